@@ -1,0 +1,43 @@
+import { GatewayError } from './gateway-error.ts'
+import { scanJson } from './scan-json.ts'
+
+/** Bounds on a JSON text before it is parsed: parsing blocks the event loop, for seconds on a text that was made for it. */
+export interface JsonLimits {
+  /** Deepest nesting of objects and arrays. */
+  readonly maxJsonDepth: number
+  /** Most object members in the whole text, and most arrays and objects, which cost the parser as much. */
+  readonly maxJsonKeys: number
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * Parses a request body that must be a JSON object (RFC 8259). The result has no prototype trouble: it is read by key, never merged.
+ * @throws GatewayError `invalid_encoding`, `invalid_json`, `json_too_complex`, `duplicate_key` (`model` given twice)
+ */
+export const parseJsonObject = (body: Buffer, limits: JsonLimits): ReadonlyMap<string, unknown> => {
+  const scan = scanJson(body, limits)
+  if (scan.kind === 'too-complex') {
+    throw new GatewayError('json_too_complex', {
+      message: `The request body is nested deeper than ${limits.maxJsonDepth} levels or has more than ${limits.maxJsonKeys} members, arrays or objects.`,
+    })
+  }
+  let text: string
+  try {
+    text = decoder.decode(body)
+  } catch (cause) {
+    throw new GatewayError('invalid_encoding', { cause })
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the body, which may be a prompt: it goes nowhere.
+    throw new GatewayError('invalid_json', {
+      message: 'The request body is not valid JSON. A trailing comma or a missing quote is the usual cause.',
+    })
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new GatewayError('invalid_json')
+  if (scan.modelKeys > 1) throw new GatewayError('duplicate_key', { param: 'model' })
+  return new Map(Object.entries(value))
+}

@@ -1,0 +1,76 @@
+/** What a look at the raw bytes tells before anything is parsed. */
+export type JsonScan =
+  | {
+      readonly kind: 'bounded'
+      /** How often `model` is a key of the outermost object, however it is escaped. */
+      readonly modelKeys: number
+    }
+  | { readonly kind: 'too-complex' }
+
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+
+/**
+ * Walks over JSON bytes once, without recursion or copies, skipping strings with the runtime's own search. It does not validate: on bytes that
+ * are no JSON the counts mean nothing and the parser finds the fault.
+ */
+export const scanJson = (
+  body: Buffer,
+  limits: { readonly maxJsonDepth: number; readonly maxJsonKeys: number },
+): JsonScan => {
+  let depth = 0
+  let keys = 0
+  let containers = 0
+  let modelKeys = 0
+  let stringStart = -1
+  let stringEnd = -1
+  for (let at = 0; at < body.length; at += 1) {
+    switch (body[at]) {
+      case quote:
+        stringStart = at
+        stringEnd = endOfString(body, at)
+        at = stringEnd
+        break
+      case colon:
+        keys += 1
+        if (depth === 1 && isModelKey(body, stringStart, stringEnd)) modelKeys += 1
+        if (keys > limits.maxJsonKeys) return { kind: 'too-complex' }
+        break
+      case 0x7b:
+      case 0x5b:
+        depth += 1
+        containers += 1
+        if (depth > limits.maxJsonDepth || containers > limits.maxJsonKeys) return { kind: 'too-complex' }
+        break
+      case 0x7d:
+      case 0x5d:
+        depth -= 1
+        break
+    }
+  }
+  return { kind: 'bounded', modelKeys }
+}
+
+/** Each of the five letters may be written as `\uXXXX`, which parsers undo: a second `model` must not hide behind that. */
+const isModelKey = (body: Buffer, start: number, end: number): boolean => {
+  const length = end - start - 1
+  if (length < 5 || length > 30) return false
+  const key = body.toString('latin1', start + 1, end)
+  return (
+    key.replace(/\\u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))) === 'model'
+  )
+}
+
+/** Index of the closing quote, or of the last byte when there is none. */
+const endOfString = (body: Buffer, start: number): number => {
+  let end = body.indexOf(quote, start + 1)
+  while (end !== -1 && isEscaped(body, end, start)) end = body.indexOf(quote, end + 1)
+  return end === -1 ? body.length - 1 : end
+}
+
+const isEscaped = (body: Buffer, at: number, floor: number): boolean => {
+  let before = at - 1
+  while (before > floor && body[before] === backslash) before -= 1
+  return (at - before) % 2 === 0
+}

@@ -1,0 +1,121 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { errorCodes } from '../../../src/openai/error-codes.ts'
+
+const read = (path: string): Promise<string> => readFile(new URL(`../../../${path}`, import.meta.url), 'utf8')
+
+/** The rows of the table under a heading, each as its cells. */
+const tableUnder = async (heading: string): Promise<readonly (readonly string[])[]> => {
+  const section = (await read('docs/errors.md')).split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? ''
+  const rows = section.split('\n').filter((line) => line.startsWith('| '))
+  return rows.slice(2).map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
+}
+
+const statusFilter = z.object({
+  status_code_filter: z.object({
+    comparison: z.object({ op: z.enum(['EQ', 'GE']), value: z.object({ default_value: z.int() }) }),
+  }),
+})
+
+const mapperSchema = z.object({
+  filter: z.object({ and_filter: z.object({ filters: z.tuple([statusFilter], z.unknown()) }) }),
+  headers_to_add: z.array(z.object({ header: z.object({ key: z.string(), value: z.string() }) })).optional(),
+  body_format_override: z.object({
+    content_type: z.literal('application/json'),
+    json_format: z.strictObject({
+      error: z.strictObject({ message: z.string(), type: z.string(), param: z.null(), code: z.string() }),
+    }),
+  }),
+})
+
+/** Every value under `key`, wherever it stands. */
+const valuesOf = (node: unknown, key: string): readonly unknown[] =>
+  typeof node === 'object' && node !== null
+    ? Object.entries(node).flatMap(([name, value]) => [...(name === key ? [value] : []), ...valuesOf(value, key)])
+    : []
+
+const localReplies = async () => {
+  const [config] = valuesOf(parse(await read('envoy.yaml'), { merge: true }), 'local_reply_config')
+  return z
+    .object({ mappers: z.array(mapperSchema) })
+    .parse(config)
+    .mappers.map((mapper) => {
+      const [{ status_code_filter }] = mapper.filter.and_filter.filters
+      const { op, value } = status_code_filter.comparison
+      return {
+        status: op === 'EQ' ? `${value.default_value}` : `${value.default_value} and above`,
+        isRetried: !mapper.headers_to_add?.some(
+          ({ header }) => header.key === 'x-should-retry' && header.value === 'false',
+        ),
+        ...mapper.body_format_override.json_format.error,
+      }
+    })
+}
+
+describe('docs/errors.md', () => {
+  test('has every error of the gateway once, as it is, and no other', async () => {
+    const documented = (await tableUnder('Errors of the gateway')).map(([code, status, type]) => [code, status, type])
+
+    expect(documented).toEqual(
+      Object.entries(errorCodes).map(([code, { status, type }]) => [`\`${code}\``, `${status}`, `\`${type}\``]),
+    )
+  })
+
+  test('has every reply that envoy.yaml gives, in its order, and no other', async () => {
+    const documented = (await tableUnder('Replies of Envoy')).map(([status, code, type]) => ({ status, code, type }))
+
+    expect(documented).toEqual(
+      (await localReplies()).map(({ status, code, type }) => ({ status, code: `\`${code}\``, type: `\`${type}\`` })),
+    )
+  })
+
+  test.each(['Errors of the gateway', 'Replies of Envoy'])(
+    'says when and what to do in every row: %s',
+    async (heading) => {
+      const rows = await tableUnder(heading)
+
+      expect(rows.length).toBeGreaterThan(0)
+      expect(rows.filter((row) => row.length !== 5 || row.some((cell) => cell === ''))).toEqual([])
+      expect(rows.filter((row) => !row.slice(3).every((cell) => cell.endsWith('.')))).toEqual([])
+    },
+  )
+})
+
+describe('envoy.yaml', () => {
+  test('never tells an SDK to repeat an error of the client', async () => {
+    const replies = await localReplies()
+
+    expect(replies.map(({ isRetried }) => isRetried)).toEqual(replies.map(({ type }) => type === 'api_error'))
+  })
+
+  test('gives a code of the gateway only with its status, type and text', async () => {
+    const shared = (await localReplies()).filter(({ code }) => code in errorCodes)
+
+    expect(shared.length).toBeGreaterThan(0)
+    expect(shared.map(({ code, status, type, message }) => [code, { status: Number(status), type, message }])).toEqual(
+      shared.map(({ code }) => {
+        const { status, type, message } = errorCodes[code as keyof typeof errorCodes]
+        return [code, { status, type, message }]
+      }),
+    )
+  })
+
+  test('refuses in its Lua filter with codes, statuses and texts of the gateway', async () => {
+    const refusals = [
+      ...(await read('envoy.yaml')).matchAll(/refuse\(handle, "(\w+)", (?:"null"|'"\w+"'), "([^"]+)"\)/g),
+    ]
+
+    expect(refusals.map(([, code]) => code)).toEqual(['invalid_json', 'model_mismatch'])
+    expect(refusals.map(([, code = '', message]) => [code, message])).toEqual(
+      refusals.map(([, code = '']) => [code, errorCodes[code as keyof typeof errorCodes].message]),
+    )
+    expect(refusals.map(([, code = '']) => errorCodes[code as keyof typeof errorCodes].status)).toEqual([400, 400])
+  })
+})

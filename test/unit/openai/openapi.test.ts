@@ -1,0 +1,319 @@
+import { readFile } from 'node:fs/promises'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { newSessionId } from '../../../src/context/session-id.ts'
+import { errorCodes } from '../../../src/openai/error-codes.ts'
+import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { policyNames } from '../../../src/routing/policies.ts'
+import { createContextGateway, type GatewaySettings, podA, type SentRequest } from '../../support/context-gateway.ts'
+import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import {
+  codesOf,
+  type DocumentedInterface,
+  type DocumentedOperation,
+  fits,
+  readOpenApi,
+} from '../../support/openapi.ts'
+
+let api: DocumentedInterface
+
+beforeAll(async () => {
+  api = await readOpenApi()
+})
+
+const operation = (operationId: string): DocumentedOperation => {
+  const found = api.operations.find((candidate) => candidate.operationId === operationId)
+  if (found === undefined) throw new Error(`${operationId} is not documented`)
+  return found
+}
+
+const responseOf = (operationId: string, status: number) => {
+  const found = operation(operationId).responses.find((response) => response.status === status)
+  if (found === undefined) throw new Error(`${operationId} has no response ${status}`)
+  return found
+}
+
+const bodies: Readonly<Record<string, object>> = {
+  '/v1/completions': { model: 'm', prompt: 'hi' },
+  '/v1/chat/completions': { model: 'm', messages: [{ role: 'user', content: 'hi' }] },
+  '/v1/responses': { model: 'm', input: 'hi' },
+}
+
+const contextPaths = ['/v1/context', '/v1/context/{id}']
+const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+
+describe('docs/api/openapi.yaml', () => {
+  test('describes the paths and methods of the gateway in OpenAPI 3.1', () => {
+    expect(api.openapi).toMatch(/^3\.1\.\d+$/)
+    expect(api.operations.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'POST /v1/context',
+      'GET /v1/context',
+      'GET /v1/context/{id}',
+      'PATCH /v1/context/{id}',
+      'DELETE /v1/context/{id}',
+      'POST /v1/completions',
+      'POST /v1/chat/completions',
+      'POST /v1/responses',
+    ])
+  })
+
+  test('names every operation once', () => {
+    const names = api.operations.map(({ operationId }) => operationId)
+
+    expect(new Set(names).size).toBe(names.length)
+  })
+
+  test('has each method of a context path that the gateway answers, and no other', async () => {
+    const gateway = createContextGateway()
+    const answered = await Promise.all(
+      contextPaths.flatMap((path) =>
+        allMethods.map(async (method) => {
+          const decision = await gateway.send({ method, path: path.replace('{id}', newSessionId()), body: {} })
+          const isAllowed = decision.kind !== 'reject' || decision.error.code !== 'method_not_allowed'
+          return isAllowed ? [`${method} ${path}`] : []
+        }),
+      ),
+    )
+    const documented = api.operations
+      .filter(({ path }) => contextPaths.includes(path))
+      .map(({ method, path }) => `${method} ${path}`)
+
+    expect(answered.flat().sort()).toEqual([...documented].sort())
+  })
+
+  test.each(Object.keys(bodies))('has %s, where a session is used and created', async (path) => {
+    const gateway = createContextGateway()
+    const documented = api.operations.find((candidate) => candidate.path === path)
+
+    const created = await gateway.send({ path, body: bodies[path], headers: { 'x-session-ttl': '60' } })
+    const used = await gateway.send({ path, headers: { 'x-session-id': newSessionId() } })
+
+    expect([created.kind, used.kind]).toEqual(['forward', 'forward'])
+    expect(fits(documented?.requestSchema, bodies[path])).toBe(true)
+  })
+})
+
+describe('its errors', () => {
+  const envoyCodes = async (): Promise<readonly string[]> => {
+    const docs = await readFile(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
+    const [, replies = ''] = docs.split('## Replies of Envoy')
+    return [...replies.matchAll(/^\| \d{3}[^|]*\| `(\w+)`/gm)].map(([, code = '']) => code)
+  }
+
+  test('exist, each under its own status', async () => {
+    const envoy = await envoyCodes()
+    const misplaced = api.operations.flatMap(({ operationId, responses }) =>
+      responses.flatMap((response) =>
+        codesOf(response)
+          .filter((code) =>
+            code in errorCodes
+              ? errorCodes[code as keyof typeof errorCodes].status !== response.status
+              : !envoy.includes(code),
+          )
+          .map((code) => `${operationId} ${response.status} ${code}`),
+      ),
+    )
+
+    expect(misplaced).toEqual([])
+  })
+
+  test('are named wherever there is a response of 400 and above', () => {
+    const unnamed = api.operations.flatMap(({ operationId, responses }) =>
+      responses
+        .filter((response) => response.status >= 400 && codesOf(response).length === 0)
+        .map(({ status }) => `${operationId} ${status}`),
+    )
+
+    expect(unnamed).toEqual([])
+  })
+
+  test('are all of the gateway’s, apart from those that belong to no operation', () => {
+    const named = new Set(api.operations.flatMap(({ responses }) => responses.flatMap(codesOf)))
+
+    expect(Object.keys(errorCodes).filter((code) => !named.has(code))).toEqual(['unknown_path', 'method_not_allowed'])
+  })
+
+  const id = newSessionId()
+  const create = { path: '/v1/context', body: bodies['/v1/completions'] }
+  const turn = { path: '/v1/completions', headers: { 'x-session-id': id } }
+  const rows: readonly {
+    readonly name: string
+    readonly operationId: string
+    readonly request: SentRequest
+    readonly settings?: GatewaySettings
+    readonly isStoreDown?: boolean
+    readonly isPodDown?: boolean
+  }[] = [
+    { name: 'a bad TTL', operationId: 'createContext', request: { ...create, headers: { 'x-session-ttl': 'x' } } },
+    {
+      name: 'a TTL of a second',
+      operationId: 'createContext',
+      request: { ...create, headers: { 'x-session-ttl': '1' } },
+    },
+    { name: 'no JSON', operationId: 'createContext', request: { ...create, body: Buffer.from('{') } },
+    { name: 'no UTF-8', operationId: 'createContext', request: { ...create, body: Buffer.from([0x22, 0xff, 0x22]) } },
+    { name: 'deep JSON', operationId: 'createContext', request: { ...create, body: Buffer.from('['.repeat(100)) } },
+    {
+      name: 'two models',
+      operationId: 'createContext',
+      request: { ...create, body: Buffer.from('{"model":"a","model":"b","prompt":"x"}') },
+    },
+    { name: 'no model', operationId: 'createContext', request: { ...create, body: { prompt: 'x' } } },
+    { name: 'an empty prompt', operationId: 'createContext', request: { ...create, body: { model: 'm', prompt: '' } } },
+    {
+      name: 'an odd policy',
+      operationId: 'createContext',
+      request: { ...create, headers: { 'routing-strategy': 'x' } },
+    },
+    { name: 'a bad key', operationId: 'createContext', request: { ...create, headers: { 'idempotency-key': '' } } },
+    { name: 'no credential', operationId: 'createContext', request: { ...create, headers: { authorization: [] } } },
+    { name: 'a form', operationId: 'createContext', request: { ...create, headers: { 'content-type': 'text/plain' } } },
+    { name: 'no store', operationId: 'createContext', request: create, isStoreDown: true },
+    { name: 'no pod', operationId: 'createContext', request: create, isPodDown: true },
+    { name: 'a bad page', operationId: 'listContexts', request: { method: 'GET', path: '/v1/context?limit=0' } },
+    {
+      name: 'no store',
+      operationId: 'listContexts',
+      request: { method: 'GET', path: '/v1/context' },
+      isStoreDown: true,
+    },
+    { name: 'an unknown id', operationId: 'getContext', request: { method: 'GET', path: `/v1/context/${id}` } },
+    {
+      name: 'no store',
+      operationId: 'getContext',
+      request: { method: 'GET', path: `/v1/context/${id}` },
+      isStoreDown: true,
+    },
+    {
+      name: 'no ttl',
+      operationId: 'updateContext',
+      request: { method: 'PATCH', path: `/v1/context/${id}`, body: {} },
+    },
+    {
+      name: 'a bad ttl',
+      operationId: 'updateContext',
+      request: { method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 'x' } },
+    },
+    {
+      name: 'a compressed body',
+      operationId: 'updateContext',
+      request: { method: 'PATCH', path: `/v1/context/${id}`, body: {}, headers: { 'content-encoding': 'gzip' } },
+    },
+    { name: 'an unknown id', operationId: 'deleteContext', request: { method: 'DELETE', path: `/v1/context/${id}` } },
+    {
+      name: 'two ids',
+      operationId: 'createCompletion',
+      request: { ...turn, headers: { 'x-session-id': [id, id] } },
+    },
+    {
+      name: 'a compressed body',
+      operationId: 'createCompletion',
+      request: { ...turn, headers: { ...turn.headers, 'content-encoding': 'gzip' } },
+    },
+    {
+      name: 'an unknown id where these are rejected',
+      operationId: 'createCompletion',
+      request: turn,
+      settings: { unknownSession: 'reject' },
+    },
+    { name: 'no pod', operationId: 'createCompletion', request: turn, isPodDown: true },
+    {
+      name: 'a create without prompt',
+      operationId: 'createCompletion',
+      request: { path: '/v1/completions', body: { model: 'm' }, headers: { 'x-session-ttl': '60' } },
+    },
+  ]
+
+  test.each(rows)('have what $operationId answers to $name', async ({ operationId, request, ...row }) => {
+    const gateway = createContextGateway({ pods: [podA], ...row.settings })
+    gateway.store.breakDown(row.isStoreDown === true ? 'all' : [])
+    gateway.pods.setReady(podA, row.isPodDown !== true)
+
+    const error = rejection(await gateway.send(request))
+    const { status, headers, body } = toErrorAnswer(error)
+    const documented = responseOf(operationId, status)
+
+    expect(codesOf(documented)).toContain(error.code)
+    expect(fits(documented.schemas['application/json'], body)).toBe(true)
+    expect(Object.keys(documented.headers)).toEqual(expect.arrayContaining(Object.keys(headers)))
+  })
+})
+
+describe('its answers', () => {
+  test.each([
+    { name: 'that has run', answer: {} },
+    { name: 'that left nothing in the store', answer: { servedBy: null } },
+  ])('show a session $name', async ({ answer }) => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({}, answer)
+    const path = `/v1/context/${id}`
+    const schema = (operationId: string) => responseOf(operationId, 200).schemas['application/json']
+
+    const shown = answerBody(await gateway.send({ method: 'GET', path }))
+    const listed = answerBody(await gateway.send({ method: 'GET', path: '/v1/context' }))
+    const changed = answerBody(await gateway.send({ method: 'PATCH', path, body: { ttl: 60 } }))
+    const deleted = answerBody(await gateway.send({ method: 'DELETE', path }))
+    const empty = answerBody(await gateway.send({ method: 'GET', path: '/v1/context' }))
+
+    expect(fits(schema('getContext'), shown)).toBe(true)
+    expect(fits(schema('listContexts'), listed)).toBe(true)
+    expect(fits(schema('updateContext'), changed)).toBe(true)
+    expect(fits(schema('deleteContext'), deleted)).toBe(true)
+    expect(fits(schema('listContexts'), empty)).toBe(true)
+    expect(fits(schema('getContext'), { ...(shown as object), prompt: 'hi' })).toBe(false)
+  })
+
+  test('carry the session headers', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const created = forwarded(await gateway.send({ path: '/v1/context', body: bodies['/v1/completions'] }))
+    await gateway.serve(created)
+    const id = created.responseHeaders['x-session-id'] ?? ''
+    const resident = await gateway.use(id)
+    await gateway.serve(resident)
+    gateway.fleet.restart(podA)
+    const loaded = await gateway.use(id)
+    gateway.connector.faults.refuse('load', true)
+    gateway.fleet.restart(podA)
+    const failed = await gateway.use(id)
+    const unknown = await gateway.use(newSessionId())
+    const answers = [
+      { operationId: 'createContext', forward: created },
+      ...[resident, loaded, failed, unknown].map((forward) => ({ operationId: 'createCompletion', forward })),
+    ]
+
+    const misfits = answers.flatMap(({ operationId, forward }) => {
+      const { headers } = responseOf(operationId, 200)
+      return Object.entries(forward.responseHeaders).filter(([name, value]) => !fits(headers[name] ?? false, value))
+    })
+
+    expect(misfits).toEqual([])
+  })
+
+  test('have examples of headers that fit', () => {
+    expect(api.headerExamples.length).toBeGreaterThan(0)
+    expect(api.headerExamples.filter(({ schema, value }) => !fits(schema, value))).toEqual([])
+  })
+})
+
+describe('its parameters', () => {
+  const schemaOf = (name: string) =>
+    api.operations.flatMap(({ parameters }) => parameters).find((parameter) => parameter.name === name)?.schema
+
+  test('list every routing policy', () => {
+    expect(policyNames.filter((name) => !fits(schemaOf('routing-strategy'), name))).toEqual([])
+    expect(fits(schemaOf('routing-strategy'), 'fastest')).toBe(false)
+  })
+
+  test.each([
+    { name: 'x-session-id', good: [newSessionId()], bad: ['', 'session-01'] },
+    { name: 'x-session-ttl', good: ['1', '3600', '999999999'], bad: ['0', '-1', '1e3', '1000000000', ''] },
+    { name: 'Idempotency-Key', good: ['k', 'a b', '~'.repeat(255)], bad: ['', 'é', 'k'.repeat(256)] },
+    { name: 'id', good: [newSessionId()], bad: ['..%2f..'] },
+    { name: 'after', good: [newSessionId()], bad: ['x'] },
+    { name: 'limit', good: [1, 100], bad: [0, 101, 1.5] },
+  ])('take for $name what the gateway takes', ({ name, good, bad }) => {
+    const schema = schemaOf(name)
+
+    expect(good.filter((value) => !fits(schema, value))).toEqual([])
+    expect(bad.filter((value) => fits(schema, value))).toEqual([])
+  })
+})

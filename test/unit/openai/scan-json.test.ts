@@ -1,0 +1,71 @@
+import { describe, expect, test } from '@jest/globals'
+import { scanJson } from '../../../src/openai/scan-json.ts'
+
+const wide = { maxJsonDepth: 64, maxJsonKeys: 20_000 }
+
+const scan = (text: string, limits = wide) => scanJson(Buffer.from(text), limits)
+
+describe('scanJson', () => {
+  test.each([
+    { name: 'no model', text: '{"prompt":"hi"}', modelKeys: 0 },
+    { name: 'one model', text: '{"model":"a","prompt":"hi"}', modelKeys: 1 },
+    { name: 'one model, spaced', text: '{ "model"\n\t : "a" }', modelKeys: 1 },
+    { name: 'two models', text: '{"model":"a","model":"b"}', modelKeys: 2 },
+    { name: 'two models, one escaped in part', text: '{"model":"a","\\u006dodel":"b"}', modelKeys: 2 },
+    { name: 'a model escaped throughout', text: '{"\\u006D\\u006f\\u0064\\u0065\\u006c":"b"}', modelKeys: 1 },
+    { name: 'an escaped backslash is no escape', text: '{"\\\\u006dodel":"b"}', modelKeys: 0 },
+    { name: 'model as a value', text: '{"a":"model","b":"model"}', modelKeys: 0 },
+    { name: 'model deeper down', text: '{"tool":{"model":1},"list":[{"model":2}],"model":"a"}', modelKeys: 1 },
+    { name: 'model within a string', text: '{"prompt":"\\"model\\":\\"a\\""}', modelKeys: 0 },
+    { name: 'a longer key that begins alike', text: '{"models":1,"model_":2}', modelKeys: 0 },
+    { name: 'model in an array of the outermost level', text: '[{"model":1}]', modelKeys: 0 },
+  ])('counts the model keys of the outermost object: $name', ({ text, modelKeys }) => {
+    expect(scan(text)).toEqual({ kind: 'bounded', modelKeys })
+  })
+
+  test.each([
+    { name: 'a quote behind one backslash', text: '{"a":"\\"[[[[[[[["}' },
+    { name: 'a string that ends in an escaped backslash', text: '{"a":"\\\\","b":"[[[[[["}' },
+    { name: 'colons in strings', text: '{"a":":::::::::::::::"}' },
+    { name: 'braces in keys', text: '{"{[{[{[{[":1}' },
+  ])('looks into no string: $name', ({ text }) => {
+    expect(scan(text, { maxJsonDepth: 2, maxJsonKeys: 2 })).toEqual({ kind: 'bounded', modelKeys: 0 })
+  })
+
+  test.each([
+    { name: 'arrays', open: '[', close: ']' },
+    { name: 'objects', open: '{"a":', close: '}' },
+  ])('allows exactly the deepest level: $name', ({ open, close }) => {
+    const nested = (depth: number) => `${open.repeat(depth)}1${close.repeat(depth)}`
+
+    expect(scan(nested(64)).kind).toBe('bounded')
+    expect(scan(nested(65)).kind).toBe('too-complex')
+  })
+
+  test('counts depth, not the number of brackets', () => {
+    expect(scan(`[${Array.from({ length: 1000 }, () => '[]').join(',')}]`).kind).toBe('bounded')
+  })
+
+  test('allows exactly the most keys', () => {
+    const withKeys = (count: number) =>
+      JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [n, 0])))
+
+    expect(scan(withKeys(20_000)).kind).toBe('bounded')
+    expect(scan(withKeys(20_001)).kind).toBe('too-complex')
+  })
+
+  test('counts a key that is given twice two times', () => {
+    expect(scan('{"a":1,"a":2}', { maxJsonDepth: 9, maxJsonKeys: 1 }).kind).toBe('too-complex')
+  })
+
+  test.each([
+    { name: 'nothing', text: '' },
+    { name: 'a lone quote', text: '"' },
+    { name: 'an open string', text: '{"model' },
+    { name: 'an open string that ends in backslashes', text: `{"a":"${'\\'.repeat(9)}` },
+    { name: 'closing brackets alone', text: ']]]]}}}}' },
+    { name: 'a colon alone', text: ':' },
+  ])('ends on what is no JSON: $name', ({ text }) => {
+    expect(scan(text)).toEqual({ kind: 'bounded', modelKeys: 0 })
+  })
+})
