@@ -1,0 +1,32 @@
+import { z } from 'zod'
+
+/** TCP port; 0 takes any free one. */
+export const listenPort = z.int().min(0).max(65_535)
+
+/** TCP port of somebody else. */
+export const remotePort = z.int().min(1).max(65_535)
+
+export const host = z.string().min(1).max(255)
+
+/** `host:port`, or `[ipv6]:port`. */
+export const hostPort = z
+  .string()
+  .regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$/, 'must be host:port')
+  .refine((value) => Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535, 'the port must be at most 65535')
+
+/** HTTP header name as Envoy hands it over. */
+export const headerName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'must be a header name in lower case')
+
+export const redisUrl = z
+  .string()
+  .regex(/^rediss?:\/\/[^\s/]/, 'must start with redis:// or rediss://, and name a host')
+
+export const filePath = z.string().min(1)
+
+/** Time spans that make sense for one call or one interval: from a few milliseconds to a day. */
+export const milliseconds = z.int().min(1).max(86_400_000)
+
+/** Up to nine digits, as the `x-session-ttl` header has them. */
+export const seconds = z.int().min(1).max(999_999_999)
+
+export const count = z.int().min(1).max(1_000_000_000)

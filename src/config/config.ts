@@ -1,0 +1,42 @@
+import type { ParsedConfig } from './config-schema.ts'
+
+type DeepReadonly<T> = T extends readonly (infer Item)[]
+  ? readonly DeepReadonly<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
+    : T
+
+/** Where sessions are kept, settled. */
+type StoreChoice = { readonly store: 'memory' } | { readonly store: 'redis'; readonly redisUrl: string }
+
+/** The configuration in force: complete, checked, frozen. */
+export type Config = DeepReadonly<Omit<ParsedConfig, 'tenant' | 'sessions'>> & {
+  readonly tenant: { readonly secret: string; readonly principalHeader: string | undefined }
+  readonly sessions: DeepReadonly<Omit<ParsedConfig['sessions'], 'store' | 'redisUrl' | 'redisUrlFile'>> & StoreChoice
+}
+
+/** Fills in what depends on other options, and freezes everything. `parsed` has passed the checks across options. */
+export const settleConfig = (parsed: ParsedConfig, options: { readonly generateSecret: () => string }): Config => {
+  const { store, redisUrl, redisUrlFile: _redisUrlFile, ...sessions } = parsed.sessions
+  const choice: StoreChoice =
+    redisUrl !== undefined && storeOf({ store, redisUrl }) === 'redis'
+      ? { store: 'redis', redisUrl }
+      : { store: 'memory' }
+  return deepFreeze({
+    ...parsed,
+    tenant: {
+      secret: parsed.tenant.secret ?? options.generateSecret(),
+      principalHeader: parsed.tenant.principalHeader,
+    },
+    sessions: { ...sessions, ...choice },
+  })
+}
+
+/** A URL alone says that Redis is meant. */
+export const storeOf = (sessions: Pick<ParsedConfig['sessions'], 'store' | 'redisUrl'>): 'memory' | 'redis' =>
+  sessions.store ?? (sessions.redisUrl === undefined ? 'memory' : 'redis')
+
+const deepFreeze = <T>(value: T): T => {
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(deepFreeze)
+  return Object.freeze(value)
+}
