@@ -1,0 +1,170 @@
+/** The values a label may take: a closed list, or the first `atMost` that occur. Every other value is counted as `other`. */
+export type LabelRange = readonly string[] | { readonly atMost: number }
+
+/** One metric, without the prefix that all have in common. */
+export interface MetricDefinition {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  /** What it tells, in one sentence: the HELP text, and its line in docs/metrics.md. */
+  readonly help: string
+  readonly labels: Readonly<Record<string, LabelRange>>
+  /** Upper bounds of a histogram's buckets, in the unit of its name. */
+  readonly buckets?: readonly number[]
+}
+
+/** Every metric of the gateway is named with this in front. */
+export const metricPrefix = 'context_cache_'
+
+const loadSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const storeSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
+const messageSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const lagSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+
+/** Every metric there is. docs/metrics.md lists them; a test holds the two together. */
+export const metricDefinitions = {
+  requests_total: {
+    type: 'counter',
+    help: 'Requests that reached the gateway, by what they asked for and what became of them.',
+    labels: {
+      route: ['create', 'completions', 'chat_completions', 'responses', 'get', 'list', 'update', 'delete', 'other'],
+      outcome: ['forwarded', 'answered', 'passed', 'rejected', 'failed', 'abandoned'],
+    },
+  },
+  lookups_total: {
+    type: 'counter',
+    help: 'Look-ups of a session for a turn, by what was found.',
+    labels: { result: ['active', 'expired', 'deleted', 'unknown', 'store_unavailable'] },
+  },
+  sessions_active: { type: 'gauge', help: 'Sessions that live in the store.', labels: {} },
+  sessions_created_total: { type: 'counter', help: 'Sessions that were created.', labels: {} },
+  sessions_deleted_total: {
+    type: 'counter',
+    help: 'Sessions that ended, by reason: their time, a request, or the memory store’s limit.',
+    labels: { reason: ['ttl', 'api', 'lru'] },
+  },
+  turns_total: {
+    type: 'counter',
+    help: 'Turns that ended, by how: the answer arrived whole, its session was deleted meanwhile, the engine answered with an error, the engine failed, the client left, or the answer broke off.',
+    labels: { outcome: ['completed', 'gone', 'engine_error', 'upstream_failed', 'client_left', 'incomplete'] },
+  },
+  turns_in_flight: { type: 'gauge', help: 'Turns that this process sent out and that have not ended yet.', labels: {} },
+  prompt_tokens_total: {
+    type: 'counter',
+    help: 'Prompt tokens of completed turns, by the usage in their answers.',
+    labels: {},
+  },
+  cached_tokens_total: {
+    type: 'counter',
+    help: 'Prompt tokens of completed turns that the engine did not have to compute, by the usage in their answers.',
+    labels: {},
+  },
+  kv_load_duration_seconds: {
+    type: 'histogram',
+    help: 'Time to find a session’s KV in the chosen pod or to load it there from the store.',
+    labels: { result: ['resident', 'loaded', 'empty', 'missing', 'timed_out', 'failed', 'no_room'] },
+    buckets: loadSeconds,
+  },
+  kv_offload_duration_seconds: {
+    type: 'histogram',
+    help: 'Time to bring the KV that a turn left in its pod into the store.',
+    labels: { result: ['stored', 'superseded', 'none'] },
+    buckets: loadSeconds,
+  },
+  removals_pending: {
+    type: 'gauge',
+    help: 'Pieces of KV that have to be removed and are not yet: it should fall back to zero.',
+    labels: {},
+  },
+  degraded_total: {
+    type: 'counter',
+    help: 'Turns that went on without something of the cache because it failed, by what it was.',
+    labels: { reason: { atMost: 32 } },
+  },
+  store_duration_seconds: {
+    type: 'histogram',
+    help: 'Time of one operation of the session store.',
+    labels: { op: { atMost: 32 } },
+    buckets: storeSeconds,
+  },
+  store_errors_total: {
+    type: 'counter',
+    help: 'Operations of the session store that failed.',
+    labels: { op: { atMost: 32 } },
+  },
+  store_circuit_open: {
+    type: 'gauge',
+    help: '1 while the session store counts as down and is only asked now and then, else 0.',
+    labels: {},
+  },
+  corrupted_records_total: {
+    type: 'counter',
+    help: 'Records in the session store that could not be read; they count as not there.',
+    labels: {},
+  },
+  routing_decisions_total: {
+    type: 'counter',
+    help: 'Turns by the pod that was chosen and the policy that chose it.',
+    labels: { policy: { atMost: 16 }, pod: { atMost: 64 } },
+  },
+  ext_proc_streams_active: { type: 'gauge', help: 'Streams that Envoy holds open to the gateway.', labels: {} },
+  ext_proc_message_duration_seconds: {
+    type: 'histogram',
+    help: 'Time from a message of Envoy to the answer, KV loads included.',
+    labels: {
+      phase: [
+        'request_headers',
+        'request_body',
+        'request_trailers',
+        'response_headers',
+        'response_body',
+        'response_trailers',
+      ],
+    },
+    buckets: messageSeconds,
+  },
+  access_log_malformed_total: {
+    type: 'counter',
+    help: 'Entries of Envoy’s access log that could not be read: ends of turns that were missed.',
+    labels: {},
+  },
+  eventloop_lag_seconds: {
+    type: 'histogram',
+    help: 'By how much a timer of the process was late: what any request may have waited for the event loop.',
+    labels: {},
+    buckets: lagSeconds,
+  },
+  build_info: {
+    type: 'gauge',
+    help: 'Always 1; the labels say what runs.',
+    labels: { version: { atMost: 1 }, node_version: { atMost: 1 } },
+  },
+} as const satisfies Record<string, MetricDefinition>
+
+/** A metric's name without the prefix. */
+export type MetricName = keyof typeof metricDefinitions
+
+type Labels<Name extends MetricName> = (typeof metricDefinitions)[Name]['labels']
+
+/** What a label of a metric may be set to: one of its closed list, or any text where the range is open (then only the first ones are told apart). */
+export type LabelValue<
+  Name extends MetricName,
+  Label extends keyof Labels<Name>,
+> = Labels<Name>[Label] extends readonly (infer Value extends string)[] ? Value : string
+
+/** The table of docs/metrics.md, in Markdown. */
+export const renderMetricsTable = (): string =>
+  [
+    '| metric | type | labels | what it tells |',
+    '| --- | --- | --- | --- |',
+    ...Object.entries<MetricDefinition>(metricDefinitions).map(
+      ([name, { type, labels, help }]) =>
+        `| \`${metricPrefix}${name}\` | ${type} | ${renderLabels(labels) || '–'} | ${help} |`,
+    ),
+  ].join('\n')
+
+const renderLabels = (labels: MetricDefinition['labels']): string =>
+  Object.entries(labels)
+    .map(([label, range]) => `\`${label}\`: ${renderRange(range)}`)
+    .join('; ')
+
+const renderRange = (range: LabelRange): string =>
+  'atMost' in range ? `at most ${range.atMost} values, then \`other\`` : range.map((value) => `\`${value}\``).join(', ')

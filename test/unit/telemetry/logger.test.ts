@@ -1,0 +1,68 @@
+import { describe, expect, test } from '@jest/globals'
+import { createLogger, type LogLevel } from '../../../src/telemetry/logger.ts'
+
+const createCaptured = (level: LogLevel) => {
+  const lines: string[] = []
+  const log = createLogger({ level, destination: { write: (line) => void lines.push(line) } })
+  return { log, entries: () => lines.map((line): unknown => JSON.parse(line)), text: () => lines.join('') }
+}
+
+describe('createLogger', () => {
+  test('writes one JSON object per line', () => {
+    const { log, text, entries } = createCaptured('info')
+    log.info('ready', { port: 8000 })
+    log.warn('slow')
+    expect(text().split('\n')).toHaveLength(3)
+    expect(entries()).toEqual([
+      { level: 'info', time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/), port: 8000, msg: 'ready' },
+      { level: 'warn', time: expect.any(String), msg: 'slow' },
+    ])
+  })
+
+  test.each([
+    { level: 'trace', written: ['debug', 'info', 'warn', 'error', 'fatal'] },
+    { level: 'info', written: ['info', 'warn', 'error', 'fatal'] },
+    { level: 'error', written: ['error', 'fatal'] },
+    { level: 'silent', written: [] },
+  ] as const)('level $level', ({ level, written }) => {
+    const { log, entries } = createCaptured(level)
+    log.debug('x')
+    log.info('x')
+    log.warn('x')
+    log.error('x')
+    log.fatal('x')
+    expect(entries()).toEqual(written.map((name) => expect.objectContaining({ level: name })))
+  })
+
+  test('a child adds its fields, and a line may say otherwise', () => {
+    const { log, entries } = createCaptured('info')
+    log.child({ room: 'routing', pod: 'a:1' }).child({ turn: 1 }).info('x', { pod: 'b:1' })
+    log.info('y')
+    expect(entries()).toEqual([
+      expect.objectContaining({ room: 'routing', pod: 'b:1', turn: 1, msg: 'x' }),
+      expect.not.objectContaining({ room: 'routing' }),
+    ])
+  })
+
+  test('nothing secret gets through: not in a field, a child, a message, or an error', () => {
+    const { log, text } = createCaptured('debug')
+    const secret = `ctx_${'s'.repeat(32)}`
+    log.info(`session ${secret}`, { headers: { 'X-Session-Id': secret, Authorization: 'Bearer hidden-key' } })
+    log.child({ prompt: 'hidden words', request: { messages: [{ content: 'hidden words' }] } }).warn('x')
+    log.error('x', { err: new Error(`GET /v1/context/${secret} with Bearer hidden-key`) })
+    expect(text().split('\n')).toHaveLength(4)
+    expect(text()).not.toContain(secret)
+    expect(text()).not.toContain('hidden')
+  })
+
+  test('fields that cannot be read cost no line', () => {
+    const { log, entries } = createCaptured('info')
+    const unreadable = {
+      get field(): string {
+        throw new Error('no')
+      },
+    }
+    log.info('x', { unreadable })
+    expect(entries()).toEqual([expect.objectContaining({ msg: 'x', fields: 'unreadable' })])
+  })
+})
