@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import { Redis } from 'ioredis'
+import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
+import type { RedisConnection, RedisScript } from './redis-connection.ts'
+import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
+
+export interface RedisConnectionOptions {
+  /** `redis://` or `rediss://` (TLS), with user, password and database number where needed. One server; Redis Cluster is not supported. */
+  readonly url: string
+  /** Prepended to every key by the adapters. Default `ctx:`. */
+  readonly keyPrefix?: string
+  /** How long a command may take before it counts as failed. Default 250. */
+  readonly commandTimeoutMs?: number
+  /** How long an attempt to connect may take. Default 2000. */
+  readonly connectTimeoutMs?: number
+  /** Told of every fault of the connection itself (not of single commands). The error names neither URL nor password. */
+  readonly onFault: (error: Error) => void
+  /** Told of every change of the circuit breaker, for metrics and logs. */
+  readonly onBreaker?: (state: RedisBreakerState) => void
+}
+
+const firstRetryMs = 50
+const maxRetryMs = 1000
+/** A connection without an answer for this many command timeouts is given up and made anew: its other end may not be there any more. */
+const silentTimeouts = 10
+
+const openClient = (url: string, commandTimeoutMs: number, connectTimeoutMs: number): Redis => {
+  try {
+    return new Redis(url, {
+      lazyConnect: true,
+      protocol: 2,
+      commandTimeout: commandTimeoutMs,
+      connectTimeout: connectTimeoutMs,
+      socketTimeout: commandTimeoutMs * silentTimeouts,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      retryStrategy: (attempt) => Math.min(firstRetryMs * 2 ** Math.min(attempt - 1, 10), maxRetryMs),
+      reconnectOnError: isReadOnlyRefusal,
+      // A Redis that still loads says so to every command, and a restricted user need not be allowed INFO and CLIENT.
+      enableReadyCheck: false,
+      disableClientInfo: true,
+    })
+  } catch {
+    // The parser's own error carries the URL, and with it the password.
+    throw new Error('The Redis URL cannot be read: it looks like redis://user:password@host:6379/0')
+  }
+}
+
+const connectOnce = async (client: Redis): Promise<void> => {
+  try {
+    await client.connect()
+  } catch {
+    // Reported through the client's 'error' event; it goes on trying by itself.
+  }
+}
+
+/**
+ * Connects to Redis and keeps connecting for ever. Resolves once the first attempt has succeeded or failed, and does not reject for a Redis
+ * that is away: its commands do until it is there.
+ *
+ * @throws Error when the URL cannot be read.
+ */
+export const createRedisConnection = async ({
+  url,
+  keyPrefix = 'ctx:',
+  commandTimeoutMs = 250,
+  connectTimeoutMs = 2000,
+  onFault,
+  onBreaker,
+}: RedisConnectionOptions): Promise<RedisConnection> => {
+  const client = openClient(url, commandTimeoutMs, connectTimeoutMs)
+  client.on('error', (error: Error) => onFault(withoutArguments(error)))
+  const breaker = createRedisBreaker({ onState: onBreaker })
+  const digests = new Map<RedisScript, string>()
+
+  const digestOf = (script: RedisScript): string => {
+    const known = digests.get(script)
+    if (known !== undefined) return known
+    const digest = createHash('sha1').update(script.source).digest('hex')
+    digests.set(script, digest)
+    return digest
+  }
+
+  const evaluate = async (
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> => {
+    try {
+      return await client.evalsha(digestOf(script), keys.length, ...keys, ...args)
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+      return await client.eval(script.source, keys.length, ...keys, ...args)
+    }
+  }
+
+  const guarded = <T>(action: string, command: () => Promise<T>): Promise<T> =>
+    breaker.run(async () => {
+      try {
+        return await command()
+      } catch (error) {
+        throw toRedisFault(error, action)
+      }
+    })
+
+  await connectOnce(client)
+
+  return {
+    keyPrefix,
+    run: (script, keys, args) => guarded(script.name, () => evaluate(script, keys, args)),
+    async ping() {
+      await guarded('ping', () => client.ping())
+    },
+    async close() {
+      client.disconnect()
+    },
+  }
+}

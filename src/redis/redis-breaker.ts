@@ -1,0 +1,53 @@
+import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleType, isBrokenCircuitError } from 'cockatiel'
+import { RedisUnavailableError } from './redis-connection.ts'
+import { RedisSilentError } from './redis-fault.ts'
+
+/** `closed`: commands go through. `open`: they fail at once. `half-open`: one is on its way to find out, the others fail at once. */
+export type RedisBreakerState = 'closed' | 'open' | 'half-open'
+
+export interface RedisBreaker {
+  /** @throws RedisUnavailableError without calling `command` while the breaker is open. */
+  run<T>(command: () => Promise<T>): Promise<T>
+}
+
+export interface RedisBreakerOptions {
+  /** Commands in a row without an answer after which the breaker opens. Default 5. */
+  readonly openAfter?: number
+  /** How long it stays open before one command may try again. Default 1000. */
+  readonly halfOpenAfterMs?: number
+  /** Called at every change. */
+  readonly onState?: ((state: RedisBreakerState) => void) | undefined
+}
+
+const stateNames: Readonly<Record<CircuitState, RedisBreakerState>> = {
+  [CircuitState.Closed]: 'closed',
+  [CircuitState.Open]: 'open',
+  [CircuitState.HalfOpen]: 'half-open',
+  [CircuitState.Isolated]: 'open',
+}
+
+/** Spares callers the wait for a Redis that has stopped answering. Faults that show at once do not open it. */
+export const createRedisBreaker = ({
+  openAfter = 5,
+  halfOpenAfterMs = 1000,
+  onState,
+}: RedisBreakerOptions = {}): RedisBreaker => {
+  const breaker = circuitBreaker(handleType(RedisSilentError), {
+    halfOpenAfter: halfOpenAfterMs,
+    breaker: new ConsecutiveBreaker(openAfter),
+  })
+  breaker.onStateChange((state) => onState?.(stateNames[state]))
+
+  return {
+    async run(command) {
+      // cockatiel lets further callers wait for the one that tries; here that would cost each of them the whole time limit.
+      if (breaker.state === CircuitState.HalfOpen) throw new RedisUnavailableError('Redis has not answered lately')
+      try {
+        return await breaker.execute(command)
+      } catch (error) {
+        if (isBrokenCircuitError(error)) throw new RedisUnavailableError('Redis has not answered lately')
+        throw error
+      }
+    },
+  }
+}

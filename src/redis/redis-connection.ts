@@ -1,0 +1,35 @@
+/** A Lua script that Redis runs in one atomic step. */
+export interface RedisScript {
+  /** File name without its ending, for errors and metrics. */
+  readonly name: string
+  readonly source: string
+}
+
+/** A connection that answers within its time limit or not at all: nothing queues behind a Redis that is gone. */
+export interface RedisConnection {
+  /** Prepended to every key by the adapters, `ctx:` by default. */
+  readonly keyPrefix: string
+  /**
+   * Runs a script: `EVALSHA`, and `EVAL` where Redis does not know it yet.
+   *
+   * @throws RedisUnavailableError
+   * @throws RedisScriptError when Redis ran the script and it failed.
+   */
+  run(script: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>
+  /** @throws RedisUnavailableError */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Redis is down, too slow, read-only, full or behind an open circuit breaker. */
+export class RedisUnavailableError extends Error {
+  override readonly name = 'RedisUnavailableError'
+}
+
+/**
+ * Redis answers, and the script itself is at fault: waiting does not mend it. Kept apart from {@link RedisUnavailableError}, so that a
+ * mistake in the gateway never passes for an outage.
+ */
+export class RedisScriptError extends Error {
+  override readonly name = 'RedisScriptError'
+}

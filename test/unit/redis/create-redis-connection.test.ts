@@ -1,0 +1,40 @@
+import { inspect } from 'node:util'
+import { describe, expect, test } from '@jest/globals'
+import { freePort } from '../../../src/launcher/free-port.ts'
+import { createRedisConnection } from '../../../src/redis/create-redis-connection.ts'
+import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
+
+describe('a connection to Redis', () => {
+  test('is refused for a URL that cannot be read, without telling it', async () => {
+    const options = { url: 'redis://user:secret@host:port-that-is-none', onFault: () => {} }
+    const error = await createRedisConnection(options).catch((thrown: unknown) => thrown)
+
+    expect(error).toBeInstanceOf(Error)
+    expect(inspect(error)).toContain('The Redis URL cannot be read')
+    expect(inspect(error)).not.toContain('secret')
+  })
+
+  test('is there at once when Redis is not, and reports the fault', async () => {
+    const faults: Error[] = []
+    const connection = await createRedisConnection({
+      url: `redis://127.0.0.1:${await freePort()}`,
+      onFault: (error) => faults.push(error),
+    })
+
+    await expect(connection.ping()).rejects.toBeInstanceOf(RedisUnavailableError)
+    expect(faults).toEqual([expect.objectContaining({ code: 'ECONNREFUSED' })])
+    expect(connection.keyPrefix).toBe('ctx:')
+    await connection.close()
+  })
+
+  test('stays closed', async () => {
+    const connection = await createRedisConnection({
+      url: `redis://127.0.0.1:${await freePort()}`,
+      onFault: () => {},
+    })
+    await connection.close()
+    await connection.close()
+
+    await expect(connection.ping()).rejects.toBeInstanceOf(RedisUnavailableError)
+  })
+})

@@ -1,0 +1,98 @@
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { createRedisBreaker, type RedisBreakerState } from '../../../src/redis/redis-breaker.ts'
+import { RedisScriptError, RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
+import { RedisSilentError } from '../../../src/redis/redis-fault.ts'
+
+const neverMs = 600_000
+
+describe('the circuit breaker', () => {
+  let states: RedisBreakerState[]
+  let calls: number
+
+  beforeEach(() => {
+    states = []
+    calls = 0
+  })
+
+  const breaker = (halfOpenAfterMs: number) =>
+    createRedisBreaker({ openAfter: 3, halfOpenAfterMs, onState: (state) => states.push(state) })
+
+  const failing = (error: Error) => async (): Promise<never> => {
+    calls += 1
+    throw error
+  }
+  const silent = failing(new RedisSilentError('silence'))
+  const well = async (): Promise<string> => {
+    calls += 1
+    return 'well'
+  }
+  const ended = (run: Promise<unknown>): Promise<unknown> => run.catch((error: unknown) => error)
+
+  test('passes answers on', async () => {
+    expect(await breaker(neverMs).run(well)).toBe('well')
+    expect(states).toEqual([])
+  })
+
+  test('opens after so many commands in a row without an answer, and then calls nothing', async () => {
+    const guard = breaker(neverMs)
+    for (let call = 0; call < 3; call++) expect(await ended(guard.run(silent))).toBeInstanceOf(RedisSilentError)
+    expect(states).toEqual(['open'])
+
+    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
+    expect(calls).toBe(3)
+  })
+
+  test('starts to count anew at every answer', async () => {
+    const guard = breaker(neverMs)
+    for (const command of [silent, silent, well, silent, silent]) await ended(guard.run(command))
+
+    expect(states).toEqual([])
+    expect(await guard.run(well)).toBe('well')
+  })
+
+  test.each([
+    { name: 'refusals', error: new RedisUnavailableError('full') },
+    { name: 'mistakes in scripts', error: new RedisScriptError('mistake') },
+  ])('does not open for $name, which cost no time', async ({ error }) => {
+    const guard = breaker(neverMs)
+    for (let call = 0; call < 10; call++) expect(await ended(guard.run(failing(error)))).toBe(error)
+
+    expect(states).toEqual([])
+    expect(calls).toBe(10)
+  })
+
+  test('lets one command try after a while, while the others fail at once', async () => {
+    const guard = breaker(0)
+    for (let call = 0; call < 3; call++) await ended(guard.run(silent))
+    let answer = (_text: string): void => {}
+    const trial = guard.run(
+      () =>
+        new Promise<string>((resolve) => {
+          answer = resolve
+        }),
+    )
+    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
+    expect(calls).toBe(3)
+    expect(states).toEqual(['open', 'half-open'])
+
+    answer('back')
+    expect(await trial).toBe('back')
+    expect(states).toEqual(['open', 'half-open', 'closed'])
+    expect(await guard.run(well)).toBe('well')
+  })
+
+  test('opens again when the trial gets no answer', async () => {
+    const guard = breaker(0)
+    for (let call = 0; call < 4; call++) await ended(guard.run(silent))
+
+    expect(states).toEqual(['open', 'half-open', 'open'])
+  })
+
+  test('closes when the trial is refused, since refusals come at once', async () => {
+    const guard = breaker(0)
+    for (let call = 0; call < 3; call++) await ended(guard.run(silent))
+    await ended(guard.run(failing(new RedisUnavailableError('full'))))
+
+    expect(states).toEqual(['open', 'half-open', 'closed'])
+  })
+})
