@@ -1,0 +1,137 @@
+import type { Removal, RemovalQueue } from '../removal-queue.ts'
+import type { SessionKey } from '../session-record.ts'
+import { DeadlineHeap } from './deadline-heap.ts'
+
+/** An artefact by name, with what it takes to remove it. */
+export interface NamedArtefact {
+  readonly artefactId: string
+  readonly payload: string
+}
+
+interface Entry {
+  readonly kind: Removal['kind']
+  readonly session: SessionKey
+  artefact: NamedArtefact | undefined
+  dueMs: number
+  /** How often it was claimed. */
+  attempt: number
+  /** Queued once more since it was claimed. */
+  again: boolean
+}
+
+/** KV that has to go, in memory. Times come from the caller. */
+export class MemoryRemovals {
+  readonly #entries = new Map<string, Entry>()
+  readonly #deadlines = new DeadlineHeap<string>()
+  /** Artefacts that an entry names. */
+  readonly #artefacts = new Map<string, string>()
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  names(artefactId: string): boolean {
+    return this.#artefacts.has(artefactId)
+  }
+
+  announce(session: SessionKey, artefact: NamedArtefact, dueMs: number): void {
+    const id = `a:${artefact.artefactId}`
+    this.#put(id, {
+      kind: 'artefact',
+      session,
+      artefact,
+      dueMs,
+      attempt: this.#entries.get(id)?.attempt ?? 0,
+      again: false,
+    })
+  }
+
+  /** Queues an artefact, or makes it due sooner. */
+  queueArtefact(session: SessionKey, artefact: NamedArtefact, dueMs: number): void {
+    const id = `a:${artefact.artefactId}`
+    const known = this.#entries.get(id)
+    // The removal of its session may carry it already.
+    if (known === undefined && this.#artefacts.has(artefact.artefactId)) return
+    this.announce(session, artefact, known === undefined ? dueMs : Math.min(known.dueMs, dueMs))
+  }
+
+  /** A removal that was claimed may have passed the pods already, so it is marked to come once more when it is settled. */
+  queueSession(session: SessionKey, artefact: NamedArtefact | undefined, nowMs: number): void {
+    const id = `s:${session}`
+    const known = this.#entries.get(id)
+    if (known === undefined) {
+      this.#put(id, { kind: 'session', session, artefact, dueMs: nowMs, attempt: 0, again: false })
+      return
+    }
+    if (artefact !== undefined) {
+      const carried = known.artefact
+      this.#put(id, { ...known, artefact })
+      if (carried !== undefined && carried.artefactId !== artefact.artefactId) {
+        this.queueArtefact(session, carried, nowMs)
+      }
+    }
+    if (known.attempt > 0) this.#change(id, { again: true })
+    else this.#change(id, { dueMs: nowMs })
+  }
+
+  /** Takes an announced artefact off for good. `false`: it is not here, or was claimed, so that it may be gone already. */
+  commit(artefactId: string): boolean {
+    const id = `a:${artefactId}`
+    if (this.#entries.get(id)?.attempt !== 0) return false
+    this.#drop(id)
+    return true
+  }
+
+  /** The session lives again, and what lies in pods is its own: of its earlier life only the artefact has to go. */
+  narrowSession(session: SessionKey, nowMs: number): void {
+    const entry = this.#entries.get(`s:${session}`)
+    if (entry === undefined) return
+    this.#drop(`s:${session}`)
+    if (entry.artefact !== undefined) this.queueArtefact(session, entry.artefact, nowMs)
+  }
+
+  claim({ limit, leaseMs }: Parameters<RemovalQueue['claim']>[0], nowMs: number): readonly Removal[] {
+    const claimed: Removal[] = []
+    while (claimed.length < limit) {
+      const id = this.#deadlines.takeDue(nowMs)
+      if (id === undefined) break
+      const entry = this.#change(id, { dueMs: nowMs + leaseMs, again: false })
+      if (entry === undefined) continue
+      entry.attempt += 1
+      const { kind, session, artefact, attempt } = entry
+      claimed.push({ id, kind, session, payload: artefact?.payload, attempt })
+    }
+    return claimed
+  }
+
+  settle(id: string, nowMs: number): void {
+    if (this.#entries.get(id)?.again) this.#change(id, { again: false, attempt: 0, dueMs: nowMs })
+    else this.#drop(id)
+  }
+
+  postpone(id: string, dueMs: number): void {
+    this.#change(id, { dueMs })
+  }
+
+  #put(id: string, entry: Entry): void {
+    this.#drop(id)
+    this.#entries.set(id, entry)
+    this.#deadlines.set(id, entry.dueMs)
+    if (entry.artefact !== undefined) this.#artefacts.set(entry.artefact.artefactId, id)
+  }
+
+  #drop(id: string): void {
+    const artefactId = this.#entries.get(id)?.artefact?.artefactId
+    if (artefactId !== undefined) this.#artefacts.delete(artefactId)
+    this.#entries.delete(id)
+    this.#deadlines.delete(id)
+  }
+
+  #change(id: string, change: Partial<Pick<Entry, 'dueMs' | 'again' | 'attempt'>>): Entry | undefined {
+    const entry = this.#entries.get(id)
+    if (entry === undefined) return undefined
+    Object.assign(entry, change)
+    this.#deadlines.set(id, entry.dueMs)
+    return entry
+  }
+}

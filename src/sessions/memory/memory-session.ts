@@ -1,0 +1,58 @@
+import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from '../session-record.ts'
+import type { TurnLease } from './turn-leases.ts'
+
+/** A session that lives. */
+export interface LiveSession {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly sealedId: string
+  readonly model: string
+  readonly createdAtMs: number
+  /** Its place in the tenant's list. */
+  readonly sequence: number
+  state: 'creating' | 'active'
+  expiresAtMs: number
+  ttlSeconds: number
+  turns: number
+  tokens: TokenTotals
+  pod: string | undefined
+  kv: StoredKv | undefined
+  kvNote: string | undefined
+  leases: readonly TurnLease[]
+  /** The retry key that names it, while it is being created. */
+  retryDigest: string | undefined
+}
+
+/** What is remembered of a session that has ended. */
+export type Tombstone = {
+  readonly tenant: TenantKey
+  readonly sequence: number
+  forgetAtMs: number
+} & (
+  | { readonly kind: 'deleted' }
+  | {
+      readonly kind: 'expired'
+      readonly sealedId: string
+      readonly model: string
+      readonly ttlSeconds: number
+      /** Of turns that may start it anew. */
+      leases: readonly TurnLease[]
+    }
+)
+
+export type ExpiredTombstone = Extract<Tombstone, { kind: 'expired' }>
+
+export const toRecord = (session: LiveSession): SessionRecord => ({
+  key: session.key,
+  tenant: session.tenant,
+  sealedId: session.sealedId,
+  model: session.model,
+  createdAtMs: session.createdAtMs,
+  expiresAtMs: session.expiresAtMs,
+  ttlSeconds: session.ttlSeconds,
+  turns: session.turns,
+  tokens: session.tokens,
+  pod: session.pod,
+  kv: session.kv,
+  kvNote: session.kvNote,
+})

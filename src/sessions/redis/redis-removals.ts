@@ -1,0 +1,62 @@
+import type { Removal, RemovalQueue } from '../removal-queue.ts'
+import type { SessionKey } from '../session-record.ts'
+import { toWhole } from '../whole-number.ts'
+import type { ScriptRunner } from './session-script-runner.ts'
+import { readArtefact, toWord } from './session-text.ts'
+
+/** One script looks this many artefacts up: it must not hold up the turns of others. */
+const artefactsPerLookup = 500
+
+const readRemoval = (claimed: unknown): Removal => {
+  if (!Array.isArray(claimed) || typeof claimed[0] !== 'string') throw new Error('Script claim answered without an id')
+  const [id, attempt, value] = claimed
+  const artefact = readArtefact(value)
+  if (id.startsWith('s:')) {
+    const session = id.slice(2) as SessionKey
+    return { id, session, kind: 'session', payload: artefact?.payload, attempt: Number(attempt) }
+  }
+  if (artefact === undefined) throw new Error('Script claim answered without an artefact')
+  return { id, session: artefact.session, kind: 'artefact', payload: artefact.payload, attempt: Number(attempt) }
+}
+
+const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] => {
+  if (!Array.isArray(detail)) throw new Error('A session script answered without a list')
+  return detail.map(read)
+}
+
+/** The removal queue's half of the Redis store. */
+export const createRedisRemovals = ({ run }: { readonly run: ScriptRunner }): RemovalQueue => ({
+  async announce({ artefactId, session, payload, graceMs }) {
+    await run('announce', [toWord(artefactId), toWord(session), payload, toWhole(graceMs)])
+  },
+
+  async expireDue(limit) {
+    return Number((await run('expire-due', [limit])).detail)
+  },
+
+  async claim({ limit, leaseMs }) {
+    return readAll((await run('claim', [limit, toWhole(leaseMs)])).detail, readRemoval)
+  },
+
+  async settle(id) {
+    await run('settle', [id])
+  },
+
+  async postpone(id, delayMs) {
+    await run('postpone', [id, toWhole(delayMs)])
+  },
+
+  async knownArtefacts(artefactIds) {
+    const known = new Set<string>()
+    for (let start = 0; start < artefactIds.length; start += artefactsPerLookup) {
+      const reply = await run('known-artefacts', artefactIds.slice(start, start + artefactsPerLookup))
+      for (const artefactId of readAll(reply.detail, String)) known.add(artefactId)
+    }
+    return known
+  },
+
+  async counts() {
+    const [removals = 0, sessions = 0] = readAll((await run('counts', [])).detail, Number)
+    return { removals, sessions }
+  },
+})

@@ -1,0 +1,142 @@
+import type { RedisConnection } from '../../redis/redis-connection.ts'
+import { RedisUnavailableError } from '../../redis/redis-connection.ts'
+import type { TenantKey } from '../session-record.ts'
+import type {
+  BeginOutcome,
+  CompleteOutcome,
+  CreateOutcome,
+  SessionPage,
+  SessionStore,
+  TurnExpiry,
+} from '../session-store.ts'
+import { StoreUnavailableError } from '../session-store.ts'
+import { toWhole } from '../whole-number.ts'
+import type { ScriptReply, ScriptRunner } from './session-script-runner.ts'
+import { readRecord, readTombstone, toLine, toWord } from './session-text.ts'
+
+const unexpected = (reply: ScriptReply): Error => new Error(`A session script answered with outcome ${reply.outcome}`)
+
+const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome => {
+  switch (reply.outcome) {
+    case 'created':
+    case 'existing':
+      return { kind: reply.outcome, record: readRecord(reply.detail, tenant) }
+    case 'key-reused':
+      return { kind: 'key-reused' }
+    default:
+      throw unexpected(reply)
+  }
+}
+
+const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => {
+  switch (reply.outcome) {
+    case 'active':
+      return { kind: 'active', record: readRecord(reply.detail, tenant), nowMs: reply.nowMs }
+    case 'expired':
+      return { kind: 'expired', ...readTombstone(reply.detail), nowMs: reply.nowMs }
+    case 'deleted':
+    case 'unknown':
+      return { kind: reply.outcome }
+    default:
+      throw unexpected(reply)
+  }
+}
+
+const toCompleteOutcome = (reply: ScriptReply, tenant: TenantKey): CompleteOutcome => {
+  switch (reply.outcome) {
+    case 'completed':
+      return { kind: 'completed', record: readRecord(reply.detail, tenant) }
+    case 'gone':
+      return { kind: 'gone' }
+    default:
+      throw unexpected(reply)
+  }
+}
+
+const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
+  if (!Array.isArray(reply.detail)) throw unexpected(reply)
+  return { records: reply.detail.map((snapshot) => readRecord(snapshot, tenant)), hasMore: reply.outcome === 'more' }
+}
+
+const expiryArguments = (expiry: TurnExpiry): readonly (string | number)[] =>
+  expiry.kind === 'set' ? ['set', toWhole(expiry.ttlSeconds), toWhole(expiry.expiresAtMs)] : [expiry.kind, '', '']
+
+/** The sessions' half of the Redis store. Every method is one script. */
+export const createRedisSessions = (options: {
+  readonly connection: RedisConnection
+  readonly run: ScriptRunner
+  readonly supersededGraceMs: number
+}): SessionStore => {
+  const { connection, run, supersededGraceMs } = options
+  return {
+    async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {
+      const retry = retryOf
+        ? [toWord(retryOf.digest), retryOf.bodyDigest, Math.max(1, toWhole(retryOf.rememberMs)), retryOf.use]
+        : ['', '', '', '']
+      const lease = [toWord(turnId), toWhole(leaseMs), toWhole(ttlSeconds)]
+      const texts = [sealedId, model, pod ?? ''].map(toLine)
+      return toCreateOutcome(await run('create', [toWord(key), toWord(tenant), ...lease, ...texts, ...retry]), tenant)
+    },
+
+    async begin({ key, tenant, turnId, leaseMs }) {
+      return toBeginOutcome(await run('begin', [key, tenant, toWord(turnId), toWhole(leaseMs)]), tenant)
+    },
+
+    async complete({ key, tenant, turnId, pod, usage, expiry }) {
+      const tokens = [usage.prompt, usage.output, usage.cached].map(toWhole)
+      return toCompleteOutcome(
+        await run('complete', [key, tenant, turnId, toLine(pod), ...tokens, ...expiryArguments(expiry)]),
+        tenant,
+      )
+    },
+
+    async abandon({ key, turnId }) {
+      await run('abandon', [key, turnId])
+    },
+
+    async commitKv({ key, kv }) {
+      const sizes = [kv.tokens, kv.bytes, kv.turn].map(toWhole)
+      const reply = await run('commit-kv', [key, toWord(kv.artefactId), kv.payload, ...sizes, supersededGraceMs])
+      return reply.outcome === 'committed'
+    },
+
+    async noteKv({ key, reason }) {
+      await run('note-kv', [key, toLine(reason)])
+    },
+
+    async dropKv({ key, artefactId, reason }) {
+      await run('drop-kv', [key, artefactId, toLine(reason)])
+    },
+
+    async get({ key, tenant }) {
+      const reply = await run('get', [key, tenant])
+      return reply.outcome === 'found' ? readRecord(reply.detail, tenant) : undefined
+    },
+
+    async list({ tenant, limit, after }) {
+      return toPage(await run('list', [tenant, limit, after ?? '']), tenant)
+    },
+
+    async setTtl({ key, tenant, ttlSeconds }) {
+      const reply = await run('set-ttl', [key, tenant, toWhole(ttlSeconds)])
+      return reply.outcome === 'found' ? readRecord(reply.detail, tenant) : undefined
+    },
+
+    async remove({ key, tenant }) {
+      return (await run('remove', [key, tenant])).outcome === 'removed'
+    },
+
+    async ping() {
+      try {
+        await connection.ping()
+      } catch (error) {
+        if (!(error instanceof RedisUnavailableError)) throw error
+        throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
+      }
+    },
+
+    async close() {
+      await connection.close()
+    },
+  }
+}

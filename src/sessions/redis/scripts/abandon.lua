@@ -1,0 +1,28 @@
+-- Releases the lease of a turn that failed.
+-- KEYS: none
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 turn id
+-- Returns: 'done'
+--- @include session
+local session = load(ARGV[3])
+if not session then
+  return reply('done')
+end
+
+local held = holds_lease(session, ARGV[4])
+session[LEASES] = release_lease(session[LEASES], ARGV[4])
+if session[STATE] == creating and held_until(session) <= now then
+  vanish(session)
+  return reply('done')
+end
+if held then
+  write_even_when_full()
+  save(session, 'KEEPTTL')
+  if is_live(session) then
+    redis.call('ZADD', deadlines, session[STATE] == active and session[ENDS] or held_until(session), name_of(session.key))
+  end
+end
+if not is_live(session) then
+  -- The turn may have left KV in its pod after the session's removal had passed there.
+  queue_session(session.key)
+end
+return reply('done')

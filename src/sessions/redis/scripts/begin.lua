@@ -1,0 +1,21 @@
+-- Looks a session up for a turn and takes the turn's lease.
+-- KEYS: none
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms
+-- Returns: 'active' or 'expired' with a snapshot, 'deleted', or 'unknown'
+--- @include session
+local session = load_owned(ARGV[3], ARGV[4])
+if not session then
+  return reply('unknown')
+end
+if session[STATE] == deleted then
+  return reply('deleted')
+end
+
+session[LEASES] = take_lease(session[LEASES], ARGV[5], now + ARGV[6])
+if session[STATE] == expired then
+  local rest_ms = redis.call('PTTL', session_key(session.key))
+  save(session, 'PX', math.max(rest_ms, tonumber(ARGV[6]), 1))
+  return reply('expired', snapshot(session))
+end
+save(session)
+return reply('active', snapshot(session))

@@ -1,0 +1,25 @@
+-- Takes due removals for a while.
+-- KEYS: none
+-- ARGV: 1 prefix, 2 unused, 3 how many at most, 4 lease ms
+-- Returns: 'done' with { removal id, how often it was claimed, value of its artefact or nil } for each
+--- @include arguments
+--- @include removals
+write_even_when_full()
+local claimed, unreadable = {}, 0
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', removals, '-inf', now, 'LIMIT', 0, ARGV[3])) do
+  local info = removal_key(id)
+  local own_artefact = string.match(id, '^a:(.*)$')
+  local artefact = own_artefact or redis.call('HGET', info, 'k')
+  local value = artefact and read_artefact(artefact)
+  if value or not own_artefact then
+    redis.call('HDEL', info, 'g')
+    redis.call('ZADD', removals, now + ARGV[4], id)
+    claimed[#claimed + 1] = { id, redis.call('HINCRBY', info, 'n', 1), value or false }
+  else
+    -- Its payload was lost, so nobody can remove it by name; whoever finds it in the store will learn that it is an orphan.
+    unreadable = unreadable + 1
+    redis.call('ZREM', removals, id)
+    redis.call('DEL', info, artefact_key(own_artefact))
+  end
+end
+return { unreadable, 'done', now, claimed }

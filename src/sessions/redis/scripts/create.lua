@@ -1,0 +1,52 @@
+-- Writes a session in state creating, or finds the one that an earlier try of the same create wrote.
+-- KEYS: none
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model, 10 pod or '',
+--       11 retry digest or '', 12 body digest, 13 remember ms, 14 'find-or-record' or 'record-only'
+-- Returns: 'created' or 'existing' with a snapshot, or 'key-reused'
+--- @include session
+local key, tenant, turn, lease_ms, ttl_seconds = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local digest, body_digest, remember_ms, use = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
+
+local function join(session)
+  session[LEASES] = take_lease(session[LEASES], turn, now + lease_ms)
+  save(session)
+  return reply('existing', snapshot(session))
+end
+
+if digest ~= '' and use == 'find-or-record' then
+  local remembered = redis.pcall('GET', retry_key(digest))
+  local earlier, earlier_body = nil, nil
+  if type(remembered) == 'string' then
+    earlier, earlier_body = string.match(remembered, '^([^\n]*)\n(.*)$')
+  end
+  if earlier then
+    if earlier_body ~= body_digest then
+      return reply('key-reused')
+    end
+    local session = load_owned(earlier, tenant)
+    if is_live(session) then
+      return join(session)
+    end
+  end
+end
+
+local present = load(key)
+if is_live(present) then
+  return present[TENANT] == name_of(tenant) and join(present) or reply('key-reused')
+end
+
+local created = string.format('%.0f', now)
+local ends = string.format('%.0f', now + ttl_seconds * 1000)
+local leases = take_lease('', turn, now + lease_ms)
+local session = {
+  creating, string.sub(key, #name_of(key) + 1), name_of(tenant), created, ends, ttl_seconds, 0, 0, 0, 0,
+  ARGV[8], ARGV[9], ARGV[10], '', '', digest, leases,
+  key = key,
+}
+save(session)
+redis.call('ZADD', deadlines, now + lease_ms, name_of(key))
+redis.call('ZADD', tenant_key(tenant), created, name_of(key))
+if digest ~= '' then
+  redis.call('SET', retry_key(digest), key .. '\n' .. body_digest, 'PX', remember_ms)
+end
+return reply('created', snapshot(session))

@@ -1,0 +1,10 @@
+-- Reads a live session.
+-- KEYS: none
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant
+-- Returns: 'found' with a snapshot, or 'none'
+--- @include session
+local session = load_owned(ARGV[3], ARGV[4])
+if not is_live(session) then
+  return reply('none')
+end
+return reply('found', snapshot(session))

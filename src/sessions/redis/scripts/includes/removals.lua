@@ -1,0 +1,61 @@
+-- Writing to the removal queue.
+--   <prefix>removals          sorted set: removal id (`a:<artefact>` or `s:<session>`) by the time it is due
+--   <prefix>q:<removal id>    hash: n how often it was claimed, k the artefact a session's removal carries,
+--                             g it was queued again after a claim
+--   <prefix>a:<artefact>      string: lines with session key, turn, tokens and bytes, then the payload; there as long as a session or the
+--                             queue names the artefact
+-- Needs `prefix` and `now`.
+local removals = prefix .. 'removals'
+
+local function removal_key(id)
+  return prefix .. 'q:' .. id
+end
+
+local function artefact_key(artefact)
+  return prefix .. 'a:' .. artefact
+end
+
+local function write_artefact(artefact, session, turn, tokens, bytes, payload)
+  redis.call('SET', artefact_key(artefact), table.concat({ session, turn, tokens, bytes, payload }, '\n'))
+end
+
+local function read_artefact(artefact)
+  local value = redis.pcall('GET', artefact_key(artefact))
+  return type(value) == 'string' and value or nil
+end
+
+local function queue_artefact(artefact, due)
+  write_even_when_full()
+  redis.call('ZADD', removals, 'LT', due, 'a:' .. artefact)
+end
+
+-- A removal that was claimed may have passed the pods already, so it is marked to come once more when it is settled.
+local function queue_session(session, artefact)
+  local id = 's:' .. session
+  local info = removal_key(id)
+  write_even_when_full()
+  if artefact then
+    local carried = redis.call('HGET', info, 'k')
+    if carried and carried ~= artefact then
+      queue_artefact(carried, now)
+    end
+    redis.call('HSET', info, 'k', artefact)
+  end
+  if redis.call('HEXISTS', info, 'n') == 1 then
+    redis.call('HSET', info, 'g', 1)
+  else
+    redis.call('ZADD', removals, now, id)
+  end
+end
+
+-- The session lives again, and what lies in pods is its own: of its earlier life only the artefact has to go.
+local function narrow_session_removal(session)
+  local id = 's:' .. session
+  if redis.call('ZREM', removals, id) == 1 then
+    local artefact = redis.call('HGET', removal_key(id), 'k')
+    redis.call('DEL', removal_key(id))
+    if artefact then
+      queue_artefact(artefact, now)
+    end
+  end
+end

@@ -1,0 +1,48 @@
+import type { SessionKey } from './session-record.ts'
+
+/** KV that has to go. It is written down before anything is removed and struck off when all of it is gone: at least once, and idempotent. */
+export interface Removal {
+  /** `a:<artefactId>` or `s:<session key>`. */
+  readonly id: string
+  readonly session: SessionKey
+  /**
+   * `artefact`: one stored artefact, superseded or never committed; the session itself may live on.
+   * `session`: the session has ended: its artefact, if any, and whatever of it lies in pods.
+   */
+  readonly kind: 'artefact' | 'session'
+  /** The artefact's payload; undefined for a session that never stored any. */
+  readonly payload: string | undefined
+  /** How often the removal was claimed, this time included. */
+  readonly attempt: number
+}
+
+/**
+ * The work list of the reaper. Lives in the same store as the sessions, since ending a session and queueing its removal is one step.
+ * Entries survive a restart of the gateway as far as the store does.
+ *
+ * @throws StoreUnavailableError as SessionStore does.
+ */
+export interface RemovalQueue {
+  /**
+   * Writes an artefact down before an engine is asked to store it, due after `graceMs`: it is removed unless `commitKv` takes it off before.
+   * So a gateway that dies in between leaves nothing behind.
+   */
+  announce(artefact: {
+    readonly artefactId: string
+    readonly session: SessionKey
+    readonly payload: string
+    readonly graceMs: number
+  }): Promise<void>
+  /** Ends up to `limit` sessions whose deadline has passed and that no turn holds; resolves to how many. */
+  expireDue(limit: number): Promise<number>
+  /** Up to `limit` due removals. They come again after `leaseMs` unless settled, so a reaper that dies loses none; end the work on one before that. */
+  claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
+  /** Strikes a removal off. One that was queued once more since it was claimed stays, and is due at once. */
+  settle(id: string): Promise<void>
+  /** Tries a removal again after `delayMs`. */
+  postpone(id: string, delayMs: number): Promise<void>
+  /** Which of these artefacts a session or the queue still knows; the others are orphans (their store was lost). */
+  knownArtefacts(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
+  /** Removals that wait, due or not, and sessions that live. For metrics. */
+  counts(): Promise<{ readonly removals: number; readonly sessions: number }>
+}

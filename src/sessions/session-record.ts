@@ -1,0 +1,47 @@
+/** SHA-256 of a session id, base64url, 43 characters: the only form in which an id is stored, logged or passed between rooms. */
+export type SessionKey = string & { readonly __brand: 'SessionKey' }
+
+/** HMAC-SHA256 of the caller's principal or credential, base64url, 43 characters. */
+export type TenantKey = string & { readonly __brand: 'TenantKey' }
+
+/** The KV of a session that lies in the persistent store. The store keeps `payload` without reading it: it is the connector's. */
+export interface StoredKv {
+  /** Name of the artefact, unique for every offload. */
+  readonly artefactId: string
+  /** What the connector needs to load and remove the artefact. */
+  readonly payload: string
+  /** Tokens whose KV the artefact holds. */
+  readonly tokens: number
+  /** Size in the persistent store. */
+  readonly bytes: number
+  /** Number of the completed turn that left it; a later turn's artefact replaces it, never the other way round. */
+  readonly turn: number
+}
+
+/** Token counts added up over the completed turns of a session. Turns whose answer carried no `usage` add nothing. */
+export interface TokenTotals {
+  readonly prompt: number
+  readonly output: number
+  /** Prompt tokens the engines reused, by their own account (`usage.prompt_tokens_details.cached_tokens`). */
+  readonly cached: number
+}
+
+/** One session as the store knows it. All times are the store's clock, in milliseconds since 1970. */
+export interface SessionRecord {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  /** The session id, encrypted for its tenant, so that a list can name it. */
+  readonly sealedId: string
+  readonly model: string
+  readonly createdAtMs: number
+  readonly expiresAtMs: number
+  readonly ttlSeconds: number
+  /** Completed turns. */
+  readonly turns: number
+  readonly tokens: TokenTotals
+  /** `host:port` of the pod that served the last completed turn, or that the create was sent to. */
+  readonly pod: string | undefined
+  readonly kv: StoredKv | undefined
+  /** Why there is no stored KV (`offload_failed`, `too_short`, …); undefined while the first offload is still to come. */
+  readonly kvNote: string | undefined
+}

@@ -1,0 +1,143 @@
+import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
+
+/** A session to be written before its first turn is forwarded. */
+export interface NewSession {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly sealedId: string
+  readonly model: string
+  readonly ttlSeconds: number
+  readonly pod: string | undefined
+  readonly turnId: string
+  /** How long the first turn may take; past that the unfinished session is swept. */
+  readonly leaseMs: number
+  /** Makes a repeated create find the first one's session; undefined: every create is a new one. */
+  readonly retryOf: RetryKey | undefined
+}
+
+/** Names a create that may be repeated. */
+export interface RetryKey {
+  /** HMAC of tenant and `Idempotency-Key`, or of tenant and body for a client's automatic retry. */
+  readonly digest: string
+  /** HMAC of path and body: the same key with another body is a client's mistake. */
+  readonly bodyDigest: string
+  /** How long the key is remembered, from the first create. */
+  readonly rememberMs: number
+  /** `record-only` writes the key for a later retry, but never finds an earlier session by it. */
+  readonly use: 'find-or-record' | 'record-only'
+}
+
+export type CreateOutcome =
+  | { readonly kind: 'created'; readonly record: SessionRecord }
+  /** The retry key is known: this turn was begun on the session it names. */
+  | { readonly kind: 'existing'; readonly record: SessionRecord }
+  /** The retry key is known with another body. */
+  | { readonly kind: 'key-reused' }
+
+/** A turn that is about to be sent to an engine. It holds a lease, so that the session cannot expire under it. */
+export interface BeginTurn {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly turnId: string
+  readonly leaseMs: number
+}
+
+export type BeginOutcome =
+  | { readonly kind: 'active'; readonly record: SessionRecord; readonly nowMs: number }
+  /** Its time was over; the turn may start it anew with its last TTL and model (`complete` does so). The lease is taken. */
+  | { readonly kind: 'expired'; readonly ttlSeconds: number; readonly model: string; readonly nowMs: number }
+  /** Deleted by its owner, within the tombstone's time. */
+  | { readonly kind: 'deleted' }
+  /** Never existed, forgotten, unreadable, or another tenant's: these look alike. */
+  | { readonly kind: 'unknown' }
+
+/** A turn whose answer ended well. */
+export interface CompleteTurn {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly turnId: string
+  /** The pod that really served. */
+  readonly pod: string
+  readonly usage: TokenTotals
+  readonly expiry: TurnExpiry
+}
+
+/** What a completed turn does to the session's deadline. */
+export type TurnExpiry =
+  /** Absolute TTL: nothing. */
+  | { readonly kind: 'keep' }
+  /** A TTL sent with the turn: the deadline that its answer announced. */
+  | { readonly kind: 'set'; readonly ttlSeconds: number; readonly expiresAtMs: number }
+  /** Sliding TTL: the session's own TTL counts anew from now. */
+  | { readonly kind: 'slide' }
+
+export type CompleteOutcome =
+  /** `record.turns` is this turn's number. */
+  | { readonly kind: 'completed'; readonly record: SessionRecord }
+  /** Deleted or forgotten meanwhile: nothing was written, and whatever the turn left behind is queued for removal. */
+  | { readonly kind: 'gone' }
+
+export interface SessionPage {
+  readonly records: readonly SessionRecord[]
+  readonly hasMore: boolean
+}
+
+/**
+ * Keeps sessions, their deadlines and their tombstones. Every method is atomic, decides time by the store's own clock, and takes one
+ * round trip. Another tenant's session behaves exactly as one that does not exist.
+ *
+ * States of a session: *creating* (until its first turn completes; swept when the turn's lease runs out), *active*, and then a
+ * tombstone, *expired* or *deleted*, for `tombstoneSeconds`. A session expires when its deadline has passed and no turn holds a lease.
+ * Whatever ends a session queues the removal of its KV in the same step ({@link RemovalQueue}).
+ *
+ * @throws StoreUnavailableError from every method when the store cannot be reached, is too slow, or refuses to write.
+ */
+export interface SessionStore {
+  /** Writes a session in state *creating* whose first turn holds a lease; or finds the one that an earlier try wrote. */
+  create(session: NewSession): Promise<CreateOutcome>
+  /** Looks a session up for a turn, and takes the turn's lease. */
+  begin(turn: BeginTurn): Promise<BeginOutcome>
+  /** Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. Repeating it counts once while the lease was there to release. */
+  complete(turn: CompleteTurn): Promise<CompleteOutcome>
+  /**
+   * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its retry key; an *expired* one stays
+   * expired. For a session that has ended, its removal is queued again: the turn may have left KV in its pod.
+   */
+  abandon(turn: { readonly key: SessionKey; readonly turnId: string }): Promise<void>
+  /**
+   * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue; the artefact it replaces is queued.
+   * `false`: the session is gone, a later turn won, or the artefact is not waiting in the queue any more (never announced, or its grace ran
+   * out and its removal has begun, so it may not be there); it is queued for removal and due at once. Repeating a commit that won changes nothing.
+   */
+  commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
+  /** Notes why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */
+  noteKv(note: { readonly key: SessionKey; readonly reason: string }): Promise<void>
+  /** Drops the session's stored KV (it was found missing or damaged) and queues its removal, if it still is `artefactId`. */
+  dropKv(drop: { readonly key: SessionKey; readonly artefactId: string; readonly reason: string }): Promise<void>
+  get(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<SessionRecord | undefined>
+  /**
+   * The tenant's live sessions, newest first; `after` is the last key of the page before, and may have ended meanwhile. Once nothing is
+   * known of it any more the list starts over. `limit` 1 to 100.
+   */
+  list(query: {
+    readonly tenant: TenantKey
+    readonly limit: number
+    readonly after: SessionKey | undefined
+  }): Promise<SessionPage>
+  /** Sets the TTL anew from now. */
+  setTtl(change: {
+    readonly key: SessionKey
+    readonly tenant: TenantKey
+    readonly ttlSeconds: number
+  }): Promise<SessionRecord | undefined>
+  /** Deletes: tombstone, and removal queued. `false`: there is no such session of this tenant. */
+  remove(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<boolean>
+  /** Resolves when the store answers; used by readiness. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The store cannot answer now. Inference goes on without it; create and delete answer 503. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError'
+}

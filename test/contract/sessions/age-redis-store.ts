@@ -1,0 +1,37 @@
+import type { Redis } from 'ioredis'
+
+/** Moves every time that the keys under a prefix hold into the past, which to the store is the same as if that much time went by. */
+const script = `
+local by = tonumber(ARGV[2])
+local function earlier(text)
+  return string.format('%.0f', tonumber(text) - by)
+end
+for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'zset' then
+    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+      redis.call('ZADD', key, earlier(redis.call('ZSCORE', key, member)), member)
+    end
+  elseif string.sub(key, #ARGV[1] + 1, #ARGV[1] + 2) == 's:' then
+    local text = redis.call('GET', key)
+    local head, created, ends, tail = string.match(text, '^([^\\n]*\\n[^\\n]*\\n[^\\n]*\\n)(%d+)\\n(%d+)(\\n.*)$')
+    local front, leases = string.match(tail, '^(.*\\n)([^\\n]*)$')
+    leases = string.gsub(leases, '=(%d+)', function(at) return '=' .. earlier(at) end)
+    local ended = ends == '0' and ends or earlier(ends)
+    redis.call('SET', key, head .. earlier(created) .. '\\n' .. ended .. front .. leases, 'KEEPTTL')
+  end
+  local rest = redis.call('PTTL', key)
+  if rest >= 0 then
+    redis.call('PEXPIRE', key, rest - by)
+  end
+end`
+
+export const ageRedisStore = async (redis: Redis, keyPrefix: string, milliseconds: number): Promise<void> => {
+  await redis.eval(script, 0, keyPrefix, milliseconds)
+}
+
+/** Redis' own clock, in milliseconds. */
+export const redisNowMs = async (redis: Redis): Promise<number> => {
+  const [seconds, microseconds] = await redis.time()
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+}

@@ -1,0 +1,189 @@
+import { describe, expect, test } from '@jest/globals'
+import {
+  alice,
+  announceFor,
+  claimAll,
+  createActive,
+  drain,
+  newSession,
+  owned,
+  type StoreUnderTest,
+  seconds,
+  session,
+  sessionKey,
+  storedKv,
+  storeKv,
+} from './store-under-test.ts'
+
+export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void => {
+  describe('the removal queue', () => {
+    test('tells everything about a removal', async () => {
+      const under = await make()
+      await createActive(under)
+      await storeKv(under, 'artefact-1', 1)
+      await announceFor(under, 'artefact-2', { graceMs: 0 })
+      await under.store.remove(owned)
+      const claimed = await under.store.claim({ limit: 10, leaseMs: 60_000 })
+
+      expect([...claimed].sort((a, b) => a.id.localeCompare(b.id))).toEqual([
+        { id: 'a:artefact-2', session, kind: 'artefact', payload: '{"file":"artefact-2"}', attempt: 1 },
+        { id: `s:${session}`, session, kind: 'session', payload: '{"file":"artefact-1"}', attempt: 1 },
+      ])
+    })
+
+    test('hands out at most as many as are asked for, the longest due first', async () => {
+      const under = await make()
+      for (const name of ['a', 'b', 'c']) {
+        await announceFor(under, name, { graceMs: 0 })
+        await under.advance(seconds(1))
+      }
+
+      expect((await under.store.claim({ limit: 2, leaseMs: 60_000 })).map(({ id }) => id)).toEqual(['a:a', 'a:b'])
+      expect((await under.store.claim({ limit: 2, leaseMs: 60_000 })).map(({ id }) => id)).toEqual(['a:c'])
+      expect(await under.store.claim({ limit: 2, leaseMs: 60_000 })).toEqual([])
+    })
+
+    test('hands a removal out again when its claim runs out, and counts the attempts', async () => {
+      const under = await make()
+      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      const attempts: number[] = []
+      for (let round = 0; round < 3; round++) {
+        const [claimed] = await under.store.claim({ limit: 10, leaseMs: 30_000 })
+        attempts.push(claimed?.attempt ?? 0)
+        await under.advance(seconds(29))
+        expect(await under.store.claim({ limit: 10, leaseMs: 30_000 })).toEqual([])
+        await under.advance(seconds(1))
+      }
+
+      expect(attempts).toEqual([1, 2, 3])
+    })
+
+    test('forgets what is settled', async () => {
+      const under = await make()
+      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      await under.store.claim({ limit: 10, leaseMs: 30_000 })
+      await under.store.settle('a:artefact-1')
+      await under.store.settle('a:artefact-1')
+      await under.store.settle('a:unknown')
+      await under.advance(seconds(60))
+
+      expect(await claimAll(under)).toEqual({})
+      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
+    })
+
+    test('brings a postponed removal after its delay', async () => {
+      const under = await make()
+      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      await under.store.claim({ limit: 10, leaseMs: 30_000 })
+      await under.store.postpone('a:artefact-1', 300_000)
+      await under.advance(seconds(299))
+      expect(await under.store.claim({ limit: 10, leaseMs: 30_000 })).toEqual([])
+      await under.advance(seconds(1))
+
+      expect(await under.store.claim({ limit: 10, leaseMs: 30_000 })).toMatchObject([{ attempt: 2 }])
+    })
+
+    test('a removal can be postponed to sooner than its claim runs out', async () => {
+      const under = await make()
+      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      await under.store.claim({ limit: 10, leaseMs: 300_000 })
+      await under.store.postpone('a:artefact-1', 1000)
+      await under.advance(seconds(1))
+
+      expect(Object.keys(await claimAll(under))).toEqual(['a:artefact-1'])
+    })
+
+    test('postponing what is not there queues nothing', async () => {
+      const under = await make()
+      await under.store.postpone('a:unknown', 0)
+
+      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
+    })
+
+    test('an artefact announced again is due by the later word', async () => {
+      const under = await make()
+      await announceFor(under, 'artefact-1', { graceMs: 10_000 })
+      await announceFor(under, 'artefact-1', { graceMs: 60_000 })
+      await under.advance(seconds(30))
+      expect(await claimAll(under)).toEqual({})
+      await under.advance(seconds(30))
+
+      expect(Object.keys(await claimAll(under))).toEqual(['a:artefact-1'])
+    })
+
+    test('a session that ends with another artefact, before its first removal is done, has both removed', async () => {
+      const under = await make()
+      await createActive(under)
+      await storeKv(under, 'artefact-1', 1)
+      await under.store.remove(owned)
+      await under.advance(seconds(86_400))
+      await createActive(under, newSession())
+      await storeKv(under, 'artefact-2', 1)
+      await under.store.remove(owned)
+
+      expect(await claimAll(under)).toEqual({
+        [`s:${session}`]: '{"file":"artefact-2"}',
+        'a:artefact-1': '{"file":"artefact-1"}',
+      })
+    })
+
+    test('knows the artefacts of sessions and of the queue, and no others', async () => {
+      const under = await make()
+      await createActive(under)
+      await storeKv(under, 'replaced', 1)
+      await storeKv(under, 'current', 2)
+      await announceFor(under, 'announced')
+      await createActive(under, { key: sessionKey('ended') })
+      await storeKv(under, 'ended', 1, sessionKey('ended'))
+      await under.store.remove({ key: sessionKey('ended'), tenant: alice })
+      const asked = ['replaced', 'current', 'announced', 'ended', 'orphan']
+
+      expect(await under.store.knownArtefacts(asked)).toEqual(new Set(['replaced', 'current', 'announced', 'ended']))
+      await under.advance(seconds(60))
+      await drain(under)
+      expect(await under.store.knownArtefacts(asked)).toEqual(new Set(['current']))
+      expect(await under.store.knownArtefacts([])).toEqual(new Set())
+    })
+
+    test('knows thousands of artefacts at once', async () => {
+      const under = await make()
+      await createActive(under)
+      await storeKv(under, 'current', 1)
+      const asked = Array.from({ length: 2500 }, (_, index) => `orphan-${index}`)
+
+      expect(await under.store.knownArtefacts([...asked, 'current'])).toEqual(new Set(['current']))
+    })
+
+    test('a dropped artefact is known until it is settled', async () => {
+      const under = await make()
+      await createActive(under)
+      await storeKv(under, 'artefact-1', 1)
+      await under.store.dropKv({ key: session, artefactId: 'artefact-1', reason: 'damaged' })
+
+      expect(await under.store.knownArtefacts(['artefact-1'])).toEqual(new Set(['artefact-1']))
+      await drain(under)
+      expect(await under.store.knownArtefacts(['artefact-1'])).toEqual(new Set())
+    })
+
+    test('counts what waits and what lives', async () => {
+      const under = await make()
+      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
+      await createActive(under)
+      await createActive(under, { key: sessionKey('other') })
+      await announceFor(under, 'artefact-1')
+
+      expect(await under.store.counts()).toEqual({ removals: 1, sessions: 2 })
+      await under.store.remove(owned)
+      expect(await under.store.counts()).toEqual({ removals: 2, sessions: 1 })
+    })
+
+    test('a settled artefact does not take a session with it', async () => {
+      const under = await make()
+      await createActive(under)
+      await storeKv(under, 'artefact-1', 1)
+      await under.store.settle('a:artefact-1')
+
+      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv('artefact-1', 1) })
+    })
+  })
+}

@@ -1,0 +1,22 @@
+import { describe } from '@jest/globals'
+import { describeExpiry } from './expiry-suite.ts'
+import { describeListing } from './listing-suite.ts'
+import { describeRemovalQueue } from './removal-queue-suite.ts'
+import { describeRetries } from './retry-suite.ts'
+import { describeSessions } from './sessions-suite.ts'
+import type { StoreUnderTest } from './store-under-test.ts'
+import { describeStoredKv } from './stored-kv-suite.ts'
+import { describeTurns } from './turns-suite.ts'
+
+/** What holds of every SessionStore with its RemovalQueue. `make` gives a fresh, empty one. */
+export const describeSessionStore = (name: string, make: () => Promise<StoreUnderTest>): void => {
+  describe(name, () => {
+    describeSessions(make)
+    describeTurns(make)
+    describeExpiry(make)
+    describeRetries(make)
+    describeStoredKv(make)
+    describeListing(make)
+    describeRemovalQueue(make)
+  })
+}

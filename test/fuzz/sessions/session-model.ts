@@ -1,0 +1,328 @@
+import type { Removal } from '../../../src/sessions/removal-queue.ts'
+import type { SessionKey, StoredKv, TenantKey, TokenTotals } from '../../../src/sessions/session-record.ts'
+import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
+
+export interface ModelSession {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly sealedId: string
+  readonly model: string
+  state: 'creating' | 'active' | 'expired' | 'deleted'
+  createdAtMs: number
+  expiresAtMs: number
+  ttlSeconds: number
+  turns: number
+  tokens: TokenTotals
+  pod: string | undefined
+  kv: StoredKv | undefined
+  kvNote: string | undefined
+  readonly leases: Map<string, number>
+  retryDigest: string | undefined
+  forgetAtMs: number
+}
+
+interface ModelRemoval {
+  readonly session: SessionKey
+  readonly kind: Removal['kind']
+  artefact: StoredKv | undefined
+  dueMs: number
+  attempt: number
+  again: boolean
+}
+
+const noTokens: TokenTotals = { prompt: 0, output: 0, cached: 0 }
+
+/** What a store must do, written down as plainly as possible: everything is looked at one by one, and what is over is ended at every step. */
+export class SessionModel {
+  readonly sessions = new Map<SessionKey, ModelSession>()
+  readonly removals = new Map<string, ModelRemoval>()
+  readonly retryKeys = new Map<string, { session: SessionKey; bodyDigest: string; forgetAtMs: number }>()
+  readonly #options: { readonly tombstoneMs: number; readonly supersededGraceMs: number }
+  nowMs = 0
+
+  constructor(options: { readonly tombstoneMs: number; readonly supersededGraceMs: number }) {
+    this.#options = options
+  }
+
+  advance(milliseconds: number): void {
+    this.nowMs += milliseconds
+    for (const [key, session] of this.sessions) {
+      if (!this.isLive(session) && session.forgetAtMs <= this.nowMs) this.sessions.delete(key)
+    }
+    for (const [digest, { forgetAtMs }] of this.retryKeys) {
+      if (forgetAtMs <= this.nowMs) this.retryKeys.delete(digest)
+    }
+  }
+
+  isLive({ state }: ModelSession): boolean {
+    return state === 'creating' || state === 'active'
+  }
+
+  isOver(session: ModelSession): boolean {
+    const isHeld = [...session.leases.values()].some((untilMs) => untilMs > this.nowMs)
+    return this.isLive(session) && !isHeld && (session.state === 'creating' || session.expiresAtMs <= this.nowMs)
+  }
+
+  /** A session as anyone sees it: one whose time is over is ended by the look. */
+  look(key: SessionKey): ModelSession | undefined {
+    const session = this.sessions.get(key)
+    if (session !== undefined && this.isOver(session)) {
+      if (session.state === 'creating') this.#vanish(session)
+      else this.#entomb(session, 'expired')
+    }
+    return this.sessions.get(key)
+  }
+
+  live(key: SessionKey, tenant?: TenantKey): ModelSession | undefined {
+    const session = this.look(key)
+    return session && this.isLive(session) && (tenant ?? session.tenant) === session.tenant ? session : undefined
+  }
+
+  liveOf(tenant: TenantKey): readonly ModelSession[] {
+    return [...this.sessions.values()].flatMap((session) => (session.tenant === tenant && this.live(session.key)) || [])
+  }
+
+  create(wanted: NewSession): { readonly kind: 'created' | 'existing' | 'key-reused'; readonly key: SessionKey } {
+    const { key, tenant, retryOf } = wanted
+    const earlier = retryOf?.use === 'find-or-record' ? this.retryKeys.get(retryOf.digest) : undefined
+    if (earlier !== undefined && earlier.bodyDigest !== retryOf?.bodyDigest) return { kind: 'key-reused', key }
+    const found = earlier && this.live(earlier.session, tenant)
+    const present = found ?? this.live(key)
+    if (present !== undefined) {
+      if (present.tenant !== tenant) return { kind: 'key-reused', key }
+      this.#takeLease(present, wanted.turnId, wanted.leaseMs)
+      return { kind: 'existing', key: present.key }
+    }
+    this.sessions.set(key, {
+      key,
+      tenant,
+      sealedId: wanted.sealedId,
+      model: wanted.model,
+      state: 'creating',
+      createdAtMs: this.nowMs,
+      expiresAtMs: this.nowMs + wanted.ttlSeconds * 1000,
+      ttlSeconds: wanted.ttlSeconds,
+      turns: 0,
+      tokens: noTokens,
+      pod: wanted.pod,
+      kv: undefined,
+      kvNote: undefined,
+      leases: new Map([[wanted.turnId, this.nowMs + wanted.leaseMs]]),
+      retryDigest: retryOf?.digest,
+      forgetAtMs: Number.POSITIVE_INFINITY,
+    })
+    if (retryOf !== undefined) {
+      const { digest, bodyDigest, rememberMs } = retryOf
+      this.retryKeys.set(digest, { session: key, bodyDigest, forgetAtMs: this.nowMs + rememberMs })
+    }
+    return { kind: 'created', key }
+  }
+
+  begin(key: SessionKey, tenant: TenantKey, turnId: string, leaseMs: number): ModelSession['state'] | 'unknown' {
+    const session = this.look(key)
+    if (session?.tenant !== tenant) return 'unknown'
+    if (session.state === 'deleted') return 'deleted'
+    this.#takeLease(session, turnId, leaseMs)
+    if (session.state === 'expired') session.forgetAtMs = Math.max(session.forgetAtMs, this.nowMs + leaseMs)
+    return session.state
+  }
+
+  complete(
+    key: SessionKey,
+    tenant: TenantKey,
+    turn: { readonly turnId: string; readonly pod: string; readonly usage: TokenTotals; readonly expiry: TurnExpiry },
+  ): 'completed' | 'gone' {
+    const session = this.look(key)
+    if (session !== undefined && session.tenant !== tenant) return 'gone'
+    const isHeld = session?.leases.has(turn.turnId) ?? false
+    if (session === undefined || !(this.isLive(session) || (session.state === 'expired' && isHeld))) {
+      this.#queueSession(key, undefined)
+      return 'gone'
+    }
+    if (!isHeld) return 'completed'
+    session.leases.delete(turn.turnId)
+    const isRevived = session.state === 'expired'
+    if (isRevived) this.#revive(session)
+    session.state = 'active'
+    session.retryDigest = undefined
+    session.turns += 1
+    session.tokens = {
+      prompt: session.tokens.prompt + turn.usage.prompt,
+      output: session.tokens.output + turn.usage.output,
+      cached: session.tokens.cached + turn.usage.cached,
+    }
+    session.pod = turn.pod
+    if (turn.expiry.kind === 'set') {
+      session.ttlSeconds = turn.expiry.ttlSeconds
+      session.expiresAtMs = turn.expiry.expiresAtMs
+    } else if (turn.expiry.kind === 'slide' || isRevived) {
+      session.expiresAtMs = this.nowMs + session.ttlSeconds * 1000
+    }
+    return 'completed'
+  }
+
+  abandon(key: SessionKey, turnId: string): void {
+    const session = this.look(key)
+    if (session === undefined) return
+    session.leases.delete(turnId)
+    if (!this.isLive(session)) this.#queueSession(key, undefined)
+    else if (session.state === 'creating' && this.isOver(session)) this.#vanish(session)
+  }
+
+  setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number): boolean {
+    const session = this.live(key, tenant)
+    if (session === undefined) return false
+    session.ttlSeconds = ttlSeconds
+    session.expiresAtMs = this.nowMs + ttlSeconds * 1000
+    return true
+  }
+
+  remove(key: SessionKey, tenant: TenantKey): boolean {
+    const session = this.live(key, tenant)
+    if (session !== undefined) this.#entomb(session, 'deleted')
+    return session !== undefined
+  }
+
+  announce(session: SessionKey, artefact: StoredKv, graceMs: number): void {
+    this.#queueArtefact(session, artefact, this.nowMs + graceMs)
+  }
+
+  commit(key: SessionKey, kv: StoredKv): boolean {
+    const session = this.live(key)
+    const waiting = this.removals.get(`a:${kv.artefactId}`)
+    if (session?.kv?.artefactId === kv.artefactId) {
+      session.kv = kv
+      return true
+    }
+    // The removal of the session carries it already.
+    if (this.removals.get(`s:${key}`)?.artefact?.artefactId === kv.artefactId) return false
+    if (session === undefined || waiting?.attempt !== 0 || kv.turn < (session.kv?.turn ?? 0)) {
+      this.#queueArtefact(key, kv, Math.min(waiting?.dueMs ?? this.nowMs, this.nowMs))
+      return false
+    }
+    this.removals.delete(`a:${kv.artefactId}`)
+    if (session.kv !== undefined) {
+      this.#queueArtefact(key, session.kv, this.nowMs + this.#options.supersededGraceMs)
+    }
+    session.kv = kv
+    session.kvNote = undefined
+    return true
+  }
+
+  note(key: SessionKey, reason: string): void {
+    const session = this.live(key)
+    if (session !== undefined) session.kvNote = reason
+  }
+
+  drop(key: SessionKey, artefactId: string, reason: string): void {
+    const session = this.live(key)
+    if (session?.kv?.artefactId !== artefactId) return
+    this.#queueArtefact(key, session.kv, this.nowMs)
+    session.kv = undefined
+    session.kvNote = reason
+  }
+
+  expireDue(): number {
+    const over = [...this.sessions.values()].filter((session) => this.isOver(session))
+    for (const { key } of over) this.look(key)
+    return over.length
+  }
+
+  dueRemovals(): readonly string[] {
+    return [...this.removals].filter(([, { dueMs }]) => dueMs <= this.nowMs).map(([id]) => id)
+  }
+
+  claim(id: string, leaseMs: number): Removal | undefined {
+    const removal = this.removals.get(id)
+    if (removal === undefined) return undefined
+    removal.attempt += 1
+    removal.again = false
+    removal.dueMs = this.nowMs + leaseMs
+    const { kind, session, artefact, attempt } = removal
+    return { id, kind, session, payload: artefact?.payload, attempt }
+  }
+
+  /** The artefact that is gone with it, if the removal is struck off. */
+  settle(id: string): string | undefined {
+    const removal = this.removals.get(id)
+    if (removal?.again) {
+      removal.again = false
+      removal.attempt = 0
+      removal.dueMs = this.nowMs
+      return undefined
+    }
+    this.removals.delete(id)
+    return removal?.artefact?.artefactId
+  }
+
+  postpone(id: string, delayMs: number): void {
+    const removal = this.removals.get(id)
+    if (removal !== undefined) removal.dueMs = this.nowMs + delayMs
+  }
+
+  knows(artefactId: string): boolean {
+    return (
+      [...this.removals.values()].some(({ artefact }) => artefact?.artefactId === artefactId) ||
+      [...this.sessions.values()].some(({ kv }) => kv?.artefactId === artefactId)
+    )
+  }
+
+  #takeLease(session: ModelSession, turnId: string, leaseMs: number): void {
+    const earlierMs = session.leases.get(turnId) ?? 0
+    for (const [other, untilMs] of session.leases) {
+      if (untilMs <= this.nowMs) session.leases.delete(other)
+    }
+    session.leases.set(turnId, Math.max(earlierMs, this.nowMs + leaseMs))
+  }
+
+  #revive(session: ModelSession): void {
+    session.createdAtMs = this.nowMs
+    session.turns = 0
+    session.tokens = noTokens
+    session.forgetAtMs = Number.POSITIVE_INFINITY
+    const removal = this.removals.get(`s:${session.key}`)
+    this.removals.delete(`s:${session.key}`)
+    if (removal?.artefact !== undefined) this.#queueArtefact(session.key, removal.artefact, this.nowMs)
+  }
+
+  #entomb(session: ModelSession, state: 'expired' | 'deleted'): void {
+    const { kv } = session
+    session.state = state
+    session.kv = undefined
+    session.kvNote = undefined
+    session.pod = undefined
+    session.retryDigest = undefined
+    session.leases.clear()
+    session.forgetAtMs = this.nowMs + this.#options.tombstoneMs
+    this.#queueSession(session.key, kv)
+  }
+
+  #vanish(session: ModelSession): void {
+    this.sessions.delete(session.key)
+    const { retryDigest } = session
+    if (retryDigest !== undefined && this.retryKeys.get(retryDigest)?.session === session.key) {
+      this.retryKeys.delete(retryDigest)
+    }
+    this.#queueSession(session.key, session.kv)
+  }
+
+  #queueArtefact(session: SessionKey, artefact: StoredKv, dueMs: number): void {
+    const attempt = this.removals.get(`a:${artefact.artefactId}`)?.attempt ?? 0
+    this.removals.set(`a:${artefact.artefactId}`, { session, kind: 'artefact', artefact, dueMs, attempt, again: false })
+  }
+
+  #queueSession(session: SessionKey, artefact: StoredKv | undefined): void {
+    const known = this.removals.get(`s:${session}`)
+    if (known === undefined) {
+      const fresh = { session, kind: 'session', artefact, dueMs: this.nowMs, attempt: 0, again: false } as const
+      this.removals.set(`s:${session}`, { ...fresh })
+      return
+    }
+    if (artefact !== undefined) {
+      if (known.artefact !== undefined) this.#queueArtefact(session, known.artefact, this.nowMs)
+      known.artefact = artefact
+    }
+    if (known.attempt > 0) known.again = true
+    else known.dueMs = this.nowMs
+  }
+}

@@ -1,0 +1,265 @@
+import { expect } from '@jest/globals'
+import type { SessionKey, SessionRecord, StoredKv } from '../../../src/sessions/session-record.ts'
+import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
+import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
+import { type ModelSession, SessionModel } from './session-model.ts'
+import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './store-operation.ts'
+
+const tenants = [tenantKey('alice'), tenantKey('mallory')] as const
+const usage = { prompt: 100, output: 10, cached: 50 }
+
+/** The same steps for a store and the model, comparing every answer. */
+export class StoreExercise {
+  readonly #under: StoreUnderTest
+  readonly #model: SessionModel
+  readonly #announced: { readonly session: SessionKey; readonly kv: StoredKv }[] = []
+  readonly #claimed: string[] = []
+  /** Artefacts that were announced and are not gone yet: the store must know every one. */
+  readonly #owed = new Set<string>()
+
+  constructor(under: StoreUnderTest, times: { readonly tombstoneMs: number; readonly supersededGraceMs: number }) {
+    this.#under = under
+    this.#model = new SessionModel(times)
+  }
+
+  async perform(operation: StoreOperation): Promise<void> {
+    await this.#steps[operation.name](operation)
+    const known = await this.#under.store.knownArtefacts(this.#announced.map(({ kv }) => kv.artefactId))
+    const expected = this.#announced.map(({ kv }) => kv.artefactId).filter((id) => this.#model.knows(id))
+    expect([...known].sort()).toEqual([...new Set(expected)].sort())
+    expect([...this.#owed].filter((id) => !known.has(id))).toEqual([])
+  }
+
+  readonly #steps: Readonly<Record<OperationName, (operation: StoreOperation) => Promise<void>>> = {
+    create: async (operation) => {
+      const wanted = this.#newSession(operation)
+      const outcome = await this.#under.store.create(wanted)
+      const expected = this.#model.create(wanted)
+      expect(outcome.kind).toBe(expected.kind)
+      if (outcome.kind !== 'key-reused') await this.#compare(outcome.record, expected.key)
+    },
+
+    begin: async (operation) => {
+      const { key, tenant, turnId } = this.#turn(operation)
+      const leaseMs = operation.time * unitMs
+      const outcome = await this.#under.store.begin({ key, tenant, turnId, leaseMs })
+      const state = this.#model.begin(key, tenant, turnId, leaseMs)
+      expect(outcome.kind).toBe(state === 'creating' ? 'active' : state)
+      if (outcome.kind === 'active') await this.#compare(outcome.record, key)
+      if (outcome.kind === 'expired') {
+        const { ttlSeconds, model } = outcome
+        expect({ ttlSeconds, model }).toEqual(pick(this.#model.look(key), ['ttlSeconds', 'model']))
+      }
+    },
+
+    complete: async (operation) => {
+      const { key, tenant, turnId } = this.#turn(operation)
+      const pod = `pod-${operation.count}:8000`
+      const expiry = (nowMs: number): TurnExpiry =>
+        operation.expiry === 'set'
+          ? {
+              kind: 'set',
+              ttlSeconds: operation.time * unitSeconds,
+              expiresAtMs: nowMs + operation.time * unitMs,
+            }
+          : { kind: operation.expiry }
+      const outcome = await this.#under.store.complete({
+        key,
+        tenant,
+        turnId,
+        pod,
+        usage,
+        expiry: expiry(await this.#under.nowMs()),
+      })
+      const turn = { turnId, pod, usage, expiry: expiry(this.#model.nowMs) }
+      expect(outcome.kind).toBe(this.#model.complete(key, tenant, turn))
+      if (outcome.kind === 'completed') await this.#compare(outcome.record, key)
+    },
+
+    abandon: async (operation) => {
+      const { key, turnId } = this.#turn(operation)
+      await this.#under.store.abandon({ key, turnId })
+      this.#model.abandon(key, turnId)
+    },
+
+    announce: async (operation) => {
+      const { key } = this.#turn(operation)
+      const artefactId = `artefact-${this.#announced.length}`
+      const kv = { artefactId, payload: `${artefactId}\n${operation.text}`, tokens: 0, bytes: 0, turn: 0 }
+      const graceMs = (operation.time - 1) * unitMs
+      await this.#under.store.announce({ artefactId, session: key, payload: kv.payload, graceMs })
+      this.#model.announce(key, kv, graceMs)
+      this.#announced.push({ session: key, kv })
+      this.#owed.add(artefactId)
+    },
+
+    commit: async (operation) => {
+      const announced = this.#announced.at(-1 - operation.back)
+      if (announced === undefined) return
+      const kv = { ...announced.kv, tokens: operation.time, bytes: operation.otherTime, turn: operation.count }
+      const won = await this.#under.store.commitKv({ key: announced.session, kv })
+      expect(won).toBe(this.#model.commit(announced.session, kv))
+      this.#owed.add(kv.artefactId)
+    },
+
+    note: async (operation) => {
+      const { key } = this.#turn(operation)
+      await this.#under.store.noteKv({ key, reason: `note-${operation.count}` })
+      this.#model.note(key, `note-${operation.count}`)
+    },
+
+    drop: async (operation) => {
+      const announced = this.#announced.at(-1 - operation.back)
+      if (announced === undefined) return
+      const { session: key, kv } = announced
+      await this.#under.store.dropKv({ key, artefactId: kv.artefactId, reason: 'damaged' })
+      this.#model.drop(key, kv.artefactId, 'damaged')
+    },
+
+    get: async (operation) => {
+      const { key, tenant } = this.#turn(operation)
+      const record = await this.#under.store.get({ key, tenant })
+      expect(record?.key).toBe(this.#model.live(key, tenant)?.key)
+      if (record !== undefined) await this.#compare(record, key)
+    },
+
+    list: async (operation) => {
+      const tenant = tenants[operation.tenant] ?? tenants[0]
+      const records: SessionRecord[] = []
+      for (let more = true; more; ) {
+        const page = await this.#under.store.list({ tenant, limit: operation.count, after: records.at(-1)?.key })
+        expect(page.records.length).toBeLessThanOrEqual(operation.count)
+        records.push(...page.records)
+        more = page.hasMore
+        expect(more && page.records.length === 0).toBe(false)
+      }
+      expect(records.map(({ key }) => key).sort()).toEqual(
+        this.#model
+          .liveOf(tenant)
+          .map(({ key }) => key)
+          .sort(),
+      )
+      expect(records.map(({ createdAtMs }) => createdAtMs)).toEqual(
+        records.map(({ createdAtMs }) => createdAtMs).sort((a, b) => b - a),
+      )
+      for (const record of records) await this.#compare(record, record.key)
+    },
+
+    setTtl: async (operation) => {
+      const { key, tenant } = this.#turn(operation)
+      const ttlSeconds = operation.time * unitSeconds
+      const record = await this.#under.store.setTtl({ key, tenant, ttlSeconds })
+      expect(record !== undefined).toBe(this.#model.setTtl(key, tenant, ttlSeconds))
+      if (record !== undefined) await this.#compare(record, key)
+    },
+
+    remove: async (operation) => {
+      const { key, tenant } = this.#turn(operation)
+      expect(await this.#under.store.remove({ key, tenant })).toBe(this.#model.remove(key, tenant))
+      expect(await this.#under.store.get({ key, tenant })).toBeUndefined()
+    },
+
+    expireDue: async () => {
+      expect(await this.#under.store.expireDue(100)).toBe(this.#model.expireDue())
+    },
+
+    claim: async (operation) => {
+      const limit = operation.count * operation.count
+      const leaseMs = operation.time * unitMs
+      const due = this.#model.dueRemovals()
+      const claimed = await this.#under.store.claim({ limit, leaseMs })
+      expect(claimed.length).toBe(Math.min(limit, due.length))
+      expect(claimed.filter(({ id }) => !due.includes(id))).toEqual([])
+      expect(claimed).toEqual(claimed.map(({ id }) => this.#model.claim(id, leaseMs)))
+      this.#claimed.push(...claimed.map(({ id }) => id))
+    },
+
+    settle: async (operation) => {
+      const id = this.#claimed.at(-1 - operation.back)
+      if (id === undefined) return
+      await this.#under.store.settle(id)
+      const gone = this.#model.settle(id)
+      if (gone !== undefined) this.#owed.delete(gone)
+    },
+
+    postpone: async (operation) => {
+      const id = this.#claimed.at(-1 - operation.back)
+      if (id === undefined) return
+      await this.#under.store.postpone(id, operation.time * unitMs)
+      this.#model.postpone(id, operation.time * unitMs)
+    },
+
+    counts: async () => {
+      const sessions = [...this.#model.sessions.values()].filter((session) => this.#model.isLive(session)).length
+      expect(await this.#under.store.counts()).toEqual({ removals: this.#model.removals.size, sessions })
+    },
+
+    advance: async (operation) => {
+      await this.#under.advance(operation.time * unitMs)
+      this.#model.advance(operation.time * unitMs)
+    },
+  }
+
+  #turn(operation: StoreOperation) {
+    return {
+      key: sessionKey(`session-${operation.session}`),
+      tenant: tenants[operation.tenant] ?? tenants[0],
+      turnId: `turn-${operation.turn}`,
+    }
+  }
+
+  #newSession(operation: StoreOperation): NewSession {
+    return {
+      ...this.#turn(operation),
+      sealedId: `sealed${operation.text}`,
+      model: `model${operation.text}`,
+      ttlSeconds: operation.time * unitSeconds,
+      pod: operation.count === 1 ? undefined : `pod-${operation.count}:8000`,
+      leaseMs: operation.otherTime * unitMs,
+      retryOf:
+        operation.retry === 'none'
+          ? undefined
+          : {
+              // A digest covers the tenant.
+              digest: `digest-${operation.tenant}-${operation.digest}`,
+              bodyDigest: `body-${operation.body}`,
+              rememberMs: operation.count * 2 * unitMs,
+              use: operation.retry,
+            },
+    }
+  }
+
+  /** Times are compared by their distance from now, in units. */
+  async #compare(record: SessionRecord, key: SessionKey): Promise<void> {
+    const storeNowMs = await this.#under.nowMs()
+    const units = (atMs: number, nowMs: number): number => Math.round((atMs - nowMs) / unitMs)
+    const expected = this.#model.sessions.get(key)
+    const plain = [
+      'key',
+      'tenant',
+      'sealedId',
+      'model',
+      'ttlSeconds',
+      'turns',
+      'tokens',
+      'pod',
+      'kv',
+      'kvNote',
+    ] as const
+    expect(pick(record, plain)).toEqual(pick(expected, plain))
+    expect([record.createdAtMs, record.expiresAtMs].map((atMs) => units(atMs, storeNowMs) + 0)).toEqual(
+      [expected?.createdAtMs, expected?.expiresAtMs].map((atMs) => units(atMs ?? Number.NaN, this.#model.nowMs) + 0),
+    )
+  }
+}
+
+const pick = <T extends SessionRecord | ModelSession, K extends keyof T>(
+  from: T | undefined,
+  names: readonly K[],
+): Partial<Pick<T, K>> => {
+  const picked: Partial<Pick<T, K>> = {}
+  for (const name of names) {
+    if (from !== undefined) picked[name] = from[name]
+  }
+  return picked
+}

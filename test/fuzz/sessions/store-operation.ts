@@ -1,0 +1,70 @@
+import * as fc from 'fast-check'
+
+/** All times are multiples of this, so that the moments a real store needs to answer never decide anything. */
+export const unitMs = 100_000
+export const unitSeconds = unitMs / 1000
+
+interface Fields {
+  /** Which of a few sessions, tenants and turns. */
+  readonly session: number
+  readonly tenant: number
+  readonly turn: number
+  /** In units of time. */
+  readonly time: number
+  readonly otherTime: number
+  /** Which of the artefacts that were announced, or of the removals that were claimed, counted from the latest. */
+  readonly back: number
+  readonly count: number
+  readonly digest: number
+  readonly body: number
+  readonly expiry: 'keep' | 'set' | 'slide'
+  readonly retry: 'none' | 'find-or-record' | 'record-only'
+  readonly text: string
+}
+
+/** One step against a store; which fields matter depends on the name. */
+export type StoreOperation = Fields & { readonly name: OperationName }
+
+const weights = {
+  create: 4,
+  begin: 6,
+  complete: 6,
+  abandon: 2,
+  announce: 4,
+  commit: 5,
+  note: 1,
+  drop: 1,
+  get: 2,
+  list: 2,
+  setTtl: 1,
+  remove: 2,
+  expireDue: 2,
+  claim: 4,
+  settle: 4,
+  postpone: 1,
+  counts: 1,
+  advance: 5,
+} as const
+
+export type OperationName = keyof typeof weights
+
+const names = Object.entries(weights).flatMap(([name, weight]) =>
+  Array.from({ length: weight }, () => name as OperationName),
+)
+
+export const storeOperation: fc.Arbitrary<StoreOperation> = fc.record({
+  name: fc.constantFrom(...names),
+  session: fc.nat({ max: 3 }),
+  // Mostly the same tenant, or hardly any turn would find its session.
+  tenant: fc.constantFrom(0, 0, 0, 0, 1),
+  turn: fc.nat({ max: 3 }),
+  time: fc.integer({ min: 1, max: 5 }),
+  otherTime: fc.integer({ min: 1, max: 5 }),
+  back: fc.nat({ max: 3 }),
+  count: fc.integer({ min: 1, max: 4 }),
+  digest: fc.nat({ max: 1 }),
+  body: fc.constantFrom(0, 0, 0, 1),
+  expiry: fc.constantFrom('keep', 'keep', 'set', 'slide'),
+  retry: fc.constantFrom('none', 'none', 'find-or-record', 'record-only'),
+  text: fc.string({ unit: 'binary', maxLength: 80 }),
+})

@@ -1,0 +1,55 @@
+import { describe, expect, test } from '@jest/globals'
+import { readArtefact, readRecord, toLine, toWord } from '../../../src/sessions/redis/session-text.ts'
+import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
+
+const lines = (change: Readonly<Record<number, string>> = {}): string => {
+  const text = ['a1', 'rest', 'name', '1000', '2000', '1', '2', '3', '4', '5', 'sealed', 'model', 'pod', '', '', '', '']
+  return text.map((line, index) => change[index + 1] ?? line).join('\n')
+}
+
+describe('the text of a session', () => {
+  test.each([
+    { name: 'plain', text: 'llama-3' },
+    { name: 'with line feeds', text: 'a\nb\r\n' },
+    { name: 'with quotes and backslashes', text: '"\\n\\"' },
+    { name: 'with NULs', text: '\0' },
+    { name: 'of many scripts', text: 'é漢🦙' },
+    { name: 'with half a pair', text: '\ud800' },
+  ])('keeps a model $name on one line', ({ text }) => {
+    const line = toLine(text)
+
+    expect(line).not.toContain('\n')
+    expect(readRecord([sessionKey('s'), lines({ 12: line }), null], alice).model).toBe(text)
+  })
+
+  test.each([
+    { name: 'too few lines', text: lines().split('\n').slice(0, 16).join('\n') },
+    { name: 'too many lines', text: `${lines()}\n` },
+    { name: 'a number with a sign', text: lines({ 4: '-1' }) },
+    { name: 'a number with too many digits', text: lines({ 8: '1'.repeat(16) }) },
+    { name: 'no number', text: lines({ 7: '' }) },
+  ])('is not read with $name', ({ text }) => {
+    expect(() => readRecord([sessionKey('s'), text, null], alice)).toThrow('A session script answered without')
+  })
+
+  test.each([{ snapshot: undefined }, { snapshot: [] }, { snapshot: [1, lines()] }, { snapshot: 'text' }])(
+    'is not read from $snapshot',
+    ({ snapshot }) => {
+      expect(() => readRecord(snapshot, alice)).toThrow('A session script answered without')
+    },
+  )
+
+  test.each([{ id: '' }, { id: 'a b' }, { id: 'a\nb' }, { id: '\t' }])('takes no id like $id', ({ id }) => {
+    expect(() => toWord(id)).toThrow('An id is empty or contains white space')
+  })
+
+  test.each([
+    { name: 'nothing', value: null },
+    { name: 'an empty text', value: '' },
+    { name: 'a text of one line', value: 'session' },
+    { name: 'numbers that are none', value: 'session\n1\nx\n3\npayload' },
+    { name: 'a list', value: ['session\n1\n2\n3\npayload'] },
+  ])('finds no artefact in $name', ({ value }) => {
+    expect(readArtefact(value)).toBeUndefined()
+  })
+})
