@@ -1,0 +1,131 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { PodState } from '../../../src/routing/pod.ts'
+import { podLoad } from '../../../src/routing/pod-load.ts'
+import { createPolicies } from '../../../src/routing/policies.ts'
+import { rendezvousOrder } from '../../../src/routing/rendezvous.ts'
+import { createRouter } from '../../../src/routing/router.ts'
+
+const requests = fc.nat({ max: 50 })
+
+const podFields = {
+  address: fc.nat({ max: 30 }).map((host) => `10.0.0.${host}:8000`),
+  ready: fc.constant(true),
+  inFlight: requests,
+  running: requests,
+  waiting: requests,
+  kvUsage: fc.double({ min: 0, max: 1, noNaN: true }),
+  inFlightAtRead: requests,
+}
+
+const pod = fc.record(podFields)
+
+type Pods = readonly [PodState, ...PodState[]]
+
+const pods: fc.Arbitrary<Pods> = fc
+  .uniqueArray(pod, { minLength: 1, maxLength: 12, selector: ({ address }) => address })
+  .map(([first, ...others]) => [first as PodState, ...others])
+
+const turn = fc.record({
+  affinityKey: fc.option(fc.string(), { nil: undefined }),
+  residentPod: fc.option(
+    fc.nat({ max: 40 }).map((host) => `10.0.0.${host}:8000`),
+    { nil: undefined },
+  ),
+})
+
+const stickiness = fc.record({ factor: fc.double({ min: 1, max: 5, noNaN: true }), margin: fc.nat({ max: 10 }) })
+
+const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
+
+describe('routing policies', () => {
+  test('always pick one of the pods they are given', () => {
+    fc.assert(
+      fc.property(
+        pods,
+        fc.array(turn, { minLength: 1, maxLength: 20 }),
+        stickiness,
+        random,
+        (given, turns, limits, number) => {
+          const policies = createPolicies({ defaultPolicy: 'random', stickiness: limits, random: () => number })
+          for (const policy of policies) {
+            for (const one of turns) expect(given).toContain(policy.pick(one, given))
+          }
+        },
+      ),
+    )
+  })
+
+  test('session-affinity never picks an overloaded pod, and leaves a resident pod for no other reason', () => {
+    fc.assert(
+      fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {
+        const [policy] = createPolicies({ defaultPolicy: 'session-affinity', stickiness: limits, random: () => number })
+        const limit = limits.factor * Math.min(...given.map(podLoad)) + limits.margin
+        const picked = policy.pick(one, given)
+        const staying = given.filter((each) => each.address === one.residentPod && podLoad(each) <= limit)
+        expect(podLoad(picked)).toBeLessThanOrEqual(limit)
+        expect([...staying, picked][0]).toBe(picked)
+      }),
+    )
+  })
+
+  test('least-request picks no pod that has more requests than another', () => {
+    fc.assert(
+      fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {
+        const [policy] = createPolicies({ defaultPolicy: 'least-request', stickiness: limits, random: () => number })
+        expect(podLoad(policy.pick(one, given))).toBe(Math.min(...given.map(podLoad)))
+      }),
+    )
+  })
+})
+
+describe('rendezvousOrder', () => {
+  const addressesOf = (ordered: readonly PodState[]): readonly string[] => ordered.map(({ address }) => address)
+
+  test('holds every pod once, and does not depend on the order in which they are given', () => {
+    fc.assert(
+      fc.property(fc.string(), pods, (key, given) => {
+        const [last, ...rest] = [...given].reverse()
+        const backwards: Pods = [last ?? given[0], ...rest]
+        const order = addressesOf(rendezvousOrder(key, given))
+        expect([...order].sort()).toEqual([...addressesOf(given)].sort())
+        expect(addressesOf(rendezvousOrder(key, backwards))).toEqual(order)
+      }),
+    )
+  })
+
+  test('a pod that goes moves only the keys that had it', () => {
+    fc.assert(
+      fc.property(fc.string(), pods, fc.nat(), (key, given, index) => {
+        const lost = given[index % given.length]
+        const [first, ...others] = given.filter((each) => each !== lost)
+        fc.pre(first !== undefined)
+        const before = addressesOf(rendezvousOrder(key, given))
+        const after = addressesOf(rendezvousOrder(key, [first as PodState, ...others]))
+        expect(after).toEqual(before.filter((address) => address !== lost?.address))
+      }),
+    )
+  })
+})
+
+describe('createRouter', () => {
+  test('names every ready pod exactly once, and no other', () => {
+    const states = fc.uniqueArray(fc.record({ ...podFields, ready: fc.boolean() }), {
+      maxLength: 8,
+      selector: ({ address }) => address,
+    })
+    fc.assert(
+      fc.property(states, turn, random, (given, one, number) => {
+        const policies = createPolicies({
+          defaultPolicy: 'session-affinity',
+          stickiness: { factor: 2, margin: 4 },
+          random: () => number,
+        })
+        const outcome = createRouter({ source: { pods: () => given }, policies }).route(one, undefined)
+        const named = outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : []
+        const ready = given.filter((each) => each.ready).map(({ address }) => address)
+        expect([...named].sort()).toEqual([...ready].sort())
+      }),
+    )
+  })
+})

@@ -1,0 +1,58 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+
+/** How an engine answers one path: a status with a body, which may never end, or not at all. */
+export type Behaviour = { readonly status: number; readonly body?: string; readonly endless?: true } | 'silent'
+
+/** An engine that answers health checks and metrics as a test says. */
+export interface FakeEngine {
+  readonly address: string
+  readonly port: number
+  behave(path: '/health' | '/metrics', behaviour: Behaviour): void
+  /** Requests of a path that have come so far. */
+  requests(path: '/health' | '/metrics'): number
+  stop(): Promise<void>
+}
+
+function* forEver(text: string): Generator<string> {
+  for (;;) yield text
+}
+
+/** Healthy, and without metrics. `at` names an address to come back to. */
+export const startFakeEngine = async (
+  at: { readonly host?: string; readonly port?: number } = {},
+): Promise<FakeEngine> => {
+  const behaviours = new Map<string, Behaviour>([['/health', { status: 200 }]])
+  const counts = new Map<string, number>()
+  const answer = (path: string, response: ServerResponse): void => {
+    const behaviour = behaviours.get(path) ?? { status: 404 }
+    if (behaviour === 'silent') return
+    response.writeHead(behaviour.status)
+    if (behaviour.endless === undefined) response.end(behaviour.body)
+    else Readable.from(forEver(behaviour.body ?? '')).pipe(response)
+  }
+  const server = createServer((request, response) => {
+    const path = request.url ?? ''
+    counts.set(path, (counts.get(path) ?? 0) + 1)
+    answer(path, response)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(at.port ?? 0, at.host ?? '127.0.0.1', resolve)
+  })
+  const { address, port } = server.address() as AddressInfo
+  return {
+    address: `${address}:${port}`,
+    port,
+    behave: (path, behaviour) => {
+      behaviours.set(path, behaviour)
+    },
+    requests: (path) => counts.get(path) ?? 0,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

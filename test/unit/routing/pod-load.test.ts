@@ -1,0 +1,45 @@
+import { describe, expect, test } from '@jest/globals'
+import { leastLoaded, podLoad } from '../../../src/routing/pod-load.ts'
+import { podState } from './pod-state.ts'
+
+describe('podLoad', () => {
+  test.each([
+    { name: 'an idle pod', sketch: {}, load: 0 },
+    { name: 'turns of this gateway', sketch: { inFlight: 3 }, load: 3 },
+    { name: 'requests of others', sketch: { running: 2, waiting: 1 }, load: 3 },
+    {
+      name: 'turns that the engine told of are not counted twice',
+      sketch: { inFlight: 3, inFlightAtRead: 3, running: 3 },
+      load: 3,
+    },
+    {
+      name: 'turns that came after the engine was asked',
+      sketch: { inFlight: 5, inFlightAtRead: 2, running: 6, waiting: 1 },
+      load: 10,
+    },
+    {
+      name: 'turns that have ended since',
+      sketch: { inFlight: 0, inFlightAtRead: 4, running: 4 },
+      load: 0,
+    },
+    {
+      name: 'turns that the engine had not got yet when it was asked',
+      sketch: { inFlight: 4, inFlightAtRead: 4, running: 1 },
+      load: 4,
+    },
+  ])('$name', ({ sketch, load }) => {
+    expect(podLoad(podState('a:1', sketch))).toBe(load)
+  })
+})
+
+describe('leastLoaded', () => {
+  test('finds all that share the least load, in their order', () => {
+    const pods = leastLoaded([
+      podState('a:1', { inFlight: 2 }),
+      podState('b:1', { waiting: 1 }),
+      podState('c:1', { inFlight: 3 }),
+      podState('d:1', { running: 1 }),
+    ])
+    expect(pods.map((pod) => pod.address)).toEqual(['b:1', 'd:1'])
+  })
+})
