@@ -1,0 +1,98 @@
+import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+
+/** A JSON value that is spliced into a request body as one of its top-level members. */
+export type EngineField = string | number | boolean
+
+/** One turn of one session, as a connector sees it. */
+export interface KvTurn {
+  readonly session: SessionKey
+  readonly tenant: TenantKey
+  readonly model: string
+  readonly turnId: string
+  /** `host:port` of the pod that serves the turn. */
+  readonly pod: string
+  /** The session starts anew (it had expired): KV of its earlier life may still lie in the pod and must not be used. Default false. */
+  readonly startsAnew?: boolean
+}
+
+/** What lies in the chosen pod at the moment the turn is forwarded. `tokens` counts the session's tokens whose KV is there. */
+export type KvPresence =
+  /** The pod still held it. */
+  | { readonly kind: 'resident'; readonly tokens: number }
+  /** It was loaded from the persistent store for this turn. */
+  | { readonly kind: 'loaded'; readonly tokens: number; readonly loadMs: number }
+  /** The session has no KV anywhere yet. */
+  | { readonly kind: 'empty' }
+  /** The stored artefact is gone or damaged: it will never load again. */
+  | { readonly kind: 'missing' }
+  /** The load did not end within the budget. */
+  | { readonly kind: 'timed-out' }
+  /** The engine or the store refused; `cause` is for the log. */
+  | { readonly kind: 'failed'; readonly cause: unknown }
+  /** The pod has no room to hold a session apart right now: the turn runs, but its KV cannot be kept. */
+  | { readonly kind: 'no-room' }
+
+export interface AttachOutcome {
+  readonly presence: KvPresence
+  /** Body fields that make the engine use (and only use) this session's KV. */
+  readonly fields: Readonly<Record<string, EngineField>>
+  /** What the connector took for this turn; handed back to `offload` or `detach`, perhaps in another process. */
+  readonly claim: string
+}
+
+export type OffloadOutcome =
+  | {
+      readonly kind: 'stored'
+      readonly artefactId: string
+      readonly payload: string
+      readonly tokens: number
+      readonly bytes: number
+    }
+  /** Another turn of the session still runs in the same place, and its end will offload more. */
+  | { readonly kind: 'superseded' }
+  /** Nothing was stored. `reason` is one word for people: `too_short`, `not_verified`, `no_room`, `offload_failed`. */
+  | { readonly kind: 'none'; readonly reason: string; readonly cause?: unknown }
+
+export interface OffloadRequest {
+  readonly turn: KvTurn
+  readonly claim: string
+  /** Prompt plus output tokens of the turn by the engine's `usage`; undefined when the answer carried none. */
+  readonly totalTokens: number | undefined
+  /** Must be awaited before the engine is asked to write anything: it records the artefact, so that it cannot be orphaned. */
+  readonly announce: (artefact: { readonly artefactId: string; readonly payload: string }) => Promise<void>
+  readonly signal: AbortSignal
+}
+
+/** What has to disappear. */
+export type KvRemoval =
+  | { readonly kind: 'artefact'; readonly session: SessionKey; readonly payload: string }
+  | { readonly kind: 'session'; readonly session: SessionKey; readonly payload: string | undefined }
+
+export type RemoveOutcome =
+  | { readonly kind: 'removed' }
+  /** Something of it is in use (a turn that still runs, a pod that does not answer): try again later. */
+  | { readonly kind: 'busy'; readonly reason: string }
+
+/**
+ * Moves KV between a persistent store and the pods of one kind of engine. Faults are outcomes, never exceptions: a turn goes on without
+ * its KV. All methods can be called from any gateway process; `claim` and `payload` carry what they need.
+ */
+export interface KvConnector {
+  readonly name: string
+  /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, within `signal`'s time. */
+  attach(turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<AttachOutcome>
+  /** Brings what the turn left in the pod into the store, or confirms that the engine did so; then lets the claim go. */
+  offload(request: OffloadRequest): Promise<OffloadOutcome>
+  /** Lets the claim of a turn go that failed or ran elsewhere. */
+  detach(turn: KvTurn, claim: string, signal: AbortSignal): Promise<void>
+  /** Removes from the store and from every pod. Idempotent. */
+  remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
+  /**
+   * Looks for KV that nobody remembers any more (a lost session store, a pod that died in a save) and removes it. Called before the first
+   * turn and then from time to time. `isKnown` tells which artefact ids are still in use. Resolves to how many were removed.
+   */
+  reconcile(
+    isKnown: (artefactIds: readonly string[]) => Promise<ReadonlySet<string>>,
+    signal: AbortSignal,
+  ): Promise<number>
+}

@@ -1,0 +1,37 @@
+import type { KvLog } from '../kv-log.ts'
+import type { SlotClient } from '../slots/slot-client.ts'
+import type { SlotLedger } from '../slots/slot-ledger.ts'
+import type { ArtefactFolder } from './artefact-folder.ts'
+import type { Background } from './background.ts'
+import type { EngineIdentities } from './engine-identity.ts'
+
+/** What the connector's operations share. */
+export interface Parts {
+  readonly ledger: SlotLedger
+  readonly client: SlotClient
+  readonly identities: EngineIdentities
+  readonly folder: ArtefactFolder
+  readonly background: Background
+  /** All pods that are configured now. No other address is ever called. */
+  readonly pods: () => readonly string[]
+  readonly log: KvLog
+  readonly limits: Limits
+}
+
+export interface Limits {
+  /** How long one call to an engine may keep a turn waiting. */
+  readonly callTimeoutMs: number
+  /** How long a late action on a slot is followed to learn how it ended. */
+  readonly lateTimeoutMs: number
+  /** How long a turn may hold its slot. */
+  readonly leaseMs: number
+  /** Fewer tokens are not worth a file. */
+  readonly minTokens: number
+  /** How long an offload waits for a slot that still shows as busy. */
+  readonly idleWaitMs: number
+  /** Files younger than this are never taken for orphans. */
+  readonly orphanGraceMs: number
+}
+
+/** How long the turn that fills a slot may take before another one does: the check of the file, the call, and the cleaning up after it. */
+export const loadMsOf = ({ callTimeoutMs }: Limits): number => 3 * callTimeoutMs + 1_000

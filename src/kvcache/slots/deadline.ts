@@ -1,0 +1,37 @@
+/** A signal that fires when `signal` does, or after `limitMs`. */
+export interface Deadline {
+  readonly signal: AbortSignal
+  /** Frees the timer and lets go of the other signal. */
+  end(): void
+}
+
+export const startDeadline = (signal: AbortSignal, limitMs: number): Deadline => {
+  const controller = new AbortController()
+  const follow = (): void => controller.abort(signal.reason)
+  const timer = setTimeout(() => controller.abort(new Error(`no answer within ${limitMs} ms`)), limitMs)
+  if (signal.aborted) follow()
+  else signal.addEventListener('abort', follow, { once: true })
+  return {
+    signal: controller.signal,
+    end: () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', follow)
+    },
+  }
+}
+
+/** What `work` resolves to, or `onAbort()` if the signal fires before. `work` goes on by itself then. */
+export const untilAborted = async <T, U>(work: Promise<T>, signal: AbortSignal, onAbort: () => U): Promise<T | U> => {
+  if (signal.aborted) return onAbort()
+  let stop = (): void => {}
+  const aborted = new Promise<U>((resolve) => {
+    const listener = (): void => resolve(onAbort())
+    signal.addEventListener('abort', listener, { once: true })
+    stop = () => signal.removeEventListener('abort', listener)
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    stop()
+  }
+}

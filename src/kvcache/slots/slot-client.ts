@@ -1,0 +1,145 @@
+import type { z } from 'zod'
+import { readJson } from '../read-json.ts'
+import { startDeadline, untilAborted } from './deadline.ts'
+import { createEngineHttp, type EngineCall, type EngineReply } from './engine-http.ts'
+import { eraseAnswer, restoreAnswer, type SlotSnapshot, saveAnswer, slotsAnswer } from './slot-snapshot.ts'
+
+/** What became of a question, which changes nothing in the engine. */
+export type QueryOutcome<T> =
+  | { readonly kind: 'answered'; readonly value: T }
+  /** `status`: the engine's, if it gave one. */
+  | { readonly kind: 'failed'; readonly status: number | undefined; readonly cause: unknown }
+
+/** How an action on a slot ended. */
+export type ActionEnd<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  /** The engine said no with this status. After a refused restore the slot is empty. */
+  | { readonly kind: 'refused'; readonly status: number; readonly cause: unknown }
+  /** It never reached the engine. */
+  | { readonly kind: 'unsent'; readonly cause: unknown }
+  /** Nobody knows whether it was or will be done. */
+  | { readonly kind: 'unknown'; readonly cause: unknown }
+
+/**
+ * An engine carries out an action that it has taken, even when the caller hangs up: it waits until the slot is idle. So a call that is late
+ * stays open, and `end` tells what became of it in the end.
+ */
+export type ActionOutcome<T> = ActionEnd<T> | { readonly kind: 'late'; readonly end: Promise<ActionEnd<T>> }
+
+export interface SlotAddress {
+  readonly pod: string
+  readonly slot: number
+}
+
+/** llama-server's `/slots` dialect. Faults are outcomes; nothing here rejects. An action whose signal fires while it is under way is late. */
+export interface SlotClient {
+  slots(pod: string, signal: AbortSignal): Promise<QueryOutcome<readonly SlotSnapshot[]>>
+  /** Any other JSON the engine gives about itself. */
+  about<T>(query: {
+    readonly pod: string
+    readonly path: string
+    readonly schema: z.ZodType<T>
+    readonly signal: AbortSignal
+  }): Promise<QueryOutcome<T>>
+  /** Writes what the slot holds to `file` in the engine's slot folder. */
+  save(slot: SlotAddress, file: string, signal?: AbortSignal): Promise<ActionOutcome<SavedSlot>>
+  /** Replaces what the slot holds by the content of `file`. */
+  restore(slot: SlotAddress, file: string, signal?: AbortSignal): Promise<ActionOutcome<TouchedSlot>>
+  erase(slot: SlotAddress, signal?: AbortSignal): Promise<ActionOutcome<TouchedSlot>>
+  close(): Promise<void>
+}
+
+export interface TouchedSlot {
+  readonly slot: number
+  readonly tokens: number
+}
+
+export interface SavedSlot extends TouchedSlot {
+  readonly bytes: number
+}
+
+export interface SlotClientOptions {
+  /** How long a call may keep its caller waiting. */
+  readonly callTimeoutMs: number
+  /** How long a late action stays open to learn how it ended. */
+  readonly lateTimeoutMs: number
+  /** Calls at a time to one engine; questions and actions count apart. */
+  readonly callsPerPod: number
+}
+
+export const createSlotClient = (options: SlotClientOptions): SlotClient => {
+  // A late action holds its connection; questions must not queue behind it.
+  const queries = createEngineHttp({ callsPerPod: options.callsPerPod })
+  const actions = createEngineHttp({ callsPerPod: options.callsPerPod })
+  const never = new AbortController().signal
+
+  const ask = async <T>(
+    call: Omit<EngineCall, 'method' | 'signal'>,
+    schema: z.ZodType<T>,
+    signal: AbortSignal,
+  ): Promise<QueryOutcome<T>> => {
+    const deadline = startDeadline(signal, options.callTimeoutMs)
+    try {
+      const end = toEnd(await queries.call({ ...call, method: 'GET', signal: deadline.signal }), schema)
+      if (end.kind === 'done') return { kind: 'answered', value: end.value }
+      return { kind: 'failed', status: end.kind === 'refused' ? end.status : undefined, cause: end.cause }
+    } finally {
+      deadline.end()
+    }
+  }
+
+  const act = async <T>(
+    { pod, slot }: SlotAddress,
+    action: { readonly name: string; readonly body: unknown; readonly schema: z.ZodType<T> },
+    signal: AbortSignal = never,
+  ): Promise<ActionOutcome<T>> => {
+    if (signal.aborted) return { kind: 'unsent', cause: signal.reason }
+    const late = startDeadline(never, options.lateTimeoutMs)
+    const path = `/slots/${slot}?action=${action.name}`
+    const end = actions
+      .call({ method: 'POST', pod, path, body: action.body, signal: late.signal })
+      .then((reply) => toEnd(reply, action.schema))
+      .finally(() => late.end())
+    const deadline = startDeadline(signal, options.callTimeoutMs)
+    try {
+      return await untilAborted<ActionOutcome<T>, ActionOutcome<T>>(end, deadline.signal, () => ({ kind: 'late', end }))
+    } finally {
+      deadline.end()
+    }
+  }
+
+  return {
+    slots: (pod, signal) => ask({ pod, path: '/slots' }, slotsAnswer, signal),
+    about: ({ pod, path, schema, signal }) => ask({ pod, path }, schema, signal),
+    save: (slot, file, signal) => act(slot, { name: 'save', body: { filename: file }, schema: saveAnswer }, signal),
+    restore: (slot, file, signal) =>
+      act(slot, { name: 'restore', body: { filename: file }, schema: restoreAnswer }, signal),
+    erase: (slot, signal) => act(slot, { name: 'erase', body: {}, schema: eraseAnswer }, signal),
+    close: async () => {
+      await Promise.all([queries.close(), actions.close()])
+    },
+  }
+}
+
+const toEnd = <T>(reply: EngineReply, schema: z.ZodType<T>): ActionEnd<T> => {
+  switch (reply.kind) {
+    case 'unsent':
+      return reply
+    case 'broken':
+      return { kind: 'unknown', cause: reply.cause }
+    case 'answered':
+      return reply.status === 200 ? parse(reply.text, schema) : refusal(reply)
+  }
+}
+
+const parse = <T>(text: string, schema: z.ZodType<T>): ActionEnd<T> => {
+  const answer = schema.safeParse(readJson(text))
+  return answer.success ? { kind: 'done', value: answer.data } : { kind: 'unknown', cause: answer.error }
+}
+
+/** An engine's error text is its own, without anything of a prompt; it is cut short all the same. */
+const refusal = (reply: { readonly status: number; readonly text: string }) => ({
+  kind: 'refused' as const,
+  status: reply.status,
+  cause: new Error(`the engine answered ${reply.status}: ${reply.text.slice(0, 200)}`),
+})

@@ -1,0 +1,66 @@
+import * as z from 'zod'
+
+/** One slot as its engine reports it. */
+export interface SlotSnapshot {
+  readonly id: number
+  readonly busy: boolean
+  /** Number of the last completion that ran there, unique while the engine's process lives; undefined: none did. */
+  readonly task: number | undefined
+  /** Tokens whose KV the slot holds; undefined where the engine does not say (llama-server: until the slot's first completion). */
+  readonly tokens: number | undefined
+  /**
+   * Hex SHA-256 of the session id last served there, `null` for none. Undefined: the engine does not tell sessions apart.
+   */
+  readonly session: string | null | undefined
+  /** `n_keep` of the last request that ran there; undefined where the engine does not repeat a request's parameters. */
+  readonly keep: number | undefined
+}
+
+const slotSchema = z
+  .object({
+    id: z.number().int().nonnegative(),
+    is_processing: z.boolean(),
+    id_task: z.number().int().optional(),
+    n_prompt_tokens: z.number().int().nonnegative().optional(),
+    n_tokens: z.number().int().nonnegative().optional(),
+    session: z.string().nullable().optional(),
+    params: z.object({ n_keep: z.number().optional() }).optional(),
+  })
+  .transform(
+    (slot): SlotSnapshot => ({
+      id: slot.id,
+      busy: slot.is_processing,
+      task: slot.id_task === undefined || slot.id_task < 0 ? undefined : slot.id_task,
+      tokens: slot.n_tokens ?? slot.n_prompt_tokens,
+      session: slot.session,
+      keep: slot.params?.n_keep,
+    }),
+  )
+
+/** The answer to `GET /slots`. */
+export const slotsAnswer = z.array(slotSchema)
+
+/** The answer to `action=save`. */
+export const saveAnswer = z
+  .object({
+    id_slot: z.number().int(),
+    filename: z.string(),
+    n_saved: z.number().int().nonnegative(),
+    n_written: z.number().int().nonnegative(),
+  })
+  .transform((answer) => ({
+    slot: answer.id_slot,
+    file: answer.filename,
+    tokens: answer.n_saved,
+    bytes: answer.n_written,
+  }))
+
+/** The answer to `action=restore`. */
+export const restoreAnswer = z
+  .object({ id_slot: z.number().int(), filename: z.string(), n_restored: z.number().int().nonnegative() })
+  .transform((answer) => ({ slot: answer.id_slot, file: answer.filename, tokens: answer.n_restored }))
+
+/** The answer to `action=erase`. */
+export const eraseAnswer = z
+  .object({ id_slot: z.number().int(), n_erased: z.number().int().nonnegative() })
+  .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_erased }))

@@ -1,0 +1,310 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
+import type { StoredKv } from '../../../src/sessions/session-record.ts'
+import {
+  anySignal,
+  type KvTestBed,
+  newPrompt,
+  newSession,
+  serveTurn,
+  storedKv,
+  type TestPod,
+  type TestSession,
+  turnOf,
+} from './kv-test-bed.ts'
+import { until } from './until.ts'
+
+const timeoutMs = 60_000
+
+/** What every KvConnector has to do, on real engines. The engines' own `cached_tokens` says whether KV was used. */
+export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>): void => {
+  describe(`KvConnector: ${name}`, () => {
+    let bed: KvTestBed
+    let connector: KvConnector
+    let first: TestPod
+    let second: TestPod
+    let session: TestSession
+    let prompt: string
+    beforeEach(async () => {
+      bed = await make()
+      connector = bed.connect()
+      ;[first, second] = bed.pods
+      session = newSession()
+      prompt = newPrompt()
+    }, timeoutMs)
+    afterEach(() => bed.close(), timeoutMs)
+
+    const serve = (pod: TestPod, kv?: StoredKv, text = prompt) =>
+      serveTurn(connector, { session, pod, prompt: text, kv })
+    const attach = (pod: TestPod, kv?: StoredKv, signal = anySignal()) =>
+      connector.attach(turnOf(session, pod), kv, signal)
+    /** A session with one turn behind it, on the first pod. */
+    const begin = async (): Promise<StoredKv> => {
+      const { kv } = await serve(first)
+      if (kv === undefined) throw new Error('the first turn stored nothing')
+      return kv
+    }
+    const removeSession = (kv: StoredKv | undefined) =>
+      connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
+    const longer = (): string => `${prompt} And one more question.`
+
+    test('the first turn finds nothing, and its KV is stored', async () => {
+      const { attached, usage, offloaded } = await serve(first)
+      expect(attached.presence).toEqual({ kind: 'empty' })
+      expect(usage.cachedTokens).toBe(0)
+      const total = usage.promptTokens + usage.outputTokens
+      expect(offloaded).toMatchObject({ kind: 'stored', bytes: expect.any(Number) })
+      expect([total, total - 1]).toContain(storedKv(offloaded)?.tokens)
+      expect(await bed.artefacts()).toEqual([storedKv(offloaded)?.artefactId])
+    })
+
+    test('an artefact is announced before it exists', async () => {
+      const turn = turnOf(session, first)
+      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const usage = await first.run({ prompt, sessionId: session.id, fields })
+      const announced: string[] = []
+      const existing: string[] = []
+      const offloaded = await connector.offload({
+        turn,
+        claim,
+        totalTokens: usage.promptTokens + usage.outputTokens,
+        announce: async ({ artefactId }) => {
+          announced.push(artefactId)
+          existing.push(...(await bed.artefacts()))
+        },
+        signal: anySignal(),
+      })
+      expect(announced).toEqual([storedKv(offloaded)?.artefactId])
+      expect(existing).toEqual([])
+    })
+
+    test('an announcement that fails leaves nothing stored, and the pod usable', async () => {
+      const turn = turnOf(session, first)
+      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const usage = await first.run({ prompt, sessionId: session.id, fields })
+      const offloaded = await connector.offload({
+        turn,
+        claim,
+        totalTokens: usage.promptTokens + usage.outputTokens,
+        announce: () => Promise.reject(new Error('the store is away')),
+        signal: anySignal(),
+      })
+      expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+      expect(await bed.artefacts()).toEqual([])
+      expect((await serve(first)).offloaded.kind).toBe('stored')
+    })
+
+    test('the same pod still holds it', async () => {
+      const kv = await begin()
+      const { attached, usage } = await serve(first, kv, longer())
+      expect(attached.presence).toEqual({ kind: 'resident', tokens: kv.tokens })
+      expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+      expect(first.loads()).toBe(0)
+    })
+
+    test('another pod loads it, holds it from then on, and stores the longer conversation', async () => {
+      const kv = await begin()
+      const other = await serve(second, kv, longer())
+      expect(other.attached.presence).toEqual({ kind: 'loaded', tokens: kv.tokens, loadMs: expect.any(Number) })
+      expect(other.usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+      expect(other.kv?.tokens).toBeGreaterThan(kv.tokens)
+      expect(other.kv?.artefactId).not.toBe(kv.artefactId)
+      const again = await serve(second, other.kv, `${longer()} And another.`)
+      expect(again.attached.presence).toEqual({ kind: 'resident', tokens: other.kv?.tokens })
+      expect(second.loads()).toBe(1)
+    })
+
+    test('a pod that holds an older turn loads the newer one', async () => {
+      const kv = await begin()
+      const other = await serve(second, kv, longer())
+      const back = await serve(first, other.kv, `${longer()} And another.`)
+      expect(back.attached.presence).toMatchObject({ kind: 'loaded', tokens: other.kv?.tokens })
+      expect(back.usage.cachedTokens).toBeGreaterThanOrEqual((other.kv?.tokens ?? 0) - 8)
+    })
+
+    test('a conversation alternates between pods and gateways', async () => {
+      const gateways = [connector, bed.connect()]
+      let kv: StoredKv | undefined
+      const seen: string[] = []
+      for (let index = 0; index < 6; index += 1) {
+        const text = prompt + ' More.'.repeat(index)
+        const pod = index % 2 === 0 ? first : second
+        const turn = await serveTurn(gateways[index % 2] ?? connector, { session, pod, prompt: text, kv })
+        seen.push(`${turn.attached.presence.kind} ${turn.usage.cachedTokens >= (kv?.tokens ?? 0) - 8}`)
+        kv = turn.kv
+      }
+      expect(seen).toEqual(['empty true', ...Array(5).fill('loaded true')])
+    })
+
+    test('a claim can be settled by another gateway', async () => {
+      const other = bed.connect()
+      const turn = turnOf(session, first)
+      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const usage = await first.run({ prompt, sessionId: session.id, fields })
+      const totalTokens = usage.promptTokens + usage.outputTokens
+      const request = { turn, claim, totalTokens, announce: async () => {}, signal: anySignal() }
+      expect((await other.offload(request)).kind).toBe('stored')
+    })
+
+    test('20 turns at once on two gateways load once', async () => {
+      const kv = await begin()
+      const other = bed.connect()
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          (index % 2 === 0 ? connector : other).attach(turnOf(session, second), kv, anySignal()),
+        ),
+      )
+      const hits = outcomes.filter(({ presence }) => presence.kind === 'loaded' || presence.kind === 'resident')
+      expect(hits).toHaveLength(20)
+      expect(second.loads()).toBe(1)
+    })
+
+    test('of overlapping turns, the last one to end is stored', async () => {
+      const kv = await begin()
+      const turns = [turnOf(session, first), turnOf(session, first)]
+      const attached = await Promise.all(turns.map((turn) => connector.attach(turn, kv, anySignal())))
+      const usages = await Promise.all(
+        attached.map(({ fields }) => first.run({ prompt: longer(), sessionId: session.id, fields })),
+      )
+      const offloaded: string[] = []
+      for (const [index, turn] of turns.entries()) {
+        const usage = usages[index]
+        const outcome = await connector.offload({
+          turn,
+          claim: attached[index]?.claim ?? '',
+          totalTokens: usage && usage.promptTokens + usage.outputTokens,
+          announce: async () => {},
+          signal: anySignal(),
+        })
+        offloaded.push(outcome.kind)
+      }
+      expect(offloaded).toEqual(['superseded', 'stored'])
+    })
+
+    test('a turn that failed lets its place go', async () => {
+      const turn = turnOf(session, first)
+      const { claim } = await connector.attach(turn, undefined, anySignal())
+      expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
+      await connector.detach(turn, claim, anySignal())
+      expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
+    })
+
+    test('a turn that another pod served stores nothing and lets its place go', async () => {
+      const turn = turnOf(session, first)
+      const { claim } = await connector.attach(turn, undefined, anySignal())
+      const offloaded = await connector.offload({
+        turn: { ...turn, pod: second.address },
+        claim,
+        totalTokens: 400,
+        announce: async () => {},
+        signal: anySignal(),
+      })
+      expect(offloaded).toEqual({ kind: 'none', reason: 'served_elsewhere' })
+      expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
+    })
+
+    test('a conversation that is too short is not stored', async () => {
+      const { offloaded } = await serve(first, undefined, 'Hi')
+      expect(offloaded).toEqual({ kind: 'none', reason: 'too_short' })
+      expect(await bed.artefacts()).toEqual([])
+    })
+
+    test('two sessions with the same prompt never share KV', async () => {
+      const kv = await begin()
+      const stranger = await serveTurn(connector, { session: newSession(), pod: first, prompt })
+      expect(stranger.attached.presence).toEqual({ kind: 'empty' })
+      expect(stranger.usage.cachedTokens).toBe(0)
+      expect((await attach(first, kv)).presence).toMatchObject({ kind: 'resident' })
+    })
+
+    describe('what is not there any more', () => {
+      test('a removed artefact is missing, and the turn runs without it', async () => {
+        const kv = await begin()
+        await removeSession(kv)
+        const { attached, usage, offloaded } = await serve(second, kv)
+        expect(attached.presence).toEqual({ kind: 'missing' })
+        expect(usage.cachedTokens).toBe(0)
+        expect(offloaded.kind).toBe('stored')
+      })
+
+      test.each(['changed', 'cut'] as const)('an artefact that was %s is never used', async (how) => {
+        const kv = await begin()
+        await bed.damage(kv.artefactId, how)
+        const { attached, usage } = await serve(second, kv)
+        expect(attached.presence).toEqual({ kind: 'missing' })
+        expect(usage.cachedTokens).toBe(0)
+      })
+
+      test('a pod that was started anew does not count as holding anything', async () => {
+        const kv = await begin()
+        await first.restart()
+        const { attached, usage } = await serve(first, kv, longer())
+        expect(attached.presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
+        expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+      })
+
+      test('a payload that cannot be read is missing', async () => {
+        const kv = await begin()
+        expect((await attach(second, { ...kv, payload: '{"file":"../../etc/passwd"}' })).presence).toEqual({
+          kind: 'missing',
+        })
+      })
+    })
+
+    describe('the budget', () => {
+      test('a turn that has none goes on at once, and takes no place', async () => {
+        const kv = await begin()
+        const { presence, fields } = await attach(second, kv, AbortSignal.abort())
+        expect([presence, fields]).toEqual([{ kind: 'timed-out' }, {}])
+        expect(await removeSession(kv)).toEqual({ kind: 'removed' })
+      })
+
+      test('a turn does not wait longer than it may, and what it began is brought to its end', async () => {
+        const kv = await begin()
+        const letLoadsGo = second.holdLoads()
+        const leave = new AbortController()
+        const attaching = attach(second, kv, leave.signal)
+        await until(() => second.loads() === 1)
+        leave.abort()
+        const { presence, fields, claim } = await attaching
+        expect([presence, fields]).toEqual([{ kind: 'timed-out' }, {}])
+        const nothing = { turn: turnOf(session, second), claim, totalTokens: 400, signal: anySignal() }
+        expect(await connector.offload({ ...nothing, announce: async () => {} })).toMatchObject({ kind: 'none' })
+        letLoadsGo()
+        await until(async () => (await removeSession(kv)).kind === 'removed')
+        expect(await second.probe(prompt)).toBe(0)
+      })
+
+      test('an engine that is late is not waited for, and its place comes back when it has answered', async () => {
+        const kv = await begin()
+        connector = bed.connect({ callTimeoutMs: 200 })
+        const letLoadsGo = second.holdLoads()
+        expect((await attach(second, kv)).presence).toEqual({ kind: 'timed-out' })
+        expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
+        letLoadsGo()
+        connector = bed.connect()
+        await until(async () => (await removeSession(kv)).kind === 'removed')
+        expect(await second.probe(prompt)).toBe(0)
+      })
+    })
+
+    describe('pods that cannot be reached', () => {
+      const nowhere = '127.0.0.1:9'
+
+      test('a turn goes on without its KV', async () => {
+        connector = bed.connect({ pods: [nowhere] })
+        const turn = { ...turnOf(session, first), pod: nowhere }
+        const { presence, fields } = await connector.attach(turn, undefined, anySignal())
+        expect([presence.kind, fields]).toEqual(['failed', {}])
+      })
+
+      test('an address that is not configured is never called', async () => {
+        connector = bed.connect({ pods: [second.address] })
+        expect((await attach(first)).presence).toMatchObject({
+          kind: 'failed',
+          cause: expect.objectContaining({ message: 'the pod is not configured' }),
+        })
+      })
+    })
+  })
+}

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, jest } from '@jest/globals'
+import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
+import { startEngine } from '../../../src/launcher/start-engine.ts'
+import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
+import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
+import { type RedisForTests, startRedisForTests } from '../../contract/kvcache/redis-for-tests.ts'
+import { describeSlots } from './slots-suite.ts'
+import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
+import { describeStorm } from './storm.ts'
+
+jest.setTimeout(60_000)
+
+describe('the embedded engine', () => {
+  let engines: SlotEngines
+  let redis: RedisForTests
+  beforeAll(async () => {
+    redis = await startRedisForTests()
+    engines = await startSlotEngines(async ({ name, port, modelPath, kvDirectory }) => {
+      const engine = await startEngine({
+        name,
+        port,
+        modelPath,
+        kvDirectory,
+        modelNames: ['tiny'],
+        slots: slotsPerPod,
+        contextTokensPerSlot,
+        extraArguments: ['--log-level', 'warn'],
+      })
+      return engine.child
+    })
+  }, 300_000)
+  afterAll(async () => {
+    await engines.end()
+    await redis.end()
+  })
+
+  const makeBed = () => engines.bed(async () => createRedisSlotLedger(await redis.connect()))
+  describeKvConnector('llamacpp-slots', makeBed)
+  describeKvRemoval('llamacpp-slots', makeBed)
+  describeSlots(makeBed)
+  describeStorm(makeBed)
+})

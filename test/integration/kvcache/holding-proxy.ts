@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** Stands between a connector and an engine, counts restores, and can keep them from the engine for a while. */
+export interface HoldingProxy {
+  readonly address: string
+  restores(): number
+  /** From now on restores wait, until the function is called. */
+  hold(): () => void
+  /** Called with every request that is about to be passed on. */
+  onRequest(listener: (line: string) => void | Promise<void>): void
+  close(): Promise<void>
+}
+
+export const startHoldingProxy = async (target: { readonly port: number }): Promise<HoldingProxy> => {
+  let restores = 0
+  let gate: Promise<void> = Promise.resolve()
+  let listener: (line: string) => void | Promise<void> = () => {}
+  const server = createServer((incoming, outgoing) => {
+    const { method, url, headers } = incoming
+    const isRestore = method === 'POST' && url?.includes('action=restore') === true
+    if (isRestore) restores += 1
+    const pass = async (): Promise<void> => {
+      const chunks: Buffer[] = []
+      for await (const chunk of incoming) chunks.push(chunk)
+      if (isRestore) await gate
+      await listener(`${method} ${url}`)
+      const forward = request({ host: '127.0.0.1', port: target.port, method, path: url, headers })
+      // Like a real engine, the one behind a held request acts even when its caller has gone.
+      forward.on('response', (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+      })
+      forward.on('error', () => outgoing.destroy())
+      forward.end(Buffer.concat(chunks))
+    }
+    pass().catch(() => outgoing.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    address: `127.0.0.1:${port}`,
+    restores: () => restores,
+    hold: () => {
+      let open = (): void => {}
+      gate = new Promise((resolve) => {
+        open = resolve
+      })
+      return open
+    },
+    onRequest: (next) => {
+      listener = next
+    },
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, describe, jest } from '@jest/globals'
+import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
+import { findLlamaServer } from '../../../src/launcher/find-llama-server.ts'
+import { requireTool } from '../../../src/launcher/server-tool.ts'
+import { startLlamaServer } from '../../../src/launcher/start-llama-server.ts'
+import { toolsDir } from '../../../src/launcher/tools-dir.ts'
+import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
+import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
+import { describeSlots } from './slots-suite.ts'
+import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
+import { describeStorm } from './storm.ts'
+
+jest.setTimeout(60_000)
+
+const llama = await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log })
+if (!llama.found) console.log(`left out: ${llama.reason}`)
+
+;(llama.found ? describe : describe.skip)('real llama-server', () => {
+  let engines: SlotEngines
+  beforeAll(async () => {
+    engines = await startSlotEngines(async ({ port, modelPath, kvDirectory }) => {
+      const server = await startLlamaServer({
+        tool: requireTool(llama),
+        modelPath,
+        slotSavePath: kvDirectory,
+        port,
+        slots: slotsPerPod,
+        contextTokensPerSlot,
+      })
+      return server.child
+    })
+  }, 120_000)
+  afterAll(() => engines.end())
+
+  const makeBed = () => engines.bed(async () => createMemorySlotLedger())
+  describeKvConnector('llamacpp-slots', makeBed)
+  describeKvRemoval('llamacpp-slots', makeBed)
+  describeSlots(makeBed)
+  describeStorm(makeBed)
+})

@@ -1,0 +1,323 @@
+import { readdir, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
+import type { StoredKv } from '../../../src/sessions/session-record.ts'
+import {
+  anySignal,
+  newPrompt,
+  newSession,
+  serveTurn,
+  storedKv,
+  type TestSession,
+  turnOf,
+} from '../../contract/kvcache/kv-test-bed.ts'
+import { until } from '../../contract/kvcache/until.ts'
+import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
+
+const timeoutMs = 60_000
+
+/** What llamacpp-slots has to do beyond what every connector does: slots are few, and anybody can use any of them at any time. */
+export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
+  describe('slots', () => {
+    let bed: SlotsTestBed
+    let connector: KvConnector
+    let first: SlotPod
+    let second: SlotPod
+    let session: TestSession
+    let prompt: string
+    beforeEach(async () => {
+      bed = await make()
+      connector = bed.connect()
+      ;[first, second] = bed.pods
+      session = newSession()
+      prompt = newPrompt()
+    }, timeoutMs)
+    afterEach(async () => {
+      for (const pod of bed.pods) pod.proxy.onRequest(() => {})
+      await bed.close()
+    }, timeoutMs)
+
+    const serve = (pod: SlotPod, kv?: StoredKv, text = prompt) =>
+      serveTurn(connector, { session, pod, prompt: text, kv })
+    const begin = async (): Promise<StoredKv> => {
+      const { kv } = await serve(first)
+      if (kv === undefined) throw new Error('the first turn stored nothing')
+      return kv
+    }
+    /** Takes a turn as far as its answer; `meanwhile` happens before its offload. */
+    const serveWith = async (meanwhile: (slot: number) => Promise<unknown>) => {
+      const turn = turnOf(session, first)
+      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const usage = await first.run({ prompt, sessionId: session.id, fields })
+      const totalTokens = usage.promptTokens + usage.outputTokens
+      await meanwhile(Number(fields['id_slot']))
+      return connector.offload({ turn, claim, totalTokens, announce: async () => {}, signal: anySignal() })
+    }
+    const files = () => readdir(bed.kvDirectory)
+    /** Runs before the first request that contains `part` reaches the engine. */
+    const beforeRequest = (pod: SlotPod, part: string, action: () => Promise<unknown>): void => {
+      let isFirst = true
+      pod.proxy.onRequest(async (line) => {
+        if (!isFirst || !line.includes(part)) return
+        isFirst = false
+        await action()
+      })
+    }
+    const removeSession = (kv: StoredKv | undefined) =>
+      connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
+
+    describe('traffic without a session', () => {
+      const stranger = 'Somebody else says something quite different, and much shorter.'
+
+      test('that takes the slot between a turn and its offload is never stored', async () => {
+        const offloaded = await serveWith((slot) => first.run({ prompt: stranger, fields: { id_slot: slot } }))
+        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+        expect(await files()).toEqual([])
+      })
+
+      test('that takes the slot while it is saved is never stored', async () => {
+        const offloaded = await serveWith(async (slot) => {
+          beforeRequest(first, 'action=save', () => first.run({ prompt: stranger, fields: { id_slot: slot } }))
+        })
+        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+        expect(await files()).toEqual([])
+      })
+
+      test('that takes the slot just after it was saved makes the file worthless', async () => {
+        const offloaded = await serveWith(async (slot) => {
+          let hasSaved = false
+          first.proxy.onRequest(async (line) => {
+            if (hasSaved && line.endsWith('/slots')) await first.run({ prompt: stranger, fields: { id_slot: slot } })
+            if (line.includes('action=save')) hasSaved = true
+          })
+        })
+        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+        expect(await files()).toEqual([])
+      })
+
+      test('that took the slot does not pass for the session when it comes back', async () => {
+        const kv = await begin()
+        await first.run({ prompt: stranger, fields: { id_slot: 0 } })
+        await first.run({ prompt: `${stranger} And again.`, fields: { id_slot: 1 } })
+        const { attached, usage } = await serve(first, kv)
+        expect(attached.presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
+        expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+      })
+
+      test('in the session’s own slot sends its turn to another slot', async () => {
+        const kv = await begin()
+        const [own] = await bed.ledger.slotsOf(session.key)
+        const occupied = await first.occupy(own?.slot ?? -1)
+        const { presence, fields } = await connector.attach(turnOf(session, first), kv, anySignal())
+        expect(presence).toMatchObject({ kind: 'loaded' })
+        expect(fields['id_slot']).toBe(own?.slot === 0 ? 1 : 0)
+        await occupied.end()
+      })
+
+      test('in every slot leaves no room', async () => {
+        const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
+        const { presence, fields, claim } = await connector.attach(turnOf(session, first), undefined, anySignal())
+        expect([presence, fields]).toEqual([{ kind: 'no-room' }, {}])
+        const turn = { turn: turnOf(session, first), claim, totalTokens: 400 }
+        expect(await connector.offload({ ...turn, announce: async () => {}, signal: anySignal() })).toEqual({
+          kind: 'none',
+          reason: 'no_room',
+        })
+        await Promise.all(occupied.map((request) => request.end()))
+      })
+
+      test('that begins just before a load delays the load, and nothing is mixed up', async () => {
+        const kv = await begin()
+        connector = bed.connect({ callTimeoutMs: 400 })
+        const occupied: { end(): Promise<void> }[] = []
+        beforeRequest(second, 'action=restore', async () => {
+          occupied.push(await second.occupy(0), await second.occupy(1))
+        })
+        expect((await connector.attach(turnOf(session, second), kv, anySignal())).presence).toEqual({
+          kind: 'timed-out',
+        })
+        expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
+        await Promise.all(occupied.map((request) => request.end()))
+        connector = bed.connect()
+        await until(async () => (await removeSession(kv)).kind === 'removed')
+        expect(await second.probe(prompt)).toBe(0)
+      })
+
+      test('that begins just before a save delays the save, whose file is removed when it comes', async () => {
+        connector = bed.connect({ callTimeoutMs: 400 })
+        const occupied: { end(): Promise<void> }[] = []
+        const offloaded = await serveWith(async (slot) => {
+          beforeRequest(first, 'action=save', async () => {
+            occupied.push(await first.occupy(slot))
+          })
+        })
+        expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+        await Promise.all(occupied.map((request) => request.end()))
+        await until(async () => (await first.slots()).every((slot) => !slot.is_processing))
+        await until(async () => (await files()).length === 0)
+      })
+
+      test('of the very same length is told apart', async () => {
+        const text = newPrompt().padEnd(prompt.length, '.').slice(0, prompt.length)
+        const offloaded = await serveWith((slot) => first.run({ prompt: text, fields: { id_slot: slot } }))
+        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+        expect(await files()).toEqual([])
+      })
+    })
+
+    test('a turn whose answer carried no usage is stored', async () => {
+      const turn = turnOf(session, first)
+      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      await first.run({ prompt, sessionId: session.id, fields })
+      const request = { turn, claim, totalTokens: undefined, announce: async () => {}, signal: anySignal() }
+      expect(await connector.offload(request)).toMatchObject({ kind: 'stored' })
+    })
+
+    test('what a turn without a slot left behind goes with its session', async () => {
+      const sweep = () => connector.reconcile(async (ids) => new Set(ids), anySignal())
+      await sweep()
+      expect(await sweep()).toBe(0)
+      const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
+      const turn = turnOf(session, first)
+      const { claim } = await connector.attach(turn, undefined, anySignal())
+      await Promise.all(occupied.map((request) => request.end()))
+      await until(async () => (await first.slots()).every((slot) => !slot.is_processing))
+      const { promptTokens, outputTokens } = await first.run({ prompt, sessionId: session.id })
+      const totalTokens = promptTokens + outputTokens
+      await connector.offload({ turn, claim, totalTokens, announce: async () => {}, signal: anySignal() })
+      expect(await sweep()).toBe(1)
+      expect(await first.probe(prompt)).toBe(0)
+    })
+
+    describe('more sessions than slots', () => {
+      const other = () => ({ session: newSession(), prompt: newPrompt() })
+
+      test('the session that was used least recently makes room, leaves nothing to the next, and comes back from the store', async () => {
+        const kv = await begin()
+        for (const { session: stranger, prompt: text } of [other(), { ...other(), prompt }]) {
+          const turn = await serveTurn(connector, { session: stranger, pod: first, prompt: text })
+          expect([turn.attached.presence.kind, turn.usage.cachedTokens, turn.offloaded.kind]).toEqual([
+            'empty',
+            0,
+            'stored',
+          ])
+        }
+        expect(await bed.ledger.slotsOf(session.key)).toEqual([])
+        const { attached, usage } = await serve(first, kv)
+        expect(attached.presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
+        expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+      })
+
+      test('turns that hold their slots leave no room, until one lets go', async () => {
+        const turns = [other(), other()].map(({ session: stranger }) => turnOf(stranger, first))
+        const claims: string[] = []
+        for (const turn of turns) claims.push((await connector.attach(turn, undefined, anySignal())).claim)
+        expect((await connector.attach(turnOf(session, first), undefined, anySignal())).presence).toEqual({
+          kind: 'no-room',
+        })
+        for (const [index, turn] of turns.entries()) await connector.detach(turn, claims[index] ?? '', anySignal())
+        expect((await serve(first)).offloaded.kind).toBe('stored')
+      })
+    })
+
+    describe('engines that die', () => {
+      test('in the middle of a save: nothing is stored, and nothing stays', async () => {
+        const offloaded = await serveWith(async () => {
+          beforeRequest(first, 'action=save', () => first.child().kill())
+        })
+        expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+        expect((await files()).filter((file) => file.startsWith('ctx-'))).toEqual([])
+        await first.restart()
+        expect(await first.probe(prompt)).toBe(0)
+      })
+
+      test('in the middle of a load: the turn goes on, and the next one loads', async () => {
+        const kv = await begin()
+        connector = bed.connect({ callTimeoutMs: 1_000 })
+        beforeRequest(second, 'action=restore', () => second.child().kill())
+        expect((await connector.attach(turnOf(session, second), kv, anySignal())).presence.kind).toBe('failed')
+        await second.restart()
+        const presence = async () => (await connector.attach(turnOf(session, second), kv, anySignal())).presence.kind
+        await until(async () => (await presence()) === 'loaded')
+      })
+    })
+
+    describe('gateways that die', () => {
+      const minute = 60_000
+
+      test('in the middle of a load: a waiting turn does it', async () => {
+        const kv = await begin()
+        const idle = [0, 1].map((id) => ({ id, idle: true }))
+        const dead = { pod: second.address, session: session.key, turnId: 'dead', slots: idle }
+        await bed.ledger.claim({ ...dead, leaseMs: minute, loadMs: 300 })
+        const { presence } = await connector.attach(turnOf(session, second), kv, anySignal())
+        expect(presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
+      })
+
+      test('after they took a slot over: its former session can still be removed', async () => {
+        const kv = await begin()
+        const [slot] = await bed.ledger.slotsOf(session.key)
+        const dead = { pod: first.address, session: newSession().key, turnId: 'dead' }
+        const idle = [{ id: slot?.slot ?? -1, idle: true }]
+        await bed.ledger.claim({ ...dead, slots: idle, leaseMs: 300, loadMs: 300 })
+        expect(await removeSession(kv)).toMatchObject({ kind: 'busy' })
+        await until(async () => (await removeSession(kv)).kind === 'removed')
+        expect(await first.probe(prompt)).toBe(0)
+      })
+
+      test('after they took a slot over: the next sweep empties it', async () => {
+        await begin()
+        const [slot] = await bed.ledger.slotsOf(session.key)
+        const dead = { pod: first.address, session: newSession().key, turnId: 'dead' }
+        const idle = [{ id: slot?.slot ?? -1, idle: true }]
+        await bed.ledger.claim({ ...dead, slots: idle, leaseMs: 100, loadMs: 100 })
+        await until(async () => (await bed.ledger.list()).some(({ needsWipe }) => needsWipe))
+        await connector.reconcile(async (ids) => new Set(ids), anySignal())
+        expect(await first.probe(prompt)).toBe(0)
+      })
+    })
+
+    describe('files', () => {
+      test('of another engine or model are never loaded', async () => {
+        const kv = await begin()
+        const payload = JSON.stringify({ ...JSON.parse(kv.payload), fingerprint: 'of-another-engine' })
+        const { attached, usage } = await serve(second, { ...kv, payload })
+        expect(attached.presence).toEqual({ kind: 'missing' })
+        expect([usage.cachedTokens, second.loads()]).toEqual([0, 0])
+      })
+
+      test('that hold another number of tokens than the session says are not used', async () => {
+        const kv = await begin()
+        const { attached, usage } = await serve(second, { ...kv, tokens: kv.tokens + 1 })
+        expect(attached.presence.kind).toBe('failed')
+        expect(usage.cachedTokens).toBe(0)
+      })
+
+      test('left half done are removed when they are old, and young orphans are kept', async () => {
+        const kv = await begin()
+        connector = bed.connect({ orphanGraceMs: 60_000 })
+        const hourAgo = new Date(Date.now() - 3_600_000)
+        const young = ['ctx-1.kv.part', '.0d2a1e4c-0000-4000-8000-000000000000.part']
+        const old = ['ctx-2.kv.part', '.0d2a1e4c-0000-4000-8000-000000000001.part']
+        const strange = ['notes.txt', 'other.kv']
+        for (const name of [...young, ...old, ...strange]) await writeFile(join(bed.kvDirectory, name), 'x')
+        for (const name of [...old, ...strange]) await utimes(join(bed.kvDirectory, name), hourAgo, hourAgo)
+        await connector.reconcile(async () => new Set(), anySignal())
+        expect((await files()).sort()).toEqual([...young, ...strange, `ctx-${kv.artefactId}.kv`].sort())
+      })
+
+      test('are written under one name once', async () => {
+        const names = new Set<string>()
+        let kv: StoredKv | undefined
+        for (let turn = 0; turn < 4; turn += 1) {
+          const served = await serve(first, kv, prompt + ' More.'.repeat(turn))
+          names.add(storedKv(served.offloaded)?.artefactId ?? 'none')
+          kv = served.kv
+        }
+        expect(names.size).toBe(4)
+        expect(await files()).toHaveLength(4)
+      })
+    })
+  })
+}

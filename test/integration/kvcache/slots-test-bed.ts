@@ -1,0 +1,214 @@
+import { mkdtemp, open, readdir, rm, stat, truncate } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ensureRandomModel } from '../../../src/engine/gguf/ensure-random-model.ts'
+import { defaultRandomModel } from '../../../src/engine/gguf/random-model.ts'
+import {
+  createLlamacppSlotsConnector,
+  type LlamacppSlotsConnector,
+} from '../../../src/kvcache/llamacpp-slots/connector.ts'
+import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
+import type { ManagedChild } from '../../../src/launcher/child-process.ts'
+import { freePorts } from '../../../src/launcher/free-port.ts'
+import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
+import { until } from '../../contract/kvcache/until.ts'
+import { type HoldingProxy, startHoldingProxy } from './holding-proxy.ts'
+
+export const slotsPerPod = 2
+export const contextTokensPerSlot = 8_192
+
+/** How to start one engine of a kind. */
+export type StartSlotEngine = (options: {
+  readonly name: string
+  readonly port: number
+  readonly modelPath: string
+  readonly kvDirectory: string
+}) => Promise<ManagedChild>
+
+export interface SlotPod extends TestPod {
+  readonly proxy: HoldingProxy
+  readonly child: () => ManagedChild
+  /** Makes a slot busy with a request of nobody's session until it is ended. Resolves when the engine shows it. */
+  occupy(slot: number): Promise<{ end(): Promise<void> }>
+  /** The ids of a text's tokens. */
+  tokenize(text: string): Promise<readonly number[]>
+  slots(): Promise<readonly { readonly id: number; readonly is_processing: boolean }[]>
+}
+
+/** Two engines that share one folder; every test gets a bed of its own on them. */
+export interface SlotEngines {
+  readonly pods: readonly [SlotPod, SlotPod]
+  bed(makeLedger: () => Promise<SlotLedger>): Promise<SlotsTestBed>
+  end(): Promise<void>
+}
+
+export interface SlotsTestBed extends KvTestBed {
+  readonly pods: readonly [SlotPod, SlotPod]
+  readonly ledger: SlotLedger
+  readonly kvDirectory: string
+  connect(options?: {
+    readonly callTimeoutMs?: number
+    readonly lateTimeoutMs?: number
+    readonly pods?: readonly string[]
+    readonly orphanGraceMs?: number
+  }): LlamacppSlotsConnector
+}
+
+export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngines> => {
+  const root = await mkdtemp(join(tmpdir(), 'slots-'))
+  const kvDirectory = join(root, 'kv')
+  const shape = { ...defaultRandomModel, hiddenSize: 64, layers: 2, heads: 1, feedForwardSize: 128 }
+  const modelPath = (await ensureRandomModel(root, shape)).path
+  const [firstPort = 0, secondPort = 0] = await freePorts(2)
+  const startOn = (name: string, port: number) =>
+    startPod(name, port, () => start({ name, port, modelPath, kvDirectory }))
+  const pods = [await startOn('pod-0', firstPort), await startOn('pod-1', secondPort)] as const
+  return {
+    pods,
+    bed: (makeLedger) => makeBed({ pods, kvDirectory, makeLedger }),
+    end: async () => {
+      await Promise.all(pods.flatMap((pod) => [pod.child().kill(), pod.proxy.close()]))
+      await rm(root, { recursive: true, force: true })
+    },
+  }
+}
+
+const startPod = async (name: string, port: number, start: () => Promise<ManagedChild>): Promise<SlotPod> => {
+  let child = await start()
+  const proxy = await startHoldingProxy({ port })
+  const complete = async (body: object, headers: Record<string, string> = {}) => {
+    const answer = await fetch(`http://127.0.0.1:${port}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ model: 'tiny', max_tokens: 4, temperature: 0, ignore_eos: true, ...body }),
+    })
+    if (answer.status !== 200) throw new Error(`${name} answered ${answer.status}: ${await answer.text()}`)
+    const { usage } = (await answer.json()) as EngineAnswer
+    return {
+      promptTokens: usage.prompt_tokens,
+      outputTokens: usage.completion_tokens,
+      cachedTokens: usage.prompt_tokens_details.cached_tokens,
+    }
+  }
+  const slots: SlotPod['slots'] = async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/slots`)
+    return (await answer.json()) as Awaited<ReturnType<SlotPod['slots']>>
+  }
+  return {
+    tokenize: async (text) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/tokenize`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ content: text }),
+      })
+      return ((await answer.json()) as { readonly tokens: readonly number[] }).tokens
+    },
+    slots,
+    occupy: async (slot) => {
+      const stop = new AbortController()
+      const answer = await fetch(`http://127.0.0.1:${port}/v1/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ ...occupation, id_slot: slot }),
+        signal: stop.signal,
+      })
+      await until(async () => (await slots()).some(({ id, is_processing }) => id === slot && is_processing))
+      return {
+        end: async () => {
+          stop.abort()
+          await answer.body?.cancel().catch(() => {})
+        },
+      }
+    },
+    address: proxy.address,
+    proxy,
+    child: () => child,
+    run: ({ prompt, sessionId, fields }) =>
+      complete({ prompt, ...fields }, sessionId === undefined ? {} : { 'x-session-id': sessionId }),
+    probe: async (prompt) => (await complete({ prompt, max_tokens: 1 })).cachedTokens,
+    loads: () => proxy.restores(),
+    holdLoads: () => proxy.hold(),
+    restart: async () => {
+      await child.kill()
+      child = await start()
+    },
+  }
+}
+
+/** An answer that goes on for longer than any test. */
+const occupation = {
+  model: 'tiny',
+  prompt: 'On and on.',
+  max_tokens: 7_000,
+  ignore_eos: true,
+  stream: true,
+  temperature: 0,
+}
+
+interface EngineAnswer {
+  readonly usage: {
+    readonly prompt_tokens: number
+    readonly completion_tokens: number
+    readonly prompt_tokens_details: { readonly cached_tokens: number }
+  }
+}
+
+const makeBed = async (options: {
+  readonly pods: readonly [SlotPod, SlotPod]
+  readonly kvDirectory: string
+  readonly makeLedger: () => Promise<SlotLedger>
+}): Promise<SlotsTestBed> => {
+  const { pods, kvDirectory, makeLedger } = options
+  let ledger = await makeLedger()
+  const next = await makeLedger()
+  const connectors: LlamacppSlotsConnector[] = []
+  const before = pods.map((pod) => pod.loads())
+  const viewOf = (pod: SlotPod, index: number): SlotPod => ({ ...pod, loads: () => pod.loads() - (before[index] ?? 0) })
+  const fileOf = (artefactId: string): string => join(kvDirectory, `ctx-${artefactId}.kv`)
+  return {
+    pods: [viewOf(pods[0], 0), viewOf(pods[1], 1)],
+    get ledger() {
+      return ledger
+    },
+    kvDirectory,
+    connect: (wishes = {}) => {
+      const connector = createLlamacppSlotsConnector({
+        ledger,
+        pods: () => wishes.pods ?? pods.map((pod) => pod.address),
+        kvDirectory,
+        callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
+        ...(wishes.lateTimeoutMs === undefined ? {} : { lateTimeoutMs: wishes.lateTimeoutMs }),
+        leaseMs: 60_000,
+        orphanGraceMs: wishes.orphanGraceMs ?? 0,
+        log: { debug: () => {}, info: () => {}, warn: () => {} },
+      })
+      connectors.push(connector)
+      return connector
+    },
+    artefacts: async () =>
+      (await readdir(kvDirectory)).flatMap((file) => /^ctx-([0-9a-f]+)\.kv$/.exec(file)?.[1] ?? []),
+    damage: async (artefactId, how) => {
+      const path = fileOf(artefactId)
+      const { size } = await stat(path)
+      if (how === 'cut') return truncate(path, size - 100)
+      const file = await open(path, 'r+')
+      const position = Math.floor(size / 2)
+      const { buffer } = await file.read(Buffer.alloc(1), 0, 1, position)
+      await file.write(
+        buffer.map((byte) => byte ^ 0x55),
+        0,
+        1,
+        position,
+      )
+      return file.close()
+    },
+    loseState: () => {
+      ledger = next
+    },
+    close: async () => {
+      await Promise.all(connectors.map((connector) => connector.close()))
+      const files = await readdir(kvDirectory)
+      await Promise.all(files.map((file) => rm(join(kvDirectory, file), { force: true })))
+    },
+  }
+}

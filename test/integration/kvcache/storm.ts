@@ -1,0 +1,198 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { KvConnector, KvPresence } from '../../../src/kvcache/kv-connector.ts'
+import type { StoredKv } from '../../../src/sessions/session-record.ts'
+import { anySignal, newSession, storedKv, type TestSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
+import { until } from '../../contract/kvcache/until.ts'
+import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
+
+const timeoutMs = 120_000
+const sessionCount = 5
+const stepCount = 60
+const atATime = 3
+
+/** One conversation. Its marker stands at the front of every prompt and in no other conversation. */
+interface Conversation {
+  readonly session: TestSession
+  readonly marker: string
+  turns: number
+  kv: StoredKv | undefined
+}
+
+type Step =
+  | {
+      readonly kind: 'turn'
+      readonly conversation: number
+      readonly pod: number
+      readonly gateway: number
+      readonly end: 'offload' | 'detach' | 'detach-elsewhere'
+    }
+  | { readonly kind: 'stranger'; readonly pod: number; readonly slot: number | undefined }
+  | { readonly kind: 'sweep'; readonly gateway: number }
+
+const which = (count: number): fc.Arbitrary<number> => fc.nat(count - 1)
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('turn' as const),
+      conversation: which(sessionCount),
+      pod: which(2),
+      gateway: which(2),
+      end: fc.oneof(
+        { weight: 8, arbitrary: fc.constant('offload' as const) },
+        { weight: 1, arbitrary: fc.constant('detach' as const) },
+        { weight: 1, arbitrary: fc.constant('detach-elsewhere' as const) },
+      ),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('stranger' as const),
+      pod: which(2),
+      slot: fc.constantFrom(0, 1, undefined),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('sweep' as const), gateway: which(2) }) },
+)
+
+/** Many things at once on two pods and two gateways: whatever happens, every stored file holds its own session and nobody else. */
+export const describeStorm = (make: () => Promise<SlotsTestBed>): void => {
+  describe('turns, strangers and sweeps at random', () => {
+    let bed: SlotsTestBed
+    beforeEach(async () => {
+      bed = await make()
+    }, timeoutMs)
+    afterEach(() => bed.close(), timeoutMs)
+
+    test(
+      'nothing is lost, leaked or mixed up',
+      async () => {
+        let hits = 0
+        const oneRun = fc.asyncProperty(
+          fc.array(anyStep, { minLength: stepCount, maxLength: stepCount }),
+          async (steps) => {
+            const storm = await startStorm(bed)
+            await inParallel(steps, storm.take)
+            expect(storm.surprises).toEqual([])
+            hits += storm.hits()
+            await storm.end()
+          },
+        )
+        await fc.assert(oneRun, { numRuns: 4, endOnFailure: true })
+        expect(hits).toBeGreaterThan(0)
+      },
+      timeoutMs,
+    )
+  })
+}
+
+const inParallel = async (steps: readonly Step[], take: (step: Step) => Promise<void>): Promise<void> => {
+  const rest = steps.values()
+  const work = async (): Promise<void> => {
+    for (const step of rest) await take(step)
+  }
+  await Promise.all(Array.from({ length: atATime }, work))
+}
+
+/** A turn that finds another one of its session in a slot that never held the stored KV goes on without it. */
+const isExpected = (cause: unknown): boolean => /another turn of the session|did not succeed/.test(String(cause))
+
+const surprisesIn = (presence: KvPresence): readonly string[] => {
+  if (presence.kind === 'missing') return ['an artefact was missing']
+  return presence.kind === 'failed' && !isExpected(presence.cause) ? [`attach failed: ${String(presence.cause)}`] : []
+}
+
+let markers = 0
+
+const startStorm = async (bed: SlotsTestBed) => {
+  const gateways = [bed.connect({ orphanGraceMs: 60_000 }), bed.connect({ orphanGraceMs: 60_000 })] as const
+  const newMarker = (): string => {
+    markers += 1
+    return `${String.fromCharCode(0x21 + (markers % 90))}<${markers}>`
+  }
+  const conversations = Array.from(
+    { length: sessionCount },
+    (): Conversation => ({ session: newSession(), marker: newMarker(), turns: 0, kv: undefined }),
+  )
+  const strangers = newMarker()
+  const allMarkers = [strangers, ...conversations.map(({ marker }) => marker)]
+  const needles = new Map<string, Buffer>()
+  for (const marker of allMarkers) {
+    const tokens = await bed.pods[0].tokenize(marker)
+    needles.set(marker, Buffer.from(Int32Array.from(tokens).buffer))
+  }
+  const surprises: string[] = []
+  let hits = 0
+  const gateway = (index: number): KvConnector => gateways[index === 0 ? 0 : 1]
+  const podOf = (index: number): SlotPod => bed.pods[index === 0 ? 0 : 1]
+
+  /** Slot files hold the ids of their tokens in the clear. */
+  const markersIn = async (kv: StoredKv): Promise<readonly string[]> => {
+    const content = await readFile(join(bed.kvDirectory, `ctx-${kv.artefactId}.kv`))
+    return allMarkers.filter((marker) => content.includes(needles.get(marker) ?? ''))
+  }
+
+  const takeTurn = async (step: Extract<Step, { kind: 'turn' }>): Promise<void> => {
+    const conversation = conversations[step.conversation]
+    if (conversation === undefined) return
+    const { session, marker } = conversation
+    const connector = gateway(step.gateway)
+    const pod = podOf(step.pod)
+    conversation.turns += 1
+    const prompt = `${marker} ${'A conversation goes on. '.repeat(6 + conversation.turns)}`
+    const turn = turnOf(session, pod)
+    const attached = await connector.attach(turn, conversation.kv, anySignal())
+    surprises.push(...surprisesIn(attached.presence))
+    const usage = await pod.run({ prompt, sessionId: session.id, fields: attached.fields })
+    if (attached.presence.kind === 'loaded' && usage.cachedTokens > 0) hits += 1
+    if (step.end === 'detach') return connector.detach(turn, attached.claim, anySignal())
+    if (step.end === 'detach-elsewhere') return gateway(1 - step.gateway).detach(turn, attached.claim, anySignal())
+    const offloaded = await connector.offload({
+      turn,
+      claim: attached.claim,
+      totalTokens: usage.promptTokens + usage.outputTokens,
+      announce: async () => {},
+      signal: anySignal(),
+    })
+    const kv = storedKv(offloaded)
+    if (kv === undefined) return
+    const found = await markersIn(kv)
+    if (found.join() !== marker) surprises.push(`a file of ${marker} holds ${found.join(' and ')}`)
+    if (kv.tokens >= (conversation.kv?.tokens ?? 0)) conversation.kv = kv
+  }
+
+  const take = async (step: Step): Promise<void> => {
+    switch (step.kind) {
+      case 'turn':
+        return takeTurn(step)
+      case 'stranger': {
+        const fields = step.slot === undefined ? {} : { id_slot: step.slot }
+        await podOf(step.pod).run({ prompt: `${strangers} says something else.`, fields })
+        return
+      }
+      case 'sweep':
+        await gateway(step.gateway).reconcile(async (ids) => new Set(ids), anySignal())
+    }
+  }
+
+  return {
+    surprises,
+    hits: () => hits,
+    take,
+    /** Removes every conversation, and looks whether anything of it is left in a pod. */
+    end: async () => {
+      for (const { session, kv, marker } of conversations) {
+        const removal = { kind: 'session', session: session.key, payload: kv?.payload } as const
+        await until(async () => (await gateways[0].remove(removal, anySignal())).kind === 'removed')
+        const left = await Promise.all(
+          bed.pods.map((pod) => pod.probe(`${marker} ${'A conversation goes on. '.repeat(6)}`)),
+        )
+        expect([marker, left]).toEqual([marker, [0, 0]])
+      }
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { fileOf, partOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
+import { type ArtefactFolder, createArtefactFolder } from '../../../../src/kvcache/llamacpp-slots/artefact-folder.ts'
+
+let directory: string
+let folder: ArtefactFolder
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
+  folder = createArtefactFolder(directory)
+})
+afterEach(() => rm(directory, { recursive: true, force: true }))
+
+const never = new AbortController().signal
+const file = fileOf('ab'.repeat(20))
+const text = 'key and value '.repeat(200_000)
+const sha256 = createHash('sha256').update(text).digest('hex')
+const artefact = { file, fingerprint: 'f', content: { bytes: text.length, sha256 } }
+const write = (name: string, content: string) => writeFile(join(directory, name), content)
+
+describe('check', () => {
+  test.each([
+    ['intact', text],
+    ['damaged', text.replace('value', 'VALUE')],
+    ['damaged', text.slice(1)],
+    ['damaged', `${text} `],
+    ['damaged', ''],
+  ])('a file is %s', async (expected, content) => {
+    await write(file, content)
+    expect(await folder.check(artefact, never)).toBe(expected)
+  })
+
+  test('a file that is not there is missing, and so is one that was never written whole', async () => {
+    expect(await folder.check(artefact, never)).toBe('missing')
+    await write(file, text)
+    expect(await folder.check({ ...artefact, content: undefined }, never)).toBe('missing')
+  })
+
+  test('a file that changed since it was found intact is looked at again', async () => {
+    await write(file, text)
+    expect(await folder.check(artefact, never)).toBe('intact')
+    await write(file, text.replace('value', 'VALUE'))
+    expect(await folder.check(artefact, never)).toBe('damaged')
+  })
+
+  test('rejects when nobody waits any more', async () => {
+    await write(file, text)
+    await expect(folder.check(artefact, AbortSignal.abort())).rejects.toThrow()
+  })
+
+  test('rejects when the folder cannot be read', async () => {
+    await mkdir(join(directory, file))
+    const bytes = Number((await import('node:fs')).statSync(join(directory, file)).size)
+    await expect(folder.check({ ...artefact, content: { bytes, sha256 } }, never)).rejects.toThrow('EISDIR')
+  })
+})
+
+describe('publish', () => {
+  const publish = (bytes: number) => folder.publish({ from: partOf(file), to: file, bytes, signal: never })
+
+  test('gives a whole file its name', async () => {
+    await write(partOf(file), text)
+    expect(await publish(text.length)).toBe(sha256)
+    expect(await readdir(directory)).toEqual([file])
+    expect(await folder.check(artefact, never)).toBe('intact')
+  })
+
+  test('leaves a file alone that is not as long as it should be', async () => {
+    await write(partOf(file), text)
+    expect(await publish(text.length + 1)).toBeUndefined()
+    expect(await readdir(directory)).toEqual([partOf(file)])
+  })
+
+  test('finds no file where none is', async () => {
+    expect(await publish(1)).toBeUndefined()
+  })
+})
+
+test('remove tells whether there was a file', async () => {
+  await write(file, text)
+  expect([await folder.remove(file), await folder.remove(file)]).toEqual([true, false])
+})
+
+describe('olderThan', () => {
+  const collect = async (ageMs: number): Promise<readonly (readonly string[])[]> => {
+    const batches: (readonly string[])[] = []
+    for await (const batch of folder.olderThan(ageMs, (name) => name.startsWith('ctx-'))) batches.push(batch)
+    return batches
+  }
+
+  test('names old files alone, and no folders', async () => {
+    await write('ctx-old', '')
+    await write('ctx-young', '')
+    await write('other', '')
+    await mkdir(join(directory, 'ctx-folder'))
+    const hourAgo = new Date(Date.now() - 3_600_000)
+    for (const name of ['ctx-old', 'other', 'ctx-folder']) await utimes(join(directory, name), hourAgo, hourAgo)
+    expect(await collect(60_000)).toEqual([['ctx-old']])
+  })
+
+  test('comes in batches', async () => {
+    await Promise.all(Array.from({ length: 1_100 }, (_, index) => write(`ctx-${index}`, '')))
+    const batches = await collect(0)
+    expect(batches.map((batch) => batch.length)).toEqual([500, 500, 100])
+    expect(new Set(batches.flat()).size).toBe(1_100)
+  })
+})

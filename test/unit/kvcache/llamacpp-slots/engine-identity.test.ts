@@ -1,0 +1,105 @@
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
+import { createEngineIdentities } from '../../../../src/kvcache/llamacpp-slots/engine-identity.ts'
+import { createSlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
+import { json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
+
+/** What llama-server tells of itself, as far as it counts. */
+const props = {
+  build_info: 'b11669-Debian',
+  model_path: '/models/tiny.gguf',
+  model_ftype: 'F16',
+  total_slots: 2,
+  media_marker: '<__media_1__>',
+  default_generation_settings: { n_ctx: 4096, params: { lora: [] } },
+}
+const model = { id: '/models/tiny.gguf', created: 1, meta: { n_vocab: 260, n_params: 3214592, size: 6433792 } }
+
+interface Self {
+  props: object | undefined
+  models: object
+}
+
+const client = createSlotClient({ callTimeoutMs: 5_000, lateTimeoutMs: 5_000, callsPerPod: 2 })
+const identities = () => createEngineIdentities(client)
+const engines: ScriptedEngine[] = []
+const start = async (self: Self): Promise<ScriptedEngine> => {
+  const engine = await startScriptedEngine((request, response) => {
+    const answer = request.url === '/props' ? self.props : self.models
+    json(answer ?? {}, answer === undefined ? 404 : 200)(request, response)
+  })
+  engines.push(engine)
+  return engine
+}
+afterAll(() => client.close())
+afterEach(() => Promise.all(engines.splice(0).map((engine) => engine.close())))
+
+const never = new AbortController().signal
+const identify = async (self: Self) => {
+  const engine = await start(self)
+  const outcome = await identities().of(engine.pod, never)
+  return outcome.kind === 'answered' ? outcome.value : undefined
+}
+const usual: Self = { props, models: { data: [model] } }
+
+describe('an engine’s fingerprint', () => {
+  test.each<[string, Self]>([
+    [
+      'it was started anew, later',
+      { props: { ...props, media_marker: '<__media_2__>' }, models: { data: [{ ...model, created: 2 }] } },
+    ],
+    [
+      'its model lies in another folder',
+      { props: { ...props, model_path: '/mnt/tiny.gguf' }, models: { data: [{ ...model, id: '/mnt/tiny.gguf' }] } },
+    ],
+    ['it tells more of itself', { props: { ...props, chat_template: 'x' }, models: { data: [model], models: [] } }],
+  ])('is the same when %s', async (_name, self) => {
+    expect((await identify(self))?.fingerprint).toBe((await identify(usual))?.fingerprint)
+  })
+
+  test.each<[string, Self]>([
+    ['build', { ...usual, props: { ...props, build_info: 'b2' } }],
+    ['model file', { ...usual, props: { ...props, model_path: 'other.gguf' } }],
+    ['number of slots', { ...usual, props: { ...props, total_slots: 4 } }],
+    ['context', { ...usual, props: { ...props, default_generation_settings: { n_ctx: 8192 } } }],
+    ['model size', { ...usual, models: { data: [{ ...model, meta: { ...model.meta, size: 1 } }] } }],
+    [
+      'adapter',
+      { ...usual, props: { ...props, default_generation_settings: { n_ctx: 4096, params: { lora: [{ id: 0 }] } } } },
+    ],
+  ])('differs with another %s', async (_name, self) => {
+    const [other, mine] = [await identify(self), await identify(usual)]
+    expect(other?.fingerprint).toMatch(/^[0-9a-f]{32}$/)
+    expect(other?.fingerprint).not.toBe(mine?.fingerprint)
+  })
+
+  test('stands on the model alone where the engine has no /props', async () => {
+    const self = (description: string): Self => ({ props: undefined, models: { data: [{ id: 'tiny', description }] } })
+    const [one, same, other] = [await identify(self('a')), await identify(self('a')), await identify(self('b'))]
+    expect([one?.boot, one?.fingerprint === same?.fingerprint, one?.fingerprint === other?.fingerprint]).toEqual([
+      '',
+      true,
+      false,
+    ])
+  })
+})
+
+describe('an engine’s identity', () => {
+  test('asks for the model once while the process lives, and anew after a start', async () => {
+    const self: Self = { ...usual }
+    const engine = await start(self)
+    const known = identities()
+    await known.of(engine.pod, never)
+    await known.of(engine.pod, never)
+    expect(engine.requests).toEqual(['GET /props', 'GET /v1/models', 'GET /props'])
+    self.props = { ...props, media_marker: '<__media_2__>' }
+    const outcome = await known.of(engine.pod, never)
+    expect(outcome).toMatchObject({ kind: 'answered', value: { boot: '<__media_2__>' } })
+    expect(engine.requests.at(-1)).toBe('GET /v1/models')
+  })
+
+  test('is unknown while the engine loads its model', async () => {
+    const engine = await startScriptedEngine(json({ error: {} }, 503))
+    engines.push(engine)
+    expect(await identities().of(engine.pod, never)).toMatchObject({ kind: 'failed', status: 503 })
+  })
+})

@@ -1,0 +1,51 @@
+import { describe, expect, test } from '@jest/globals'
+import { startDeadline, untilAborted } from '../../../../src/kvcache/slots/deadline.ts'
+
+const fired = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason), { once: true }))
+
+describe('startDeadline', () => {
+  test('fires when its time is over', async () => {
+    const deadline = startDeadline(new AbortController().signal, 1)
+    expect(await fired(deadline.signal)).toMatchObject({ message: 'no answer within 1 ms' })
+  })
+
+  test('fires when the other signal does, for the same reason', () => {
+    const controller = new AbortController()
+    const deadline = startDeadline(controller.signal, 60_000)
+    controller.abort('because')
+    expect([deadline.signal.aborted, deadline.signal.reason]).toEqual([true, 'because'])
+    deadline.end()
+  })
+
+  test('has fired where the other signal had', () => {
+    const deadline = startDeadline(AbortSignal.abort('before'), 60_000)
+    expect(deadline.signal.reason).toBe('before')
+    deadline.end()
+  })
+
+  test('does not fire any more once it was ended', () => {
+    const controller = new AbortController()
+    const deadline = startDeadline(controller.signal, 60_000)
+    deadline.end()
+    controller.abort()
+    expect(deadline.signal.aborted).toBe(false)
+  })
+})
+
+describe('untilAborted', () => {
+  const never = new Promise<string>(() => {})
+
+  test.each<[string, Promise<string>, AbortSignal, string]>([
+    ['the work, if it ends', Promise.resolve('done'), new AbortController().signal, 'done'],
+    ['the other value, if the signal has fired before', never, AbortSignal.abort(), 'left'],
+    ['the other value, if the signal fires', never, AbortSignal.timeout(1), 'left'],
+  ])('resolves to %s', async (_name, work, signal, expected) => {
+    expect(await untilAborted(work, signal, () => 'left')).toBe(expected)
+  })
+
+  test('rejects as the work does', async () => {
+    const work = Promise.reject(new Error('broken'))
+    await expect(untilAborted(work, new AbortController().signal, () => 'left')).rejects.toThrow('broken')
+  })
+})

@@ -1,0 +1,129 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { createSlotClient, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
+import { until } from '../../../contract/kvcache/until.ts'
+import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
+
+let engine: ScriptedEngine
+let client: SlotClient
+const start = async (answer: Answer, times: { callTimeoutMs?: number; lateTimeoutMs?: number } = {}): Promise<void> => {
+  engine = await startScriptedEngine(answer)
+  client = createSlotClient({ callTimeoutMs: 5_000, lateTimeoutMs: 5_000, callsPerPod: 2, ...times })
+}
+afterEach(async () => {
+  await client.close()
+  await engine.close()
+})
+
+const never = new AbortController().signal
+const saved = { id_slot: 1, filename: 'x.kv', n_saved: 3, n_written: 4 }
+const address = () => ({ pod: engine.pod, slot: 1 })
+
+describe('questions', () => {
+  test('are answered', async () => {
+    await start(json([{ id: 0, is_processing: false }]))
+    expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'answered', value: [{ id: 0, busy: false }] })
+    expect(engine.requests).toEqual(['GET /slots'])
+  })
+
+  test.each<[string, Answer, number | undefined]>([
+    ['an error', json({ error: {} }, 503), 503],
+    ['another shape', json({ slots: [] }), undefined],
+    ['no JSON', (_request, response) => response.end('<html>'), undefined],
+    ['too much', (_request, response) => response.end(`["${'x'.repeat(5_000_000)}"]`), undefined],
+    ['half of it', (_request, response) => response.write('[', () => response.destroy()), undefined],
+  ])('fail on %s', async (_name, answer, status) => {
+    await start(answer)
+    expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'failed', status })
+  })
+
+  test('fail when nobody answers in time, or the signal fires', async () => {
+    await start(() => {}, { callTimeoutMs: 20 })
+    expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'failed' })
+    expect(await client.slots(engine.pod, AbortSignal.abort())).toMatchObject({ kind: 'failed' })
+  })
+
+  test('quote nothing of an answer that cannot be read', async () => {
+    await start((_request, response) => response.end('the secret prompt'))
+    const outcome = await client.slots(engine.pod, never)
+    expect(outcome.kind === 'failed' && String(outcome.cause)).not.toContain('secret')
+  })
+})
+
+describe('actions', () => {
+  test('name the slot and the file', async () => {
+    await start(json(saved))
+    expect(await client.save(address(), 'x.kv')).toEqual({
+      kind: 'done',
+      value: { slot: 1, file: 'x.kv', tokens: 3, bytes: 4 },
+    })
+    expect(engine.requests).toEqual(['POST /slots/1?action=save'])
+  })
+
+  test.each<[string, Answer, object]>([
+    [
+      'an error is a refusal',
+      json({ error: { message: 'Unable to restore slot' } }, 400),
+      { kind: 'refused', status: 400 },
+    ],
+    ['another shape leaves it unknown', json({}), { kind: 'unknown' }],
+    ['a broken connection leaves it unknown', (request) => request.destroy(), { kind: 'unknown' }],
+  ])('%s', async (_name, answer, expected) => {
+    await start(answer)
+    expect(await client.restore(address(), 'x.kv')).toMatchObject(expected)
+  })
+
+  test('were never sent where nobody listens', async () => {
+    await start(json({}))
+    await engine.close()
+    const outcome = await client.erase(address())
+    engine = await startScriptedEngine(json({}))
+    expect(outcome).toMatchObject({ kind: 'unsent' })
+  })
+
+  test('were never sent when the signal had fired before', async () => {
+    await start(json(saved))
+    expect(await client.save(address(), 'x.kv', AbortSignal.abort())).toMatchObject({ kind: 'unsent' })
+    expect(engine.requests).toEqual([])
+  })
+
+  const startSilent = async (times: { callTimeoutMs?: number; lateTimeoutMs?: number }) => {
+    let answer: (() => void) | undefined
+    const arrived = new AbortController()
+    await start((request, response) => {
+      answer = () => json(saved)(request, response)
+      arrived.abort()
+    }, times)
+    const whenAsked = (): Promise<void> => until(() => answer !== undefined)
+    return { arrived: arrived.signal, whenAsked, answer: () => answer?.() }
+  }
+
+  test('that take too long are late, and end when the engine answers', async () => {
+    const silent = await startSilent({ callTimeoutMs: 20 })
+    const outcome = await client.save(address(), 'x.kv')
+    expect(outcome.kind).toBe('late')
+    await silent.whenAsked()
+    silent.answer()
+    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'done', value: { tokens: 3 } })
+  })
+
+  test('that nobody waits for any more are late, and end when the engine answers', async () => {
+    const silent = await startSilent({})
+    const outcome = await client.save(address(), 'x.kv', silent.arrived)
+    expect(outcome.kind).toBe('late')
+    silent.answer()
+    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'done', value: { tokens: 3 } })
+  })
+
+  test('that are never answered end unknown', async () => {
+    await startSilent({ callTimeoutMs: 10, lateTimeoutMs: 40 })
+    const outcome = await client.save(address(), 'x.kv')
+    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'unknown' })
+  })
+
+  test('end unknown when the client is closed', async () => {
+    await startSilent({ callTimeoutMs: 10 })
+    const outcome = await client.save(address(), 'x.kv')
+    await client.close()
+    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'unknown' })
+  })
+})

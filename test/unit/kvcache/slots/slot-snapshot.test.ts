@@ -1,0 +1,60 @@
+import { describe, expect, test } from '@jest/globals'
+import { eraseAnswer, restoreAnswer, saveAnswer, slotsAnswer } from '../../../../src/kvcache/slots/slot-snapshot.ts'
+
+const nextToken = [{ has_next_token: false, has_new_line: false, n_remain: -1, n_decoded: 0 }]
+
+describe('a slot, as it is reported by', () => {
+  test.each([
+    [
+      'llama-server, before anything ran there',
+      { id: 0, n_ctx: 4096, speculative: false, is_processing: false },
+      { id: 0, busy: false, task: undefined, tokens: undefined, session: undefined, keep: undefined },
+    ],
+    [
+      'llama-server, after a request',
+      {
+        id: 1,
+        n_ctx: 4096,
+        speculative: false,
+        is_processing: false,
+        id_task: 29,
+        n_prompt_tokens: 244,
+        n_prompt_tokens_processed: 0,
+        n_prompt_tokens_cache: 0,
+        params: { seed: 4294967295, n_keep: 77 },
+        next_token: nextToken,
+      },
+      { id: 1, busy: false, task: 29, tokens: 244, session: undefined, keep: 77 },
+    ],
+    [
+      'the embedded engine, before anything ran there',
+      { id: 0, id_task: -1, n_ctx: 8192, is_processing: false, n_tokens: 0, session: null },
+      { id: 0, busy: false, task: undefined, tokens: 0, session: null, keep: undefined },
+    ],
+    [
+      'the embedded engine, while a session’s turn runs',
+      { id: 2, id_task: 0, n_ctx: 8192, is_processing: true, n_tokens: 512, session: 'ab' },
+      { id: 2, busy: true, task: 0, tokens: 512, session: 'ab', keep: undefined },
+    ],
+  ])('%s', (_name, answer, expected) => {
+    expect(slotsAnswer.parse([answer])).toEqual([expected])
+  })
+
+  test.each([
+    ['no list', {}],
+    ['without a number', [{ is_processing: false }]],
+    ['with a negative number', [{ id: -1, is_processing: false }]],
+    ['without its state', [{ id: 0 }]],
+    ['with tokens that cannot be', [{ id: 0, is_processing: false, n_tokens: -4 }]],
+  ])('is refused: %s', (_name, answer) => {
+    expect(slotsAnswer.safeParse(answer).success).toBe(false)
+  })
+})
+
+test('the answers to actions', () => {
+  const save = { id_slot: 1, filename: 'x.kv', n_saved: 244, n_written: 503768, timings: { save_ms: 1.4 } }
+  expect(saveAnswer.parse(save)).toEqual({ slot: 1, file: 'x.kv', tokens: 244, bytes: 503768 })
+  const restore = { id_slot: 0, filename: 'x.kv', n_restored: 244, n_read: 503768, timings: { restore_ms: 0.3 } }
+  expect(restoreAnswer.parse(restore)).toEqual({ slot: 0, file: 'x.kv', tokens: 244 })
+  expect(eraseAnswer.parse({ id_slot: 1, n_erased: 244 })).toEqual({ slot: 1, tokens: 244 })
+})
