@@ -1,0 +1,151 @@
+import { nanoid } from 'nanoid'
+import type { EngineField, KvConnector, KvPresence, KvTurn } from '../kvcache/kv-connector.ts'
+import { GatewayError } from '../openai/gateway-error.ts'
+import type { PodSource } from '../routing/pod.ts'
+import type { Router } from '../routing/router.ts'
+import type { RoutingTurn } from '../routing/routing-policy.ts'
+import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
+import type { ContextEvents } from './context-events.ts'
+import type { DecisionScope, GatewayRequest } from './context-service.ts'
+import { type LoadPolicy, withBudget } from './load-policy.ts'
+import { encodeTicket } from './turn-ticket.ts'
+
+/** What every turn needs of its surroundings. */
+export interface TurnParts {
+  readonly store: SessionStore
+  readonly router: Router
+  readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded' | 'markFailing'>
+  readonly connector: KvConnector
+  readonly loadPolicy: LoadPolicy
+  readonly events: ContextEvents
+}
+
+/** A pod for one turn, and where else it may go. */
+export interface Route {
+  readonly pod: string
+  readonly destinations: readonly [string, ...string[]]
+}
+
+/** A name for one turn, unguessable and unique. */
+export const newTurnId = (): string => nanoid(16)
+
+/**
+ * Chooses the pod of a turn.
+ * @throws GatewayError `no_ready_endpoints`, `invalid_routing_strategy`
+ */
+export const routeTurn = (
+  parts: Pick<TurnParts, 'router' | 'events'>,
+  request: GatewayRequest,
+  turn: RoutingTurn,
+): Route => {
+  const outcome = parts.router.route(turn, request.header('routing-strategy')[0])
+  switch (outcome.kind) {
+    case 'routed':
+      parts.events.routed(outcome.policy, outcome.pod)
+      return { pod: outcome.pod, destinations: [outcome.pod, ...outcome.fallbacks] }
+    case 'no-ready-pod':
+      throw new GatewayError('no_ready_endpoints')
+    case 'unknown-policy':
+      throw new GatewayError('invalid_routing_strategy', {
+        param: 'routing-strategy',
+        message: `The routing-strategy header must be one of ${outcome.known.join(', ')}.`,
+      })
+  }
+}
+
+/** Nobody waits for the decision any more: whatever is decided is not sent. */
+export class ClientLeftError extends Error {
+  override readonly name = 'ClientLeftError'
+}
+
+const detachTimeoutMs = 5000
+
+/** A session's turn, ready to be forwarded. */
+export interface AttachedTurn {
+  readonly presence: KvPresence
+  readonly splice: string | undefined
+  readonly ticket: string
+}
+
+/** Brings the session's KV into the pod, within the budget, and writes the ticket. */
+export const attachTurn = async (
+  parts: TurnParts,
+  turn: {
+    readonly session: SessionKey
+    readonly tenant: TenantKey
+    readonly model: string
+    readonly turnId: string
+    readonly pod: string
+    readonly kv: StoredKv | undefined
+    readonly expiry: TurnExpiry
+    /** An expired session's turn: it must not meet KV of the session's earlier life. */
+    readonly startsAnew?: boolean
+  },
+  scope: DecisionScope,
+): Promise<AttachedTurn> => {
+  const kvTurn: KvTurn = {
+    session: turn.session,
+    tenant: turn.tenant,
+    model: turn.model,
+    turnId: turn.turnId,
+    pod: turn.pod,
+    startsAnew: turn.startsAnew ?? false,
+  }
+  const budgetMs = parts.loadPolicy.budgetMs(turn.model, turn.kv?.tokens)
+  const startedMs = performance.now()
+  // Counted from here on, so that routing sees the turns that are still loading.
+  parts.pods.turnStarted(turn.pod, turn.turnId)
+  const attached = await withBudget({ budgetMs, scope }, (signal) => parts.connector.attach(kvTurn, turn.kv, signal))
+  const { presence, fields, claim } = attached
+  if (scope.signal.aborted) {
+    parts.pods.turnEnded(turn.pod, turn.turnId)
+    await parts.connector.detach(kvTurn, claim, AbortSignal.timeout(detachTimeoutMs))
+    throw new ClientLeftError()
+  }
+  parts.events.attached(presence, performance.now() - startedMs)
+  if (presence.kind === 'missing' && turn.kv !== undefined) {
+    const drop = parts.store.dropKv({ key: turn.session, artefactId: turn.kv.artefactId, reason: 'kv_missing' })
+    drop.catch((error: unknown) => parts.events.storeFault('drop_kv', error))
+  }
+  return {
+    presence,
+    splice: spliceOf(fields),
+    ticket: encodeTicket({
+      turnId: turn.turnId,
+      pod: turn.pod,
+      session: { key: turn.session, tenant: turn.tenant, model: turn.model, expiry: turn.expiry, claim },
+    }),
+  }
+}
+
+/**
+ * A turn that has no session to use or to update: it is only counted. Returns its ticket, without which Envoy would neither add the response
+ * headers nor tell of its end.
+ */
+export const startPlainTurn = (
+  parts: Pick<TurnParts, 'pods'>,
+  turn: { readonly turnId: string; readonly pod: string },
+  scope: DecisionScope,
+): string => {
+  if (!scope.signal.aborted) parts.pods.turnStarted(turn.pod, turn.turnId)
+  return encodeTicket({ ...turn, session: undefined })
+}
+
+/** Gives the lease of a turn back that is not forwarded after all. Never rejects: a lease that stays runs out by itself. */
+export const abandonTurn = async (
+  parts: Pick<TurnParts, 'store' | 'events'>,
+  turn: { readonly key: SessionKey; readonly turnId: string },
+): Promise<void> => {
+  try {
+    await parts.store.abandon(turn)
+  } catch (error) {
+    parts.events.storeFault('abandon', error)
+  }
+}
+
+/** Body fields as JSON members without the braces. */
+const spliceOf = (fields: Readonly<Record<string, EngineField>>): string | undefined => {
+  const members = JSON.stringify(fields).slice(1, -1)
+  return members === '' ? undefined : members
+}

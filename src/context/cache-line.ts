@@ -1,0 +1,40 @@
+import type { KvPresence } from '../kvcache/kv-connector.ts'
+
+/** Why a turn starts without its session's KV. */
+export type MissReason =
+  | 'new_session'
+  | 'session_not_found'
+  | 'session_expired'
+  | 'session_deleted'
+  | 'store_unavailable'
+  | 'offload_pending'
+  | 'kv_missing'
+  | 'load_timeout'
+  | 'load_failed'
+  | 'no_slot'
+
+/** `x-context-cache` for a turn that cannot use its session's KV. */
+export const missLine = (reason: MissReason): string => `miss; reason=${reason}`
+
+/** `x-context-cache` for a turn whose session keeps no KV at all. */
+export const noneLine = (reason: string): string => `none; reason=${reason}`
+
+/** `x-context-cache` for what a connector found in the pod or brought there. `kvNote` is why the session has nothing stored, if that is known. */
+export const presenceLine = (presence: KvPresence, kvNote: string | undefined): string => {
+  switch (presence.kind) {
+    case 'resident':
+      return `hit; tier=gpu; tokens=${presence.tokens}`
+    case 'loaded':
+      return `hit; tier=store; tokens=${presence.tokens}; load=${Math.round(presence.loadMs)}ms`
+    case 'empty':
+      return kvNote === undefined ? missLine('offload_pending') : noneLine(kvNote)
+    case 'missing':
+      return missLine('kv_missing')
+    case 'timed-out':
+      return missLine('load_timeout')
+    case 'failed':
+      return missLine('load_failed')
+    case 'no-room':
+      return missLine('no_slot')
+  }
+}

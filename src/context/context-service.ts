@@ -1,0 +1,90 @@
+import type { GatewayError } from '../openai/gateway-error.ts'
+
+/** An HTTP request as it stands in front of the engines, without anything of Envoy's protocol. */
+export interface GatewayRequest {
+  readonly method: string
+  /** Path with query, as the client sent it and Envoy normalised it. */
+  readonly path: string
+  /** All values of a header in their order, bytes as latin1; none: empty. `name` in lower case. */
+  header(name: string): readonly string[]
+  /** `true`: no body follows. */
+  readonly endOfStream: boolean
+}
+
+/** What the surroundings of a request offer while a decision is taken. */
+export interface DecisionScope {
+  /** Fires when the client has gone or Envoy gave the request up: nobody waits for the decision any more. */
+  readonly signal: AbortSignal
+  /** Tells Envoy that this decision takes up to `milliseconds` from now. Only the first call of a request counts. */
+  extendDeadline(milliseconds: number): void
+}
+
+export type Decision =
+  /** Not ours: the request goes on untouched, to `destinations` (chosen pod first) if there are any. */
+  | { readonly kind: 'pass'; readonly destinations: readonly string[] }
+  | ForwardDecision
+  /** The gateway answers by itself. `body` is sent as JSON. */
+  | {
+      readonly kind: 'answer'
+      readonly status: number
+      readonly body: unknown
+      readonly headers: Readonly<Record<string, string>>
+    }
+  | { readonly kind: 'reject'; readonly error: GatewayError }
+
+/** A turn that goes to an engine. */
+export interface ForwardDecision {
+  readonly kind: 'forward'
+  /** `host:port`, the chosen pod first, then the fallbacks for retries. */
+  readonly destinations: readonly [string, ...string[]]
+  /** The engine's path, where it is another than the client's. */
+  readonly path: string | undefined
+  /** Request headers to set (names in lower case). */
+  readonly requestHeaders: Readonly<Record<string, string>>
+  /** Members for Envoy to append to the body object: JSON without the braces, or undefined for none. */
+  readonly splice: string | undefined
+  /** The body's `model` must be this one, else Envoy answers 400 `model_mismatch`; undefined: it was checked already, or does not matter. */
+  readonly expectModel: string | undefined
+  /** Headers that Envoy adds to a 2xx answer. */
+  readonly responseHeaders: Readonly<Record<string, string>>
+  /** Comes back with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
+  readonly ticket: string | undefined
+}
+
+export type HeadersDecision =
+  | Decision
+  | { readonly kind: 'need-body'; readonly decide: (body: Buffer, scope: DecisionScope) => Promise<Decision> }
+
+/** How a turn ended, as Envoy's access log tells it. */
+export interface EndedTurn {
+  readonly ticket: string
+  /** 0 when no answer was sent. */
+  readonly status: number
+  /** The answer arrived whole: no reset, no client that left, no failed stream. */
+  readonly complete: boolean
+  /** The client closed its connection before the answer had ended. */
+  readonly clientLeft: boolean
+  /** The upstream refused, reset or timed out. */
+  readonly upstreamFailed: boolean
+  /** `host:port` that served, if one did. */
+  readonly servedBy: string | undefined
+  /** From the answer's `usage`; undefined when it carried none. */
+  readonly usage: TurnUsage | undefined
+  /** From the request's last byte to the upstream's first, milliseconds. */
+  readonly firstByteMs: number | undefined
+}
+
+/** Token counts of one answer. */
+export interface TurnUsage {
+  readonly promptTokens: number
+  readonly outputTokens: number
+  readonly cachedTokens: number
+}
+
+/** The Context Cache Manager: decides what happens to a request, and is told how its turn ended. */
+export interface ContextService {
+  /** Never rejects: faults are decisions too. */
+  onHeaders(request: GatewayRequest, scope: DecisionScope): Promise<HeadersDecision>
+  /** Never rejects. Resolves when the turn is settled (its offload included). */
+  endTurn(turn: EndedTurn): Promise<void>
+}

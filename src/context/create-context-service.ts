@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { GatewayError } from '../openai/gateway-error.ts'
+import { ClientLeftError, type TurnParts } from './begin-turn.ts'
+import type { ContextService, Decision, DecisionScope, GatewayRequest, HeadersDecision } from './context-service.ts'
+import type { CreateSession } from './create-session.ts'
+import type { EndTurn } from './end-turn.ts'
+import type { ManageSessions } from './manage-sessions.ts'
+import { requestOutcomeOf, requestRouteOf } from './request-kind.ts'
+import { parseRequestPath } from './request-path.ts'
+import { isSessionId } from './session-id.ts'
+import type { UseSession } from './use-session.ts'
+
+/** Hands each request to the part that knows it, and turns whatever they throw into an answer. */
+export const createContextService = (
+  parts: Pick<TurnParts, 'router' | 'events'> & {
+    readonly createSession: CreateSession
+    readonly useSession: UseSession
+    readonly manageSessions: ManageSessions
+    readonly endTurn: EndTurn
+  },
+): ContextService => {
+  const reject = (where: string, thrown: unknown): Decision => {
+    const error = GatewayError.from(thrown)
+    if (!(thrown instanceof ClientLeftError) && error.code === 'internal_error') parts.events.fault(where, error.cause)
+    return { kind: 'reject', error }
+  }
+
+  const onInference = async (
+    request: GatewayRequest,
+    path: InferencePath,
+    scope: DecisionScope,
+  ): Promise<HeadersDecision> => {
+    if (request.method !== 'POST') return { kind: 'pass', destinations: [] }
+    const [id, ...others] = request.header('x-session-id')
+    if (id === undefined) {
+      return request.header('x-session-ttl').length === 0
+        ? { kind: 'pass', destinations: [] }
+        : parts.createSession.onHeaders(request, path.api)
+    }
+    if (others.length > 0 && [id, ...others].some(isSessionId))
+      throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
+    return isSessionId(id) ? parts.useSession.onHeaders(request, id, scope) : passForeign(request, id)
+  }
+
+  /** An id of another system says only which requests belong together. */
+  const passForeign = (request: GatewayRequest, id: string): Decision => {
+    const affinityKey = createHash('sha256').update(id, 'latin1').digest('base64url')
+    const outcome = parts.router.route(
+      { affinityKey: id === '' ? undefined : affinityKey, residentPod: undefined },
+      request.header('routing-strategy')[0],
+    )
+    return { kind: 'pass', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
+  }
+
+  const dispatch = async (request: GatewayRequest, scope: DecisionScope): Promise<HeadersDecision> => {
+    const path = parseRequestPath(request.path)
+    switch (path.kind) {
+      case 'inference':
+        return onInference(request, path, scope)
+      case 'contexts':
+        if (request.method === 'POST') return parts.createSession.onHeaders(request, undefined)
+        if (request.method === 'GET') return parts.manageSessions.list(request, path.query)
+        throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, POST' } })
+      case 'context':
+        return parts.manageSessions.one(request, path.id)
+      case 'other':
+        throw new GatewayError('unknown_path')
+    }
+  }
+
+  const counted = (request: GatewayRequest, decision: Decision): Decision => {
+    parts.events.requestDecided(requestRouteOf(request), requestOutcomeOf(decision))
+    return decision
+  }
+
+  return {
+    onHeaders: async (request, scope) => {
+      try {
+        const decision = await dispatch(request, scope)
+        if (decision.kind !== 'need-body') return counted(request, decision)
+        return {
+          kind: 'need-body',
+          decide: async (body, bodyScope) => {
+            try {
+              return counted(request, await decision.decide(body, bodyScope))
+            } catch (error) {
+              return counted(request, reject('body', error))
+            }
+          },
+        }
+      } catch (error) {
+        return counted(request, reject('headers', error))
+      }
+    },
+    endTurn: parts.endTurn,
+  }
+}
+
+type InferencePath = Extract<ReturnType<typeof parseRequestPath>, { readonly kind: 'inference' }>

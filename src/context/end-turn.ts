@@ -1,0 +1,163 @@
+import { ExponentialBackoff, handleType, type RetryPolicy, retry } from 'cockatiel'
+import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
+import type { PodSource } from '../routing/pod.ts'
+import type { RemovalQueue } from '../sessions/removal-queue.ts'
+import type { SessionRecord } from '../sessions/session-record.ts'
+import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
+import type { ContextEvents, TurnOutcome } from './context-events.ts'
+import type { EndedTurn } from './context-service.ts'
+import type { PrefillEstimate } from './prefill-estimate.ts'
+import { decodeTicket, type TurnTicket } from './turn-ticket.ts'
+
+/** Settles a turn whose answer has ended. Never rejects. */
+export type EndTurn = (turn: EndedTurn) => Promise<void>
+
+export interface EndTurnParts {
+  readonly store: SessionStore & RemovalQueue
+  readonly pods: Pick<PodSource, 'turnEnded' | 'markFailing'>
+  readonly connector: KvConnector
+  readonly estimate: PrefillEstimate
+  readonly events: ContextEvents
+  /** Nudges the reaper, when a turn left something to remove. */
+  readonly removeSoon: () => void
+  /** When an artefact that was announced and never committed is removed. Longer than an offload takes. */
+  readonly announceGraceMs: number
+  /** How long an offload may take. */
+  readonly offloadTimeoutMs: number
+}
+
+type SessionTicket = NonNullable<TurnTicket['session']>
+
+/** The store may be away for a moment just when a turn ends; the turn's lease gives us the time. */
+const storeRetry = (): RetryPolicy =>
+  retry(handleType(StoreUnavailableError), {
+    maxAttempts: 8,
+    backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 5000 }),
+  })
+
+export const createEndTurn = (parts: EndTurnParts): EndTurn => {
+  const patiently = storeRetry()
+
+  const failed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
+    parts.events.turnEnded(failureOf(turn), turn.usage)
+    // First of all the pod: the store may be away for longer.
+    await letGo(ticket, session)
+    await patiently.execute(() => parts.store.abandon({ key: session.key, turnId: ticket.turnId }))
+    parts.removeSoon()
+  }
+
+  /** Whatever becomes of the session, the turn's claim on its pod must not outlive the turn. */
+  const letGo = async (ticket: TurnTicket, session: SessionTicket): Promise<void> => {
+    if (session.claim === undefined) return
+    const kvTurn = kvTurnOf(ticket, session, ticket.pod)
+    await parts.connector.detach(kvTurn, session.claim, AbortSignal.timeout(parts.offloadTimeoutMs))
+  }
+
+  const completed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
+    const pod = turn.servedBy ?? ticket.pod
+    const usage = {
+      prompt: turn.usage?.promptTokens ?? 0,
+      output: turn.usage?.outputTokens ?? 0,
+      cached: turn.usage?.cachedTokens ?? 0,
+    }
+    const { key, tenant, expiry } = session
+    const completion = patiently.execute(() =>
+      parts.store.complete({ key, tenant, turnId: ticket.turnId, pod, usage, expiry }),
+    )
+    const outcome = await completion.catch(async (error: unknown) => {
+      await letGo(ticket, session)
+      throw error
+    })
+    if (outcome.kind === 'gone') {
+      parts.events.turnEnded('gone', turn.usage)
+      await letGo(ticket, session)
+      parts.removeSoon()
+      return
+    }
+    parts.events.turnEnded('completed', turn.usage)
+    if (session.claim !== undefined) await keepKv(kvTurnOf(ticket, session, pod), session.claim, turn, outcome.record)
+  }
+
+  const keepKv = async (kvTurn: KvTurn, claim: string, turn: EndedTurn, record: SessionRecord): Promise<void> => {
+    const startedMs = performance.now()
+    const offloaded = await parts.connector.offload({
+      turn: kvTurn,
+      claim,
+      totalTokens: turn.usage === undefined ? undefined : turn.usage.promptTokens + turn.usage.outputTokens,
+      announce: (artefact) =>
+        patiently.execute(() =>
+          parts.store.announce({ ...artefact, session: kvTurn.session, graceMs: parts.announceGraceMs }),
+        ),
+      signal: AbortSignal.timeout(parts.offloadTimeoutMs),
+    })
+    parts.events.offloaded(offloaded, performance.now() - startedMs)
+    await patiently.execute(() => writeDown(kvTurn, record, offloaded))
+  }
+
+  const writeDown = async (kvTurn: KvTurn, record: SessionRecord, offloaded: OffloadOutcome): Promise<void> => {
+    switch (offloaded.kind) {
+      case 'stored': {
+        const { artefactId, payload, tokens, bytes } = offloaded
+        await parts.store.commitKv({
+          key: kvTurn.session,
+          kv: { artefactId, payload, tokens, bytes, turn: record.turns },
+        })
+        return
+      }
+      case 'none':
+        return parts.store.noteKv({ key: kvTurn.session, reason: offloaded.reason })
+      case 'superseded':
+        return
+    }
+  }
+
+  return async (turn) => {
+    const ticket = decodeTicket(turn.ticket)
+    if (ticket === undefined) return
+    parts.pods.turnEnded(ticket.pod, ticket.turnId)
+    reportPods(parts, ticket, turn)
+    const isGood = turn.complete && turn.status >= 200 && turn.status < 300
+    learn(parts.estimate, ticket, turn)
+    if (ticket.session === undefined) {
+      parts.events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
+      return
+    }
+    try {
+      await (isGood ? completed : failed)(ticket, ticket.session, turn)
+    } catch (error) {
+      // The turn's lease runs out by itself, and the reaper cleans up what the turn left.
+      if (error instanceof StoreUnavailableError) parts.events.storeFault('end_turn', error)
+      else parts.events.fault('end_turn', error)
+    }
+  }
+}
+
+const failureOf = (turn: EndedTurn): TurnOutcome => {
+  if (turn.clientLeft) return 'client_left'
+  if (turn.upstreamFailed) return 'upstream_failed'
+  return turn.status >= 200 && turn.status < 300 ? 'incomplete' : 'engine_error'
+}
+
+const kvTurnOf = (ticket: TurnTicket, session: SessionTicket, pod: string): KvTurn => ({
+  session: session.key,
+  tenant: session.tenant,
+  model: session.model,
+  turnId: ticket.turnId,
+  pod,
+})
+
+/** A turn that another pod served, or that failed upstream, tells that the chosen pod has trouble. */
+const reportPods = (parts: EndTurnParts, ticket: TurnTicket, turn: EndedTurn): void => {
+  const servedElsewhere = turn.servedBy !== undefined && turn.servedBy !== ticket.pod
+  if (servedElsewhere || (turn.upstreamFailed && !turn.clientLeft)) parts.pods.markFailing(ticket.pod)
+  if (servedElsewhere && turn.upstreamFailed && turn.servedBy !== undefined) parts.pods.markFailing(turn.servedBy)
+}
+
+const learn = (estimate: PrefillEstimate, ticket: TurnTicket, turn: EndedTurn): void => {
+  if (ticket.session === undefined || turn.usage === undefined || turn.firstByteMs === undefined || turn.status !== 200)
+    return
+  estimate.observe(ticket.session.model, {
+    tokens: turn.usage.promptTokens - turn.usage.cachedTokens,
+    firstByteMs: turn.firstByteMs,
+  })
+}

@@ -1,0 +1,36 @@
+import type { DecisionScope } from './context-service.ts'
+import type { PrefillEstimate } from './prefill-estimate.ts'
+
+/** Decides how long a turn waits for its KV. */
+export interface LoadPolicy {
+  /** Milliseconds for making the pod ready; `tokens` is what the stored artefact holds, undefined where nothing is stored. */
+  budgetMs(model: string, tokens: number | undefined): number
+}
+
+/** What the engine's small control calls may take even when there is nothing to load. */
+const controlCallsMs = 500
+
+/** Waiting longer than recomputing would take is never worth it, and `maxLoadMs` bounds a wrong estimate. */
+export const createLoadPolicy = (options: {
+  readonly estimate: PrefillEstimate
+  readonly maxLoadMs: number
+}): LoadPolicy => ({
+  budgetMs: (model, tokens) =>
+    tokens === undefined
+      ? Math.min(controlCallsMs, options.maxLoadMs)
+      : Math.min(Math.max(options.estimate.recomputeMs(model, tokens), controlCallsMs), options.maxLoadMs),
+})
+
+/** Below this, Envoy's message timeout leaves room enough. */
+const longBudgetMs = 1000
+const answerMarginMs = 1000
+
+/** Runs `work` with a signal that fires when the budget is spent or the client leaves; tells Envoy when the budget is long. */
+export const withBudget = async <T>(
+  limits: { readonly budgetMs: number; readonly scope: DecisionScope },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> => {
+  const { budgetMs, scope } = limits
+  if (budgetMs > longBudgetMs) scope.extendDeadline(Math.ceil(budgetMs) + answerMarginMs)
+  return work(AbortSignal.any([scope.signal, AbortSignal.timeout(Math.max(1, Math.ceil(budgetMs)))]))
+}

@@ -1,0 +1,129 @@
+import { GatewayError } from '../openai/gateway-error.ts'
+import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
+import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
+import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
+import { checkJsonBody } from './content-headers.ts'
+import type { ContextEvents } from './context-events.ts'
+import type { Decision, GatewayRequest, HeadersDecision } from './context-service.ts'
+import { isSessionId, sessionKeyOf } from './session-id.ts'
+import type { SessionSeal } from './session-seal.ts'
+import { sessionView } from './session-view.ts'
+import type { Tenants } from './tenant.ts'
+import { checkTtl, type TtlBounds } from './ttl.ts'
+
+export interface ManageSessions {
+  /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
+  list(request: GatewayRequest, query: URLSearchParams): Promise<Decision>
+  /** `GET`, `PATCH` and `DELETE /v1/context/{id}`. @throws GatewayError */
+  one(request: GatewayRequest, id: string): Promise<HeadersDecision>
+}
+
+const defaultPageSize = 20
+const maxPageSize = 100
+
+export const createManageSessions = (
+  parts: {
+    readonly store: SessionStore
+    readonly tenants: Tenants
+    readonly seal: SessionSeal
+    readonly events: ContextEvents
+    /** Starts the removal of what a deleted session left, and waits for it a moment. Never rejects. */
+    readonly removeNow: () => Promise<void>
+  },
+  settings: TtlBounds & JsonLimits,
+): ManageSessions => {
+  const view = (record: SessionRecord, tenant: TenantKey): readonly unknown[] => {
+    const id = parts.seal.open(record.sealedId, tenant)
+    return id === undefined ? [] : [sessionView(id, record)]
+  }
+
+  const found = (record: SessionRecord | undefined, id: string): Decision => {
+    if (record === undefined) throw new GatewayError('session_not_found')
+    return answer(sessionView(id, record))
+  }
+
+  const store = async <T>(operation: string, call: Promise<T>): Promise<T> => {
+    try {
+      return await call
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error
+      parts.events.storeFault(operation, error)
+      throw new GatewayError('session_store_unavailable', { cause: error })
+    }
+  }
+
+  const patch = (id: string, owner: Owner): HeadersDecision => ({
+    kind: 'need-body',
+    decide: async (body) => {
+      const change = parseJsonObject(body, settings)
+      if (!change.has('ttl'))
+        throw new GatewayError('missing_required_parameter', {
+          param: 'ttl',
+          message: 'Give the new time to live: {"ttl": 3600}.',
+        })
+      const ttlSeconds = checkTtl(change.get('ttl'), settings, 'ttl')
+      return found(await store('set_ttl', parts.store.setTtl({ ...owner, ttlSeconds })), id)
+    },
+  })
+
+  const remove = async (id: string, owner: Owner): Promise<Decision> => {
+    const removed = await store('remove', parts.store.remove(owner))
+    if (!removed) throw new GatewayError('session_not_found')
+    parts.events.sessionDeleted(owner.key)
+    await parts.removeNow()
+    return answer({ id, object: 'context.deleted', deleted: true })
+  }
+
+  return {
+    list: async (request, query) => {
+      const tenant = parts.tenants.tenantOf(request)
+      const { limit, after } = readPage(query)
+      const page = await store(
+        'list',
+        parts.store.list({ tenant, limit, after: after === undefined ? undefined : sessionKeyOf(after) }),
+      )
+      const ids = page.records.map((record) => parts.seal.open(record.sealedId, tenant) ?? null)
+      return answer({
+        object: 'list',
+        data: page.records.flatMap((record) => view(record, tenant)),
+        first_id: ids.at(0) ?? null,
+        last_id: ids.at(-1) ?? null,
+        has_more: page.hasMore,
+      })
+    },
+    one: async (request, id) => {
+      if (!['GET', 'PATCH', 'DELETE'].includes(request.method)) {
+        throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, PATCH, DELETE' } })
+      }
+      const tenant = parts.tenants.tenantOf(request)
+      if (!isSessionId(id)) throw new GatewayError('session_not_found')
+      const owner: Owner = { key: sessionKeyOf(id), tenant }
+      switch (request.method) {
+        case 'DELETE':
+          return remove(id, owner)
+        case 'PATCH':
+          checkJsonBody(request)
+          if (request.endOfStream) throw new GatewayError('invalid_json', { message: 'The request has no body.' })
+          return patch(id, owner)
+        default:
+          return found(await store('get', parts.store.get(owner)), id)
+      }
+    },
+  }
+}
+
+interface Owner {
+  readonly key: ReturnType<typeof sessionKeyOf>
+  readonly tenant: TenantKey
+}
+
+const answer = (body: unknown): Decision => ({ kind: 'answer', status: 200, body, headers: {} })
+
+const readPage = (query: URLSearchParams): { readonly limit: number; readonly after: string | undefined } => {
+  const limitText = query.get('limit') ?? String(defaultPageSize)
+  const limit = /^[1-9][0-9]{0,2}$/.test(limitText) ? Number(limitText) : 0
+  if (limit < 1 || limit > maxPageSize) throw new GatewayError('invalid_page', { param: 'limit' })
+  const after = query.get('after') ?? undefined
+  if (after !== undefined && !isSessionId(after)) throw new GatewayError('invalid_page', { param: 'after' })
+  return { limit, after }
+}

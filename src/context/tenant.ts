@@ -1,0 +1,44 @@
+import { createHmac } from 'node:crypto'
+import { GatewayError } from '../openai/gateway-error.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
+import type { GatewayRequest } from './context-service.ts'
+
+/** Tells whose a request is. */
+export interface Tenants {
+  /** @throws GatewayError `invalid_api_key` when the request carries no credential, an empty one, or several. */
+  tenantOf(request: GatewayRequest): TenantKey
+}
+
+/**
+ * Tenants by HMAC, so that nothing stored or logged leads back to a credential. `principalHeader` names a header that an authentication
+ * filter in front of the gateway sets (and strips from clients): then a tenant outlives the rotation of its key. Without it the
+ * Authorization credential is the tenant.
+ */
+export const createTenants = (options: {
+  readonly secret: string
+  readonly principalHeader: string | undefined
+}): Tenants => {
+  const digest = (kind: string, value: string): TenantKey =>
+    createHmac('sha256', options.secret).update(`tenant\n${kind}\n${value}`).digest('base64url') as TenantKey
+  return {
+    tenantOf: (request) => {
+      const principal = options.principalHeader === undefined ? [] : request.header(options.principalHeader)
+      if (principal.length === 1 && principal[0] !== undefined && principal[0] !== '')
+        return digest('principal', principal[0])
+      const [credential, ...others] = request.header('authorization')
+      if (credential === undefined || others.length > 0 || !isOneCredential(credential))
+        throw new GatewayError('invalid_api_key')
+      return digest('authorization', credential)
+    },
+  }
+}
+
+/**
+ * A scheme and what belongs to it. Envoy joins the values of repeated headers with commas; within one credential only parameters
+ * (`Digest realm="x", nonce=1`) follow a comma.
+ */
+const isOneCredential = (value: string): boolean =>
+  /^[^\s,]+ +\S/.test(value) && !/,(?!\s*[^\s,="]+\s*=)/.test(value.replaceAll(quoted, '""'))
+
+/** The closing quote may be missing, so that a text made of opening ones is walked once and not once for each. */
+const quoted = /"(?:[^"\\]|\\.)*"?/g

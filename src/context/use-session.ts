@@ -1,0 +1,167 @@
+import { GatewayError } from '../openai/gateway-error.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
+import { type BeginOutcome, StoreUnavailableError, type TurnExpiry } from '../sessions/session-store.ts'
+import {
+  abandonTurn,
+  attachTurn,
+  newTurnId,
+  type Route,
+  routeTurn,
+  startPlainTurn,
+  type TurnParts,
+} from './begin-turn.ts'
+import { missLine, presenceLine } from './cache-line.ts'
+import { checkNotCompressed } from './content-headers.ts'
+import type { Decision, DecisionScope, ForwardDecision, GatewayRequest } from './context-service.ts'
+import { sessionHeaders } from './create-session.ts'
+import { sessionKeyOf } from './session-id.ts'
+import type { Tenants } from './tenant.ts'
+import { parseTtlHeader, type TtlBounds } from './ttl.ts'
+
+export interface UseSettings extends TtlBounds {
+  readonly leaseMs: number
+  /** Every completed turn sets the deadline anew. */
+  readonly sliding: boolean
+  /** What a turn of a session that is not there gets: its answer without a cache, or 404 and 410. */
+  readonly unknownSession: 'miss' | 'reject'
+}
+
+/** Handles a turn of a session, from its headers alone. */
+export interface UseSession {
+  /** @throws GatewayError */
+  onHeaders(request: GatewayRequest, sessionId: string, scope: DecisionScope): Promise<Decision>
+}
+
+export const createUseSession = (
+  parts: TurnParts & { readonly tenants: Tenants },
+  settings: UseSettings,
+): UseSession => {
+  const begin = async (turn: {
+    readonly id: string
+    readonly tenant: TenantKey
+    readonly turnId: string
+  }): Promise<Begun> => {
+    try {
+      const { turnId, tenant } = turn
+      const outcome = await parts.store.begin({ key: sessionKeyOf(turn.id), tenant, turnId, leaseMs: settings.leaseMs })
+      parts.events.lookedUp(outcome.kind)
+      return outcome
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error
+      parts.events.storeFault('begin', error)
+      parts.events.lookedUp('store_unavailable')
+      return { kind: 'store-unavailable' }
+    }
+  }
+
+  /** A turn that has no session to use or to update. */
+  const plainTurn = (
+    request: GatewayRequest,
+    turn: { readonly id: string; readonly turnId: string; readonly headers: Record<string, string> },
+    scope: DecisionScope,
+  ): Decision => {
+    const route = routeTurn(parts, request, { affinityKey: sessionKeyOf(turn.id), residentPod: undefined })
+    return {
+      ...forward(route),
+      responseHeaders: turn.headers,
+      ticket: startPlainTurn(parts, { turnId: turn.turnId, pod: route.pod }, scope),
+    }
+  }
+
+  const sessionTurn = async (request: GatewayRequest, turn: LiveTurn, scope: DecisionScope): Promise<Decision> => {
+    const { begun, key, turnId, tenant } = turn
+    const record = begun.kind === 'active' ? begun.record : undefined
+    const { model, ttlSeconds: lastTtlSeconds } = begun.kind === 'active' ? begun.record : begun
+    const ttlSeconds = turn.ttlSeconds ?? lastTtlSeconds
+    const promisedMs = begun.nowMs + ttlSeconds * 1000
+    const expiry = expiryOf({ announced: turn.ttlSeconds, sliding: settings.sliding, promisedMs })
+    const expiresAtMs = expiry.kind === 'keep' && record !== undefined ? record.expiresAtMs : promisedMs
+    const route = routeTurn(parts, request, { affinityKey: key, residentPod: record?.pod })
+    const attached = await attachTurn(
+      parts,
+      { session: key, tenant, model, turnId, pod: route.pod, kv: record?.kv, expiry, startsAnew: record === undefined },
+      scope,
+    )
+    const cache = record === undefined ? missLine('session_expired') : presenceLine(attached.presence, record.kvNote)
+    return {
+      ...forward(route),
+      splice: attached.splice,
+      expectModel: model,
+      responseHeaders: sessionHeaders(turn.id, { expiresAtMs, ttlSeconds }, cache),
+      ticket: attached.ticket,
+    }
+  }
+
+  return {
+    onHeaders: async (request, id, scope) => {
+      checkNotCompressed(request)
+      const tenant = parts.tenants.tenantOf(request)
+      const ttlSeconds = parseTtlHeader(request.header('x-session-ttl'), settings)
+      const turnId = newTurnId()
+      const key = sessionKeyOf(id)
+      const begun = await begin({ id, tenant, turnId })
+      switch (begun.kind) {
+        case 'store-unavailable':
+          return plainTurn(
+            request,
+            { id, turnId, headers: { 'x-session-id': id, 'x-context-cache': missLine('store_unavailable') } },
+            scope,
+          )
+        case 'unknown':
+          if (settings.unknownSession === 'reject')
+            throw new GatewayError('session_not_found', { param: 'x-session-id' })
+          return plainTurn(
+            request,
+            { id, turnId, headers: { 'x-context-cache': missLine('session_not_found') } },
+            scope,
+          )
+        case 'deleted':
+          if (settings.unknownSession === 'reject') throw new GatewayError('session_deleted', { param: 'x-session-id' })
+          return plainTurn(request, { id, turnId, headers: { 'x-context-cache': missLine('session_deleted') } }, scope)
+        case 'expired':
+        case 'active':
+          try {
+            if (begun.kind === 'expired' && settings.unknownSession === 'reject') {
+              throw new GatewayError('session_expired', { param: 'x-session-id' })
+            }
+            return await sessionTurn(request, { begun, id, key, tenant, turnId, ttlSeconds }, scope)
+          } catch (error) {
+            await abandonTurn(parts, { key, turnId })
+            throw error
+          }
+      }
+    },
+  }
+}
+
+type Begun = BeginOutcome | { readonly kind: 'store-unavailable' }
+
+interface LiveTurn {
+  readonly begun: Extract<BeginOutcome, { readonly kind: 'active' | 'expired' }>
+  readonly id: string
+  readonly key: ReturnType<typeof sessionKeyOf>
+  readonly tenant: TenantKey
+  readonly turnId: string
+  /** From the request's own header. */
+  readonly ttlSeconds: number | undefined
+}
+
+const expiryOf = (turn: {
+  readonly announced: number | undefined
+  readonly sliding: boolean
+  readonly promisedMs: number
+}): TurnExpiry => {
+  if (turn.announced !== undefined) return { kind: 'set', ttlSeconds: turn.announced, expiresAtMs: turn.promisedMs }
+  return turn.sliding ? { kind: 'slide' } : { kind: 'keep' }
+}
+
+const forward = (route: Route): ForwardDecision => ({
+  kind: 'forward',
+  destinations: route.destinations,
+  path: undefined,
+  requestHeaders: {},
+  splice: undefined,
+  expectModel: undefined,
+  responseHeaders: {},
+  ticket: undefined,
+})

@@ -1,0 +1,287 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { Decision, ForwardDecision } from '../../../src/context/context-service.ts'
+import { newSessionId } from '../../../src/context/session-id.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  podA,
+  podB,
+  promptBody,
+  type TurnAnswer,
+} from '../../support/context-gateway.ts'
+import { ticketOf } from '../../support/decisions.ts'
+import { watchedScope } from '../../support/gateway-request.ts'
+
+type Tenant = 'key-a' | 'key-b'
+
+/** One of all sessions that were ever made, or of the tenant's own. */
+interface Which {
+  readonly place: number
+  readonly isOwn: boolean
+}
+
+type Step =
+  | {
+      readonly kind: 'create'
+      readonly as: Tenant
+      readonly path: string
+      readonly key: string
+      readonly leaves: boolean
+    }
+  | {
+      readonly kind: 'use'
+      readonly as: Tenant
+      readonly which: Which
+      readonly ttl: string
+      readonly leaves: boolean
+    }
+  | { readonly kind: 'manage'; readonly as: Tenant; readonly which: Which; readonly method: string }
+  | { readonly kind: 'list'; readonly as: Tenant; readonly which: Which; readonly limit: number }
+  | { readonly kind: 'end'; readonly which: number; readonly answer: TurnAnswer; readonly isToldTwice: boolean }
+  | { readonly kind: 'advance'; readonly seconds: number }
+  | { readonly kind: 'sweep' }
+  | { readonly kind: 'restart'; readonly pod: string }
+
+/** Steps that happen at once. No turn ends while the store is down: that waits for the store. */
+interface Round {
+  readonly storeIsDown: boolean
+  readonly steps: readonly Step[]
+}
+
+const as = fc.constantFrom<Tenant>('key-a', 'key-b')
+const place = fc.nat(30)
+const which: fc.Arbitrary<Which> = fc.record({ place, isOwn: fc.integer({ min: 0, max: 3 }).map((n) => n > 0) })
+const rarely = fc.integer({ min: 0, max: 9 }).map((n) => n === 0)
+
+const answer: fc.Arbitrary<TurnAnswer> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ promptTokens: fc.integer({ min: 1, max: 5000 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<TurnAnswer>(
+      { status: 400 },
+      { status: 500 },
+      { complete: false },
+      { complete: false, clientLeft: true },
+      { complete: false, upstreamFailed: true },
+      { status: 503, complete: false, upstreamFailed: true, servedBy: null, withoutUsage: true },
+      { servedBy: podA },
+      { servedBy: podB },
+    ),
+  },
+)
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('create' as const),
+      as,
+      path: fc.constantFrom('/v1/context', '/v1/completions'),
+      key: fc.constantFrom('', '', 'k1', 'k2'),
+      leaves: rarely,
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('use' as const),
+      as,
+      which,
+      ttl: fc.constantFrom('', '', '30'),
+      leaves: rarely,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('manage' as const),
+      as,
+      which,
+      method: fc.constantFrom('GET', 'PATCH', 'DELETE'),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('list' as const), as, which, limit: fc.integer({ min: 1, max: 5 }) }),
+  },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('end' as const), which: place, answer, isToldTwice: rarely }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('advance' as const), seconds: fc.constantFrom(1, 20, 61, 601, 90_000) }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: 'sweep' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const), pod: fc.constantFrom(podA, podB) }) },
+)
+
+const round: fc.Arbitrary<Round> = fc.record({
+  storeIsDown: rarely,
+  steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+})
+
+/** Plays steps against a gateway, and checks with each what its tenant gets to see. */
+class Play {
+  readonly gateway: ContextGateway = createContextGateway({ sessionsPerPod: 2, batchSize: 3 })
+  readonly #neverMade = newSessionId()
+  readonly #owners = new Map<string, Tenant>()
+  readonly #deleted = new Set<string>()
+  readonly #turns: ForwardDecision[] = []
+
+  /** Ends every turn, in the order they began. */
+  async endAll(): Promise<void> {
+    for (const turn of this.#turns.splice(0)) await this.gateway.serve(turn)
+  }
+
+  async playRound({ storeIsDown, steps }: Round): Promise<void> {
+    this.gateway.store.breakDown(storeIsDown ? 'all' : [])
+    for (const pod of [podA, podB]) this.gateway.pods.setReady(pod, true)
+    const moves = steps.filter(({ kind }) => !storeIsDown || kind !== 'end')
+    await Promise.all(moves.map((move) => this.#play(move)))
+    this.gateway.store.breakDown([])
+  }
+
+  async #play(move: Step): Promise<void> {
+    switch (move.kind) {
+      case 'create':
+        return this.#create(move)
+      case 'use':
+        return this.#use(move)
+      case 'manage':
+        return this.#manage(move)
+      case 'list':
+        return this.#list(move)
+      case 'end':
+        return this.#end(move)
+      case 'advance':
+        return this.gateway.advance(move.seconds)
+      case 'sweep':
+        return this.gateway.reaper.sweep()
+      case 'restart':
+        return this.gateway.fleet.restart(move.pod)
+    }
+  }
+
+  #pick(which: Which, tenant: Tenant): string {
+    const made = [...this.#owners.keys()].filter((id) => !which.isOwn || this.#owners.get(id) === tenant)
+    return [...made, this.#neverMade][which.place % (made.length + 1)] ?? this.#neverMade
+  }
+
+  async #create(move: Extract<Step, { kind: 'create' }>): Promise<void> {
+    const scope = watchedScope()
+    if (move.leaves) scope.leave()
+    const decision = await this.gateway.send(
+      {
+        path: move.path,
+        as: move.as,
+        body: promptBody,
+        headers: { 'x-session-ttl': '60', ...(move.key === '' ? {} : { 'idempotency-key': move.key }) },
+      },
+      scope,
+    )
+    if (decision.kind !== 'forward') return
+    const id = decision.responseHeaders['x-session-id']
+    if (id !== undefined) {
+      expect([move.as, undefined]).toContain(this.#owners.get(id))
+      expect(this.#deleted.has(id)).toBe(false)
+      this.#owners.set(id, move.as)
+    }
+    this.#turns.push(decision)
+  }
+
+  async #use(move: Extract<Step, { kind: 'use' }>): Promise<void> {
+    const id = this.#pick(move.which, move.as)
+    const wasDeleted = this.#deleted.has(id)
+    const scope = watchedScope()
+    if (move.leaves) scope.leave()
+    const decision = await this.gateway.send(
+      {
+        path: '/v1/completions',
+        as: move.as,
+        headers: { 'x-session-id': id, ...(move.ttl === '' ? {} : { 'x-session-ttl': move.ttl }) },
+      },
+      scope,
+    )
+    if (this.#owners.get(id) !== move.as || wasDeleted) expectNoSession(decision)
+    if (decision.kind === 'forward') this.#turns.push(decision)
+  }
+
+  async #manage(move: Extract<Step, { kind: 'manage' }>): Promise<void> {
+    const id = this.#pick(move.which, move.as)
+    const wasDeleted = this.#deleted.has(id)
+    const decision = await this.gateway.send({
+      method: move.method,
+      path: `/v1/context/${id}`,
+      as: move.as,
+      ...(move.method === 'PATCH' ? { body: { ttl: 600 } } : {}),
+    })
+    if (decision.kind === 'answer') {
+      expect({ owner: this.#owners.get(id), wasDeleted }).toEqual({ owner: move.as, wasDeleted: false })
+      expect(decision.body).toMatchObject({ id })
+      if (move.method === 'DELETE') this.#deleted.add(id)
+      return
+    }
+    expect(['session_not_found', 'session_store_unavailable']).toContain(
+      decision.kind === 'reject' ? decision.error.code : decision.kind,
+    )
+  }
+
+  async #list(move: Extract<Step, { kind: 'list' }>): Promise<void> {
+    const deletedBefore = new Set(this.#deleted)
+    const decision = await this.gateway.send({
+      method: 'GET',
+      path: `/v1/context?limit=${move.limit}&after=${this.#pick(move.which, move.as)}`,
+      as: move.as,
+    })
+    const ids = decision.kind === 'answer' ? (decision.body as { data: { id: string }[] }).data.map(({ id }) => id) : []
+    expect(ids.filter((id) => this.#owners.get(id) !== move.as || deletedBefore.has(id))).toEqual([])
+  }
+
+  async #end(move: Extract<Step, { kind: 'end' }>): Promise<void> {
+    const [turn] = this.#turns.splice(move.which % (this.#turns.length + 1), 1)
+    if (turn === undefined) return
+    const ended = this.gateway.answer(turn, move.answer)
+    if (ended === undefined) return
+    await this.gateway.service.endTurn(ended)
+    if (move.isToldTwice) await this.gateway.service.endTurn(ended)
+  }
+}
+
+/** Nothing of a session is in the decision: no KV, no update, not even whether there is one. */
+const expectNoSession = (decision: Decision): void => {
+  if (decision.kind === 'reject') {
+    expect(['internal_error', 'no_ready_endpoints']).toContain(decision.error.code)
+    return
+  }
+  expect(decision).toMatchObject({ kind: 'forward', splice: undefined, expectModel: undefined })
+  expect([
+    'miss; reason=session_not_found',
+    'miss; reason=session_deleted',
+    'miss; reason=store_unavailable',
+  ]).toContain(decision.kind === 'forward' ? decision.responseHeaders['x-context-cache'] : undefined)
+  expect(decision.kind === 'forward' ? ticketOf(decision).session : 'none').toBeUndefined()
+}
+
+describe('any sequence of requests by two tenants', () => {
+  test('shows no session to the other one, and leaves nothing behind', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(round, { minLength: 5, maxLength: 25, size: 'max' }), async (rounds) => {
+        const play = new Play()
+        const { gateway } = play
+        for (const each of rounds) await play.playRound(each)
+        await play.endAll()
+
+        expect(gateway.connector.claims()).toEqual([])
+        expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
+        expect(gateway.events.of('fault').filter(([, cause]) => cause instanceof Error)).toEqual([])
+
+        for (let sweeps = 0; sweeps < 3; sweeps += 1) {
+          gateway.advance(90_000)
+          await gateway.reaper.sweep()
+        }
+        expect(gateway.fleet.everything()).toEqual([])
+        expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+      }),
+      { numRuns: 200, interruptAfterTimeLimit: 20_000 },
+    )
+  }, 60_000)
+})

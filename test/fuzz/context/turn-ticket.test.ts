@@ -1,0 +1,65 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { decodeTicket, encodeTicket, type TurnTicket } from '../../../src/context/turn-ticket.ts'
+import type { SessionKey, TenantKey } from '../../../src/sessions/session-record.ts'
+
+const text = fc.string({ unit: 'binary' })
+
+const expiry = fc.oneof(
+  fc.record({ kind: fc.constant('keep' as const) }),
+  fc.record({ kind: fc.constant('slide' as const) }),
+  fc.record({
+    kind: fc.constant('set' as const),
+    ttlSeconds: fc.integer({ min: 1, max: 999_999_999 }),
+    expiresAtMs: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => (value === 0 ? 0 : value)),
+  }),
+)
+
+const ticket: fc.Arbitrary<TurnTicket> = fc.record({
+  turnId: text,
+  pod: text,
+  session: fc.option(
+    fc.record({
+      key: text.map((key) => key as SessionKey),
+      tenant: text.map((key) => key as TenantKey),
+      model: text,
+      expiry,
+      claim: fc.option(text, { nil: undefined }),
+    }),
+    { nil: undefined },
+  ),
+})
+
+describe('turn ticket', () => {
+  test('every ticket comes back as it went', () => {
+    fc.assert(
+      fc.property(ticket, (given) => {
+        expect(decodeTicket(encodeTicket(given))).toEqual(given)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('nothing but a ticket is taken for one', () => {
+    const garbage = fc.oneof(
+      text,
+      fc.json(),
+      fc.jsonValue().map((session) => JSON.stringify({ v: 2, session })),
+    )
+    fc.assert(
+      fc.property(garbage, (given) => {
+        expect(decodeTicket(given)).toBeUndefined()
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('a ticket that is cut off anywhere is none', () => {
+    fc.assert(
+      fc.property(ticket, fc.nat(), (given, cut) => {
+        const whole = encodeTicket(given)
+        expect(decodeTicket(whole.slice(0, cut % whole.length))).toBeUndefined()
+      }),
+    )
+  })
+})

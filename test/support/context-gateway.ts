@@ -1,0 +1,240 @@
+import type { TurnParts } from '../../src/context/begin-turn.ts'
+import type { ContextService, Decision, EndedTurn, ForwardDecision } from '../../src/context/context-service.ts'
+import { createContextService } from '../../src/context/create-context-service.ts'
+import { createCreateSession } from '../../src/context/create-session.ts'
+import { createEndTurn } from '../../src/context/end-turn.ts'
+import { createLoadPolicy } from '../../src/context/load-policy.ts'
+import { createManageSessions } from '../../src/context/manage-sessions.ts'
+import { createPrefillEstimate, type PrefillEstimate } from '../../src/context/prefill-estimate.ts'
+import { createReaper, type Reaper } from '../../src/context/reaper.ts'
+import { sessionKeyOf } from '../../src/context/session-id.ts'
+import { createSessionSeal } from '../../src/context/session-seal.ts'
+import { createTenants } from '../../src/context/tenant.ts'
+import { createUseSession } from '../../src/context/use-session.ts'
+import { createPolicies } from '../../src/routing/policies.ts'
+import { createRouter } from '../../src/routing/router.ts'
+import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
+import type { SessionKey } from '../../src/sessions/session-record.ts'
+import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
+import { forwarded } from './decisions.ts'
+import { gatewayRequest, type RequestSketch, type WatchedScope, watchedScope } from './gateway-request.ts'
+import { MemoryFleet } from './memory-fleet.ts'
+import { createMemoryKvConnector, type MemoryKvConnector } from './memory-kv-connector.ts'
+import { createRecordedEvents, type RecordedEvents } from './recorded-events.ts'
+import { createStaticPods, type StaticPods } from './static-pods.ts'
+
+export const podA = '127.0.0.1:19101'
+export const podB = '127.0.0.1:19102'
+
+export interface GatewaySettings {
+  /** Another gateway process, whose session store, engines and clock this one shares. */
+  readonly beside?: ContextGateway
+  readonly pods?: readonly string[]
+  readonly sliding?: boolean
+  readonly unknownSession?: 'miss' | 'reject'
+  readonly sessionsPerPod?: number
+  /** What computing a token is taken to cost before anything was learnt. */
+  readonly msPerToken?: number
+  readonly maxLoadMs?: number
+  readonly batchSize?: number
+  readonly sweepIntervalMs?: number
+}
+
+export interface SentRequest extends RequestSketch {
+  /** Sent as JSON, or as it is when it is a Buffer; left out: no body. */
+  readonly body?: unknown
+  /** The caller's API key. */
+  readonly as?: string
+}
+
+/** How an engine answered a turn; what is left out went well. */
+export interface TurnAnswer {
+  /** The pod that served; the first destination unless said otherwise. `null`: none did. */
+  readonly servedBy?: string | null
+  readonly promptTokens?: number
+  readonly withoutUsage?: boolean
+  readonly status?: number
+  readonly complete?: boolean
+  readonly clientLeft?: boolean
+  readonly upstreamFailed?: boolean
+  readonly firstByteMs?: number
+}
+
+/** The context room with real parts around it, and a clock that stands still. */
+export interface ContextGateway {
+  readonly service: ContextService
+  readonly store: BreakableStore
+  readonly fleet: MemoryFleet
+  readonly connector: MemoryKvConnector
+  readonly pods: StaticPods
+  readonly events: RecordedEvents
+  readonly estimate: PrefillEstimate
+  readonly reaper: Reaper
+  nowMs(): number
+  advance(seconds: number): void
+  /** Takes a request through headers and, if asked for, body. */
+  send(request: SentRequest, scope?: WatchedScope): Promise<Decision>
+  /** An engine answers what was forwarded. Returns what Envoy's access log tells of it; undefined: nothing, for lack of a ticket. */
+  answer(forward: ForwardDecision, answer?: TurnAnswer): EndedTurn | undefined
+  /** An engine answers what was forwarded, and the gateway is told so. */
+  serve(forward: ForwardDecision, answer?: TurnAnswer): Promise<void>
+  /** Creates a session with `POST /v1/context` and serves its first turn. */
+  create(
+    request?: Partial<SentRequest>,
+    answer?: TurnAnswer,
+  ): Promise<{ readonly id: string; readonly key: SessionKey }>
+  /** A turn of a session that is not served yet. */
+  use(id: string, request?: Partial<SentRequest>, scope?: WatchedScope): Promise<ForwardDecision>
+}
+
+export const outputTokens = 20
+
+export const createContextGateway = (settings: GatewaySettings = {}): ContextGateway => {
+  const addresses = settings.pods ?? [podA, podB]
+  const secret = 'a secret that is long enough for a gateway'
+  let ownNowMs = Date.parse('2025-08-01T00:00:00Z')
+  const nowMs = () => settings.beside?.nowMs() ?? ownNowMs
+  const pods = createStaticPods(addresses)
+  const fleet = settings.beside?.fleet ?? new MemoryFleet()
+  const connector =
+    settings.beside?.connector ??
+    createMemoryKvConnector({ fleet, sessionsPerPod: settings.sessionsPerPod ?? 4, bytesPerToken: 100 })
+  const recorded = createRecordedEvents()
+  const { events } = recorded
+  const estimate = createPrefillEstimate(settings.msPerToken ?? 10)
+  const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
+  const seal = createSessionSeal(secret)
+  const tenants = createTenants({ secret, principalHeader: undefined })
+  const bounds = { minTtlSeconds: 10, maxTtlSeconds: 86_400, maxJsonDepth: 64, maxJsonKeys: 1000 }
+  const leaseMs = 600_000
+  const reaper = createReaper(
+    { queue: store, connector, events },
+    {
+      intervalMs: settings.sweepIntervalMs ?? 60_000,
+      batchSize: settings.batchSize ?? 100,
+      removalLeaseMs: 30_000,
+      sweepsPerReconcile: 2,
+    },
+  )
+  const parts: TurnParts = {
+    store,
+    router: createRouter({
+      source: pods,
+      policies: createPolicies({ defaultPolicy: 'session-affinity', stickiness: { factor: 1000, margin: 1000 } }),
+    }),
+    pods,
+    connector,
+    loadPolicy: createLoadPolicy({ estimate, maxLoadMs: settings.maxLoadMs ?? 10_000 }),
+    events,
+  }
+  const service = createContextService({
+    router: parts.router,
+    events,
+    createSession: createCreateSession(
+      { ...parts, tenants, seal },
+      { ...bounds, defaultTtlSeconds: 3600, leaseMs, secret, sliding: settings.sliding ?? false },
+    ),
+    useSession: createUseSession(
+      { ...parts, tenants },
+      { ...bounds, leaseMs, sliding: settings.sliding ?? false, unknownSession: settings.unknownSession ?? 'miss' },
+    ),
+    manageSessions: createManageSessions({ store, tenants, seal, events, removeNow: () => reaper.sweep() }, bounds),
+    endTurn: createEndTurn({
+      store,
+      pods,
+      connector,
+      estimate,
+      events,
+      removeSoon: () => reaper.sweepSoon(),
+      offloadTimeoutMs: 5000,
+      announceGraceMs: 10_000,
+    }),
+  })
+
+  const send: ContextGateway['send'] = async (request, scope = watchedScope()) => {
+    const decision = await service.onHeaders(
+      gatewayRequest({
+        ...request,
+        headers: {
+          authorization: `Bearer ${request.as ?? 'key-a'}`,
+          'content-type': 'application/json',
+          ...request.headers,
+        },
+        endOfStream: request.body === undefined,
+      }),
+      scope,
+    )
+    if (decision.kind !== 'need-body') return decision
+    return decision.decide(
+      Buffer.isBuffer(request.body) ? request.body : Buffer.from(JSON.stringify(request.body)),
+      scope,
+    )
+  }
+
+  const answer: ContextGateway['answer'] = (forward, told = {}) => {
+    const pod = told.servedBy === undefined ? forward.destinations[0] : told.servedBy
+    const promptTokens = told.promptTokens ?? 1000
+    const cachedTokens =
+      pod === null ? 0 : fleet.compute(pod, { session: splicedSession(forward), promptTokens, outputTokens })
+    if (forward.ticket === undefined) return undefined
+    return {
+      ticket: forward.ticket,
+      status: told.status ?? 200,
+      complete: told.complete ?? true,
+      clientLeft: told.clientLeft ?? false,
+      upstreamFailed: told.upstreamFailed ?? false,
+      servedBy: pod ?? undefined,
+      usage: told.withoutUsage === true ? undefined : { promptTokens, outputTokens, cachedTokens },
+      firstByteMs: told.firstByteMs,
+    }
+  }
+
+  const serve: ContextGateway['serve'] = async (forward, told) => {
+    const ended = answer(forward, told)
+    if (ended !== undefined) await service.endTurn(ended)
+  }
+
+  return {
+    service,
+    store,
+    fleet,
+    connector,
+    pods,
+    events: recorded,
+    estimate,
+    reaper,
+    nowMs,
+    advance: (seconds) => {
+      ownNowMs += seconds * 1000
+    },
+    send,
+    answer,
+    serve,
+    create: async (request = {}, told = {}) => {
+      const forward = forwarded(await send({ path: '/v1/context', body: promptBody, ...request }))
+      await serve(forward, told)
+      const id = forward.responseHeaders['x-session-id'] ?? ''
+      return { id, key: sessionKeyOf(id) }
+    },
+    use: async (id, request = {}, scope = watchedScope()) =>
+      forwarded(
+        await send(
+          {
+            path: '/v1/completions',
+            body: promptBody,
+            ...request,
+            headers: { 'x-session-id': id, ...request.headers },
+          },
+          scope,
+        ),
+      ),
+  }
+}
+
+export const promptBody = { model: 'm', prompt: 'Say this is a test' }
+
+/** What an engine reads of the spliced fields. */
+const splicedSession = (forward: ForwardDecision): SessionKey | undefined => {
+  const fields: unknown = JSON.parse(`{${forward.splice ?? ''}}`)
+  return (fields as { readonly kv_session?: SessionKey }).kv_session
+}

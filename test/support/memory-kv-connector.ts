@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import type {
+  AttachOutcome,
+  KvConnector,
+  KvPresence,
+  KvTurn,
+  OffloadOutcome,
+  OffloadRequest,
+} from '../../src/kvcache/kv-connector.ts'
+import type { SessionKey, StoredKv } from '../../src/sessions/session-record.ts'
+import type { MemoryFleet } from './memory-fleet.ts'
+
+/** What a test can make go wrong. Every method holds until it is called again. */
+export interface KvFaults {
+  /** Loads wait, and go on when called with `false`. */
+  holdLoads(isHeld: boolean): void
+  /** Loads, or offloads, are refused. */
+  refuse(operation: 'load' | 'offload', isRefused: boolean): void
+  /** Removals find the session in use. */
+  keepBusy(isBusy: boolean): void
+  /** Every call of an operation waits for `action` first, and fails when that does: what a connector must never do. */
+  before(operation: 'attach' | 'remove', action: () => unknown): void
+}
+
+/** What a test can see of it. */
+export interface MemoryKvConnector extends KvConnector {
+  readonly faults: KvFaults
+  /** Turns that hold a claim. */
+  claims(): readonly KvTurn[]
+  /** Loads from the store that were begun. */
+  loads(): number
+  /** How often orphans were looked for. */
+  reconciliations(): number
+}
+
+interface Claim {
+  readonly turn: KvTurn
+}
+
+/**
+ * A KvConnector over a {@link MemoryFleet}, in one process. It keeps what the port promises: one load for turns that come together, the last
+ * turn of a session on a pod offloads for all, nothing is stored that was not announced, and nothing is removed while a turn uses it.
+ */
+export const createMemoryKvConnector = (options: {
+  readonly fleet: MemoryFleet
+  /** Sessions that a pod keeps apart at a time. */
+  readonly sessionsPerPod: number
+  readonly bytesPerToken: number
+}): MemoryKvConnector => {
+  const { fleet } = options
+  const claims = new Map<string, Claim>()
+  const loading = new Map<
+    string,
+    { readonly kv: StoredKv; readonly session: SessionKey; readonly end: Promise<KvPresence> }
+  >()
+  const gate = createGate()
+  const refused = new Set<'load' | 'offload'>()
+  const actions = new Map<'attach' | 'remove', () => unknown>()
+  let isKeptBusy = false
+  let loads = 0
+  let reconciliations = 0
+
+  const claimsOf = (session: SessionKey): readonly Claim[] =>
+    [...claims.values()].filter(({ turn }) => turn.session === session)
+
+  const isLoading = (matches: (load: { readonly kv: StoredKv; readonly session: SessionKey }) => boolean): boolean =>
+    [...loading.values()].some(matches)
+
+  const hasRoom = (turn: KvTurn): boolean => {
+    const here = [...claims.values()].filter((claim) => claim.turn.pod === turn.pod)
+    const sessions = new Set([...here.map((claim) => claim.turn.session), turn.session])
+    return sessions.size <= options.sessionsPerPod
+  }
+
+  const load = async (turn: KvTurn, kv: StoredKv): Promise<KvPresence> => {
+    const startedMs = performance.now()
+    loads += 1
+    await gate.open()
+    if (refused.has('load')) return { kind: 'failed', cause: new Error('the engine refused') }
+    const artefact = fleet.stored(kv.payload)
+    if (artefact === undefined) return { kind: 'missing' }
+    if (artefact.tokens > fleet.held(turn.pod, turn.session)) fleet.hold(turn.pod, artefact)
+    return { kind: 'loaded', tokens: artefact.tokens, loadMs: performance.now() - startedMs }
+  }
+
+  /** Turns that come together share one load. It goes on when a turn has stopped waiting for it. */
+  const loadOnce = (turn: KvTurn, kv: StoredKv): Promise<KvPresence> => {
+    const name = `${turn.pod} ${kv.artefactId}`
+    const shared = loading.get(name)
+    if (shared !== undefined) return shared.end
+    const end = load(turn, kv).finally(() => loading.delete(name))
+    loading.set(name, { kv, session: turn.session, end })
+    return end
+  }
+
+  const presenceOf = async (turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<KvPresence> => {
+    const tokens = fleet.held(turn.pod, turn.session)
+    if (tokens > 0) return { kind: 'resident', tokens }
+    if (kv === undefined) return { kind: 'empty' }
+    return Promise.race([loadOnce(turn, kv), whenFired(signal).then((): KvPresence => ({ kind: 'timed-out' }))])
+  }
+
+  const attach = async (turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<AttachOutcome> => {
+    await actions.get('attach')?.()
+    if (!hasRoom(turn)) return { presence: { kind: 'no-room' }, fields: {}, claim: '' }
+    const claim = randomUUID()
+    claims.set(claim, { turn })
+    return { presence: await presenceOf(turn, kv, signal), fields: { kv_session: turn.session }, claim }
+  }
+
+  const offload = async ({ turn, claim, announce, signal }: OffloadRequest): Promise<OffloadOutcome> => {
+    claims.delete(claim)
+    if (claim === '') return { kind: 'none', reason: 'no_room' }
+    if (claimsOf(turn.session).some((other) => other.turn.pod === turn.pod)) return { kind: 'superseded' }
+    const tokens = fleet.held(turn.pod, turn.session)
+    if (tokens === 0) return { kind: 'none', reason: 'not_verified' }
+    if (refused.has('offload'))
+      return { kind: 'none', reason: 'offload_failed', cause: new Error('the engine refused') }
+    const artefactId = randomUUID()
+    try {
+      await announce({ artefactId, payload: artefactId })
+      signal.throwIfAborted()
+    } catch (cause) {
+      return { kind: 'none', reason: 'offload_failed', cause }
+    }
+    fleet.store(artefactId, { session: turn.session, tokens })
+    return { kind: 'stored', artefactId, payload: artefactId, tokens, bytes: tokens * options.bytesPerToken }
+  }
+
+  return {
+    name: 'memory',
+    faults: {
+      holdLoads: (isHeld) => gate.hold(isHeld),
+      refuse: (operation, isRefused) => {
+        if (isRefused) refused.add(operation)
+        else refused.delete(operation)
+      },
+      keepBusy: (isBusy) => {
+        isKeptBusy = isBusy
+      },
+      before: (operation, action) => {
+        actions.set(operation, action)
+      },
+    },
+    claims: () => [...claims.values()].map(({ turn }) => turn),
+    loads: () => loads,
+    reconciliations: () => reconciliations,
+    attach,
+    offload,
+    detach: async (_turn, claim) => {
+      claims.delete(claim)
+    },
+    remove: async (removal) => {
+      await actions.get('remove')?.()
+      const isInUse =
+        removal.kind === 'session'
+          ? claimsOf(removal.session).length > 0 || isLoading(({ session }) => session === removal.session)
+          : isLoading(({ kv }) => kv.payload === removal.payload)
+      if (isKeptBusy || isInUse) return { kind: 'busy', reason: 'in_use' }
+      if (removal.kind === 'session') fleet.erase(removal.session)
+      if (removal.payload !== undefined) fleet.unstore(removal.payload)
+      return { kind: 'removed' }
+    },
+    reconcile: async (isKnown) => {
+      reconciliations += 1
+      const present = fleet.artefactIds()
+      const known = await isKnown(present)
+      const orphans = present.filter((artefactId) => !known.has(artefactId))
+      for (const artefactId of orphans) fleet.unstore(artefactId)
+      return orphans.length
+    },
+  }
+}
+
+const whenFired = async (signal: AbortSignal): Promise<void> => {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+interface Gate {
+  /** Resolves while the gate is not held. */
+  open(): Promise<void>
+  hold(isHeld: boolean): void
+}
+
+const createGate = (): Gate => {
+  let closed: { readonly opened: Promise<void>; readonly open: () => void } | undefined
+  return {
+    open: async () => closed?.opened,
+    hold: (isHeld) => {
+      closed?.open()
+      closed = isHeld ? closedGate() : undefined
+    },
+  }
+}
+
+const closedGate = (): { readonly opened: Promise<void>; readonly open: () => void } => {
+  let open = (): void => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}

@@ -1,0 +1,38 @@
+import { describe, expect, test } from '@jest/globals'
+import { missLine, noneLine, presenceLine } from '../../../src/context/cache-line.ts'
+
+describe('x-context-cache', () => {
+  test.each([
+    { name: 'still in the pod', presence: { kind: 'resident', tokens: 2944 }, line: 'hit; tier=gpu; tokens=2944' },
+    {
+      name: 'loaded',
+      presence: { kind: 'loaded', tokens: 2944, loadMs: 77 },
+      line: 'hit; tier=store; tokens=2944; load=77ms',
+    },
+    {
+      name: 'loaded in a fraction of a millisecond',
+      presence: { kind: 'loaded', tokens: 16, loadMs: 0.31 },
+      line: 'hit; tier=store; tokens=16; load=0ms',
+    },
+    { name: 'nothing there yet', presence: { kind: 'empty' }, line: 'miss; reason=offload_pending' },
+    { name: 'lost', presence: { kind: 'missing' }, line: 'miss; reason=kv_missing' },
+    { name: 'too slow', presence: { kind: 'timed-out' }, line: 'miss; reason=load_timeout' },
+    { name: 'refused', presence: { kind: 'failed', cause: new Error('x') }, line: 'miss; reason=load_failed' },
+    { name: 'full', presence: { kind: 'no-room' }, line: 'miss; reason=no_slot' },
+  ] as const)('says $line for what is $name', ({ presence, line }) => {
+    expect(presenceLine(presence, undefined)).toBe(line)
+  })
+
+  test('says why nothing was ever stored, if that is known', () => {
+    expect(presenceLine({ kind: 'empty' }, 'offload_failed')).toBe('none; reason=offload_failed')
+  })
+
+  test('a note of an earlier turn does not hide a hit', () => {
+    expect(presenceLine({ kind: 'resident', tokens: 5 }, 'offload_failed')).toBe('hit; tier=gpu; tokens=5')
+  })
+
+  test('tells a miss from a session without a cache', () => {
+    expect(missLine('session_expired')).toBe('miss; reason=session_expired')
+    expect(noneLine('store_unavailable')).toBe('none; reason=store_unavailable')
+  })
+})

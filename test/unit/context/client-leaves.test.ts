@@ -1,0 +1,101 @@
+import { describe, expect, test } from '@jest/globals'
+import { createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
+import { rejection } from '../../support/decisions.ts'
+import { watchedScope } from '../../support/gateway-request.ts'
+import { until } from '../../support/until.ts'
+
+describe('a client that leaves while its KV is loaded', () => {
+  const leaving = async () => {
+    const gateway = createContextGateway({ pods: [podA], msPerToken: 1000, maxLoadMs: 60_000 })
+    const session = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.fleet.restart(podA)
+    gateway.connector.faults.holdLoads(true)
+    const scope = watchedScope()
+    const pending = gateway.send({ path: '/v1/completions', headers: { 'x-session-id': session.id } }, scope)
+    await until(() => gateway.connector.loads() === 1)
+    scope.leave()
+    return { gateway, ...session, decision: await pending }
+  }
+
+  test('is not waited for', async () => {
+    const { decision } = await leaving()
+
+    expect(rejection(decision).code).toBe('internal_error')
+  })
+
+  test('leaves neither a claim nor a turn on the pod', async () => {
+    const { gateway } = await leaving()
+
+    expect(gateway.connector.claims()).toEqual([])
+    expect(gateway.pods.running(podA)).toBe(0)
+  })
+
+  test('holds the session no longer', async () => {
+    const { gateway } = await leaving()
+    gateway.connector.faults.holdLoads(false)
+    gateway.advance(60)
+
+    await gateway.reaper.sweep()
+
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('does not count as a turn', async () => {
+    const { gateway, id } = await leaving()
+    gateway.connector.faults.holdLoads(false)
+
+    const view = await gateway.send({ method: 'GET', path: `/v1/context/${id}` })
+
+    expect(view).toMatchObject({ body: { turns: 1 } })
+  })
+
+  test('takes the load from nobody else', async () => {
+    const gateway = createContextGateway({ pods: [podA], msPerToken: 1000, maxLoadMs: 60_000 })
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+    gateway.connector.faults.holdLoads(true)
+    const scope = watchedScope()
+    const left = gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } }, scope)
+    await until(() => gateway.connector.loads() === 1)
+    const stays = gateway.use(id)
+    await until(() => gateway.connector.claims().length === 2)
+
+    scope.leave()
+    await left
+    gateway.connector.faults.holdLoads(false)
+
+    expect((await stays).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
+    expect(gateway.connector.claims()).toHaveLength(1)
+  })
+})
+
+describe('a client that has left before its decision', () => {
+  test('creates nothing', async () => {
+    const gateway = createContextGateway()
+    const scope = watchedScope()
+    scope.leave()
+
+    const decision = await gateway.send({ path: '/v1/context', body: promptBody }, scope)
+    await gateway.reaper.sweep()
+
+    expect(rejection(decision).code).toBe('internal_error')
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(gateway.connector.claims()).toEqual([])
+    expect(gateway.events.of('sessionCreated')).toEqual([])
+  })
+
+  test.each([
+    { name: 'whose session is unknown', storeIsDown: false },
+    { name: 'while the store is down', storeIsDown: true },
+  ])('is not counted on a pod $name', async ({ storeIsDown }) => {
+    const gateway = createContextGateway({ pods: [podA] })
+    gateway.store.breakDown(storeIsDown ? 'all' : [])
+    const scope = watchedScope()
+    scope.leave()
+
+    await gateway.use(`ctx_${'a'.repeat(32)}`, {}, scope)
+
+    expect(gateway.pods.running(podA)).toBe(0)
+  })
+})

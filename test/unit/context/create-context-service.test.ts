@@ -1,0 +1,206 @@
+import { describe, expect, test } from '@jest/globals'
+import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
+import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { rejection } from '../../support/decisions.ts'
+
+describe('a request that carries no session', () => {
+  test.each([
+    { name: 'an inference request', request: { path: '/v1/completions', body: promptBody } },
+    {
+      name: 'an inference request without credential',
+      request: { path: '/v1/responses', headers: { authorization: [] } },
+    },
+    {
+      name: 'GET on an inference path',
+      request: { method: 'GET', path: '/v1/completions', headers: { 'x-session-ttl': '60' } },
+    },
+    {
+      name: 'GET on an inference path with a session',
+      request: { method: 'GET', path: '/v1/completions', headers: { 'x-session-id': newSessionId() } },
+    },
+  ])('passes untouched: $name', async ({ request }) => {
+    expect(await createContextGateway().send(request)).toEqual({ kind: 'pass', destinations: [] })
+  })
+
+  test.each(['/', '/v1/models', '/v1/context/a/b', '/v1/contexts', '*', ''])('is unknown on "%s"', async (path) => {
+    expect(rejection(await createContextGateway().send({ path }))).toMatchObject({ code: 'unknown_path', status: 404 })
+  })
+})
+
+describe('an id of another system', () => {
+  const foreign = '6e53914f-3a2d-4ab9-9a43-5fbb04bd1a1c'
+
+  test('passes untouched, always to the same pods in the same order', async () => {
+    const gateway = createContextGateway()
+
+    const decisions = await Promise.all(
+      Array.from({ length: 20 }, () => gateway.send({ path: '/v1/completions', headers: { 'x-session-id': foreign } })),
+    )
+
+    expect(decisions[0]).toEqual({ kind: 'pass', destinations: expect.arrayContaining([podA, podB]) })
+    expect(new Set(decisions.map((decision) => JSON.stringify(decision))).size).toBe(1)
+  })
+
+  test('spreads over the pods', async () => {
+    const gateway = createContextGateway()
+
+    const decisions = await Promise.all(
+      Array.from({ length: 64 }, (_, n) =>
+        gateway.send({ path: '/v1/completions', headers: { 'x-session-id': `session-${n}` } }),
+      ),
+    )
+    const chosen = decisions.map((decision) => (decision.kind === 'pass' ? decision.destinations[0] : undefined))
+
+    expect(new Set(chosen)).toEqual(new Set([podA, podB]))
+  })
+
+  test.each([
+    { name: 'a credential', headers: { authorization: [] } },
+    { name: 'a valid TTL', headers: { 'x-session-ttl': 'abc' } },
+    { name: 'a known policy', headers: { 'routing-strategy': 'fastest' } },
+    { name: 'a plain body', headers: { 'content-encoding': 'gzip' } },
+  ])('needs not $name', async ({ headers }) => {
+    const decision = await createContextGateway().send({
+      path: '/v1/chat/completions',
+      headers: { 'x-session-id': foreign, ...headers },
+    })
+
+    expect(decision.kind).toBe('pass')
+  })
+
+  test.each([
+    { name: 'empty', id: '' },
+    { name: 'of other characters', id: `ctx_${'\xe9'.repeat(32)}` },
+    { name: 'of 50 KB', id: 'a'.repeat(50_000) },
+    { name: 'two ids in one header', id: `${newSessionId()}, ${newSessionId()}` },
+  ])('may be $name', async ({ id }) => {
+    const decision = await createContextGateway().send({ path: '/v1/completions', headers: { 'x-session-id': id } })
+
+    expect(decision.kind).toBe('pass')
+  })
+
+  test('passes without a destination while no pod is ready', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    gateway.pods.setReady(podA, false)
+
+    expect(await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': foreign } })).toEqual({
+      kind: 'pass',
+      destinations: [],
+    })
+  })
+
+  test('may come twice, the first one counts', async () => {
+    const gateway = createContextGateway()
+    const send = (ids: string | readonly string[]) =>
+      gateway.send({ path: '/v1/completions', headers: { 'x-session-id': ids } })
+
+    expect(await send([foreign, 'another'])).toEqual(await send(foreign))
+  })
+})
+
+describe('more than one x-session-id', () => {
+  const id = newSessionId()
+
+  test.each([
+    { name: 'two different ones', ids: [id, newSessionId()] },
+    { name: 'the same twice', ids: [id, id] },
+    { name: 'a foreign one first', ids: ['session-01', id] },
+    { name: 'a foreign one last', ids: [id, 'session-01'] },
+    { name: 'an empty one', ids: ['', id] },
+  ])('is refused: $name', async ({ ids }) => {
+    const decision = await createContextGateway().send({ path: '/v1/completions', headers: { 'x-session-id': ids } })
+
+    expect(rejection(decision)).toMatchObject({ code: 'invalid_session_id', status: 400, param: 'x-session-id' })
+  })
+})
+
+describe('a fault of the gateway itself', () => {
+  test('is answered without its cause, and told', async () => {
+    const gateway = createContextGateway()
+    const cause = new Error('secret detail')
+    const { id } = await gateway.create()
+    gateway.store.before('get', () => Promise.reject(cause))
+
+    const { status, body } = toErrorAnswer(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })))
+
+    expect(status).toBe(500)
+    expect(JSON.stringify(body)).not.toContain('secret')
+    expect(gateway.events.of('fault')).toEqual([['headers', cause]])
+  })
+
+  test('gives the lease of a create back', async () => {
+    const gateway = createContextGateway()
+    gateway.connector.faults.before('attach', () => Promise.reject(new Error('broken connector')))
+
+    const decision = await gateway.send({ path: '/v1/context', body: promptBody })
+
+    expect(rejection(decision).code).toBe('internal_error')
+    expect(await gateway.store.counts()).toMatchObject({ sessions: 0 })
+    expect(gateway.events.of('sessionCreated')).toEqual([])
+  })
+
+  test('stays the answer when the lease cannot be given back', async () => {
+    const gateway = createContextGateway()
+    const cause = new Error('broken connector')
+    gateway.connector.faults.before('attach', () => Promise.reject(cause))
+    gateway.store.breakDown(['abandon'])
+
+    await gateway.send({ path: '/v1/context', body: promptBody })
+
+    expect(gateway.events.of('fault')).toEqual([['body', cause]])
+  })
+})
+
+describe('what a request is counted as', () => {
+  test.each([
+    { name: 'create', request: { path: '/v1/context', body: promptBody }, counted: ['create', 'forwarded'] },
+    { name: 'bad create', request: { path: '/v1/context', body: {} }, counted: ['create', 'rejected'] },
+    {
+      name: 'create by header',
+      request: { path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } },
+      counted: ['create', 'forwarded'],
+    },
+    {
+      name: 'turn',
+      request: { path: '/v1/chat/completions', headers: { 'x-session-id': newSessionId() } },
+      counted: ['chat_completions', 'forwarded'],
+    },
+    {
+      name: 'foreign id',
+      request: { path: '/v1/responses', headers: { 'x-session-id': 'x' } },
+      counted: ['responses', 'passed'],
+    },
+    { name: 'list', request: { method: 'GET', path: '/v1/context' }, counted: ['list', 'answered'] },
+    { name: 'get', request: { method: 'GET', path: '/v1/context/x' }, counted: ['get', 'rejected'] },
+    { name: 'update', request: { method: 'PATCH', path: '/v1/context/x' }, counted: ['update', 'rejected'] },
+    { name: 'delete', request: { method: 'DELETE', path: '/v1/context/x' }, counted: ['delete', 'rejected'] },
+    { name: 'odd method', request: { method: 'BREW', path: '/v1/context' }, counted: ['other', 'rejected'] },
+    { name: 'odd method on one', request: { method: 'BREW', path: '/v1/context/x' }, counted: ['other', 'rejected'] },
+    { name: 'odd path', request: { path: '/v2' }, counted: ['other', 'rejected'] },
+  ])('$name is counted once', async ({ request, counted }) => {
+    const gateway = createContextGateway()
+
+    await gateway.send(request)
+
+    expect(gateway.events.of('requestDecided')).toEqual([counted])
+  })
+
+  test('nothing of an id, a key or a prompt is told', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    await gateway.serve(await gateway.use(id))
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    const told = JSON.stringify(
+      (['requestDecided', 'sessionCreated', 'sessionDeleted', 'attached', 'turnEnded', 'offloaded'] as const).map(
+        (name) => gateway.events.of(name),
+      ),
+    )
+
+    expect(told).toContain(sessionKeyOf(id))
+    expect(told).not.toContain(id.slice(4))
+    expect(told).not.toContain('key-a')
+    expect(told).not.toContain('Say this')
+  })
+})

@@ -1,0 +1,244 @@
+import { describe, expect, test } from '@jest/globals'
+import { isSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
+import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { answerBody, forwarded, rejection, ticketOf } from '../../support/decisions.ts'
+
+const messages = [{ role: 'user', content: 'hi' }]
+
+describe('creating a session on /v1/context', () => {
+  test.each([
+    { name: 'prompt', body: { model: 'm', prompt: 'hi' }, path: '/v1/completions' },
+    { name: 'messages', body: { model: 'm', messages }, path: '/v1/chat/completions' },
+    { name: 'input', body: { model: 'm', input: 'hi', stream: true }, path: '/v1/responses' },
+  ])('sends a body with $name to $path', async ({ body, path }) => {
+    const gateway = createContextGateway()
+
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body }))
+
+    expect(forward.path).toBe(path)
+    expect([podA, podB]).toContain(forward.destinations[0])
+    expect([...forward.destinations].sort()).toEqual([podA, podB])
+  })
+
+  test('names the session to the client and to the engine', async () => {
+    const gateway = createContextGateway()
+
+    const { responseHeaders, requestHeaders } = forwarded(
+      await gateway.send({ path: '/v1/context', body: promptBody, headers: { 'x-session-ttl': '60' } }),
+    )
+    const id = responseHeaders['x-session-id'] ?? ''
+
+    expect(isSessionId(id)).toBe(true)
+    expect(requestHeaders).toEqual({ 'x-session-id': id })
+    expect(responseHeaders).toEqual({
+      'x-session-id': id,
+      'x-session-ttl': '60',
+      'x-session-expires-at': '2025-08-01T00:01:00.000Z',
+      'x-context-cache': 'miss; reason=new_session',
+    })
+  })
+
+  test('takes the default TTL without x-session-ttl', async () => {
+    const { responseHeaders } = forwarded(await createContextGateway().send({ path: '/v1/context', body: promptBody }))
+
+    expect(responseHeaders).toMatchObject({
+      'x-session-ttl': '3600',
+      'x-session-expires-at': '2025-08-01T01:00:00.000Z',
+    })
+  })
+
+  test('makes another session every time', async () => {
+    const gateway = createContextGateway()
+
+    const ids = await Promise.all(Array.from({ length: 20 }, async () => (await gateway.create()).id))
+
+    expect(new Set(ids).size).toBe(20)
+  })
+
+  test('makes a session of its own when the request names one already', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    const forward = forwarded(
+      await gateway.send({ path: '/v1/context', body: promptBody, headers: { 'x-session-id': id } }),
+    )
+
+    expect(forward.responseHeaders['x-session-id']).not.toBe(id)
+    expect(forward.requestHeaders['x-session-id']).toBe(forward.responseHeaders['x-session-id'])
+  })
+
+  test('lets Envoy splice what makes the engine keep the KV apart', async () => {
+    const gateway = createContextGateway()
+
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const key = sessionKeyOf(forward.responseHeaders['x-session-id'] ?? '')
+
+    expect(JSON.parse(`{${forward.splice}}`)).toEqual({ kv_session: key })
+    expect(forward.expectModel).toBeUndefined()
+  })
+
+  test('gives a ticket that ends the turn, without the id in it', async () => {
+    const gateway = createContextGateway()
+
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const id = forward.responseHeaders['x-session-id'] ?? ''
+
+    expect(ticketOf(forward)).toMatchObject({
+      pod: forward.destinations[0],
+      session: { key: sessionKeyOf(id), model: 'm', expiry: { kind: 'keep' } },
+    })
+    expect(forward.ticket).not.toContain(id.slice(4))
+    expect(forward.ticket).not.toContain('key-a')
+  })
+
+  test('counts the turn on its pod until it ends', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const during = gateway.pods.running(podA)
+    await gateway.serve(forward)
+
+    expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
+  })
+
+  test('refuses a model or a prompt that is missing, and writes nothing', async () => {
+    const gateway = createContextGateway()
+
+    const errors = [
+      rejection(await gateway.send({ path: '/v1/context', body: { prompt: 'hi' } })),
+      rejection(await gateway.send({ path: '/v1/context', body: { model: 'm' } })),
+      rejection(await gateway.send({ path: '/v1/context', body: Buffer.from('{"model":"m","prompt":"x",}') })),
+    ]
+
+    expect(errors.map(({ code }) => code)).toEqual([
+      'missing_required_parameter',
+      'missing_required_parameter',
+      'invalid_json',
+    ])
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+  })
+
+  test('goes by the policy that the request names', async () => {
+    const gateway = createContextGateway()
+    const create = () =>
+      gateway.send({ path: '/v1/context', body: promptBody, headers: { 'routing-strategy': 'round-robin' } })
+
+    const pods = [forwarded(await create()), forwarded(await create())].map(({ destinations }) => destinations[0])
+
+    expect(new Set(pods).size).toBe(2)
+  })
+
+  test('refuses a policy that does not exist, naming those that do', async () => {
+    const gateway = createContextGateway()
+
+    const error = rejection(
+      await gateway.send({ path: '/v1/context', body: promptBody, headers: { 'routing-strategy': 'fastest' } }),
+    )
+
+    expect(error).toMatchObject({ code: 'invalid_routing_strategy', param: 'routing-strategy' })
+    expect(error.message).toContain('session-affinity, least-request, round-robin, random')
+    expect(await gateway.store.counts()).toMatchObject({ sessions: 0 })
+  })
+
+  test('is unavailable while no pod is ready', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    gateway.pods.setReady(podA, false)
+
+    expect(rejection(await gateway.send({ path: '/v1/context', body: promptBody }))).toMatchObject({
+      code: 'no_ready_endpoints',
+      status: 503,
+    })
+  })
+
+  test('goes on without a cache when the pod cannot keep another session apart', async () => {
+    const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
+    await gateway.send({ path: '/v1/context', body: promptBody })
+
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    await gateway.serve(forward)
+
+    expect(forward.splice).toBeUndefined()
+    const session = answerBody(
+      await gateway.send({ method: 'GET', path: `/v1/context/${forward.responseHeaders['x-session-id']}` }),
+    )
+    expect(session).toMatchObject({ turns: 1, kv: { stored: null, note: 'no_room' } })
+  })
+})
+
+describe('creating a session on an inference path', () => {
+  test.each([
+    { path: '/v1/completions', body: { model: 'm', prompt: 'hi' } },
+    { path: '/v1/chat/completions', body: { model: 'm', messages } },
+    { path: '/v1/responses?stream=1', body: { model: 'm', input: 'hi' } },
+  ])('keeps $path and creates the same way', async ({ path, body }) => {
+    const gateway = createContextGateway()
+
+    const forward = forwarded(await gateway.send({ path, body, headers: { 'x-session-ttl': '60' } }))
+    await gateway.serve(forward)
+
+    expect(forward.path).toBeUndefined()
+    expect(forward.responseHeaders['x-context-cache']).toBe('miss; reason=new_session')
+    expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })
+  })
+
+  test('asks for the prompt of its own API', async () => {
+    const gateway = createContextGateway()
+
+    const error = rejection(
+      await gateway.send({ path: '/v1/chat/completions', body: promptBody, headers: { 'x-session-ttl': '60' } }),
+    )
+
+    expect(error).toMatchObject({ code: 'missing_required_parameter', param: 'messages' })
+  })
+})
+
+describe('the headers of a create', () => {
+  test.each([
+    { name: 'no content type', headers: { 'content-type': [] }, param: 'content-type' },
+    { name: 'a form', headers: { 'content-type': 'application/x-www-form-urlencoded' }, param: 'content-type' },
+    { name: 'text', headers: { 'content-type': 'text/plain' }, param: 'content-type' },
+    { name: 'something like JSON', headers: { 'content-type': 'application/jsonl' }, param: 'content-type' },
+    {
+      name: 'two content types',
+      headers: { 'content-type': ['application/json', 'application/json'] },
+      param: 'content-type',
+    },
+    { name: 'gzip', headers: { 'content-encoding': 'gzip' }, param: 'content-encoding' },
+    { name: 'gzip behind identity', headers: { 'content-encoding': ['identity', 'gzip'] }, param: 'content-encoding' },
+  ])('are refused for $name', async ({ headers, param }) => {
+    const error = rejection(await createContextGateway().send({ path: '/v1/context', body: promptBody, headers }))
+
+    expect(error).toMatchObject({ code: 'unsupported_media_type', status: 415, param })
+  })
+
+  test.each([
+    { name: 'a charset', headers: { 'content-type': 'application/json; charset=utf-8' } },
+    { name: 'capitals', headers: { 'content-type': 'Application/JSON' } },
+    { name: 'a JSON type of its own', headers: { 'content-type': 'application/vnd.api+json' } },
+    { name: 'identity', headers: { 'content-encoding': 'identity' } },
+  ])('are accepted with $name', async ({ headers }) => {
+    const decision = await createContextGateway().send({ path: '/v1/context', body: promptBody, headers })
+
+    expect(decision.kind).toBe('forward')
+  })
+
+  test.each([
+    { name: 'no credential', headers: { authorization: [] }, code: 'invalid_api_key' },
+    { name: 'two credentials', headers: { authorization: ['Bearer a', 'Bearer b'] }, code: 'invalid_api_key' },
+    { name: 'a bad TTL', headers: { 'x-session-ttl': '1e3' }, code: 'invalid_ttl' },
+    { name: 'two TTLs', headers: { 'x-session-ttl': ['60', '60'] }, code: 'invalid_ttl' },
+    { name: 'a TTL beyond the bounds', headers: { 'x-session-ttl': '86401' }, code: 'ttl_out_of_range' },
+    { name: 'a bad key', headers: { 'idempotency-key': '' }, code: 'invalid_idempotency_key' },
+  ])('are refused with $name', async ({ headers, code }) => {
+    const gateway = createContextGateway()
+
+    expect(rejection(await gateway.send({ path: '/v1/context', body: promptBody, headers }))).toMatchObject({ code })
+    expect(await gateway.store.counts()).toMatchObject({ sessions: 0 })
+  })
+
+  test('are refused without a body', async () => {
+    expect(rejection(await createContextGateway().send({ path: '/v1/context' }))).toMatchObject({
+      code: 'invalid_json',
+    })
+  })
+})

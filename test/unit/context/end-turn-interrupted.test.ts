@@ -1,0 +1,145 @@
+import { afterEach, describe, expect, jest, test } from '@jest/globals'
+import { type ContextGateway, createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { until } from '../../support/until.ts'
+
+const view = async (gateway: ContextGateway, id: string) =>
+  answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
+
+const idOf = (forward: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
+  forward.responseHeaders['x-session-id'] ?? ''
+
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+describe('a turn whose session was deleted meanwhile', () => {
+  test.each([
+    { name: 'well', answer: {} },
+    { name: 'badly', answer: { status: 500 } },
+  ])('brings nothing back when it ends $name', async ({ answer }) => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    const forward = await gateway.use(id)
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    await gateway.serve(forward, answer)
+    gateway.advance(60)
+    await gateway.reaper.sweep()
+
+    expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(gateway.fleet.everything()).toEqual([])
+    expect(gateway.connector.claims()).toEqual([])
+  })
+
+  test('is told as gone', async () => {
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${idOf(forward)}` })
+
+    await gateway.serve(forward)
+
+    expect(gateway.events.of('turnEnded').map(([outcome]) => outcome)).toEqual(['gone'])
+    expect(gateway.events.of('offloaded')).toEqual([])
+  })
+
+  test('has what it left removed soon, without waiting for the next sweep', async () => {
+    const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
+    const { id } = await gateway.create()
+    await gateway.send({ path: '/v1/context', body: promptBody })
+    const withoutRoom = await gateway.use(id)
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    const before = gateway.events.of('removed').length
+
+    await gateway.serve(withoutRoom)
+
+    await until(() => gateway.events.of('removed').length > before)
+    expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('gone')
+  })
+
+  test('leaves nothing when the deletion comes between its end and its offload', async () => {
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    gateway.store.before('commitKv', () => gateway.send({ method: 'DELETE', path: `/v1/context/${idOf(forward)}` }))
+
+    await gateway.serve(forward)
+    gateway.advance(60)
+    await gateway.reaper.sweep()
+
+    expect(gateway.fleet.everything()).toEqual([])
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+  })
+})
+
+describe('a turn that ends while the session store is away', () => {
+  test.each(['complete', 'announce', 'commitKv'] as const)('is settled when %s works again', async (operation) => {
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    gateway.store.failNext(operation, 1)
+
+    await gateway.serve(forward)
+
+    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
+  })
+
+  test('is given back when that works again', async () => {
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    gateway.store.failNext('abandon', 1)
+
+    await gateway.serve(forward, { status: 500 })
+
+    expect(await gateway.store.counts()).toMatchObject({ sessions: 0 })
+  })
+
+  test.each([
+    { name: 'that completed', answer: {} },
+    { name: 'that failed', answer: { status: 500 } },
+  ])('$name lets its pod go even when the store does not come back', async ({ answer }) => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    gateway.store.breakDown('all')
+
+    const ending = gateway.serve(forward, answer)
+    await jest.advanceTimersByTimeAsync(120_000)
+    await ending
+
+    expect(gateway.connector.claims()).toEqual([])
+    expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
+    expect(gateway.events.of('storeFault').map(([operation]) => operation)).toContain('end_turn')
+    expect(gateway.events.of('fault')).toEqual([])
+  })
+
+  test('leaves nothing behind once its lease has run out', async () => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    gateway.store.breakDown('all')
+    const ending = gateway.serve(forward)
+    await jest.advanceTimersByTimeAsync(120_000)
+    await ending
+    gateway.store.breakDown([])
+
+    gateway.advance(600)
+    await gateway.reaper.sweep()
+
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('stores nothing that could not be announced', async () => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    gateway.store.breakDown(['announce'])
+
+    const ending = gateway.serve(forward)
+    await jest.advanceTimersByTimeAsync(120_000)
+    await ending
+
+    expect(gateway.fleet.artefactIds()).toEqual([])
+    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
+  })
+})

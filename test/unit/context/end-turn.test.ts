@@ -1,0 +1,310 @@
+import { describe, expect, test } from '@jest/globals'
+import type { EndedTurn } from '../../../src/context/context-service.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  podA,
+  podB,
+  promptBody,
+  type TurnAnswer,
+} from '../../support/context-gateway.ts'
+import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+
+const view = async (gateway: ContextGateway, id: string) =>
+  answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
+
+const idOf = (forward: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
+  forward.responseHeaders['x-session-id'] ?? ''
+
+const endedTurn = (told: EndedTurn | undefined): EndedTurn => {
+  if (told === undefined) throw new Error('nothing is told of the turn')
+  return told
+}
+
+describe('a turn that completed', () => {
+  test('counts, with what it cost', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({}, { promptTokens: 500 })
+
+    await gateway.serve(await gateway.use(id), { promptTokens: 700 })
+
+    expect(await view(gateway, id)).toMatchObject({ turns: 2, tokens: { prompt: 1200, output: 40, cached: 520 } })
+  })
+
+  test.each([200, 201, 206, 299])('counts with status %i', async (status) => {
+    const gateway = createContextGateway()
+
+    const { id } = await gateway.create({}, { status })
+
+    expect(await view(gateway, id)).toMatchObject({ turns: 1 })
+  })
+
+  test('counts without tokens when the answer tells of none', async () => {
+    const gateway = createContextGateway()
+
+    const { id } = await gateway.create({}, { withoutUsage: true })
+
+    expect(await view(gateway, id)).toMatchObject({
+      turns: 1,
+      tokens: { prompt: 0, output: 0, cached: 0 },
+      kv: { stored: { tokens: 1020 } },
+    })
+  })
+
+  test('leaves its KV in the store, and replaces what was there', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({}, { promptTokens: 500 })
+    await gateway.serve(await gateway.use(id), { promptTokens: 700 })
+    gateway.advance(60)
+    await gateway.reaper.sweep()
+
+    expect(gateway.fleet.artefactIds()).toHaveLength(1)
+    expect(await view(gateway, id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
+  })
+
+  test('is counted once when its end is told twice', async () => {
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+
+    const ended = endedTurn(gateway.answer(forward))
+    await gateway.service.endTurn(ended)
+    await gateway.service.endTurn(ended)
+
+    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, tokens: { prompt: 1000 } })
+    expect(gateway.connector.claims()).toEqual([])
+  })
+
+  test('lets its claim go', async () => {
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const during = gateway.connector.claims().length
+
+    await gateway.serve(forward)
+
+    expect([during, gateway.connector.claims().length]).toEqual([1, 0])
+  })
+
+  test('notes that the engine refused to store', async () => {
+    const gateway = createContextGateway()
+    gateway.connector.faults.refuse('offload', true)
+
+    const { id } = await gateway.create()
+
+    expect(await view(gateway, id)).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
+    expect(gateway.events.of('offloaded')).toEqual([
+      [expect.objectContaining({ kind: 'none', reason: 'offload_failed' }), expect.any(Number)],
+    ])
+  })
+
+  test('notes that its KV is nowhere to be found', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create()
+    const forward = await gateway.use(id)
+
+    // The pod starts anew, and the request reaches it without its spliced fields.
+    gateway.fleet.restart(podA)
+    await gateway.serve({ ...forward, splice: undefined })
+
+    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { note: 'not_verified' } })
+  })
+
+  test('keeps an earlier artefact when its own could not be stored', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create({}, { promptTokens: 500 })
+    gateway.connector.faults.refuse('offload', true)
+
+    await gateway.serve(await gateway.use(id), { promptTokens: 700 })
+    gateway.fleet.restart(podA)
+
+    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { stored: { tokens: 520, turn: 1 } } })
+    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store; tokens=520; /)
+  })
+
+  test('is superseded by a turn that still runs beside it', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create()
+    const [first, last] = [await gateway.use(id), await gateway.use(id)]
+
+    await gateway.serve(first, { promptTokens: 2000 })
+    const between = await view(gateway, id)
+    await gateway.serve(last, { promptTokens: 1500 })
+
+    expect(gateway.events.of('offloaded').map(([{ kind }]) => kind)).toEqual(['stored', 'superseded', 'stored'])
+    expect(between).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
+    expect(await view(gateway, id)).toMatchObject({ turns: 3, kv: { stored: { tokens: 2020, turn: 3 } } })
+  })
+
+  test('teaches how long computing takes', async () => {
+    const gateway = createContextGateway({ msPerToken: 10 })
+
+    await gateway.create({}, { promptTokens: 1000, firstByteMs: 3000 })
+
+    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(3000)
+  })
+
+  test('teaches by the tokens that were not reused', async () => {
+    const gateway = createContextGateway({ msPerToken: 10 })
+    const { id } = await gateway.create({}, { promptTokens: 980 })
+
+    await gateway.serve(await gateway.use(id), { promptTokens: 2000, firstByteMs: 500 })
+
+    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(500)
+  })
+
+  test.each([
+    { name: 'without usage', answer: { withoutUsage: true, firstByteMs: 3000 } },
+    { name: 'without a first byte', answer: {} },
+    { name: 'of a failure', answer: { status: 500, firstByteMs: 3000 } },
+  ])('teaches nothing from an answer $name', async ({ answer }) => {
+    const gateway = createContextGateway({ msPerToken: 10 })
+
+    await gateway.create({}, answer)
+
+    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(10_000)
+  })
+})
+
+describe('a turn that another pod served', () => {
+  const elsewhere = async () => {
+    const gateway = createContextGateway()
+    const { id, key } = await gateway.create()
+    const forward = await gateway.use(id)
+    const [chosen, other = ''] = forward.destinations
+    await gateway.serve(forward, { servedBy: other })
+    return { gateway, id, key, chosen, other }
+  }
+
+  test('takes the session with it', async () => {
+    const { gateway, id, other } = await elsewhere()
+
+    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
+    expect((await gateway.use(id)).destinations[0]).toBe(other)
+  })
+
+  test('leaves the chosen pod out until it answers again', async () => {
+    const { gateway, chosen } = await elsewhere()
+
+    expect(gateway.pods.pods().filter(({ ready }) => !ready)).toEqual([expect.objectContaining({ address: chosen })])
+  })
+
+  test('leaves no claim and no count behind', async () => {
+    const { gateway } = await elsewhere()
+
+    expect(gateway.connector.claims()).toEqual([])
+    expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
+  })
+})
+
+describe('a turn that failed', () => {
+  const failures: readonly { readonly name: string; readonly answer: TurnAnswer; readonly outcome: string }[] = [
+    { name: 'answered 400', answer: { status: 400 }, outcome: 'engine_error' },
+    { name: 'answered 500', answer: { status: 500 }, outcome: 'engine_error' },
+    { name: 'answered 304', answer: { status: 304 }, outcome: 'engine_error' },
+    { name: 'cut off', answer: { complete: false }, outcome: 'incomplete' },
+    { name: 'left by its client', answer: { complete: false, clientLeft: true }, outcome: 'client_left' },
+    {
+      name: 'left by its client before any answer',
+      answer: { status: 0, complete: false, clientLeft: true, servedBy: null, withoutUsage: true },
+      outcome: 'client_left',
+    },
+    {
+      name: 'never reached a pod',
+      answer: { status: 503, complete: false, upstreamFailed: true, servedBy: null, withoutUsage: true },
+      outcome: 'upstream_failed',
+    },
+    {
+      name: 'reset by its pod',
+      answer: { status: 200, complete: false, upstreamFailed: true },
+      outcome: 'upstream_failed',
+    },
+  ]
+
+  test.each(failures)('creates nothing and leaves nothing: $name', async ({ answer, outcome }) => {
+    const gateway = createContextGateway()
+
+    const { id } = await gateway.create({}, answer)
+    await gateway.reaper.sweep()
+
+    expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(gateway.fleet.everything()).toEqual([])
+    expect(gateway.connector.claims()).toEqual([])
+    expect(gateway.events.of('turnEnded').map(([ended]) => ended)).toEqual([outcome])
+  })
+
+  test.each(failures)('changes nothing of a session that lives: $name', async ({ answer }) => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    const before = await view(gateway, id)
+
+    await gateway.serve(await gateway.use(id), answer)
+
+    expect(await view(gateway, id)).toEqual(before)
+    expect(gateway.connector.claims()).toEqual([])
+    expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
+  })
+
+  test.each([
+    { name: 'upstream failed', answer: { complete: false, upstreamFailed: true }, unready: 1 },
+    {
+      name: 'upstream failed on every pod',
+      answer: { complete: false, upstreamFailed: true, servedBy: 'other' },
+      unready: 2,
+    },
+    { name: 'client left first', answer: { complete: false, upstreamFailed: true, clientLeft: true }, unready: 0 },
+    { name: 'engine refused', answer: { status: 500 }, unready: 0 },
+  ])('takes $unready pods out when the $name', async ({ answer, unready }) => {
+    const gateway = createContextGateway()
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const servedBy = answer.servedBy === 'other' ? forward.destinations[1] : forward.destinations[0]
+
+    await gateway.serve(forward, { ...answer, servedBy: servedBy ?? '' })
+
+    expect(gateway.pods.pods().filter(({ ready }) => !ready)).toHaveLength(unready)
+  })
+})
+
+describe('what is no ticket of ours', () => {
+  test.each(['', 'x', '{}', '{"v":2,"turnId":"t","pod":"p"}'])('"%s" ends nothing', async (ticket) => {
+    const gateway = createContextGateway()
+    const turn: EndedTurn = {
+      ticket,
+      status: 200,
+      complete: true,
+      clientLeft: false,
+      upstreamFailed: true,
+      servedBy: podB,
+      usage: undefined,
+      firstByteMs: undefined,
+    }
+
+    await gateway.service.endTurn(turn)
+
+    expect(gateway.events.of('turnEnded')).toEqual([])
+    expect(gateway.pods.pods().every(({ ready }) => ready)).toBe(true)
+  })
+})
+
+describe('two gateways beside each other', () => {
+  test('end each other’s turns', async () => {
+    const gateway = createContextGateway()
+    const other = createContextGateway({ beside: gateway })
+    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+
+    await other.serve(forward)
+
+    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
+    expect(gateway.connector.claims()).toEqual([])
+  })
+
+  test('serve each other’s sessions', async () => {
+    const gateway = createContextGateway()
+    const other = createContextGateway({ beside: gateway })
+    const { id } = await gateway.create()
+
+    const forward = await other.use(id)
+
+    expect(forward.responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+    expect(await view(other, id)).toEqual(await view(gateway, id))
+  })
+})

@@ -1,0 +1,80 @@
+import { describe, expect, test } from '@jest/globals'
+import { sessionKeyOf } from '../../../src/context/session-id.ts'
+import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { answerBody, visibleOf } from '../../support/decisions.ts'
+
+const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
+  responseHeaders['x-context-cache']
+
+describe('the session of another tenant', () => {
+  type Gateway = ReturnType<typeof createContextGateway>
+  const states: readonly { readonly name: string; readonly end: (gateway: Gateway, id: string) => Promise<unknown> }[] =
+    [
+      { name: 'live', end: async () => undefined },
+      { name: 'expired', end: async (gateway) => gateway.advance(3600) },
+      { name: 'deleted', end: async (gateway, id) => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` }) },
+    ]
+  const requests = [
+    { name: 'a turn', request: { path: '/v1/completions', body: promptBody } },
+    { name: 'a turn with a TTL', request: { path: '/v1/responses', headers: { 'x-session-ttl': '60' } } },
+    { name: 'GET', request: { method: 'GET', path: '/v1/context/' } },
+    { name: 'PATCH', request: { method: 'PATCH', path: '/v1/context/', body: { ttl: 60 } } },
+    { name: 'DELETE', request: { method: 'DELETE', path: '/v1/context/' } },
+    { name: 'a list behind it', request: { method: 'GET', path: '/v1/context?limit=5&after=' } },
+  ]
+  const rows = states.flatMap((state) =>
+    requests.flatMap((request) =>
+      (['miss', 'reject'] as const).map((unknownSession) => ({
+        ...state,
+        ...request,
+        state: state.name,
+        unknownSession,
+      })),
+    ),
+  )
+
+  test.each(rows)(
+    'looks like one that never was: $state, $name, unknownSession $unknownSession',
+    async ({ end, request, unknownSession }) => {
+      const settings = { unknownSession, pods: [podA, podB] }
+      const [there, elsewhere] = [createContextGateway(settings), createContextGateway(settings)]
+      const { id } = await there.create()
+      await end(there, id)
+      const addressed = {
+        ...request,
+        as: 'key-b',
+        path: request.path.startsWith('/v1/context') ? `${request.path}${id}` : request.path,
+        headers: request.path.startsWith('/v1/context') ? {} : { ...request.headers, 'x-session-id': id },
+      }
+
+      const foreign = visibleOf(await there.send(addressed))
+      const unknown = visibleOf(await elsewhere.send(addressed))
+
+      expect(foreign).toEqual(unknown)
+    },
+  )
+
+  test('is not touched by what others do with its id', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    const before = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
+
+    await gateway.serve(await gateway.use(id, { as: 'key-b', headers: { 'x-session-ttl': '60' } }))
+    await gateway.send({ as: 'key-b', method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 10 } })
+    await gateway.send({ as: 'key-b', method: 'DELETE', path: `/v1/context/${id}` })
+
+    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toEqual(before)
+    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
+  })
+
+  test('is not loaded for others', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+
+    await gateway.use(id, { as: 'key-b' })
+
+    expect(gateway.connector.loads()).toBe(0)
+    expect(gateway.fleet.held(podA, sessionKeyOf(id))).toBe(0)
+  })
+})

@@ -1,0 +1,132 @@
+import { describe, expect, test } from '@jest/globals'
+import { type ContextGateway, createContextGateway } from '../../support/context-gateway.ts'
+import { answerBody, rejection } from '../../support/decisions.ts'
+
+const get = (gateway: ContextGateway, id: string) => gateway.send({ method: 'GET', path: `/v1/context/${id}` })
+
+interface Page {
+  readonly data: readonly { readonly id: string }[]
+  readonly first_id: string | null
+  readonly last_id: string | null
+  readonly has_more: boolean
+}
+
+const list = async (gateway: ContextGateway, query: string, as = 'key-a') =>
+  answerBody(await gateway.send({ method: 'GET', path: `/v1/context${query}`, as })) as Page
+
+const createMany = async (gateway: ContextGateway, count: number): Promise<readonly string[]> => {
+  const ids: string[] = []
+  for (let made = 0; made < count; made += 1) {
+    ids.unshift((await gateway.create()).id)
+    gateway.advance(1)
+  }
+  return ids
+}
+
+describe('GET /v1/context', () => {
+  test('is empty for a tenant without sessions', async () => {
+    const gateway = createContextGateway()
+    await gateway.create()
+
+    expect(await list(gateway, '', 'key-b')).toEqual({
+      object: 'list',
+      data: [],
+      first_id: null,
+      last_id: null,
+      has_more: false,
+    })
+  })
+
+  test('goes page by page, newest first, each session once', async () => {
+    const gateway = createContextGateway()
+    const ids = await createMany(gateway, 7)
+    await gateway.create({ as: 'key-b' })
+
+    const first = await list(gateway, '?limit=3')
+    const second = await list(gateway, `?limit=3&after=${first.last_id}`)
+    const third = await list(gateway, `?limit=3&after=${second.last_id}`)
+
+    expect([first, second, third].map(({ data }) => data.map(({ id }) => id))).toEqual([
+      ids.slice(0, 3),
+      ids.slice(3, 6),
+      ids.slice(6),
+    ])
+    expect([first, second, third].map((page) => [page.first_id, page.last_id, page.has_more])).toEqual([
+      [ids[0], ids[2], true],
+      [ids[3], ids[5], true],
+      [ids[6], ids[6], false],
+    ])
+  })
+
+  test('has no more when the page ends with the last session', async () => {
+    const gateway = createContextGateway()
+    await createMany(gateway, 3)
+
+    expect((await list(gateway, '?limit=3')).has_more).toBe(false)
+  })
+
+  test('gives 20 at a time, and up to 100 when asked', async () => {
+    const gateway = createContextGateway()
+    await createMany(gateway, 101)
+
+    const pages = [await list(gateway, ''), await list(gateway, '?limit=100')]
+
+    expect(pages.map(({ data, has_more }) => [data.length, has_more])).toEqual([
+      [20, true],
+      [100, true],
+    ])
+  })
+
+  test('shows each session as GET shows it', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    expect((await list(gateway, '')).data).toEqual([answerBody(await get(gateway, id))])
+  })
+
+  test('shows neither what was deleted nor what is over', async () => {
+    const gateway = createContextGateway()
+    const over = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const deleted = await gateway.create()
+    const live = await gateway.create()
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${deleted.id}` })
+    gateway.advance(61)
+
+    const ids = (await list(gateway, '')).data.map(({ id }) => id)
+
+    expect(ids).toEqual([live.id])
+    expect(ids).not.toContain(over.id)
+  })
+
+  test('goes on behind a session that was deleted meanwhile', async () => {
+    const gateway = createContextGateway()
+    const ids = await createMany(gateway, 4)
+    const first = await list(gateway, '?limit=2')
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${first.last_id}` })
+
+    expect((await list(gateway, `?limit=2&after=${first.last_id}`)).data.map(({ id }) => id)).toEqual(ids.slice(2))
+  })
+
+  test.each([
+    { query: '?limit=0', param: 'limit' },
+    { query: '?limit=101', param: 'limit' },
+    { query: '?limit=1000', param: 'limit' },
+    { query: '?limit=-1', param: 'limit' },
+    { query: '?limit=1.5', param: 'limit' },
+    { query: '?limit=1e1', param: 'limit' },
+    { query: '?limit=', param: 'limit' },
+    { query: '?limit=ten', param: 'limit' },
+    { query: '?limit=%31%20', param: 'limit' },
+    { query: '?after=', param: 'after' },
+    { query: '?after=session-01', param: 'after' },
+    { query: '?after=..%2f..', param: 'after' },
+  ])('refuses the page $query', async ({ query, param }) => {
+    const decision = await createContextGateway().send({ method: 'GET', path: `/v1/context${query}` })
+
+    expect(rejection(decision)).toMatchObject({ code: 'invalid_page', status: 400, param })
+  })
+
+  test.each(['', '?', '?order=asc', '?limit=%32', '?limit=5&limit=x'])('takes the page "%s"', async (query) => {
+    await expect(list(createContextGateway(), query)).resolves.toMatchObject({ object: 'list' })
+  })
+})

@@ -1,0 +1,253 @@
+import { describe, expect, test } from '@jest/globals'
+import { newSessionId } from '../../../src/context/session-id.ts'
+import { type ContextGateway, createContextGateway, promptBody } from '../../support/context-gateway.ts'
+import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+
+const get = (gateway: ContextGateway, id: string) => gateway.send({ method: 'GET', path: `/v1/context/${id}` })
+
+describe('GET /v1/context/{id}', () => {
+  test('shows what a session is and costs, and nothing that was said', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '7200' } }, { promptTokens: 500 })
+    const forward = await gateway.use(id)
+    await gateway.serve(forward, { promptTokens: 600 })
+
+    const shown = answerBody(await get(gateway, id))
+
+    expect(shown).toEqual({
+      id,
+      object: 'context',
+      model: 'm',
+      created_at: 1_754_006_400,
+      expires_at: 1_754_006_400 + 7200,
+      ttl: 7200,
+      turns: 2,
+      tokens: { prompt: 1100, output: 40, cached: 520 },
+      kv: { pod: forward.destinations[0], stored: { tokens: 620, bytes: 62_000, turn: 2 }, note: null },
+    })
+    expect(JSON.stringify(shown)).not.toContain('Say this is a test')
+  })
+
+  test('shows a session whose first turn still runs', async () => {
+    const gateway = createContextGateway()
+    const create = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+
+    const shown = answerBody(await get(gateway, create.responseHeaders['x-session-id'] ?? ''))
+
+    expect(shown).toMatchObject({
+      turns: 0,
+      tokens: { prompt: 0, output: 0, cached: 0 },
+      kv: { pod: create.destinations[0], stored: null, note: null },
+    })
+  })
+
+  test('looks for the id alone when a query follows', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    expect(answerBody(await get(gateway, `${id}?x=../y`))).toMatchObject({ id })
+  })
+})
+
+describe('a path that names no session', () => {
+  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s, whatever stands there', async (method) => {
+    const gateway = createContextGateway()
+    const ids = [newSessionId(), 'session-01', '..%2f..', '%', '%00', 'ctx_', `ctx_${'a'.repeat(50_000)}`, '__proto__']
+
+    const codes = await Promise.all(
+      ids.map(
+        async (id) => rejection(await gateway.send({ method, path: `/v1/context/${id}`, body: { ttl: 60 } })).code,
+      ),
+    )
+
+    expect(codes).toEqual(ids.map(() => 'session_not_found'))
+  })
+
+  test('is not found even while the session store cannot be reached', async () => {
+    const gateway = createContextGateway()
+    gateway.store.breakDown('all')
+
+    expect(rejection(await get(gateway, 'session-01')).code).toBe('session_not_found')
+  })
+
+  test.each([
+    { name: 'a slash behind', path: `/v1/context/${newSessionId()}/` },
+    { name: 'a level below', path: `/v1/context/${newSessionId()}/kv` },
+    { name: 'nothing', path: '/v1/context/' },
+  ])('is unknown with $name', async ({ path }) => {
+    const decision = await createContextGateway().send({ method: 'DELETE', path })
+
+    expect(rejection(decision)).toMatchObject({ code: 'unknown_path', status: 404 })
+  })
+
+  test('is not found when the session has expired', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    gateway.advance(3600)
+
+    const errors = await Promise.all(
+      ['GET', 'PATCH', 'DELETE'].map(async (method) =>
+        rejection(await gateway.send({ method, path: `/v1/context/${id}`, body: { ttl: 60 } })),
+      ),
+    )
+
+    expect(errors.map(({ code, status }) => [code, status])).toEqual(errors.map(() => ['session_not_found', 404]))
+  })
+})
+
+describe('PATCH /v1/context/{id}', () => {
+  test('counts the new TTL from now', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(50)
+
+    const changed = answerBody(await gateway.send({ method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 120 } }))
+    gateway.advance(119)
+
+    expect(changed).toMatchObject({ id, object: 'context', ttl: 120, expires_at: 1_754_006_400 + 170 })
+    expect(answerBody(await get(gateway, id))).toEqual(changed)
+  })
+
+  test('can shorten a TTL', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    await gateway.send({ method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 10 } })
+    gateway.advance(10)
+
+    expect(rejection(await get(gateway, id)).code).toBe('session_not_found')
+  })
+
+  test.each([
+    { name: 'no ttl', body: {}, code: 'missing_required_parameter', param: 'ttl' },
+    { name: 'ttl null', body: { ttl: null }, code: 'invalid_ttl', param: 'ttl' },
+    { name: 'ttl a text', body: { ttl: '60' }, code: 'invalid_ttl', param: 'ttl' },
+    { name: 'ttl a fraction', body: { ttl: 60.5 }, code: 'invalid_ttl', param: 'ttl' },
+    { name: 'ttl zero', body: { ttl: 0 }, code: 'invalid_ttl', param: 'ttl' },
+    { name: 'ttl too short', body: { ttl: 9 }, code: 'ttl_out_of_range', param: 'ttl' },
+    { name: 'ttl too long', body: { ttl: 86_401 }, code: 'ttl_out_of_range', param: 'ttl' },
+    { name: 'a list', body: [{ ttl: 60 }], code: 'invalid_json', param: undefined },
+    { name: 'no JSON', body: Buffer.from('ttl=60'), code: 'invalid_json', param: undefined },
+    { name: 'no body', body: undefined, code: 'invalid_json', param: undefined },
+  ])('refuses $name', async ({ body, code, param }) => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    const error = rejection(await gateway.send({ method: 'PATCH', path: `/v1/context/${id}`, body }))
+
+    expect({ code: error.code, param: error.param }).toEqual({ code, param })
+    expect(answerBody(await get(gateway, id))).toMatchObject({ ttl: 3600 })
+  })
+
+  test.each([
+    { name: 'a form', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+    { name: 'gzip', headers: { 'content-encoding': 'gzip' } },
+  ])('refuses $name as a media type', async ({ headers }) => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    const decision = await gateway.send({ method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 60 }, headers })
+
+    expect(rejection(decision)).toMatchObject({ code: 'unsupported_media_type', status: 415 })
+  })
+})
+
+describe('DELETE /v1/context/{id}', () => {
+  test('removes the session and its KV everywhere before it answers', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    const answer = await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    expect(answer).toEqual({
+      kind: 'answer',
+      status: 200,
+      headers: {},
+      body: { id, object: 'context.deleted', deleted: true },
+    })
+    expect(gateway.fleet.everything()).toEqual([])
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+  })
+
+  test('removes what earlier turns have left on other pods, too', async () => {
+    const gateway = createContextGateway()
+    const { id, key } = await gateway.create()
+    for (const _ of [1, 2]) {
+      await gateway.serve(await gateway.use(id, { headers: { 'routing-strategy': 'round-robin' } }))
+    }
+    const holders = gateway.fleet.podsHolding(key)
+
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    // A replaced artefact stays for a moment, since a load may still read it.
+    gateway.advance(60)
+    await gateway.reaper.sweep()
+
+    expect(holders).toHaveLength(2)
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('finds nothing the second time', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    const remove = () => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    const first = await remove()
+
+    expect(first.kind).toBe('answer')
+    expect(rejection(await remove())).toMatchObject({ code: 'session_not_found', status: 404 })
+    expect(rejection(await get(gateway, id)).code).toBe('session_not_found')
+  })
+
+  test('asked for twenty times at once is done once', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    const decisions = await Promise.all(
+      Array.from({ length: 20 }, () => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })),
+    )
+
+    expect(decisions.filter(({ kind }) => kind === 'answer')).toHaveLength(1)
+    expect(decisions.filter(({ kind }) => kind === 'reject')).toHaveLength(19)
+  })
+
+  test('touches no other session', async () => {
+    const gateway = createContextGateway()
+    const kept = await gateway.create()
+    const { id } = await gateway.create()
+
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    expect((await gateway.use(kept.id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+    expect(gateway.fleet.artefactIds()).toHaveLength(1)
+  })
+})
+
+describe('methods and credentials', () => {
+  test.each([
+    { method: 'PUT', path: '/v1/context', allow: 'GET, POST' },
+    { method: 'DELETE', path: '/v1/context', allow: 'GET, POST' },
+    { method: 'PATCH', path: '/v1/context', allow: 'GET, POST' },
+    { method: 'HEAD', path: '/v1/context', allow: 'GET, POST' },
+    { method: 'POST', path: `/v1/context/${newSessionId()}`, allow: 'GET, PATCH, DELETE' },
+    { method: 'PUT', path: `/v1/context/${newSessionId()}`, allow: 'GET, PATCH, DELETE' },
+    { method: 'OPTIONS', path: '/v1/context/x', allow: 'GET, PATCH, DELETE' },
+  ])('$method $path is not allowed', async ({ method, path, allow }) => {
+    expect(rejection(await createContextGateway().send({ method, path, body: {} }))).toMatchObject({
+      code: 'method_not_allowed',
+      status: 405,
+      headers: { allow },
+    })
+  })
+
+  test.each([
+    { method: 'GET', path: '/v1/context' },
+    { method: 'GET', path: `/v1/context/${newSessionId()}` },
+    { method: 'PATCH', path: `/v1/context/${newSessionId()}` },
+    { method: 'DELETE', path: `/v1/context/${newSessionId()}` },
+    { method: 'DELETE', path: '/v1/context/no-id' },
+  ])('$method $path needs a credential', async ({ method, path }) => {
+    const decision = await createContextGateway().send({ method, path, headers: { authorization: [] } })
+
+    expect(rejection(decision)).toMatchObject({ code: 'invalid_api_key', status: 401 })
+  })
+})

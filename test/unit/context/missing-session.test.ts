@@ -1,0 +1,96 @@
+import { describe, expect, test } from '@jest/globals'
+import { newSessionId } from '../../../src/context/session-id.ts'
+import { createContextGateway, podA } from '../../support/context-gateway.ts'
+import { rejection, ticketOf } from '../../support/decisions.ts'
+
+const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
+  responseHeaders['x-context-cache']
+
+describe('a session that is not there', () => {
+  const neverMade = newSessionId()
+
+  test('is answered in full, without a session', async () => {
+    const gateway = createContextGateway()
+
+    const forward = await gateway.use(neverMade)
+
+    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_not_found' })
+    expect(forward).toMatchObject({ splice: undefined, expectModel: undefined, requestHeaders: {} })
+    expect(ticketOf(forward).session).toBeUndefined()
+  })
+
+  test('is counted on its pod until the turn ends', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+
+    const forward = await gateway.use(neverMade)
+    const during = gateway.pods.running(podA)
+    await gateway.serve(forward)
+
+    expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
+    expect(gateway.events.of('turnEnded')).toEqual([['completed', expect.anything()]])
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+  })
+
+  test('is a miss that revives nothing when it was deleted', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    const forward = await gateway.use(id)
+    await gateway.serve(forward)
+
+    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_deleted' })
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('stays unknown when a turn brings a TTL', async () => {
+    const gateway = createContextGateway()
+
+    const forward = await gateway.use(neverMade, { headers: { 'x-session-ttl': '60' } })
+
+    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_not_found' })
+  })
+})
+
+describe('with sessions.unknownSession: reject', () => {
+  test('a session that is unknown gets 404', async () => {
+    const gateway = createContextGateway({ unknownSession: 'reject' })
+
+    const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': newSessionId() } })
+
+    expect(rejection(decision)).toMatchObject({ code: 'session_not_found', status: 404, param: 'x-session-id' })
+  })
+
+  test('a session that was deleted gets 410', async () => {
+    const gateway = createContextGateway({ unknownSession: 'reject' })
+    const { id } = await gateway.create()
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
+
+    expect(rejection(decision)).toMatchObject({ code: 'session_deleted', status: 410, param: 'x-session-id' })
+  })
+
+  test('a session that has expired gets 410, and stays over', async () => {
+    const gateway = createContextGateway({ unknownSession: 'reject' })
+    const { id } = await gateway.create()
+    gateway.advance(3600)
+    const use = () => gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
+
+    const first = rejection(await use())
+    await gateway.reaper.sweep()
+
+    expect(first).toMatchObject({ code: 'session_expired', status: 410, param: 'x-session-id' })
+    expect(rejection(await use()).code).toBe('session_expired')
+    expect(gateway.fleet.everything()).toEqual([])
+    expect(gateway.connector.claims()).toEqual([])
+  })
+
+  test('a session that lives is used', async () => {
+    const gateway = createContextGateway({ unknownSession: 'reject' })
+    const { id } = await gateway.create()
+
+    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
+  })
+})

@@ -1,0 +1,306 @@
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, describe, expect, jest, test } from '@jest/globals'
+import { type ContextGateway, createContextGateway, podA } from '../../support/context-gateway.ts'
+import { until } from '../../support/until.ts'
+
+const createMany = async (gateway: ContextGateway, count: number): Promise<void> => {
+  for (let made = 0; made < count; made += 1) await gateway.create()
+}
+
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+describe('a sweep', () => {
+  test('ends what is over and removes its KV', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(60)
+
+    await gateway.reaper.sweep()
+
+    expect(gateway.fleet.everything()).toEqual([])
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(gateway.events.of('sessionsExpired')).toEqual([[1]])
+    expect(gateway.events.of('removed')).toEqual([['session']])
+    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('miss; reason=session_expired')
+  })
+
+  test('leaves alone what lives', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(59)
+
+    await gateway.reaper.sweep()
+
+    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+    expect(gateway.events.of('sessionsExpired')).toEqual([])
+  })
+
+  test.each([{ batchSize: 1 }, { batchSize: 3 }, { batchSize: 7 }, { batchSize: 100 }])(
+    'goes through everything in steps of $batchSize',
+    async ({ batchSize }) => {
+      const gateway = createContextGateway({ batchSize })
+      await createMany(gateway, 7)
+      gateway.advance(3600)
+
+      await gateway.reaper.sweep()
+
+      expect(gateway.fleet.everything()).toEqual([])
+      expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+      expect(gateway.events.of('removed')).toHaveLength(7)
+    },
+  )
+
+  test('tries again later what is in use, and later still the next time', async () => {
+    const gateway = createContextGateway()
+    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.connector.faults.keepBusy(true)
+    gateway.advance(60)
+    await gateway.reaper.sweep()
+    await gateway.reaper.sweep()
+    gateway.advance(0.2)
+    await gateway.reaper.sweep()
+    gateway.advance(0.2)
+    await gateway.reaper.sweep()
+    gateway.connector.faults.keepBusy(false)
+    gateway.advance(0.2)
+    const before = gateway.fleet.everything().length
+
+    await gateway.reaper.sweep()
+
+    expect(gateway.events.of('removalPostponed')).toEqual([
+      ['in_use', 1],
+      ['in_use', 2],
+    ])
+    expect(before).toBeGreaterThan(0)
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('never waits longer than half a minute for the next try', async () => {
+    const gateway = createContextGateway()
+    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.connector.faults.keepBusy(true)
+    gateway.advance(60)
+
+    for (let tries = 1; tries <= 20; tries += 1) {
+      await gateway.reaper.sweep()
+      gateway.advance(30)
+    }
+
+    expect(gateway.events.of('removalPostponed')).toHaveLength(20)
+  })
+
+  test('removes a deleted session once the turn that used it has ended', async () => {
+    const gateway = createContextGateway()
+    const { id, key } = await gateway.create()
+    const forward = await gateway.use(id)
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    const during = gateway.fleet.podsHolding(key).length
+
+    await gateway.serve(forward)
+    gateway.advance(1)
+    await gateway.reaper.sweep()
+
+    expect(during).toBe(1)
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('looks for orphans with the first and then with every second one', async () => {
+    const gateway = createContextGateway()
+
+    const counts: number[] = []
+    for (let sweeps = 0; sweeps < 5; sweeps += 1) {
+      await gateway.reaper.sweep()
+      counts.push(gateway.connector.reconciliations())
+    }
+
+    expect(counts).toEqual([1, 1, 2, 2, 3])
+  })
+
+  test('removes what nobody knows, and nothing else', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id, key } = await gateway.create()
+    gateway.fleet.store('orphan', { session: key, tokens: 5 })
+
+    await gateway.reaper.sweep()
+    gateway.fleet.restart(podA)
+
+    expect(gateway.fleet.artefactIds()).toHaveLength(1)
+    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
+  })
+
+  test('does not take for an orphan what a turn is about to commit', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    gateway.store.before('commitKv', () => gateway.reaper.sweep())
+
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+
+    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
+  })
+
+  test.each(['expireDue', 'claim', 'knownArtefacts', 'settle', 'postpone'] as const)(
+    'goes on another time when %s fails, and tells so',
+    async (operation) => {
+      const gateway = createContextGateway()
+      await gateway.create({ headers: { 'x-session-ttl': '60' } })
+      gateway.connector.faults.keepBusy(operation === 'postpone')
+      gateway.advance(60)
+      gateway.store.failNext(operation, 1)
+
+      await gateway.reaper.sweep()
+      gateway.connector.faults.keepBusy(false)
+      gateway.advance(60)
+      await gateway.reaper.sweep()
+
+      expect(gateway.events.of('storeFault')).toHaveLength(1)
+      expect(gateway.events.of('fault')).toEqual([])
+      expect(gateway.fleet.everything()).toEqual([])
+      expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    },
+  )
+
+  test('looks for orphans again soon when it could not', async () => {
+    const gateway = createContextGateway()
+    gateway.store.failNext('knownArtefacts', 1)
+
+    await gateway.reaper.sweep()
+    await gateway.reaper.sweep()
+
+    expect(gateway.connector.reconciliations()).toBe(2)
+  })
+
+  test('goes on with the others when one removal breaks', async () => {
+    const gateway = createContextGateway()
+    await createMany(gateway, 3)
+    let calls = 0
+    gateway.connector.faults.before('remove', () => {
+      calls += 1
+      if (calls === 2) throw new Error('broken connector')
+    })
+    gateway.advance(3600)
+
+    await gateway.reaper.sweep()
+    const left = gateway.fleet.artefactIds().length
+    gateway.advance(30)
+    await gateway.reaper.sweep()
+
+    expect(left).toBe(1)
+    expect(gateway.events.of('fault').map(([where]) => where)).toEqual(['removal'])
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+})
+
+describe('sweeps that are asked for while one runs', () => {
+  test('share the next one, which starts after they asked', async () => {
+    const gateway = createContextGateway()
+    const running = gateway.reaper.sweep()
+    const session = gateway.create({ headers: { 'x-session-ttl': '60' } })
+    await session
+    gateway.advance(60)
+
+    const [second, third] = [gateway.reaper.sweep(), gateway.reaper.sweep()]
+    await Promise.all([running, second, third])
+
+    expect(gateway.fleet.everything()).toEqual([])
+    expect(gateway.connector.reconciliations()).toBe(1)
+  })
+
+  test('come soon when nobody waits for them', async () => {
+    const gateway = createContextGateway()
+    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(60)
+
+    gateway.reaper.sweepSoon()
+
+    await until(() => gateway.fleet.everything().length === 0)
+    expect(gateway.events.of('removed')).toEqual([['session']])
+  })
+})
+
+describe('a reaper that was started', () => {
+  test('sweeps again and again by itself', async () => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway({ sweepIntervalMs: 1000 })
+    gateway.reaper.start()
+
+    await jest.advanceTimersByTimeAsync(5500)
+    await gateway.reaper.stop()
+
+    expect(gateway.connector.reconciliations()).toBe(3)
+  })
+
+  test('goes on after a sweep that failed', async () => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway({ sweepIntervalMs: 1000 })
+    gateway.store.failNext('expireDue', 2)
+    gateway.reaper.start()
+
+    await jest.advanceTimersByTimeAsync(3500)
+    await gateway.reaper.stop()
+
+    expect(gateway.events.of('storeFault')).toHaveLength(2)
+    expect(gateway.connector.reconciliations()).toBe(1)
+  })
+
+  test('does nothing any more once it was stopped', async () => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway({ sweepIntervalMs: 1000 })
+    gateway.reaper.start()
+    await jest.advanceTimersByTimeAsync(1500)
+    await gateway.reaper.stop()
+    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(60)
+
+    await jest.advanceTimersByTimeAsync(10_000)
+    await gateway.reaper.sweep()
+
+    expect(jest.getTimerCount()).toBe(0)
+    expect(gateway.fleet.artefactIds()).toHaveLength(1)
+  })
+
+  test('does not start again when it is stopped in the middle of a sweep', async () => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway({ sweepIntervalMs: 1000 })
+    let stopping: Promise<void> | undefined
+    gateway.store.before('expireDue', () => {
+      stopping ??= gateway.reaper.stop()
+    })
+    gateway.reaper.start()
+
+    await jest.advanceTimersByTimeAsync(10_000)
+    await stopping
+
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  test('stops only when the sweep that runs has ended', async () => {
+    const gateway = createContextGateway()
+    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(60)
+    let letGo = (): void => undefined
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    let isRemoving = false
+    gateway.connector.faults.before('remove', () => {
+      isRemoving = true
+      return held
+    })
+    gateway.reaper.sweepSoon()
+    await until(() => isRemoving)
+
+    let isStopped = false
+    const stopping = gateway.reaper.stop().then(() => {
+      isStopped = true
+    })
+    await setImmediate()
+    const before = isStopped
+    letGo()
+    await stopping
+
+    expect(before).toBe(false)
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+})

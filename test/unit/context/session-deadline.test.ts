@@ -1,0 +1,148 @@
+import { describe, expect, test } from '@jest/globals'
+import { createContextGateway } from '../../support/context-gateway.ts'
+import { answerBody, rejection } from '../../support/decisions.ts'
+
+const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
+  responseHeaders['x-context-cache']
+
+describe('the deadline of a session', () => {
+  const expiryOf = async (gateway: ReturnType<typeof createContextGateway>, id: string) => {
+    const { expires_at, ttl } = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })) as {
+      readonly expires_at: number
+      readonly ttl: number
+    }
+    return { expiresInSeconds: expires_at - Math.floor(gateway.nowMs() / 1000), ttl }
+  }
+
+  test('stays where the create has set it', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    gateway.advance(600)
+
+    const forward = await gateway.use(id)
+    await gateway.serve(forward)
+
+    expect(forward.responseHeaders['x-session-expires-at']).toBe('2025-08-01T01:00:00.000Z')
+    expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
+  })
+
+  test('moves with every turn where it slides', async () => {
+    const gateway = createContextGateway({ sliding: true })
+    const { id } = await gateway.create()
+    gateway.advance(600)
+
+    const forward = await gateway.use(id)
+    gateway.advance(30)
+    await gateway.serve(forward)
+
+    expect(forward.responseHeaders['x-session-expires-at']).toBe('2025-08-01T01:10:00.000Z')
+    expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3600, ttl: 3600 })
+  })
+
+  test.each([{ sliding: false }, { sliding: true }])(
+    'is what a turn with a TTL of its own announced (sliding: $sliding)',
+    async ({ sliding }) => {
+      const gateway = createContextGateway({ sliding })
+      const { id } = await gateway.create()
+
+      const forward = await gateway.use(id, { headers: { 'x-session-ttl': '120' } })
+      gateway.advance(30)
+      await gateway.serve(forward)
+
+      expect(forward.responseHeaders).toMatchObject({
+        'x-session-ttl': '120',
+        'x-session-expires-at': '2025-08-01T00:02:00.000Z',
+      })
+      expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 90, ttl: 120 })
+    },
+  )
+
+  test.each([
+    { name: 'fails', answer: { status: 500 } },
+    { name: 'is cut off', answer: { complete: false } },
+    { name: 'is left by its client', answer: { complete: false, clientLeft: true } },
+  ])('is not moved by a turn that $name', async ({ answer }) => {
+    const gateway = createContextGateway({ sliding: true })
+    const { id } = await gateway.create()
+    gateway.advance(600)
+
+    await gateway.serve(await gateway.use(id, { headers: { 'x-session-ttl': '7200' } }), answer)
+
+    expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
+  })
+
+  test('waits for a turn that runs over it', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const forward = await gateway.use(id)
+    gateway.advance(90)
+    await gateway.reaper.sweep()
+
+    await gateway.serve(forward)
+
+    expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('completed')
+    expect(gateway.events.of('removed')).toEqual([])
+  })
+})
+
+describe('a session whose time is over', () => {
+  test('starts anew under its id, as a miss', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(61)
+    await gateway.reaper.sweep()
+
+    const forward = await gateway.use(id)
+    await gateway.serve(forward)
+
+    expect(forward.responseHeaders).toEqual({
+      'x-session-id': id,
+      'x-session-ttl': '60',
+      'x-session-expires-at': '2025-08-01T00:02:01.000Z',
+      'x-context-cache': 'miss; reason=session_expired',
+    })
+    expect(forward.expectModel).toBe('m')
+    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({
+      id,
+      ttl: 60,
+      turns: 1,
+    })
+    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
+  })
+
+  test('starts anew with the TTL that the turn brings', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(61)
+
+    await gateway.serve(await gateway.use(id, { headers: { 'x-session-ttl': '600' } }))
+
+    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({ ttl: 600 })
+  })
+
+  test('stays over when the turn fails', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(61)
+
+    await gateway.serve(await gateway.use(id), { status: 500 })
+    await gateway.reaper.sweep()
+
+    expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('leaves nothing of any of its lives behind', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.advance(61)
+    await gateway.serve(await gateway.use(id))
+    gateway.advance(61)
+    await gateway.serve(await gateway.use(id))
+    gateway.advance(61)
+
+    await gateway.reaper.sweep()
+
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+})

@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals'
+import { isSessionId, newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
+
+const id = `ctx_${'aZ0_-'.repeat(7).slice(0, 32)}`
+
+describe('newSessionId', () => {
+  test('makes ids of the form that is recognised', () => {
+    const ids = Array.from({ length: 1000 }, newSessionId)
+
+    expect(ids.filter((made) => !isSessionId(made))).toEqual([])
+  })
+
+  test('never makes the same id twice, nor the same character always at one place', () => {
+    const ids = Array.from({ length: 1000 }, newSessionId)
+    const fixedPlaces = Array.from({ length: 32 }, (_, at) => new Set(ids.map((made) => made[4 + at])).size).filter(
+      (characters) => characters < 48,
+    )
+
+    expect(new Set(ids).size).toBe(1000)
+    expect(fixedPlaces).toEqual([])
+  })
+})
+
+describe('isSessionId', () => {
+  test('knows an id of this gateway', () => {
+    expect(isSessionId(id)).toBe(true)
+  })
+
+  test.each([
+    { name: 'empty', value: '' },
+    { name: 'the prefix alone', value: 'ctx_' },
+    { name: 'a character short', value: id.slice(0, -1) },
+    { name: 'a character long', value: `${id}a` },
+    { name: 'another prefix', value: id.replace('ctx_', 'CTX_') },
+    { name: 'no prefix', value: id.slice(4) },
+    { name: 'a UUID', value: '6e53914f-3a2d-4ab9-9a43-5fbb04bd1a1c' },
+    { name: "the proposal's example", value: 'session-01' },
+    { name: 'a dot', value: id.replace('a', '.') },
+    { name: 'a slash', value: id.replace('a', '/') },
+    { name: 'an escaped slash', value: `ctx_%2f${'a'.repeat(29)}` },
+    { name: 'a space in front', value: ` ${id}` },
+    { name: 'a line break behind', value: `${id}\n` },
+    { name: 'two ids in one value', value: `${id}, ${id}` },
+    { name: 'bytes beyond ASCII', value: `ctx_${'\xe9'.repeat(32)}` },
+    { name: '50 KB', value: `ctx_${'a'.repeat(50_000)}` },
+  ])('leaves to others: $name', ({ value }) => {
+    expect(isSessionId(value)).toBe(false)
+  })
+})
+
+describe('sessionKeyOf', () => {
+  test('is the SHA-256 of the id, base64url', () => {
+    // printf %s ctx_00000000000000000000000000000000 | openssl dgst -sha256 -binary | basenc --base64url
+    expect(sessionKeyOf(`ctx_${'0'.repeat(32)}`)).toBe('OQf85YGnbM0NwIW_Xk-kjb_YnzBvl00JWkGrvh4B3vE')
+  })
+
+  test('shows nothing of the id', () => {
+    expect(sessionKeyOf(id)).toMatch(/^[A-Za-z0-9_-]{43}$/)
+    expect(sessionKeyOf(id)).not.toContain(id.slice(4, 12))
+  })
+})

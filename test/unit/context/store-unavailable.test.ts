@@ -1,0 +1,128 @@
+import { describe, expect, test } from '@jest/globals'
+import { newSessionId } from '../../../src/context/session-id.ts'
+import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { type ContextGateway, createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
+import { forwarded, rejection } from '../../support/decisions.ts'
+
+describe('while the session store cannot be reached', () => {
+  const withSession = async (): Promise<{ readonly gateway: ContextGateway; readonly id: string }> => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    gateway.store.breakDown('all')
+    return { gateway, id }
+  }
+
+  test('a turn is answered as a miss', async () => {
+    const { gateway, id } = await withSession()
+
+    const forward = await gateway.use(id)
+    await gateway.serve(forward)
+
+    expect(forward).toMatchObject({ splice: undefined, expectModel: undefined })
+    expect(forward.responseHeaders).toEqual({ 'x-session-id': id, 'x-context-cache': 'miss; reason=store_unavailable' })
+    expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('completed')
+    expect(gateway.connector.claims()).toEqual([])
+  })
+
+  test('a turn is answered even where unknown sessions are rejected', async () => {
+    const gateway = createContextGateway({ unknownSession: 'reject' })
+    gateway.store.breakDown('all')
+
+    expect((await gateway.use(newSessionId())).responseHeaders['x-context-cache']).toBe(
+      'miss; reason=store_unavailable',
+    )
+  })
+
+  test('an inference request that would create a session is answered without one', async () => {
+    const { gateway } = await withSession()
+
+    const forward = forwarded(
+      await gateway.send({ path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } }),
+    )
+
+    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'none; reason=store_unavailable' })
+    expect(forward).toMatchObject({ requestHeaders: {}, splice: undefined, path: undefined })
+  })
+
+  test('such a request is counted on its pod until it ends', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    gateway.store.breakDown('all')
+
+    const forward = forwarded(
+      await gateway.send({ path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } }),
+    )
+    const during = gateway.pods.running(podA)
+    await gateway.serve(forward)
+
+    expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
+    expect(gateway.events.of('turnEnded')).toEqual([['completed', expect.anything()]])
+  })
+
+  test('such a request is still checked', async () => {
+    const { gateway } = await withSession()
+
+    const decision = await gateway.send({ path: '/v1/completions', body: {}, headers: { 'x-session-ttl': '60' } })
+
+    expect(rejection(decision).code).toBe('missing_required_parameter')
+  })
+
+  test.each([
+    { name: 'POST /v1/context', request: { path: '/v1/context', body: promptBody } },
+    { name: 'GET', request: { method: 'GET', path: `/v1/context/${newSessionId()}` } },
+    { name: 'the list', request: { method: 'GET', path: '/v1/context' } },
+    { name: 'PATCH', request: { method: 'PATCH', path: `/v1/context/${newSessionId()}`, body: { ttl: 60 } } },
+    { name: 'DELETE', request: { method: 'DELETE', path: `/v1/context/${newSessionId()}` } },
+  ])('$name is unavailable, worth another try, and tells nothing of the store', async ({ request }) => {
+    const { gateway } = await withSession()
+
+    const { status, headers, body } = toErrorAnswer(rejection(await gateway.send(request)))
+
+    expect({ status, headers }).toEqual({ status: 503, headers: { 'x-should-retry': 'true', 'retry-after': '1' } })
+    expect(body).toMatchObject({ error: { code: 'session_store_unavailable', type: 'api_error' } })
+    expect(JSON.stringify(body)).not.toMatch(/ECONNREFUSED|6379/)
+  })
+
+  test('DELETE has deleted nothing', async () => {
+    const { gateway, id } = await withSession()
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    gateway.store.breakDown([])
+
+    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+  })
+
+  test('every fault of it is told, and none is taken for a fault of the gateway', async () => {
+    const { gateway, id } = await withSession()
+
+    await gateway.use(id)
+    await gateway.send({ path: '/v1/context', body: promptBody })
+    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+
+    expect(gateway.events.of('storeFault').map(([operation]) => operation)).toEqual(['begin', 'create', 'remove'])
+    expect(gateway.events.of('fault')).toEqual([])
+  })
+
+  test('a turn that is refused for another reason gets that reason when its lease cannot be given back', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    gateway.store.breakDown(['abandon'])
+
+    const decision = await gateway.send({
+      path: '/v1/completions',
+      headers: { 'x-session-id': id, 'routing-strategy': 'fastest' },
+    })
+
+    expect(rejection(decision).code).toBe('invalid_routing_strategy')
+    expect(gateway.events.of('storeFault').map(([operation]) => operation)).toEqual(['abandon'])
+  })
+
+  test('a load that finds nothing is a miss although that cannot be written down', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+    for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
+    gateway.store.breakDown(['dropKv'])
+
+    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('miss; reason=kv_missing')
+  })
+})

@@ -1,0 +1,111 @@
+import { describe, expect, test } from '@jest/globals'
+import { createTenants } from '../../../src/context/tenant.ts'
+import { errorOf } from '../../support/error-of.ts'
+import { gatewayRequest } from '../../support/gateway-request.ts'
+
+const secret = 'a secret of the gateway'
+const tenants = createTenants({ secret, principalHeader: undefined })
+const behindAuth = createTenants({ secret, principalHeader: 'x-principal' })
+
+const withHeaders = (headers: Readonly<Record<string, string | readonly string[]>>) =>
+  gatewayRequest({ path: '/v1/context', headers })
+
+const bearer = (key: string) => withHeaders({ authorization: `Bearer ${key}` })
+
+describe('tenant by credential', () => {
+  test('is the same for the same credential, whatever the request', () => {
+    const other = gatewayRequest({
+      method: 'DELETE',
+      path: '/v1/context/x',
+      headers: { authorization: 'Bearer key-a' },
+    })
+
+    expect(tenants.tenantOf(other)).toBe(tenants.tenantOf(bearer('key-a')))
+  })
+
+  test('differs by credential and by secret', () => {
+    const elsewhere = createTenants({ secret: 'another', principalHeader: undefined })
+
+    expect(tenants.tenantOf(bearer('key-b'))).not.toBe(tenants.tenantOf(bearer('key-a')))
+    expect(elsewhere.tenantOf(bearer('key-a'))).not.toBe(tenants.tenantOf(bearer('key-a')))
+  })
+
+  test('shows nothing of the credential', () => {
+    expect(tenants.tenantOf(bearer('key-a'))).toMatch(/^[A-Za-z0-9_-]{43}$/)
+  })
+
+  test.each([
+    { name: 'none', headers: {} },
+    { name: 'empty', headers: { authorization: '' } },
+    { name: 'a scheme alone', headers: { authorization: 'Bearer' } },
+    { name: 'a scheme and a space', headers: { authorization: 'Bearer ' } },
+    { name: 'two', headers: { authorization: ['Bearer key-a', 'Bearer key-b'] } },
+    { name: 'the same twice', headers: { authorization: ['Bearer key-a', 'Bearer key-a'] } },
+    { name: 'a header that is not asked for', headers: { 'x-principal': 'alice' } },
+    { name: 'two that were joined', headers: { authorization: 'Bearer key-a,Bearer key-b' } },
+    { name: 'two that were joined with a space', headers: { authorization: 'Bearer key-a, Bearer key-b' } },
+    { name: 'two of base64', headers: { authorization: 'Basic YTpiYw==,Basic YTpiYw==' } },
+    { name: 'one and an empty one', headers: { authorization: 'Bearer key-a,' } },
+    { name: 'a comma in the scheme', headers: { authorization: 'Bearer,Bearer key-a' } },
+  ])('is refused without exactly one credential: $name', ({ headers }) => {
+    expect(errorOf(() => tenants.tenantOf(withHeaders(headers)))).toMatchObject({
+      code: 'invalid_api_key',
+      status: 401,
+    })
+  })
+})
+
+describe('one credential', () => {
+  test.each([
+    { name: 'a key', authorization: 'Bearer sk-proj-aZ0_-.~+/==' },
+    { name: 'a user and password', authorization: 'Basic YTpiYw==' },
+    { name: 'parameters', authorization: 'Digest username="a", realm="b, c", nonce=1' },
+    { name: 'a quoted comma', authorization: 'Digest realm="a, Bearer b"' },
+    { name: 'an escaped quote', authorization: 'Digest realm="a\\", b", nonce=1' },
+  ])('may be $name', ({ authorization }) => {
+    expect(tenants.tenantOf(withHeaders({ authorization }))).toMatch(/^[A-Za-z0-9_-]{43}$/)
+  })
+
+  test.each([
+    { name: 'commas', authorization: `Bearer ${','.repeat(500_000)}` },
+    { name: 'commas and spaces', authorization: `Bearer ${', '.repeat(250_000)}` },
+    { name: 'spaces behind a comma', authorization: `Bearer a,${' '.repeat(500_000)}` },
+    { name: 'quotes before a comma', authorization: `Bearer ${'"'.repeat(500_000)},` },
+    { name: 'backslashes before a comma', authorization: `Bearer "${'\\'.repeat(500_000)}",` },
+  ])('is looked for in one walk over half a megabyte of $name', ({ authorization }) => {
+    expect(errorOf(() => tenants.tenantOf(withHeaders({ authorization }))).code).toBe('invalid_api_key')
+  })
+})
+
+describe('tenant by principal', () => {
+  test('outlives the rotation of the credential', () => {
+    const before = withHeaders({ 'x-principal': 'alice', authorization: 'Bearer old' })
+    const after = withHeaders({ 'x-principal': 'alice', authorization: 'Bearer new' })
+
+    expect(behindAuth.tenantOf(after)).toBe(behindAuth.tenantOf(before))
+  })
+
+  test('needs no credential', () => {
+    expect(behindAuth.tenantOf(withHeaders({ 'x-principal': 'alice' }))).toMatch(/^[A-Za-z0-9_-]{43}$/)
+  })
+
+  test.each([
+    { name: 'missing', headers: { authorization: 'Bearer key-a' } },
+    { name: 'empty', headers: { 'x-principal': '', authorization: 'Bearer key-a' } },
+    { name: 'ambiguous', headers: { 'x-principal': ['alice', 'bob'], authorization: 'Bearer key-a' } },
+  ])('falls back to the credential when the principal is $name', ({ headers }) => {
+    expect(behindAuth.tenantOf(withHeaders(headers))).toBe(tenants.tenantOf(bearer('key-a')))
+  })
+
+  test('is never the tenant of a credential that reads alike', () => {
+    expect(behindAuth.tenantOf(withHeaders({ 'x-principal': 'Bearer key-a' }))).not.toBe(
+      tenants.tenantOf(bearer('key-a')),
+    )
+  })
+
+  test('is refused without principal and credential', () => {
+    expect(errorOf(() => behindAuth.tenantOf(withHeaders({ 'x-principal': ['alice', 'bob'] })))).toMatchObject({
+      code: 'invalid_api_key',
+    })
+  })
+})

@@ -1,0 +1,237 @@
+import { describe, expect, test } from '@jest/globals'
+import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { watchedScope } from '../../support/gateway-request.ts'
+
+const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
+  responseHeaders['x-context-cache']
+
+describe('a turn of a session', () => {
+  test.each(['/v1/completions', '/v1/chat/completions', '/v1/responses'])(
+    'is decided from its headers alone on %s',
+    async (path) => {
+      const gateway = createContextGateway()
+      const { id } = await gateway.create()
+
+      const decision = await gateway.send({ path, headers: { 'x-session-id': id }, body: Buffer.from('not read') })
+
+      expect(decision).toMatchObject({ kind: 'forward', path: undefined, requestHeaders: {}, expectModel: 'm' })
+    },
+  )
+
+  test('goes where its KV lies and says so', async () => {
+    const gateway = createContextGateway()
+    const { id, key } = await gateway.create({}, { promptTokens: 2980 })
+    const [holder] = gateway.fleet.podsHolding(key)
+
+    const forward = await gateway.use(id)
+
+    expect(forward.destinations[0]).toBe(holder)
+    expect(forward.responseHeaders).toEqual({
+      'x-session-id': id,
+      'x-session-ttl': '3600',
+      'x-session-expires-at': '2025-08-01T01:00:00.000Z',
+      'x-context-cache': 'hit; tier=gpu; tokens=3000',
+    })
+    expect(gateway.connector.loads()).toBe(0)
+  })
+
+  test('has its KV loaded where it does not lie', async () => {
+    const gateway = createContextGateway()
+    const { id, key } = await gateway.create({}, { promptTokens: 2980 })
+    const [holder = ''] = gateway.fleet.podsHolding(key)
+    gateway.pods.setReady(holder, false)
+
+    const forward = await gateway.use(id)
+
+    expect(forward.destinations).not.toContain(holder)
+    expect(cacheOf(forward)).toMatch(/^hit; tier=store; tokens=3000; load=\d+ms$/)
+    expect(gateway.fleet.held(forward.destinations[0], key)).toBe(3000)
+  })
+
+  test('finds its KV again after the pod has started anew', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+
+    const forward = await gateway.use(id)
+
+    expect(cacheOf(forward)).toMatch(/^hit; tier=store; tokens=1020; /)
+  })
+
+  test('follows the pod that served', async () => {
+    const gateway = createContextGateway()
+    const { id, key } = await gateway.create()
+    const [first = ''] = gateway.fleet.podsHolding(key)
+    const other = first === podA ? podB : podA
+    await gateway.serve(await gateway.use(id), { servedBy: other })
+    gateway.pods.setReady(first, true)
+
+    const forward = await gateway.use(id)
+
+    expect(forward.destinations[0]).toBe(other)
+    expect(cacheOf(forward)).toBe('hit; tier=gpu; tokens=1020')
+  })
+
+  test('while the first turn still runs: what it keeps is still to come', async () => {
+    const gateway = createContextGateway()
+    const create = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+
+    const forward = await gateway.use(create.responseHeaders['x-session-id'] ?? '')
+
+    expect(cacheOf(forward)).toBe('miss; reason=offload_pending')
+  })
+
+  test('tells that nothing was ever kept, and why', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    gateway.connector.faults.refuse('offload', true)
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+
+    expect(cacheOf(await gateway.use(id))).toBe('none; reason=offload_failed')
+  })
+
+  test('tells that the stored KV is lost, and forgets it', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+    for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
+
+    const lost = await gateway.use(id)
+    const view = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
+
+    expect(cacheOf(lost)).toBe('miss; reason=kv_missing')
+    expect(view).toMatchObject({ kv: { stored: null, note: 'kv_missing' } })
+    expect(cacheOf(await gateway.use(id))).toBe('none; reason=kv_missing')
+  })
+
+  test('goes on when the engine refuses to load', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+    gateway.connector.faults.refuse('load', true)
+
+    const forward = await gateway.use(id)
+
+    expect(cacheOf(forward)).toBe('miss; reason=load_failed')
+    expect(forward.responseHeaders['x-session-id']).toBe(id)
+  })
+
+  test('goes on when the load takes longer than its budget', async () => {
+    const gateway = createContextGateway({ pods: [podA], maxLoadMs: 20 })
+    const { id, key } = await gateway.create()
+    gateway.fleet.restart(podA)
+    gateway.connector.faults.holdLoads(true)
+
+    const forward = await gateway.use(id)
+    gateway.connector.faults.holdLoads(false)
+    await gateway.serve(forward)
+
+    expect(cacheOf(forward)).toBe('miss; reason=load_timeout')
+    expect(gateway.connector.claims()).toEqual([])
+    expect(gateway.fleet.held(podA, key)).toBe(1020)
+  })
+
+  test('goes on without its KV when the pod is full', async () => {
+    const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
+    const { id } = await gateway.create()
+    await gateway.send({ path: '/v1/context', body: promptBody })
+
+    const forward = await gateway.use(id)
+    await gateway.serve(forward)
+
+    expect(cacheOf(forward)).toBe('miss; reason=no_slot')
+    expect(forward.splice).toBeUndefined()
+  })
+
+  test('asks Envoy for the time that loading may take, and for none when it is short', async () => {
+    const gateway = createContextGateway({ msPerToken: 10, maxLoadMs: 8000 })
+    const long = await gateway.create({}, { promptTokens: 480 })
+    const short = await gateway.create({}, { promptTokens: 30 })
+    const scopes = [watchedScope(), watchedScope()] as const
+
+    await gateway.use(long.id, {}, scopes[0])
+    await gateway.use(short.id, {}, scopes[1])
+
+    expect(scopes.map(({ extensions }) => extensions)).toEqual([[6000], []])
+  })
+
+  test.each([
+    { name: 'compressed', headers: { 'content-encoding': 'gzip' }, code: 'unsupported_media_type' },
+    { name: 'without credential', headers: { authorization: [] }, code: 'invalid_api_key' },
+    { name: 'with a bad TTL', headers: { 'x-session-ttl': '0' }, code: 'invalid_ttl' },
+    { name: 'with a TTL out of range', headers: { 'x-session-ttl': '9' }, code: 'ttl_out_of_range' },
+    { name: 'by an unknown policy', headers: { 'routing-strategy': 'best' }, code: 'invalid_routing_strategy' },
+  ])('is refused $name, and holds nothing', async ({ headers, code }) => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id, ...headers } })
+    gateway.advance(3600)
+    await gateway.reaper.sweep()
+
+    expect(rejection(decision).code).toBe(code)
+    expect(gateway.connector.claims()).toEqual([])
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+
+  test('leaves the content type to the engine', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+
+    await expect(gateway.use(id, { headers: { 'content-type': 'text/plain' } })).resolves.toMatchObject({
+      kind: 'forward',
+    })
+  })
+
+  test('is unavailable while no pod is ready', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create()
+    gateway.pods.setReady(podA, false)
+    gateway.pods.setReady(podB, false)
+
+    const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
+
+    expect(rejection(decision)).toMatchObject({ code: 'no_ready_endpoints', status: 503 })
+  })
+})
+
+describe('turns that overlap', () => {
+  test('load once, hit all, and leave one artefact', async () => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const { id, key } = await gateway.create()
+    gateway.fleet.restart(podA)
+
+    const forwards = await Promise.all(Array.from({ length: 50 }, () => gateway.use(id)))
+    await Promise.all(forwards.map((forward) => gateway.serve(forward)))
+    gateway.advance(60)
+    await gateway.reaper.sweep()
+
+    expect(gateway.connector.loads()).toBe(1)
+    expect(forwards.map(cacheOf).filter((line) => !line?.startsWith('hit; '))).toEqual([])
+    expect(gateway.connector.claims()).toEqual([])
+    expect(gateway.fleet.artefactIds()).toHaveLength(1)
+    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({
+      turns: 51,
+      kv: { pod: podA, stored: { turn: 51 } },
+    })
+    expect(gateway.fleet.held(podA, key)).toBe(1020)
+  })
+
+  test('keep the session until the last one has ended', async () => {
+    const gateway = createContextGateway()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const [slow, fast] = [await gateway.use(id), await gateway.use(id)]
+    gateway.advance(61)
+    await gateway.serve(fast)
+    await gateway.reaper.sweep()
+
+    const during = gateway.fleet.artefactIds().length
+    await gateway.serve(slow)
+    gateway.advance(60)
+    await gateway.reaper.sweep()
+
+    expect(during).toBeGreaterThan(0)
+    expect(gateway.fleet.everything()).toEqual([])
+  })
+})
