@@ -1,0 +1,85 @@
+import type { ForwardDecision, HeadersDecision } from '../context/context-service.ts'
+import { type GatewayError, toErrorAnswer } from '../openai/gateway-error.ts'
+import type { DynamicMetadata, ImmediateAnswer, MetadataValue, RequestChanges } from './messages.ts'
+
+/** Reads a request's body and decides then. */
+export type DecideOnBody = Extract<HeadersDecision, { kind: 'need-body' }>['decide']
+
+/** A decision in the terms of this protocol, whatever phase it is given in. */
+export type Verdict =
+  | { readonly kind: 'proceed'; readonly changes: RequestChanges }
+  | { readonly kind: 'immediate'; readonly answer: ImmediateAnswer }
+  | { readonly kind: 'need-body'; readonly decide: DecideOnBody }
+
+/** The endpoint-picker protocol's place for the chosen pod and its fallbacks, separated by commas. */
+const routingNamespace = 'envoy.lb'
+const destinationKey = 'x-gateway-destination-endpoint'
+
+/** What Envoy's Lua filter and access log read: splice, model, headers, turn. */
+const turnNamespace = 'ctx'
+
+/** Envoy's local_reply_config leaves answers alone whose details begin with this. */
+const detailsPrefix = 'ctx_'
+
+/** Envoy frames messages by itself. A content-length of ours would split one request into two. */
+const framingHeaders: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding'])
+
+/** Statuses whose answer has no body by HTTP's rules. */
+const bodiless: ReadonlySet<number> = new Set([204, 304])
+
+/** A decision of the context service as a verdict. Throws when an answer's body cannot be written as JSON. */
+export const toVerdict = (decision: HeadersDecision): Verdict => {
+  switch (decision.kind) {
+    case 'pass':
+      return { kind: 'proceed', changes: { setHeaders: {}, metadata: routingMetadata(decision.destinations) } }
+    case 'forward':
+      return { kind: 'proceed', changes: forwardChanges(decision) }
+    case 'answer':
+      return { kind: 'immediate', answer: jsonAnswer({ ...decision, code: 'answer' }) }
+    case 'reject':
+      return rejection(decision.error)
+    case 'need-body':
+      return decision
+  }
+}
+
+/** The verdict on a request that failed, in OpenAI's error shape. */
+export const rejection = (error: GatewayError): Verdict & { readonly kind: 'immediate' } => ({
+  kind: 'immediate',
+  answer: jsonAnswer({ ...toErrorAnswer(error), code: error.code }),
+})
+
+const forwardChanges = (decision: ForwardDecision): RequestChanges => ({
+  setHeaders: {
+    ...withoutFraming(decision.requestHeaders),
+    ...(decision.path === undefined ? {} : { ':path': decision.path }),
+  },
+  metadata: { ...routingMetadata(decision.destinations), ...turnMetadata(decision) },
+})
+
+const routingMetadata = (destinations: readonly string[]): DynamicMetadata =>
+  destinations.length === 0 ? {} : { [routingNamespace]: { [destinationKey]: destinations.join(',') } }
+
+const turnMetadata = (decision: ForwardDecision): DynamicMetadata => {
+  const notes: Record<string, MetadataValue> = {}
+  if (decision.splice !== undefined) notes['splice'] = decision.splice
+  if (decision.expectModel !== undefined) notes['model'] = decision.expectModel
+  if (decision.ticket !== undefined) notes['turn'] = decision.ticket
+  if (Object.keys(decision.responseHeaders).length > 0) notes['headers'] = decision.responseHeaders
+  return Object.keys(notes).length === 0 ? {} : { [turnNamespace]: notes }
+}
+
+const jsonAnswer = (answer: {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: unknown
+  readonly code: string
+}): ImmediateAnswer => ({
+  status: answer.status,
+  headers: { 'content-type': 'application/json', ...withoutFraming(answer.headers) },
+  body: bodiless.has(answer.status) ? Buffer.alloc(0) : Buffer.from(JSON.stringify(answer.body)),
+  details: `${detailsPrefix}${answer.code}`,
+})
+
+const withoutFraming = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !framingHeaders.has(name)))

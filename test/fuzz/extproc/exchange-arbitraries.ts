@@ -1,0 +1,61 @@
+import fc from 'fast-check'
+import type { ExchangeInput } from '../../../src/extproc/exchange-state.ts'
+import type { BodyMode } from '../../../src/extproc/messages.ts'
+import {
+  answer,
+  closed,
+  halfClosed,
+  headers,
+  needBody,
+  proceed,
+  responseBody,
+  responseHeaders,
+  responseTrailers,
+  trailers,
+  unknown,
+} from '../../unit/extproc/exchange-script.ts'
+
+const bodyModes: readonly BodyMode[] = [
+  'none',
+  'streamed',
+  'buffered',
+  'buffered-partial',
+  'full-duplex-streamed',
+  'grpc',
+  'unknown',
+]
+
+const anyHeaders = fc.tuple(fc.constantFrom(...bodyModes), fc.boolean()).map(([mode, end]) => headers(mode, end))
+
+/** Bodies around the limit of 10 bytes of the stories. */
+const anyBody: fc.Arbitrary<ExchangeInput> = fc.record({
+  kind: fc.constant('request-body' as const),
+  body: fc.integer({ min: 0, max: 11 }).map((bytes) => Buffer.alloc(bytes, 'x')),
+  endOfStream: fc.boolean(),
+})
+
+/** What Envoy, or whoever pretends to be it, can tell. */
+export const anyMessage: fc.Arbitrary<ExchangeInput> = fc.oneof(
+  { weight: 3, arbitrary: anyHeaders },
+  { weight: 5, arbitrary: anyBody },
+  fc.constantFrom(trailers, responseHeaders, responseBody, responseTrailers, unknown),
+)
+
+/** Anything that can happen to a stream, likely things more often. */
+export const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
+  { weight: 6, arbitrary: anyMessage },
+  { weight: 4, arbitrary: fc.constantFrom(proceed, answer, needBody, needBody) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .integer({ min: -1, max: 5000 })
+      .map((milliseconds): ExchangeInput => ({ kind: 'extend', milliseconds })),
+  },
+  { weight: 1, arbitrary: fc.constantFrom(halfClosed, closed) },
+)
+
+/** Streams that begin as they should, and then do anything. */
+export const anyStory: fc.Arbitrary<readonly ExchangeInput[]> = fc.oneof(
+  fc.array(anyInput, { maxLength: 30 }),
+  fc.tuple(anyHeaders, fc.array(anyInput, { maxLength: 30 })).map(([first, rest]) => [first, ...rest]),
+)

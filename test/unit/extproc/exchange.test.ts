@@ -1,0 +1,324 @@
+import { describe, expect, test } from '@jest/globals'
+import type { ExchangeInput } from '../../../src/extproc/exchange-state.ts'
+import type { BodyMode } from '../../../src/extproc/messages.ts'
+import {
+  answer,
+  body,
+  closed,
+  halfClosed,
+  headers,
+  more,
+  needBody,
+  play,
+  proceed,
+  responseBody,
+  responseHeaders,
+  responseTrailers,
+  trailers,
+  unknown,
+} from './exchange-script.ts'
+
+type Story = [name: string, inputs: readonly ExchangeInput[], effects: readonly string[]]
+
+const asked = 'decide on headers'
+
+describe('decided on the headers', () => {
+  test.each<Story>([
+    [
+      'the verdict is the reply',
+      [headers('none'), proceed, halfClosed, closed],
+      [asked, 'proceed request-headers', 'end ok'],
+    ],
+    ['an answer is the last reply', [headers(), answer, halfClosed, closed], [asked, 'answer 204', 'end ok']],
+    [
+      'after an answer nothing is replied to',
+      [headers(), answer, body('{}'), trailers, responseHeaders],
+      [asked, 'answer 204'],
+    ],
+    [
+      'later phases go on',
+      [headers(), proceed, body('a', false), body('b'), trailers, responseHeaders, responseBody, responseTrailers],
+      [
+        asked,
+        'proceed request-headers',
+        'continue request-body',
+        'continue request-body',
+        'continue request-trailers',
+        'continue response-headers',
+        'continue response-body',
+        'continue response-trailers',
+      ],
+    ],
+    [
+      'messages that do not wait get their replies after it, in order',
+      [headers('streamed'), body('a', false), body('b'), trailers, proceed],
+      [asked, 'proceed request-headers', 'continue request-body', 'continue request-body', 'continue request-trailers'],
+    ],
+    ['an answer replies to those no more', [headers('streamed'), body('a'), answer], [asked, 'answer 204']],
+    ['a second verdict changes nothing', [headers('none'), proceed, answer], [asked, 'proceed request-headers']],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+})
+
+describe('decided on the body', () => {
+  const whole = 'decide on body "{}"'
+
+  test.each<Story>([
+    [
+      'headers go on, the body is decided on and carries the verdict',
+      [headers(), needBody, body('{}'), proceed, halfClosed],
+      [asked, 'continue request-headers', whole, 'proceed request-body', 'end ok'],
+    ],
+    [
+      'a buffered body is whole without end of stream: trailers follow it',
+      [headers(), needBody, body('{}', false), trailers, proceed],
+      [asked, 'continue request-headers', whole, 'proceed request-body', 'continue request-trailers'],
+    ],
+    [
+      'pieces are put together where the mode is not told',
+      [headers('unknown'), needBody, body('{', false), body('', false), body('}'), proceed],
+      [
+        asked,
+        'continue request-headers',
+        'continue request-body',
+        'continue request-body',
+        whole,
+        'proceed request-body',
+      ],
+    ],
+    [
+      'a whole body that came before it was asked for',
+      [headers(), body('{}'), trailers, needBody, proceed],
+      [asked, 'continue request-headers', whole, 'proceed request-body', 'continue request-trailers'],
+    ],
+    [
+      'pieces that came before they were asked for',
+      [headers('unknown'), body('{', false), body('}'), needBody, proceed],
+      [asked, 'continue request-headers', 'continue request-body', whole, 'proceed request-body'],
+    ],
+    [
+      'some pieces before, some after',
+      [headers('unknown'), body('{', false), needBody, body('}'), proceed],
+      [asked, 'continue request-headers', 'continue request-body', whole, 'proceed request-body'],
+    ],
+    [
+      'a second end of stream is tolerated',
+      [headers(), needBody, body('{}'), body(''), proceed, body('')],
+      [
+        asked,
+        'continue request-headers',
+        whole,
+        'proceed request-body',
+        'continue request-body',
+        'continue request-body',
+      ],
+    ],
+    [
+      'no body: the verdict goes with the headers',
+      [headers('buffered', true), needBody, proceed],
+      [asked, 'decide on body ""', 'proceed request-headers'],
+    ],
+    ['no body: an answer', [headers('none', true), needBody, answer], [asked, 'decide on body ""', 'answer 204']],
+    [
+      'trailers in place of a body: an answer',
+      [headers(), needBody, trailers, answer],
+      [asked, 'continue request-headers', 'decide on body ""', 'answer 204'],
+    ],
+    [
+      'trailers in place of a body: nothing can be changed any more',
+      [headers(), needBody, trailers, proceed],
+      [asked, 'continue request-headers', 'decide on body ""', 'fault', 'answer 500'],
+    ],
+    [
+      'trailers that came before the body was asked for',
+      [headers('unknown'), body('{', false), trailers, needBody],
+      [asked, 'fault', 'answer 500'],
+    ],
+    [
+      'asked for twice',
+      [headers(), needBody, body('{}'), needBody],
+      [asked, 'continue request-headers', whole, 'fault', 'answer 500'],
+    ],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+
+  test.each<BodyMode>(['none', 'streamed', 'buffered-partial', 'full-duplex-streamed', 'grpc'])(
+    'mode %s cannot tell a body before the request goes on: refused',
+    (bodyMode) => {
+      expect(play([headers(bodyMode), needBody])).toEqual([asked, 'fault', 'answer 500'])
+    },
+  )
+})
+
+describe('bodies above the limit of 10 bytes', () => {
+  test.each<Story>([
+    [
+      'exactly the limit',
+      [headers(), needBody, body('0123456789')],
+      [asked, 'continue request-headers', 'decide on body "0123456789"'],
+    ],
+    [
+      'one byte more',
+      [headers(), needBody, body('0123456789a'), halfClosed],
+      [asked, 'continue request-headers', 'answer 413', 'end ok'],
+    ],
+    [
+      'in pieces',
+      [headers('unknown'), needBody, body('01234', false), body('56789', false), body('a', false), body('b')],
+      [asked, 'continue request-headers', 'continue request-body', 'continue request-body', 'answer 413'],
+    ],
+    ['while the headers are decided on', [headers(), body('0123456789a'), proceed], [asked, 'abort', 'answer 413']],
+    [
+      'of no concern once the verdict is out',
+      [headers(), proceed, body('0123456789a')],
+      [asked, 'proceed request-headers', 'continue request-body'],
+    ],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+})
+
+describe('more time', () => {
+  test.each<Story>([
+    ['once per verdict', [headers(), more(5000), more(7000), proceed], [asked, 'wait 5000', 'proceed request-headers']],
+    [
+      'once more for the body',
+      [headers(), more(1), needBody, body('{}'), more(2), more(3), proceed],
+      [asked, 'wait 1', 'continue request-headers', 'decide on body "{}"', 'wait 2', 'proceed request-body'],
+    ],
+    [
+      'not once more while the reply to the headers is still owed',
+      [headers('none', true), more(1), needBody, more(2), proceed],
+      [asked, 'wait 1', 'decide on body ""', 'proceed request-headers'],
+    ],
+    ['not after the verdict', [headers('none'), proceed, more(5000)], [asked, 'proceed request-headers']],
+    ['not while Envoy is waited for', [headers(), needBody, more(5000)], [asked, 'continue request-headers']],
+    ['not when nobody waits', [headers(), closed, more(5000)], [asked, 'abort']],
+    ['not for no time', [headers(), more(0), more(-1), more(Number.NaN), more(Number.POSITIVE_INFINITY)], [asked]],
+    ['before anything came', [more(5000), headers()], [asked]],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+})
+
+describe('a peer that leaves', () => {
+  test.each<Story>([
+    ['before anything', [halfClosed, closed], ['end ok']],
+    ['while the headers are decided on', [headers(), halfClosed, proceed, closed], [asked, 'abort', 'end cancelled']],
+    ['without a half close', [headers(), closed, proceed], [asked, 'abort']],
+    [
+      'while the body is awaited',
+      [headers(), needBody, halfClosed],
+      [asked, 'continue request-headers', 'end cancelled'],
+    ],
+    [
+      'while the body is decided on',
+      [headers(), needBody, body('{}'), halfClosed, answer],
+      [asked, 'continue request-headers', 'decide on body "{}"', 'abort', 'end cancelled'],
+    ],
+    [
+      'broken while the body is decided on',
+      [headers(), needBody, body('{}'), closed, answer],
+      [asked, 'continue request-headers', 'decide on body "{}"', 'abort'],
+    ],
+    [
+      'broken while the body is awaited',
+      [headers(), needBody, closed, halfClosed],
+      [asked, 'continue request-headers'],
+    ],
+    [
+      'twice',
+      [headers('none'), proceed, halfClosed, halfClosed, closed, closed],
+      [asked, 'proceed request-headers', 'end ok'],
+    ],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+})
+
+describe('a response that Envoy makes by itself', () => {
+  test.each<Story>([
+    [
+      'to a request that was never told of',
+      [responseHeaders, responseBody, responseTrailers, halfClosed],
+      ['continue response-headers', 'continue response-body', 'continue response-trailers', 'end ok'],
+    ],
+    [
+      'while the headers are decided on',
+      [headers(), responseHeaders, proceed, responseBody, halfClosed],
+      [asked, 'abort', 'continue response-headers', 'continue response-body', 'end ok'],
+    ],
+    [
+      'while the body is awaited',
+      [headers(), needBody, responseHeaders, halfClosed],
+      [asked, 'continue request-headers', 'continue response-headers', 'end ok'],
+    ],
+    [
+      'while the body is decided on',
+      [headers(), needBody, body('{}'), responseTrailers, proceed, closed],
+      [asked, 'continue request-headers', 'decide on body "{}"', 'abort', 'continue response-trailers'],
+    ],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+})
+
+describe('messages out of order end the stream with an error', () => {
+  const broken = ['fault', 'end internal']
+  const given = 'continue request-headers'
+
+  test.each<Story>([
+    ['a body first', [body('{}'), headers(), halfClosed], broken],
+    ['trailers first', [trailers], broken],
+    ['a message of an unknown kind first', [unknown], broken],
+    ['headers twice', [headers(), headers(), proceed], [asked, 'abort', ...broken]],
+    [
+      'headers again after the verdict',
+      [headers('none'), proceed, headers()],
+      [asked, 'proceed request-headers', ...broken],
+    ],
+    ['headers while the body is awaited', [headers(), needBody, headers()], [asked, given, ...broken]],
+    ['headers after the response', [responseHeaders, headers()], ['continue response-headers', ...broken]],
+    [
+      'a body after the response began',
+      [headers(), responseHeaders, body('')],
+      [asked, 'abort', 'continue response-headers', ...broken],
+    ],
+    ['trailers after the response began', [responseHeaders, trailers], ['continue response-headers', ...broken]],
+    ['a body although none was to follow', [headers('buffered', true), body('')], [asked, 'abort', ...broken]],
+    [
+      'a body although none was to follow, decided on',
+      [headers('buffered', true), needBody, body('')],
+      [asked, 'decide on body ""', 'abort', ...broken],
+    ],
+    ['a body after its end', [headers(), body('{}'), body('')], [asked, 'abort', ...broken]],
+    ['a body after trailers', [headers('unknown'), trailers, body('')], [asked, 'abort', ...broken]],
+    ['trailers twice', [headers(), trailers, trailers], [asked, 'abort', ...broken]],
+    [
+      'trailers twice, decided on',
+      [headers(), needBody, trailers, trailers],
+      [asked, given, 'decide on body ""', 'abort', ...broken],
+    ],
+    [
+      'trailers twice after the body',
+      [headers(), needBody, body('{}'), trailers, trailers],
+      [asked, given, 'decide on body "{}"', 'abort', ...broken],
+    ],
+    ['an unknown kind while deciding', [headers(), unknown], [asked, 'abort', ...broken]],
+    [
+      'an unknown kind after the verdict',
+      [headers('none'), proceed, unknown],
+      [asked, 'proceed request-headers', ...broken],
+    ],
+    ['nothing is done after the error', [unknown, headers(), proceed, halfClosed, closed], broken],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+
+  test('a flood of messages before the first reply', () => {
+    const flood = Array.from({ length: 1025 }, () => body('', false))
+    expect(play([headers('streamed'), ...flood])).toEqual([asked, 'abort', ...broken])
+  })
+})

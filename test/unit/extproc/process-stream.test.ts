@@ -1,0 +1,180 @@
+import { describe, expect, test } from '@jest/globals'
+import type { Decision, DecisionScope, GatewayRequest, HeadersDecision } from '../../../src/context/context-service.ts'
+import type { Reply } from '../../../src/extproc/messages.ts'
+import { GatewayError } from '../../../src/openai/gateway-error.ts'
+import { openStream, requestHeaders } from './stream-harness.ts'
+
+const pass: Decision = { kind: 'pass', destinations: [] }
+const never = new Promise<never>(() => {})
+
+const passedOn: Reply = { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } }
+
+const errorCode = (reply: Reply | undefined): unknown =>
+  reply?.kind === 'immediate' ? JSON.parse(reply.answer.body.toString()).error.code : undefined
+
+test('the service sees method, path, headers and whether a body follows', async () => {
+  const seen: GatewayRequest[] = []
+  const stream = openStream(async (request) => {
+    seen.push(request)
+    return pass
+  })
+  stream.receiver.message(
+    requestHeaders({ ':method': ['POST'], ':path': ['/v1/context?x'], 'x-a': ['1', '2'] }, { endOfStream: true }),
+  )
+  await stream.nextReply()
+  const [request] = seen
+  expect(request).toMatchObject({ method: 'POST', path: '/v1/context?x', endOfStream: true })
+  expect(request?.header('x-a')).toEqual(['1', '2'])
+  expect(stream.sent).toEqual([passedOn])
+})
+
+test('a request without method and path does not upset anything', async () => {
+  const stream = openStream(async ({ method, path }) => ({
+    kind: 'answer',
+    status: 200,
+    body: { method, path },
+    headers: {},
+  }))
+  stream.receiver.message(requestHeaders())
+  await stream.nextReply()
+  expect(stream.sent).toMatchObject([{ answer: { body: Buffer.from('{"method":"","path":""}') } }])
+})
+
+test('the body is decided on where it is asked for', async () => {
+  const bodies: string[] = []
+  const stream = openStream(async () => ({
+    kind: 'need-body',
+    decide: async (body) => {
+      bodies.push(body.toString())
+      return pass
+    },
+  }))
+  stream.receiver.message(requestHeaders())
+  await stream.nextReply()
+  stream.receiver.message({ kind: 'request-body', body: Buffer.from('{}'), endOfStream: true })
+  await stream.nextReply()
+  expect(bodies).toEqual(['{}'])
+  expect(stream.sent).toEqual([
+    { kind: 'continue', phase: 'request-headers' },
+    { ...passedOn, phase: 'request-body' },
+  ])
+})
+
+describe('a decision that fails is a 500 for this client, and a fault for the operator', () => {
+  const boom = new Error('boom')
+  test.each<[string, () => Promise<HeadersDecision>, string]>([
+    ['rejects', () => Promise.reject(boom), 'internal_error'],
+    [
+      'throws at once',
+      () => {
+        throw boom
+      },
+      'internal_error',
+    ],
+    [
+      'rejects with an error of ours',
+      () => Promise.reject(new GatewayError('no_ready_endpoints')),
+      'no_ready_endpoints',
+    ],
+    ['rejects with nothing', () => Promise.reject(undefined), 'internal_error'],
+    [
+      'answers what is no JSON',
+      () => Promise.resolve({ kind: 'answer', status: 200, body: 1n, headers: {} }),
+      'internal_error',
+    ],
+    [
+      'fails on the body',
+      () => Promise.resolve({ kind: 'need-body', decide: () => Promise.reject(boom) }),
+      'internal_error',
+    ],
+  ])('%s', async (_name, onHeaders, code) => {
+    const stream = openStream(onHeaders)
+    stream.receiver.message(requestHeaders({}, { endOfStream: true }))
+    await stream.nextReply()
+    expect(stream.sent.map(errorCode)).toEqual([code])
+    expect(stream.faults).toHaveLength(1)
+  })
+})
+
+describe('a client that leaves', () => {
+  test.each(['halfClosed', 'closed'] as const)('%s aborts the decision, and nothing is sent after', async (how) => {
+    const scopes: DecisionScope[] = []
+    let finish = (_decision: Decision): void => {}
+    const stream = openStream(async (_request, scope) => {
+      scopes.push(scope)
+      return new Promise<Decision>((resolve) => {
+        finish = resolve
+      })
+    })
+    stream.receiver.message(requestHeaders())
+    expect(scopes[0]?.signal.aborted).toBe(false)
+    stream.receiver[how]()
+    expect(scopes[0]?.signal.aborted).toBe(true)
+    finish(pass)
+    scopes[0]?.extendDeadline(1000)
+    await new Promise(setImmediate)
+    expect(stream.sent).toEqual([])
+  })
+
+  test('after the verdict aborts nothing', async () => {
+    const signals: AbortSignal[] = []
+    const stream = openStream(async (_request, { signal }) => {
+      signals.push(signal)
+      return pass
+    })
+    stream.receiver.message(requestHeaders())
+    await stream.nextReply()
+    stream.receiver.halfClosed()
+    stream.receiver.closed()
+    expect(signals[0]?.aborted).toBe(false)
+    expect(stream.ends).toEqual([{ code: 'ok' }])
+  })
+
+  test('before the verdict is never told that all is well', () => {
+    const stream = openStream(() => never)
+    stream.receiver.message(requestHeaders())
+    stream.receiver.halfClosed()
+    expect(stream.ends).toMatchObject([{ code: 'cancelled' }])
+  })
+})
+
+test('more time is asked for once, before the reply', async () => {
+  const stream = openStream(async (_request, scope) => {
+    scope.extendDeadline(5000)
+    scope.extendDeadline(6000)
+    return pass
+  })
+  stream.receiver.message(requestHeaders())
+  await stream.nextReply()
+  expect(stream.sent).toEqual([{ kind: 'extend', milliseconds: 5000 }, passedOn])
+})
+
+test('a body above the limit is answered 413 without asking anybody', async () => {
+  const stream = openStream(async () => ({ kind: 'need-body', decide: () => never }), { maxBodyBytes: 3 })
+  stream.receiver.message(requestHeaders())
+  await stream.nextReply()
+  stream.receiver.message({ kind: 'request-body', body: Buffer.from('abcd'), endOfStream: true })
+  expect(stream.sent.slice(1).map(errorCode)).toEqual(['request_too_large'])
+})
+
+test('a message out of order is a fault, and ends the stream with an error', () => {
+  const stream = openStream(() => never)
+  stream.receiver.message({ kind: 'unknown' })
+  expect(stream.ends).toMatchObject([{ code: 'internal' }])
+  expect(stream.faults).toHaveLength(1)
+  expect(stream.sent).toEqual([])
+})
+
+test('hooks count streams and time each reply', async () => {
+  const stream = openStream(async () => pass)
+  stream.receiver.message(requestHeaders())
+  await stream.nextReply()
+  stream.receiver.message({ kind: 'response-headers' })
+  expect(stream.streams).toEqual({ opened: 1, closed: 0 })
+  stream.receiver.closed()
+  expect(stream.streams).toEqual({ opened: 1, closed: 1 })
+  expect(stream.messages).toEqual([
+    { phase: 'request-headers', milliseconds: 1 },
+    { phase: 'response-headers', milliseconds: 1 },
+  ])
+})

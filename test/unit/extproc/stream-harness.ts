@@ -1,0 +1,84 @@
+import { EventEmitter, once } from 'node:events'
+import type { ContextService } from '../../../src/context/context-service.ts'
+import type { ExtProcCodec } from '../../../src/extproc/codec.ts'
+import type { ExtProcEvent, Phase, Reply } from '../../../src/extproc/messages.ts'
+import { createProcessMethod } from '../../../src/extproc/process-stream.ts'
+import type { RpcReceiver, RpcStatus } from '../../../src/extproc/transport.ts'
+
+/** One ext_proc stream without a network: what it sends, how it ends, what its hooks are told. */
+export interface StreamHarness {
+  readonly receiver: RpcReceiver<ExtProcEvent>
+  readonly sent: readonly Reply[]
+  readonly ends: readonly RpcStatus[]
+  readonly faults: readonly unknown[]
+  readonly messages: readonly { readonly phase: Phase; readonly milliseconds: number }[]
+  readonly streams: { readonly opened: number; readonly closed: number }
+  /** Resolves at the next reply. */
+  nextReply(): Promise<void>
+}
+
+/** The stream of a service, on a clock that goes on by 1 ms at each look. */
+export const openStream = (
+  onHeaders: ContextService['onHeaders'],
+  { maxBodyBytes = 1000 }: { readonly maxBodyBytes?: number } = {},
+): StreamHarness => {
+  const sent: Reply[] = []
+  const ends: RpcStatus[] = []
+  const faults: unknown[] = []
+  const messages: { phase: Phase; milliseconds: number }[] = []
+  const streams = { opened: 0, closed: 0 }
+  const replies = new EventEmitter()
+  let clock = 0
+  const method = createProcessMethod({
+    service: { onHeaders },
+    codec: noCodec,
+    maxBodyBytes,
+    now: () => clock++,
+    hooks: {
+      streamOpened: () => {
+        streams.opened++
+      },
+      streamClosed: () => {
+        streams.closed++
+      },
+      message: (phase, milliseconds) => messages.push({ phase, milliseconds }),
+      fault: (error) => faults.push(error),
+    },
+  })
+  const receiver = method.open({
+    send: (reply) => {
+      sent.push(reply)
+      replies.emit('reply')
+    },
+    end: (status) => ends.push(status),
+  })
+  return {
+    receiver,
+    sent,
+    ends,
+    faults,
+    messages,
+    streams,
+    nextReply: async () => {
+      await once(replies, 'reply')
+    },
+  }
+}
+
+const noCodec: ExtProcCodec = {
+  path: '/test',
+  decode: () => ({ kind: 'unknown' }),
+  encode: () => Buffer.alloc(0),
+}
+
+/** Request headers as an event. */
+export const requestHeaders = (
+  values: Readonly<Record<string, readonly string[]>> = {},
+  part: Partial<Extract<ExtProcEvent, { kind: 'request-headers' }>> = {},
+): ExtProcEvent => ({
+  kind: 'request-headers',
+  headers: (name) => values[name] ?? [],
+  endOfStream: false,
+  bodyMode: 'buffered',
+  ...part,
+})
