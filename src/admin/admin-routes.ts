@@ -1,0 +1,82 @@
+import type { Readiness } from './readiness.ts'
+
+/** What an admin page answers. */
+export interface AdminAnswer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}
+
+/** What the admin pages show. */
+export interface AdminSources {
+  /** Prometheus text. */
+  readonly metrics: { readonly contentType: string; render(): Promise<string> }
+  /** May turns be sent here? May take a while: it is given up at the deadline, and counts as not ready. */
+  readonly readiness: () => Readiness | Promise<Readiness>
+  /** The configuration without its secrets. */
+  readonly redactedConfig: unknown
+  readonly version: string
+}
+
+export interface AdminPage {
+  make(): Promise<AdminAnswer>
+  /** What is answered when the page cannot be made, or not in time. */
+  readonly failed: AdminAnswer
+}
+
+/** The pages by their paths. */
+export const createAdminPages = (sources: AdminSources): ReadonlyMap<string, AdminPage> =>
+  new Map<string, AdminPage>([
+    ['/', { make: async () => text(indexOf(sources.version)), failed }],
+    ['/healthz', { make: async () => text('ok\n'), failed }],
+    [
+      '/readyz',
+      {
+        make: async () => readinessAnswer(await sources.readiness()),
+        failed: readinessAnswer({ ready: false, reasons: ['the readiness check failed; the log says why'] }),
+      },
+    ],
+    [
+      '/metrics',
+      {
+        make: async () => ({
+          status: 200,
+          contentType: sources.metrics.contentType,
+          body: await sources.metrics.render(),
+        }),
+        failed,
+      },
+    ],
+    ['/config', { make: async () => json(sources.redactedConfig), failed }],
+  ])
+
+const indexOf = (version: string): string =>
+  [
+    `Context Cache Gateway ${version}`,
+    '',
+    '/healthz  200 while the process lives',
+    '/readyz   200 when it can take turns, else 503; why not, as JSON',
+    '/metrics  Prometheus metrics',
+    '/config   the configuration in force, without its secrets',
+    '',
+  ].join('\n')
+
+const readinessAnswer = (readiness: Readiness): AdminAnswer => ({
+  ...json(readiness),
+  status: readiness.ready ? 200 : 503,
+})
+
+const json = (value: unknown): AdminAnswer => ({
+  status: 200,
+  contentType: 'application/json; charset=utf-8',
+  body: `${JSON.stringify(value, null, 2)}\n`,
+})
+
+/** A short answer for people. */
+export const text = (body: string, status = 200): AdminAnswer => ({
+  status,
+  contentType: 'text/plain; charset=utf-8',
+  body,
+})
+
+const failed = text('The page could not be made; the log says why.\n', 503)

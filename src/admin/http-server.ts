@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
+
+/** The pages for operators, on a port of their own. Read only, and nothing secret in them. */
+export interface AdminServer {
+  /** Resolves once it listens. @throws what `listen` fails with, such as EADDRINUSE */
+  start(): Promise<{ readonly host: string; readonly port: number }>
+  /** Lets running answers end, for a short time. */
+  stop(): Promise<void>
+}
+
+const maxHeaderBytes = 8 * 1024
+const maxConnections = 64
+const requestTimeoutMs = 5_000
+const stopTimeoutMs = 1_000
+
+export const createAdminServer = (
+  options: AdminSources & {
+    readonly host: string
+    /** 0: any free port. */
+    readonly port: number
+    /** How long a page may take before it is given up with 503; 2,000 ms by default. */
+    readonly pageTimeoutMs?: number
+    /** A page failed; for the log. */
+    readonly onError: (error: unknown) => void
+  },
+): AdminServer => {
+  const pages = createAdminPages(options)
+  const pageTimeoutMs = options.pageTimeoutMs ?? 2_000
+
+  const answer = async (request: IncomingMessage): Promise<AdminAnswer> => {
+    if (hasBody(request)) return text('These pages take no body.\n', 413)
+    const [path = ''] = (request.url ?? '').split('?')
+    const page = pages.get(path)
+    if (page === undefined) return text('No such page. / lists them.\n', 404)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return text('These pages are read only.\n', 405)
+    try {
+      return await withinTime(page.make(), pageTimeoutMs)
+    } catch (error) {
+      options.onError(error)
+      return page.failed
+    }
+  }
+
+  const server = createServer(
+    { maxHeaderSize: maxHeaderBytes, requestTimeout: requestTimeoutMs, headersTimeout: requestTimeoutMs },
+    (request, response) => {
+      void answer(request).then((page) => send(page, { request, response }))
+    },
+  )
+  server.maxConnections = maxConnections
+
+  return {
+    start: () => listen(server, options),
+    stop: () => close(server),
+  }
+}
+
+const hasBody = (request: IncomingMessage): boolean =>
+  request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) !== 0
+
+const withinTime = async <T>(promise: Promise<T>, milliseconds: number): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${milliseconds} ms`)), milliseconds)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const send = (
+  page: AdminAnswer,
+  exchange: { readonly request: IncomingMessage; readonly response: ServerResponse },
+): void => {
+  const { request, response } = exchange
+  response.writeHead(page.status, {
+    'content-type': page.contentType,
+    'content-length': Buffer.byteLength(page.body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...(page.status === 405 ? { allow: 'GET, HEAD' } : {}),
+    // What is left of a body that nobody reads must not be taken for the next request.
+    ...(hasBody(request) ? { connection: 'close' } : {}),
+  })
+  response.end(request.method === 'HEAD' ? undefined : page.body)
+}
+
+const listen = (
+  server: Server,
+  at: { readonly host: string; readonly port: number },
+): Promise<{ readonly host: string; readonly port: number }> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(at.port, at.host, () => {
+      server.off('error', reject)
+      const { address, port } = server.address() as AddressInfo
+      resolve({ host: address, port })
+    })
+  })
+
+const close = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
+    // The only error is that it does not listen, which is what was wanted.
+    server.close(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
