@@ -1,0 +1,70 @@
+import type { Config } from './config/config.ts'
+import { createMemorySlotLedger } from './kvcache/slots/memory-slot-ledger.ts'
+import { createRedisSlotLedger } from './kvcache/slots/redis/redis-slot-ledger.ts'
+import type { SlotLedger } from './kvcache/slots/slot-ledger.ts'
+import { createRedisConnection } from './redis/create-redis-connection.ts'
+import { createMemorySessionStore } from './sessions/memory/create-memory-session-store.ts'
+import { createRedisSessionStore } from './sessions/redis/create-redis-session-store.ts'
+import type { RemovalQueue } from './sessions/removal-queue.ts'
+import type { SessionStore } from './sessions/session-store.ts'
+import type { Logger } from './telemetry/logger.ts'
+import { measureOperations } from './telemetry/measure-operations.ts'
+import type { Metrics } from './telemetry/metrics.ts'
+
+/** A load that has just looked its artefact up opens it within this time; one that comes later finds the newer one, or computes. */
+const supersededGraceMs = 1000
+
+/** Everything that outlives a request: in this process, or in Redis for several gateways. */
+export const createStores = async (
+  config: Config,
+  parts: { readonly log: Logger; readonly metrics: Metrics },
+): Promise<Stores> => {
+  const { store, ledger } = await openStores(config, parts)
+  return { store: measureOperations(store, parts.metrics.storeOperationEnded), ledger }
+}
+
+export interface Stores {
+  readonly store: SessionStore & RemovalQueue
+  readonly ledger: SlotLedger
+}
+
+const openStores = async (
+  config: Config,
+  parts: { readonly log: Logger; readonly metrics: Metrics },
+): Promise<Stores> => {
+  const { log, metrics } = parts
+  const { sessions } = config
+  switch (sessions.store) {
+    case 'memory':
+      return {
+        store: createMemorySessionStore({
+          maxSessions: sessions.maxSessions,
+          tombstoneSeconds: sessions.tombstoneSeconds,
+          supersededGraceMs,
+          onEvicted: () => metrics.sessionsDeleted({ reason: 'lru', count: 1 }),
+        }),
+        ledger: createMemorySlotLedger(),
+      }
+    case 'redis': {
+      const connection = await createRedisConnection({
+        url: sessions.redisUrl,
+        keyPrefix: sessions.keyPrefix,
+        commandTimeoutMs: sessions.commandTimeoutMs,
+        onFault: (error) => log.warn('Redis connection failed', { err: error }),
+        onBreaker: (state) => {
+          metrics.setStoreCircuit(state === 'open' ? 'open' : 'closed')
+          log.warn('Redis circuit breaker', { state })
+        },
+      })
+      return {
+        store: createRedisSessionStore({
+          connection,
+          tombstoneSeconds: sessions.tombstoneSeconds,
+          supersededGraceMs,
+          onCorrupted: metrics.recordCorrupted,
+        }),
+        ledger: createRedisSlotLedger(connection),
+      }
+    }
+  }
+}

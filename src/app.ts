@@ -1,0 +1,170 @@
+import { createHealthState } from './admin/grpc-health-state.ts'
+import { createAdminServer } from './admin/http-server.ts'
+import { createConnector, createPodSource } from './app-engines.ts'
+import { createContextEvents } from './app-events.ts'
+import { createStores } from './app-stores.ts'
+import type { Config } from './config/config.ts'
+import { redactConfig } from './config/redact-config.ts'
+import { createContextService } from './context/create-context-service.ts'
+import { createCreateSession } from './context/create-session.ts'
+import { createEndTurn } from './context/end-turn.ts'
+import { createLoadPolicy } from './context/load-policy.ts'
+import { createManageSessions } from './context/manage-sessions.ts'
+import { createPrefillEstimate } from './context/prefill-estimate.ts'
+import { createReaper } from './context/reaper.ts'
+import { createSessionSeal } from './context/session-seal.ts'
+import { createSettling } from './context/settling.ts'
+import { createTenants } from './context/tenant.ts'
+import { createUseSession } from './context/use-session.ts'
+import { createExtProcServer } from './extproc/create-extproc-server.ts'
+import type { Phase } from './extproc/messages.ts'
+import type { ListenAddress } from './extproc/transport.ts'
+import { createPolicies } from './routing/policies.ts'
+import { createRouter } from './routing/router.ts'
+import { watchEventLoop } from './telemetry/event-loop.ts'
+import type { Logger } from './telemetry/logger.ts'
+import type { MessagePhase, Metrics } from './telemetry/metrics.ts'
+
+/** A gateway: everything that a process runs. */
+export interface App {
+  /** Resolves when Envoy can connect. */
+  start(): Promise<{
+    readonly extproc: ListenAddress
+    readonly admin: { readonly host: string; readonly port: number }
+  }>
+  /** Tells Envoy to go elsewhere, lets what runs end, then closes everything. */
+  stop(): Promise<void>
+}
+
+const drainMs = 10_000
+const removeNowMs = 1_000
+const sweepsPerReconcile = 30
+
+/** The composition root: the only place that knows all rooms. */
+export const createApp = async (
+  config: Config,
+  parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
+): Promise<App> => {
+  const { log, metrics } = parts
+  const events = createContextEvents(metrics, log)
+  const { store, ledger } = await createStores(config, { log, metrics })
+  const pods = createPodSource(config, log)
+  const connector = createConnector(config, { ledger, pods, log })
+  const router = createRouter({
+    source: pods,
+    policies: createPolicies({
+      defaultPolicy: config.routing.policy,
+      stickiness: { factor: config.routing.stickinessFactor, margin: config.routing.stickinessMargin },
+    }),
+  })
+  const estimate = createPrefillEstimate(config.kv.prefillMsPerToken)
+  const loadPolicy = createLoadPolicy({ estimate, maxLoadMs: config.kv.loadBudgetMs })
+  const tenants = createTenants(config.tenant)
+  const seal = createSessionSeal(config.tenant.secret)
+  const reaper = createReaper({ queue: store, connector, events }, { ...config.reaper, sweepsPerReconcile })
+  const turnParts = { store, router, pods, connector, loadPolicy, events, tenants, seal }
+  const settings = {
+    ...config.sessions,
+    ...config.turns,
+    secret: config.tenant.secret,
+    leaseMs: config.turns.leaseSeconds * 1000,
+  }
+  const settling = createSettling(
+    createEndTurn({
+      store,
+      pods,
+      connector,
+      estimate,
+      events,
+      removeSoon: reaper.sweepSoon,
+      offloadTimeoutMs: config.kv.callTimeoutMs,
+      announceGraceMs: config.reaper.announceGraceMs,
+    }),
+  )
+  const service = createContextService({
+    router,
+    events,
+    createSession: createCreateSession(turnParts, settings),
+    useSession: createUseSession(turnParts, settings),
+    manageSessions: createManageSessions(
+      { ...turnParts, removeNow: () => withinTime(reaper.sweep(), removeNowMs) },
+      settings,
+    ),
+    endTurn: settling.endTurn,
+  })
+
+  const health = createHealthState()
+  const { socketPath, host, port } = config.listen.extproc
+  const extproc = createExtProcServer({
+    service,
+    listen: socketPath === undefined ? { host, port } : { socketPath },
+    maxBodyBytes: config.turns.maxBodyBytes,
+    health,
+    hooks: {
+      streamOpened: metrics.streamOpened,
+      streamClosed: metrics.streamClosed,
+      message: (phase, milliseconds) => metrics.messageAnswered({ phase: phaseLabel(phase), durationMs: milliseconds }),
+      entryMalformed: (reason) => {
+        metrics.accessLogMalformed()
+        log.warn('an access log entry could not be read', { reason })
+      },
+      fault: (error) => log.warn('ext_proc fault', { err: error }),
+    },
+  })
+  metrics.beforeRender(async () => {
+    metrics.setTurnsInFlight(pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0))
+    const { removals, sessions } = await store.counts()
+    metrics.setRemovalsPending(removals)
+    metrics.setSessionsActive(sessions)
+  })
+  const admin = createAdminServer({
+    ...config.listen.admin,
+    metrics,
+    version: parts.version,
+    redactedConfig: redactConfig(config),
+    readiness: () => ({
+      ready: health.isServing() && pods.pods().some((pod) => pod.ready),
+      reasons: [
+        ...(health.isServing() ? [] : ['not serving']),
+        ...(pods.pods().some((pod) => pod.ready) ? [] : ['no pod is ready']),
+      ],
+    }),
+    onError: (error) => log.warn('an admin page failed', { err: error }),
+  })
+  const eventLoop = watchEventLoop(metrics.eventLoopLagged)
+
+  return {
+    start: async () => {
+      await pods.start()
+      // What an earlier process left in pods and store goes before the first turn could meet it.
+      await reaper.sweep()
+      const extprocAddress = await extproc.start()
+      const adminAddress = await admin.start()
+      reaper.start()
+      health.setServing(true)
+      return { extproc: extprocAddress, admin: adminAddress }
+    },
+    stop: async () => {
+      await extproc.drain(drainMs)
+      await settling.settled()
+      await reaper.stop()
+      await pods.stop()
+      await admin.stop()
+      eventLoop.stop()
+      await connector.close()
+      await store.close()
+    },
+  }
+}
+
+const phaseLabel = (phase: Phase): MessagePhase => phase.replace('-', '_') as MessagePhase
+
+/** Waits for work that never rejects, but not longer than this. The work goes on. */
+const withinTime = async (work: Promise<void>, milliseconds: number): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
+}

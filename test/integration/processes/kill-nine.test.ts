@@ -1,0 +1,105 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { Redis } from 'ioredis'
+import { z } from 'zod'
+import { call, model } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
+
+const kills = 24
+const clients = 3
+const ttlSeconds = 2
+
+let stack: Stack
+
+beforeAll(async () => {
+  stack = await startStack({
+    store: 'redis',
+    pods: embeddedPods({ slots: 4 }),
+    env: {
+      CTX_TURNS_LEASE_SECONDS: '4',
+      CTX_KV_CALL_TIMEOUT_MS: '900',
+      CTX_REAPER_ANNOUNCE_GRACE_MS: '1000',
+      CTX_REAPER_REMOVAL_LEASE_MS: '1000',
+    },
+  })
+}, 120_000)
+
+afterAll(() => stack?.stop())
+
+/** One client's life: create, use on either pod, delete; whatever fails because the gateway is gone is tried no further. */
+const converse = async (client: number, until: AbortSignal): Promise<void> => {
+  for (let round = 0; !until.aborted; round += 1) {
+    const prompt = `client ${client} in round ${round} tells something that is long enough to be stored and loaded again`
+    const created = await attempt('/v1/context', { 'x-session-ttl': String(ttlSeconds) }, prompt)
+    const id = created?.get('x-session-id')
+    if (id === null || id === undefined) {
+      await delay(10)
+      continue
+    }
+    await attempt('/v1/completions', { 'x-session-id': id }, `${prompt} and more`)
+    await attempt('/v1/completions', { 'x-session-id': id, 'routing-strategy': 'random' }, `${prompt} and more of it`)
+    if (round % 2 === 0) await call(`${stack.url}/v1/context/${id}`, { method: 'DELETE' }).catch(() => undefined)
+  }
+}
+
+const attempt = async (path: string, headers: Record<string, string>, prompt: string): Promise<Headers | undefined> => {
+  const answer = await call(`${stack.url}${path}`, { headers, body: { model, prompt, max_tokens: 4 } }).catch(
+    () => undefined,
+  )
+  return answer?.status === 200 ? answer.headers : undefined
+}
+
+const slotsSchema = z.array(z.object({ n_tokens: z.number(), is_processing: z.boolean() }))
+
+const slotTokens = async (): Promise<readonly number[]> => {
+  const slots = await Promise.all(
+    stack.pods.map(async ({ address }) => slotsSchema.parse((await call(`http://${address}/slots`)).body)),
+  )
+  return slots.flat().map((slot) => slot.n_tokens)
+}
+
+/** Keys in Redis beside tombstones (which end by themselves) and the slots' bookkeeping: sessions, indexes, deadlines, queued removals. */
+const leftInRedis = async (redis: Redis): Promise<readonly string[]> => {
+  const keys = await redis.keys('ctx:*')
+  return keys.filter((key) => !key.startsWith('ctx:s:') && key !== 'ctx:kv:slots')
+}
+
+/** What is kept of a session that has ended: its state and no trace of what was said. */
+const tombstoneStates = async (redis: Redis): Promise<ReadonlySet<string>> => {
+  const texts = await Promise.all((await redis.keys('ctx:s:*')).map((key) => redis.get(key)))
+  return new Set(texts.map((text) => text?.slice(0, 1) ?? ''))
+}
+
+test('a gateway killed at any moment of create, use and delete leaves nothing behind', async () => {
+  const ended = new AbortController()
+  const conversations = Array.from({ length: clients }, (_, client) => converse(client, ended.signal))
+  let killed = 0
+  for (; killed < kills; killed += 1) {
+    await delay(Math.random() * 400)
+    await stack.gateway().child.kill()
+    await stack.restartGateway()
+  }
+  ended.abort()
+  await Promise.all(conversations)
+  expect(killed).toBe(kills)
+
+  const redis = new Redis(stack.redis?.url ?? '')
+  try {
+    await eventually(
+      async () => {
+        expect(await stack.kvFiles()).toEqual([])
+        expect((await slotTokens()).filter((tokens) => tokens > 0)).toEqual([])
+        expect(await leftInRedis(redis)).toEqual([])
+      },
+      { timeoutMs: 60_000 },
+    )
+    expect(await tombstoneStates(redis)).toEqual(new Set(['x', 'd']))
+  } finally {
+    redis.disconnect()
+  }
+
+  // And what is left works.
+  const again = await call(`${stack.url}/v1/context`, { body: { model, prompt: 'Say this is a test', max_tokens: 2 } })
+  expect(again.status).toBe(200)
+}, 240_000)

@@ -1,0 +1,140 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { engineAnswer } from './scripted-answers.ts'
+
+/** A request that reached a scripted pod, with its whole body. */
+export interface RecordedRequest {
+  readonly method: string
+  /** With the query. */
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  /** Names and values in turn, as they came. */
+  readonly rawHeaders: readonly string[]
+  readonly body: string
+  /** The body as it came. */
+  readonly bytes: Buffer
+}
+
+/** The pod's side of one request. */
+export interface PodReply {
+  /** Node's own object, for whatever the other members do not do. */
+  readonly response: ServerResponse
+  json(status: number, value: unknown, headers?: Readonly<Record<string, string>>): void
+  /** Writes a piece of an SSE answer, with status 200 before the first. */
+  write(piece: string): void
+  /** Ends the answer as HTTP has it. */
+  end(): void
+  /** Breaks the connection (RST). */
+  reset(): void
+  /** Settles when the answer is over; `false`: its reader left before. */
+  readonly finished: Promise<boolean>
+}
+
+/** What a pod does with one inference request. */
+export type PodScript = (request: RecordedRequest, reply: PodReply) => void | Promise<void>
+
+/** An engine in the test's own process that says what the test wants. For stacks with `CONNECTOR=none`, or with `scriptedSlots`. */
+export interface ScriptedPod {
+  /** `127.0.0.1:8080`, for a stack's `pods`. */
+  readonly address: string
+  /** Every request but those for health and metrics, in their order. */
+  requests(): readonly RecordedRequest[]
+  /** Every byte that came over each connection, health checks included. */
+  wire(): readonly Buffer[]
+  /** The next requests get these scripts, one each. */
+  next(...scripts: readonly PodScript[]): void
+  /** What all others get. Default: a short answer of the form that was asked for. */
+  otherwise(script: PodScript): void
+  /** What health checks are told. Default: that it is well. */
+  setHealthy(isHealthy: boolean): void
+  /** Closes the port and every connection. */
+  stop(): Promise<void>
+  /** Opens the port again. */
+  start(): Promise<void>
+}
+
+export const startScriptedPod = async (
+  options: {
+    /** Asked first; `false`: the request is not for it. */
+    readonly extra?: (request: RecordedRequest, reply: PodReply) => Promise<boolean> | boolean
+  } = {},
+): Promise<ScriptedPod> => {
+  const recorded: RecordedRequest[] = []
+  const connections: Buffer[][] = []
+  const queue: PodScript[] = []
+  let fallback: PodScript = engineAnswer()
+  let healthy = true
+
+  const serve = async (request: RecordedRequest, reply: PodReply): Promise<void> => {
+    if (request.path === '/health') return reply.json(healthy ? 200 : 503, {})
+    if (request.path === '/metrics') return reply.json(404, {})
+    if ((await options.extra?.(request, reply)) === true) return
+    recorded.push(request)
+    await (queue.shift() ?? fallback)(request, reply)
+  }
+
+  const server = createServer({ keepAliveTimeout: 0, maxHeaderSize: 128 * 1024 }, (incoming, response) => {
+    const handle = async (): Promise<void> => {
+      const { method = '', url: path = '', headers, rawHeaders } = incoming
+      const bytes = await buffer(incoming)
+      await serve({ method, path, headers, rawHeaders, bytes, body: bytes.toString() }, createReply(response))
+    }
+    // A request that broke off has nobody to answer.
+    handle().catch(() => response.destroy())
+  })
+  server.on('connection', (socket: Socket) => {
+    const received: Buffer[] = []
+    connections.push(received)
+    socket.on('data', (bytes: Buffer) => void received.push(bytes))
+  })
+  const listen = (port: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ port, host: '127.0.0.1', backlog: 4096 }, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+
+  return {
+    address: `127.0.0.1:${port}`,
+    requests: () => recorded,
+    wire: () => connections.map((received) => Buffer.concat(received)),
+    next: (...scripts) => void queue.push(...scripts),
+    otherwise: (script) => {
+      fallback = script
+    },
+    setHealthy: (isHealthy) => {
+      healthy = isHealthy
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        if (!server.listening) return resolve()
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+    start: () => listen(port),
+  }
+}
+
+const createReply = (response: ServerResponse): PodReply => ({
+  response,
+  json: (status, value, headers = {}) => {
+    const body = JSON.stringify(value)
+    response
+      .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers })
+      .end(body)
+  },
+  write: (piece) => {
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+    response.write(piece)
+  },
+  end: () => void response.end(),
+  reset: () => (response.socket as Socket | null)?.resetAndDestroy(),
+  finished: new Promise((resolve) => {
+    response.once('close', () => resolve(response.writableFinished))
+  }),
+})

@@ -1,0 +1,168 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ManagedChild } from '../../../src/launcher/child-process.ts'
+import { renderEnvoyConfig } from '../../../src/launcher/envoy-config.ts'
+import { findEnvoy } from '../../../src/launcher/find-envoy.ts'
+import { findRedis } from '../../../src/launcher/find-redis.ts'
+import { freePorts } from '../../../src/launcher/free-port.ts'
+import { requireTool } from '../../../src/launcher/server-tool.ts'
+import { startEngine } from '../../../src/launcher/start-engine.ts'
+import { type RunningEnvoy, startEnvoy } from '../../../src/launcher/start-envoy.ts'
+import { type RunningGateway, startGateway } from '../../../src/launcher/start-gateway.ts'
+import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../src/launcher/start-redis.ts'
+import { packageRoot, toolsDir } from '../../../src/launcher/tools-dir.ts'
+
+/** An engine process of a stack, embedded or foreign. */
+export interface StackPod {
+  /** `127.0.0.1:8080`, as Envoy and the gateway name it. */
+  readonly address: string
+  readonly child?: ManagedChild
+}
+
+export interface StackOptions {
+  /** Default: memory. */
+  readonly store?: 'memory' | 'redis'
+  readonly redis?: Pick<StartRedisOptions, 'maxmemoryBytes' | 'persistence'>
+  /** Gateway processes behind the one Envoy. Default: 1. */
+  readonly gateways?: number
+  /** Default: two pods of the embedded engine that share one folder. The function gets that folder. */
+  readonly pods?: (kvDirectory: string) => Promise<readonly StackPod[]>
+  /** Further configuration of the gateways, by their environment variables. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Changes the repository's envoy.yaml for this stack. */
+  readonly envoyConfig?: (text: string) => string
+}
+
+/** Real Envoy with the repository's own envoy.yaml, real gateways, real engines, and Redis where asked for. */
+export interface Stack {
+  /** `http://127.0.0.1:PORT`, where clients connect. */
+  readonly url: string
+  readonly port: number
+  readonly envoy: RunningEnvoy
+  readonly pods: readonly StackPod[]
+  readonly kvDirectory: string
+  readonly redis: RunningRedis | undefined
+  /** The gateway of this index that runs now. */
+  gateway(index?: number): RunningGateway
+  /** Starts a gateway anew on its port, after it was ended. */
+  restartGateway(index?: number): Promise<RunningGateway>
+  /** Starts Redis anew on its port and in its folder, after it was ended. */
+  restartRedis(): Promise<RunningRedis>
+  /** Names of the KV files in the store. */
+  kvFiles(): Promise<readonly string[]>
+  /** Everything that any process of this stack printed. */
+  output(): string
+  stop(): Promise<void>
+}
+
+/** Pods of the embedded engine that share the folder. */
+export const embeddedPods =
+  (options: { readonly count?: number; readonly slots?: number; readonly arguments?: readonly string[] } = {}) =>
+  async (kvDirectory: string): Promise<readonly StackPod[]> => {
+    const pods: StackPod[] = []
+    for (let index = 0; index < (options.count ?? 2); index += 1) {
+      pods.push(
+        await startEngine({
+          name: `pod-${index}`,
+          kvDirectory,
+          slots: options.slots ?? 4,
+          contextTokensPerSlot: 4096,
+          readyTimeoutMs: 60_000,
+          extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
+        }),
+      )
+    }
+    return pods
+  }
+
+const secret = 'a secret of the integration tests that is long enough'
+
+export const startStack = async (options: StackOptions = {}): Promise<Stack> => {
+  const root = await mkdtemp(join(tmpdir(), 'context-cache-'))
+  const kvDirectory = join(root, 'kv')
+  const tools = { env: process.env, toolsDir: toolsDir() }
+  const children: ManagedChild[] = []
+  const lines: string[] = []
+  const onLine = (line: string): void => void lines.push(line)
+  const stop = async (): Promise<void> => {
+    await Promise.all(children.map((child) => child.stop()))
+    await rm(root, { recursive: true, force: true })
+  }
+  try {
+    const launchRedis = async (port?: number): Promise<RunningRedis> => {
+      const tool = requireTool(await findRedis(tools))
+      const started = await startRedis({ ...options.redis, tool, dir: join(root, 'redis'), port })
+      children.push(started.child)
+      return started
+    }
+    let redis = options.store === 'redis' ? await launchRedis() : undefined
+    const pods = await (options.pods ?? embeddedPods())(kvDirectory)
+    children.push(...pods.flatMap((pod) => (pod.child === undefined ? [] : [pod.child])))
+
+    const gatewayCount = options.gateways ?? 1
+    const [clientPort = 0, ...extprocPorts] = await freePorts(1 + gatewayCount)
+    const gateways: RunningGateway[] = []
+    const launch = async (index: number): Promise<RunningGateway> => {
+      const gateway = await startGateway({
+        extprocPort: extprocPorts[index],
+        env: {
+          PATH: process.env['PATH'],
+          CTX_TENANT_SECRET: secret,
+          CTX_LOG_LEVEL: 'debug',
+          CTX_REAPER_INTERVAL_MS: '100',
+          PODS: pods.map((pod) => pod.address).join(','),
+          KV_DIR: kvDirectory,
+          ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
+          ...options.env,
+        },
+        onLine,
+      })
+      children.push(gateway.child)
+      gateways[index] = gateway
+      return gateway
+    }
+    for (let index = 0; index < gatewayCount; index += 1) await launch(index)
+
+    const text = renderEnvoyConfig(await readFile(join(packageRoot(), 'envoy.yaml'), 'utf8'), {
+      listen: `127.0.0.1:${clientPort}`,
+      admin: '127.0.0.1:0',
+      pods: pods.map((pod) => pod.address),
+      gateways: gateways.map((gateway) => gateway.extproc),
+    })
+    const envoy = await startEnvoy({
+      tool: requireTool(await findEnvoy(tools)),
+      config: { text: options.envoyConfig?.(text) ?? text },
+      concurrency: 1,
+      logLevel: 'error',
+      onLine,
+    })
+    children.push(envoy.child)
+    return {
+      url: `http://127.0.0.1:${clientPort}`,
+      port: clientPort,
+      envoy,
+      pods,
+      kvDirectory,
+      get redis() {
+        return redis
+      },
+      gateway: (index = 0) => {
+        const gateway = gateways[index]
+        if (gateway === undefined) throw new Error(`there is no gateway ${index}`)
+        return gateway
+      },
+      restartGateway: (index = 0) => launch(index),
+      restartRedis: async () => {
+        redis = await launchRedis(redis?.port)
+        return redis
+      },
+      kvFiles: async () => (await readdir(kvDirectory).catch(() => [])).filter((name) => name.startsWith('ctx-')),
+      output: () => lines.join('\n'),
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
