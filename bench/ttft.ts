@@ -1,0 +1,78 @@
+/**
+ * Time to first token with and without the session's KV, through everything that `make run` starts.
+ * Prints a table and writes bench/out/ttft.json. Run with `make bench-ttft`.
+ */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { cpus } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { packageRoot } from '../src/launcher/tools-dir.ts'
+import { type BenchStack, startBenchStack } from './bench-stack.ts'
+import { measureRun, type RunFigures } from './measure-run.ts'
+import { median, spread } from './statistics.ts'
+
+const { values } = parseArgs({
+  options: { runs: { type: 'string', default: '5' }, tokens: { type: 'string', default: '500,1000,2000,3000' } },
+})
+const runs = Number(values.runs)
+const sizes = values.tokens.split(',').map(Number)
+
+const cases = ['cold', 'samePod', 'otherPodLoaded', 'otherPodNotLoaded'] as const
+const titles: Readonly<Record<(typeof cases)[number], string>> = {
+  cold: 'cold',
+  samePod: 'same pod',
+  otherPodLoaded: 'other pod, KV loaded',
+  otherPodNotLoaded: 'other pod, not loaded',
+}
+
+const measureAll = async (stack: BenchStack): Promise<ReadonlyMap<number, readonly RunFigures[]>> => {
+  const figures = new Map<number, RunFigures[]>(sizes.map((size) => [size, []]))
+  // One round that does not count: first requests pay for connections and compilation.
+  await measureRun(stack, { tokens: 300, seed: 'warm-up' })
+  for (let run = 1; run <= runs; run += 1) {
+    for (const tokens of sizes) {
+      figures.get(tokens)?.push(await measureRun(stack, { tokens, seed: `${run}-${tokens}` }))
+      process.stderr.write(`run ${run} of ${runs}: ${tokens} tokens\n`)
+    }
+  }
+  return figures
+}
+
+const stack = await startBenchStack()
+try {
+  const figures = await measureAll(stack)
+  const rows = [...figures].map(([tokens, measured]) => {
+    const ofCase = (name: (typeof cases)[number]) => measured.map((figure) => figure[name])
+    const medians = Object.fromEntries(cases.map((name) => [name, median(ofCase(name))])) as Record<
+      (typeof cases)[number],
+      number
+    >
+    return {
+      tokens,
+      medianMs: medians,
+      spreadMs: Object.fromEntries(cases.map((name) => [name, spread(ofCase(name))])),
+      loadedToCold: medians.otherPodLoaded / medians.cold,
+      loadedToSamePod: medians.otherPodLoaded / medians.samePod,
+      cachedTokens: median(measured.map((figure) => figure.cachedTokens)),
+    }
+  })
+  const table = [
+    `| prompt tokens | ${cases.map((name) => titles[name]).join(' | ')} | loaded / cold | loaded / same pod |`,
+    `| ---: |${' ---: |'.repeat(cases.length + 2)}`,
+    ...rows.map(
+      (row) =>
+        `| ${row.tokens} | ${cases.map((name) => `${row.medianMs[name].toFixed(0)} ms`).join(' | ')} | ${row.loadedToCold.toFixed(3)} | ${row.loadedToSamePod.toFixed(2)} |`,
+    ),
+  ]
+  process.stdout.write(
+    `Time to first token, median of ${runs} runs, embedded engine on ${cpus().length} processors\n\n${table.join('\n')}\n`,
+  )
+  const directory = join(packageRoot(), 'bench/out')
+  await mkdir(directory, { recursive: true })
+  await writeFile(
+    join(directory, 'ttft.json'),
+    `${JSON.stringify({ runs, processors: cpus().length, rows }, null, 2)}\n`,
+  )
+} finally {
+  await stack.stop()
+}
