@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type OpenAI from 'openai'
+import { openai } from '../support/client.ts'
+import { type Stack, type StackOptions, startStack } from '../support/stack.ts'
+import { type Api, apis, type Conversation, continued, opening, type Turn } from './conversation.ts'
+import { type ContextView, sessionIdOf, untilStored, view } from './session.ts'
+
+interface Flow {
+  readonly api: Api
+  readonly streamed: boolean
+}
+
+const flows = apis.flatMap((api) =>
+  [false, true].map((streamed) => ({ name: `${api.name}, ${streamed ? 'streamed' : 'whole'}`, api, streamed })),
+)
+
+/** A session in the middle of its conversation. */
+interface Talk extends Flow {
+  readonly id: string
+  readonly turns: number
+  readonly conversation: Conversation
+  readonly answer: Turn
+  readonly view: ContextView
+}
+
+const usageOf = (turn: Turn): NonNullable<Turn['usage']> => {
+  if (turn.usage === undefined) throw new Error('the answer carries no usage')
+  return turn.usage
+}
+
+/**
+ * What holds of a session's conversation on every engine, by all three APIs, streamed and not: created, found where it was left, taken along to
+ * the other pod.
+ */
+export const describeConversations = (
+  engine: {
+    readonly name: string
+    /** It tells its token counts at the end of a stream whose client did not ask for them, too. */
+    readonly countsEveryStream: boolean
+  },
+  options: StackOptions,
+): void => {
+  describe(engine.name, () => {
+    let stack: Stack
+    let client: OpenAI
+
+    beforeAll(async () => {
+      stack = await startStack(options)
+      client = openai(stack.url)
+    }, 180_000)
+    afterAll(async () => {
+      await stack?.stop()
+    })
+
+    const begin = async (flow: Flow, conversation: Conversation): Promise<Talk> => {
+      const answer = await flow.api.create(client, { conversation, streamed: flow.streamed })
+      const id = sessionIdOf(answer)
+      return { ...flow, id, turns: 1, conversation, answer, view: await untilStored(client, id, 1) }
+    }
+
+    const goOn = async (talk: Talk, text: string, headers: Record<string, string> = {}): Promise<Talk> => {
+      const conversation = continued(talk.conversation, talk.answer, text)
+      const answer = await talk.api.send(client, {
+        conversation,
+        streamed: talk.streamed,
+        headers: { 'x-session-id': talk.id, ...headers },
+      })
+      const turns = talk.turns + 1
+      return { ...talk, turns, conversation, answer, view: await untilStored(client, talk.id, turns) }
+    }
+
+    /** Takes turns until another pod serves one, which round-robin does within two. */
+    const goElsewhere = async (talk: Talk): Promise<Talk> => {
+      const next = await goOn(talk, `turn ${talk.turns + 1}, anywhere`, { 'routing-strategy': 'round-robin' })
+      return next.view.kv.pod === talk.view.kv.pod ? goElsewhere(next) : next
+    }
+
+    /** Tokens that the session's KV has before the turn. */
+    const storedTokens = (talk: Talk): number => talk.view.kv.stored?.tokens ?? 0
+
+    describe.each(flows)('a session by $name', (flow) => {
+      test('is created with a whole answer, kept, and told about', async () => {
+        const talk = await begin(flow, opening(`creating ${flow.name}`))
+
+        expect(talk.answer.text).not.toBe('')
+        expect(talk.answer.headers.get('x-context-cache')).toBe('miss; reason=new_session')
+        expect(talk.answer.headers.get('x-session-ttl')).toBe('3600')
+        const { prompt, output } = usageOf(talk.answer)
+        expect(talk.view).toMatchObject({
+          id: talk.id,
+          model: 'tiny-random',
+          ttl: 3600,
+          turns: 1,
+          tokens: { prompt, output, cached: usageOf(talk.answer).cached },
+        })
+        expect(storedTokens(talk)).toBeGreaterThanOrEqual(prompt)
+        expect(storedTokens(talk)).toBeLessThanOrEqual(prompt + output)
+        const announced = Date.parse(talk.answer.headers.get('x-session-expires-at') ?? '') / 1000
+        expect(Math.floor(announced)).toBe(talk.view.expires_at)
+      })
+
+      test('finds its KV where it was left', async () => {
+        const before = await begin(flow, opening(`staying ${flow.name}`))
+
+        const after = await goOn(before, 'and then?')
+
+        expect(after.view.kv.pod).toBe(before.view.kv.pod)
+        expect(after.answer.headers.get('x-session-id')).toBe(before.id)
+        expect(after.answer.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(before)}`)
+        expect(usageOf(after.answer).cached).toBeGreaterThanOrEqual(usageOf(before.answer).prompt)
+      })
+
+      test('takes its KV along to the other pod, and grows there', async () => {
+        const before = await begin(flow, opening(`moving ${flow.name}`))
+
+        const moved = await goElsewhere(await goOn(before, 'and then?'))
+        const grown = await goOn(moved, 'and in the end?')
+
+        expect(moved.answer.headers.get('x-context-cache')).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
+        expect(usageOf(moved.answer).cached).toBeGreaterThan(usageOf(before.answer).prompt)
+        expect(grown.view.kv.pod).toBe(moved.view.kv.pod)
+        expect(grown.answer.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(moved)}`)
+        expect(usageOf(grown.answer).cached).toBeGreaterThanOrEqual(usageOf(moved.answer).prompt)
+        expect(storedTokens(grown)).toBeGreaterThan(storedTokens(moved))
+      })
+
+      test('begins on the inference path, too, when the client sends a TTL with every request', async () => {
+        const ttlClient = openai(stack.url, { headers: { 'x-session-ttl': '600' } })
+        const conversation = opening(`by default header ${flow.name}`)
+
+        const first = await flow.api.send(ttlClient, { conversation, streamed: flow.streamed })
+        const id = sessionIdOf(first)
+        await untilStored(client, id, 1)
+        const second = await flow.api.send(ttlClient, {
+          conversation: continued(conversation, first, 'and then?'),
+          streamed: flow.streamed,
+          headers: { 'x-session-id': id },
+        })
+
+        expect(first.headers.get('x-context-cache')).toBe('miss; reason=new_session')
+        expect(second.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+        expect(usageOf(second).cached).toBeGreaterThanOrEqual(usageOf(first).prompt)
+        expect(await untilStored(client, id, 2)).toMatchObject({ ttl: 600, turns: 2 })
+      })
+    })
+
+    describe.each(apis)('a stream of $name without include_usage', (api) => {
+      test('counts as a turn, and its KV is kept', async () => {
+        const created = await api.create(client, { conversation: opening(`counting ${api.name}`), streamed: false })
+        const id = sessionIdOf(created)
+        const before = await untilStored(client, id, 1)
+
+        const streamed = await api.send(client, {
+          conversation: continued(opening(`counting ${api.name}`), created, 'and then?'),
+          streamed: true,
+          includeUsage: false,
+          headers: { 'x-session-id': id },
+        })
+
+        expect(streamed.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+        const after = await untilStored(client, id, 2)
+        const isCounted = streamed.usage !== undefined || engine.countsEveryStream
+        expect(after.tokens.prompt > before.tokens.prompt).toBe(isCounted)
+        expect(after.kv.stored?.tokens).toBeGreaterThan(before.kv.stored?.tokens ?? 0)
+        await expect(view(client, id)).resolves.toEqual(after)
+      })
+    })
+  })
+}

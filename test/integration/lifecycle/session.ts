@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import type OpenAI from 'openai'
+import { z } from 'zod'
+import { call } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Stack } from '../support/stack.ts'
+import type { Turn } from './conversation.ts'
+
+const contextView = z.strictObject({
+  id: z.string().regex(/^ctx_[A-Za-z0-9_-]{32}$/),
+  object: z.literal('context'),
+  model: z.string(),
+  created_at: z.int(),
+  expires_at: z.int(),
+  ttl: z.int(),
+  turns: z.int(),
+  tokens: z.strictObject({ prompt: z.int(), output: z.int(), cached: z.int() }),
+  kv: z.strictObject({
+    pod: z.string().nullable(),
+    stored: z.strictObject({ tokens: z.int(), bytes: z.int(), turn: z.int() }).nullable(),
+    note: z.string().nullable(),
+  }),
+})
+
+/** What `GET /v1/context/{id}` tells: exactly this, and nothing of what was said. */
+export type ContextView = z.infer<typeof contextView>
+
+export const readView = (value: unknown): ContextView => contextView.parse(value)
+
+/** @throws OpenAI.NotFoundError */
+export const view = async (client: OpenAI, id: string): Promise<ContextView> =>
+  readView(await client.get(`/context/${id}`))
+
+/** Waits until so many turns are counted and the KV of the last one lies in the store. */
+export const untilStored = (client: OpenAI, id: string, turns: number): Promise<ContextView> =>
+  eventually(async () => {
+    const seen = await view(client, id)
+    if (seen.turns !== turns || seen.kv.stored?.turn !== turns) {
+      throw new Error(`turn ${turns} is not stored: ${JSON.stringify(seen)}`)
+    }
+    return seen
+  })
+
+/** @throws Error when the answer names no session */
+export const sessionIdOf = (turn: Pick<Turn, 'headers'>): string => {
+  const id = turn.headers.get('x-session-id')
+  if (id === null) throw new Error('the answer names no session')
+  return id
+}
+
+const slots = z.array(z.object({ n_tokens: z.int(), session: z.string().nullable() }))
+
+/** How many tokens of a session each pod of the stack holds, by the pods' own account. */
+export const tokensInPods = (stack: Stack, id: string): Promise<readonly number[]> => {
+  const session = createHash('sha256').update(id).digest('hex')
+  return Promise.all(
+    stack.pods.map(async ({ address }) =>
+      slots
+        .parse((await call(`http://${address}/slots`)).body)
+        .filter((slot) => slot.session === session)
+        .reduce((sum, slot) => sum + slot.n_tokens, 0),
+    ),
+  )
+}
