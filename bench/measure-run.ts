@@ -58,7 +58,10 @@ export const measureRun = async (
   }
 }
 
-const call = (url: string, init: RequestInit): Promise<Response> =>
+const call = (
+  url: string,
+  init: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string },
+): Promise<Response> =>
   fetch(url, {
     ...init,
     headers: { authorization: 'Bearer bench', 'content-type': 'application/json', ...init.headers },

@@ -111,7 +111,12 @@ const turns = z
       .default(16_777_216)
       .describe('Largest body of a request that creates a session. Envoy’s own limit for it must not be lower.'),
     maxJsonDepth: z.int().min(1).max(1_024).default(64).describe('Deepest nesting in such a body.'),
-    maxJsonKeys: z.int().min(1).max(1_000_000).default(20_000).describe('Most keys in such a body, at all depths.'),
+    maxJsonKeys: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(20_000)
+      .describe('Most keys, and most arrays and objects, in such a body, at all depths.'),
   })
   .prefault({})
 
@@ -192,7 +197,9 @@ const reaper = z
     removalLeaseMs: milliseconds
       .default(30_000)
       .describe('When another gateway may take over a removal that was taken on and not finished.'),
-    retryDelayMs: milliseconds.default(1_000).describe('How long a removal waits when its KV is still in use.'),
+    retryDelayMs: milliseconds
+      .default(200)
+      .describe('How long a removal waits when its KV is still in use; doubles with every try, up to 30 s.'),
     announceGraceMs: milliseconds
       .default(60_000)
       .describe('When KV that was announced and never committed is removed: after a gateway died in between.'),

@@ -8,7 +8,7 @@ export interface LoadPolicy {
 }
 
 /** What the engine's small control calls may take even when there is nothing to load. */
-const controlCallsMs = 500
+const controlCallsMs = 1000
 
 /** Waiting longer than recomputing would take is never worth it, and `maxLoadMs` bounds a wrong estimate. */
 export const createLoadPolicy = (options: {

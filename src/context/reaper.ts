@@ -10,6 +10,8 @@ export interface ReaperSettings {
   readonly batchSize: number
   /** A removal that was taken comes again after this time unless it was done. */
   readonly removalLeaseMs: number
+  /** Wait before a removal whose KV is still in use is tried again; doubles with every try, up to 30 s. */
+  readonly retryDelayMs: number
   /** Orphans are looked for with every so many sweeps. */
   readonly sweepsPerReconcile: number
 }
@@ -19,12 +21,12 @@ export interface ReaperSettings {
  * Every gateway process runs one; the queue hands each removal to one of them at a time.
  */
 export interface Reaper {
-  start(): void
-  stop(): Promise<void>
+  start: () => void
+  stop: () => Promise<void>
   /** One sweep, after the one that may be running. Never rejects. */
-  sweep(): Promise<void>
+  sweep: () => Promise<void>
   /** A sweep soon, without waiting for it. */
-  sweepSoon(): void
+  sweepSoon: () => void
 }
 
 const removalTimeoutMs = 10_000
@@ -42,6 +44,9 @@ export const createReaper = (
 
   const timeLimit = (): AbortSignal => AbortSignal.any([stopping.signal, AbortSignal.timeout(removalTimeoutMs)])
 
+  const delayAfter = (attempt: number): number =>
+    Math.min(settings.retryDelayMs * 2 ** Math.min(attempt - 1, 10), maxDelayMs)
+
   const removeOne = async (removal: Removal): Promise<void> => {
     const outcome = await parts.connector.remove(toKvRemoval(removal), timeLimit())
     switch (outcome.kind) {
@@ -50,7 +55,7 @@ export const createReaper = (
         parts.events.removed(removal.kind)
         return
       case 'busy':
-        await parts.queue.postpone(removal.id, Math.min(100 * 2 ** Math.min(removal.attempt, 10), maxDelayMs))
+        await parts.queue.postpone(removal.id, delayAfter(removal.attempt))
         parts.events.removalPostponed(outcome.reason, removal.attempt)
         return
     }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { types } from 'node:util'
 import { Redis } from 'ioredis'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
 import type { RedisConnection, RedisScript } from './redis-connection.ts'
@@ -90,7 +91,7 @@ export const createRedisConnection = async ({
     try {
       return await client.evalsha(digestOf(script), keys.length, ...keys, ...args)
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+      if (!types.isNativeError(error) || !error.message.startsWith('NOSCRIPT')) throw error
       return await client.eval(script.source, keys.length, ...keys, ...args)
     }
   }

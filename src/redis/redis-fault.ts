@@ -1,3 +1,4 @@
+import { types } from 'node:util'
 import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
 
 /**
@@ -22,7 +23,7 @@ export const isReadOnlyRefusal = (error: Error): boolean => /\bREADONLY\b/.test(
  * arguments of commands it does not know.
  */
 export const withoutArguments = (error: unknown): Error => {
-  if (!(error instanceof Error)) return new Error('Unknown fault of the Redis client')
+  if (!types.isNativeError(error)) return new Error('Unknown fault of the Redis client')
   const plain = new Error(error.message.replace(/,? with args beginning with.*/s, ''))
   plain.name = error.name
   return 'code' in error && typeof error.code === 'string' ? Object.assign(plain, { code: error.code }) : plain

@@ -113,6 +113,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       intervalMs: settings.sweepIntervalMs ?? 60_000,
       batchSize: settings.batchSize ?? 100,
       removalLeaseMs: 30_000,
+      retryDelayMs: 200,
       sweepsPerReconcile: 2,
     },
   )

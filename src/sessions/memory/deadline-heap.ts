@@ -47,7 +47,7 @@ export class DeadlineHeap<K> {
       this.#queue.pop()
       if (this.#current.get(top.key) !== top) continue
       this.#current.delete(top.key)
-      if (top.dueMs <= nowMs) return top.key
+      if (top.dueMs === top.atMs) return top.key
       this.set(top.key, top.dueMs)
     }
     return undefined

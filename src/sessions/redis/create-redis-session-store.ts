@@ -17,7 +17,7 @@ export interface RedisSessionStoreOptions {
 }
 
 /**
- * Sessions and their removal queue in one Redis (6.2 or newer), shared by any number of gateways. Every method is one Lua script, so one
+ * Sessions and their removal queue in one Redis (7 or newer), shared by any number of gateways. Every method is one Lua script, so one
  * atomic step and one round trip. Redis Cluster is not supported: a script touches keys of several slots. Redis must not evict keys
  * (`maxmemory-policy noeviction`); when it is full, creating fails, while reading, deleting and expiring go on.
  */

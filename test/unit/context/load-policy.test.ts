@@ -10,9 +10,9 @@ describe('createLoadPolicy', () => {
   test.each([
     { name: 'never longer than recomputing', tokens: 3000, maxLoadMs: 10_000, budgetMs: 3000 },
     { name: 'never longer than the maximum', tokens: 60_000, maxLoadMs: 10_000, budgetMs: 10_000 },
-    { name: 'long enough for the calls themselves', tokens: 10, maxLoadMs: 10_000, budgetMs: 500 },
+    { name: 'long enough for the calls themselves', tokens: 10, maxLoadMs: 10_000, budgetMs: 1000 },
     { name: 'the maximum even below that', tokens: 10, maxLoadMs: 200, budgetMs: 200 },
-    { name: 'the calls alone when nothing is stored', tokens: undefined, maxLoadMs: 10_000, budgetMs: 500 },
+    { name: 'the calls alone when nothing is stored', tokens: undefined, maxLoadMs: 10_000, budgetMs: 1000 },
     { name: 'the maximum when nothing is stored', tokens: undefined, maxLoadMs: 200, budgetMs: 200 },
   ])('waits $name', ({ tokens, maxLoadMs, budgetMs }) => {
     expect(policy(maxLoadMs).budgetMs('m', tokens)).toBe(budgetMs)

@@ -1,0 +1,219 @@
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { CursorPage } from 'openai/pagination'
+import { eventually } from '../support/eventually.ts'
+import { type ContextView, readView, untilStored, view } from './session.ts'
+import {
+  cachedInPods,
+  create,
+  expectGoneEverywhere,
+  expectNotFound,
+  spread,
+  startTenantBench,
+  type TenantBench,
+  use,
+} from './tenant-bench.ts'
+
+jest.setTimeout(30_000)
+
+let bench: TenantBench
+
+beforeAll(async () => {
+  bench = await startTenantBench()
+}, 120_000)
+afterEach(() => bench.cleanUp())
+afterAll(async () => {
+  await bench?.stop()
+})
+
+describe('GET /v1/context/{id}', () => {
+  test('tells what the session is and costs', async () => {
+    const client = bench.newTenant()
+    const before = Math.floor(Date.now() / 1000)
+    const { id, answer } = await create(client, 'getting', { 'x-session-ttl': '120' })
+    const after = Math.ceil(Date.now() / 1000)
+
+    const seen = await untilStored(client, id, 1)
+
+    expect(seen).toMatchObject({ id, model: 'tiny-random', ttl: 120, turns: 1 })
+    expect(seen.created_at).toBeGreaterThanOrEqual(before)
+    expect(seen.created_at).toBeLessThanOrEqual(after)
+    expect(seen.expires_at - seen.created_at).toBe(120)
+    expect(bench.stack.pods.map(({ address }) => address)).toContain(seen.kv.pod)
+    expect(seen.kv.stored?.bytes).toBeGreaterThan(1000)
+    expect(seen.tokens).toEqual(answer.usage)
+  })
+})
+
+describe('GET /v1/context', () => {
+  test('lists the newest first, page by page, with the SDK’s own paging', async () => {
+    const client = bench.newTenant()
+    const created: string[] = []
+    for (const topic of ['one', 'two', 'three', 'four', 'five']) created.unshift((await create(client, topic)).id)
+
+    const ids: string[] = []
+    let pages = 0
+    for await (const page of (
+      await client.getAPIList('/context', CursorPage<ContextView>, { query: { limit: 2 } })
+    ).iterPages()) {
+      pages += 1
+      ids.push(...page.data.map((item) => readView(item).id))
+    }
+
+    expect(ids).toEqual(created)
+    expect(pages).toBe(3)
+  })
+
+  test('has OpenAI’s list form', async () => {
+    const client = bench.newTenant()
+    const { id } = await create(client, 'listed')
+
+    await expect(client.get('/context')).resolves.toMatchObject({
+      object: 'list',
+      data: [{ id, object: 'context' }],
+      first_id: id,
+      last_id: id,
+      has_more: false,
+    })
+  })
+
+  test('is empty for who has no session', async () => {
+    await expect(bench.newTenant().get('/context')).resolves.toEqual({
+      object: 'list',
+      data: [],
+      first_id: null,
+      last_id: null,
+      has_more: false,
+    })
+  })
+})
+
+describe('PATCH /v1/context/{id}', () => {
+  test('sets the TTL anew from now', async () => {
+    const client = bench.newTenant()
+    const { id } = await create(client, 'patching', { 'x-session-ttl': '60' })
+    const nowSeconds = Math.floor(Date.now() / 1000)
+
+    const patched = readView(await client.patch(`/context/${id}`, { body: { ttl: 7200 } }))
+
+    expect(patched.ttl).toBe(7200)
+    expect(patched.expires_at).toBeGreaterThanOrEqual(nowSeconds + 7200)
+    expect((await view(client, id)).expires_at).toBe(patched.expires_at)
+  })
+
+  test('can end a session soon', async () => {
+    const client = bench.newTenant()
+    const { id } = await create(client, 'shortening')
+
+    await client.patch(`/context/${id}`, { body: { ttl: 1 } })
+
+    await eventually(() => expectNotFound(client.get(`/context/${id}`)))
+  })
+})
+
+describe('DELETE /v1/context/{id}', () => {
+  test('removes the session, its file and what lies in the pods, so that its prompt is new to them again', async () => {
+    const client = bench.newTenant()
+    const session = await spread(bench.stack, client, 'Deleting')
+    await eventually(async () => expect(await bench.stack.kvFiles()).toHaveLength(1))
+
+    const deleted = await client.delete(`/context/${session.id}`)
+
+    expect(deleted).toEqual({ id: session.id, object: 'context.deleted', deleted: true })
+    await expectNotFound(client.get(`/context/${session.id}`))
+    await expectNotFound(client.delete(`/context/${session.id}`))
+    await expectNotFound(client.patch(`/context/${session.id}`, { body: { ttl: 60 } }))
+    await expectGoneEverywhere(bench.stack, session.id)
+    expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
+  })
+
+  test('is final: a turn under the id is answered, and revives nothing', async () => {
+    const client = bench.newTenant()
+    const session = await create(client, 'never again')
+    await untilStored(client, session.id, 1)
+    await client.delete(`/context/${session.id}`)
+    await expectGoneEverywhere(bench.stack, session.id)
+
+    const { answer } = await use(client, session)
+
+    expect(answer.text).not.toBe('')
+    expect(answer.headers.get('x-context-cache')).toBe('miss; reason=session_deleted')
+    expect(answer.headers.get('x-session-id')).toBeNull()
+    await expectNotFound(client.get(`/context/${session.id}`))
+    await expect(client.get('/context')).resolves.toMatchObject({ data: [] })
+    expect(await bench.stack.kvFiles()).toEqual([])
+  })
+})
+
+describe('two tenants', () => {
+  test('see only their own sessions', async () => {
+    const [alice, bob] = [bench.newTenant(), bench.newTenant()]
+    const hers = await create(alice, 'of alice')
+    const his = await create(bob, 'of bob')
+
+    await expect(alice.get('/context')).resolves.toMatchObject({ data: [{ id: hers.id }] })
+    await expect(bob.get('/context')).resolves.toMatchObject({ data: [{ id: his.id }] })
+  })
+
+  test('cannot look at, change or delete each other’s', async () => {
+    const [alice, bob] = [bench.newTenant(), bench.newTenant()]
+    const { id } = await create(alice, 'secret')
+    const before = await untilStored(alice, id, 1)
+
+    await expectNotFound(bob.get(`/context/${id}`))
+    await expectNotFound(bob.patch(`/context/${id}`, { body: { ttl: 1 } }))
+    await expectNotFound(bob.delete(`/context/${id}`))
+
+    expect(await view(alice, id)).toEqual(before)
+  })
+
+  test('cannot use each other’s KV', async () => {
+    const [alice, bob] = [bench.newTenant(), bench.newTenant()]
+    const session = await create(alice, 'Private')
+    await untilStored(alice, session.id, 1)
+
+    const { answer } = await use(bob, session)
+
+    expect(answer.headers.get('x-context-cache')).toBe('miss; reason=session_not_found')
+    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect((await view(alice, session.id)).turns).toBe(1)
+  })
+})
+
+describe('a create that is tried again', () => {
+  test('by the SDK itself, after an answer that was lost, finds the session of the first try', async () => {
+    let tries = 0
+    const flaky: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init)
+      tries += 1
+      if (tries > 1) return response
+      await response.text()
+      throw new TypeError('the connection broke')
+    }
+    const client = bench.newTenant({ maxRetries: 2, fetch: flaky })
+
+    const { id } = await create(client, 'retrying')
+
+    expect(tries).toBe(2)
+    await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id }], has_more: false })
+  })
+
+  test('by the user, with an Idempotency-Key, finds it as well', async () => {
+    const client = bench.newTenant()
+    const headers = { 'Idempotency-Key': 'order-1' }
+
+    const first = await create(client, 'ordering', headers)
+    const again = await create(client, 'ordering', headers)
+
+    expect(again.id).toBe(first.id)
+    await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id: first.id }], has_more: false })
+  })
+
+  test('by the user, without one, makes another', async () => {
+    const client = bench.newTenant()
+
+    const first = await create(client, 'twice')
+    const second = await create(client, 'twice')
+
+    expect(second.id).not.toBe(first.id)
+  })
+})

@@ -1,0 +1,108 @@
+import { expect } from '@jest/globals'
+import OpenAI, { type ClientOptions } from 'openai'
+import { CursorPage } from 'openai/pagination'
+import { call, model } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { anyApi, type Conversation, continued, opening, type Turn } from './conversation.ts'
+import { type ContextView, sessionIdOf, tokensInPods, untilStored } from './session.ts'
+
+/** A session in the middle of its conversation. */
+export interface Session {
+  readonly id: string
+  readonly conversation: Conversation
+  readonly answer: Turn
+}
+
+/** A stack for tests that each have tenants of their own, and leave nothing behind. */
+export interface TenantBench {
+  readonly stack: Stack
+  /** The SDK with a credential that no other test has, so that its lists hold its own sessions alone. */
+  newTenant(options?: Partial<ClientOptions>): OpenAI
+  /**
+   * Deletes every session of the tenants so far, some of them with a turn that is just being stored, and waits until no file of
+   * any is left.
+   */
+  cleanUp(): Promise<void>
+  stop(): Promise<void>
+}
+
+export const startTenantBench = async (): Promise<TenantBench> => {
+  const stack = await startStack()
+  let count = 0
+  let tenants: OpenAI[] = []
+  return {
+    stack,
+    newTenant: (options = {}) => {
+      count += 1
+      const client = new OpenAI({ baseURL: `${stack.url}/v1`, apiKey: `key-${count}`, maxRetries: 0, ...options })
+      tenants.push(client)
+      return client
+    },
+    cleanUp: async () => {
+      for (const client of tenants) {
+        const sessions = client.getAPIList<ContextView, CursorPage<ContextView>>('/context', CursorPage)
+        for await (const { id } of sessions) await client.delete(`/context/${id}`)
+      }
+      tenants = []
+      await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
+    },
+    stop: () => stack.stop(),
+  }
+}
+
+export const create = async (client: OpenAI, topic: string, headers: Record<string, string> = {}): Promise<Session> => {
+  const conversation = opening(topic)
+  const answer = await anyApi.create(client, { conversation, streamed: false, headers })
+  return { id: sessionIdOf(answer), conversation, answer }
+}
+
+export const use = async (client: OpenAI, session: Session, headers: Record<string, string> = {}): Promise<Session> => {
+  const conversation = continued(session.conversation, session.answer, 'and then?')
+  const answer = await anyApi.send(client, {
+    conversation,
+    streamed: false,
+    headers: { 'x-session-id': session.id, ...headers },
+  })
+  return { ...session, conversation, answer }
+}
+
+/** A session of two turns or more whose KV lies in the store and in both pods. */
+export const spread = async (stack: Stack, client: OpenAI, topic: string): Promise<Session> => {
+  let session = await create(client, topic)
+  let turns = 1
+  await untilStored(client, session.id, turns)
+  while ((await tokensInPods(stack, session.id)).includes(0)) {
+    session = await use(client, session, { 'routing-strategy': 'round-robin' })
+    turns += 1
+    await untilStored(client, session.id, turns)
+  }
+  return session
+}
+
+/** Waits until neither a pod nor the store, in which nothing else lies, holds anything of the session. */
+export const expectGoneEverywhere = (stack: Stack, id: string): Promise<void> =>
+  eventually(async () => {
+    expect(await tokensInPods(stack, id)).toEqual([0, 0])
+    expect(await stack.kvFiles()).toEqual([])
+  })
+
+/** How much of a prompt each pod still knows, asked without session and past the gateway. */
+export const cachedInPods = (stack: Stack, session: Session): Promise<readonly unknown[]> =>
+  Promise.all(
+    stack.pods.map(async ({ address }) => {
+      const prompt = session.conversation.map(({ text }) => text).join('\n')
+      const answer = await call(`http://${address}/v1/completions`, { body: { model, prompt, max_tokens: 1 } })
+      return (answer.body as OpenAI.Completion).usage?.prompt_tokens_details?.cached_tokens
+    }),
+  )
+
+/** The SDK throws what it makes of a 404. */
+export const expectNotFound = async (request: Promise<unknown>): Promise<void> => {
+  const error = await request.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  expect(error).toBeInstanceOf(OpenAI.NotFoundError)
+  expect(error).toMatchObject({ status: 404, code: 'session_not_found', type: 'invalid_request_error' })
+}

@@ -1,0 +1,91 @@
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { eventually } from '../support/eventually.ts'
+import { untilStored } from './session.ts'
+import {
+  cachedInPods,
+  create,
+  expectGoneEverywhere,
+  expectNotFound,
+  spread,
+  startTenantBench,
+  type TenantBench,
+  use,
+} from './tenant-bench.ts'
+
+jest.setTimeout(30_000)
+
+let bench: TenantBench
+
+beforeAll(async () => {
+  bench = await startTenantBench()
+}, 120_000)
+afterEach(() => bench.cleanUp())
+afterAll(async () => {
+  await bench?.stop()
+})
+
+describe('the time to live', () => {
+  test('ends the session, removes its file and what lies in the pods', async () => {
+    const client = bench.newTenant()
+    const session = await spread(bench.stack, client, 'Expiring')
+
+    await client.patch(`/context/${session.id}`, { body: { ttl: 1 } })
+
+    await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
+    await expectGoneEverywhere(bench.stack, session.id)
+    expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
+  })
+
+  test('leaves an id under which the session starts anew with its last TTL', async () => {
+    const client = bench.newTenant()
+    const session = await create(client, 'anew', { 'x-session-ttl': '1' })
+    await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
+
+    const { answer } = await use(client, session)
+
+    expect(answer.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
+    expect(answer.headers.get('x-session-id')).toBe(session.id)
+    expect(answer.headers.get('x-session-ttl')).toBe('1')
+  })
+
+  test('leaves an id under which the session starts anew with another TTL, and goes on', async () => {
+    const client = bench.newTenant()
+    const session = await create(client, 'reviving', { 'x-session-ttl': '1' })
+    await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
+
+    const revived = await use(client, session, { 'x-session-ttl': '600' })
+    const seen = await untilStored(client, session.id, 1)
+    const next = await use(client, revived)
+
+    expect(revived.answer.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
+    expect(seen).toMatchObject({ ttl: 600, tokens: revived.answer.usage })
+    expect(next.answer.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+    expect(next.answer.headers.get('x-session-id')).toBe(session.id)
+  })
+
+  test('counts from the creation, however often the session is used', async () => {
+    const client = bench.newTenant()
+    const session = await create(client, 'absolute', { 'x-session-ttl': '300' })
+    const before = await untilStored(client, session.id, 1)
+
+    const { answer } = await use(client, session)
+
+    expect(Date.parse(answer.headers.get('x-session-expires-at') ?? '')).toBe(
+      Date.parse(session.answer.headers.get('x-session-expires-at') ?? ''),
+    )
+    expect((await untilStored(client, session.id, 2)).expires_at).toBe(before.expires_at)
+  })
+
+  test('is set anew by a turn that names it', async () => {
+    const client = bench.newTenant()
+    const session = await create(client, 'renewing', { 'x-session-ttl': '300' })
+    await untilStored(client, session.id, 1)
+
+    const { answer } = await use(client, session, { 'x-session-ttl': '900' })
+
+    expect(answer.headers.get('x-session-ttl')).toBe('900')
+    const renewed = await untilStored(client, session.id, 2)
+    expect(renewed.ttl).toBe(900)
+    expect(renewed.expires_at).toBe(Math.floor(Date.parse(answer.headers.get('x-session-expires-at') ?? '') / 1000))
+  })
+})

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { call, model } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
+import { createSession, listed, look } from './support.ts'
+
+jest.setTimeout(30_000)
+
+let stack: Stack
+let sessionId: string
+
+beforeAll(async () => {
+  stack = await startStack({ pods: embeddedPods({ count: 1 }) })
+  sessionId = await createSession(stack)
+  await eventually(async () => expect(await stack.kvFiles()).toHaveLength(1))
+  await eventually(async () => expect((await look(stack, sessionId)).turns).toBe(1))
+}, 120_000)
+afterAll(async () => {
+  await stack?.stop()
+})
+
+/** What the engine says when it is asked without Envoy and gateway. */
+const ofEngine = (path: string, rawBody: string) => call(`http://${stack.pods[0]?.address}${path}`, { rawBody })
+
+const body = (members: Record<string, unknown>): string => JSON.stringify({ model, ...members })
+
+const mistakes = [
+  { name: 'a trailing comma', path: '/v1/completions', rawBody: `{"model":"${model}","prompt":"x",}` },
+  { name: 'NaN', path: '/v1/completions', rawBody: `{"model":"${model}","prompt":"x","seed":NaN}` },
+  { name: 'two objects', path: '/v1/completions', rawBody: '{}{}' },
+  { name: 'no model', path: '/v1/completions', rawBody: '{"prompt":"x"}' },
+  { name: 'a model by number', path: '/v1/completions', rawBody: '{"model":1,"prompt":"x"}' },
+  { name: 'no prompt', path: '/v1/completions', rawBody: body({}) },
+  { name: 'a prompt of the wrong type', path: '/v1/completions', rawBody: body({ prompt: { text: 'x' } }) },
+  { name: 'no message', path: '/v1/chat/completions', rawBody: body({ messages: [] }) },
+  { name: 'the prompt of another API', path: '/v1/responses', rawBody: body({ prompt: 'x' }) },
+  { name: 'a temperature out of range', path: '/v1/completions', rawBody: body({ prompt: 'x', temperature: 9 }) },
+  { name: 'megabytes of text', path: '/v1/completions', rawBody: body({ prompt: 'x'.repeat(7_000_000) }) },
+  { name: 'more tokens than there are', path: '/v1/completions', rawBody: body({ prompt: 'x'.repeat(5000) }) },
+  {
+    name: 'depth',
+    path: '/v1/completions',
+    rawBody: `{"model":"${model}","prompt":${'['.repeat(100)}${']'.repeat(100)}}`,
+  },
+]
+
+describe('what is wrong with a turn', () => {
+  test.each(mistakes)('is told by the engine, in its own words: $name', async ({ path, rawBody }) => {
+    const before = await look(stack, sessionId)
+    const direct = await ofEngine(path, rawBody)
+
+    const answer = await call(`${stack.url}${path}`, { headers: { 'x-session-id': sessionId }, rawBody })
+
+    expect(direct.status).toBe(400)
+    expect([answer.status, answer.text]).toEqual([direct.status, direct.text])
+    expect(answer.headers.get('content-type')).toBe('application/json')
+    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect(answer.headers.get('x-context-cache')).toBeNull()
+    expect(await look(stack, sessionId)).toEqual(before)
+  })
+
+  test('counts for nothing, and the session goes on with its KV', async () => {
+    const headers = { 'x-session-id': sessionId }
+    await call(`${stack.url}/v1/completions`, { headers, rawBody: body({}) })
+
+    const answer = await call(`${stack.url}/v1/completions`, {
+      headers,
+      body: { model, prompt: 'a prompt, and then', max_tokens: 2 },
+    })
+
+    expect(answer.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+    await eventually(async () => {
+      const { body: seen } = await call(`${stack.url}/v1/context/${sessionId}`)
+      expect(seen).toMatchObject({ turns: 2, kv: { stored: { turn: 2 } } })
+    })
+  })
+})
+
+describe('what is wrong with a create', () => {
+  const creating = [
+    { name: 'an unknown model', path: '/v1/completions', rawBody: '{"model":"other","prompt":"x"}', status: 404 },
+    {
+      name: 'a prompt that is too long',
+      path: '/v1/completions',
+      rawBody: body({ prompt: 'x'.repeat(5000) }),
+      status: 400,
+    },
+    {
+      name: 'an unknown role',
+      path: '/v1/chat/completions',
+      rawBody: body({ messages: [{ role: 'x' }] }),
+      status: 400,
+    },
+    { name: 'an unknown input', path: '/v1/responses', rawBody: body({ input: [{ type: 'x' }] }), status: 400 },
+  ]
+
+  test.each(creating)('and only the engine knows leaves no session: $name', async ({ path, rawBody, status }) => {
+    const headers = { authorization: 'Bearer without-sessions' }
+    const direct = await ofEngine(path, rawBody)
+    const filesBefore = await stack.kvFiles()
+
+    const byContext = await call(`${stack.url}/v1/context`, { headers, rawBody })
+    const byTtl = await call(`${stack.url}${path}`, { headers: { ...headers, 'x-session-ttl': '60' }, rawBody })
+
+    expect(direct.status).toBe(status)
+    for (const answer of [byContext, byTtl]) {
+      expect([answer.status, answer.text]).toEqual([direct.status, direct.text])
+      expect(answer.headers.get('x-session-id')).toBeNull()
+    }
+    await eventually(async () => expect(await listed(stack, headers)).toEqual([]))
+    expect(filesBefore).toEqual(expect.arrayContaining([...(await stack.kvFiles())]))
+  })
+})

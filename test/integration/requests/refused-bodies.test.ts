@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { call } from '../support/client.ts'
+import { creates, type RefusalBench, startRefusalBench } from './refusal-bench.ts'
+import {
+  asJson,
+  createSession,
+  credential,
+  expectRefusal,
+  type Refusal,
+  reading,
+  someJson,
+  watching,
+} from './support.ts'
+
+jest.setTimeout(30_000)
+
+let bench: RefusalBench
+
+beforeAll(async () => {
+  bench = await startRefusalBench()
+}, 120_000)
+afterAll(async () => {
+  await bench?.stop()
+})
+
+describe('a body that creates a session', () => {
+  const member = (name: string, value: string) => `{"model":"tiny-random","${name}":${value}}`
+  const bodies: readonly { readonly name: string; readonly body: string; readonly refusal: Omit<Refusal, 'status'> }[] =
+    [
+      { name: 'is not JSON', body: 'prompt=x', refusal: { code: 'invalid_json' } },
+      {
+        name: 'has a trailing comma',
+        body: '{"model":"tiny-random","prompt":"x",}',
+        refusal: { code: 'invalid_json' },
+      },
+      { name: 'begins with a byte order mark', body: `\xef\xbb\xbf${someJson}`, refusal: { code: 'invalid_json' } },
+      { name: 'holds NaN', body: member('prompt', 'NaN'), refusal: { code: 'invalid_json' } },
+      { name: 'is empty', body: '', refusal: { code: 'invalid_json' } },
+      { name: 'is blank', body: '  \n', refusal: { code: 'invalid_json' } },
+      { name: 'is an array', body: `[${someJson}]`, refusal: { code: 'invalid_json' } },
+      { name: 'is a number', body: '1', refusal: { code: 'invalid_json' } },
+      { name: 'is null', body: 'null', refusal: { code: 'invalid_json' } },
+      { name: 'is cut short', body: someJson.slice(0, -1), refusal: { code: 'invalid_json' } },
+      { name: 'is two objects', body: someJson + someJson, refusal: { code: 'invalid_json' } },
+      { name: 'is not UTF-8', body: member('prompt', '"\xff"'), refusal: { code: 'invalid_encoding' } },
+      {
+        name: 'is nested too deeply',
+        body: member('prompt', `${'['.repeat(64)}${']'.repeat(64)}`),
+        refusal: { code: 'json_too_complex' },
+      },
+      {
+        name: 'has too many keys',
+        body: member('prompt', `{${Array.from({ length: 20_001 }, (_, key) => `"${key}":1`).join(',')}}`),
+        refusal: { code: 'json_too_complex' },
+      },
+      {
+        name: 'names two models',
+        body: '{"model":"a","prompt":"x","model":"b"}',
+        refusal: { code: 'duplicate_key', param: 'model' },
+      },
+      {
+        name: 'names two models, one in escapes',
+        body: '{"model":"a","prompt":"x","mod\\u0065l":"b"}',
+        refusal: { code: 'duplicate_key', param: 'model' },
+      },
+      {
+        name: 'names no model',
+        body: '{"prompt":"x"}',
+        refusal: { code: 'missing_required_parameter', param: 'model' },
+      },
+      {
+        name: 'names a model by number',
+        body: '{"model":1,"prompt":"x"}',
+        refusal: { code: 'invalid_type', param: 'model' },
+      },
+      {
+        name: 'names an empty model',
+        body: '{"model":"","prompt":"x"}',
+        refusal: { code: 'invalid_type', param: 'model' },
+      },
+      {
+        name: 'has no prompt',
+        body: '{"model":"tiny-random"}',
+        refusal: { code: 'missing_required_parameter', param: 'prompt' },
+      },
+      {
+        name: 'has a prompt of the wrong type',
+        body: member('prompt', '1'),
+        refusal: { code: 'invalid_type', param: 'prompt' },
+      },
+      { name: 'has an empty prompt', body: member('prompt', '""'), refusal: { code: 'invalid_type', param: 'prompt' } },
+      { name: 'has no token', body: member('prompt', '[]'), refusal: { code: 'invalid_type', param: 'prompt' } },
+    ]
+
+  test.each(creates.flatMap((route) => bodies.map((body) => ({ route, ...body }))))(
+    'is refused when it $name ($route)',
+    async ({ route, body, refusal }) => {
+      await bench.expectRefused(() => bench.ask(route, { body }), { status: 400, ...refusal })
+    },
+  )
+
+  test.each([
+    { name: 'no message', body: member('messages', '[]'), param: 'messages' },
+    { name: 'messages that are none', body: member('messages', '["x"]'), param: 'messages' },
+    { name: 'an empty input', body: member('input', '""'), param: 'input' },
+    { name: 'an input of the wrong type', body: member('input', '{}'), param: 'input' },
+    {
+      name: 'two prompts',
+      body: '{"model":"m","prompt":"x","messages":[{"role":"user","content":"x"}]}',
+      param: 'prompt',
+    },
+  ])('is refused with $name', async ({ body, param }) => {
+    await bench.expectRefused(() => bench.ask('create by POST /v1/context', { body }), {
+      status: 400,
+      code: 'invalid_type',
+      param,
+    })
+  })
+
+  test.each([
+    { path: '/v1/completions', body: { model: 'm', messages: [{ role: 'user', content: 'x' }] }, param: 'prompt' },
+    { path: '/v1/chat/completions', body: { model: 'm', prompt: 'x' }, param: 'messages' },
+    { path: '/v1/responses', body: { model: 'm', prompt: 'x' }, param: 'input' },
+  ])('is refused with the prompt of another API on $path', async ({ path, body, param }) => {
+    const headers = { 'x-session-ttl': '60' }
+
+    await bench.expectRefused(async () => reading(await call(`${bench.stack.url}${path}`, { headers, body })), {
+      status: 400,
+      code: 'missing_required_parameter',
+      param,
+    })
+  })
+
+  test.each(creates)('may have names that JavaScript gives a meaning to (%s)', async (route) => {
+    const body =
+      '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"model":"tiny-random","prompt":"x"}'
+
+    const { result, arrivals } = await watching(bench, () => bench.ask(route, { body }))
+
+    expect(result.status).toBe(200)
+    expect(arrivals).toMatchObject([{ request: { body } }])
+    expect((await bench.ask('get')).text).not.toContain('polluted')
+  })
+
+  const mediaTypes = [
+    { name: 'no content-type', headers: [], param: 'content-type' },
+    { name: 'a text', headers: ['content-type: text/plain'], param: 'content-type' },
+    { name: 'a form', headers: ['content-type: application/x-www-form-urlencoded'], param: 'content-type' },
+    { name: 'two types', headers: [asJson, 'content-type: text/plain'], param: 'content-type' },
+    { name: 'gzip', headers: [asJson, 'content-encoding: gzip'], param: 'content-encoding' },
+    { name: 'two encodings', headers: [asJson, 'content-encoding: identity, br'], param: 'content-encoding' },
+  ]
+
+  test.each(creates.flatMap((route) => mediaTypes.map((value) => ({ route, ...value }))))(
+    'is refused as $name ($route)',
+    async ({ route, headers, param }) => {
+      await bench.expectRefused(() => bench.ask(route, { headers: [credential, ...headers] }), {
+        status: 415,
+        code: 'unsupported_media_type',
+        param,
+      })
+    },
+  )
+
+  test.each(['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/vnd.api+json'])(
+    'may be called %s',
+    async (type) => {
+      const answer = await bench.ask('create by POST /v1/context', { headers: [credential, `content-type: ${type}`] })
+
+      expect(answer.status).toBe(200)
+    },
+  )
+})
+
+describe('the body of a turn', () => {
+  test.each([
+    { name: 'not JSON', body: 'prompt=x' },
+    { name: 'an array', body: '[]' },
+    { name: 'a text', body: '"x"' },
+    { name: 'a number', body: '1' },
+    { name: 'blank', body: '  \n' },
+    { name: 'cut short', body: someJson.slice(0, -1) },
+    { name: 'a byte order mark and an object', body: `\xef\xbb\xbf${someJson}` },
+  ])('cannot be changed, and is refused: $name', async ({ body }) => {
+    await bench.expectRefused(() => bench.ask('use', { body }), { status: 400, code: 'invalid_json' })
+  })
+
+  test.each(['gzip', 'br', 'identity, zstd'])('is refused in the encoding %s', async (encoding) => {
+    const headers = [credential, asJson, `content-encoding: ${encoding}`]
+
+    await bench.expectRefused(() => bench.ask('use', { headers }), {
+      status: 415,
+      code: 'unsupported_media_type',
+      param: 'content-encoding',
+    })
+  })
+
+  test.each([
+    { name: 'plainly', body: '{"model":"other","prompt":"x"}' },
+    { name: 'with blanks', body: '{ "model" :\t"other", "prompt":"x"}' },
+    { name: 'after the right one', body: '{"model":"tiny-random","prompt":"x","model":"other"}' },
+    { name: 'with its key in escapes', body: '{"model":"tiny-random","prompt":"x","mod\\u0065l":"other"}' },
+    { name: 'in escapes', body: '{"model":"oth\\u0065r","prompt":"x"}' },
+    { name: 'after a text that looks like the end', body: '{"prompt":"\\"}","model":"other"}' },
+    { name: 'behind a nested right one', body: '{"tools":[{"model":"tiny-random"}],"model":"other"}' },
+    { name: 'that begins alike', body: '{"model":"tiny-random-2","prompt":"x"}' },
+  ])('is refused when it names another model $name', async ({ body }) => {
+    await bench.expectRefused(() => bench.ask('use', { body }), { status: 400, code: 'model_mismatch', param: 'model' })
+  })
+
+  test.each([
+    { name: 'its own model', body: someJson },
+    { name: 'its own model in escapes', body: '{"model":"tiny\\u002drandom","prompt":"x"}' },
+    { name: 'its own model last', body: '{"model":"other","model":"tiny-random","prompt":"x"}' },
+    { name: 'another model in a text', body: '{"prompt":"{\\"model\\":\\"other\\"}","model":"tiny-random"}' },
+    { name: 'another model further inside', body: '{"tools":[{"model":"other"}],"model":"tiny-random"}' },
+    { name: 'a model as a property of a tool', body: '{"tools":[{"model":{"type":"string"}}],"model":"tiny-random"}' },
+    { name: 'no model, which the engine will say', body: '{"prompt":"x"}' },
+    { name: 'a model by number, which the engine will say', body: '{"model":1,"prompt":"x"}' },
+    { name: 'a trailing comma, which the engine will say', body: '{"model":"tiny-random",}' },
+    { name: 'bytes that are not UTF-8, which the engine will say', body: '{"model":"tiny-random","prompt":"\xff"}' },
+    { name: 'a long blank end', body: `${someJson}${' \r\n\t'.repeat(500)}` },
+    { name: 'nothing', body: '{}' },
+  ])('reaches the engine with $name', async ({ body }) => {
+    const { result, arrivals } = await watching(bench, () => bench.ask('use', { body }))
+
+    expect(result.status).toBe(200)
+    expect(arrivals.map(({ request }) => request.bytes.toString('latin1'))).toEqual([body])
+  })
+
+  test('may name a model with characters that some writers of JSON escape', async () => {
+    const name = 'org/model é'
+    const id = await createSession(bench.stack, { body: { model: name, prompt: 'x' } })
+    const headers = { 'x-session-id': id }
+
+    const escaped = '{"model":"org\\/model \\u00E9","prompt":"x"}'
+    const answer = await call(`${bench.stack.url}/v1/completions`, { headers, rawBody: escaped })
+    const other = await call(`${bench.stack.url}/v1/completions`, {
+      headers,
+      body: { model: 'org/model e', prompt: 'x' },
+    })
+
+    expect(answer.status).toBe(200)
+    expectRefusal(reading(other), { status: 400, code: 'model_mismatch', param: 'model' })
+  })
+})

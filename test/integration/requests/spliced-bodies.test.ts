@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import fc from 'fast-check'
+import { z } from 'zod'
+import { exchangeRaw, rawRequest, readMessages, readWhole } from '../support/raw-http.ts'
+import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { damaged, objectWith } from './json-source.ts'
+import { asJson, createSession, credential, type Reading, rawReading } from './support.ts'
+
+jest.setTimeout(60_000)
+
+const slotIds = [0, 1, 2, 3]
+
+/** An engine whose slots stay empty: enough for the gateway to choose one for every turn. */
+const emptySlots = (request: RecordedRequest, reply: PodReply): boolean => {
+  const slots = slotIds.map((id) => ({ id, id_task: -1, is_processing: false, n_tokens: 0, session: null }))
+  const answers: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+    ['/slots', slots],
+    ['/v1/models', { object: 'list', data: [{ id: 'tiny-random' }] }],
+  ])
+  const isAboutSlots = request.path.startsWith('/slots') || ['/props', '/v1/models'].includes(request.path)
+  if (isAboutSlots) reply.json(answers.has(request.path) ? 200 : 404, answers.get(request.path) ?? {})
+  return isAboutSlots
+}
+
+let pod: ScriptedPod
+let stack: Stack
+let sessionId: string
+
+beforeAll(async () => {
+  pod = await startScriptedPod({ extra: emptySlots })
+  // Nothing is ever worth storing, so that a slot is all that a turn takes.
+  stack = await startStack({ pods: async () => [pod], env: { CTX_KV_MIN_TOKENS: '1000000' } })
+  sessionId = await createSession(stack)
+}, 120_000)
+afterAll(async () => {
+  await stack?.stop()
+  await pod?.stop()
+})
+
+const framings = ['content-length', 'chunked'] as const
+type Framing = (typeof framings)[number]
+
+/** Takes a turn with this body, and tells what the engine got of it; undefined: nothing. */
+const takeTurn = async (
+  source: string,
+  framing: Framing,
+): Promise<{ readonly answer: Reading; readonly arrived: RecordedRequest | undefined }> => {
+  const body = Buffer.from(source).toString('latin1')
+  const before = pod.requests().length
+  const request = rawRequest({
+    startLine: 'POST /v1/completions HTTP/1.1',
+    headers: [
+      'host: gateway',
+      'connection: close',
+      credential,
+      asJson,
+      `x-session-id: ${sessionId}`,
+      framing === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${body.length}`,
+    ],
+    body: framing === 'chunked' ? inTwoChunks(body) : body,
+  })
+  const [message] = readMessages(await exchangeRaw(stack.port, request))
+  if (message === undefined) throw new Error('there is no answer')
+  return { answer: rawReading(message), arrived: pod.requests()[before] }
+}
+
+const inTwoChunks = (body: string): string => {
+  const half = Math.ceil(body.length / 2)
+  const chunks = [body.slice(0, half), body.slice(half)].filter((chunk) => chunk !== '')
+  return [...chunks, ''].map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('')
+}
+
+const splicedForm = z.object({ id_slot: z.int() })
+
+/** The object that a text stands for; undefined: it stands for none. */
+const objectOf = (source: string): Record<string, unknown> | undefined => {
+  try {
+    const value: unknown = JSON.parse(source)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+describe('the body of a turn', () => {
+  test('reaches the engine as it was written, with the gateway’s fields as its last members', async () => {
+    await fc.assert(
+      fc.asyncProperty(objectWith('"model":"tiny-random"'), fc.constantFrom(...framings), async (source, framing) => {
+        const { answer, arrived } = await takeTurn(source, framing)
+
+        expect(answer.status).toBe(200)
+        const kept = source.slice(0, source.lastIndexOf('}'))
+        expect(arrived?.body.slice(0, kept.length)).toBe(kept)
+        const tail = arrived?.body.slice(kept.length) ?? ''
+        expect(tail).toMatch(/^,"id_slot":\d+(,"\w+":("\w*"|\d+))*\}$/)
+        const spliced = JSON.parse(`{${tail.slice(1)}`) as Record<string, unknown>
+        expect(slotIds).toContain(splicedForm.parse(spliced).id_slot)
+        expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), ...spliced })
+        expect(arrived?.headers['content-length']).toBe(String(arrived?.bytes.length))
+        expect(arrived?.headers).not.toHaveProperty('transfer-encoding')
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test.each(['{}', ' {\n} ', '{"model":"tiny-random"}', '{"a":{}}', '{"a":"}"}', '{"a":"{"}\n'])(
+    'is given them even when it is %j',
+    async (source) => {
+      const { arrived } = await takeTurn(source, 'content-length')
+
+      expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), id_slot: expect.any(Number) })
+    },
+  )
+
+  test('cannot choose a slot or a salt by itself: what the gateway says comes last', async () => {
+    const { arrived } = await takeTurn('{"id_slot":99,"id_sl\\u006ft":98,"prompt":"x","n_keep":1}', 'content-length')
+
+    expect(slotIds).toContain(objectOf(arrived?.body ?? '')?.['id_slot'])
+  })
+
+  test('that is no JSON stays none, and one that is stays what it is', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        damaged(objectWith('"model":"tiny-random"')),
+        fc.constantFrom(...framings),
+        async (source, framing) => {
+          const meant = objectOf(source)
+
+          const { answer, arrived } = await takeTurn(source, framing)
+
+          const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(objectOf(answer.text)).data
+          const got = arrived && objectOf(arrived.body)
+          const { id_slot: _, ...rest } = got ?? {}
+          const { id_slot: __, ...meantRest } = meant ?? {}
+          expect({ reason: refusal?.error.code, got: got && rest }).toEqual(
+            expectedOf({ meant: meant && meantRest, isRefused: arrived === undefined, code: refusal?.error.code }),
+          )
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('leaves the connection to the engine with nothing that does not belong to a request', () => {
+    const received = pod.wire().map((bytes) => readWhole(bytes))
+
+    expect(received.map(({ isCut }) => isCut)).not.toContain(true)
+    const turns = received
+      .flatMap(({ messages }) => messages)
+      .filter(({ startLine }) => startLine.startsWith('POST /v1/'))
+    expect(turns.map(({ body }) => body.toString()).sort()).toEqual(
+      pod
+        .requests()
+        .map(({ body }) => body)
+        .sort(),
+    )
+  })
+})
+
+/** What may become of a damaged body. A refusal by the gateway is right for what is no object, and for one that names another model. */
+const expectedOf = (turn: {
+  readonly meant: Record<string, unknown> | undefined
+  readonly isRefused: boolean
+  readonly code: string | undefined
+}): { readonly reason: string | undefined; readonly got: Record<string, unknown> | undefined } => {
+  if (!turn.isRefused) return { reason: undefined, got: turn.meant }
+  const isOtherModel = typeof turn.meant?.['model'] === 'string' && turn.meant['model'] !== 'tiny-random'
+  const allowed = turn.meant === undefined || isOtherModel ? turn.code : 'none, for it is right'
+  return { reason: allowed, got: undefined }
+}
