@@ -6,7 +6,8 @@
 install: node_modules/.package-lock.json
 
 node_modules/.package-lock.json: package-lock.json
-	npm ci
+	# Not `npm ci`: the lockfile names no package that only other platforms need, and it would miss them.
+	npm install --no-save --no-audit --no-fund
 	@touch $@
 
 engine-runtime: install
