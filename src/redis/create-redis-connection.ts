@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { types } from 'node:util'
 import { Redis } from 'ioredis'
+import { answerInTime } from './answer-in-time.ts'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
 import type { RedisConnection, RedisScript } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
@@ -30,7 +31,6 @@ const openClient = (url: string, commandTimeoutMs: number, connectTimeoutMs: num
     return new Redis(url, {
       lazyConnect: true,
       protocol: 2,
-      commandTimeout: commandTimeoutMs,
       connectTimeout: connectTimeoutMs,
       socketTimeout: commandTimeoutMs * silentTimeouts,
       enableOfflineQueue: false,
@@ -99,7 +99,7 @@ export const createRedisConnection = async ({
   const guarded = <T>(action: string, command: () => Promise<T>): Promise<T> =>
     breaker.run(async () => {
       try {
-        return await command()
+        return await answerInTime(command(), commandTimeoutMs)
       } catch (error) {
         throw toRedisFault(error, action)
       }

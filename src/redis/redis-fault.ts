@@ -1,4 +1,5 @@
 import { types } from 'node:util'
+import { AnswerLateError } from './answer-in-time.ts'
 import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
 
 /**
@@ -8,9 +9,6 @@ import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
  */
 const refusals =
   /\b(READONLY|OOM|LOADING|NOPERM|NOAUTH|WRONGPASS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|UNKILLABLE|MISCONF|NOREPLICAS)\b|The user executing the script can't|ACL failure in script/
-
-/** The text that ioredis gives to a command that got no answer within `commandTimeout`. */
-const timeoutMessage = 'Command timed out'
 
 /** Redis gave no answer in time. The only fault that costs the caller time, so the only one that opens the circuit breaker. */
 export class RedisSilentError extends RedisUnavailableError {}
@@ -32,7 +30,7 @@ export const withoutArguments = (error: unknown): Error => {
 /** What a failed command means to the caller. */
 export const toRedisFault = (error: unknown, action: string): RedisUnavailableError | RedisScriptError => {
   const cause = withoutArguments(error)
-  if (cause.message === timeoutMessage) return new RedisSilentError(`Redis did not answer ${action} in time`, { cause })
+  if (error instanceof AnswerLateError) return new RedisSilentError(`Redis did not answer ${action} in time`, { cause })
   if (cause.name !== 'ReplyError') return new RedisUnavailableError(`Redis cannot be reached for ${action}`, { cause })
   if (refusals.test(cause.message)) return new RedisUnavailableError(`Redis refused ${action}`, { cause })
   return new RedisScriptError(`Redis failed at ${action}`, { cause })

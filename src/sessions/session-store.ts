@@ -95,9 +95,12 @@ export interface SessionPage {
 export interface SessionStore {
   /** Writes a session in state *creating* whose first turn holds a lease; or finds the one that an earlier try wrote. */
   create(session: NewSession): Promise<CreateOutcome>
-  /** Looks a session up for a turn, and takes the turn's lease. */
+  /** Looks a session up for a turn, and takes the turn's lease. Beginning a turn again keeps the later end of its leases. */
   begin(turn: BeginTurn): Promise<BeginOutcome>
-  /** Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. Repeating it counts once while the lease was there to release. */
+  /**
+   * Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. Repeating it counts once while the lease was
+   * there to release; after that it only reads. A lease that has run out is there until another turn begins or the session ends.
+   */
   complete(turn: CompleteTurn): Promise<CompleteOutcome>
   /**
    * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its retry key; an *expired* one stays

@@ -46,13 +46,11 @@ export class MemoryRemovals {
     })
   }
 
-  /** Queues an artefact, or makes it due sooner. */
+  /** Queues an artefact, or sets anew when it is due. */
   queueArtefact(session: SessionKey, artefact: NamedArtefact, dueMs: number): void {
     const id = `a:${artefact.artefactId}`
-    const known = this.#entries.get(id)
     // The removal of its session may carry it already.
-    if (known === undefined && this.#artefacts.has(artefact.artefactId)) return
-    this.announce(session, artefact, known === undefined ? dueMs : Math.min(known.dueMs, dueMs))
+    if ((this.#artefacts.get(artefact.artefactId) ?? id) === id) this.announce(session, artefact, dueMs)
   }
 
   /** A removal that was claimed may have passed the pods already, so it is marked to come once more when it is settled. */

@@ -1,6 +1,7 @@
 import type { SessionKey } from '../session-record.ts'
 import type { RetryKey } from '../session-store.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
+import { LinkedTable } from './linked-table.ts'
 
 interface Remembered {
   readonly session: SessionKey
@@ -9,7 +10,7 @@ interface Remembered {
 
 /** Which session a repeated create finds. Keys whose time is over go with the next one that comes; beyond `maxKeys` the oldest go. */
 export class RetryKeys {
-  readonly #keys = new Map<string, Remembered>()
+  readonly #keys = new LinkedTable<string, Remembered>()
   readonly #deadlines = new DeadlineHeap<string>()
   readonly #maxKeys: number
 
@@ -27,8 +28,8 @@ export class RetryKeys {
     this.#forget(digest)
     this.#keys.set(digest, { session, bodyDigest })
     this.#deadlines.set(digest, nowMs + rememberMs)
-    const oldest = this.#keys.size > this.#maxKeys ? this.#keys.keys().next().value : undefined
-    if (oldest !== undefined) this.#forget(oldest)
+    const oldest = this.#keys.oldest()
+    if (oldest !== undefined && this.#keys.size > this.#maxKeys) this.#forget(oldest.key)
   }
 
   /** Forgets the key if it still names this session. */

@@ -1,6 +1,7 @@
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
 import type { RetryKey } from '../session-store.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
+import { LinkedTable } from './linked-table.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
 import type { ExpiredTombstone, LiveSession, Tombstone } from './memory-session.ts'
 import { RetryKeys } from './retry-keys.ts'
@@ -19,9 +20,9 @@ export interface SessionTableOptions {
 /** Every session and tombstone, with the indexes over them. Knows how sessions end; what a turn does to one is not its matter. */
 export class SessionTable {
   /** The least recently used first. */
-  readonly #live = new Map<SessionKey, LiveSession>()
+  readonly #live = new LinkedTable<SessionKey, LiveSession>()
   /** The oldest first. */
-  readonly #tombstones = new Map<SessionKey, Tombstone>()
+  readonly #tombstones = new LinkedTable<SessionKey, Tombstone>()
   readonly #deadlines = new DeadlineHeap<SessionKey>()
   readonly #tenants = new Map<TenantKey, SequenceIndex<SessionKey>>()
   readonly #artefacts = new Set<string>()
@@ -61,8 +62,7 @@ export class SessionTable {
 
   /** Marks a session as the most recently used. */
   touch(session: LiveSession): void {
-    this.#live.delete(session.key)
-    this.#live.set(session.key, session)
+    this.#live.touch(session.key)
   }
 
   /** Adds a session, in place of its tombstone if there is one. `false`: there is no room, and every session is held by a turn. */
@@ -174,9 +174,9 @@ export class SessionTable {
     nowMs: number,
   ): void {
     this.#tombstones.set(key, { ...tombstone, forgetAtMs: nowMs + this.#options.tombstoneSeconds * 1000 })
-    for (const [oldest, { forgetAtMs }] of this.#tombstones) {
-      if (forgetAtMs > nowMs && this.#tombstones.size <= this.#options.maxSessions) break
-      this.#tombstones.delete(oldest)
+    for (let oldest = this.#tombstones.oldest(); oldest !== undefined; oldest = this.#tombstones.oldest()) {
+      if (oldest.value.forgetAtMs > nowMs && this.#tombstones.size <= this.#options.maxSessions) break
+      this.#tombstones.delete(oldest.key)
     }
   }
 
@@ -185,7 +185,7 @@ export class SessionTable {
     if (this.#live.size < this.#options.maxSessions) return true
     if (this.expireDue(1, nowMs) > 0) return true
     for (let tries = this.#live.size; tries > 0; tries--) {
-      const [oldest] = this.#live.values()
+      const oldest = this.#live.oldest()?.value
       if (oldest === undefined) return true
       if (heldUntilMs(oldest.leases) > nowMs) {
         this.touch(oldest)

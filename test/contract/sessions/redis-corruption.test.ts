@@ -221,6 +221,47 @@ describe('what others did to the keys of the Redis session store', () => {
     expect(await store.list({ tenant: mallory, limit: 10, after: undefined })).toEqual({ records: [], hasMore: false })
   })
 
+  test('two keys with one beginning are told apart', async () => {
+    await createActive(under)
+    const other = { key: `${session.slice(0, 22)}${'x'.repeat(21)}` as typeof session, tenant: alice }
+
+    expect(await store.get(other)).toBeUndefined()
+    expect(await store.remove(other)).toBe(false)
+    expect(await store.get(owned)).toMatchObject({ turns: 1 })
+  })
+
+  test('an artefact that nothing names any more is forgotten when it is asked for', async () => {
+    await createActive(under)
+    await storeKv(under, 'artefact-1', 1)
+    await redis.raw.del(sessionText())
+
+    expect(await store.knownArtefacts(['artefact-1'])).toEqual(new Set())
+    expect(await redis.raw.exists(`${prefix}a:artefact-1`)).toBe(0)
+  })
+
+  test('sessions that have ended leave nothing behind', async () => {
+    const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'record-only' } as const
+    await createActive(under, { retryOf })
+    await storeKv(under, 'artefact-1', 1)
+    await storeKv(under, 'artefact-2', 2)
+    await announceFor(under, 'artefact-3')
+    await store.begin(aTurn('turn-2'))
+    await store.remove(owned)
+    await store.complete(completed('turn-2'))
+    await createActive(under, { key: sessionKey('expiring') })
+    await storeKv(under, 'artefact-4', 1, sessionKey('expiring'))
+    await store.create(newSession({ key: sessionKey('failing'), retryOf }))
+    await store.abandon({ key: sessionKey('failing'), turnId: 'turn-1' })
+    await under.advance(seconds(3600))
+    await store.expireDue(10)
+    for (let round = 0; round < 3; round++) {
+      for (const { id } of await store.claim({ limit: 10, leaseMs: 1000 })) await store.settle(id)
+    }
+    await under.advance(seconds(86_400))
+
+    expect(await redis.raw.keys(`${prefix}*`)).toEqual([])
+  })
+
   test('a spoilt index is a fault of its own, and does not pass for an outage', async () => {
     await redis.raw.set(`${prefix}deadlines`, 'not a sorted set')
 

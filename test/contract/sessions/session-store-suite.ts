@@ -3,6 +3,7 @@ import { describeExpiry } from './expiry-suite.ts'
 import { describeListing } from './listing-suite.ts'
 import { describeRemovalQueue } from './removal-queue-suite.ts'
 import { describeRetries } from './retry-suite.ts'
+import { describeRevival } from './revival-suite.ts'
 import { describeSessions } from './sessions-suite.ts'
 import type { StoreUnderTest } from './store-under-test.ts'
 import { describeStoredKv } from './stored-kv-suite.ts'
@@ -14,6 +15,7 @@ export const describeSessionStore = (name: string, make: () => Promise<StoreUnde
     describeSessions(make)
     describeTurns(make)
     describeExpiry(make)
+    describeRevival(make)
     describeRetries(make)
     describeStoredKv(make)
     describeListing(make)

@@ -139,6 +139,17 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       })
     })
 
+    test('fifty turns at once lose nothing', async () => {
+      const under = await make()
+      await createActive(under)
+      const turnIds = Array.from({ length: 50 }, (_, index) => `parallel-${index}`)
+      const outcomes = await Promise.all(turnIds.map((turnId) => under.store.begin(aTurn(turnId))))
+      await Promise.all(turnIds.map((turnId) => under.store.complete(completed(turnId))))
+
+      expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['active']))
+      expect(await under.store.get(owned)).toMatchObject({ turns: 51, tokens: { prompt: 51_000 } })
+    })
+
     test.each([
       { name: 'first', failed: 'a' },
       { name: 'second', failed: 'b' },
@@ -241,6 +252,19 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
       expect(await drain(under)).toEqual([])
       await under.store.settle(`s:${session}`)
+      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
+    })
+
+    test('a claim that comes after the turn ended covers it', async () => {
+      const under = await make()
+      await createActive(under)
+      await under.store.begin(aTurn('turn-2'))
+      await under.store.remove(owned)
+      await under.store.claim({ limit: 1, leaseMs: 10_000 })
+      await under.store.complete(completed('turn-2'))
+      await under.advance(seconds(10))
+
+      expect(await drain(under)).toEqual([`s:${session}`])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { DeadlineHeap } from '../../../src/sessions/memory/deadline-heap.ts'
+import { LinkedTable } from '../../../src/sessions/memory/linked-table.ts'
 import { SequenceIndex } from '../../../src/sessions/memory/sequence-index.ts'
 
 /** Keys by deadline, looked through one by one. */
@@ -37,6 +38,44 @@ describe('the indexes of the memory store', () => {
       }
       for (const { name, key, atMs } of steps) perform[name]?.(key, atMs)
       expect(heap.size).toBe(plain.size)
+    })
+    fc.assert(property, { numRuns: 100 })
+  })
+
+  test('the linked table does what a map would whose entries move to the end', () => {
+    const step = fc.record({
+      name: fc.constantFrom('set', 'touch', 'delete'),
+      key: fc.nat({ max: 10 }),
+      value: fc.nat(),
+    })
+    const property = fc.property(fc.array(step, { maxLength: 200, size: 'max' }), (steps) => {
+      const table = new LinkedTable<number, number>()
+      const plain = new Map<number, number>()
+      const moveToEnd = (key: number, value: number): void => {
+        plain.delete(key)
+        plain.set(key, value)
+      }
+      const perform: Readonly<Record<string, (key: number, value: number) => void>> = {
+        set: (key, value) => {
+          table.set(key, value)
+          moveToEnd(key, value)
+        },
+        touch: (key) => {
+          table.touch(key)
+          const known = plain.get(key)
+          if (known !== undefined) moveToEnd(key, known)
+        },
+        delete: (key) => {
+          table.delete(key)
+          plain.delete(key)
+        },
+      }
+      for (const { name, key, value } of steps) {
+        perform[name]?.(key, value)
+        const oldest = table.oldest()
+        expect([oldest?.key, oldest?.value]).toEqual([...plain][0] ?? [undefined, undefined])
+        expect([table.size, table.get(key)]).toEqual([plain.size, plain.get(key)])
+      }
     })
     fc.assert(property, { numRuns: 100 })
   })

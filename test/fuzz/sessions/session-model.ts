@@ -197,7 +197,7 @@ export class SessionModel {
     // The removal of the session carries it already.
     if (this.removals.get(`s:${key}`)?.artefact?.artefactId === kv.artefactId) return false
     if (session === undefined || waiting?.attempt !== 0 || kv.turn < (session.kv?.turn ?? 0)) {
-      this.#queueArtefact(key, kv, Math.min(waiting?.dueMs ?? this.nowMs, this.nowMs))
+      this.#queueArtefact(key, kv, this.nowMs)
       return false
     }
     this.removals.delete(`a:${kv.artefactId}`)

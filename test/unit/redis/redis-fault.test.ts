@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
+import { AnswerLateError } from '../../../src/redis/answer-in-time.ts'
 import { RedisScriptError, RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import { isReadOnlyRefusal, RedisSilentError, toRedisFault, withoutArguments } from '../../../src/redis/redis-fault.ts'
 
@@ -51,7 +52,7 @@ describe('a fault of Redis', () => {
   })
 
   test('that is silence is unavailability of its own kind', () => {
-    expect(toRedisFault(new Error('Command timed out'), 'begin')).toBeInstanceOf(RedisSilentError)
+    expect(toRedisFault(new AnswerLateError('no answer within 250 ms'), 'begin')).toBeInstanceOf(RedisSilentError)
   })
 
   test.each([

@@ -26,7 +26,7 @@ end
 
 local function queue_artefact(artefact, due)
   write_even_when_full()
-  redis.call('ZADD', removals, 'LT', due, 'a:' .. artefact)
+  redis.call('ZADD', removals, due, 'a:' .. artefact)
 end
 
 -- A removal that was claimed may have passed the pods already, so it is marked to come once more when it is settled.
