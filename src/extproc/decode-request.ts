@@ -16,7 +16,7 @@ interface WireRequest {
   readonly request?: string
   readonly request_headers?: WireHeaders
   readonly request_body?: WireBody
-  readonly protocol_config?: { readonly request_body_mode?: number }
+  readonly protocol_config?: { readonly request_body_mode?: number; readonly response_body_mode?: number }
 }
 
 const bodyModes: readonly BodyMode[] = [
@@ -40,6 +40,7 @@ export const decodeRequest = (message: unknown): ExtProcEvent => {
         headers: createHeaderLookup(wire.request_headers?.headers?.headers ?? []),
         endOfStream: wire.request_headers?.end_of_stream ?? false,
         bodyMode: toBodyMode(wire.protocol_config),
+        requestOnly: wire.protocol_config !== undefined && (wire.protocol_config.response_body_mode ?? 0) === 0,
       }
     case 'request_body':
       return {

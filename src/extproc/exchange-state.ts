@@ -16,6 +16,7 @@ export type ExchangeState =
       readonly kind: 'deciding-on-headers'
       readonly endOfStream: boolean
       readonly bodyMode: BodyMode
+      readonly requestOnly: boolean
       readonly extended: boolean
       readonly body: CollectedBody
       readonly bodyComplete: boolean
@@ -25,6 +26,7 @@ export type ExchangeState =
   | {
       readonly kind: 'collecting'
       readonly bodyMode: BodyMode
+      readonly requestOnly: boolean
       readonly decide: DecideOnBody
       readonly body: CollectedBody
     }
@@ -32,6 +34,7 @@ export type ExchangeState =
   | {
       readonly kind: 'deciding-on-body'
       readonly on: 'request-headers' | HeldPhase
+      readonly requestOnly: boolean
       readonly extended: boolean
       readonly held: readonly HeldPhase[]
     }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../openai/gateway-error.ts'
 import { joinBody } from './collected-body.ts'
-import { type ExchangeState, type ExchangeStep, goOn, step } from './exchange-state.ts'
-import type { BodyMode } from './messages.ts'
+import { type ExchangeEffect, type ExchangeState, type ExchangeStep, goOn, step } from './exchange-state.ts'
+import type { BodyMode, Reply } from './messages.ts'
 import { type DecideOnBody, rejection, type Verdict } from './verdict.ts'
 
 type DecidingOnHeaders = Extract<ExchangeState, { kind: 'deciding-on-headers' }>
@@ -24,9 +24,10 @@ export const applyHeadersVerdict = (state: DecidingOnHeaders, verdict: Verdict):
 }
 
 const readBody = (state: DecidingOnHeaders, decide: DecideOnBody): ExchangeStep => {
+  const { requestOnly } = state
   if (state.endOfStream) {
     return step(
-      { kind: 'deciding-on-body', on: 'request-headers', extended: state.extended, held: state.held },
+      { kind: 'deciding-on-body', on: 'request-headers', requestOnly, extended: state.extended, held: state.held },
       { kind: 'decide-on-body', decide, body: joinBody(state.body) },
     )
   }
@@ -38,7 +39,7 @@ const readBody = (state: DecidingOnHeaders, decide: DecideOnBody): ExchangeStep 
   if (state.bodyComplete) {
     const last = state.body.pieces
     return step(
-      { kind: 'deciding-on-body', on: 'request-body', extended: false, held: state.held.slice(last) },
+      { kind: 'deciding-on-body', on: 'request-body', requestOnly, extended: false, held: state.held.slice(last) },
       goOn('request-headers'),
       ...state.held.slice(0, last - 1).map(goOn),
       { kind: 'decide-on-body', decide, body: joinBody(state.body) },
@@ -46,7 +47,7 @@ const readBody = (state: DecidingOnHeaders, decide: DecideOnBody): ExchangeStep 
   }
   if (state.held.includes('request-trailers')) return misfit('trailers came in place of the end of a request body')
   return step(
-    { kind: 'collecting', bodyMode: state.bodyMode, decide, body: state.body },
+    { kind: 'collecting', bodyMode: state.bodyMode, requestOnly, decide, body: state.body },
     goOn('request-headers'),
     ...state.held.map(goOn),
   )
@@ -63,10 +64,21 @@ export const applyBodyVerdict = (state: DecidingOnBody, verdict: Verdict): Excha
     case 'proceed':
       return state.on === 'request-trailers'
         ? misfit('a request without a body cannot be changed at its trailers')
-        : step({ kind: 'decided' }, { kind: 'reply', reply: { ...verdict, phase: state.on } }, ...state.held.map(goOn))
+        : goOnAsDecided(state, { ...verdict, phase: state.on })
     case 'need-body':
       return misfit('the body is needed twice')
   }
+}
+
+/**
+ * Envoy holds a stream with a body open until its answer has ended, and cuts that answer if the gateway dies; so the stream ends here where
+ * nothing more will be told.
+ */
+const goOnAsDecided = (state: DecidingOnBody, reply: Reply): ExchangeStep => {
+  const replies: readonly ExchangeEffect[] = [{ kind: 'reply', reply }, ...state.held.map(goOn)]
+  return state.requestOnly
+    ? step({ kind: 'over', ended: true }, ...replies, { kind: 'end', status: 'ok' })
+    : step({ kind: 'decided' }, ...replies)
 }
 
 const misfit = (reason: string): ExchangeStep =>

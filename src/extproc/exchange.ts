@@ -73,6 +73,7 @@ const onRequestHeaders = (state: ExchangeState, request: RequestHeaders): Exchan
           kind: 'deciding-on-headers',
           endOfStream: request.endOfStream,
           bodyMode: request.bodyMode,
+          requestOnly: request.requestOnly,
           extended: false,
           body: emptyBody,
           bodyComplete: request.endOfStream,
@@ -124,9 +125,9 @@ const collect = (state: StateOf<'collecting'>, piece: BodyPiece, limits: Exchang
 /** Trailers may follow a buffered body, and then nothing marks it as whole: it always is. */
 const isWhole = (bodyMode: BodyMode, piece: BodyPiece): boolean => piece.endOfStream || bodyMode === 'buffered'
 
-const decideOnBody = ({ decide, body }: StateOf<'collecting'>, on: HeldPhase): ExchangeStep =>
+const decideOnBody = ({ decide, body, requestOnly }: StateOf<'collecting'>, on: HeldPhase): ExchangeStep =>
   step(
-    { kind: 'deciding-on-body', on, extended: false, held: [] },
+    { kind: 'deciding-on-body', on, requestOnly, extended: false, held: [] },
     { kind: 'decide-on-body', decide, body: joinBody(body) },
   )
 

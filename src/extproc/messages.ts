@@ -30,6 +30,8 @@ export type ExtProcEvent =
       /** No body follows. */
       readonly endOfStream: boolean
       readonly bodyMode: BodyMode
+      /** Envoy says that it will not tell the response's body: once the request is decided on, nothing is left to do. */
+      readonly requestOnly: boolean
     }
   /** `endOfStream` is missing on a whole body when trailers follow it. */
   | { readonly kind: 'request-body'; readonly body: Buffer; readonly endOfStream: boolean }

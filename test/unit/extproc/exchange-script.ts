@@ -10,6 +10,16 @@ export const headers = (bodyMode: BodyMode = 'buffered', endOfStream = false): E
   headers: () => [],
   endOfStream,
   bodyMode,
+  requestOnly: false,
+})
+
+/** Headers of a request whose response will not be told. */
+export const headersOnly = (endOfStream = false): ExchangeInput => ({
+  kind: 'request-headers',
+  headers: () => [],
+  endOfStream,
+  bodyMode: 'buffered',
+  requestOnly: true,
 })
 
 export const body = (text: string, endOfStream = true): ExchangeInput => ({
