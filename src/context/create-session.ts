@@ -113,8 +113,9 @@ export const createCreateSession = (
       if (outcome.kind === 'key-reused') throw new GatewayError('idempotency_key_reused', { param: 'Idempotency-Key' })
       return outcome
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error
-      parts.events.storeFault('create', error)
+      if (error instanceof GatewayError) throw error
+      if (error instanceof StoreUnavailableError) parts.events.storeFault('create', error)
+      else parts.events.fault('create', error)
       return { kind: 'store-unavailable', error }
     }
   }

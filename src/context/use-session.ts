@@ -47,8 +47,9 @@ export const createUseSession = (
       parts.events.lookedUp(outcome.kind)
       return outcome
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error
-      parts.events.storeFault('begin', error)
+      // Whatever is wrong with the store, the turn can be answered without it.
+      if (error instanceof StoreUnavailableError) parts.events.storeFault('begin', error)
+      else parts.events.fault('begin', error)
       parts.events.lookedUp('store_unavailable')
       return { kind: 'store-unavailable' }
     }
