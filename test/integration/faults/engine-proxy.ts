@@ -1,0 +1,73 @@
+import { request as httpRequest } from 'node:http'
+import { startEngine } from '../../../src/launcher/start-engine.ts'
+import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import type { StackPod } from '../support/stack.ts'
+
+/** What happens to a request that was caught on its way to the engine. `passOn` hands it over and resolves when its answer has ended. */
+export type Interception = (request: RecordedRequest, reply: PodReply, passOn: () => Promise<void>) => unknown
+
+/** A real pod behind a wire that the test can disturb. */
+export interface EngineProxy extends StackPod {
+  /** The engine itself, past the wire. */
+  readonly engineUrl: string
+  /** What the gateway and Envoy see. */
+  readonly pod: ScriptedPod
+  /** Lines such as `POST /slots/0?action=save` of what came over the wire, in their order. */
+  seen(): readonly string[]
+  /** Catches every request whose line begins like this, until the returned function is called. */
+  intercept(beginning: RegExp, interception: Interception): () => void
+}
+
+export const startEngineProxy = async (options: {
+  readonly name: string
+  readonly kvDirectory: string
+  readonly slots: number
+}): Promise<EngineProxy> => {
+  const engine = await startEngine({
+    ...options,
+    contextTokensPerSlot: 4096,
+    extraArguments: ['--log-level', 'warn'],
+  })
+  const lines: string[] = []
+  const rules: { readonly beginning: RegExp; readonly interception: Interception }[] = []
+  const [, enginePort] = engine.address.split(':')
+
+  const pod = await startScriptedPod({
+    extra: async (request, reply) => {
+      const line = `${request.method} ${request.path}`
+      lines.push(line)
+      const passOn = (): Promise<void> => forward(Number(enginePort), request, reply)
+      const rule = rules.find(({ beginning }) => beginning.test(line))
+      await (rule === undefined ? passOn() : rule.interception(request, reply, passOn))
+      return true
+    },
+  })
+  return {
+    address: pod.address,
+    child: engine.child,
+    engineUrl: engine.url,
+    pod,
+    seen: () => lines,
+    intercept: (beginning, interception) => {
+      const rule = { beginning, interception }
+      rules.push(rule)
+      return () => void rules.splice(rules.indexOf(rule), 1)
+    },
+  }
+}
+
+const forward = (port: number, { method, path, headers, bytes }: RecordedRequest, reply: PodReply): Promise<void> =>
+  new Promise((resolve) => {
+    const outgoing = httpRequest({ host: '127.0.0.1', port, method, path, headers, agent: false })
+    outgoing.once('response', (answer) => {
+      reply.response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(reply.response)
+    })
+    outgoing.once('error', () => reply.reset())
+    outgoing.once('close', resolve)
+    // An engine learns that its caller has left by the connection.
+    void reply.finished.then((isWhole) => {
+      if (!isWhole) outgoing.destroy()
+    })
+    outgoing.end(bytes)
+  })

@@ -1,0 +1,205 @@
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { call, openai } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { inferencePaths, streamedAnswer } from '../support/scripted-answers.ts'
+import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { type Answer, cacheLine, create, createdId, errorOf, look, remove, use, view } from './support.ts'
+
+jest.setTimeout(60_000)
+
+let pod: ScriptedPod
+let stack: Stack
+
+beforeAll(async () => {
+  pod = await startScriptedPod()
+  stack = await startStack({ store: 'redis', pods: async () => [pod], env: { CONNECTOR: 'none' } })
+}, 120_000)
+afterEach(async () => {
+  stack.gateway().child.resume()
+  if (!stack.gateway().child.isRunning()) await stack.restartGateway()
+  await untilItWorks()
+})
+afterAll(async () => {
+  await stack?.stop()
+  await pod?.stop()
+}, 30_000)
+
+const bodies = {
+  '/v1/completions': { model: 'scripted', prompt: 'hello' },
+  '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
+  '/v1/responses': { model: 'scripted', input: 'hello' },
+} as const
+const body = bodies['/v1/completions']
+
+const untilItWorks = () => eventually(() => createdId(stack, { body }))
+
+const newSession = async (): Promise<string> => {
+  const id = await createdId(stack, { body })
+  await untilTurns(id, 1)
+  return id
+}
+
+const untilTurns = (id: string, turns: number) =>
+  eventually(async () => expect(await view(stack, id)).toMatchObject({ turns }))
+
+/** Streams between Envoy and the gateway that have not ended, by Envoy's own count. */
+const openExtProcStreams = async (): Promise<number> => {
+  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=ext_proc\\.streams_`)
+  const count = (name: string): number => Number(new RegExp(`ext_proc\\.${name}: (\\d+)`).exec(text)?.[1])
+  return count('streams_started') - count('streams_closed')
+}
+
+type Path = (typeof inferencePaths)[number]
+
+/** A streamed answer of which the pod has sent the first event; it waits for `finish`. `url` and `headers` say what kind of turn it is. */
+const streamedTurn = async (path: Path, turn: { readonly url: string; readonly headers: Record<string, string> }) => {
+  const [first = '', ...others] = streamedAnswer(path)
+  let reply: PodReply | undefined
+  pod.next((_request, its) => {
+    its.write(first)
+    reply = its
+  })
+  const response = await fetch(`${stack.url}${turn.url}`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer test-key', 'content-type': 'application/json', ...turn.headers },
+    body: JSON.stringify({ ...bodies[path], stream: true }),
+  })
+  // The gateway's part ends with its decision, or a moment later.
+  await eventually(async () => expect(await openExtProcStreams()).toBe(0))
+  return {
+    response,
+    expected: [first, ...others].join(''),
+    finish: () => {
+      for (const piece of others) reply?.write(piece)
+      reply?.end()
+    },
+  }
+}
+
+const useOf = (id: string) => ({ url: '/v1/completions', headers: { 'x-session-id': id } })
+
+const downs = [
+  { state: 'hangs', bringDown: async () => stack.gateway().child.pause() },
+  { state: 'is dead', bringDown: async () => stack.gateway().child.kill() },
+] as const
+
+describe.each(downs)('a gateway that $state', ({ bringDown }) => {
+  const expectRefused = (answer: Answer): void => {
+    expect([503, 504]).toContain(answer.status)
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
+    expect(errorOf(answer)).toMatchObject({ type: 'api_error', message: expect.stringMatching(/\w/) })
+    expect(answer.headers.get('x-session-id')).toBeNull()
+  }
+
+  test('refuses whatever is about sessions, with a JSON error, and changes nothing', async () => {
+    const id = await newSession()
+    const requests = pod.requests().length
+
+    await bringDown()
+    const answers = [
+      await create(stack, { body }),
+      await look(stack, id),
+      await call(`${stack.url}/v1/context`),
+      await call(`${stack.url}/v1/context/${id}`, { method: 'PATCH', body: { ttl: 5 } }),
+      await remove(stack, id),
+      // By now Envoy knows.
+      await create(stack, { body }),
+    ]
+
+    answers.forEach(expectRefused)
+    expect(pod.requests()).toHaveLength(requests)
+  })
+
+  test.each(inferencePaths)('lets inference go on without its cache: %s', async (path) => {
+    const id = await newSession()
+    const requests = pod.requests().length
+
+    await bringDown()
+    const answers = [
+      await use(stack, id, { path, body: bodies[path] }),
+      await use(stack, id, { path, body: { ...bodies[path], stream: true } }),
+      await create(stack, { path, body: bodies[path], headers: { 'x-session-ttl': '60' } }),
+      await call(`${stack.url}${path}`, { body: bodies[path] }),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(answers.map(({ headers }) => headers.get('x-session-id'))).toEqual([null, null, null, null])
+    expect(answers.map(cacheLine)).toEqual([null, null, null, null])
+    expect(
+      pod
+        .requests()
+        .slice(requests)
+        .map(({ body: received }) => JSON.parse(received)),
+    ).toEqual([bodies[path], { ...bodies[path], stream: true }, bodies[path], bodies[path]])
+  })
+
+  test.each(
+    inferencePaths.flatMap((path) => [
+      { stream: `of a turn of ${path}`, path, turn: async () => ({ ...useOf(await newSession()), url: path }) },
+      { stream: `of ${path} with a TTL`, path, turn: async () => ({ url: path, headers: { 'x-session-ttl': '60' } }) },
+      { stream: `that creates by ${path}`, path, turn: async () => ({ url: '/v1/context', headers: {} }) },
+    ]),
+  )('does not cut a stream $stream', async ({ path, turn }) => {
+    const streamed = await streamedTurn(path, await turn())
+
+    await bringDown()
+    streamed.finish()
+
+    expect(streamed.response.status).toBe(200)
+    expect(await streamed.response.text()).toBe(streamed.expected)
+  })
+
+  test('knows its sessions when it is back', async () => {
+    const id = await newSession()
+    const turn = await streamedTurn('/v1/completions', useOf(id))
+
+    await bringDown()
+    turn.finish()
+    await turn.response.text()
+    stack.gateway().child.resume()
+    if (!stack.gateway().child.isRunning()) await stack.restartGateway()
+    await untilItWorks()
+
+    const answer = await eventually(async () => {
+      const next = await use(stack, id, { body })
+      expect(next.headers.get('x-session-id')).toBe(id)
+      return next
+    })
+    expect(answer.status).toBe(200)
+    expect((await remove(stack, id)).status).toBe(200)
+    expect((await look(stack, id)).status).toBe(404)
+  })
+})
+
+test.each([
+  { when: 'before Envoy has noticed', untilThen: async () => undefined },
+  {
+    when: 'after Envoy has noticed',
+    // A gateway that only hangs costs a timeout, 504; one that is known to hang is not asked, 503.
+    untilThen: () => eventually(async () => expect((await create(stack, { body })).status).toBe(503)),
+  },
+])('a gateway that hung counts the turns that ended meanwhile: $when', async ({ untilThen }) => {
+  const id = await newSession()
+  const turn = await streamedTurn('/v1/completions', useOf(id))
+
+  stack.gateway().child.pause()
+  await untilThen()
+  turn.finish()
+  await turn.response.text()
+  stack.gateway().child.resume()
+
+  await untilTurns(id, 2)
+})
+
+test('the SDK goes on by itself after a refusal that passes', async () => {
+  await stack.gateway().child.kill()
+  const client = openai(stack.url, { maxRetries: 8 })
+
+  const creating = client.post<{ object: string }>('/context', { body }).asResponse()
+  await stack.restartGateway()
+
+  const response = await creating
+  expect(response.status).toBe(200)
+  expect(response.headers.get('x-session-id')).toMatch(/^ctx_/)
+})

@@ -1,0 +1,243 @@
+import { mkdir, open, rename, rm, truncate, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { model } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { type EngineProxy, type Interception, startEngineProxy } from './engine-proxy.ts'
+import {
+  type ContextView,
+  cacheLine,
+  createdId,
+  metric,
+  podChanges,
+  prompt,
+  remove,
+  untilStored,
+  use,
+  view,
+} from './support.ts'
+
+jest.setTimeout(60_000)
+
+let proxies: readonly EngineProxy[] = []
+let stack: Stack
+const undo: (() => unknown)[] = []
+const sessions: string[] = []
+
+beforeAll(async () => {
+  stack = await startStack({
+    pods: async (kvDirectory) => {
+      proxies = [
+        await startEngineProxy({ name: 'pod-0', kvDirectory, slots: 2 }),
+        await startEngineProxy({ name: 'pod-1', kvDirectory, slots: 2 }),
+      ]
+      return proxies
+    },
+    env: { CTX_ROUTING_HEALTH_INTERVAL_MS: '100', CTX_KV_CALL_TIMEOUT_MS: '2000' },
+  })
+}, 120_000)
+afterEach(async () => {
+  await heal()
+  // No file comes after the test that it belongs to.
+  await eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
+  await Promise.all(sessions.map((id) => untilAllIsStored(id)))
+  await Promise.all(sessions.splice(0).map((id) => remove(stack, id)))
+})
+afterAll(async () => {
+  await stack?.stop()
+  await Promise.all(proxies.map(({ pod }) => pod.stop()))
+}, 30_000)
+
+const body = { model, prompt: prompt(40), max_tokens: 2 }
+/** Each goes on where the one before ended. */
+const longerBody = { ...body, prompt: prompt(60) }
+const longestBody = { ...body, prompt: prompt(80) }
+
+const everywhere = (beginning: RegExp, interception: Interception): void => {
+  undo.push(...proxies.map((proxy) => proxy.intercept(beginning, interception)))
+}
+
+/** Lets what was disturbed work again. */
+const heal = async (): Promise<void> => {
+  for (const step of undo.splice(0)) await step()
+}
+
+/** Does something while the session's pod is out of the routing. */
+const elsewhere = async <T>(id: string, act: () => Promise<T>): Promise<T> => {
+  const address = (await view(stack, id)).kv.pod ?? ''
+  const home = proxies.find((proxy) => proxy.address === address)
+  const leftBefore = podChanges(stack, 'failing', address)
+  const returnedBefore = podChanges(stack, 'ready', address)
+  home?.pod.setHealthy(false)
+  try {
+    await eventually(() => expect(podChanges(stack, 'failing', address)).toBe(leftBefore + 1))
+    return await act()
+  } finally {
+    home?.pod.setHealthy(true)
+    await eventually(() => expect(podChanges(stack, 'ready', address)).toBe(returnedBefore + 1))
+  }
+}
+
+const untilCounted = (id: string, turn: number): Promise<ContextView> =>
+  eventually(async () => {
+    const seen = await view(stack, id)
+    expect(seen.turns).toBe(turn)
+    return seen
+  })
+
+const untilAllIsStored = (id: string): Promise<void> =>
+  eventually(async () => {
+    const seen = await view(stack, id)
+    expect(seen.kv.stored?.turn).toBe(seen.turns)
+  })
+
+const newSession = async (): Promise<string> => {
+  const id = await createdId(stack, { body })
+  sessions.push(id)
+  return id
+}
+
+const storedSession = async (): Promise<string> => {
+  const id = await newSession()
+  await untilStored(stack, id, 1)
+  return id
+}
+
+const answers500: Interception = (_request, reply) => reply.json(500, { error: { message: 'no' } })
+const answers400: Interception = (_request, reply) => reply.json(400, { error: { message: 'no' } })
+const resets: Interception = (_request, reply) => reply.reset()
+const saysNonsense: Interception = (_request, reply) => reply.json(200, [{ id: 'zero' }])
+/** Answers once all is well again, as an engine does that was busy. */
+const isLate: Interception = async (_request, _reply, passOn) => {
+  await new Promise<void>((resolve) => undo.push(resolve))
+  await passOn()
+}
+
+describe('a load that does not come about', () => {
+  const restore = /^POST \/slots\/\d+\?action=restore/
+  const list = /^GET \/slots/
+  test.each([
+    { what: 'takes too long', at: restore, does: isLate, reason: 'load_timeout' },
+    { what: 'fails', at: restore, does: answers500, reason: 'load_failed' },
+    { what: 'breaks off', at: restore, does: resets, reason: 'load_failed' },
+    { what: 'is refused as foreign', at: restore, does: answers400, reason: 'kv_missing' },
+    { what: 'meets a pod that does not tell its slots', at: list, does: isLate, reason: 'load_timeout' },
+    { what: 'meets a pod that cannot tell its slots', at: list, does: answers500, reason: 'load_failed' },
+    { what: 'meets a pod that tells nonsense', at: list, does: saysNonsense, reason: 'load_failed' },
+    { what: 'meets a pod that hangs up', at: list, does: resets, reason: 'load_failed' },
+  ])('because it $what: the turn is forwarded without it', async ({ at, does, reason }) => {
+    const id = await storedSession()
+    const degradedBefore = await metric(stack, 'degraded_total', { reason })
+
+    const answer = await elsewhere(id, () => {
+      everywhere(at, does)
+      return use(stack, id, { body: longerBody })
+    })
+    await heal()
+
+    expect(answer.status).toBe(200)
+    expect(answer.body).toMatchObject({ usage: { prompt_tokens: expect.any(Number) } })
+    expect(cacheLine(answer)).toBe(`miss; reason=${reason}`)
+    expect(answer.headers.get('x-session-id')).toBe(id)
+    expect(await metric(stack, 'degraded_total', { reason })).toBe(degradedBefore + 1)
+    await untilCounted(id, 2)
+    await eventually(async () => expect(cacheLine(await use(stack, id, { body: longestBody }))).toMatch(/^hit; /))
+  })
+})
+
+describe('a stored file that is not what was stored', () => {
+  const flipByte = async (file: string): Promise<void> => {
+    const handle = await open(file, 'r+')
+    try {
+      const { size } = await handle.stat()
+      const byte = Buffer.alloc(1)
+      await handle.read(byte, 0, 1, Math.floor(size / 2))
+      await handle.write(Buffer.of((byte[0] ?? 0) ^ 1), 0, 1, Math.floor(size / 2))
+    } finally {
+      await handle.close()
+    }
+  }
+  test.each([
+    { damage: 'one bit flipped', spoil: flipByte },
+    { damage: 'cut', spoil: (file: string) => truncate(file, 1000) },
+    { damage: 'emptied', spoil: (file: string) => truncate(file, 0) },
+    { damage: 'replaced by garbage', spoil: (file: string) => writeFile(file, 'garbage') },
+    { damage: 'removed', spoil: (file: string) => unlink(file) },
+    {
+      damage: 'replaced by a folder',
+      spoil: async (file: string) => {
+        await unlink(file)
+        await mkdir(file)
+        undo.push(() => rm(file, { recursive: true, force: true }))
+      },
+    },
+  ])('$damage: it never reaches an engine, and the turn computes its context', async ({ spoil }) => {
+    const filesBefore = await stack.kvFiles()
+    const id = await storedSession()
+    const files = (await stack.kvFiles()).filter((file) => !filesBefore.includes(file))
+    expect(files).toHaveLength(1)
+    await spoil(join(stack.kvDirectory, files[0] ?? ''))
+    const restoresBefore = restores()
+
+    const answer = await elsewhere(id, () => use(stack, id, { body: longerBody }))
+
+    expect(answer.status).toBe(200)
+    expect(cacheLine(answer)).toBe('miss; reason=kv_missing')
+    expect(restores()).toEqual(restoresBefore)
+    expect((await untilStored(stack, id, 2)).kv.note).toBeNull()
+    const next = await elsewhere(id, () => use(stack, id, { body: longestBody }))
+    expect(cacheLine(next)).toMatch(/^hit; tier=store; /)
+  })
+
+  const restores = (): readonly string[] =>
+    proxies.flatMap((proxy) => proxy.seen().filter((line) => line.includes('action=restore')))
+})
+
+describe('an offload that fails', () => {
+  const save = /^POST \/slots\/\d+\?action=save/
+
+  /** Files cannot be made in the KV folder for a while. */
+  const replaceFolder = async (): Promise<void> => {
+    const aside = `${stack.kvDirectory}-aside`
+    await rename(stack.kvDirectory, aside)
+    await writeFile(stack.kvDirectory, 'no folder')
+    undo.push(async () => {
+      await unlink(stack.kvDirectory)
+      await rename(aside, stack.kvDirectory)
+    })
+  }
+
+  test.each([
+    { what: 'the engine answers 500', disturb: async () => everywhere(save, answers500) },
+    { what: 'the engine hangs up', disturb: async () => everywhere(save, resets) },
+    { what: 'the engine does not answer', disturb: async () => everywhere(save, isLate) },
+    { what: 'there is no folder', disturb: replaceFolder },
+  ])('because $what: the answer is whole, the session says so, and later turns are stored', async ({ disturb }) => {
+    await disturb()
+
+    const id = await newSession()
+    const first = await eventually(async () => {
+      const seen = await view(stack, id)
+      expect(seen.kv.note).not.toBeNull()
+      return seen
+    })
+    const second = await elsewhere(id, () => use(stack, id, { body: longerBody }))
+    await untilCounted(id, 2)
+    await heal()
+
+    expect(first).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
+    expect(second.status).toBe(200)
+    expect(cacheLine(second)).toBe('none; reason=offload_failed')
+    const stored = await eventually(async () => {
+      expect((await use(stack, id, { body: longestBody })).status).toBe(200)
+      const seen = await view(stack, id)
+      expect(seen.kv.stored).not.toBeNull()
+      return seen
+    })
+    expect(stored.kv.note).toBeNull()
+    await untilAllIsStored(id)
+    const next = await elsewhere(id, () => use(stack, id, { body: { ...body, prompt: prompt(100) } }))
+    expect(cacheLine(next)).toMatch(/^hit; tier=store; /)
+  })
+})

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { Redis } from 'ioredis'
+import { call, model } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { cacheLine, createdId, look, metric, prompt, untilStored, use, view } from './support.ts'
+
+jest.setTimeout(60_000)
+
+let stack: Stack
+let redis: Redis
+
+beforeAll(async () => {
+  stack = await startStack({
+    store: 'redis',
+    env: { CTX_KV_CALL_TIMEOUT_MS: '2000', CTX_REAPER_ANNOUNCE_GRACE_MS: '2500' },
+  })
+  redis = new Redis(stack.redis?.url ?? '', { protocol: 2 })
+}, 120_000)
+afterAll(async () => {
+  redis?.disconnect()
+  await stack?.stop()
+}, 30_000)
+
+const body = { model, prompt: prompt(15), max_tokens: 2 }
+
+/** Tokens that lie in the slots of all pods. */
+const slotTokens = async (): Promise<readonly number[]> => {
+  const lists = await Promise.all(stack.pods.map(({ address }) => call(`http://${address}/slots`)))
+  return lists.flatMap(({ body }) => (body as { n_tokens: number }[]).map((slot) => slot.n_tokens))
+}
+
+/** A session whose first turn is stored, and its record's name in Redis. */
+const storedSession = async (): Promise<{ readonly id: string; readonly key: string }> => {
+  const before = await redis.keys('ctx:s:*')
+  const id = await createdId(stack, { body })
+  await untilStored(stack, id, 1)
+  const [key, ...others] = (await redis.keys('ctx:s:*')).filter((name) => !before.includes(name))
+  if (key === undefined || others.length > 0) throw new Error('a session is one record')
+  return { id, key }
+}
+
+test('after Redis forgot everything a turn is a miss, and nothing of the sessions stays', async () => {
+  const ids = [(await storedSession()).id, (await storedSession()).id]
+  expect(await stack.kvFiles()).toHaveLength(2)
+
+  await redis.flushall()
+
+  const answers = await Promise.all(ids.map((id) => use(stack, id, { body })))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200])
+  expect(answers.map(cacheLine)).toEqual(Array(2).fill('miss; reason=session_not_found'))
+  expect((await look(stack, ids[0] ?? '')).status).toBe(404)
+  await eventually(async () => expect(await stack.kvFiles()).toEqual([]), { timeoutMs: 30_000 })
+})
+
+test('after Redis forgot everything idle slots are emptied', async () => {
+  await storedSession()
+  expect(Math.max(...(await slotTokens()))).toBeGreaterThan(0)
+
+  await redis.flushall()
+
+  await eventually(async () => expect(Math.max(...(await slotTokens()))).toBe(0), { timeoutMs: 30_000 })
+})
+
+describe('a record that cannot be read', () => {
+  const damages = [
+    { damage: 'garbage', spoil: (text: string) => text.replaceAll(/\S/g, '\u00ff') },
+    { damage: 'empty', spoil: () => '' },
+    { damage: 'cut short', spoil: (text: string) => text.slice(0, text.length / 2) },
+    { damage: 'of another version', spoil: (text: string) => text.replace(/^(.)\d/, '$19') },
+    { damage: 'with numbers that are none', spoil: (text: string) => text.replaceAll(/\n\d+\n/g, '\n1e9\n') },
+  ]
+
+  test.each([
+    ...damages.map(({ damage, spoil }) => ({
+      damage,
+      damageIt: async (key: string) => redis.set(key, spoil((await redis.get(key)) ?? '')),
+    })),
+    {
+      damage: 'of another type',
+      damageIt: async (key: string) => {
+        await redis.del(key)
+        await redis.rpush(key, 'a', 'b')
+      },
+    },
+  ])('$damage: the turn is a miss, and the record goes', async ({ damageIt }) => {
+    const { id, key } = await storedSession()
+    const corruptedBefore = await metric(stack, 'corrupted_records_total')
+
+    await damageIt(key)
+    const answer = await use(stack, id, { body })
+
+    expect(answer.status).toBe(200)
+    expect(cacheLine(answer)).toBe('miss; reason=session_not_found')
+    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect((await look(stack, id)).status).toBe(404)
+    expect(await metric(stack, 'corrupted_records_total')).toBeGreaterThan(corruptedBefore)
+    expect(await redis.exists(key)).toBe(0)
+  })
+
+  test('takes its KV with it', async () => {
+    expect(await redis.keys('ctx:s:*')).toEqual([])
+
+    await eventually(async () => expect(await stack.kvFiles()).toEqual([]), { timeoutMs: 30_000 })
+    await eventually(async () => expect(await metric(stack, 'removals_pending')).toBe(0))
+  })
+})
+
+test('a session whose pod is no longer there is served by another, with its KV', async () => {
+  const { id, key } = await storedSession()
+  const text = (await redis.get(key)) ?? ''
+  const pod = (await view(stack, id)).kv.pod ?? ''
+  expect(text).toContain(pod)
+
+  await redis.set(key, text.replace(pod, '192.0.2.1:9'))
+  const answer = await use(stack, id, { body })
+
+  expect(answer.status).toBe(200)
+  expect(cacheLine(answer)).toMatch(/^hit; /)
+  const seen = await untilStored(stack, id, 2)
+  expect(stack.pods.map(({ address }) => address)).toContain(seen.kv.pod)
+})

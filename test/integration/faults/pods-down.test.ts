@@ -1,0 +1,229 @@
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { call } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { engineAnswer, inferencePaths, streamedAnswer } from '../support/scripted-answers.ts'
+import { type PodScript, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { type Answer, create, createdId, errorOf, look, metric, podChanges, use, view } from './support.ts'
+
+jest.setTimeout(60_000)
+
+let pods: readonly ScriptedPod[] = []
+let stack: Stack
+
+beforeAll(async () => {
+  pods = [await startScriptedPod(), await startScriptedPod()]
+  stack = await startStack({
+    pods: async () => pods,
+    env: { CONNECTOR: 'none', CTX_ROUTING_HEALTH_INTERVAL_MS: '100' },
+  })
+}, 120_000)
+afterEach(async () => {
+  await bringBack()
+})
+afterAll(async () => {
+  await stack?.stop()
+  await Promise.all(pods.map((pod) => pod.stop()))
+}, 30_000)
+
+const body = { model: 'scripted', prompt: 'hello' }
+const bodies = {
+  '/v1/completions': body,
+  '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
+  '/v1/responses': { model: 'scripted', input: 'hello' },
+} as const
+
+const stopped = new Set<ScriptedPod>()
+
+const stop = async (pod: ScriptedPod): Promise<void> => {
+  stopped.add(pod)
+  await pod.stop()
+}
+
+/** Starts what was stopped, lets all pods answer, and waits until they get turns again. */
+const bringBack = async (): Promise<void> => {
+  for (const pod of stopped) await pod.start()
+  stopped.clear()
+  for (const pod of pods) pod.otherwise(engineAnswer())
+  await eventually(async () => {
+    const served = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        use(stack, 'of-another-system', { body, headers: { 'routing-strategy': 'random' } }),
+      ),
+    )
+    expect(new Set(served.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(pods.every((pod) => isReady(pod))).toBe(true)
+  })
+}
+
+const isReady = ({ address }: ScriptedPod): boolean =>
+  podChanges(stack, 'ready', address) > podChanges(stack, 'failing', address)
+
+const untilOut = (pod: ScriptedPod) => eventually(() => expect(isReady(pod)).toBe(false))
+
+/** A session, the pod that it was created on, and the other one. */
+const sessionOnPod = async () => {
+  const id = await createdId(stack, { body })
+  await untilTurns(id, 1)
+  const address = (await view(stack, id)).kv.pod
+  const [home, other] = pods[0]?.address === address ? pods : pods.toReversed()
+  if (home === undefined || other === undefined) throw new Error('there are two pods')
+  return { id, home, other }
+}
+
+const untilTurns = (id: string, turns: number) =>
+  eventually(async () => {
+    const seen = await view(stack, id)
+    expect(seen.turns).toBe(turns)
+    return seen
+  })
+
+const turnsOf = (pod: ScriptedPod): number => pod.requests().length
+
+const reset: PodScript = (_request, reply) => reply.reset()
+
+describe('the chosen pod fails before it answers', () => {
+  test.each(inferencePaths)('by a reset connection: another pod serves, and the session follows: %s', async (path) => {
+    const { id, home, other } = await sessionOnPod()
+    const before = turnsOf(other)
+    home.next(reset)
+
+    const answer = await use(stack, id, { path, body: bodies[path] })
+
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-session-id')).toBe(id)
+    expect(turnsOf(other)).toBe(before + 1)
+    expect((await untilTurns(id, 2)).kv.pod).toBe(other.address)
+  })
+
+  test.each(inferencePaths)('by a closed port: another pod serves, and the session follows: %s', async (path) => {
+    const { id, home, other } = await sessionOnPod()
+    await stop(home)
+
+    const answer = await use(stack, id, { path, body: bodies[path] })
+
+    expect(answer.status).toBe(200)
+    expect((await untilTurns(id, 2)).kv.pod).toBe(other.address)
+  })
+
+  test('while a session is created: another pod serves it', async () => {
+    let failed: string | undefined
+    for (const pod of pods) {
+      pod.otherwise((request, reply) => {
+        if (failed !== undefined) return engineAnswer()(request, reply)
+        failed = pod.address
+        reply.reset()
+      })
+    }
+
+    const id = await createdId(stack, { body })
+
+    const seen = await untilTurns(id, 1)
+    expect(failed).toBeDefined()
+    expect(pods.map(({ address }) => address).filter((address) => address !== failed)).toEqual([seen.kv.pod])
+  })
+})
+
+describe('a pod that is away', () => {
+  test('gets no turns, and gets them again when it is back', async () => {
+    const { id, home } = await sessionOnPod()
+    await stop(home)
+    await use(stack, id, { body })
+    await untilOut(home)
+    await home.start()
+    stopped.delete(home)
+    home.setHealthy(false)
+    const before = turnsOf(home)
+
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => use(stack, id, { body, headers: { 'routing-strategy': 'random' } })),
+    )
+
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
+    expect(turnsOf(home)).toBe(before)
+    home.setHealthy(true)
+    await eventually(async () => {
+      await use(stack, id, { body, headers: { 'routing-strategy': 'round-robin' } })
+      expect(turnsOf(home)).toBeGreaterThan(before)
+    })
+  })
+})
+
+describe('the chosen pod fails in the middle of its answer', () => {
+  test.each(inferencePaths)('the stream is cut, the session stays, and goes on elsewhere: %s', async (path) => {
+    const { id, home } = await sessionOnPod()
+    const upstreamFailed = { outcome: 'upstream_failed' }
+    const failedBefore = await metric(stack, 'turns_total', upstreamFailed)
+    home.next(async (_request, reply) => {
+      reply.write(streamedAnswer(path)[0] ?? '')
+      await eventually(() => expect(reply.response.writableLength).toBe(0))
+      reply.reset()
+    })
+
+    await expect(use(stack, id, { path, body: { ...bodies[path], stream: true } })).rejects.toThrow()
+
+    await eventually(async () => expect(await metric(stack, 'turns_total', upstreamFailed)).toBe(failedBefore + 1))
+    expect((await view(stack, id)).turns).toBe(1)
+    const next = await use(stack, id, { path, body: bodies[path] })
+    expect(next.status).toBe(200)
+    await untilTurns(id, 2)
+  })
+})
+
+describe('no pod is ready', () => {
+  const expectNoEndpoints = (answer: Answer): void => {
+    expect(answer.status).toBe(503)
+    expect(errorOf(answer)).toMatchObject({ type: 'api_error', code: 'no_ready_endpoints' })
+    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  }
+
+  test('every request that needs one is told so, and the session stays', async () => {
+    const { id } = await sessionOnPod()
+    await Promise.all(pods.map(stop))
+    await Promise.all(pods.map(untilOut))
+
+    for (const path of inferencePaths) {
+      expectNoEndpoints(await use(stack, id, { path, body: bodies[path] }))
+      expectNoEndpoints(await create(stack, { path, body: bodies[path], headers: { 'x-session-ttl': '60' } }))
+    }
+    expectNoEndpoints(await create(stack, { body }))
+    expect((await look(stack, id)).status).toBe(200)
+    const list = await call(`${stack.url}/v1/context?limit=100`)
+    expect(list.body).toMatchObject({ data: expect.arrayContaining([expect.objectContaining({ id, turns: 1 })]) })
+
+    await bringBack()
+    expect((await use(stack, id, { body })).status).toBe(200)
+    await untilTurns(id, 2)
+  })
+
+  test('a request without a session gets its error as JSON', async () => {
+    await Promise.all(pods.map(stop))
+
+    const answer = await call(`${stack.url}/v1/completions`, { body })
+
+    expect(answer.status).toBe(503)
+    expect(errorOf(answer)).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
+  })
+
+  test('and the gateway does not know yet: the error is JSON all the same, and nothing is counted', async () => {
+    const { id } = await sessionOnPod()
+    const failedBefore = await metric(stack, 'turns_total', { outcome: 'upstream_failed' })
+    for (const pod of pods) pod.otherwise(reset)
+
+    const used = await use(stack, id, { body })
+    await bringBack()
+    for (const pod of pods) pod.otherwise(reset)
+    const created = await create(stack, { body })
+
+    for (const answer of [used, created]) {
+      expect(answer.status).toBe(503)
+      expect(answer.headers.get('x-session-id')).toBeNull()
+      expect(errorOf(answer)).toMatchObject({ type: 'api_error' })
+    }
+    await eventually(async () => {
+      expect(await metric(stack, 'turns_total', { outcome: 'upstream_failed' })).toBe(failedBefore + 2)
+    })
+    expect(await view(stack, id)).toMatchObject({ turns: 1 })
+  })
+})

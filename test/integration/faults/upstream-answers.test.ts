@@ -1,0 +1,287 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { eventually } from '../support/eventually.ts'
+import { event, type InferencePath, inferencePaths, streamedAnswer, wholeAnswer } from '../support/scripted-answers.ts'
+import { type PodReply, type PodScript, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { createdId, look, metric, podChanges, view } from './support.ts'
+
+jest.setTimeout(60_000)
+
+let pod: ScriptedPod
+let stack: Stack
+/** A session of one turn, to which no test may add another. */
+let session: string
+
+beforeAll(async () => {
+  pod = await startScriptedPod()
+  stack = await startStack({
+    store: 'redis',
+    pods: async () => [pod],
+    env: { CONNECTOR: 'none', CTX_ROUTING_HEALTH_INTERVAL_MS: '50' },
+  })
+  session = await createdId(stack, { body: bodies['/v1/completions'] })
+  await eventually(async () => expect(await view(stack, session)).toMatchObject({ turns: 1 }))
+}, 120_000)
+afterAll(async () => {
+  await stack?.stop()
+  await pod?.stop()
+}, 30_000)
+
+const bodies: Readonly<Record<InferencePath, Record<string, unknown>>> = {
+  '/v1/completions': { model: 'scripted', prompt: 'hello' },
+  '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
+  '/v1/responses': { model: 'scripted', input: 'hello' },
+}
+
+/** The ways to send a turn. */
+const routes = inferencePaths.flatMap((path) => [
+  { route: `a turn of ${path}`, path, headers: (): Record<string, string> => ({ 'x-session-id': session }), url: path },
+  { route: `${path} with a TTL`, path, headers: () => ({ 'x-session-ttl': '60' }), url: path },
+  { route: `creating with a body of ${path}`, path, headers: () => ({}), url: '/v1/context' },
+])
+
+/** Turns that ended well, in another way, and sessions that live. */
+const counts = async () => ({
+  completed: await metric(stack, 'turns_total', { outcome: 'completed' }),
+  all: await metric(stack, 'turns_total'),
+  sessions: await metric(stack, 'sessions_active'),
+})
+
+/** A turn that broke off makes the gateway leave the pod alone until its next health check. */
+const untilReady = () =>
+  eventually(() => expect(podChanges(stack, 'ready', pod.address)).toBe(podChanges(stack, 'failing', pod.address) + 1))
+
+/** Sends a turn that must not count, waits until it has ended, and tells what the client got. */
+const failingTurn = async (route: (typeof routes)[number], stream: boolean) => {
+  await untilReady()
+  const before = await counts()
+
+  const outcome = await attempt(`${stack.url}${route.url}`, route.headers(), { ...bodies[route.path], stream })
+
+  await eventually(async () => expect(await metric(stack, 'turns_total')).toBe(before.all + 1))
+  await eventually(async () => expect(await counts()).toEqual({ ...before, all: before.all + 1 }))
+  expect(await view(stack, session)).toMatchObject({ turns: 1 })
+  return outcome
+}
+
+interface Received {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly isWhole: boolean
+}
+
+/** Reads as much of an answer as comes. */
+const attempt = async (url: string, headers: Record<string, string>, body: unknown): Promise<Received> => {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { authorization: 'Bearer test-key', 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(30_000),
+  })
+  let text = ''
+  let isWhole = true
+  try {
+    for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString()
+  } catch {
+    isWhole = false
+  }
+  return { status: response.status, headers: response.headers, text, isWhole }
+}
+
+describe.each([
+  { status: 400, headers: {}, body: { error: { message: 'context too long', type: 'BadRequestError', code: 400 } } },
+  { status: 401, headers: { 'www-authenticate': 'Bearer' }, body: { detail: 'no' } },
+  { status: 404, headers: {}, body: { error: { message: 'no such model', code: 'model_not_found' } } },
+  { status: 422, headers: {}, body: { detail: [{ loc: ['body', 'prompt'] }] } },
+  { status: 429, headers: { 'retry-after': '7', 'x-ratelimit-remaining-tokens': '0' }, body: { error: {} } },
+  { status: 500, headers: {}, body: { error: { message: 'CUDA out of memory' } } },
+  { status: 503, headers: { 'retry-after': '3' }, body: { error: { message: 'loading' } } },
+  { status: 529, headers: { 'x-should-retry': 'true' }, body: { error: { message: 'overloaded' } } },
+])('an engine that answers $status', ({ status, headers, body }) => {
+  test.each(routes)('is heard unchanged, and nothing is kept: $route', async (route) => {
+    const answered = pod.requests().length
+    pod.next((_request, reply) => reply.json(status, body, headers))
+
+    const outcome = await failingTurn(route, false)
+
+    expect(pod.requests()).toHaveLength(answered + 1)
+    expect(outcome).toMatchObject({ status, text: JSON.stringify(body), isWhole: true })
+    expect(Object.fromEntries(outcome.headers)).toMatchObject({ ...headers, 'content-type': 'application/json' })
+    expect(outcome.headers.get('x-session-id')).toBeNull()
+    expect(outcome.headers.get('x-context-cache')).toBeNull()
+  })
+})
+
+test.each(routes)('an error that is no JSON is heard unchanged: $route', async (route) => {
+  pod.next((_request, { response }) => {
+    response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>')
+  })
+
+  const outcome = await failingTurn(route, false)
+
+  expect(outcome).toMatchObject({ status: 502, text: '<h1>Bad Gateway</h1>' })
+  expect(outcome.headers.get('content-type')).toBe('text/html')
+})
+
+/** Pieces of a stream, and how it stops. */
+interface BrokenStream {
+  readonly what: string
+  readonly pieces: (path: InferencePath) => readonly string[]
+  readonly stops: (reply: PodReply) => void
+  readonly isWhole: boolean
+}
+
+const withoutEnd = (path: InferencePath): readonly string[] => streamedAnswer(path).slice(0, -1)
+const ends = (reply: PodReply): void => reply.end()
+
+const brokenStreams: readonly BrokenStream[] = [
+  { what: 'ends without its last event', pieces: withoutEnd, stops: ends, isWhole: true },
+  { what: 'ends without any event', pieces: () => [': keep-alive\n\n'], stops: ends, isWhole: true },
+  {
+    what: 'tells of an error',
+    pieces: (path) => [...withoutEnd(path), event({ error: { message: 'engine died', code: 500 } }), event('[DONE]')],
+    stops: ends,
+    isWhole: true,
+  },
+  {
+    what: 'tells of an error without a blank after the colon',
+    pieces: (path) => [...withoutEnd(path), 'data:{"error":{"message":"engine died"}}\n\n', event('[DONE]')],
+    stops: ends,
+    isWhole: true,
+  },
+  {
+    what: 'tells of an error by an event of that name',
+    pieces: (path) => [...withoutEnd(path), event({ type: 'error', message: 'engine died' }, 'error')],
+    stops: ends,
+    isWhole: true,
+  },
+  {
+    what: 'tells of an error in two pieces',
+    pieces: (path) => [...withoutEnd(path), 'data: {"er', 'ror":{"message":"engine died"}}\n\n', event('[DONE]')],
+    stops: ends,
+    isWhole: true,
+  },
+  {
+    what: 'says that the response failed',
+    pieces: (path) => [...withoutEnd(path), event({ type: 'response.failed', response: {} }, 'response.failed')],
+    stops: ends,
+    isWhole: true,
+  },
+  {
+    what: 'quotes the end in its text',
+    pieces: (path) => [...withoutEnd(path), event({ text: 'data: [DONE]\n\nevent: response.completed' })],
+    stops: ends,
+    isWhole: true,
+  },
+  { what: 'is reset', pieces: withoutEnd, stops: (reply) => reply.reset(), isWhole: false },
+]
+
+const streams =
+  ({ pieces, stops }: BrokenStream): PodScript =>
+  async (request, reply) => {
+    for (const piece of pieces(request.path as InferencePath)) {
+      reply.write(piece)
+      // One piece at a time, so that they arrive apart.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await eventually(() => expect(reply.response.writableLength).toBe(0))
+    stops(reply)
+  }
+
+describe.each(brokenStreams)('a stream that $what', (broken) => {
+  test.each(routes)('is passed on as it is, and does not count: $route', async (route) => {
+    pod.next(streams(broken))
+
+    const outcome = await failingTurn(route, true)
+
+    expect(outcome).toMatchObject({ status: 200, text: broken.pieces(route.path).join(''), isWhole: broken.isWhole })
+    const id = outcome.headers.get('x-session-id') ?? ''
+    expect((await look(stack, id)).status).toBe(id === session ? 200 : 404)
+  })
+})
+
+describe('an answer that stops short of its length', () => {
+  test.each(routes)('becomes an error, and does not count: $route', async (route) => {
+    pod.next(async (_request, reply) => {
+      reply.response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 })
+      reply.response.write('{"choices":[')
+      await eventually(() => expect(reply.response.writableLength).toBe(0))
+      reply.reset()
+    })
+
+    const outcome = await failingTurn(route, false)
+
+    expect(outcome).toMatchObject({ status: 502, isWhole: true, text: expect.stringContaining('"type":"api_error"') })
+    expect(outcome.headers.get('x-session-id')).toBeNull()
+  })
+})
+
+describe('a long answer is passed on whole, and counts', () => {
+  const filling = 'x'.repeat(3_000_000)
+
+  test.each(inferencePaths)('as JSON: %s', async (path) => {
+    const answer = { ...(wholeAnswer(path) as object), filling }
+    pod.next((_request, reply) => reply.json(200, answer))
+
+    const outcome = await attempt(`${stack.url}${path}`, { 'x-session-ttl': '60' }, bodies[path])
+
+    expect(outcome.status).toBe(200)
+    expect(outcome.text === JSON.stringify(answer)).toBe(true)
+    await untilCounted(outcome)
+  })
+
+  test.each(inferencePaths)('as a stream with one long event: %s', async (path) => {
+    const [first = '', ...others] = streamedAnswer(path)
+    const pieces = [first, event({ filling }), ...others]
+    pod.next(streams({ what: '', pieces: () => pieces, stops: ends, isWhole: true }))
+
+    const outcome = await attempt(`${stack.url}${path}`, { 'x-session-ttl': '60' }, { ...bodies[path], stream: true })
+
+    expect(outcome.text === pieces.join('')).toBe(true)
+    await untilCounted(outcome)
+  })
+})
+
+const untilCounted = ({ headers }: Received) =>
+  eventually(async () => expect(await view(stack, headers.get('x-session-id') ?? '')).toMatchObject({ turns: 1 }))
+
+describe('a stream that is whole counts', () => {
+  test.each([
+    ...inferencePaths.map((path) => ({ what: path as string, path, pieces: streamedAnswer(path) })),
+    {
+      what: 'with an answer that was cut at its token limit',
+      path: '/v1/responses' as const,
+      pieces: [event({ type: 'response.incomplete', response: { status: 'incomplete' } }, 'response.incomplete')],
+    },
+    {
+      what: 'with its end in two pieces',
+      path: '/v1/completions' as const,
+      pieces: [...withoutEnd('/v1/completions'), 'data: [DO', 'NE]\n\n'],
+    },
+    {
+      what: 'without a blank after its colons',
+      path: '/v1/completions' as const,
+      pieces: streamedAnswer('/v1/completions').map((piece) => piece.replace('data: ', 'data:')),
+    },
+    {
+      what: 'with CRLF at the ends of its lines',
+      path: '/v1/completions' as const,
+      pieces: streamedAnswer('/v1/completions').map((piece) => piece.replaceAll('\n', '\r\n')),
+    },
+    {
+      what: 'that speaks of errors in its text',
+      path: '/v1/chat/completions' as const,
+      pieces: [event({ choices: [{ delta: { content: '\ndata: {"error": 1}\nevent: error' } }] }), event('[DONE]')],
+    },
+  ])('$what', async ({ path, pieces }) => {
+    pod.next(streams({ what: '', pieces: () => pieces, stops: ends, isWhole: true }))
+
+    await untilReady()
+
+    const answer = await attempt(`${stack.url}${path}`, { 'x-session-ttl': '60' }, { ...bodies[path], stream: true })
+
+    expect(answer).toMatchObject({ status: 200, text: pieces.join('') })
+    await untilCounted(answer)
+  })
+})
