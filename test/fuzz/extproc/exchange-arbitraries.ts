@@ -6,6 +6,7 @@ import {
   closed,
   halfClosed,
   headers,
+  headersOnly,
   needBody,
   proceed,
   responseBody,
@@ -25,7 +26,13 @@ const bodyModes: readonly BodyMode[] = [
   'unknown',
 ]
 
-const anyHeaders = fc.tuple(fc.constantFrom(...bodyModes), fc.boolean()).map(([mode, end]) => headers(mode, end))
+const anyHeaders = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.tuple(fc.constantFrom(...bodyModes), fc.boolean()).map(([mode, end]) => headers(mode, end)),
+  },
+  { weight: 1, arbitrary: fc.boolean().map(headersOnly) },
+)
 
 /** Bodies around the limit of 10 bytes of the stories. */
 const anyBody: fc.Arbitrary<ExchangeInput> = fc.record({

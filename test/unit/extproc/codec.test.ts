@@ -58,6 +58,16 @@ describe('events', () => {
   })
 
   test.each([
+    ['no protocol_config', Buffer.alloc(0), false],
+    ['an empty one', field(11), true],
+    ['one for the request alone', field(11, int(1, 2)), true],
+    ['one for both', field(11, int(1, 2), int(2, 1)), false],
+    ['a mode of the future', field(11, int(2, 77)), false],
+  ])('whether the response is told, from %s', (_name, config, requestOnly) => {
+    expect(decodeHeaders(Buffer.concat([field(2), config])).requestOnly).toBe(requestOnly)
+  })
+
+  test.each([
     ['a whole body', field(4, field(1, 'abc'), int(2, 1)), { body: 'abc', endOfStream: true }],
     ['a piece', field(4, field(1, 'abc')), { body: 'abc', endOfStream: false }],
     ['an empty end', field(4, int(2, 1)), { body: '', endOfStream: true }],

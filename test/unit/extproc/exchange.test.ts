@@ -7,6 +7,7 @@ import {
   closed,
   halfClosed,
   headers,
+  headersOnly,
   more,
   needBody,
   play,
@@ -150,6 +151,45 @@ describe('decided on the body', () => {
       expect(play([headers(bodyMode), needBody])).toEqual([asked, 'fault', 'answer 500'])
     },
   )
+})
+
+describe('where Envoy will not tell the response', () => {
+  const whole = ['continue request-headers', 'decide on body "{}"']
+
+  test.each<Story>([
+    [
+      'the verdict on the body ends the stream',
+      [headersOnly(), needBody, body('{}'), proceed, halfClosed, closed],
+      [asked, ...whole, 'proceed request-body', 'end ok'],
+    ],
+    [
+      'messages that wait get their replies before',
+      [headersOnly(), body('{}', false), trailers, needBody, proceed],
+      [asked, ...whole, 'proceed request-body', 'continue request-trailers', 'end ok'],
+    ],
+    [
+      'nothing is replied to after it',
+      [headersOnly(), needBody, body('{}'), proceed, trailers, responseHeaders],
+      [asked, ...whole, 'proceed request-body', 'end ok'],
+    ],
+    [
+      'so does the one on a request without a body',
+      [headersOnly(true), needBody, proceed],
+      [asked, 'decide on body ""', 'proceed request-headers', 'end ok'],
+    ],
+    [
+      'an answer leaves the end to Envoy',
+      [headersOnly(), needBody, body('{}'), answer],
+      [asked, ...whole, 'answer 204'],
+    ],
+    [
+      'a verdict on the headers leaves it, too',
+      [headersOnly(), proceed, body('{}'), halfClosed],
+      [asked, 'proceed request-headers', 'continue request-body', 'end ok'],
+    ],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
 })
 
 describe('bodies above the limit of 10 bytes', () => {
