@@ -10,6 +10,8 @@ const shared = {
 }
 
 export default {
+  // Servers are started and ended in hooks, on machines that may be busy.
+  testTimeout: 30_000,
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'] },
     { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },

@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { inferencePaths, streamedAnswer } from '../support/scripted-answers.ts'
 import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import { type Stack, startStack } from '../support/stack.ts'
-import { type Answer, cacheLine, create, createdId, errorOf, look, remove, use, view } from './support.ts'
+import { type Answer, cacheLine, create, createdId, errorOf, look, metric, remove, use, view } from './support.ts'
 
 jest.setTimeout(60_000)
 
@@ -43,12 +43,8 @@ const newSession = async (): Promise<string> => {
 const untilTurns = (id: string, turns: number) =>
   eventually(async () => expect(await view(stack, id)).toMatchObject({ turns }))
 
-/** Streams between Envoy and the gateway that have not ended, by Envoy's own count. */
-const openExtProcStreams = async (): Promise<number> => {
-  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=ext_proc\\.streams_`)
-  const count = (name: string): number => Number(new RegExp(`ext_proc\\.${name}: (\\d+)`).exec(text)?.[1])
-  return count('streams_started') - count('streams_closed')
-}
+/** Streams between Envoy and the gateway that have not ended, by the gateway's own count. */
+const openExtProcStreams = (): Promise<number> => metric(stack, 'ext_proc_streams_active')
 
 type Path = (typeof inferencePaths)[number]
 

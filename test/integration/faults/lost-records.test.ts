@@ -62,6 +62,19 @@ test('after Redis forgot everything idle slots are emptied', async () => {
   await eventually(async () => expect(Math.max(...(await slotTokens()))).toBe(0), { timeoutMs: 30_000 })
 })
 
+test('a record that a failover lost is a miss, and begins nothing anew', async () => {
+  const { id, key } = await storedSession()
+
+  await redis.del(key)
+  const answer = await use(stack, id, { body })
+
+  expect(answer.status).toBe(200)
+  expect(cacheLine(answer)).toBe('miss; reason=session_not_found')
+  expect(answer.headers.get('x-session-id')).toBeNull()
+  expect((await look(stack, id)).status).toBe(404)
+  expect(await redis.exists(key)).toBe(0)
+})
+
 describe('a record that cannot be read', () => {
   const damages = [
     { damage: 'garbage', spoil: (text: string) => text.replaceAll(/\S/g, '\u00ff') },

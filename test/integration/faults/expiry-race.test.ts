@@ -1,0 +1,105 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { eventually } from '../support/eventually.ts'
+import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { cacheLine, create, createdId, look, use, view } from './support.ts'
+
+jest.setTimeout(60_000)
+
+/** Moves the clock of a Node process. */
+const clockOffBy = (milliseconds: number): Readonly<Record<string, string>> => {
+  const script = `
+    const Real = Date
+    globalThis.Date = class extends Real {
+      constructor(...values) { super(...(values.length === 0 ? [Real.now() + ${milliseconds}] : values)) }
+      static now() { return Real.now() + ${milliseconds} }
+    }`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` }
+}
+
+const hourMs = 3_600_000
+const body = { model: 'scripted', prompt: 'hello' }
+
+describe.each([
+  { clock: 'right', offByMs: 0, store: 'redis' },
+  { clock: 'an hour ahead', offByMs: hourMs, store: 'redis' },
+  { clock: 'an hour behind', offByMs: -hourMs, store: 'redis' },
+  { clock: 'right', offByMs: 0, store: 'memory' },
+] as const)('a gateway whose clock is $clock, with the $store store', ({ offByMs, store }) => {
+  let pod: ScriptedPod
+  let stack: Stack
+
+  beforeAll(async () => {
+    pod = await startScriptedPod()
+    stack = await startStack({ store, pods: async () => [pod], env: { CONNECTOR: 'none', ...clockOffBy(offByMs) } })
+  }, 120_000)
+  afterAll(async () => {
+    await stack?.stop()
+    await pod?.stop()
+  }, 30_000)
+
+  /** Creates a session with a TTL of a second, and uses it once, so long after its deadline (or before, if negative). */
+  const useAround = async (offsetMs: number) => {
+    const created = await create(stack, { body, headers: { 'x-session-ttl': '1' } })
+    const id = created.headers.get('x-session-id') ?? ''
+    const deadlineMs = Date.parse(created.headers.get('x-session-expires-at') ?? '')
+    await delay(Math.max(0, deadlineMs + offsetMs - Date.now()))
+    const sentMs = Date.now()
+    const answer = await use(stack, id, { body })
+    const answeredMs = Date.now()
+    const line = cacheLine(answer)
+    const expiresAtMs = Date.parse(answer.headers.get('x-session-expires-at') ?? '')
+    return { id, status: answer.status, line, deadlineMs, sentMs, answeredMs, expiresAtMs }
+  }
+
+  const active = 'none; reason=no_connector'
+  const expired = 'miss; reason=session_expired'
+
+  test('the store alone decides whether a turn comes in time', async () => {
+    const offsets = Array.from({ length: 60 }, (_, index) => -150 + index * 5)
+
+    const turns = await Promise.all(offsets.map(useAround))
+
+    const wrong = turns.filter(({ status, line, deadlineMs, sentMs, answeredMs, expiresAtMs }) => {
+      if (status !== 200 || (line !== active && line !== expired)) return true
+      if (sentMs >= deadlineMs && line === active) return true
+      if (answeredMs < deadlineMs && line === expired) return true
+      return line === active ? expiresAtMs !== deadlineMs : expiresAtMs < deadlineMs + 1000
+    })
+    expect(wrong).toEqual([])
+    expect(new Set(turns.map(({ line }) => line))).toEqual(new Set([active, expired]))
+    // What came in time is over with its last turn; what came late has begun anew.
+    for (const { id, line } of turns.filter((turn) => turn.line === active)) {
+      await eventually(async () =>
+        expect({ line, status: (await look(stack, id)).status }).toEqual({ line, status: 404 }),
+      )
+    }
+  })
+
+  test('a session that begins anew counts from one, and lives as long as before', async () => {
+    const { id, line, expiresAtMs } = await useAround(50)
+
+    expect(line).toBe(expired)
+    const seen = await eventually(() => view(stack, id))
+    expect(seen).toMatchObject({ turns: 1, ttl: 1, expires_at: Math.floor(expiresAtMs / 1000) })
+    await eventually(async () => expect((await look(stack, id)).status).toBe(404))
+  })
+
+  test('a turn that runs when the deadline passes is let end, and counts', async () => {
+    const id = await createdId(stack, { body, headers: { 'x-session-ttl': '1' } })
+    await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
+    const { expires_at: expiresAt } = await view(stack, id)
+    pod.next(async (request, reply) => {
+      await delay(Math.max(0, (expiresAt + 2) * 1000 - Date.now()))
+      expect(request.headers['x-session-id']).toBe(id)
+      reply.json(200, { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } })
+    })
+
+    const answer = await use(stack, id, { body, headers: { 'x-session-ttl': '600' } })
+
+    expect(answer.status).toBe(200)
+    expect(cacheLine(answer)).toBe(active)
+    await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2, ttl: 600 }))
+  })
+})

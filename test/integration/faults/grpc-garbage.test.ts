@@ -1,0 +1,254 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { connect as connectHttp2, constants } from 'node:http2'
+import { connect, type Socket } from 'node:net'
+import { Client, credentials, status } from '@grpc/grpc-js'
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
+import { eventually } from '../support/eventually.ts'
+import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { create, metric } from './support.ts'
+
+jest.setTimeout(60_000)
+
+/** Several times what a gateway holds that has served as much in good order. */
+const maxResidentBytes = 600 * 1024 * 1024
+
+let pod: ScriptedPod
+let stack: Stack
+
+beforeAll(async () => {
+  pod = await startScriptedPod()
+  stack = await startStack({ pods: async () => [pod], env: { CONNECTOR: 'none' } })
+}, 120_000)
+afterAll(async () => {
+  await stack?.stop()
+  await pod?.stop()
+}, 30_000)
+
+const address = (): { readonly host: string; readonly port: number } => {
+  const [host = '', port] = stack.gateway().extproc.split(':')
+  return { host, port: Number(port) }
+}
+
+const residentBytes = async (): Promise<number> => {
+  const text = await readFile(`/proc/${stack.gateway().child.pid}/status`, 'utf8')
+  return Number(/VmRSS:\s+(\d+) kB/.exec(text)?.[1]) * 1024
+}
+
+/** What must be true after anything. */
+const expectServing = async (): Promise<void> => {
+  const answer = await create(stack, { body: { model: 'scripted', prompt: 'hello' } })
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('x-session-id')).toMatch(/^ctx_/)
+  expect(stack.gateway().child.isRunning()).toBe(true)
+  expect(await residentBytes()).toBeLessThan(maxResidentBytes)
+}
+
+/** Writes bytes to the port; resolves when they are written, or nobody takes them any more. */
+const write = (bytes: Buffer): Promise<Socket> =>
+  new Promise((resolve) => {
+    const socket = connect(address())
+    socket.on('error', () => undefined)
+    socket.once('close', () => resolve(socket))
+    socket.resume()
+    socket.write(bytes, () => resolve(socket))
+  })
+
+const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+/** An HTTP/2 frame whose header may lie about its length. */
+const frame = (type: number, flags: number, stream: number, payload = Buffer.alloc(0), length = payload.length) => {
+  const header = Buffer.alloc(9)
+  header.writeUIntBE(length, 0, 3)
+  header.writeUInt8(type, 3)
+  header.writeUInt8(flags, 4)
+  header.writeUInt32BE(stream, 5)
+  return Buffer.concat([header, payload])
+}
+const settings = frame(4, 0, 0)
+const begin = Buffer.concat([preface, settings])
+const repeated = (count: number, piece: Buffer): Buffer => Buffer.concat(Array.from({ length: count }, () => piece))
+
+describe('bytes that are no gRPC', () => {
+  test.each([
+    { what: 'nothing', bytes: () => Buffer.alloc(0) },
+    { what: 'noise', bytes: () => randomBytes(1_000_000) },
+    { what: 'an HTTP/1.1 request', bytes: () => Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n') },
+    {
+      what: 'a TLS handshake',
+      bytes: () => Buffer.concat([Buffer.from('1603010200010001fc0303', 'hex'), randomBytes(508)]),
+    },
+    { what: 'half a preface', bytes: () => preface.subarray(0, 10) },
+    { what: 'noise after the preface', bytes: () => Buffer.concat([begin, randomBytes(1_000_000)]) },
+    {
+      what: 'a frame longer than any may be',
+      bytes: () => Buffer.concat([begin, frame(0, 0, 1, randomBytes(100_000), 0xffffff)]),
+    },
+    {
+      what: 'data of a stream that never began',
+      bytes: () => Buffer.concat([begin, frame(0, 1, 77, randomBytes(1000))]),
+    },
+    { what: 'headers that cannot be read', bytes: () => Buffer.concat([begin, frame(1, 4, 1, randomBytes(2000))]) },
+    {
+      what: 'headers that never end',
+      bytes: () =>
+        Buffer.concat([begin, frame(1, 0, 1, randomBytes(100)), repeated(1000, frame(9, 0, 1, randomBytes(1000)))]),
+    },
+    { what: 'a flood of settings', bytes: () => Buffer.concat([begin, repeated(50_000, settings)]) },
+    {
+      what: 'a flood of pings',
+      bytes: () => Buffer.concat([begin, repeated(50_000, frame(6, 0, 0, Buffer.alloc(8)))]),
+    },
+    { what: 'a flood of empty data', bytes: () => Buffer.concat([begin, repeated(50_000, frame(0, 0, 1))]) },
+  ])('$what', async ({ bytes }) => {
+    const socket = await write(bytes())
+
+    await expectServing()
+
+    socket.destroy()
+  })
+
+  test('five hundred connections that say nothing', async () => {
+    const sockets = Array.from({ length: 500 }, () => connect(address()).on('error', () => undefined))
+
+    await expectServing()
+
+    for (const socket of sockets) socket.destroy()
+  })
+
+  test('streams that are reset as soon as they are opened', async () => {
+    const session = connectHttp2(`http://${stack.gateway().extproc}`)
+    session.on('error', () => undefined)
+    for (let count = 0; count < 5_000 && !session.destroyed; count += 1) {
+      const stream = session.request({ ':method': 'POST', ':path': processPath, 'content-type': 'application/grpc' })
+      stream.on('error', () => undefined)
+      stream.close(constants.NGHTTP2_CANCEL)
+    }
+
+    await expectServing()
+
+    session.destroy()
+    await eventually(async () => expect(await metric(stack, 'ext_proc_streams_active')).toBe(0))
+  })
+})
+
+const processPath = '/envoy.service.ext_proc.v3.ExternalProcessor/Process'
+const logPath = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs'
+
+interface Call {
+  readonly path?: string
+  readonly messages: readonly Buffer[]
+}
+
+/** Sends messages on one stream, and tells how the gateway ended it. */
+const send = async ({ path = processPath, messages }: Call) => {
+  const client = new Client(stack.gateway().extproc, credentials.createInsecure(), {
+    'grpc.max_send_message_length': -1,
+  })
+  try {
+    return await new Promise<{ readonly code: number; readonly answers: number }>((resolve) => {
+      let answers = 0
+      const call = client.makeBidiStreamRequest(
+        path,
+        (bytes: Buffer) => bytes,
+        (bytes) => bytes,
+        { deadline: Date.now() + 20_000 },
+      )
+      call.on('data', () => {
+        answers += 1
+      })
+      call.on('error', () => undefined)
+      call.on('status', ({ code }) => resolve({ code, answers }))
+      for (const message of messages) call.write(message)
+      call.end()
+    })
+  } finally {
+    client.close()
+  }
+}
+
+const header = (name: string, value: string): Buffer => field(1, field(1, name), field(3, value))
+const headers = field(
+  2,
+  field(1, header(':method', 'POST'), header(':path', '/v1/completions'), header('x-session-id', 'ctx_no-such-one')),
+)
+const requestBody = field(4, field(1, '{}'), int(2, 1))
+const responseHeaders = field(3)
+
+describe('messages that are no protocol', () => {
+  const failures = [status.INTERNAL, status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]
+
+  test.each([
+    { what: 'noise', messages: [randomBytes(1000)] },
+    { what: 'a message of zeros', messages: [Buffer.alloc(1000)] },
+    { what: 'nesting without end', messages: [Buffer.alloc(1_000_000, 0x0b)] },
+    { what: 'a length that is a lie', messages: [Buffer.from('12ffffffff0f', 'hex')] },
+    { what: 'an empty message', messages: [Buffer.alloc(0)] },
+    { what: 'a kind of the future', messages: [field(99, 'x')] },
+    { what: 'a body first', messages: [requestBody, headers] },
+    { what: 'headers twice', messages: [headers, headers] },
+    { what: 'headers after the response', messages: [responseHeaders, headers] },
+    { what: 'a message longer than any may be', messages: [field(4, field(1, Buffer.alloc(40 * 1024 * 1024)))] },
+  ])('$what: the stream ends with an error', async ({ messages }) => {
+    const { code } = await send({ messages })
+
+    expect(failures).toContain(code)
+    await expectServing()
+  })
+
+  test('a second end of the body is borne', async () => {
+    const { code } = await send({ messages: [headers, requestBody, requestBody] })
+
+    expect([status.OK, status.CANCELLED]).toContain(code)
+    await expectServing()
+  })
+
+  test('ten thousand messages that wait for no answer', async () => {
+    const { code } = await send({
+      messages: [headers, ...Array.from({ length: 10_000 }, () => field(4, field(1, 'x')))],
+    })
+
+    expect(code).not.toBe(status.DEADLINE_EXCEEDED)
+    await expectServing()
+  })
+
+  test.each([
+    { what: 'noise', messages: [randomBytes(1000)] },
+    { what: 'an entry of nothing', messages: [field(2, field(1, field(1)))] },
+    {
+      what: 'ten thousand entries',
+      messages: [field(2, ...Array.from({ length: 10_000 }, () => field(1, field(1, int(1, 3)))))],
+    },
+  ])('an access log of $what', async ({ messages }) => {
+    const { code } = await send({ path: logPath, messages })
+
+    expect(code).not.toBe(status.DEADLINE_EXCEEDED)
+    await expectServing()
+  })
+
+  test('a method that does not exist', async () => {
+    expect((await send({ path: '/no.such.Service/Method', messages: [] })).code).toBe(status.UNIMPLEMENTED)
+    await expectServing()
+  })
+
+  test('two thousand streams that never send a message', async () => {
+    const client = new Client(stack.gateway().extproc, credentials.createInsecure())
+    const calls = Array.from({ length: 2_000 }, () => {
+      const call = client.makeBidiStreamRequest(
+        processPath,
+        (bytes: Buffer) => bytes,
+        (bytes) => bytes,
+      )
+      call.on('error', () => undefined)
+      return call
+    })
+    await eventually(async () => expect(await metric(stack, 'ext_proc_streams_active')).toBe(2_000))
+
+    await expectServing()
+
+    for (const call of calls) call.cancel()
+    client.close()
+    await eventually(async () => expect(await metric(stack, 'ext_proc_streams_active')).toBe(0))
+  })
+})

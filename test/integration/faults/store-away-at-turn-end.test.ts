@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
+import { eventually } from '../support/eventually.ts'
+import { wholeAnswer } from '../support/scripted-answers.ts'
+import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { create, createdId, look, metric, use, view } from './support.ts'
+
+jest.setTimeout(60_000)
+
+let pod: ScriptedPod
+let stack: Stack
+
+beforeAll(async () => {
+  pod = await startScriptedPod()
+  stack = await startStack({
+    store: 'redis',
+    redis: { persistence: 'append-only' },
+    pods: async () => [pod],
+    env: { CONNECTOR: 'none' },
+  })
+}, 120_000)
+afterAll(async () => {
+  await stack?.stop()
+  await pod?.stop()
+}, 30_000)
+
+const body = { model: 'scripted', prompt: 'hello' }
+const faults = [
+  {
+    fault: 'frozen',
+    begin: async () => stack.redis?.child.pause(),
+    end: async () => stack.redis?.child.resume(),
+  },
+  { fault: 'stopped', begin: async () => stack.redis?.child.kill(), end: () => stack.restartRedis() },
+] as const
+
+/** Starts a turn, and lets its pod answer while Redis is away. `turn` sends it. */
+const answeredWhileAway = async <T>(
+  fault: (typeof faults)[number],
+  turn: () => Promise<T>,
+  answer: (reply: PodReply) => void,
+) => {
+  let received = (_reply: PodReply): void => undefined
+  const atPod = new Promise<PodReply>((resolve) => {
+    received = resolve
+  })
+  pod.next((_request, reply) => received(reply))
+  const result = turn()
+  const reply = await atPod
+  expect(await metric(stack, 'store_circuit_open')).toBe(0)
+
+  await fault.begin()
+  try {
+    answer(reply)
+    return await result
+  } finally {
+    // The end of the turn meets a Redis that is away before Redis comes back.
+    await eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
+    await fault.end()
+  }
+}
+
+const answerWell = (reply: PodReply): void => reply.json(200, wholeAnswer('/v1/completions'))
+
+test.each(faults)('a turn that ends while Redis is $fault counts when it is back', async (fault) => {
+  const id = await createdId(stack, { body })
+  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
+
+  const answer = await answeredWhileAway(
+    fault,
+    () => use(stack, id, { body, headers: { 'x-session-ttl': '77' } }),
+    answerWell,
+  )
+
+  expect(answer.status).toBe(200)
+  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2, ttl: 77 }), {
+    timeoutMs: 40_000,
+  })
+})
+
+test.each(faults)('a create that ends while Redis is $fault leaves its session', async (fault) => {
+  const answer = await answeredWhileAway(fault, () => create(stack, { body }), answerWell)
+
+  const id = answer.headers.get('x-session-id') ?? ''
+  expect(answer.status).toBe(200)
+  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }), { timeoutMs: 40_000 })
+})
+
+test.each(faults)('a create that fails while Redis is $fault leaves none', async (fault) => {
+  const sessionsBefore = await metric(stack, 'sessions_active')
+
+  const answer = await answeredWhileAway(
+    fault,
+    () => create(stack, { body }),
+    (reply) => reply.json(500, { error: { message: 'no' } }),
+  )
+
+  expect(answer.status).toBe(500)
+  await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(sessionsBefore), {
+    timeoutMs: 40_000,
+  })
+  const id = pod.requests().at(-1)?.headers['x-session-id']
+  expect((await look(stack, String(id))).status).toBe(404)
+})
