@@ -31,11 +31,11 @@ beforeAll(async () => {
   })
 }, 120_000)
 beforeEach(async () => {
-  pods = await Promise.all(pods.map((pod) => (pod.child?.isRunning() === true ? pod : revive(pod))))
+  pods = await Promise.all(pods.map(async (pod) => (pod.child?.isRunning() === true ? pod : revive(pod))))
   await eventually(() => expect(pods.map(isReady)).toEqual([true, true]))
 })
 afterAll(async () => {
-  await Promise.all(pods.map(({ child }) => child?.stop()))
+  await Promise.all(pods.map(async ({ child }) => child?.stop()))
   await stack?.stop()
 }, 30_000)
 
