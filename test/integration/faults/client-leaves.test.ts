@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { inferencePaths } from '../support/scripted-answers.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { type EngineProxy, startEngineProxy } from './engine-proxy.ts'
-import { cacheLine, createdId, look, metric, podChanges, prompt, remove, untilStored, use, view } from './support.ts'
+import { cacheLine, createdId, look, metric, podChanges, prompt, remove, use, view } from './support.ts'
 
 jest.setTimeout(60_000)
 
@@ -47,12 +47,19 @@ const longAnswer = {
   '/v1/responses': { model, input: 'hello', max_output_tokens: 3000, stream: true },
 } as const
 
-const newSession = async (): Promise<string> => {
-  const id = await createdId(stack, { body: shortBody })
-  sessions.push(id)
-  await untilStored(stack, id, 1)
-  return id
-}
+/** A session whose first turn is stored. A slot that is just being emptied takes none. */
+const newSession = (): Promise<string> =>
+  eventually(async () => {
+    const id = await createdId(stack, { body: shortBody })
+    sessions.push(id)
+    const { kv } = await eventually(async () => {
+      const seen = await view(stack, id)
+      expect(seen.kv.stored ?? seen.kv.note).not.toBeNull()
+      return seen
+    })
+    expect(kv.stored).toMatchObject({ turn: 1 })
+    return id
+  })
 
 /** Gives the session one more second. A turn that still held it would keep it from expiring. */
 const untilExpired = async (id: string): Promise<void> => {
@@ -155,16 +162,7 @@ describe('a client that leaves while its context is loaded', () => {
     await turn.leave()
     release()
 
-    await eventually(async () => {
-      const stored = await createdId(stack, { body: shortBody })
-      sessions.push(stored)
-      const seen = await eventually(async () => {
-        const now = await view(stack, stored)
-        expect(now.kv.stored ?? now.kv.note).not.toBeNull()
-        return now
-      })
-      expect(seen.kv).toMatchObject({ pod: other.address, stored: { turn: 1 } })
-    })
+    expect((await view(stack, await newSession())).kv.pod).toBe(other.address)
     expect(await view(stack, id)).toMatchObject({ turns: 1 })
     expect(cacheLine(await use(stack, id, { body: shortBody }))).toMatch(/^hit; tier=store/)
   })
