@@ -1,5 +1,7 @@
 const shared = {
   testEnvironment: 'node',
+  // Not the whole tree: .run may hold a Python environment of 50,000 files.
+  roots: ['<rootDir>/src', '<rootDir>/test'],
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
@@ -17,5 +19,12 @@ export default {
     { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },
     { ...shared, displayName: 'fuzz', testMatch: ['<rootDir>/test/fuzz/**/*.test.ts'] },
     { ...shared, displayName: 'integration', testMatch: ['<rootDir>/test/integration/**/*.test.ts'] },
+    {
+      ...shared,
+      displayName: 'vllm',
+      testMatch: ['<rootDir>/test/vllm/**/*.test.ts'],
+      globalSetup: '<rootDir>/test/vllm/setup/start-fleet.mjs',
+      globalTeardown: '<rootDir>/test/vllm/setup/stop-fleet.mjs',
+    },
   ],
 }

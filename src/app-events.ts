@@ -35,8 +35,13 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
         metrics.degraded('kv_missing')
         log.warn('stored KV is gone or damaged; the turn computes it')
         return
+      case 'unavailable':
+        metrics.degraded('kv_store_unavailable')
+        log.debug('the KV store does not answer; the turn computes its KV', { err: presence.cause })
+        return
       case 'resident':
       case 'loaded':
+      case 'on-demand':
       case 'empty':
       case 'no-room':
         return

@@ -1,5 +1,6 @@
 import { nanoid } from 'nanoid'
-import type { EngineField, KvConnector, KvPresence, KvTurn } from '../kvcache/kv-connector.ts'
+import type { EngineField, KvConnector, KvOpening, KvPresence, KvTurn } from '../kvcache/kv-connector.ts'
+import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { Router } from '../routing/router.ts'
@@ -81,6 +82,9 @@ export const attachTurn = async (
     readonly expiry: TurnExpiry
     /** An expired session's turn: it must not meet KV of the session's earlier life. */
     readonly startsAnew?: boolean
+    readonly contentKey: ContentKey
+    /** The request that creates the session. */
+    readonly opening?: KvOpening
   },
   scope: DecisionScope,
 ): Promise<AttachedTurn> => {
@@ -91,6 +95,8 @@ export const attachTurn = async (
     turnId: turn.turnId,
     pod: turn.pod,
     startsAnew: turn.startsAnew ?? false,
+    contentKey: turn.contentKey,
+    opening: turn.opening,
   }
   const budgetMs = parts.loadPolicy.budgetMs(turn.model, turn.kv?.tokens)
   const startedMs = performance.now()
@@ -120,16 +126,20 @@ export const attachTurn = async (
 }
 
 /**
- * A turn that has no session to use or to update: it is only counted. Returns its ticket, without which Envoy would neither add the response
- * headers nor tell of its end.
+ * A turn that has no session to use or to update: it is only counted, and kept apart from the KV of sessions. Its ticket lets Envoy add the
+ * response headers and tell of its end.
  */
 export const startPlainTurn = (
-  parts: Pick<TurnParts, 'pods'>,
-  turn: { readonly turnId: string; readonly pod: string },
+  parts: Pick<TurnParts, 'pods' | 'connector'>,
+  turn: { readonly turnId: string; readonly pod: string; readonly tenant: TenantKey },
   scope: DecisionScope,
-): string => {
-  if (!scope.signal.aborted) parts.pods.turnStarted(turn.pod, turn.turnId)
-  return encodeTicket({ ...turn, session: undefined })
+): { readonly ticket: string; readonly splice: string | undefined } => {
+  const { turnId, pod, tenant } = turn
+  if (!scope.signal.aborted) parts.pods.turnStarted(pod, turnId)
+  return {
+    ticket: encodeTicket({ turnId, pod, session: undefined }),
+    splice: spliceOf(parts.connector.fieldsWithoutSession(tenant)),
+  }
 }
 
 /** Gives the lease of a turn back that is not forwarded after all. Never rejects: a lease that stays runs out by itself. */

@@ -11,6 +11,7 @@ export type MissReason =
   | 'kv_missing'
   | 'load_timeout'
   | 'load_failed'
+  | 'kv_store_unavailable'
   | 'no_slot'
 
 /** `x-context-cache` for a turn that cannot use its session's KV. */
@@ -23,9 +24,11 @@ export const noneLine = (reason: string): string => `none; reason=${reason}`
 export const presenceLine = (presence: KvPresence, kvNote: string | undefined): string => {
   switch (presence.kind) {
     case 'resident':
-      return `hit; tier=gpu; tokens=${presence.tokens}`
+      return `hit; tier=${presence.tier ?? 'gpu'}; tokens=${presence.tokens}`
     case 'loaded':
       return `hit; tier=store; tokens=${presence.tokens}; load=${Math.round(presence.loadMs)}ms`
+    case 'on-demand':
+      return `hit; tier=store; tokens=${presence.tokens}; load=on-demand`
     case 'empty':
       return kvNote === undefined ? missLine('offload_pending') : noneLine(kvNote)
     case 'missing':
@@ -34,6 +37,8 @@ export const presenceLine = (presence: KvPresence, kvNote: string | undefined): 
       return missLine('load_timeout')
     case 'failed':
       return missLine('load_failed')
+    case 'unavailable':
+      return missLine('kv_store_unavailable')
     case 'no-room':
       return missLine('no_slot')
   }

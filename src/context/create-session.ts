@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { readCreateBody } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
+import type { InferenceApi } from '../openai/inference-api.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type RetryKey, StoreUnavailableError } from '../sessions/session-store.ts'
@@ -16,9 +17,9 @@ import {
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
 import { checkJsonBody } from './content-headers.ts'
 import type { Decision, DecisionScope, ForwardDecision, GatewayRequest, HeadersDecision } from './context-service.ts'
-import { type InferenceApi, inferencePaths } from './request-path.ts'
+import { inferencePaths } from './request-path.ts'
 import { retryKeyOf } from './retry-key.ts'
-import { newSessionId, sessionKeyOf } from './session-id.ts'
+import { contentKeyOf, newSessionId, sessionKeyOf } from './session-id.ts'
 import type { SessionSeal } from './session-seal.ts'
 import type { Tenants } from './tenant.ts'
 import { parseTtlHeader, type TtlBounds } from './ttl.ts'
@@ -80,6 +81,8 @@ export const createCreateSession = (
         pod: target.pod,
         kv: record.kv,
         expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
+        contentKey: contentKeyOf(sessionId),
+        opening: { form: create.form, body: create.body },
       },
       scope,
     )
@@ -131,7 +134,7 @@ export const createCreateSession = (
     return {
       ...forward(create, turn.route),
       responseHeaders: { 'x-context-cache': noneLine('store_unavailable') },
-      ticket: startPlainTurn(parts, { turnId: turn.turnId, pod: turn.route.pod }, scope),
+      ...startPlainTurn(parts, { turnId: turn.turnId, pod: turn.route.pod, tenant: create.tenant }, scope),
     }
   }
 
@@ -150,7 +153,7 @@ export const createCreateSession = (
             .update(body)
             .digest('base64url')
           const retryOf = retryKeyOf(request, { tenant, bodyDigest, secret: settings.secret })
-          return decide({ request, api, form, model, tenant, ttlSeconds, retryOf }, scope)
+          return decide({ request, api, form, body, model, tenant, ttlSeconds, retryOf }, scope)
         },
       }
     },
@@ -161,6 +164,7 @@ interface CheckedCreate {
   readonly request: GatewayRequest
   readonly api: InferenceApi | undefined
   readonly form: InferenceApi
+  readonly body: Uint8Array
   readonly model: string
   readonly tenant: TenantKey
   readonly ttlSeconds: number

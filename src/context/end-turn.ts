@@ -84,6 +84,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
       turn: kvTurn,
       claim,
       totalTokens: turn.usage === undefined ? undefined : turn.usage.promptTokens + turn.usage.outputTokens,
+      promptTokens: turn.usage?.promptTokens,
       announce: (artefact) =>
         patiently.execute(() =>
           parts.store.announce({ ...artefact, session: kvTurn.session, graceMs: parts.announceGraceMs }),
@@ -107,6 +108,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
       case 'none':
         return parts.store.noteKv({ key: kvTurn.session, reason: offloaded.reason })
       case 'superseded':
+      case 'unchanged':
         return
     }
   }

@@ -1,7 +1,8 @@
+import type { InferenceApi } from '../openai/inference-api.ts'
 import { ClientLeftError } from './begin-turn.ts'
 import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import type { Decision, GatewayRequest } from './context-service.ts'
-import { type InferenceApi, parseRequestPath } from './request-path.ts'
+import { parseRequestPath } from './request-path.ts'
 
 const routeByApi: Readonly<Record<InferenceApi, RequestRoute>> = {
   completions: 'completions',

@@ -1,5 +1,4 @@
-/** OpenAI's three ways to run a model. */
-export type InferenceApi = 'completions' | 'chat' | 'responses'
+import type { InferenceApi } from '../openai/inference-api.ts'
 
 /** Where each API lives on an engine. */
 export const inferencePaths: Readonly<Record<InferenceApi, string>> = {

@@ -14,7 +14,7 @@ import { missLine, presenceLine } from './cache-line.ts'
 import { checkNotCompressed } from './content-headers.ts'
 import type { Decision, DecisionScope, ForwardDecision, GatewayRequest } from './context-service.ts'
 import { sessionHeaders } from './create-session.ts'
-import { sessionKeyOf } from './session-id.ts'
+import { contentKeyOf, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
 import { parseTtlHeader, type TtlBounds } from './ttl.ts'
 
@@ -58,14 +58,19 @@ export const createUseSession = (
   /** A turn that has no session to use or to update. */
   const plainTurn = (
     request: GatewayRequest,
-    turn: { readonly id: string; readonly turnId: string; readonly headers: Record<string, string> },
+    turn: {
+      readonly id: string
+      readonly tenant: TenantKey
+      readonly turnId: string
+      readonly headers: Record<string, string>
+    },
     scope: DecisionScope,
   ): Decision => {
     const route = routeTurn(parts, request, { affinityKey: sessionKeyOf(turn.id), residentPod: undefined })
     return {
       ...forward(route),
       responseHeaders: turn.headers,
-      ticket: startPlainTurn(parts, { turnId: turn.turnId, pod: route.pod }, scope),
+      ...startPlainTurn(parts, { turnId: turn.turnId, pod: route.pod, tenant: turn.tenant }, scope),
     }
   }
 
@@ -80,7 +85,17 @@ export const createUseSession = (
     const route = routeTurn(parts, request, { affinityKey: key, residentPod: record?.pod })
     const attached = await attachTurn(
       parts,
-      { session: key, tenant, model, turnId, pod: route.pod, kv: record?.kv, expiry, startsAnew: record === undefined },
+      {
+        session: key,
+        tenant,
+        model,
+        turnId,
+        pod: route.pod,
+        kv: record?.kv,
+        expiry,
+        startsAnew: record === undefined,
+        contentKey: contentKeyOf(turn.id),
+      },
       scope,
     )
     const cache = record === undefined ? missLine('session_expired') : presenceLine(attached.presence, record.kvNote)
@@ -105,7 +120,7 @@ export const createUseSession = (
         case 'store-unavailable':
           return plainTurn(
             request,
-            { id, turnId, headers: { 'x-session-id': id, 'x-context-cache': missLine('store_unavailable') } },
+            { id, tenant, turnId, headers: { 'x-session-id': id, 'x-context-cache': missLine('store_unavailable') } },
             scope,
           )
         case 'unknown':
@@ -113,12 +128,16 @@ export const createUseSession = (
             throw new GatewayError('session_not_found', { param: 'x-session-id' })
           return plainTurn(
             request,
-            { id, turnId, headers: { 'x-context-cache': missLine('session_not_found') } },
+            { id, tenant, turnId, headers: { 'x-context-cache': missLine('session_not_found') } },
             scope,
           )
         case 'deleted':
           if (settings.unknownSession === 'reject') throw new GatewayError('session_deleted', { param: 'x-session-id' })
-          return plainTurn(request, { id, turnId, headers: { 'x-context-cache': missLine('session_deleted') } }, scope)
+          return plainTurn(
+            request,
+            { id, tenant, turnId, headers: { 'x-context-cache': missLine('session_deleted') } },
+            scope,
+          )
         case 'expired':
         case 'active':
           try {

@@ -1,4 +1,6 @@
+import type { InferenceApi } from '../openai/inference-api.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+import type { ContentKey } from './vault/token-vault.ts'
 
 /** A JSON value that is spliced into a request body as one of its top-level members. */
 export type EngineField = string | number | boolean
@@ -13,14 +15,26 @@ export interface KvTurn {
   readonly pod: string
   /** The session starts anew (it had expired): KV of its earlier life may still lie in the pod and must not be used. Default false. */
   readonly startsAnew?: boolean
+  /** Opens and seals what the connector keeps of the session's prefix. Only known while the caller's session id is at hand: in `attach`. */
+  readonly contentKey?: ContentKey | undefined
+  /** The request that creates the session; only in `attach`, and only of a create. */
+  readonly opening?: KvOpening | undefined
+}
+
+/** The request that a session begins with, byte for byte. It was checked: a JSON object with a model and a prompt of its form. */
+export interface KvOpening {
+  readonly form: InferenceApi
+  readonly body: Uint8Array
 }
 
 /** What lies in the chosen pod at the moment the turn is forwarded. `tokens` counts the session's tokens whose KV is there. */
 export type KvPresence =
-  /** The pod still held it. */
-  | { readonly kind: 'resident'; readonly tokens: number }
+  /** The pod still held it: in the engine's own cache, or (`cpu`) in memory beside the engine, from where it takes it by itself. */
+  | { readonly kind: 'resident'; readonly tokens: number; readonly tier?: 'gpu' | 'cpu' }
   /** It was loaded from the persistent store for this turn. */
   | { readonly kind: 'loaded'; readonly tokens: number; readonly loadMs: number }
+  /** It lies in the store, and the engine fetches it by itself when the turn arrives; the gateway cannot make it do so before. */
+  | { readonly kind: 'on-demand'; readonly tokens: number }
   /** The session has no KV anywhere yet. */
   | { readonly kind: 'empty' }
   /** The stored artefact is gone or damaged: it will never load again. */
@@ -29,6 +43,8 @@ export type KvPresence =
   | { readonly kind: 'timed-out' }
   /** The engine or the store refused; `cause` is for the log. */
   | { readonly kind: 'failed'; readonly cause: unknown }
+  /** The store of KV does not answer, and was not asked again. */
+  | { readonly kind: 'unavailable'; readonly cause: unknown }
   /** The pod has no room to hold a session apart right now: the turn runs, but its KV cannot be kept. */
   | { readonly kind: 'no-room' }
 
@@ -48,6 +64,8 @@ export type OffloadOutcome =
       readonly tokens: number
       readonly bytes: number
     }
+  /** Nothing new came of the turn: what is stored stays. */
+  | { readonly kind: 'unchanged' }
   /** Another turn of the session still runs in the same place, and its end will offload more. */
   | { readonly kind: 'superseded' }
   /** Nothing was stored. `reason` is one word for people: `too_short`, `not_verified`, `no_room`, `offload_failed`. */
@@ -58,6 +76,8 @@ export interface OffloadRequest {
   readonly claim: string
   /** Prompt plus output tokens of the turn by the engine's `usage`; undefined when the answer carried none. */
   readonly totalTokens: number | undefined
+  /** The prompt's part of them. Default: unknown. */
+  readonly promptTokens?: number | undefined
   /** Must be awaited before the engine is asked to write anything: it records the artefact, so that it cannot be orphaned. */
   readonly announce: (artefact: { readonly artefactId: string; readonly payload: string }) => Promise<void>
   readonly signal: AbortSignal
@@ -81,6 +101,8 @@ export interface KvConnector {
   readonly name: string
   /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, within `signal`'s time. */
   attach(turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<AttachOutcome>
+  /** Body fields for a turn of the tenant that has no session: they keep it from meeting any session's KV. */
+  fieldsWithoutSession(tenant: TenantKey): Readonly<Record<string, EngineField>>
   /** Brings what the turn left in the pod into the store, or confirms that the engine did so; then lets the claim go. */
   offload(request: OffloadRequest): Promise<OffloadOutcome>
   /** Lets the claim of a turn go that failed or ran elsewhere. */

@@ -4,6 +4,7 @@ import type { KvConnector } from './kv-connector.ts'
 export const createNoConnector = (): KvConnector & { close(): Promise<void> } => ({
   name: 'none',
   attach: async () => ({ presence: { kind: 'empty' }, fields: {}, claim: '' }),
+  fieldsWithoutSession: () => ({}),
   offload: async () => ({ kind: 'none', reason: 'no_connector' }),
   detach: async () => {},
   remove: async () => ({ kind: 'removed' }),

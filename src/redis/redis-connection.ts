@@ -16,6 +16,25 @@ export interface RedisConnection {
    * @throws RedisScriptError when Redis ran the script and it failed.
    */
   run(script: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>
+  /**
+   * The bytes of a string key; undefined when there is none.
+   *
+   * @throws RedisUnavailableError
+   * @throws RedisScriptError when the key holds something else than a string.
+   */
+  getBytes(key: string): Promise<Uint8Array | undefined>
+  /**
+   * Writes a string key that Redis forgets after `ttlMs`, a whole number from 1.
+   *
+   * @throws RedisUnavailableError
+   */
+  setBytes(key: string, value: Uint8Array, ttlMs: number): Promise<void>
+  /**
+   * Deletes keys, whether they are there or not, and lets Redis free their memory in the background.
+   *
+   * @throws RedisUnavailableError
+   */
+  unlink(keys: readonly string[]): Promise<void>
   /** @throws RedisUnavailableError */
   ping(): Promise<void>
   close(): Promise<void>

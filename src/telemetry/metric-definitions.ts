@@ -60,13 +60,15 @@ export const metricDefinitions = {
   kv_load_duration_seconds: {
     type: 'histogram',
     help: 'Time to find a session’s KV in the chosen pod or to load it there from the store.',
-    labels: { result: ['resident', 'loaded', 'empty', 'missing', 'timed_out', 'failed', 'no_room'] },
+    labels: {
+      result: ['resident', 'loaded', 'on_demand', 'empty', 'missing', 'timed_out', 'failed', 'unavailable', 'no_room'],
+    },
     buckets: loadSeconds,
   },
   kv_offload_duration_seconds: {
     type: 'histogram',
     help: 'Time to bring the KV that a turn left in its pod into the store.',
-    labels: { result: ['stored', 'superseded', 'none'] },
+    labels: { result: ['stored', 'unchanged', 'superseded', 'none'] },
     buckets: loadSeconds,
   },
   removals_pending: {

@@ -147,6 +147,7 @@ export const createMemoryKvConnector = (options: {
     loads: () => loads,
     reconciliations: () => reconciliations,
     attach,
+    fieldsWithoutSession: () => ({}),
     offload,
     detach: async (_turn, claim) => {
       claims.delete(claim)

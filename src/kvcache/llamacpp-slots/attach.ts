@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StoredKv } from '../../sessions/session-record.ts'
+import { untilAborted } from '../deadline.ts'
 import type { AttachOutcome, KvPresence, KvTurn } from '../kv-connector.ts'
-import { untilAborted } from '../slots/deadline.ts'
 import type { ClaimOutcome } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import { formatClaim, type TasksBySlot } from './claim.ts'

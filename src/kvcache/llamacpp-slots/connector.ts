@@ -74,6 +74,8 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
   return {
     name: 'llamacpp-slots',
     attach: (turn, kv, signal) => attach(parts, turn, kv, signal),
+    // A turn without a session takes any slot that no session holds.
+    fieldsWithoutSession: () => ({}),
     offload: (request) => offload(parts, request),
     detach: (turn, claim, signal) => detach(parts, turn, parseClaim(claim), signal),
     remove: (removal, signal) => remove(parts, removal, signal),

@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici'
-import { errorCodeOf } from '../error-code.ts'
+import { errorCodeOf } from './error-code.ts'
 
 /** What became of one call to an engine. */
 export type EngineReply =
@@ -10,7 +10,7 @@ export type EngineReply =
   | { readonly kind: 'broken'; readonly cause: unknown }
 
 export interface EngineCall {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** `host:port` */
   readonly pod: string
   readonly path: string

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { startDeadline } from '../deadline.ts'
+import { createEngineHttp } from '../engine-http.ts'
+import { readJson } from '../read-json.ts'
+import type { KvEventSource } from './kv-event-source.ts'
+
+export interface EventSourcesClient {
+  /**
+   * Asks a pod (`host:port`) where it publishes. Empty: it publishes nothing, or does not know the question.
+   * @throws Error when the pod does not answer in time, or answers something else
+   */
+  sourcesOf(pod: string, signal: AbortSignal): Promise<readonly KvEventSource[]>
+  close(): Promise<void>
+}
+
+export interface EventSourcesOptions {
+  /** Milliseconds. Default 5,000. */
+  readonly timeoutMs?: number
+}
+
+/** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. */
+export const createEventSourcesClient = ({ timeoutMs = 5_000 }: EventSourcesOptions = {}): EventSourcesClient => {
+  const http = createEngineHttp({ callsPerPod: 1 })
+  return {
+    sourcesOf: async (pod, signal) => {
+      const deadline = startDeadline(signal, timeoutMs)
+      try {
+        const reply = await http.call({ method: 'GET', pod, path: '/kv_event_sources', signal: deadline.signal })
+        if (reply.kind !== 'answered') throw new Error('the engine does not answer', { cause: reply.cause })
+        if (reply.status === 404) return []
+        if (reply.status !== 200) throw new Error(`the engine answered with status ${reply.status}`)
+        return readEventSources(pod, reply.text)
+      } finally {
+        deadline.end()
+      }
+    },
+    close: () => http.close(),
+  }
+}
+
+const sourcesAnswer = z.record(
+  z.string(),
+  z.object({
+    enable_kv_cache_events: z.boolean().default(true),
+    publisher: z.string().nullish(),
+    endpoint: z.string(),
+    replay_endpoint: z.string().nullish(),
+    topic: z.string().nullish(),
+  }),
+)
+
+/** @throws Error when the text is no such answer */
+export const readEventSources = (pod: string, text: string): readonly KvEventSource[] => {
+  const answer = sourcesAnswer.safeParse(readJson(text))
+  if (!answer.success) throw new Error('the engine describes its event sources in an unknown way')
+  const host = hostOf(pod)
+  return Object.values(answer.data).flatMap((source) => {
+    const usable = source.enable_kv_cache_events && (source.publisher ?? 'zmq') === 'zmq'
+    const endpoint = reachable(source.endpoint, host)
+    if (!usable || endpoint === undefined) return []
+    const replay = source.replay_endpoint ?? undefined
+    const replayEndpoint = replay === undefined ? undefined : reachable(replay, host)
+    return [{ endpoint, replayEndpoint, topic: source.topic ?? '' }]
+  })
+}
+
+/** An engine that listens on every address is reached at its own host. Undefined: nobody outside its process can connect. */
+const reachable = (endpoint: string, host: string): string | undefined => {
+  if (endpoint.startsWith('ipc://')) return endpoint
+  const address = /^tcp:\/\/(?<host>.+):(?<port>[0-9]{1,5})$/.exec(endpoint)?.groups
+  if (address === undefined) return undefined
+  const anyHost = ['*', '0.0.0.0', '[::]', '::'].includes(address['host'] ?? '')
+  return anyHost ? `tcp://${host}:${address['port']}` : endpoint
+}
+
+const hostOf = (pod: string): string => pod.replace(/:[0-9]+$/, '')

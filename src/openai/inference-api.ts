@@ -1,0 +1,2 @@
+/** OpenAI's three ways to run a model. */
+export type InferenceApi = 'completions' | 'chat' | 'responses'

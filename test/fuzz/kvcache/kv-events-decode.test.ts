@@ -1,0 +1,62 @@
+import { expect, test } from '@jest/globals'
+import { encode } from '@msgpack/msgpack'
+import fc from 'fast-check'
+import { decodeEvents } from '../../../src/kvcache/kv-events/decode-events.ts'
+import { storedEvent } from '../../support/kv-event-messages.ts'
+
+/** Nothing that arrives may throw; what is taken for an event has whole blocks. */
+const expectSound = (bytes: Uint8Array): void => {
+  for (const event of decodeEvents(bytes) ?? []) {
+    const lengths = event.kind === 'stored' ? event.blocks.map((block) => block.tokens.length) : [1]
+    expect(lengths.length).toBeGreaterThan(0)
+    expect(new Set(lengths).size).toBe(1)
+  }
+}
+
+test('no bytes throw', () => {
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), expectSound), { numRuns: 1_000 })
+})
+
+test('no batch of anything throws', () => {
+  const fields = [
+    'block_hashes',
+    'parent_block_hash',
+    'token_ids',
+    'block_size',
+    'extra_keys',
+    'medium',
+    'lora_id',
+    'lora_name',
+  ]
+  const value = fc.oneof(
+    fc.constantFrom(null, 0, 1, -1, 1.5, '', 'GPU', 2n ** 63n),
+    fc.array(fc.oneof(fc.nat(9), fc.constant(null), fc.array(fc.oneof(fc.string(), fc.nat(3)))), { maxLength: 4 }),
+  )
+  const event = fc.record({
+    type: fc.constantFrom('BlockStored', 'BlockRemoved', 'AllBlocksCleared', 'Other'),
+    changes: fc.dictionary(fc.constantFrom(...fields), value),
+  })
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 4 }), (events) => {
+      const wire = events.map(({ type, changes }) => ({
+        ...storedEvent({ hashes: [1, 2], tokens: [1, 2, 3, 4], salt: 's' }),
+        ...changes,
+        type,
+      }))
+      expectSound(encode([0.5, wire, 0], { useBigInt64: true }))
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('a batch with any byte changed or cut never throws', () => {
+  const bytes = encode([0.5, [storedEvent({ hashes: [1, 2], tokens: [1, 2, 3, 4], salt: 's', turnId: 't' })], 0])
+  fc.assert(
+    fc.property(fc.nat(bytes.length - 1), fc.nat(255), fc.nat(bytes.length), (at, byte, length) => {
+      const changed = bytes.slice(0, length)
+      if (at < length) changed[at] = byte
+      expectSound(changed)
+    }),
+    { numRuns: 1_000 },
+  )
+})

@@ -1,0 +1,130 @@
+import { describe, expect, test } from '@jest/globals'
+import { encode } from '@msgpack/msgpack'
+import { decodeEvents } from '../../../../src/kvcache/kv-events/decode-events.ts'
+import { clearedEvent, removedEvent, storedEvent } from '../../../support/kv-event-messages.ts'
+
+const batch = (...events: readonly unknown[]): Uint8Array => encode([1.5, events, 0], { useBigInt64: true })
+const root = { kind: 'root', salt: 's', lora: undefined }
+const block = (hash: string, ...tokens: readonly number[]): unknown => ({ hash, tokens: Uint32Array.from(tokens) })
+const twoBlocks = { hashes: [1, 2], tokens: [10, 11, 12, 13], salt: 's', turnId: 't' }
+
+describe('decodeEvents', () => {
+  test.each<{ readonly name: string; readonly event: unknown; readonly expected: unknown }>([
+    {
+      name: 'blocks at a root, with its salt and the turn',
+      event: storedEvent(twoBlocks),
+      expected: { kind: 'stored', after: root, blocks: [block('i1', 10, 11), block('i2', 12, 13)], turnId: 't' },
+    },
+    {
+      name: 'a block behind another one',
+      event: storedEvent({ hashes: [3], tokens: [1, 2], parent: 2 }),
+      expected: {
+        kind: 'stored',
+        after: { kind: 'block', hash: 'i2' },
+        blocks: [block('i3', 1, 2)],
+        turnId: undefined,
+      },
+    },
+    {
+      name: 'hashes of 64 bits',
+      event: removedEvent([0xffff_ffff_ffff_fffen, 7]),
+      expected: { kind: 'removed', hashes: ['i18446744073709551614', 'i7'] },
+    },
+    {
+      name: 'hashes as bytes',
+      event: removedEvent([Uint8Array.of(65, 255)]),
+      expected: { kind: 'removed', hashes: ['bA\u00ff'] },
+    },
+    {
+      name: 'a root without salt',
+      event: storedEvent({ hashes: [1], tokens: [5] }),
+      expected: {
+        kind: 'stored',
+        after: { ...root, salt: '' },
+        blocks: [block('i1', 5)],
+        turnId: undefined,
+      },
+    },
+    {
+      name: 'an adapter, named in every block before the salt',
+      event: storedEvent({ ...twoBlocks, fields: { lora_name: 'l', lora_id: 4, extra_keys: [['l', 's'], ['l']] } }),
+      expected: {
+        kind: 'stored',
+        after: { ...root, lora: 'l' },
+        blocks: [block('i1', 10, 11), block('i2', 12, 13)],
+        turnId: 't',
+      },
+    },
+    {
+      name: 'an adapter known by its number only',
+      event: storedEvent({ ...twoBlocks, fields: { lora_id: 4 } }),
+      expected: expect.objectContaining({ after: { ...root, lora: '#4' } }),
+    },
+    {
+      name: 'blocks up to the first one with an image',
+      event: storedEvent({ ...twoBlocks, fields: { extra_keys: [['s'], [['image', 0]]] } }),
+      expected: { kind: 'stored', after: root, blocks: [block('i1', 10, 11)], turnId: 't' },
+    },
+    {
+      name: 'no tier, no group',
+      event: { type: 'BlockRemoved', block_hashes: [1] },
+      expected: { kind: 'removed', hashes: ['i1'] },
+    },
+    { name: 'everything cleared', event: clearedEvent, expected: { kind: 'cleared' } },
+    {
+      name: 'fields it does not know',
+      event: removedEvent([1], { colour: 'blue' }),
+      expected: { kind: 'removed', hashes: ['i1'] },
+    },
+  ])('reads $name', ({ event, expected }) => {
+    expect(decodeEvents(batch(event))).toEqual([expected])
+  })
+
+  test.each<{ readonly name: string; readonly event: unknown }>([
+    { name: 'a type it does not know', event: { type: 'BlockPolished', block_hashes: 'none' } },
+    { name: 'memory beside the engine', event: storedEvent({ ...twoBlocks, fields: { medium: 'CPU' } }) },
+    { name: 'removal from a store', event: removedEvent([1], { medium: 'STORAGE' }) },
+    { name: 'another cache group', event: storedEvent({ ...twoBlocks, fields: { group_idx: 1 } }) },
+    { name: 'removal from another cache group', event: removedEvent([1], { group_idx: 2 }) },
+    { name: 'blocks elsewhere', event: storedEvent({ ...twoBlocks, fields: { locality: 'REMOTE' } }) },
+    { name: 'no blocks', event: storedEvent({ hashes: [], tokens: [], fields: { block_size: 2 } }) },
+    { name: 'blocks with gaps in between', event: storedEvent({ ...twoBlocks, fields: { block_hashes: [1] } }) },
+    { name: 'an unknown salt', event: storedEvent({ ...twoBlocks, fields: { extra_keys: null } }) },
+    {
+      name: 'an image at the root',
+      event: storedEvent({ ...twoBlocks, fields: { extra_keys: [[['image', 0], 's'], null] } }),
+    },
+    {
+      name: 'embeddings at the root',
+      event: storedEvent({ ...twoBlocks, fields: { extra_keys: [['s', 'digest'], null] } }),
+    },
+    {
+      name: 'an image behind a known block',
+      event: storedEvent({ hashes: [1], tokens: [1], parent: 3, fields: { extra_keys: [[['image', 0]]] } }),
+    },
+  ])('passes over $name', ({ event }) => {
+    expect(decodeEvents(batch(event, clearedEvent))).toEqual([{ kind: 'cleared' }])
+  })
+
+  test.each<{ readonly name: string; readonly bytes: Uint8Array }>([
+    { name: 'nothing', bytes: new Uint8Array() },
+    { name: 'bytes that are no msgpack', bytes: Uint8Array.of(0xc1, 0xc1) },
+    { name: 'a batch that breaks off', bytes: batch(storedEvent(twoBlocks)).slice(0, -3) },
+    { name: 'a map', bytes: encode({ events: [] }) },
+    { name: 'no list of events', bytes: encode([1.5, 'events']) },
+    { name: 'an event that is a number', bytes: batch(7) },
+    { name: 'an event without a type', bytes: batch({ block_hashes: [1] }) },
+    { name: 'an event as a list', bytes: batch(['BlockRemoved', [1]]) },
+    { name: 'hashes that are none', bytes: batch(removedEvent([1], { block_hashes: [1.5] })) },
+    { name: 'no hashes', bytes: batch(removedEvent([1], { block_hashes: null })) },
+    {
+      name: 'a parent that is no hash',
+      bytes: batch(storedEvent({ hashes: [1], tokens: [1], fields: { parent_block_hash: {} } })),
+    },
+    { name: 'negative tokens', bytes: batch(storedEvent({ hashes: [1], tokens: [-1] })) },
+    { name: 'tokens beyond 32 bits', bytes: batch(storedEvent({ hashes: [1], tokens: [2 ** 32] })) },
+    { name: 'blocks of no tokens', bytes: batch(storedEvent({ ...twoBlocks, fields: { block_size: 0 } })) },
+  ])('refuses $name', ({ bytes }) => {
+    expect(decodeEvents(bytes)).toBeUndefined()
+  })
+})

@@ -1,0 +1,107 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import {
+  createEventSourcesClient,
+  type EventSourcesClient,
+  readEventSources,
+} from '../../../../src/kvcache/kv-events/event-sources.ts'
+
+const publisher = {
+  enable_kv_cache_events: true,
+  publisher: 'zmq',
+  endpoint: 'tcp://*:5557',
+  replay_endpoint: 'tcp://*:5558',
+  buffer_steps: 10_000,
+  topic: 'kv-events',
+}
+const found = { endpoint: 'tcp://10.0.0.7:5557', replayEndpoint: 'tcp://10.0.0.7:5558', topic: 'kv-events' }
+
+describe('readEventSources', () => {
+  test.each<{ readonly name: string; readonly pod?: string; readonly answer: unknown; readonly expected: unknown }>([
+    { name: 'every address as the pod’s own', answer: { 0: publisher }, expected: [found] },
+    {
+      name: 'one source per data parallel rank',
+      answer: { 0: publisher, 1: { ...publisher, endpoint: 'tcp://*:5560', replay_endpoint: 'tcp://*:5561' } },
+      expected: [found, { ...found, endpoint: 'tcp://10.0.0.7:5560', replayEndpoint: 'tcp://10.0.0.7:5561' }],
+    },
+    {
+      name: 'IPv6',
+      pod: '[fd00::7]:8000',
+      answer: { 0: { ...publisher, endpoint: 'tcp://[::]:5557', replay_endpoint: 'tcp://0.0.0.0:5558' } },
+      expected: [{ ...found, endpoint: 'tcp://[fd00::7]:5557', replayEndpoint: 'tcp://[fd00::7]:5558' }],
+    },
+    {
+      name: 'addresses that name a host or a file, as they are',
+      answer: { 0: { ...publisher, endpoint: 'ipc:///run/events', replay_endpoint: 'tcp://10.1.1.1:9' } },
+      expected: [{ ...found, endpoint: 'ipc:///run/events', replayEndpoint: 'tcp://10.1.1.1:9' }],
+    },
+    {
+      name: 'no replay and no topic',
+      answer: { 0: { ...publisher, replay_endpoint: null, topic: undefined } },
+      expected: [{ ...found, replayEndpoint: undefined, topic: '' }],
+    },
+    {
+      name: 'nothing, where events are off',
+      answer: { 0: { ...publisher, enable_kv_cache_events: false } },
+      expected: [],
+    },
+    { name: 'nothing of another kind of publisher', answer: { 0: { ...publisher, publisher: 'null' } }, expected: [] },
+    { name: 'nothing that stays in a process', answer: { 0: { ...publisher, endpoint: 'inproc://x' } }, expected: [] },
+    { name: 'nothing, where there is none', answer: {}, expected: [] },
+  ])('reads $name', ({ pod = '10.0.0.7:8000', answer, expected }) => {
+    expect(readEventSources(pod, JSON.stringify(answer))).toEqual(expected)
+  })
+
+  test.each([
+    { name: 'no JSON', text: '<html>' },
+    { name: 'a list', text: '[1]' },
+    { name: 'a source without address', text: '{"0":{"publisher":"zmq"}}' },
+  ])('refuses $name', ({ text }) => {
+    expect(() => readEventSources('10.0.0.7:8000', text)).toThrow('in an unknown way')
+  })
+})
+
+describe('asking a pod', () => {
+  let server: Server
+  let client: EventSourcesClient
+  let pod: string
+  let answer: { readonly status: number; readonly text: string } | 'silence'
+  const never = new AbortController().signal
+
+  beforeEach(async () => {
+    server = createServer((request, response) => {
+      if (answer === 'silence') return
+      response.writeHead(request.url === '/kv_event_sources' ? answer.status : 500).end(answer.text)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    pod = `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+    client = createEventSourcesClient({ timeoutMs: 200 })
+  })
+  afterEach(async () => {
+    await client.close()
+    server.closeAllConnections()
+    server.close()
+  })
+
+  test('finds its sources', async () => {
+    answer = { status: 200, text: JSON.stringify({ 0: publisher }) }
+    const expected = { endpoint: 'tcp://127.0.0.1:5557', replayEndpoint: 'tcp://127.0.0.1:5558', topic: 'kv-events' }
+    expect(await client.sourcesOf(pod, never)).toEqual([expected])
+  })
+
+  test('finds none where the engine does not know the question', async () => {
+    answer = { status: 404, text: '{}' }
+    expect(await client.sourcesOf(pod, never)).toEqual([])
+  })
+
+  test.each<{ readonly name: string; readonly given: typeof answer; readonly message: string }>([
+    { name: 'an engine that fails', given: { status: 503, text: '' }, message: 'status 503' },
+    { name: 'an engine that says something else', given: { status: 200, text: 'ok' }, message: 'unknown way' },
+    { name: 'an engine that keeps silent', given: 'silence', message: 'does not answer' },
+  ])('throws at $name', async ({ given, message }) => {
+    answer = given
+    await expect(client.sourcesOf(pod, never)).rejects.toThrow(message)
+  })
+})
