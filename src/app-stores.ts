@@ -1,7 +1,13 @@
 import type { Config } from './config/config.ts'
+import type { ChunkLedger } from './kvcache/chunks/chunk-ledger.ts'
+import { createMemoryChunkLedger } from './kvcache/chunks/memory-chunk-ledger.ts'
+import { createRedisChunkLedger } from './kvcache/chunks/redis/redis-chunk-ledger.ts'
 import { createMemorySlotLedger } from './kvcache/slots/memory-slot-ledger.ts'
 import { createRedisSlotLedger } from './kvcache/slots/redis/redis-slot-ledger.ts'
 import type { SlotLedger } from './kvcache/slots/slot-ledger.ts'
+import { createMemoryTokenVault } from './kvcache/vault/memory-token-vault.ts'
+import { createRedisTokenVault } from './kvcache/vault/redis-token-vault.ts'
+import type { TokenVault } from './kvcache/vault/token-vault.ts'
 import { createRedisConnection } from './redis/create-redis-connection.ts'
 import { createMemorySessionStore } from './sessions/memory/create-memory-session-store.ts'
 import { createRedisSessionStore } from './sessions/redis/create-redis-session-store.ts'
@@ -14,18 +20,23 @@ import type { Metrics } from './telemetry/metrics.ts'
 /** A load that has just looked its artefact up opens it within this time; one that comes later finds the newer one, or computes. */
 const supersededGraceMs = 1000
 
+/** About four bytes a token of every session that is kept. */
+const memoryVaultBytes = 268_435_456
+
 /** Everything that outlives a request: in this process, or in Redis for several gateways. */
 export const createStores = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics },
 ): Promise<Stores> => {
-  const { store, ledger } = await openStores(config, parts)
-  return { store: measureOperations(store, parts.metrics.storeOperationEnded), ledger }
+  const { store, ...others } = await openStores(config, parts)
+  return { store: measureOperations(store, parts.metrics.storeOperationEnded), ...others }
 }
 
 export interface Stores {
   readonly store: SessionStore & RemovalQueue
   readonly ledger: SlotLedger
+  readonly chunks: ChunkLedger
+  readonly vault: TokenVault
 }
 
 const openStores = async (
@@ -44,6 +55,8 @@ const openStores = async (
           onEvicted: () => metrics.sessionsDeleted({ reason: 'lru', count: 1 }),
         }),
         ledger: createMemorySlotLedger(),
+        chunks: createMemoryChunkLedger(),
+        vault: createMemoryTokenVault({ maxBytes: memoryVaultBytes }),
       }
     case 'redis': {
       const connection = await createRedisConnection({
@@ -64,6 +77,8 @@ const openStores = async (
           onCorrupted: metrics.recordCorrupted,
         }),
         ledger: createRedisSlotLedger(connection),
+        chunks: createRedisChunkLedger(connection),
+        vault: createRedisTokenVault(connection),
       }
     }
   }

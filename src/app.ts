@@ -47,9 +47,9 @@ export const createApp = async (
 ): Promise<App> => {
   const { log, metrics } = parts
   const events = createContextEvents(metrics, log)
-  const { store, ledger } = await createStores(config, { log, metrics })
+  const { store, ...connectorStores } = await createStores(config, { log, metrics })
   const pods = createPodSource(config, log)
-  const connector = createConnector(config, { ledger, pods, log })
+  const connector = createConnector(config, { stores: connectorStores, pods, log })
   const router = createRouter({
     source: pods,
     policies: createPolicies({

@@ -7,9 +7,11 @@ import {
   hostPort,
   listenPort,
   milliseconds,
+  podAlias,
   redisUrl,
   remotePort,
   seconds,
+  serverUrl,
 } from './config-values.ts'
 
 /*
@@ -161,17 +163,50 @@ const routing = z
   })
   .prefault({})
 
+const lmcache = z
+  .strictObject({
+    url: serverUrl.optional().meta({
+      description: 'The LMCache coordinator of the fleet. Required with `lmcache`.',
+      plainEnv: 'LMCACHE_URL',
+    }),
+    instances: z.array(podAlias).default([]).meta({
+      description:
+        'The LMCache instance of each pod, as `host:port=instance-id`. Needed for pods whose LMCache server does not have their IP address to itself.',
+      plainEnv: 'LMCACHE_INSTANCES',
+    }),
+    worldSize: z
+      .int()
+      .min(1)
+      .max(1_024)
+      .default(1)
+      .describe('Workers over which the model is spread: tensor times pipeline parallel size.'),
+  })
+  .prefault({})
+
 const kv = z
   .strictObject({
-    connector: z.enum(['llamacpp-slots', 'none']).default('llamacpp-slots').meta({
+    connector: z.enum(['llamacpp-slots', 'lmcache', 'warmup', 'none']).default('llamacpp-slots').meta({
       description:
-        'How KV gets into pods and out of them: the slot interface of llama-server and the embedded engine, or not at all.',
+        'How KV gets into pods and out of them: the slot interface of llama-server and the embedded engine; LMCache beside vLLM; a request for one token ahead of the turn, for engines with a prefix cache and no store; or not at all.',
       plainEnv: 'CONNECTOR',
     }),
     directory: filePath.optional().meta({
       description: 'Folder of stored KV, shared with all pods. Required with `llamacpp-slots`.',
       plainEnv: 'KV_DIR',
     }),
+    isolation: z
+      .enum(['tenant', 'session'])
+      .default('tenant')
+      .describe(
+        'Who shares KV with `lmcache` and `warmup`: all sessions of a tenant, so that what their prompts have in common is computed and stored once, or nobody.',
+      ),
+    events: z
+      .enum(['auto', 'off'])
+      .default('auto')
+      .describe(
+        'Whether to follow the KV events of vLLM pods that publish them (`lmcache` only). Without them KV is isolated per session, whatever `kv.isolation` says.',
+      ),
+    lmcache,
     loadBudgetMs: milliseconds
       .max(60_000)
       .default(10_000)

@@ -14,6 +14,17 @@ export const hostPort = z
   .regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$/, 'must be host:port')
   .refine((value) => Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535, 'the port must be at most 65535')
 
+/** `http://host:port` of a server without a path. */
+export const serverUrl = z
+  .string()
+  .regex(
+    /^http:\/\/(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$/,
+    'must be http://host:port',
+  )
+
+/** `host:port=name`: what a pod is called elsewhere. */
+export const podAlias = z.string().regex(/^[^=\s]+:[1-9][0-9]{0,4}=[^=\s]{1,256}$/, 'must be host:port=instance')
+
 /** HTTP header name as Envoy hands it over. */
 export const headerName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'must be a header name in lower case')
 

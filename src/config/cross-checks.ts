@@ -58,13 +58,21 @@ const checkRouting = ({ pods, dns }: ParsedConfig['routing']): readonly ConfigPr
   ),
 ]
 
-const checkKv = (kv: ParsedConfig['kv']): readonly ConfigProblem[] =>
-  problemIf(
+const checkKv = (kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
+  ...problemIf(
+    kv.connector === 'lmcache' && kv.lmcache.url === undefined,
+    'The connector lmcache needs the URL of the LMCache coordinator',
+    'kv',
+    'lmcache',
+    'url',
+  ),
+  ...problemIf(
     kv.connector === 'llamacpp-slots' && kv.directory === undefined,
     'The connector llamacpp-slots needs the folder that the pods share',
     'kv',
     'directory',
-  )
+  ),
+]
 
 const checkReaper = (reaper: ParsedConfig['reaper'], kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
   ...problemIf(

@@ -28,9 +28,10 @@ export const readRunSettings = (env: Environment): RunSettingsOutcome => {
   const wrong = pods?.find((pod) => !/^[\w.-]+:\d{1,5}$/.test(pod))
   if (wrong !== undefined)
     return invalid(`PODS must look like 10.0.0.1:8000,10.0.0.2:8000; this part does not: ${wrong}`)
-  if (pods !== undefined && env['CONNECTOR'] !== 'none' && !env['KV_DIR']) {
+  const connector = env['CONNECTOR'] || 'llamacpp-slots'
+  if (pods !== undefined && connector === 'llamacpp-slots' && !env['KV_DIR']) {
     return invalid(
-      'With PODS, say where the engines save KV: KV_DIR=/shared/folder (their --slot-save-path), or CONNECTOR=none for no KV at all.',
+      'With PODS, say where the engines save KV: KV_DIR=/shared/folder (their --slot-save-path), or CONNECTOR=lmcache with LMCACHE_URL=…, or CONNECTOR=none for no KV at all.',
     )
   }
   return {

@@ -1,0 +1,44 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
+
+/** Who shares KV: the sessions of a tenant, so that a common system prompt is computed and stored once, or nobody. */
+export type Isolation = 'tenant' | 'session'
+
+/** What KV belongs to. Everything in it makes KV of its own. */
+export interface SaltScope {
+  readonly tenant: TenantKey
+  /** Undefined: shared by the tenant's sessions. */
+  readonly session: { readonly key: SessionKey; readonly life: string } | undefined
+  /** The model or adapter as the client names it. */
+  readonly model: string
+  /** Changes with the engine's build, model and KV layout. */
+  readonly fingerprint: string
+}
+
+/**
+ * The namespaces of KV in engines and store (vLLM's and LMCache's `cache_salt`): 32 hex characters. Nobody can guess one without the gateway's
+ * secret, and what a client asks for is overwritten. The first 8 say which gateway deployment made it.
+ */
+export interface CacheSalts {
+  of(scope: SaltScope): string
+  /** For a tenant's turn without a session. Per session: one that nobody meets again. */
+  withoutSession(tenant: TenantKey, isolation: Isolation): string
+  /** Whether a salt was made with this secret. */
+  isOurs(salt: string): boolean
+}
+
+const prefixLength = 8
+const scopeLength = 24
+
+export const createCacheSalts = (secret: string): CacheSalts => {
+  const hmac = (text: string): string => createHmac('sha256', secret).update(`cache salt\n${text}`).digest('hex')
+  const prefix = hmac('deployment').slice(0, prefixLength)
+  const salt = (scope: readonly string[]): string => prefix + hmac(JSON.stringify(scope)).slice(0, scopeLength)
+  return {
+    of: ({ tenant, session, model, fingerprint }) =>
+      salt(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint]),
+    withoutSession: (tenant, isolation) =>
+      salt(['none', tenant, isolation === 'session' ? randomBytes(16).toString('hex') : '']),
+    isOurs: (text) => text.length === prefixLength + scopeLength && text.startsWith(prefix),
+  }
+}

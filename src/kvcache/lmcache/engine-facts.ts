@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import * as z from 'zod'
+import { untilAborted } from '../deadline.ts'
+import type { EngineHttp } from '../engine-http.ts'
+
+/** What the connector has to know of an engine. */
+export interface EngineFacts {
+  /** The engine's own name of its model, by which LMCache files KV. */
+  readonly modelRoot: string
+  /** Equal for engines that can use each other's KV: same version, model and KV layout. */
+  readonly fingerprint: string
+  /** Tokens of a block of the engine's own cache. */
+  readonly blockTokens: number
+  /** Whether the engine publishes KV events. */
+  readonly hasEvents: boolean
+}
+
+/** Asks engines what they are, and remembers the answers for a while. */
+export interface EngineFactsSource {
+  /** @throws when the engine does not answer, or does not serve the model */
+  of(pod: string, model: string, signal: AbortSignal): Promise<EngineFacts>
+}
+
+const modelsSchema = z.object({
+  data: z.array(z.object({ id: z.string(), root: z.string().nullish(), parent: z.string().nullish() })).max(10_000),
+})
+const versionSchema = z.object({ version: z.string() })
+const sourcesSchema = z.record(z.string(), z.unknown())
+
+/** Labels of vLLM's `vllm:cache_config_info` that decide how KV lies in memory. */
+const layoutLabels = ['block_size', 'cache_dtype'] as const
+const defaultBlockTokens = 16
+
+interface Engine {
+  readonly models: z.infer<typeof modelsSchema>['data']
+  readonly build: string
+  readonly blockTokens: number
+  readonly hasEvents: boolean
+}
+
+export const createEngineFacts = (options: {
+  readonly http: EngineHttp
+  /** How long answers count, milliseconds. An engine that was replaced within it is taken for the former one. Default 10,000. */
+  readonly maxAgeMs?: number
+  readonly callTimeoutMs: number
+  /** Whether somebody listens to what engines publish. */
+  readonly followsEvents: boolean
+}): EngineFactsSource => {
+  const { http, callTimeoutMs } = options
+
+  const ask = async (pod: string, path: string, signal: AbortSignal): Promise<string | undefined> => {
+    const reply = await http.call({ method: 'GET', pod, path, signal })
+    if (reply.kind !== 'answered') throw new Error(`the engine did not answer GET ${path}`, { cause: reply.cause })
+    if (reply.status === 404) return undefined
+    if (reply.status !== 200) throw new Error(`the engine answered GET ${path} with ${reply.status}`)
+    return reply.text
+  }
+
+  const askEngine = async (pod: string): Promise<Engine> => {
+    const limited = AbortSignal.timeout(callTimeoutMs)
+    const [models, version, metrics, sources] = await Promise.all(
+      ['/v1/models', '/version', '/metrics', '/kv_event_sources'].map((path) => ask(pod, path, limited)),
+    )
+    const layout = labelsOf(metrics ?? '', 'vllm:cache_config_info')
+    return {
+      models: modelsSchema.parse(JSON.parse(models ?? '{"data":[]}')).data,
+      build: JSON.stringify([
+        version === undefined ? '' : versionSchema.parse(JSON.parse(version)).version,
+        layoutLabels.map((label) => layout.get(label) ?? ''),
+      ]),
+      blockTokens: Number(layout.get('block_size')) || defaultBlockTokens,
+      hasEvents:
+        options.followsEvents &&
+        sources !== undefined &&
+        Object.keys(sourcesSchema.parse(JSON.parse(sources))).length > 0,
+    }
+  }
+
+  // Several turns at once ask once, so none of them may break it off.
+  const engines = new LRUCache<string, Engine>({
+    max: 10_000,
+    ttl: options.maxAgeMs ?? 10_000,
+    allowStale: false,
+    fetchMethod: (pod) => askEngine(pod),
+  })
+
+  return {
+    of: async (pod, model, signal) => {
+      const engine = await untilAborted(engines.fetch(pod), signal, () => signal.throwIfAborted())
+      const served = engine?.models.find(({ id }) => id === model)
+      if (engine === undefined || served === undefined) throw new Error('the engine does not serve the session’s model')
+      // An adapter's KV is the adapter's own, but LMCache files it under the model below it.
+      const base = served.parent == null ? served : (engine.models.find(({ id }) => id === served.parent) ?? served)
+      const modelRoot = base.root ?? base.id
+      const fingerprint = createHash('sha256')
+        .update(JSON.stringify([engine.build, modelRoot, served.root ?? '']))
+        .digest('hex')
+        .slice(0, 32)
+      return { modelRoot, fingerprint, blockTokens: engine.blockTokens, hasEvents: engine.hasEvents }
+    },
+  }
+}
+
+/** The labels of the first sample of a metric in Prometheus's text format. */
+const labelsOf = (metrics: string, name: string): ReadonlyMap<string, string> => {
+  const at = metrics.indexOf(`\n${name}{`)
+  if (at === -1) return new Map()
+  const line = metrics.slice(at + 1, metrics.indexOf('\n', at + 1))
+  return new Map([...line.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = '', value = '']) => [label, value]))
+}

@@ -1,0 +1,93 @@
+import * as z from 'zod'
+import type { ObjectKey } from './lmcache-answers.ts'
+
+/** What is kept with a session of its KV in LMCache: enough to find, load and delete it. No token and no prompt. */
+export interface StoredPrefix {
+  readonly artefactId: string
+  readonly modelRoot: string
+  readonly salt: string
+  /** The session's life in its salt; empty where the salt is the tenant's. */
+  readonly life: string
+  /** The salt is the session's alone: it goes with the session, with everything under it. */
+  readonly isOwnSalt: boolean
+  /** Hashes of the prefix's chunks, in order. */
+  readonly chunks: readonly string[]
+  /** Each chunk lies in so many pieces: one per worker and group of layers. */
+  readonly pieces: readonly Piece[]
+  /** Tokens of one chunk. */
+  readonly chunkTokens: number
+  /** Opens the artefact's token ids for the one purpose of unpinning them; sealed under the gateway's own secret. */
+  readonly unpinKey: string
+}
+
+/** LMCache's kv_rank and object_group_id. */
+export type Piece = readonly [rank: number, group: number]
+
+const schema = z.strictObject({
+  v: z.literal(1),
+  a: z.string().min(1).max(64),
+  m: z.string().min(1).max(4096),
+  s: z.string().regex(/^[0-9a-f]{32}$/),
+  l: z.string().max(64),
+  o: z.boolean(),
+  c: z.array(z.string().regex(/^[0-9a-f]{8,128}$/)).max(100_000),
+  p: z
+    .array(z.tuple([z.number(), z.number()]))
+    .min(1)
+    .max(4096),
+  t: z.int().min(1).max(1_000_000),
+  u: z.string().max(512),
+})
+
+export const encodeStoredPrefix = (stored: StoredPrefix): string =>
+  JSON.stringify({
+    v: 1,
+    a: stored.artefactId,
+    m: stored.modelRoot,
+    s: stored.salt,
+    l: stored.life,
+    o: stored.isOwnSalt,
+    c: stored.chunks,
+    p: stored.pieces,
+    t: stored.chunkTokens,
+    u: stored.unpinKey,
+  })
+
+/** Undefined for what is no payload of this version. */
+export const parseStoredPrefix = (payload: string): StoredPrefix | undefined => {
+  let json: unknown
+  try {
+    json = JSON.parse(payload)
+  } catch {
+    return undefined
+  }
+  const parsed = schema.safeParse(json)
+  if (!parsed.success) return undefined
+  const { a, m, s, l, o, c, p, t, u } = parsed.data
+  return {
+    artefactId: a,
+    modelRoot: m,
+    salt: s,
+    life: l,
+    isOwnSalt: o,
+    chunks: c,
+    pieces: p,
+    chunkTokens: t,
+    unpinKey: u,
+  }
+}
+
+/** LMCache's names of the chunks' pieces, chunk by chunk. */
+export const objectKeysOf = (
+  stored: Pick<StoredPrefix, 'modelRoot' | 'salt' | 'pieces'>,
+  chunks: readonly string[],
+): readonly ObjectKey[] =>
+  chunks.flatMap((chunk) =>
+    stored.pieces.map(([rank, group]) => ({
+      chunk_hash_hex: chunk,
+      model_name: stored.modelRoot,
+      kv_rank: rank,
+      object_group_id: group,
+      cache_salt: stored.salt,
+    })),
+  )

@@ -1,0 +1,25 @@
+import { LRUCache } from 'lru-cache'
+import type { EngineHttp } from '../engine-http.ts'
+
+/** Tells the starts of a pod's process apart: after another start, nothing is cached there any more. */
+export interface PodBoots {
+  /** Empty where the pod does not tell. Never rejects. */
+  of(pod: string): Promise<string>
+}
+
+const maxAgeMs = 2_000
+const startTime = /^process_start_time_seconds ([\d.e+]+)$/m
+
+/** Reads the time at which the pod's process started off its Prometheus metrics. */
+export const createPodBoots = (http: EngineHttp, callTimeoutMs: number): PodBoots => {
+  const boots = new LRUCache<string, string>({
+    max: 10_000,
+    ttl: maxAgeMs,
+    fetchMethod: async (pod) => {
+      const signal = AbortSignal.timeout(callTimeoutMs)
+      const reply = await http.call({ method: 'GET', pod, path: '/metrics', signal })
+      return reply.kind === 'answered' ? (startTime.exec(reply.text)?.[1] ?? '') : ''
+    },
+  })
+  return { of: async (pod) => (await boots.fetch(pod)) ?? '' }
+}
