@@ -1,7 +1,9 @@
-# make run    start Envoy, the gateway and two pods on this machine
-# make test   everything: format, lint, types, and every test on real parts
+# make run        start Envoy, the gateway and two pods on this machine
+# make test       everything: format, lint, types, and every test on real parts
+# make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
+# make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test check build install engine-runtime unit integration bench-ttft clean
+.PHONY: run test check build install engine-runtime unit integration vllm-up test-vllm bench-ttft clean
 
 install: node_modules/.package-lock.json
 
@@ -31,8 +33,14 @@ integration: build engine-runtime
 
 test: check unit integration
 
+vllm-up: build
+	@node dist/main.js vllm-up
+
+test-vllm: build
+	npm run --silent test:vllm
+
 bench-ttft: build engine-runtime
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js
+	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded)
 
 clean:
 	rm -rf dist coverage .run bench/out

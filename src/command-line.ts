@@ -6,6 +6,7 @@ import { loadConfig } from './config/load-config.ts'
 import { processEnvironment } from './config/process-environment.ts'
 import { redactConfig } from './config/redact-config.ts'
 import { runEverything } from './launcher/run-everything.ts'
+import { runVllmFleet } from './launcher/vllm/run-vllm-fleet.ts'
 import { packageVersion } from './package-version.ts'
 import { untilSignalled } from './signals.ts'
 import { createLogger } from './telemetry/logger.ts'
@@ -13,6 +14,7 @@ import { createMetrics } from './telemetry/metrics.ts'
 
 const usage = `context-cache-gateway [serve] [--config FILE] [--check] [--print-config]
 context-cache-gateway run
+context-cache-gateway vllm-up
 context-cache-gateway --help | --version
 
   serve           the gateway alone, for an Envoy that is configured as in envoy.yaml (default)
@@ -23,8 +25,12 @@ context-cache-gateway --help | --version
     GATEWAY_PORT=8000      where clients connect
     REDIS_URL=redis://…    keep sessions in Redis instead of in memory
     MODEL=file.gguf        serve a model of yours instead of one with random weights
-    PODS=host:port,…       use engines of yours, with CONNECTOR=… and KV_DIR=… (llamacpp-slots), instead of the embedded ones
+    PODS=host:port,…       use engines of yours, with CONNECTOR=… and KV_DIR=… (llamacpp-slots) or LMCACHE_URL=… (lmcache)
     ENVOY_BIN=…            an Envoy of yours; else the one on PATH; else one is installed into .tools
+  vllm-up         real vLLM with LMCache on this machine's processors: two pods, for a gateway with CONNECTOR=lmcache
+    PYTHON=python3.11             an interpreter of version 3.11 to 3.13; else the first one on PATH
+    FLEET_POD_PORTS=8101,8102     where the pods listen, and with them how many there are
+    FLEET_LMCACHE_PORTS=9101,9102, FLEET_COORDINATOR_PORT=9200
 
 Options of serve, for the file (group.field) and the environment:
 
@@ -48,6 +54,8 @@ export const runCommandLine = async (args: readonly string[]): Promise<number> =
   switch (command) {
     case 'run':
       return runEverything({ env: processEnvironment(), print, fail, untilStopped: untilSignalled })
+    case 'vllm-up':
+      return runVllmFleet({ env: processEnvironment(), print, fail, untilStopped: untilSignalled })
     case 'serve': {
       const loaded = loadConfig({ filePath: values.config })
       if (loaded.kind === 'invalid') return fail(`The configuration is not valid:\n${loaded.problems}`)

@@ -1,0 +1,44 @@
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+
+/** Where a running fleet is met: JSON in a file, for tests, benchmarks and people. */
+export const fleetDescriptionSchema = z.object({
+  /** The process that runs the fleet. */
+  pid: z.number(),
+  /** Pods in the order of their numbers. */
+  pods: z.array(
+    z.object({
+      /** Of vLLM, as the gateway's `PODS` wants it: `127.0.0.1:8101`. */
+      address: z.string(),
+      url: z.string(),
+      /** The pod's name at the coordinator: `pod-0`. */
+      lmcacheInstance: z.string(),
+      /** The HTTP interface of the pod's LMCache server. */
+      lmcacheUrl: z.string(),
+      /** ZeroMQ endpoints that vLLM publishes its KV events on, and replays them from. */
+      kvEvents: z.object({ endpoint: z.string(), replayEndpoint: z.string() }),
+    }),
+  ),
+  coordinatorUrl: z.string(),
+  /** The folder of the store that all LMCache servers share: one file per chunk. */
+  l2Directory: z.string(),
+  /** The model's path as vLLM was given it, which is its name at LMCache. */
+  modelPath: z.string(),
+  /** The model's name in requests to vLLM. */
+  servedModelName: z.string(),
+  /** Tokens per chunk of LMCache and per block of vLLM. */
+  chunkTokens: z.number(),
+  /** Longest prompt and answer together. */
+  maxModelTokens: z.number(),
+  /** A Unix socket that takes orders for single servers: `serveFleetControl`. */
+  controlSocket: z.string(),
+  /** What each server prints is written into files here. */
+  logFolder: z.string(),
+})
+
+export type FleetDescription = z.infer<typeof fleetDescriptionSchema>
+export type PodDescription = FleetDescription['pods'][number]
+
+/** @throws Error when the file cannot be read or is no description of a fleet */
+export const readFleetDescription = async (file: string): Promise<FleetDescription> =>
+  fleetDescriptionSchema.parse(JSON.parse(await readFile(file, 'utf8')))

@@ -1,0 +1,180 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import type { Stack } from '../integration/support/stack.ts'
+import { eventually } from './support/eventually.ts'
+import { freshPrompt } from './support/prompts.ts'
+import { newSalts, nothing, piecesOf, saltsInStore } from './support/salts.ts'
+import { moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
+import { startVllmStack } from './support/vllm-stack.ts'
+
+jest.setTimeout(180_000)
+
+const untilGone = async (salts: readonly string[]): Promise<void> => {
+  for (const salt of salts) {
+    await eventually(
+      () => piecesOf(salt),
+      ({ files, inMemory }) => files + inMemory === 0,
+    )
+  }
+}
+
+/** A session that both pods have seen. */
+const wander = async (client: SessionClient, prompt: string, ttlSeconds?: number): Promise<string> => {
+  const headers = ttlSeconds === undefined ? {} : { 'x-session-ttl': String(ttlSeconds) }
+  const { id } = await client.create(prompt, { headers })
+  await client.settled(id, 1)
+  await moveToOtherPod(client, { id, prompt })
+  return id
+}
+
+describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
+  let stack: Stack
+  beforeAll(async () => {
+    stack = await startVllmStack({ env: { CTX_KV_ISOLATION: isolation } })
+  }, 120_000)
+  afterAll(async () => {
+    await stack?.stop()
+  }, 60_000)
+
+  test('DELETE leaves nothing in the store and in no LMCache memory', async () => {
+    const client = sessionClient(stack, `deleting ${isolation}`)
+    let id = ''
+    const salts = await newSalts(async () => {
+      id = await wander(client, freshPrompt(450))
+    })
+    const before = await Promise.all(salts.map(piecesOf))
+
+    await client.remove(id)
+
+    expect(before).toEqual([{ files: expect.any(Number), inMemory: expect.any(Number) }])
+    expect(before[0]).not.toEqual(nothing)
+    await untilGone(salts)
+  })
+
+  test('expiry does the same', async () => {
+    const client = sessionClient(stack, `expiring ${isolation}`)
+    let id = ''
+    const salts = await newSalts(async () => {
+      id = await wander(client, freshPrompt(450), 3600)
+    })
+    expect(salts).toHaveLength(1)
+
+    await client.use(id, 'a last word', { headers: { 'x-session-ttl': '1' } })
+
+    await untilGone(salts)
+  })
+
+  test('what another live session of the tenant needs stays until that one goes', async () => {
+    const common = freshPrompt(450)
+    const client = sessionClient(stack, `sharing ${isolation}`)
+    const [first, second] = [
+      await client.create(`${common} for the first`),
+      await client.create(`${common} for the second`),
+    ]
+    await client.settled(first.id, 1)
+    const { kv } = await client.settled(second.id, 1)
+
+    await client.remove(first.id)
+    const { turn } = await moveToOtherPod(client, { id: second.id, prompt: `${common} for the second` })
+
+    expect(turn.cachedTokens).toBeGreaterThanOrEqual(kv.stored?.tokens ?? Number.NaN)
+    await client.remove(second.id)
+  })
+})
+
+describe('isolation: session', () => {
+  let stack: Stack
+  beforeAll(async () => {
+    stack = await startVllmStack({ env: { CTX_KV_ISOLATION: 'session', CTX_ROUTING_POLICY: 'round-robin' } })
+  }, 120_000)
+  afterAll(async () => {
+    await stack?.stop()
+  }, 60_000)
+
+  test('the prompt of a deleted session is cold again on every pod', async () => {
+    const client = sessionClient(stack)
+    const prompt = freshPrompt(450)
+    const id = await wander(client, prompt)
+    await client.remove(id)
+
+    const again = [await client.create(prompt), await client.create(prompt)]
+    const used = await client.use(id, prompt)
+
+    expect(again.map(({ cachedTokens }) => cachedTokens)).toEqual([0, 0])
+    expect(used).toMatchObject({ cache: 'miss; reason=session_deleted', cachedTokens: 0 })
+    for (const session of again) await client.remove(session.id)
+  })
+
+  test('an expired session starts anew without its earlier KV', async () => {
+    const client = sessionClient(stack)
+    const prompt = freshPrompt(450)
+    const { id } = await client.create(prompt, { headers: { 'x-session-ttl': '2' } })
+    await eventually(
+      () => client.exists(id),
+      (isThere) => !isThere,
+    )
+    const expired = await client.use(id, prompt, { headers: { 'x-session-ttl': '600' } })
+
+    expect(expired.cache).toBe('miss; reason=session_expired')
+    expect(expired.cachedTokens).toBe(0)
+    await client.remove(id)
+  })
+})
+
+describe('a gateway that dies', () => {
+  let stack: Stack
+  beforeEach(async () => {
+    stack = await startVllmStack({
+      store: 'redis',
+      env: {
+        CTX_KV_CALL_TIMEOUT_MS: '4000',
+        CTX_REAPER_ANNOUNCE_GRACE_MS: '5000',
+        CTX_TURNS_LEASE_SECONDS: '5',
+      },
+    })
+  }, 120_000)
+  afterEach(async () => {
+    await stack?.stop()
+  }, 60_000)
+
+  const newSaltInStore = (before: ReadonlySet<string>): Promise<string> =>
+    eventually(
+      async () => [...(await saltsInStore())].find((salt) => !before.has(salt)) ?? '',
+      (salt) => salt !== '',
+    )
+
+  test('while a turn runs leaves nothing that the next one does not find', async () => {
+    const before = await saltsInStore()
+    const creating = sessionClient(stack)
+      .create(freshPrompt(450), { headers: { 'x-session-ttl': '5' }, body: { max_tokens: 400 } })
+      .catch(() => undefined)
+    // The engine writes the prompt's KV while it goes on answering.
+    const salt = await newSaltInStore(before)
+    await stack.gateway().child.kill()
+    await creating
+    await stack.restartGateway()
+
+    expect(await piecesOf(salt)).not.toEqual(nothing)
+    await untilGone([salt])
+  })
+
+  test('after a turn was stored leaves its KV to the next one, which removes it at its time', async () => {
+    const client = sessionClient(stack)
+    const before = await saltsInStore()
+    const prompt = freshPrompt(450)
+    const { id } = await client.create(prompt)
+    await client.settled(id, 1)
+    const salt = await newSaltInStore(before)
+    await stack.gateway().child.kill()
+    await stack.restartGateway()
+    await eventually(
+      () => client.exists(id),
+      (isThere) => isThere,
+    )
+
+    const { turn } = await moveToOtherPod(client, { id, prompt })
+    await client.use(id, 'a last word', { headers: { 'x-session-ttl': '1' } })
+
+    expect(readHit(turn.cache)).toMatchObject({ tier: 'store' })
+    await untilGone([salt])
+  })
+})

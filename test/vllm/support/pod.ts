@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import type { PodDescription } from '../../../src/launcher/vllm/fleet-description.ts'
+import { vllmFleet } from './fleet.ts'
+import { httpJson } from './http-json.ts'
+
+const completionSchema = z.object({
+  choices: z.array(z.object({ text: z.string() })),
+  usage: z.object({
+    prompt_tokens: z.number(),
+    prompt_tokens_details: z.object({ cached_tokens: z.number() }).nullish(),
+  }),
+})
+
+/** What a completion reported of itself. */
+export interface CompletionReport {
+  readonly text: string
+  readonly promptTokens: number
+  readonly cachedTokens: number
+}
+
+/** Asks a pod itself, past any gateway. The answer has one token unless said otherwise. */
+export const completeOn = async (
+  pod: PodDescription,
+  request: {
+    readonly prompt: string | readonly number[]
+    readonly salt?: string | undefined
+    readonly maxTokens?: number | undefined
+  },
+): Promise<CompletionReport> => {
+  const answer = await httpJson('POST', `${pod.url}/v1/completions`, {
+    model: vllmFleet().servedModelName,
+    prompt: request.prompt,
+    max_tokens: request.maxTokens ?? 1,
+    temperature: 0,
+    ...(request.salt === undefined ? {} : { cache_salt: request.salt }),
+  })
+  const { choices, usage } = completionSchema.parse(answer)
+  return {
+    text: choices.map(({ text }) => text).join(''),
+    promptTokens: usage.prompt_tokens,
+    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+  }
+}
+
+/** Token ids of a prompt, from the pod's own tokenizer. */
+export const tokenize = async (pod: PodDescription, prompt: string): Promise<readonly number[]> => {
+  const answer = await httpJson('POST', `${pod.url}/tokenize`, { model: vllmFleet().servedModelName, prompt })
+  return z.object({ tokens: z.array(z.number()) }).parse(answer).tokens
+}
+
+/** Makes vLLM forget the KV in its own memory; LMCache keeps what it has. */
+export const resetPrefixCache = async (pod: PodDescription): Promise<void> => {
+  await httpJson('POST', `${pod.url}/reset_prefix_cache`)
+}
+
+/** The sum of a metric's samples, over all labels but those given. */
+export const podMetric = async (
+  pod: PodDescription,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<number> => {
+  const response = await fetch(`${pod.url}/metrics`, { signal: AbortSignal.timeout(10_000) })
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`)
+  const samples = (await response.text())
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+    .filter((line) => wanted.every((label) => line.includes(label)))
+  return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}
