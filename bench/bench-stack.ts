@@ -2,28 +2,86 @@ import { join } from 'node:path'
 import { startChild } from '../src/launcher/child-process.ts'
 import { freePort } from '../src/launcher/free-port.ts'
 import { packageRoot } from '../src/launcher/tools-dir.ts'
+import { obtainVllmFleet } from '../src/launcher/vllm/obtain-vllm-fleet.ts'
 import { readyOrKilled } from '../src/launcher/wait-until-ready.ts'
+import { type PromptMaker, textPrompts, tokenPrompts } from './prompts.ts'
 
-/** What `make run` starts, on a free port. */
+/** What `make run` starts, on a free port, and what is asked of it. */
 export interface BenchStack {
   /** Through Envoy. */
   readonly url: string
   /** The engines themselves, `host:port`. */
   readonly pods: readonly string[]
+  readonly engine: BenchEngine
   stop(): Promise<unknown>
+}
+
+export interface BenchEngine {
+  /** For people. */
+  readonly title: string
+  readonly model: string
+  readonly prompts: PromptMaker
+  /** Whether even a turn of a few tokens more leaves an artefact of its own; else only whole chunks do. */
+  readonly storesEveryTurn: boolean
 }
 
 const readyTimeoutMs = 300_000
 
-export const startBenchStack = async (): Promise<BenchStack> => {
-  const port = await freePort()
-  const child = await startChild({
-    name: 'run',
-    command: [process.execPath, join(packageRoot(), 'dist/main.js'), 'run'],
-    env: { ...process.env, GATEWAY_PORT: String(port) },
-  })
-  const pattern = /^ready .* pods (\S+), (\S+)/
-  await readyOrKilled(child, { kind: 'line', pattern }, { timeoutMs: readyTimeoutMs })
-  const [, ...pods] = pattern.exec(child.output().find((line) => pattern.test(line)) ?? '') ?? []
-  return { url: `http://127.0.0.1:${port}`, pods, stop: () => child.stop({ graceMs: 30_000 }) }
+const engines = {
+  embedded: { title: 'embedded engine', model: 'tiny-random', prompts: textPrompts, storesEveryTurn: true },
+  vllm: { title: 'vLLM and LMCache', model: 'small', prompts: tokenPrompts, storesEveryTurn: false },
+} as const
+
+export const engineNames = ['embedded', 'vllm'] as const
+export type EngineName = (typeof engineNames)[number]
+
+export const startBenchStack = async (name: EngineName): Promise<BenchStack> => {
+  switch (name) {
+    case 'embedded':
+      return startGatewayOn(engines.embedded, { env: {}, release: async () => {} })
+    case 'vllm': {
+      const report = (line: string): void => void process.stderr.write(`${line}\n`)
+      const fleet = await obtainVllmFleet({ env: process.env, onLine: report })
+      const { description } = fleet
+      return startGatewayOn(
+        { ...engines.vllm, model: description.servedModelName },
+        {
+          env: {
+            PODS: description.pods.map(({ address }) => address).join(','),
+            CONNECTOR: 'lmcache',
+            LMCACHE_URL: description.coordinatorUrl,
+            LMCACHE_INSTANCES: description.pods
+              .map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`)
+              .join(','),
+          },
+          release: () => fleet.release(),
+        },
+      )
+    }
+  }
+}
+
+const startGatewayOn = async (
+  engine: BenchEngine,
+  fleet: { readonly env: Readonly<Record<string, string>>; release(): Promise<void> },
+): Promise<BenchStack> => {
+  try {
+    const port = await freePort()
+    const child = await startChild({
+      name: 'run',
+      command: [process.execPath, join(packageRoot(), 'dist/main.js'), 'run'],
+      env: { ...process.env, GATEWAY_PORT: String(port), ...fleet.env },
+    })
+    const pattern = /^ready .* pods (\S+), (\S+)/
+    await readyOrKilled(child, { kind: 'line', pattern }, { timeoutMs: readyTimeoutMs })
+    const [, ...pods] = pattern.exec(child.output().find((line) => pattern.test(line)) ?? '') ?? []
+    const stop = async (): Promise<void> => {
+      await child.stop({ graceMs: 30_000 })
+      await fleet.release()
+    }
+    return { url: `http://127.0.0.1:${port}`, pods, engine, stop }
+  } catch (error) {
+    await fleet.release()
+    throw error
+  }
 }

@@ -1,21 +1,28 @@
 /**
  * Time to first token with and without the session's KV, through everything that `make run` starts.
- * Prints a table and writes bench/out/ttft.json. Run with `make bench-ttft`.
+ * Prints two tables and writes bench/out/ttft.json, or ttft-vllm.json. Run with `make bench-ttft`, or `make bench-ttft ENGINE=vllm`.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../src/launcher/tools-dir.ts'
-import { type BenchStack, startBenchStack } from './bench-stack.ts'
+import { type BenchStack, engineNames, startBenchStack } from './bench-stack.ts'
+import { measureConversation } from './conversation.ts'
 import { measureRun, type RunFigures } from './measure-run.ts'
 import { median, spread } from './statistics.ts'
 
 const { values } = parseArgs({
-  options: { runs: { type: 'string', default: '5' }, tokens: { type: 'string', default: '500,1000,2000,3000' } },
+  options: {
+    runs: { type: 'string', default: '5' },
+    tokens: { type: 'string', default: '500,1000,2000,3000' },
+    engine: { type: 'string', default: 'embedded' },
+  },
 })
 const runs = Number(values.runs)
 const sizes = values.tokens.split(',').map(Number)
+const engineName = engineNames.find((name) => name === values.engine)
+if (engineName === undefined) throw new Error(`--engine must be one of ${engineNames.join(', ')}`)
 
 const cases = ['cold', 'samePod', 'otherPodLoaded', 'otherPodNotLoaded'] as const
 const titles: Readonly<Record<(typeof cases)[number], string>> = {
@@ -38,7 +45,7 @@ const measureAll = async (stack: BenchStack): Promise<ReadonlyMap<number, readon
   return figures
 }
 
-const stack = await startBenchStack()
+const stack = await startBenchStack(engineName)
 try {
   const figures = await measureAll(stack)
   const rows = [...figures].map(([tokens, measured]) => {
@@ -64,14 +71,24 @@ try {
         `| ${row.tokens} | ${cases.map((name) => `${row.medianMs[name].toFixed(0)} ms`).join(' | ')} | ${row.loadedToCold.toFixed(3)} | ${row.loadedToSamePod.toFixed(2)} |`,
     ),
   ]
+  const conversation = await measureConversation(stack, 'conversation')
+  const turnTable = [
+    '| turn | TTFT | cold | ratio | reused tokens | x-context-cache |',
+    '| ---: | ---: | ---: | ---: | ---: | --- |',
+    ...conversation.map(
+      ({ turn, ttftMs, coldTtftMs, cachedTokens, cache }) =>
+        `| ${turn} | ${ttftMs.toFixed(0)} ms | ${coldTtftMs.toFixed(0)} ms | ${(ttftMs / coldTtftMs).toFixed(3)} | ${cachedTokens} | \`${cache}\` |`,
+    ),
+  ]
   process.stdout.write(
-    `Time to first token, median of ${runs} runs, embedded engine on ${cpus().length} processors\n\n${table.join('\n')}\n`,
+    `Time to first token, median of ${runs} runs, ${stack.engine.title} on ${cpus().length} processors\n\n${table.join('\n')}\n\n` +
+      `A conversation that changes pods with every turn\n\n${turnTable.join('\n')}\n`,
   )
   const directory = join(packageRoot(), 'bench/out')
   await mkdir(directory, { recursive: true })
   await writeFile(
-    join(directory, 'ttft.json'),
-    `${JSON.stringify({ runs, processors: cpus().length, rows }, null, 2)}\n`,
+    join(directory, engineName === 'embedded' ? 'ttft.json' : `ttft-${engineName}.json`),
+    `${JSON.stringify({ engine: stack.engine.title, runs, processors: cpus().length, rows, conversation }, null, 2)}\n`,
   )
 } finally {
   await stack.stop()

@@ -1,0 +1,47 @@
+import type { BenchStack } from './bench-stack.ts'
+import type { Prompt } from './prompts.ts'
+import { call, ended, sessionIdOf, turn } from './session-client.ts'
+
+/** One turn of a conversation that changes pods with every turn. */
+export interface ConversationTurn {
+  readonly turn: number
+  readonly ttftMs: number
+  /** A prompt of the same length that nobody knows, on the same pod, past the gateway. */
+  readonly coldTtftMs: number
+  readonly cachedTokens: number
+  readonly cache: string
+}
+
+const turns = 10
+const firstTokens = 2500
+const moreTokens = 60
+
+/** A conversation of ten turns; each but the first runs on the other pod than the one before. */
+export const measureConversation = async (stack: BenchStack, seed: string): Promise<readonly ConversationTurn[]> => {
+  const { make, join } = stack.engine.prompts
+  let prompt: Prompt = make(seed, firstTokens)
+  const id = sessionIdOf(await turn(stack, `${stack.url}/v1/context`, prompt, {}))
+  let pod = await ended(stack, id, 1)
+  const measured: ConversationTurn[] = []
+  for (let number = 2; measured.length < turns - 1; number += 1) {
+    prompt = join(prompt, make(`${seed} ${number}`, moreTokens))
+    // Alternates from the second time on: nobody else sends turns.
+    const headers = { 'x-session-id': id, 'routing-strategy': 'round-robin' }
+    const seen = await turn(stack, `${stack.url}/v1/completions`, prompt, headers)
+    const before = pod
+    pod = await ended(stack, id, number)
+    if (pod === before && measured.length > 0) throw new Error(`turn ${number} stayed on ${pod}`)
+    if (pod === before) continue
+    const unknown = make(`${seed} cold ${number}`, firstTokens + (number - 1) * moreTokens)
+    const cold = await turn(stack, `http://${pod}/v1/completions`, unknown, {})
+    measured.push({
+      turn: measured.length + 2,
+      ttftMs: seen.ttftMs,
+      coldTtftMs: cold.ttftMs,
+      cachedTokens: seen.cachedTokens,
+      cache: seen.headers.get('x-context-cache') ?? '',
+    })
+  }
+  await call(`${stack.url}/v1/context/${id}`, { method: 'DELETE' })
+  return measured
+}
