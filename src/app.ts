@@ -94,10 +94,11 @@ export const createApp = async (
   })
 
   const health = createHealthState()
-  const { socketPath, host, port } = config.listen.extproc
+  const { socketPath, host, port, transport } = config.listen.extproc
   const extproc = createExtProcServer({
     service,
     listen: socketPath === undefined ? { host, port } : { socketPath },
+    transport,
     maxBodyBytes: config.turns.maxBodyBytes,
     health,
     hooks: {

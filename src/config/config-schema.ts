@@ -28,6 +28,10 @@ const listen = z
         socketPath: filePath
           .optional()
           .describe('Path of a Unix socket to listen on instead of host and port, for a gateway beside its Envoy.'),
+        transport: z
+          .enum(['http2', 'grpc-js'])
+          .default('http2')
+          .describe('What carries gRPC: this package’s own server, or `@grpc/grpc-js` at several times its cost.'),
       })
       .prefault({}),
     admin: z

@@ -197,10 +197,11 @@ describe('messages that are no protocol', () => {
     await expectServing()
   })
 
-  test('a second end of the body is borne', async () => {
+  test('a second end of the body', async () => {
     const { code } = await send({ messages: [headers, requestBody, requestBody] })
 
-    expect([status.OK, status.CANCELLED]).toContain(code)
+    // It is borne once the headers are decided on, and breaks the protocol before: which of them it meets is chance.
+    expect([status.OK, status.CANCELLED, status.INTERNAL]).toContain(code)
     await expectServing()
   })
 

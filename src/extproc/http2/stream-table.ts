@@ -1,0 +1,59 @@
+import type { ServerStream } from './server-stream.ts'
+
+/** Streams that were reset by this side: what crosses the reset on the wire is no fault of the client's. */
+const rememberedResets = 1024
+
+/** The streams of one connection: open, gone, and not yet begun. */
+export class StreamTable {
+  readonly #open = new Map<number, ServerStream>()
+  readonly #reset = new Set<number>()
+  #highest = 0
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** The highest stream that the client has begun. */
+  get highest(): number {
+    return this.#highest
+  }
+
+  get(id: number): ServerStream | undefined {
+    return this.#open.get(id)
+  }
+
+  all(): readonly ServerStream[] {
+    return [...this.#open.values()]
+  }
+
+  /** The client has begun a stream. */
+  begin(id: number): void {
+    this.#highest = id
+  }
+
+  /** Not begun yet, so that only HEADERS and PRIORITY may name it. */
+  isIdle(id: number): boolean {
+    return id > this.#highest || id % 2 === 0
+  }
+
+  add(stream: ServerStream): void {
+    this.#open.set(stream.id, stream)
+  }
+
+  remove(id: number): void {
+    this.#open.delete(id)
+  }
+
+  rememberReset(id: number): void {
+    this.#reset.add(id)
+    if (this.#reset.size <= rememberedResets) return
+    for (const oldest of this.#reset) {
+      this.#reset.delete(oldest)
+      return
+    }
+  }
+
+  wasReset(id: number): boolean {
+    return this.#reset.has(id)
+  }
+}
