@@ -82,6 +82,7 @@ export const attachTurn = async (
     readonly expiry: TurnExpiry
     /** An expired session's turn: it must not meet KV of the session's earlier life. */
     readonly startsAnew?: boolean
+    readonly createdAtMs?: number | undefined
     readonly contentKey: ContentKey
     /** The request that creates the session. */
     readonly opening?: KvOpening
@@ -95,6 +96,7 @@ export const attachTurn = async (
     turnId: turn.turnId,
     pod: turn.pod,
     startsAnew: turn.startsAnew ?? false,
+    createdAtMs: turn.createdAtMs,
     contentKey: turn.contentKey,
     opening: turn.opening,
   }

@@ -81,6 +81,7 @@ export const createCreateSession = (
         pod: target.pod,
         kv: record.kv,
         expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
+        createdAtMs: record.createdAtMs,
         contentKey: contentKeyOf(sessionId),
         opening: { form: create.form, body: create.body },
       },

@@ -1,3 +1,4 @@
+import { startDeadline } from '../kvcache/deadline.ts'
 import type { DecisionScope } from './context-service.ts'
 import type { PrefillEstimate } from './prefill-estimate.ts'
 
@@ -32,5 +33,10 @@ export const withBudget = async <T>(
 ): Promise<T> => {
   const { budgetMs, scope } = limits
   if (budgetMs > longBudgetMs) scope.extendDeadline(Math.ceil(budgetMs) + answerMarginMs)
-  return work(AbortSignal.any([scope.signal, AbortSignal.timeout(Math.max(1, Math.ceil(budgetMs)))]))
+  const deadline = startDeadline(scope.signal, Math.max(1, Math.ceil(budgetMs)))
+  try {
+    return await work(deadline.signal)
+  } finally {
+    deadline.end()
+  }
 }

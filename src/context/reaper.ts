@@ -1,3 +1,4 @@
+import { startDeadline } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
@@ -42,13 +43,20 @@ export const createReaper = (
   let sweeps = 0
   const stopping = new AbortController()
 
-  const timeLimit = (): AbortSignal => AbortSignal.any([stopping.signal, AbortSignal.timeout(removalTimeoutMs)])
+  const withinLimit = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    const deadline = startDeadline(stopping.signal, removalTimeoutMs)
+    try {
+      return await work(deadline.signal)
+    } finally {
+      deadline.end()
+    }
+  }
 
   const delayAfter = (attempt: number): number =>
     Math.min(settings.retryDelayMs * 2 ** Math.min(attempt - 1, 10), maxDelayMs)
 
   const removeOne = async (removal: Removal): Promise<void> => {
-    const outcome = await parts.connector.remove(toKvRemoval(removal), timeLimit())
+    const outcome = await withinLimit((signal) => parts.connector.remove(toKvRemoval(removal), signal))
     switch (outcome.kind) {
       case 'removed':
         await parts.queue.settle(removal.id)
@@ -88,7 +96,7 @@ export const createReaper = (
       await expireDue()
       await removeDue()
       if (sweeps % settings.sweepsPerReconcile === 0) {
-        await parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), timeLimit())
+        await withinLimit((signal) => parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), signal))
       }
       sweeps += 1
     } catch (error) {

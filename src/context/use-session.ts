@@ -94,6 +94,7 @@ export const createUseSession = (
         kv: record?.kv,
         expiry,
         startsAnew: record === undefined,
+        createdAtMs: record?.createdAtMs,
         contentKey: contentKeyOf(turn.id),
       },
       scope,

@@ -1,4 +1,7 @@
-/** A signal that fires when `signal` does, or after `limitMs`. */
+/**
+ * A signal that fires when `signal` does, or after `limitMs`. `AbortSignal.any` with `AbortSignal.timeout` says the same, but Node 20 may collect
+ * such a signal as garbage before it fires.
+ */
 export interface Deadline {
   readonly signal: AbortSignal
   /** Frees the timer and lets go of the other signal. */
@@ -8,7 +11,10 @@ export interface Deadline {
 export const startDeadline = (signal: AbortSignal, limitMs: number): Deadline => {
   const controller = new AbortController()
   const follow = (): void => controller.abort(signal.reason)
-  const timer = setTimeout(() => controller.abort(new Error(`no answer within ${limitMs} ms`)), limitMs)
+  const timer = setTimeout(
+    () => controller.abort(new DOMException(`no answer within ${limitMs} ms`, 'TimeoutError')),
+    limitMs,
+  )
   if (signal.aborted) follow()
   else signal.addEventListener('abort', follow, { once: true })
   return {

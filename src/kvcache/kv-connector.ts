@@ -15,6 +15,8 @@ export interface KvTurn {
   readonly pod: string
   /** The session starts anew (it had expired): KV of its earlier life may still lie in the pod and must not be used. Default false. */
   readonly startsAnew?: boolean
+  /** When the session's present life began, milliseconds since 1970; unknown in a turn that begins one. Only in `attach`. */
+  readonly createdAtMs?: number | undefined
   /** Opens and seals what the connector keeps of the session's prefix. Only known while the caller's session id is at hand: in `attach`. */
   readonly contentKey?: ContentKey | undefined
   /** The request that creates the session; only in `attach`, and only of a create. */

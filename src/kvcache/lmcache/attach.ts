@@ -1,5 +1,5 @@
-import { nanoid } from 'nanoid'
 import type { StoredKv } from '../../sessions/session-record.ts'
+import { lifeOf } from '../cache-salts.ts'
 import { untilAborted } from '../deadline.ts'
 import type { AttachOutcome, KvPresence, KvTurn } from '../kv-connector.ts'
 import { type BaseArtefact, encodeClaim } from './claim.ts'
@@ -99,7 +99,7 @@ const saltOf = (
 ): { readonly salt: string; readonly life: string; readonly isOwnSalt: boolean } => {
   // What has no name can only be deleted with everything else of its salt, which then must be the session's own.
   const perSession = parts.isolation === 'session' || !facts.hasEvents
-  const life = perSession ? (turn.startsAnew === true ? nanoid(8) : (stored?.life ?? '')) : ''
+  const life = perSession ? lifeOf(turn, stored?.life) : ''
   const session = perSession ? { key: turn.session, life } : undefined
   const salt = parts.salts.of({ tenant: turn.tenant, session, model: turn.model, fingerprint: facts.fingerprint })
   return { salt, life, isOwnSalt: perSession }

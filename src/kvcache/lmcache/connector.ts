@@ -11,7 +11,7 @@ import { parseClaim } from './claim.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { createInstances } from './instances.ts'
 import { createLmcacheClient } from './lmcache-client.ts'
-import { offload, settle } from './offload.ts'
+import { goesWithSalt, offload, settle } from './offload.ts'
 import type { Parts } from './parts.ts'
 import { remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
@@ -42,6 +42,8 @@ export interface LmcacheOptions {
   /** Default 2,000. */
   readonly settleMs?: number
   readonly orphanGraceMs: number
+  /** Default 300. */
+  readonly lookAgainMs?: number
   /** The longest a session can live. */
   readonly vaultTtlMs: number
   readonly log: KvLog
@@ -78,6 +80,7 @@ export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & {
       minTokens: options.minTokens,
       settleMs: options.settleMs ?? 2_000,
       orphanGraceMs: options.orphanGraceMs,
+      lookAgainMs: options.lookAgainMs ?? 300,
       vaultTtlMs: options.vaultTtlMs,
     },
   }
@@ -89,7 +92,7 @@ export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & {
     offload: (request) => offload(parts, request),
     detach: async (turn, text) => {
       const claim = parseClaim(text)
-      if (claim !== undefined) await settle(parts, claim, { turnId: turn.turnId, tidy: !claim.hasEvents })
+      if (claim !== undefined) await settle(parts, claim, { turnId: turn.turnId, tidy: goesWithSalt(claim) })
     },
     remove: (removal, signal) => remove(parts, removal, signal),
     reconcile: async (_isKnown, signal) => {

@@ -3,7 +3,6 @@ import type { LmcacheInstance } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
 import { pause } from './pause.ts'
 
-const lookAgainMs = 300
 const maxPasses = 12
 
 /**
@@ -20,7 +19,7 @@ export const deleteEverywhere = async (
   if (instances.length === 0) return false
   for (let pass = 1; pass <= maxPasses; pass += 1) {
     await deleteOnce(parts, { keys, instances, entries: await parts.lmcache.locate(keys, signal) }, signal)
-    await pause(lookAgainMs, signal)
+    await pause(parts.limits.lookAgainMs, signal)
     const left = await parts.lmcache.locate(keys, signal)
     if (!isListed(left, instances, ['l1', 'l2'])) return true
     // An instance only reports the deletion of a file that it found: of two that stored the same one, the second stays listed for good. Files were

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { KvOpening, KvTurn } from '../kv-connector.ts'
+import { readJson } from '../read-json.ts'
 import { tokensToBytes } from '../vault/token-bytes.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 import type { Parts } from './parts.ts'
@@ -64,7 +65,7 @@ const tokenize = async (parts: Parts, pod: string, opening: KvOpening): Promise<
     signal: AbortSignal.timeout(parts.limits.callTimeoutMs),
   })
   if (reply.kind !== 'answered' || reply.status !== 200) return undefined
-  const parsed = tokenizedSchema.safeParse(JSON.parse(reply.text))
+  const parsed = tokenizedSchema.safeParse(readJson(reply.text))
   return parsed.success ? Uint32Array.from(parsed.data.tokens) : undefined
 }
 

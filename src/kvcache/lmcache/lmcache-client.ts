@@ -96,7 +96,7 @@ export const createLmcacheClient = (options: {
     schema: z.ZodType<T>,
     call: Omit<EngineCall, 'pod'> & { readonly pod?: string },
   ): Promise<T> => {
-    const path = call.path.split('?')[0]?.split('/').slice(0, 3).join('/')
+    const path = nameOf(call.path)
     const reply = await http.call({ pod: coordinator, ...call })
     if (reply.kind !== 'answered')
       throw new LmcacheFault(`${call.method} ${path} was not answered`, { cause: reply.cause })
@@ -196,6 +196,12 @@ export const createLmcacheClient = (options: {
       await ask(anySchema, { method: 'DELETE', path: `/quota/${salt}`, signal })
     },
   }
+}
+
+/** A path without what identifies anything: the parts behind the first two, and a quota's salt. */
+const nameOf = (path: string): string => {
+  const [, first, second] = path.split(/[/?]/)
+  return first === 'quota' || second === undefined ? `/${first}` : `/${first}/${second}`
 }
 
 const parseJson = (text: string): unknown => {

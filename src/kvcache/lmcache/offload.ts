@@ -30,7 +30,10 @@ export const offload = async (parts: Parts, request: OffloadRequest): Promise<Of
 
 /** Whether everything that the engine may have stored has a name, or will go with the session's own salt. */
 const isTidy = (outcome: OffloadOutcome, claim: Claim): boolean =>
-  !claim.hasEvents || outcome.kind === 'stored' || outcome.kind === 'unchanged' || isTooShort(outcome)
+  goesWithSalt(claim) || outcome.kind === 'stored' || outcome.kind === 'unchanged' || isTooShort(outcome)
+
+/** What a turn without events left goes with the session's own salt, which only an artefact of the session leads to. */
+export const goesWithSalt = (claim: Claim): boolean => !claim.hasEvents && claim.base !== undefined
 
 const isTooShort = (outcome: OffloadOutcome): boolean => outcome.kind === 'none' && outcome.reason === 'too_short'
 

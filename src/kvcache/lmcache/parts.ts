@@ -41,6 +41,8 @@ export interface Limits {
   readonly settleMs: number
   /** Chunks that nobody holds are deleted when they were seen twice, this far apart. */
   readonly orphanGraceMs: number
+  /** Time between a deletion and the look whether anything is left: reports to the coordinator come late. */
+  readonly lookAgainMs: number
   /** Backstop for what is kept of a session's tokens. */
   readonly vaultTtlMs: number
 }

@@ -1,3 +1,4 @@
+import { startDeadline } from '../deadline.ts'
 import type { OffloadRequest } from '../kv-connector.ts'
 import { tokensFromBytes } from '../vault/token-bytes.ts'
 import type { Claim } from './claim.ts'
@@ -49,12 +50,16 @@ const keptTokens = async (parts: Parts, name: string, claim: Claim): Promise<Uin
 const silenceMs = 250
 
 /** The last token of an answer was never computed, so all blocks before it are to be expected. */
-const fromEvents = (parts: Parts, request: OffloadRequest, claim: Claim): Promise<Uint32Array | undefined> => {
+const fromEvents = async (parts: Parts, request: OffloadRequest, claim: Claim): Promise<Uint32Array | undefined> => {
   const { turn, totalTokens } = request
   const expected = totalTokens === undefined ? 1 : Math.floor((totalTokens - 1) / claim.blockTokens) * claim.blockTokens
   // Of a turn that filled no new block, an engine that had all the others tells nothing.
   const isNew = expected > (claim.base?.tokens ?? 0)
   const waitMs = isNew ? parts.limits.settleMs : Math.min(silenceMs, parts.limits.settleMs)
-  const limit = AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
-  return parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, limit)
+  const deadline = startDeadline(request.signal, waitMs)
+  try {
+    return await parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, deadline.signal)
+  } finally {
+    deadline.end()
+  }
 }

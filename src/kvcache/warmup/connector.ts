@@ -1,10 +1,12 @@
 import { nanoid } from 'nanoid'
 import * as z from 'zod'
 import type { StoredKv } from '../../sessions/session-record.ts'
-import { type CacheSalts, createCacheSalts, type Isolation } from '../cache-salts.ts'
+import { type CacheSalts, createCacheSalts, type Isolation, lifeOf } from '../cache-salts.ts'
+import { untilAborted } from '../deadline.ts'
 import { createEngineHttp, type EngineHttp } from '../engine-http.ts'
 import type { AttachOutcome, KvConnector, KvPresence, KvTurn, OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
+import { readJson } from '../read-json.ts'
 import { createSharedLoads, type SharedLoads } from '../shared-loads.ts'
 import type { ContentKey, TokenVault } from '../vault/token-vault.ts'
 import { openingFromBytes, openingToBytes } from './opening-record.ts'
@@ -25,6 +27,8 @@ export interface WarmupOptions {
   readonly leaseMs: number
   /** The longest a session can live. */
   readonly vaultTtlMs: number
+  /** How long the start of a pod's process is taken as known, milliseconds: for so long a pod that was restarted passes for warm. Default 2,000. */
+  readonly bootMaxAgeMs?: number
   readonly log: KvLog
 }
 
@@ -40,7 +44,7 @@ export const createWarmupConnector = (options: WarmupOptions): KvConnector & { c
     ...options,
     http,
     salts: createCacheSalts(options.secret),
-    boots: createPodBoots(http, options.callTimeoutMs),
+    boots: createPodBoots(http, { callTimeoutMs: options.callTimeoutMs, maxAgeMs: options.bootMaxAgeMs ?? 2_000 }),
     loads: createSharedLoads(),
   }
   return {
@@ -79,8 +83,8 @@ const claimSchema = z.object({
   base: z.object({ payload: z.string(), tokens: z.int(), bytes: z.int() }).optional(),
 })
 
-const parseClaim = (text: string): z.infer<typeof claimSchema> | undefined =>
-  text === '' ? undefined : claimSchema.safeParse(JSON.parse(text)).data
+/** Undefined for what is no claim, and for a turn that took nothing. */
+const parseClaim = (text: string): z.infer<typeof claimSchema> | undefined => claimSchema.safeParse(readJson(text)).data
 
 const openingName = (turnId: string): string => `opening:${turnId}`
 
@@ -91,7 +95,7 @@ const attach = async (
   signal: AbortSignal,
 ): Promise<AttachOutcome> => {
   const stored = kv === undefined ? undefined : parseWarmPrefix(kv.payload)
-  const life = turn.startsAnew === true ? nanoid(8) : (stored?.life ?? '')
+  const life = lifeOf(turn, stored?.life)
   const session = parts.isolation === 'session' ? { key: turn.session, life } : undefined
   const salt = parts.salts.of({ tenant: turn.tenant, session, model: turn.model, fingerprint: '' })
   const fields = { cache_salt: salt }
@@ -126,8 +130,10 @@ const bring = async (parts: Parts, warming: Warming, signal: AbortSignal): Promi
   const { turn, kv, stored } = warming
   const startedMs = performance.now()
   try {
-    if (await isWarm(parts, stored, turn.pod)) return { kind: 'resident', tokens: kv.tokens }
     const onAbort = (): KvPresence => ({ kind: 'timed-out' })
+    const warm = await untilAborted(isWarm(parts, stored, turn.pod), signal, onAbort)
+    if (typeof warm === 'object') return warm
+    if (warm) return { kind: 'resident', tokens: kv.tokens }
     const presence = await parts.loads.run(`${turn.pod} ${stored.artefactId}`, () => compute(parts, warming), {
       signal,
       onAbort,

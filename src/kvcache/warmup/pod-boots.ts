@@ -7,11 +7,13 @@ export interface PodBoots {
   of(pod: string): Promise<string>
 }
 
-const maxAgeMs = 2_000
 const startTime = /^process_start_time_seconds ([\d.e+]+)$/m
 
 /** Reads the time at which the pod's process started off its Prometheus metrics. */
-export const createPodBoots = (http: EngineHttp, callTimeoutMs: number): PodBoots => {
+export const createPodBoots = (
+  http: EngineHttp,
+  { callTimeoutMs, maxAgeMs }: { readonly callTimeoutMs: number; readonly maxAgeMs: number },
+): PodBoots => {
   const boots = new LRUCache<string, string>({
     max: 10_000,
     ttl: maxAgeMs,

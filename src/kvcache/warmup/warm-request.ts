@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { EngineHttp } from '../engine-http.ts'
 import type { KvOpening } from '../kv-connector.ts'
+import { readJson } from '../read-json.ts'
 
 const pathOf = {
   completions: '/v1/completions',
@@ -47,6 +48,9 @@ export const warmUp = async (
   const reply = await http.call({ method: 'POST', pod, path: pathOf[opening.form], body, signal })
   if (reply.kind !== 'answered') throw new Error('the pod did not answer the warm-up', { cause: reply.cause })
   if (reply.status !== 200) throw new Error(`the pod answered the warm-up with ${reply.status}`)
-  const { usage } = answerSchema.parse(JSON.parse(reply.text))
+  // Neither the answer nor a parser's account of it may get into a log.
+  const answer = answerSchema.safeParse(readJson(reply.text))
+  if (!answer.success) throw new Error('the pod answered the warm-up with something else')
+  const { usage } = answer.data
   return usage.prompt_tokens ?? usage.input_tokens ?? 0
 }

@@ -1,23 +1,29 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
+import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
   anySignal,
   type KvTestBed,
-  newPrompt,
+  type KvTraits,
   newSession,
   serveTurn,
+  slotTraits,
   storedKv,
   type TestPod,
   type TestSession,
+  type TestUsage,
   turnOf,
 } from './kv-test-bed.ts'
 import { until } from './until.ts'
 
 const timeoutMs = 60_000
 
-/** What every KvConnector has to do, on real engines. The engines' own `cached_tokens` says whether KV was used. */
-export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>): void => {
+/** What every KvConnector has to do. The engines' own `cached_tokens` says whether KV was used. */
+export const describeKvConnector = (
+  name: string,
+  make: () => Promise<KvTestBed>,
+  traits: KvTraits = slotTraits,
+): void => {
   describe(`KvConnector: ${name}`, () => {
     let bed: KvTestBed
     let connector: KvConnector
@@ -30,7 +36,7 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       connector = bed.connect()
       ;[first, second] = bed.pods
       session = newSession()
-      prompt = newPrompt()
+      prompt = traits.newPrompt()
     }, timeoutMs)
     afterEach(() => bed.close(), timeoutMs)
 
@@ -46,48 +52,52 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
     }
     const removeSession = (kv: StoredKv | undefined) =>
       connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
-    const longer = (): string => `${prompt} And one more question.`
+    const longer = (): string => `${prompt}${traits.more}`
+    /** What is told of a turn at its end. */
+    const ended = (turn: KvTurn, claim: string, { promptTokens, outputTokens }: TestUsage) => ({
+      turn,
+      claim,
+      totalTokens: promptTokens + outputTokens,
+      promptTokens,
+      announce: async () => {},
+      signal: anySignal(),
+    })
+    /** The turn that creates the session. */
+    const open = (pod: TestPod) => turnOf(session, pod, prompt)
 
     test('the first turn finds nothing, and its KV is stored', async () => {
       const { attached, usage, offloaded } = await serve(first)
       expect(attached.presence).toEqual({ kind: 'empty' })
       expect(usage.cachedTokens).toBe(0)
-      const total = usage.promptTokens + usage.outputTokens
       expect(offloaded).toMatchObject({ kind: 'stored', bytes: expect.any(Number) })
-      expect([total, total - 1]).toContain(storedKv(offloaded)?.tokens)
+      expect(traits.storedTokens(usage)).toContain(storedKv(offloaded)?.tokens)
       expect(await bed.artefacts()).toEqual([storedKv(offloaded)?.artefactId])
     })
 
     test('an artefact is announced before it exists', async () => {
-      const turn = turnOf(session, first)
+      const turn = open(first)
       const { fields, claim } = await connector.attach(turn, undefined, anySignal())
       const usage = await first.run({ prompt, sessionId: session.id, fields })
       const announced: string[] = []
       const existing: string[] = []
       const offloaded = await connector.offload({
-        turn,
-        claim,
-        totalTokens: usage.promptTokens + usage.outputTokens,
+        ...ended(turn, claim, usage),
         announce: async ({ artefactId }) => {
           announced.push(artefactId)
           existing.push(...(await bed.artefacts()))
         },
-        signal: anySignal(),
       })
       expect(announced).toEqual([storedKv(offloaded)?.artefactId])
       expect(existing).toEqual([])
     })
 
     test('an announcement that fails leaves nothing stored, and the pod usable', async () => {
-      const turn = turnOf(session, first)
+      const turn = open(first)
       const { fields, claim } = await connector.attach(turn, undefined, anySignal())
       const usage = await first.run({ prompt, sessionId: session.id, fields })
       const offloaded = await connector.offload({
-        turn,
-        claim,
-        totalTokens: usage.promptTokens + usage.outputTokens,
+        ...ended(turn, claim, usage),
         announce: () => Promise.reject(new Error('the store is away')),
-        signal: anySignal(),
       })
       expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
       expect(await bed.artefacts()).toEqual([])
@@ -97,7 +107,7 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
     test('the same pod still holds it', async () => {
       const kv = await begin()
       const { attached, usage } = await serve(first, kv, longer())
-      expect(attached.presence).toEqual({ kind: 'resident', tokens: kv.tokens })
+      expect(attached.presence).toEqual(traits.onItsPod(kv.tokens))
       expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
       expect(first.loads()).toBe(0)
     })
@@ -107,18 +117,18 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       const other = await serve(second, kv, longer())
       expect(other.attached.presence).toEqual({ kind: 'loaded', tokens: kv.tokens, loadMs: expect.any(Number) })
       expect(other.usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
-      expect(other.kv?.tokens).toBeGreaterThan(kv.tokens)
+      expect((other.kv?.tokens ?? 0) > kv.tokens).toBe(traits.grows)
       expect(other.kv?.artefactId).not.toBe(kv.artefactId)
-      const again = await serve(second, other.kv, `${longer()} And another.`)
-      expect(again.attached.presence).toEqual({ kind: 'resident', tokens: other.kv?.tokens })
+      const again = await serve(second, other.kv, `${longer()}${traits.more}`)
+      expect(again.attached.presence).toEqual(traits.onItsLastPod(other.kv?.tokens ?? 0))
       expect(second.loads()).toBe(1)
     })
 
-    test('a pod that holds an older turn loads the newer one', async () => {
+    test('a pod that served an older turn gets what the newer one left', async () => {
       const kv = await begin()
       const other = await serve(second, kv, longer())
-      const back = await serve(first, other.kv, `${longer()} And another.`)
-      expect(back.attached.presence).toMatchObject({ kind: 'loaded', tokens: other.kv?.tokens })
+      const back = await serve(first, other.kv, `${longer()}${traits.more}`)
+      expect(back.attached.presence).toMatchObject(traits.onItsFormerPod(other.kv?.tokens ?? 0))
       expect(back.usage.cachedTokens).toBeGreaterThanOrEqual((other.kv?.tokens ?? 0) - 8)
     })
 
@@ -127,23 +137,23 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       let kv: StoredKv | undefined
       const seen: string[] = []
       for (let index = 0; index < 6; index += 1) {
-        const text = prompt + ' More.'.repeat(index)
+        const text = prompt + traits.more.repeat(index)
         const pod = index % 2 === 0 ? first : second
         const turn = await serveTurn(gateways[index % 2] ?? connector, { session, pod, prompt: text, kv })
         seen.push(`${turn.attached.presence.kind} ${turn.usage.cachedTokens >= (kv?.tokens ?? 0) - 8}`)
         kv = turn.kv
       }
-      expect(seen).toEqual(['empty true', ...Array(5).fill('loaded true')])
+      const back = Array(4).fill(traits.onItsFormerPod(0))
+      const kinds = [{ kind: 'empty' }, { kind: 'loaded' }, ...back].map(({ kind }) => `${kind} true`)
+      expect(seen).toEqual(kinds)
     })
 
     test('a claim can be settled by another gateway', async () => {
       const other = bed.connect()
-      const turn = turnOf(session, first)
+      const turn = open(first)
       const { fields, claim } = await connector.attach(turn, undefined, anySignal())
       const usage = await first.run({ prompt, sessionId: session.id, fields })
-      const totalTokens = usage.promptTokens + usage.outputTokens
-      const request = { turn, claim, totalTokens, announce: async () => {}, signal: anySignal() }
-      expect((await other.offload(request)).kind).toBe('stored')
+      expect((await other.offload(ended(turn, claim, usage))).kind).toBe('stored')
     })
 
     test('20 turns at once on two gateways load once', async () => {
@@ -156,10 +166,10 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       )
       const hits = outcomes.filter(({ presence }) => presence.kind === 'loaded' || presence.kind === 'resident')
       expect(hits).toHaveLength(20)
-      expect(second.loads()).toBe(1)
+      expect(traits.loadsOfTwoGateways).toContain(second.loads())
     })
 
-    test('of overlapping turns, the last one to end is stored', async () => {
+    test('of overlapping turns, what the last one left is stored', async () => {
       const kv = await begin()
       const turns = [turnOf(session, first), turnOf(session, first)]
       const attached = await Promise.all(turns.map((turn) => connector.attach(turn, kv, anySignal())))
@@ -168,54 +178,77 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       )
       const offloaded: string[] = []
       for (const [index, turn] of turns.entries()) {
-        const usage = usages[index]
-        const outcome = await connector.offload({
-          turn,
-          claim: attached[index]?.claim ?? '',
-          totalTokens: usage && usage.promptTokens + usage.outputTokens,
-          announce: async () => {},
-          signal: anySignal(),
-        })
+        const usage = usages[index] ?? { promptTokens: 0, outputTokens: 0, cachedTokens: 0 }
+        const outcome = await connector.offload(ended(turn, attached[index]?.claim ?? '', usage))
         offloaded.push(outcome.kind)
       }
-      expect(offloaded).toEqual(['superseded', 'stored'])
+      expect(traits.overlappingTurns).toContainEqual(offloaded)
     })
 
     test('a turn that failed lets its place go', async () => {
-      const turn = turnOf(session, first)
+      const turn = open(first)
       const { claim } = await connector.attach(turn, undefined, anySignal())
-      expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
+      expect(await removeSession(undefined)).toMatchObject({ kind: traits.removalDuringTurn })
       await connector.detach(turn, claim, anySignal())
       expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
     })
 
-    test('a turn that another pod served stores nothing and lets its place go', async () => {
-      const turn = turnOf(session, first)
-      const { claim } = await connector.attach(turn, undefined, anySignal())
-      const offloaded = await connector.offload({
-        turn: { ...turn, pod: second.address },
-        claim,
-        totalTokens: 400,
-        announce: async () => {},
-        signal: anySignal(),
-      })
-      expect(offloaded).toEqual({ kind: 'none', reason: 'served_elsewhere' })
-      expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
-    })
+    const servedElsewhere = {
+      lost: () =>
+        test('a turn that another pod served stores nothing and lets its place go', async () => {
+          const turn = turnOf(session, first)
+          const { claim } = await connector.attach(turn, undefined, anySignal())
+          const offloaded = await connector.offload({
+            turn: { ...turn, pod: second.address },
+            claim,
+            totalTokens: 400,
+            announce: async () => {},
+            signal: anySignal(),
+          })
+          expect(offloaded).toEqual({ kind: 'none', reason: 'served_elsewhere' })
+          expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
+        }),
+      stored: () =>
+        test('a turn that another pod served is offloaded from there', async () => {
+          const turn = open(first)
+          const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+          const usage = await second.run({ prompt, sessionId: session.id, fields })
+          const offloaded = await connector.offload(ended({ ...turn, pod: second.address }, claim, usage))
+          const kv = storedKv(offloaded)
+          expect(offloaded.kind).toBe('stored')
+          expect((await attach(second, kv)).presence).toEqual(traits.onItsPod(kv?.tokens ?? 0))
+          expect(await removeSession(kv)).toEqual({ kind: 'removed' })
+        }),
+    }
+    servedElsewhere[traits.servedElsewhere]()
 
-    test('a conversation that is too short is not stored', async () => {
+    test('a conversation may be too short to be stored', async () => {
       const { offloaded } = await serve(first, undefined, 'Hi')
-      expect(offloaded).toEqual({ kind: 'none', reason: 'too_short' })
-      expect(await bed.artefacts()).toEqual([])
+      expect(offloaded).toMatchObject(traits.storesShort ? { kind: 'stored' } : { kind: 'none', reason: 'too_short' })
+      expect(await bed.artefacts()).toHaveLength(traits.storesShort ? 1 : 0)
     })
 
-    test('two sessions with the same prompt never share KV', async () => {
-      const kv = await begin()
-      const stranger = await serveTurn(connector, { session: newSession(), pod: first, prompt })
-      expect(stranger.attached.presence).toEqual({ kind: 'empty' })
-      expect(stranger.usage.cachedTokens).toBe(0)
-      expect((await attach(first, kv)).presence).toMatchObject({ kind: 'resident' })
-    })
+    const sharing = {
+      nobody: () =>
+        test('two sessions with the same prompt never share KV', async () => {
+          const kv = await begin()
+          const stranger = await serveTurn(connector, { session: newSession(), pod: first, prompt })
+          expect(stranger.attached.presence).toEqual({ kind: 'empty' })
+          expect(stranger.usage.cachedTokens).toBe(0)
+          expect((await attach(first, kv)).presence).toMatchObject({ kind: 'resident' })
+        }),
+      tenant: () =>
+        test('sessions of one tenant with the same prompt share KV, those of two tenants never do', async () => {
+          const kv = await begin()
+          const stranger = await serveTurn(connector, { session: newSession('another tenant'), pod: first, prompt })
+          expect([stranger.attached.presence, stranger.usage.cachedTokens]).toEqual([{ kind: 'empty' }, 0])
+          const fellow = await serveTurn(connector, { session: newSession(), pod: first, prompt })
+          expect(fellow.attached.presence).toEqual({ kind: 'empty' })
+          expect(fellow.usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+          expect((await attach(first, kv)).presence).toEqual(traits.onItsPod(kv.tokens))
+        }),
+    }
+    sharing[traits.sharing]()
 
     describe('what is not there any more', () => {
       test('a removed artefact is missing, and the turn runs without it', async () => {
@@ -224,10 +257,10 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
         const { attached, usage, offloaded } = await serve(second, kv)
         expect(attached.presence).toEqual({ kind: 'missing' })
         expect(usage.cachedTokens).toBe(0)
-        expect(offloaded.kind).toBe('stored')
+        expect(offloaded.kind).toBe(traits.afterMissing)
       })
 
-      test.each(['changed', 'cut'] as const)('an artefact that was %s is never used', async (how) => {
+      test.each(traits.damage)('an artefact that was %s is never used', async (how) => {
         const kv = await begin()
         await bed.damage(kv.artefactId, how)
         const { attached, usage } = await serve(second, kv)
@@ -255,7 +288,7 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       test('a turn that has none goes on at once, and takes no place', async () => {
         const kv = await begin()
         const { presence, fields } = await attach(second, kv, AbortSignal.abort())
-        expect([presence, fields]).toEqual([{ kind: 'timed-out' }, {}])
+        expect([presence, fields]).toEqual([{ kind: 'timed-out' }, traits.fieldsAlone])
         expect(await removeSession(kv)).toEqual({ kind: 'removed' })
       })
 
@@ -267,9 +300,10 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
         await until(() => second.loads() === 1)
         leave.abort()
         const { presence, fields, claim } = await attaching
-        expect([presence, fields]).toEqual([{ kind: 'timed-out' }, {}])
+        expect([presence, fields]).toEqual([{ kind: 'timed-out' }, traits.fieldsAlone])
         const nothing = { turn: turnOf(session, second), claim, totalTokens: 400, signal: anySignal() }
-        expect(await connector.offload({ ...nothing, announce: async () => {} })).toMatchObject({ kind: 'none' })
+        const { kind } = await connector.offload({ ...nothing, announce: async () => {} })
+        expect(traits.afterTimeout).toContain(kind)
         letLoadsGo()
         await until(async () => (await removeSession(kv)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
@@ -279,8 +313,8 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
         const kv = await begin()
         connector = bed.connect({ callTimeoutMs: 200 })
         const letLoadsGo = second.holdLoads()
-        expect((await attach(second, kv)).presence).toEqual({ kind: 'timed-out' })
-        expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
+        expect((await attach(second, kv)).presence).toMatchObject({ kind: traits.lateLoad })
+        expect(await removeSession(undefined)).toMatchObject({ kind: traits.removalDuringTurn })
         letLoadsGo()
         connector = bed.connect()
         await until(async () => (await removeSession(kv)).kind === 'removed')
@@ -295,7 +329,7 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
         connector = bed.connect({ pods: [nowhere] })
         const turn = { ...turnOf(session, first), pod: nowhere }
         const { presence, fields } = await connector.attach(turn, undefined, anySignal())
-        expect([presence.kind, fields]).toEqual(['failed', {}])
+        expect([presence.kind, fields]).toEqual([traits.unreachable, traits.fieldsAlone])
       })
 
       test('an address that is not configured is never called', async () => {

@@ -4,18 +4,24 @@ import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
   anySignal,
   type KvTestBed,
-  newPrompt,
+  type KvTraits,
   newSession,
   serveTurn,
+  slotTraits,
   type TestPod,
   type TestSession,
   turnOf,
 } from './kv-test-bed.ts'
+import { until } from './until.ts'
 
 const timeoutMs = 60_000
 
 /** How every KvConnector has to remove KV, and find what nobody remembers. */
-export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>): void => {
+export const describeKvRemoval = (
+  name: string,
+  make: () => Promise<KvTestBed>,
+  traits: KvTraits = slotTraits,
+): void => {
   describe(`KvConnector: ${name}, removal`, () => {
     let bed: KvTestBed
     let connector: KvConnector
@@ -28,7 +34,7 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>):
       connector = bed.connect()
       ;[first, second] = bed.pods
       session = newSession()
-      prompt = newPrompt()
+      prompt = traits.newPrompt()
     }, timeoutMs)
     afterEach(() => bed.close(), timeoutMs)
 
@@ -43,7 +49,7 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>):
     }
     const removeSession = (kv: StoredKv | undefined) =>
       connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
-    const longer = (): string => `${prompt} And one more question.`
+    const longer = (): string => `${prompt}${traits.more}`
 
     describe('remove', () => {
       test('takes a session out of the store and out of every pod', async () => {
@@ -61,26 +67,28 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>):
         expect([await removeSession(kv), await removeSession(kv)]).toEqual([{ kind: 'removed' }, { kind: 'removed' }])
       })
 
-      test('of an artefact leaves the session in its pod', async () => {
+      test('of an artefact leaves what its pod knows of the session', async () => {
         const kv = await begin()
         await connector.remove({ kind: 'artefact', session: session.key, payload: kv.payload }, anySignal())
         expect(await bed.artefacts()).toEqual([])
-        expect((await attach(first)).presence).toMatchObject({ kind: 'resident', tokens: kv.tokens })
+        expect((await attach(first)).presence).toMatchObject(traits.afterItsArtefact(kv.tokens))
       })
 
       test('leaves other sessions alone', async () => {
         const kv = await begin()
-        const stranger = await serveTurn(connector, { session: newSession(), pod: first, prompt: newPrompt() })
+        const stranger = await serveTurn(connector, { session: newSession(), pod: first, prompt: traits.newPrompt() })
         await removeSession(kv)
         expect(await bed.artefacts()).toEqual([stranger.kv?.artefactId])
         expect(await second.probe(prompt)).toBe(0)
       })
 
-      test('waits for a turn that runs', async () => {
+      const orNot = { busy: 'waits', removed: 'does not wait' }[traits.removalDuringTurn]
+      test(`${orNot} for a turn that runs, and can be repeated after it`, async () => {
         const kv = await begin()
         const turn = turnOf(session, first)
         const { claim } = await connector.attach(turn, kv, anySignal())
-        expect(await removeSession(kv)).toMatchObject({ kind: 'busy', reason: expect.any(String) })
+        const removed = { busy: { kind: 'busy', reason: expect.any(String) }, removed: { kind: 'removed' } }
+        expect(await removeSession(kv)).toEqual(removed[traits.removalDuringTurn])
         await connector.detach(turn, claim, anySignal())
         expect(await removeSession(kv)).toEqual({ kind: 'removed' })
         expect(await first.probe(prompt)).toBe(0)
@@ -98,30 +106,78 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>):
       })
     })
 
-    describe('reconcile', () => {
-      const reconcile = (known: readonly string[]) =>
-        connector.reconcile(async (ids) => new Set(ids.filter((id) => known.includes(id))), anySignal())
+    const reconcile = (known: readonly string[]) =>
+      connector.reconcile(async (ids) => new Set(ids.filter((id) => known.includes(id))), anySignal())
+    const presenceOn = async (pod: TestPod, kv: StoredKv) => (await attach(pod, kv)).presence
 
-      test('keeps what is known and removes what nobody knows', async () => {
-        await reconcile([])
-        const kv = await begin()
-        const orphan = await serveTurn(connector, { session: newSession(), pod: first, prompt: newPrompt() })
-        expect(await reconcile([kv.artefactId])).toBe(1)
-        expect(await bed.artefacts()).toEqual([kv.artefactId])
-        expect(orphan.kv?.artefactId).not.toBe(kv.artefactId)
-        expect((await attach(first, kv)).presence).toMatchObject({ kind: 'resident' })
-      })
+    const orphans = {
+      unknown: () =>
+        describe('reconcile', () => {
+          test('keeps what is known and removes what nobody knows', async () => {
+            await reconcile([])
+            const kv = await begin()
+            const orphan = await serveTurn(connector, { session: newSession(), pod: first, prompt: traits.newPrompt() })
+            expect(await reconcile([kv.artefactId])).toBe(1)
+            expect(await bed.artefacts()).toEqual([kv.artefactId])
+            expect(orphan.kv?.artefactId).not.toBe(kv.artefactId)
+            expect((await attach(first, kv)).presence).toMatchObject({ kind: 'resident' })
+          })
 
-      test('after the shared state was lost, leaves nothing of a forgotten session in any pod', async () => {
-        const kv = await begin()
-        await serve(second, kv, longer())
-        bed.loseState()
-        connector = bed.connect()
-        expect(await reconcile([])).toBeGreaterThanOrEqual(3)
-        expect(await bed.artefacts()).toEqual([])
-        expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
-        expect(await reconcile([])).toBe(0)
-      })
-    })
+          test('after the shared state was lost, leaves nothing of a forgotten session in any pod', async () => {
+            const kv = await begin()
+            await serve(second, kv, longer())
+            bed.loseState()
+            connector = bed.connect()
+            expect(await reconcile([])).toBeGreaterThanOrEqual(3)
+            expect(await bed.artefacts()).toEqual([])
+            expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
+            expect(await reconcile([])).toBe(0)
+          })
+        }),
+      unnamed: () =>
+        describe('reconcile', () => {
+          test('removes what a turn left that was never settled, and keeps what an artefact names', async () => {
+            const kv = await begin()
+            connector = bed.connect({ leaseMs: 1 })
+            const lost = traits.newPrompt()
+            const turn = turnOf(newSession(), first, lost)
+            const { fields } = await connector.attach(turn, undefined, anySignal())
+            await first.run({ prompt: lost, fields })
+            await until(async () => (await first.probe(lost)) > 0)
+            await until(async () => (await reconcile([])) > 0)
+            expect(await first.probe(lost)).toBe(0)
+            expect(await reconcile([])).toBe(0)
+            expect(await presenceOn(second, kv)).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
+          })
+
+          test('after the shared state was lost, leaves nothing of a forgotten session', async () => {
+            const kv = await begin()
+            await serve(second, kv, longer())
+            bed.loseState()
+            connector = bed.connect()
+            await until(async () => (await reconcile([])) > 0)
+            expect(await bed.artefacts()).toEqual([])
+            expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
+            expect(await reconcile([])).toBe(0)
+          })
+        }),
+      none: () =>
+        describe('reconcile', () => {
+          test('has nothing to remove', async () => {
+            const kv = await begin()
+            expect(await reconcile([])).toBe(0)
+            expect(await presenceOn(second, kv)).toMatchObject({ kind: 'loaded' })
+          })
+
+          test('after the shared state was lost, a session is missing', async () => {
+            const kv = await begin()
+            bed.loseState()
+            connector = bed.connect()
+            expect(await reconcile([])).toBe(0)
+            expect(await presenceOn(second, kv)).toEqual({ kind: 'missing' })
+          })
+        }),
+    }
+    orphans[traits.orphans]()
   })
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { contentKeyOf } from '../../../src/context/session-id.ts'
 import type {
   AttachOutcome,
   EngineField,
@@ -39,15 +40,68 @@ export interface TestPod {
 export interface KvTestBed {
   readonly pods: readonly [TestPod, TestPod]
   /** A connector that shares all state with the others of this bed. Everything is young enough to be an orphan. */
-  connect(options?: { readonly callTimeoutMs?: number; readonly pods?: readonly string[] }): KvConnector
+  connect(options?: {
+    readonly callTimeoutMs?: number
+    readonly pods?: readonly string[]
+    /** How long a turn may run. */
+    readonly leaseMs?: number
+  }): KvConnector
   /** Names of the artefacts in the store. */
   artefacts(): Promise<readonly string[]>
   /** Changes stored bytes of an artefact, or cuts it. */
-  damage(artefactId: string, how: 'changed' | 'cut'): Promise<void>
+  damage(artefactId: string, how: Damage): Promise<void>
   /** Forgets what the connectors know of the pods, as when their shared state is lost. */
   loseState(): void
   close(): Promise<void>
 }
+
+/** Where connectors rightly differ. Everything else holds for all of them. Functions are given a number of stored tokens. */
+export interface KvTraits {
+  /** A prompt that is not even the beginning of another one, and long enough to be stored. */
+  readonly newPrompt: () => string
+  /** What a prompt has to grow by for more of it to be stored. */
+  readonly more: string
+  /** How many tokens may be stored of a first turn. */
+  readonly storedTokens: (usage: TestUsage) => readonly number[]
+  /** Whether more is stored as the conversation grows. */
+  readonly grows: boolean
+  /** The presence of a session with one turn behind it on the pod that served it. */
+  readonly onItsPod: (tokens: number) => object
+  /** The presence of a session with several turns behind it on the pod that served the last one. */
+  readonly onItsLastPod: (tokens: number) => object
+  /** The presence of a session on a pod that served it before another one did. */
+  readonly onItsFormerPod: (tokens: number) => object
+  /** The presence of a session whose artefact was removed, on its pod. */
+  readonly afterItsArtefact: (tokens: number) => object
+  /** How many loads turns that overlap on two gateways may make. */
+  readonly loadsOfTwoGateways: readonly number[]
+  /** What may become of two turns of one session that overlap, in the order in which they end. */
+  readonly overlappingTurns: readonly (readonly string[])[]
+  /** Whether a removal waits for the session's turns. */
+  readonly removalDuringTurn: 'busy' | 'removed'
+  /** What becomes of a turn that another pod served. */
+  readonly servedElsewhere: 'lost' | 'stored'
+  /** Whether a conversation can be too short to be stored. */
+  readonly storesShort: boolean
+  /** Whether sessions of one tenant use each other's KV. */
+  readonly sharing: 'nobody' | 'tenant'
+  /** What is stored of a turn whose artefact was missing. */
+  readonly afterMissing: 'stored' | 'none'
+  /** Damage that is found out. */
+  readonly damage: readonly [Damage, ...Damage[]]
+  /** Fields of a turn that goes on without its KV. */
+  readonly fieldsAlone: object
+  /** What may become of a turn whose load was not waited for. */
+  readonly afterTimeout: readonly OffloadOutcome['kind'][]
+  /** The presence where an engine or a store answers a load too late. */
+  readonly lateLoad: 'timed-out' | 'failed'
+  /** The presence on a pod that nobody reaches, of a session without KV. */
+  readonly unreachable: 'failed' | 'empty'
+  /** What `reconcile` removes: artefacts that the sessions do not know, whatever no artefact names, or nothing. */
+  readonly orphans: 'unknown' | 'unnamed' | 'none'
+}
+
+export type Damage = 'changed' | 'cut'
 
 export interface TestSession {
   readonly id: string
@@ -57,19 +111,23 @@ export interface TestSession {
 
 let sessions = 0
 
-export const newSession = (): TestSession => {
+export const newSession = (tenant = 'tenant'): TestSession => {
   sessions += 1
   const id = `ctx_${String(sessions).padStart(32, '0')}`
   const key = createHash('sha256').update(id).digest('base64url') as SessionKey
-  return { id, key, tenant: createHash('sha256').update('tenant').digest('base64url') as TenantKey }
+  return { id, key, tenant: createHash('sha256').update(tenant).digest('base64url') as TenantKey }
 }
 
 let turns = 0
 
-export const turnOf = (session: TestSession, pod: TestPod): KvTurn => {
+/** `opening`: the prompt that creates the session. */
+export const turnOf = (session: TestSession, pod: Pick<TestPod, 'address'>, opening?: string): KvTurn => {
   turns += 1
-  const { key, tenant } = session
-  return { session: key, tenant, model: 'tiny', turnId: `turn-${turns}`, pod: pod.address }
+  const { id, key, tenant } = session
+  const [model, turnId] = ['tiny', `turn-${turns}`]
+  const turn = { session: key, tenant, model, turnId, pod: pod.address, contentKey: contentKeyOf(id) }
+  if (opening === undefined) return turn
+  return { ...turn, opening: { form: 'completions', body: Buffer.from(JSON.stringify({ model, prompt: opening })) } }
 }
 
 let prompts = 0
@@ -80,6 +138,31 @@ const [firstLetter, letters] = [0x21, 90]
 export const newPrompt = (): string => {
   prompts += 1
   return `${String.fromCharCode(firstLetter + (prompts % letters))} ${prompts} is where this conversation begins. ${'It goes on about caches. '.repeat(16)}`
+}
+
+/** What llamacpp-slots does: a slot holds one session at a time, and its file holds the whole conversation. */
+export const slotTraits: KvTraits = {
+  newPrompt,
+  more: ' And one more question.',
+  storedTokens: ({ promptTokens, outputTokens }) => [promptTokens + outputTokens, promptTokens + outputTokens - 1],
+  grows: true,
+  onItsPod: (tokens) => ({ kind: 'resident', tokens }),
+  onItsLastPod: (tokens) => ({ kind: 'resident', tokens }),
+  onItsFormerPod: (tokens) => ({ kind: 'loaded', tokens }),
+  afterItsArtefact: (tokens) => ({ kind: 'resident', tokens }),
+  loadsOfTwoGateways: [1],
+  overlappingTurns: [['superseded', 'stored']],
+  removalDuringTurn: 'busy',
+  servedElsewhere: 'lost',
+  storesShort: false,
+  sharing: 'nobody',
+  afterMissing: 'stored',
+  damage: ['changed', 'cut'],
+  fieldsAlone: {},
+  afterTimeout: ['none'],
+  lateLoad: 'timed-out',
+  unreachable: 'failed',
+  orphans: 'unknown',
 }
 
 export const anySignal = (): AbortSignal => AbortSignal.timeout(20_000)
@@ -103,13 +186,14 @@ export const serveTurn = async (
   },
 ): Promise<ServedTurn> => {
   const { session, pod, prompt, kv } = request
-  const turn = turnOf(session, pod)
+  const turn = turnOf(session, pod, kv === undefined ? prompt : undefined)
   const attached = await connector.attach(turn, kv, anySignal())
   const usage = await pod.run({ prompt, sessionId: session.id, fields: attached.fields })
   const offloaded = await connector.offload({
     turn,
     claim: attached.claim,
     totalTokens: usage.promptTokens + usage.outputTokens,
+    promptTokens: usage.promptTokens,
     announce: async () => {},
     signal: anySignal(),
   })

@@ -1,0 +1,213 @@
+import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
+import { createMemoryChunkLedger, type MemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
+import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
+import { createNoKvEvents } from '../../../src/kvcache/kv-events/create-no-kv-events.ts'
+import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
+import { createEventSourcesClient } from '../../../src/kvcache/kv-events/event-sources.ts'
+import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import type { KvLog } from '../../../src/kvcache/kv-log.ts'
+import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
+import { chunkKeysOf } from '../../support/simulated-fleet/chunk-keys.ts'
+import {
+  type SimulatedFleet,
+  type SimulatedFleetOptions,
+  type SimulatedPod,
+  startSimulatedFleet,
+} from '../../support/simulated-fleet/simulated-fleet.ts'
+import { tokenize } from '../../support/simulated-fleet/tokenizer.ts'
+import type { KvTestBed, TestPod } from './kv-test-bed.ts'
+import { runOn } from './lmcache-pods.ts'
+import { createOpenVault, type OpenVault } from './lmcache-vault.ts'
+import { until } from './until.ts'
+
+export interface LmcacheBedOptions extends SimulatedFleetOptions {
+  /** Default `tenant`. */
+  readonly isolation?: Isolation
+}
+
+export interface LmcacheConnectOptions {
+  readonly callTimeoutMs?: number
+  readonly pods?: readonly string[]
+  readonly leaseMs?: number
+  readonly orphanGraceMs?: number
+  readonly settleMs?: number
+  readonly log?: KvLog
+}
+
+/** The lmcache connector on a simulated fleet of its own. */
+export interface LmcacheBed extends KvTestBed {
+  readonly fleet: SimulatedFleet
+  readonly vault: OpenVault
+  readonly ledger: MemoryChunkLedger
+  readonly secret: string
+  connect(options?: LmcacheConnectOptions): KvConnector
+}
+
+const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
+
+/** A simulated fleet for many beds, one after the other. What gateways hear of its engines goes on from bed to bed. */
+export interface LmcacheFleet {
+  bed(): Promise<LmcacheBed>
+  close(): Promise<void>
+}
+
+export const startLmcacheFleet = async (options: LmcacheBedOptions = {}): Promise<LmcacheFleet> => {
+  const fleet = await startSimulatedFleet(options)
+  const followers = createFollowers(fleet)
+  return {
+    bed: async () => makeBed({ ...options, fleet, followers }),
+    close: async () => {
+      await followers.stop()
+      await fleet.close()
+    },
+  }
+}
+
+/** A bed with a fleet of its own. */
+export const startLmcacheBed = async (options: LmcacheBedOptions = {}): Promise<LmcacheBed> => {
+  const fleet = await startSimulatedFleet(options)
+  const followers = createFollowers(fleet)
+  const onClose = async (): Promise<void> => {
+    await followers.stop()
+    await fleet.close()
+  }
+  return makeBed({ ...options, fleet, followers, onClose })
+}
+
+/** What gateways hear of the engines: each gateway by itself. */
+interface Followers {
+  of(gateway: number): KvEvents
+  /** Resolves when all of them know the pod's events to be complete, or to be none. */
+  allSee(pod: string, isLive: boolean): Promise<void>
+  stop(): Promise<void>
+}
+
+const createFollowers = ({ pods }: SimulatedFleet): Followers => {
+  const sources = createEventSourcesClient()
+  const followers: KvEvents[] = []
+  const follow = (): KvEvents =>
+    createZmqKvEvents({
+      pods: () => pods.map(({ address }) => address),
+      sourcesOf: (pod, signal) => sources.sourcesOf(pod, signal),
+      log: silent,
+      pollMs: 50,
+      retryMs: 50,
+    })
+  return {
+    of: (gateway) => {
+      const events = followers[gateway] ?? follow()
+      followers[gateway] = events
+      return { ...events, stop: async () => {} }
+    },
+    allSee: (pod, isLive) =>
+      until(() => followers.every((events) => events.isLive(pod) === isLive), { withinMs: 20_000 }),
+    stop: async () => {
+      await Promise.all(followers.map((events) => events.stop()))
+      await sources.close()
+    },
+  }
+}
+
+let beds = 0
+
+const makeBed = (
+  options: LmcacheBedOptions & {
+    readonly fleet: SimulatedFleet
+    readonly followers: Followers
+    readonly onClose?: () => Promise<void>
+  },
+): LmcacheBed => {
+  const { fleet, followers, events: hasEvents = true } = options
+  const addresses = fleet.pods.map(({ address }) => address)
+  const vault = createOpenVault()
+  const connectors: ReturnType<typeof createLmcacheConnector>[] = []
+  const loadsBefore = fleet.pods.map(({ instance }) => instance.prefetches())
+  let ledger = createMemoryChunkLedger()
+  beds += 1
+  // Other salts than those of the bed before.
+  const secret = `secret number ${beds} of the tests`
+
+  const connect = (wishes: LmcacheConnectOptions = {}): KvConnector => {
+    const events = hasEvents ? followers.of(connectors.length) : createNoKvEvents()
+    const connector = createLmcacheConnector({
+      coordinator: fleet.coordinator.server.address,
+      instances: new Map(fleet.pods.map(({ address, instance }) => [address, instance.id])),
+      worldSize: 1,
+      isolation: options.isolation ?? 'tenant',
+      secret,
+      ledger,
+      vault,
+      events,
+      hasEvents,
+      pods: () => wishes.pods ?? addresses,
+      callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
+      leaseMs: wishes.leaseMs ?? 60_000,
+      minTokens: 1,
+      settleMs: wishes.settleMs ?? 1_000,
+      orphanGraceMs: wishes.orphanGraceMs ?? 0,
+      lookAgainMs: 40,
+      vaultTtlMs: 60_000,
+      log: wishes.log ?? silent,
+    })
+    connectors.push(connector)
+    return {
+      ...connector,
+      // A gateway that has just started does not hear what engines tell before it listens.
+      attach: async (turn, kv, signal) => {
+        if (hasEvents) await Promise.all(addresses.map((pod) => until(() => events.isLive(pod))))
+        return connector.attach(turn, kv, signal)
+      },
+    }
+  }
+
+  const viewOf = (pod: SimulatedPod, number: number): TestPod => ({
+    address: pod.address,
+    run: (request) => runOn(fleet, pod, request),
+    // The engine's own memory cannot be emptied from outside; what it takes from anywhere else can be.
+    probe: async (prompt) => reachable(fleet, pod, tokenize(prompt)),
+    loads: () => pod.instance.prefetches() - (loadsBefore[number] ?? 0),
+    holdLoads: () => pod.instance.prefetchGate.hold(),
+    restart: async () => {
+      await pod.restart(() => followers.allSee(pod.address, false))
+      if (hasEvents) await followers.allSee(pod.address, true)
+    },
+  })
+
+  return {
+    fleet,
+    vault,
+    secret,
+    get ledger() {
+      return ledger
+    },
+    pods: [viewOf(fleet.pods[0], 0), viewOf(fleet.pods[1], 1)],
+    connect,
+    artefacts: async () => vault.artefacts(),
+    damage: async (artefactId) => {
+      if (!vault.artefacts().includes(artefactId)) throw new Error('there is no such artefact')
+      for (const key of fleet.store.keys()) fleet.store.damage(key)
+    },
+    loseState: () => {
+      ledger = createMemoryChunkLedger()
+      vault.lose()
+    },
+    close: async () => {
+      await Promise.all(connectors.map((connector) => connector.close()))
+      fleet.onCall(() => undefined)
+      fleet.empty()
+      await options.onClose?.()
+    },
+  }
+}
+
+/** Leading tokens that the pod's LMCache server could give its engine, under whatever salt. */
+const reachable = (fleet: SimulatedFleet, { instance }: SimulatedPod, tokens: readonly number[]): number => {
+  const salts = new Set([...fleet.store.keys(), ...instance.memory.keys()].map((key) => key.cache_salt))
+  const lengths = [...salts].map((salt) => {
+    const address = { model_name: fleet.modelRoot, cache_salt: salt, token_ids: tokens }
+    const keys = chunkKeysOf(address, fleet.chunkTokens)
+    const missing = keys.findIndex((key) => !fleet.store.has(key) && !instance.memory.has(key))
+    return (missing === -1 ? keys.length : missing) * fleet.chunkTokens
+  })
+  return Math.max(0, ...lengths)
+}

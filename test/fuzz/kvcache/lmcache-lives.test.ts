@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
+import { parseStoredPrefix } from '../../../src/kvcache/lmcache/stored-prefix.ts'
+import type { StoredKv } from '../../../src/sessions/session-record.ts'
+import {
+  anySignal,
+  newPrompt,
+  newSession,
+  storedKv,
+  type TestSession,
+  turnOf,
+} from '../../contract/kvcache/kv-test-bed.ts'
+import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../contract/kvcache/lmcache-bed.ts'
+import { until } from '../../contract/kvcache/until.ts'
+
+const sessionCount = 4
+const atATime = 3
+
+type Step =
+  | {
+      readonly kind: 'turn'
+      readonly session: number
+      readonly pod: number
+      readonly end: 'offload' | 'detach' | 'die'
+    }
+  | { readonly kind: 'remove'; readonly session: number }
+  | { readonly kind: 'sweep' }
+  | { readonly kind: 'forget' }
+
+const which = (count: number): fc.Arbitrary<number> => fc.nat(count - 1)
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('turn' as const),
+      session: which(sessionCount),
+      pod: which(2),
+      end: fc.constantFrom(
+        'offload' as const,
+        'offload' as const,
+        'offload' as const,
+        'detach' as const,
+        'die' as const,
+      ),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), session: which(sessionCount) }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'sweep' as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'forget' as const }) },
+)
+
+/** A session of a tenant whose sessions all begin alike. */
+interface Life {
+  session: TestSession
+  turns: number
+  kv: StoredKv | undefined
+  /** One thing at a time happens to a session. */
+  busy: Promise<unknown>
+}
+
+describe('sessions of one tenant that share a beginning', () => {
+  let fleet: LmcacheFleet
+  beforeAll(async () => {
+    fleet = await startLmcacheFleet({ isolation: 'tenant' })
+  })
+  afterAll(() => fleet.close())
+
+  test('whatever happens, the chunks of living sessions stay, and nothing stays of the others', async () => {
+    const lives = fc.asyncProperty(fc.array(anyStep, { minLength: 12, maxLength: 24 }), async (steps) => {
+      const bed = await fleet.bed()
+      const world = startWorld(bed)
+      const rest = steps.values()
+      const work = async (): Promise<void> => {
+        for (const step of rest) await world.take(step)
+      }
+      await Promise.all(Array.from({ length: atATime }, work))
+      expect(world.surprises).toEqual([])
+      expect(await world.end()).toEqual({ lost: [], chunks: [], artefacts: [] })
+      await bed.close()
+    })
+    await fc.assert(lives, { numRuns: 5, endOnFailure: true })
+  }, 60_000)
+})
+
+const startWorld = (bed: LmcacheBed) => {
+  const connector: KvConnector = bed.connect({ leaseMs: 300, settleMs: 500 })
+  const opening = newPrompt()
+  const newLife = (): Life => ({ session: newSession(), turns: 0, kv: undefined, busy: Promise.resolve() })
+  const lives = Array.from({ length: sessionCount }, newLife)
+  const surprises: string[] = []
+
+  const takeTurn = async (life: Life, pod: number, end: 'offload' | 'detach' | 'die'): Promise<void> => {
+    const testPod = bed.pods[pod] ?? bed.pods[0]
+    life.turns += 1
+    const prompt = `${opening} ${`${life.session.id} goes on and on and on.`.repeat(life.turns)}`
+    const turn = turnOf(life.session, testPod, life.kv === undefined ? prompt : undefined)
+    const { claim, fields, presence } = await connector.attach(turn, life.kv, anySignal())
+    if (life.kv !== undefined && !['loaded', 'resident'].includes(presence.kind)) surprises.push(presence.kind)
+    const { promptTokens, outputTokens, cachedTokens } = await testPod.run({ prompt, fields })
+    if (cachedTokens < (life.kv?.tokens ?? 0)) surprises.push('the engine did not use what lay there')
+    if (end === 'die') return
+    if (end === 'detach') return connector.detach(turn, claim, anySignal())
+    const former = life.kv
+    const totalTokens = promptTokens + outputTokens
+    const announce = async (): Promise<void> => {}
+    const outcome = await connector.offload({ turn, claim, totalTokens, promptTokens, announce, signal: anySignal() })
+    const kv = storedKv(outcome)
+    // Sweeps give no grace here, so one may take a chunk before the turn that wrote it holds it.
+    if (outcome.kind === 'none' && outcome.reason !== 'not_stored') surprises.push(outcome.reason)
+    if (kv === undefined) return
+    life.kv = kv
+    if (former !== undefined) await remove(life, former, 'artefact')
+  }
+
+  const remove = (life: Life, kv: StoredKv | undefined, kind: 'artefact' | 'session'): Promise<void> =>
+    until(async () => {
+      const removal = { kind, session: life.session.key, payload: kv?.payload ?? '' } as const
+      return (await connector.remove(removal, anySignal())).kind === 'removed'
+    })
+
+  const act = (index: number, action: (life: Life) => Promise<void>): Promise<void> => {
+    const life = lives[index] ?? newLife()
+    const acting = life.busy.then(() => action(life))
+    life.busy = acting
+    return acting
+  }
+
+  return {
+    surprises,
+    take: async (step: Step): Promise<void> => {
+      switch (step.kind) {
+        case 'turn':
+          return act(step.session, (life) => takeTurn(life, step.pod, step.end))
+        case 'remove':
+          return act(step.session, async (life) => {
+            await remove(life, life.kv, 'session')
+            Object.assign(life, { session: newSession(), turns: 0, kv: undefined })
+          })
+        case 'sweep':
+          return void (await connector.reconcile(async () => new Set(), anySignal()))
+        case 'forget':
+          // An engine that drops blocks of its own cache.
+          return bed.fleet.pods[0].engine.evict(bed.fleet.store.keys()[0]?.cache_salt ?? '')
+      }
+    },
+    /** Which living session lacks chunks; then everything is removed and swept, and what is left is told. */
+    end: async () => {
+      const present = bed.fleet.chunks()
+      const lost = lives
+        .flatMap(({ kv }) => (kv === undefined ? [] : (parseStoredPrefix(kv.payload)?.chunks ?? ['unreadable'])))
+        .filter((chunk) => !present.some((name) => name.includes(chunk)))
+      for (const life of lives) if (life.kv !== undefined) await remove(life, life.kv, 'session')
+      await until(
+        async () => {
+          await connector.reconcile(async () => new Set(), anySignal())
+          return bed.fleet.chunks().length === 0
+        },
+        { withinMs: 8_000 },
+      ).catch(() => {})
+      return { lost, chunks: bed.fleet.chunks(), artefacts: await bed.artefacts() }
+    },
+  }
+}

@@ -1,0 +1,185 @@
+import * as z from 'zod'
+import { type ChunkKey, chunkKeysOf, keyText } from './chunk-keys.ts'
+import type { Directory, Tier } from './directory.ts'
+import { keySchema, type LmcacheInstance } from './lmcache-instance.ts'
+import {
+  notFound,
+  type SimCall,
+  type SimFault,
+  type SimReply,
+  type SimRequest,
+  type SimServer,
+  startSimServer,
+} from './sim-server.ts'
+
+/** LMCache's coordinator: directory, prefetches, pins and quotas of the fleet. */
+export interface Coordinator {
+  readonly server: SimServer
+  /** How often each chunk is pinned, by its name as text. */
+  pins(): ReadonlyMap<string, number>
+  /** Salts that have a quota. */
+  quotas(): readonly string[]
+  /** The process ended and began again: nothing that it was told is known. Instances register anew. */
+  restart(): void
+  close(): Promise<void>
+}
+
+const addressSchema = z.object({
+  model_name: z.string(),
+  world_size: z.int(),
+  cache_salt: z.string().default(''),
+  token_ids: z.array(z.int()),
+})
+const lookupSchema = addressSchema.partial().extend({ keys: z.array(keySchema).default([]) })
+const prefetchSchema = addressSchema.extend({ instance_id: z.string() })
+const tierSchema = z.enum(['l1', 'l2'])
+
+const bytesPerGib = 1024 ** 3
+
+export const startCoordinator = async (options: {
+  readonly instances: readonly LmcacheInstance[]
+  /** Instances that have not registered. */
+  readonly absent: ReadonlySet<string>
+  readonly directory: Directory
+  readonly modelRoot: string
+  readonly chunkTokens: number
+  readonly evictionMs: number
+  readonly intercept: (call: SimCall) => SimFault | undefined
+}): Promise<Coordinator> => {
+  const { directory, chunkTokens } = options
+  const pins = new Map<string, number>()
+  const quotas = new Map<string, number>()
+
+  const instances = (): readonly LmcacheInstance[] => options.instances.filter(({ id }) => !options.absent.has(id))
+  const found = (key: ChunkKey) => ({ key, placements: directory.placements(key), token_ids: [], access_count: 0 })
+  const keysOf = (body: unknown): readonly ChunkKey[] => chunkKeysOf(addressSchema.parse(body), chunkTokens)
+
+  const lookup = (body: unknown): SimReply => {
+    const { keys, model_name = '', cache_salt = '', token_ids = [] } = lookupSchema.parse(body)
+    const wanted = keys.length > 0 ? keys : chunkKeysOf({ model_name, cache_salt, token_ids }, chunkTokens)
+    return { status: 200, body: { chunks: wanted.length, results: wanted.map(found) } }
+  }
+
+  const listing = (query: URLSearchParams): SimReply => {
+    const offset = Number(query.get('offset') ?? 0)
+    const limit = Number(query.get('limit') ?? 1_000)
+    const entries = directory.entries()
+    const keys = entries.slice(offset, offset + limit).map((entry) => ({ ...entry, num_tokens: 0, access_count: 1 }))
+    return { status: 200, body: { total: entries.length, keys } }
+  }
+
+  const prefetch = (body: unknown): SimReply => {
+    const { instance_id, ...address } = prefetchSchema.parse(body)
+    const instance = instances().find(({ id }) => id === instance_id)
+    if (instance === undefined) {
+      return { status: 404, body: { detail: `no MP server registered with instance_id='${instance_id}'` } }
+    }
+    if (address.model_name !== options.modelRoot)
+      return { status: 502, body: { detail: 'prefetch submit failed: 503' } }
+    return { status: 200, body: { instance_id, ...instance.submitPrefetch(address) } }
+  }
+
+  const pin = (body: unknown, change: 1 | -1): SimReply => {
+    const keys = keysOf(body)
+    for (const key of keys) {
+      const count = (pins.get(keyText(key)) ?? 0) + change
+      if (count > 0) pins.set(keyText(key), count)
+      else pins.delete(keyText(key))
+    }
+    const status = change === 1 ? 'pinned' : 'unpinned'
+    return { status: 200, body: { requested: keys.length, affected: keys.length, status } }
+  }
+
+  const usageOf = (tier: Tier, salt: string) => ({
+    cache_salt: salt,
+    quota_limit_gb: (tier === 'l2' && quotas.get(salt)) || 0,
+    quota_exists: tier === 'l2' && quotas.has(salt),
+    usage_gb: (directory.usage(tier).get(salt) ?? 0) / bytesPerGib,
+  })
+
+  const quota = ({ method, query, body }: SimRequest, salt: string): SimReply => {
+    switch (method) {
+      case 'PUT': {
+        const { limit_gb } = z.object({ limit_gb: z.number() }).parse(body)
+        quotas.set(salt, limit_gb)
+        return { status: 200, body: { cache_salt: salt, limit_gb, status: 'ok' } }
+      }
+      case 'DELETE': {
+        const status = quotas.delete(salt) ? 'removed' : 'not_found'
+        return { status: 200, body: { cache_salt: salt, limit_gb: 0, status } }
+      }
+      default:
+        return { status: 200, body: usageOf(tierSchema.parse(query.get('tier') ?? 'l2'), salt) }
+    }
+  }
+
+  const usages = (query: URLSearchParams): SimReply => {
+    const tier = tierSchema.parse(query.get('tier') ?? 'l2')
+    const salts = [...new Set([...directory.usage(tier).keys(), ...(tier === 'l2' ? quotas.keys() : [])])]
+    return { status: 200, body: { total_gb: 0, by_cache_salt: salts.map((salt) => usageOf(tier, salt)) } }
+  }
+
+  const evict = (): void => {
+    const [first] = instances()
+    const doomed = directory
+      .entries()
+      .filter(({ key }) => quotas.get(key.cache_salt) === 0 && !pins.has(keyText(key)))
+      .map(({ key }) => key)
+    if (doomed.length > 0) first?.deleteChunks(doomed, 'l2')
+  }
+
+  const handle = (request: SimRequest): SimReply => {
+    const { method, path, query, body } = request
+    const [, first, second, third, fourth] = path.split('/').map(decodeURIComponent)
+    if (first === 'quota') return second === undefined ? usages(query) : quota(request, second)
+    if (first === 'cache' && second === 'prefetches' && method === 'GET') {
+      const instance = instances().find(({ id }) => id === third)
+      return instance === undefined ? notFound : instance.prefetchStatus(fourth ?? '')
+    }
+    switch (`${method} ${path}`) {
+      case 'GET /healthz':
+        return { status: 200, body: { status: 'healthy' } }
+      case 'GET /instances':
+        return { status: 200, body: { instances: instances().map(describe) } }
+      case 'POST /directory/lookup':
+        return lookup(body)
+      case 'GET /directory/keys':
+        return listing(query)
+      case 'POST /cache/prefetches':
+        return prefetch(body)
+      case 'POST /cache/pins':
+        return pin(body, 1)
+      case 'DELETE /cache/pins':
+        return pin(body, -1)
+      default:
+        return notFound
+    }
+  }
+
+  const server = await startSimServer({ name: 'coordinator', intercept: options.intercept, handle })
+  const evicting = setInterval(evict, options.evictionMs)
+  return {
+    server,
+    pins: () => pins,
+    quotas: () => [...quotas.keys()],
+    restart: () => {
+      directory.forget()
+      pins.clear()
+      quotas.clear()
+    },
+    close: async () => {
+      clearInterval(evicting)
+      await server.stop()
+    },
+  }
+}
+
+const describe = ({ id, server }: LmcacheInstance) => ({
+  instance_id: id,
+  ip: '127.0.0.1',
+  http_port: server.port,
+  registration_time: 1,
+  metadata: {},
+  p2p_advertised_url: '',
+  mq_port: 0,
+})

@@ -1,0 +1,71 @@
+import * as z from 'zod'
+import { chatText, tokenize } from './tokenizer.ts'
+
+/** What an engine makes of a request body, whatever its form. */
+export interface EngineWork {
+  readonly model: string
+  readonly prompt: readonly number[]
+  readonly maxTokens: number
+  readonly salt: string
+  readonly sessionId: string | undefined
+}
+
+const common = {
+  model: z.string(),
+  cache_salt: z.string().min(1).optional(),
+  session_id: z.string().optional(),
+}
+const message = z.object({ role: z.string(), content: z.string() })
+const prompt = z.union([z.string(), z.array(z.int())])
+
+const schemas = {
+  '/v1/completions': z.object({ ...common, prompt, max_tokens: z.int().default(16) }),
+  '/v1/chat/completions': z.object({ ...common, messages: z.array(message), max_tokens: z.int().default(16) }),
+  '/v1/responses': z.object({
+    ...common,
+    input: z.string(),
+    instructions: z.string().optional(),
+    max_output_tokens: z.int().default(16),
+  }),
+} as const
+
+export type InferencePath = keyof typeof schemas
+
+export const isInferencePath = (path: string): path is InferencePath => path in schemas
+
+/** @throws when the body is not of its form */
+export const workOf = (path: InferencePath, body: unknown, sessionHeader: string | undefined): EngineWork => {
+  const rest = (parsed: { model: string; cache_salt?: string | undefined; session_id?: string | undefined }) => ({
+    model: parsed.model,
+    salt: parsed.cache_salt ?? '',
+    // Of two, the one in the body counts.
+    sessionId: parsed.session_id ?? sessionHeader,
+  })
+  switch (path) {
+    case '/v1/completions': {
+      const parsed = schemas[path].parse(body)
+      return { ...rest(parsed), prompt: tokensOf(parsed.prompt), maxTokens: parsed.max_tokens }
+    }
+    case '/v1/chat/completions': {
+      const parsed = schemas[path].parse(body)
+      return { ...rest(parsed), prompt: tokenize(chatText(parsed.messages)), maxTokens: parsed.max_tokens }
+    }
+    case '/v1/responses': {
+      const parsed = schemas[path].parse(body)
+      const system = parsed.instructions === undefined ? [] : [{ role: 'system', content: parsed.instructions }]
+      const messages = [...system, { role: 'user', content: parsed.input }]
+      return { ...rest(parsed), prompt: tokenize(chatText(messages)), maxTokens: parsed.max_output_tokens }
+    }
+  }
+}
+
+const tokensOf = (value: string | readonly number[]): readonly number[] =>
+  typeof value === 'string' ? tokenize(value) : value
+
+const tokenizeSchema = z.object({ prompt: z.string().optional(), messages: z.array(message).optional() })
+
+/** What `/tokenize` answers with. @throws when the body is not of its form */
+export const tokenizeRequest = (body: unknown): readonly number[] => {
+  const parsed = tokenizeSchema.parse(body)
+  return tokenize(parsed.messages === undefined ? (parsed.prompt ?? '') : chatText(parsed.messages))
+}

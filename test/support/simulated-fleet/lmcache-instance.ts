@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import * as z from 'zod'
+import { type ChunkKey, chunkKeysOf, type TokenAddress } from './chunk-keys.ts'
+import { type ChunkStore, createChunkStore } from './chunk-store.ts'
+import type { Directory } from './directory.ts'
+import { createGate, type Gate } from './gate.ts'
+import { notFound, type SimCall, type SimFault, type SimReply, type SimServer, startSimServer } from './sim-server.ts'
+
+/** One LMCache server, beside one engine. */
+export interface LmcacheInstance {
+  readonly id: string
+  readonly server: SimServer
+  /** Its own memory. */
+  readonly memory: ChunkStore
+  /** How many leading chunks its engine could take from it. They are in its memory then. None while the server is down. */
+  fetch(keys: readonly ChunkKey[]): number
+  /** Writes through to memory and store, a little later. Nothing while the server is down. */
+  write(keys: readonly ChunkKey[]): void
+  submitPrefetch(address: TokenAddress): {
+    readonly request_id: string
+    readonly chunks: number
+    readonly status: string
+  }
+  prefetchStatus(requestId: string): SimReply
+  deleteChunks(keys: readonly ChunkKey[], tier: 'l1' | 'l2' | 'all'): number
+  /** Prefetches that were submitted so far. */
+  prefetches(): number
+  readonly prefetchGate: Gate
+  readonly writeGate: Gate
+  /** The process ended and began again: its memory and its jobs are gone. */
+  restart(): void
+}
+
+export const keySchema = z.object({
+  chunk_hash_hex: z.string(),
+  model_name: z.string(),
+  kv_rank: z.number(),
+  object_group_id: z.number(),
+  cache_salt: z.string(),
+})
+
+const deleteSchema = z.object({
+  keys: z.array(keySchema),
+  tier: z.enum(['l1', 'l2', 'all']).default('l2'),
+  force: z.boolean().default(false),
+})
+
+export const startLmcacheInstance = async (options: {
+  readonly id: string
+  readonly chunkTokens: number
+  readonly loadMs: number
+  readonly writeMs: number
+  readonly store: ChunkStore
+  readonly directory: Directory
+  readonly intercept: (call: SimCall) => SimFault | undefined
+}): Promise<LmcacheInstance> => {
+  const { id, store, directory, chunkTokens } = options
+  const memory = createChunkStore()
+  const prefetchGate = createGate()
+  const writeGate = createGate()
+  const jobs = new Map<string, { readonly total: number; found: number | undefined }>()
+  let life = 0
+  let prefetches = 0
+  let isUp = true
+
+  const keep = (tier: 'l1' | 'l2', key: ChunkKey): void => {
+    const place = tier === 'l1' ? memory : store
+    place.put(key)
+    directory.report({ kind: 'stored', instanceId: id, tier, key })
+  }
+  const fetchToMemory = (keys: readonly ChunkKey[]): number => {
+    const missing = keys.findIndex((key) => !memory.has(key) && !store.has(key))
+    const found = missing === -1 ? keys : keys.slice(0, missing)
+    for (const key of found) if (!memory.has(key)) keep('l1', key)
+    return found.length
+  }
+  const deleteChunks: LmcacheInstance['deleteChunks'] = (keys, tier) => {
+    const places = [
+      { tier: 'l1', place: memory },
+      { tier: 'l2', place: store },
+    ] as const
+    let deleted = 0
+    for (const { tier: name, place } of places) {
+      if (tier !== 'all' && tier !== name) continue
+      for (const key of keys) {
+        // What was not there is not reported, so an entry of it stays in the directory.
+        if (!place.delete(key)) continue
+        deleted += 1
+        directory.report({ kind: 'deleted', instanceId: id, tier: name, key })
+      }
+    }
+    return deleted
+  }
+
+  const handle = (request: { readonly method: string; readonly path: string; readonly body: unknown }): SimReply => {
+    switch (`${request.method} ${request.path}`) {
+      case 'GET /status':
+        return { status: 200, body: { is_healthy: true, engine_type: 'MPCacheServer', chunk_size: chunkTokens } }
+      case 'DELETE /cache/objects': {
+        const { keys, tier } = deleteSchema.parse(request.body)
+        return { status: 200, body: { deleted: deleteChunks(keys, tier), skipped: 0, ok: true } }
+      }
+      default:
+        return notFound
+    }
+  }
+
+  const server = await startSimServer({ name: id, intercept: options.intercept, handle })
+  return {
+    id,
+    memory,
+    server: {
+      ...server,
+      stop: async () => {
+        isUp = false
+        await server.stop()
+      },
+      start: async () => {
+        isUp = true
+        await server.start()
+      },
+    },
+    fetch: (keys) => (isUp ? fetchToMemory(keys) : 0),
+    write: (keys) => {
+      const writtenIn = life
+      void delay(options.writeMs)
+        .then(() => writeGate.pass())
+        .then(() => {
+          if (!isUp || writtenIn !== life) return
+          for (const key of keys) keep('l1', key)
+          for (const key of keys) keep('l2', key)
+        })
+    },
+    submitPrefetch: (address) => {
+      const keys = chunkKeysOf(address, chunkTokens)
+      if (keys.length === 0) return { request_id: '', chunks: 0, status: 'noop' }
+      prefetches += 1
+      const requestId = randomUUID()
+      const job = { total: keys.length, found: undefined as number | undefined }
+      jobs.set(requestId, job)
+      void delay(options.loadMs)
+        .then(() => prefetchGate.pass())
+        .then(() => {
+          job.found = fetchToMemory(keys)
+        })
+      return { request_id: requestId, chunks: keys.length, status: 'submitted' }
+    },
+    prefetchStatus: (requestId) => {
+      const job = jobs.get(requestId)
+      if (job === undefined) {
+        return { status: 404, body: { detail: 'unknown prefetch request_id (already completed or never submitted)' } }
+      }
+      if (job.found === undefined) return { status: 200, body: { request_id: requestId, status: 'pending' } }
+      jobs.delete(requestId)
+      const counts = { found_keys: job.found, total_keys: job.total }
+      return { status: 200, body: { request_id: requestId, status: 'completed', ...counts } }
+    },
+    deleteChunks,
+    prefetches: () => prefetches,
+    prefetchGate,
+    writeGate,
+    restart: () => {
+      life += 1
+      memory.clear()
+      jobs.clear()
+      directory.dropMemory(id)
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvConnector, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
+import type { StoredKv } from '../../../../src/sessions/session-record.ts'
+import {
+  anySignal,
+  newPrompt,
+  newSession,
+  serveTurn,
+  type TestSession,
+  turnOf,
+} from '../../../contract/kvcache/kv-test-bed.ts'
+import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import { until } from '../../../contract/kvcache/until.ts'
+import type { SimFault } from '../../../support/simulated-fleet/sim-server.ts'
+
+describe('a store that does not answer', () => {
+  let bed: LmcacheBed
+  let connector: KvConnector
+  let session: TestSession
+  let kv: StoredKv | undefined
+  const prompt = newPrompt()
+  beforeEach(async () => {
+    bed = await startLmcacheBed({ events: false })
+    connector = bed.connect()
+    session = newSession()
+    kv = (await serveTurn(connector, { session, pod: bed.pods[0], prompt })).kv
+  })
+  afterEach(() => bed.close())
+
+  const attach = async (): Promise<KvPresence> =>
+    (await connector.attach(turnOf(session, bed.pods[1]), kv, anySignal())).presence
+  const failWith = (fault: SimFault): void =>
+    bed.fleet.onCall(({ server }) => (server === 'coordinator' ? fault : undefined))
+  /** Calls of turns: probes of whether it is back do not count. */
+  const storeCalls = (): number =>
+    bed.fleet.calls.filter(({ server, path }) => !server.startsWith('engine') && path !== '/healthz').length
+
+  test.each<SimFault>(['fail', 'cut', 'freeze', { nonsense: '<html>' }])(
+    'is not asked any more after three failures: %j',
+    async (fault) => {
+      failWith(fault)
+      const failures = [(await attach()).kind, (await attach()).kind, (await attach()).kind]
+      expect(failures).toEqual(['failed', 'failed', 'failed'])
+      const before = storeCalls()
+      const turn = turnOf(session, bed.pods[1])
+      const { presence, claim, fields } = await connector.attach(turn, kv, anySignal())
+      expect(presence).toMatchObject({ kind: 'unavailable', cause: { name: 'StoreUnavailableFault' } })
+      const { promptTokens, outputTokens } = await bed.pods[1].run({ prompt, fields })
+      const offloaded = await connector.offload({
+        turn,
+        claim,
+        totalTokens: promptTokens + outputTokens,
+        promptTokens,
+        announce: async () => {},
+        signal: anySignal(),
+      })
+      expect(offloaded).toMatchObject({ kind: 'none', reason: 'kv_store_unavailable' })
+      expect(storeCalls()).toBe(before)
+    },
+  )
+
+  test('is asked again when it is back', async () => {
+    failWith('fail')
+    await until(async () => (await attach()).kind === 'unavailable')
+    bed.fleet.onCall(() => undefined)
+    await until(async () => (await attach()).kind === 'loaded')
+    expect((await attach()).kind).toBe('resident')
+  })
+
+  test('is not given up for two failures', async () => {
+    failWith('fail')
+    await attach()
+    await attach()
+    bed.fleet.onCall(() => undefined)
+    expect((await attach()).kind).toBe('loaded')
+    failWith('fail')
+    kv = kv === undefined ? undefined : { ...kv, artefactId: 'another' }
+    expect([(await attach()).kind, (await attach()).kind]).toEqual(['failed', 'failed'])
+    bed.fleet.onCall(() => undefined)
+    expect((await attach()).kind).toBe('resident')
+  })
+})

@@ -1,0 +1,96 @@
+import { createCacheSalts } from '../../../../src/kvcache/cache-salts.ts'
+import type { ChunkLedger } from '../../../../src/kvcache/chunks/chunk-ledger.ts'
+import { createEngineHttp, type EngineHttp } from '../../../../src/kvcache/engine-http.ts'
+import { createNoKvEvents } from '../../../../src/kvcache/kv-events/create-no-kv-events.ts'
+import type { KvLog } from '../../../../src/kvcache/kv-log.ts'
+import { createEngineFacts } from '../../../../src/kvcache/lmcache/engine-facts.ts'
+import { createInstances } from '../../../../src/kvcache/lmcache/instances.ts'
+import { createLmcacheClient } from '../../../../src/kvcache/lmcache/lmcache-client.ts'
+import type { Parts } from '../../../../src/kvcache/lmcache/parts.ts'
+import { createStoreBreaker } from '../../../../src/kvcache/lmcache/store-breaker.ts'
+import { createUnpinKeys } from '../../../../src/kvcache/lmcache/unpin-keys.ts'
+import { createSharedLoads } from '../../../../src/kvcache/shared-loads.ts'
+import type { TokenVault } from '../../../../src/kvcache/vault/token-vault.ts'
+import type { LmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+
+/** One call of whatever the connector calls fails: before it does anything, or after it is done. */
+export interface Interruption {
+  readonly at: number
+  readonly how: 'before' | 'after'
+}
+
+/** A gateway's parts on a bed, of which one call fails. */
+export interface InterruptibleParts extends Parts {
+  /** Calls so far. */
+  readonly calls: () => number
+  readonly close: () => Promise<void>
+}
+
+const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
+
+export const interruptibleParts = (bed: LmcacheBed, interruption?: Interruption): InterruptibleParts => {
+  let calls = 0
+  const lost = new Error('interrupted')
+  const interrupt = async <T>(call: () => Promise<T>): Promise<T> => {
+    calls += 1
+    if (calls !== interruption?.at) return call()
+    if (interruption.how === 'after') await call()
+    throw lost
+  }
+  const real = createEngineHttp({ callsPerPod: 8 })
+  const http: EngineHttp = {
+    call: (call) => interrupt(() => real.call(call)).catch((cause: unknown) => ({ kind: 'broken', cause })),
+    close: () => real.close(),
+  }
+  const lmcache = createLmcacheClient({ http, coordinator: bed.fleet.coordinator.server.address, worldSize: 1 })
+  const breaker = createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log: silent })
+  return {
+    calls: () => calls,
+    close: async () => {
+      breaker.stop()
+      await real.close()
+    },
+    http,
+    lmcache,
+    breaker,
+    loads: createSharedLoads(),
+    instances: createInstances(lmcache, new Map(bed.fleet.pods.map((pod) => [pod.address, pod.instance.id]))),
+    engines: createEngineFacts({ http, callTimeoutMs: 5_000, followsEvents: false }),
+    events: createNoKvEvents(),
+    ledger: interruptedLedger(bed.ledger, interrupt),
+    vault: interruptedVault(bed.vault, interrupt),
+    salts: createCacheSalts(bed.secret),
+    unpinKeys: createUnpinKeys(bed.secret),
+    isolation: 'tenant',
+    pods: () => bed.fleet.pods.map(({ address }) => address),
+    log: silent,
+    limits: {
+      callTimeoutMs: 5_000,
+      leaseMs: 60_000,
+      minTokens: 1,
+      settleMs: 1_000,
+      orphanGraceMs: 0,
+      lookAgainMs: 40,
+      vaultTtlMs: 60_000,
+    },
+  }
+}
+
+type Interrupt = <T>(call: () => Promise<T>) => Promise<T>
+
+const interruptedLedger = (ledger: ChunkLedger, interrupt: Interrupt): ChunkLedger => ({
+  open: (turn) => interrupt(() => ledger.open(turn)),
+  settle: (turn) => interrupt(() => ledger.settle(turn)),
+  hold: (artefact) => interrupt(() => ledger.hold(artefact)),
+  release: (artefact) => interrupt(() => ledger.release(artefact)),
+  deleted: (artefact) => interrupt(() => ledger.deleted(artefact)),
+  claimUnheld: (sweep) => interrupt(() => ledger.claimUnheld(sweep)),
+  unsettled: (limit) => interrupt(() => ledger.unsettled(limit)),
+  swept: (salt) => interrupt(() => ledger.swept(salt)),
+})
+
+const interruptedVault = (vault: TokenVault, interrupt: Interrupt): TokenVault => ({
+  put: (entry, ttlMs) => interrupt(() => vault.put(entry, ttlMs)),
+  get: (name, key) => interrupt(() => vault.get(name, key)),
+  delete: (names) => interrupt(() => vault.delete(names)),
+})

@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { KvConnector, KvRemoval } from '../../../../src/kvcache/kv-connector.ts'
+import { attach } from '../../../../src/kvcache/lmcache/attach.ts'
+import { offload } from '../../../../src/kvcache/lmcache/offload.ts'
+import { remove } from '../../../../src/kvcache/lmcache/remove.ts'
+import { parseStoredPrefix } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
+import { createSweep } from '../../../../src/kvcache/lmcache/sweep.ts'
+import { anySignal, newPrompt, newSession, serveTurn, turnOf } from '../../../contract/kvcache/kv-test-bed.ts'
+import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../../contract/kvcache/lmcache-bed.ts'
+import { until } from '../../../contract/kvcache/until.ts'
+import { type InterruptibleParts, type Interruption, interruptibleParts } from './interruptible-parts.ts'
+
+/** More than any of these operations calls. */
+const mostCalls = 24
+const interruptions = Array.from({ length: mostCalls }, (_none, index) => index + 1).flatMap((at) => [
+  { at, how: 'before' as const },
+  { at, how: 'after' as const },
+])
+
+describe('interrupted at any of its calls, and then repeated,', () => {
+  let fleet: LmcacheFleet
+  let bed: LmcacheBed
+  let connector: KvConnector
+  const prompt = newPrompt()
+  beforeAll(async () => {
+    fleet = await startLmcacheFleet({ isolation: 'tenant' })
+    bed = await fleet.bed()
+    connector = bed.connect()
+  })
+  afterAll(async () => {
+    await bed.close()
+    await fleet.close()
+  })
+
+  /** Two sessions of one tenant of its own, that share the beginning of their prompts. */
+  const twoSessions = async (tenant: string) => {
+    const serve = async (addition: string) => {
+      const session = newSession(tenant)
+      const text = `${prompt}${addition.repeat(8)}`
+      const { kv } = await serveTurn(connector, { session, pod: bed.pods[0], prompt: text })
+      const stored = kv === undefined ? undefined : parseStoredPrefix(kv.payload)
+      if (kv === undefined || stored === undefined) throw new Error('a turn stored nothing')
+      return { removal: { kind: 'session', session: session.key, payload: kv.payload } satisfies KvRemoval, stored }
+    }
+    return { doomed: await serve(' I ask one thing.'), fellow: await serve(' I ask another thing.') }
+  }
+  const hashesOf = (salt: string): readonly string[] =>
+    bed.fleet
+      .chunks(salt)
+      .map((name) => name.split('@')[3] ?? '')
+      .sort()
+
+  /** Runs an operation with every interruption, each on sessions of its own, all at once. */
+  const withEach = async (run: (parts: InterruptibleParts, tenant: string) => Promise<readonly unknown[]>) => {
+    const results = await Promise.all(
+      interruptions.map(async ({ at, how }: Interruption) => {
+        const parts = interruptibleParts(bed, { at, how })
+        const result = await run(parts, `${how} ${at}`)
+        await parts.close()
+        return { name: `${how} ${at}`, result, calls: parts.calls() }
+      }),
+    )
+    return {
+      names: results.map(({ name, result }) => [name, ...result]),
+      wasInterrupted: results.filter(({ calls }, index) => calls >= (interruptions[index]?.at ?? 0)).length,
+      mostCalls: Math.max(...results.map(({ calls }) => calls)),
+    }
+  }
+
+  test('a removal leaves nothing of its session, and everything of the other one', async () => {
+    const outcome = await withEach(async (parts, tenant) => {
+      const { doomed, fellow } = await twoSessions(`removal ${tenant}`)
+      await remove(parts, doomed.removal, anySignal())
+      const whole = interruptibleParts(bed)
+      await until(async () => (await remove(whole, doomed.removal, anySignal())).kind === 'removed')
+      const kept = hashesOf(fellow.stored.salt).join() === [...fellow.stored.chunks].sort().join()
+      const forgotten = !bed.vault.names().includes(doomed.stored.artefactId)
+      await until(async () => (await remove(whole, fellow.removal, anySignal())).kind === 'removed')
+      await whole.close()
+      return [kept, forgotten, hashesOf(fellow.stored.salt).length]
+    })
+    expect(outcome.names).toEqual(interruptions.map(({ at, how }) => [`${how} ${at}`, true, true, 0]))
+    expect(outcome.wasInterrupted).toBeGreaterThanOrEqual(2 * 8)
+    expect(outcome.mostCalls).toBeLessThan(mostCalls)
+    expect([bed.vault.names(), bed.ledger.size]).toEqual([[], 0])
+  })
+
+  test('an offload leaves nothing behind that a removal and sweeps do not take', async () => {
+    const outcome = await withEach(async (parts, name) => {
+      const [session, text] = [newSession(`offload ${name}`), newPrompt()]
+      const whole = interruptibleParts(bed)
+      const turn = turnOf(session, bed.pods[0], text)
+      const { fields, claim } = await attach(whole, turn, undefined, anySignal())
+      const { promptTokens, outputTokens } = await bed.pods[0].run({ prompt: text, fields })
+      const salt = String(fields['cache_salt'])
+      await until(async () => hashesOf(salt).length === Math.floor(text.length / 64))
+      const announced: string[] = []
+      const { kind } = await offload(parts, {
+        turn,
+        claim,
+        totalTokens: promptTokens + outputTokens,
+        promptTokens,
+        announce: async ({ payload }) => {
+          announced.push(payload)
+        },
+        signal: anySignal(),
+      })
+      for (const payload of announced) {
+        const removal = { kind: 'session', session: session.key, payload } as const
+        await until(async () => (await remove(whole, removal, anySignal())).kind === 'removed')
+      }
+      await whole.close()
+      return [['stored', 'none'].includes(kind), salt]
+    })
+    expect(outcome.names.map(([, isOutcome]) => isOutcome)).not.toContain(false)
+    expect(outcome.wasInterrupted).toBeGreaterThanOrEqual(2 * 8)
+    const whole = interruptibleParts(bed)
+    const sweep = createSweep(whole)
+    await until(async () => {
+      await sweep.run(anySignal())
+      return outcome.names.every(([, , salt]) => hashesOf(String(salt)).length === 0)
+    })
+    await whole.close()
+    expect(bed.vault.artefacts()).toEqual([])
+  })
+
+  test('a sweep takes what no artefact names, and leaves what one does', async () => {
+    const { fellow } = await twoSessions('sweep')
+    const kept = hashesOf(fellow.stored.salt)
+    for (const interruption of interruptions.filter(
+      ({ at, how }) => at <= 9 && how === (at % 2 === 0 ? 'after' : 'before'),
+    )) {
+      const lost = newPrompt()
+      const turn = { ...turnOf(newSession('sweep'), bed.pods[0]) }
+      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      await bed.pods[0].run({ prompt: lost, fields })
+      await until(async () => (await bed.pods[0].probe(lost)) > 0)
+      await connector.detach(turn, claim, anySignal())
+      const parts = interruptibleParts(bed, interruption)
+      const signal = anySignal()
+      await createSweep(parts)
+        .run(signal)
+        .catch(() => 0)
+      const whole = interruptibleParts(bed)
+      const sweep = createSweep(whole)
+      await until(async () => (await sweep.run(signal)) === 0 && (await bed.pods[0].probe(lost)) === 0)
+      await Promise.all([parts.close(), whole.close()])
+      expect([interruption, hashesOf(fellow.stored.salt)]).toEqual([interruption, kept])
+    }
+  })
+})

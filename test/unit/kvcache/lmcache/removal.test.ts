@@ -1,0 +1,114 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import type { KvConnector } from '../../../../src/kvcache/kv-connector.ts'
+import type { StoredKv } from '../../../../src/sessions/session-record.ts'
+import { anySignal, newPrompt, newSession, serveTurn } from '../../../contract/kvcache/kv-test-bed.ts'
+import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import { until } from '../../../contract/kvcache/until.ts'
+
+describe('removal', () => {
+  let bed: LmcacheBed
+  let connector: KvConnector
+  const session = newSession()
+  const prompt = newPrompt()
+  afterEach(() => bed.close())
+
+  /** A conversation of three turns that changed its pod twice. Resolves to its artefacts, oldest first. */
+  const converse = async (options: LmcacheBedOptions): Promise<readonly StoredKv[]> => {
+    bed = await startLmcacheBed(options)
+    connector = bed.connect()
+    const artefacts: StoredKv[] = []
+    for (const pod of [bed.pods[0], bed.pods[1], bed.pods[0]]) {
+      const text = prompt + ' And some more of it, please, at length.'.repeat(4 * artefacts.length)
+      const { kv } = await serveTurn(connector, { session, pod, prompt: text, kv: artefacts.at(-1) })
+      if (kv === undefined) throw new Error('a turn stored nothing')
+      artefacts.push(kv)
+    }
+    return artefacts
+  }
+  const removeAll = async (artefacts: readonly StoredKv[]): Promise<readonly string[]> => {
+    const kinds: string[] = []
+    for (const [at, { payload }] of artefacts.entries()) {
+      const kind = at === artefacts.length - 1 ? 'session' : 'artefact'
+      kinds.push((await connector.remove({ kind, session: session.key, payload }, anySignal())).kind)
+    }
+    return kinds
+  }
+  const left = () => ({
+    chunks: bed.fleet.chunks(),
+    pins: [...bed.fleet.coordinator.pins().keys()],
+    quotas: bed.fleet.coordinator.quotas(),
+    vault: bed.vault.names(),
+    ledger: bed.ledger.size,
+  })
+  const nothing = { chunks: [], pins: [], quotas: [], vault: [], ledger: 0 }
+
+  test.each([
+    { isolation: 'tenant', events: true },
+    { isolation: 'session', events: true },
+    { isolation: 'session', events: false },
+  ] as const)('leaves nothing: isolation by $isolation, events $events', async (options) => {
+    const artefacts = await converse(options)
+    expect(bed.fleet.chunks().length).toBeGreaterThan(0)
+    expect(bed.fleet.coordinator.pins().size).toBeGreaterThan(0)
+    expect(await removeAll(artefacts)).toEqual(['removed', 'removed', 'removed'])
+    expect(left()).toEqual(nothing)
+    expect(await removeAll(artefacts)).toEqual(['removed', 'removed', 'removed'])
+    expect(left()).toEqual(nothing)
+  })
+
+  test('of a former artefact leaves the chunks of the newer one', async () => {
+    const artefacts = await converse({ isolation: 'tenant' })
+    const before = bed.fleet.chunks()
+    expect(await removeAll([...artefacts.slice(0, 2), ...artefacts.slice(0, 1)])).not.toContain('busy')
+    expect(bed.fleet.chunks()).toEqual(before)
+  })
+
+  test('is done although a second instance is listed with files that are gone', async () => {
+    const artefacts = await converse({ isolation: 'tenant' })
+    for (const key of bed.fleet.store.keys()) {
+      bed.fleet.directory.report({ kind: 'stored', instanceId: 'instance-0', tier: 'l2', key })
+      bed.fleet.directory.report({ kind: 'stored', instanceId: 'instance-1', tier: 'l2', key })
+    }
+    expect(await removeAll(artefacts)).toEqual(['removed', 'removed', 'removed'])
+    expect(left()).toEqual(nothing)
+  })
+
+  test('leaves nothing where a coordinator was started anew', async () => {
+    const artefacts = await converse({ isolation: 'tenant' })
+    bed.fleet.coordinator.restart()
+    expect(await removeAll(artefacts)).toEqual(['removed', 'removed', 'removed'])
+    expect(left()).toEqual(nothing)
+  })
+
+  test.each(['coordinator', 'instance-0', 'instance-1'])('waits for the %s', async (name) => {
+    const artefacts = await converse({ isolation: 'tenant' })
+    bed.fleet.onCall(({ server }) => (server === name ? 'cut' : undefined))
+    expect(await removeAll(artefacts.slice(-1))).toEqual(['busy'])
+    bed.fleet.onCall(() => undefined)
+    await until(async () => (await removeAll(artefacts)).every((kind) => kind === 'removed'))
+    expect(left()).toEqual(nothing)
+  })
+
+  test('waits for an instance to register when there is none', async () => {
+    const artefacts = await converse({ isolation: 'tenant' })
+    for (const { instance } of bed.fleet.pods) bed.fleet.absent.add(instance.id)
+    expect(await removeAll(artefacts.slice(-1))).toEqual(['busy'])
+    bed.fleet.absent.clear()
+    expect(await removeAll(artefacts)).not.toContain('busy')
+    expect(left()).toEqual(nothing)
+  })
+
+  test('takes along what arrives in the memory of an instance meanwhile', async () => {
+    const artefacts = await converse({ isolation: 'tenant' })
+    const keys = bed.fleet.store.keys()
+    let isFirst = true
+    bed.fleet.onCall(({ path, method }) => {
+      if (method !== 'DELETE' || path !== '/cache/objects' || !isFirst) return undefined
+      isFirst = false
+      bed.fleet.pods[1].instance.write(keys)
+      return undefined
+    })
+    expect(await removeAll(artefacts)).not.toContain('busy')
+    expect(left()).toEqual(nothing)
+  })
+})

@@ -1,0 +1,125 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvConnector } from '../../../../src/kvcache/kv-connector.ts'
+import {
+  anySignal,
+  newPrompt,
+  newSession,
+  serveTurn,
+  type TestSession,
+  turnOf,
+} from '../../../contract/kvcache/kv-test-bed.ts'
+import {
+  type LmcacheBed,
+  type LmcacheConnectOptions,
+  type LmcacheFleet,
+  startLmcacheFleet,
+} from '../../../contract/kvcache/lmcache-bed.ts'
+import { until } from '../../../contract/kvcache/until.ts'
+
+describe('sweep', () => {
+  let fleet: LmcacheFleet
+  let bed: LmcacheBed
+  beforeEach(async () => {
+    fleet = await startLmcacheFleet({ isolation: 'tenant' })
+    bed = await fleet.bed()
+  })
+  afterEach(async () => {
+    await bed.close()
+    await fleet.close()
+  })
+
+  const sweep = (connector: KvConnector) => connector.reconcile(async () => new Set(), anySignal())
+  /** A turn of a gateway that died before the turn ended. */
+  const dieInTurn = async (options: LmcacheConnectOptions, session: TestSession, prompt: string): Promise<void> => {
+    const dying = bed.connect(options)
+    const { fields } = await dying.attach(turnOf(session, bed.pods[0]), undefined, anySignal())
+    await bed.pods[0].run({ prompt, fields })
+    await until(async () => (await bed.pods[0].probe(prompt)) === wholeChunks(prompt))
+  }
+
+  test('leaves a turn alone as long as it may run', async () => {
+    const prompt = newPrompt()
+    await dieInTurn({ leaseMs: 60_000 }, newSession(), prompt)
+    const connector = bed.connect()
+    const before = bed.fleet.chunks()
+    // The first sweep of a process also looks for what was left by former ones.
+    const deleted = await sweep(bed.connect({ orphanGraceMs: 60_000 }))
+    expect([deleted, bed.fleet.chunks()]).toEqual([0, before])
+    expect(bed.ledger.size).toBeGreaterThan(0)
+    await connector.reconcile(async () => new Set(), anySignal())
+  })
+
+  test('leaves what nobody holds alone before its grace is over', async () => {
+    await dieInTurn({ leaseMs: 1 }, newSession(), newPrompt())
+    const before = bed.fleet.chunks()
+    const connector = bed.connect({ orphanGraceMs: 60_000 })
+    await until(async () => (await bed.ledger.unsettled(1)).length > 0)
+    expect([await sweep(connector), await sweep(connector), await sweep(connector)]).toEqual([0, 0, 0])
+    expect(bed.fleet.chunks()).toEqual(before)
+  })
+
+  test('removes it after its grace, and then has nothing more to do', async () => {
+    await dieInTurn({ leaseMs: 1 }, newSession(), newPrompt())
+    const connector = bed.connect({ orphanGraceMs: 100 })
+    await until(async () => (await sweep(connector)) > 0)
+    expect(bed.fleet.chunks()).toEqual([])
+    await until(async () => {
+      await sweep(connector)
+      return bed.ledger.size === 0
+    })
+    expect(await sweep(connector)).toBe(0)
+  })
+
+  test('never deletes what an artefact names, also where a lost turn had the same beginning', async () => {
+    const connector = bed.connect()
+    const [session, prompt] = [newSession(), newPrompt()]
+    const { kv } = await serveTurn(connector, { session, pod: bed.pods[0], prompt })
+    const kept = bed.fleet.chunks()
+    await dieInTurn({ leaseMs: 1 }, newSession(), `${prompt}${' This turn is lost.'.repeat(20)}`)
+    expect(bed.fleet.chunks().length).toBeGreaterThan(kept.length)
+    await until(async () => (await sweep(connector)) > 0)
+    expect(bed.fleet.chunks().toSorted()).toEqual(kept.toSorted())
+    const { presence } = await connector.attach(turnOf(session, bed.pods[1]), kv, anySignal())
+    expect(presence).toMatchObject({ kind: 'loaded', tokens: kv?.tokens })
+  })
+
+  test('a chunk that was swept can be held again', async () => {
+    const connector = bed.connect()
+    const prompt = newPrompt()
+    await dieInTurn({ leaseMs: 1 }, newSession(), prompt)
+    await until(async () => (await sweep(connector)) > 0)
+    await bed.fleet.pods[0].engine.evict([...saltsOf(bed)][0] ?? '')
+    const { offloaded } = await serveTurn(connector, { session: newSession(), pod: bed.pods[1], prompt })
+    expect(offloaded.kind).toBe('stored')
+  })
+
+  test('finds what a ledger that was lost knew of, and nothing of other deployments', async () => {
+    const other = await fleet.bed()
+    const stranger = await serveTurn(other.connect(), {
+      session: newSession(),
+      pod: other.pods[0],
+      prompt: newPrompt(),
+    })
+    const foreign = bed.fleet.chunks()
+    await serveTurn(bed.connect(), { session: newSession(), pod: bed.pods[0], prompt: newPrompt() })
+    bed.loseState()
+    const connector = bed.connect()
+    await until(async () => (await sweep(connector)) > 0)
+    expect([stranger.offloaded.kind, bed.fleet.chunks()]).toEqual(['stored', foreign])
+  })
+
+  test('waits for a store that is away', async () => {
+    await dieInTurn({ leaseMs: 1 }, newSession(), newPrompt())
+    const connector = bed.connect()
+    bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined))
+    expect(await sweep(connector)).toBe(0)
+    bed.fleet.onCall(() => undefined)
+    await until(async () => (await sweep(connector)) > 0)
+    expect(bed.fleet.chunks()).toEqual([])
+  })
+})
+
+const wholeChunks = (prompt: string): number => Math.floor(prompt.length / 64) * 64
+
+const saltsOf = (bed: LmcacheBed): ReadonlySet<string> =>
+  new Set(bed.fleet.directory.entries().map(({ key }) => key.cache_salt))
