@@ -4,8 +4,9 @@ import type { Stack } from '../integration/support/stack.ts'
 import { orderServer } from './support/control.ts'
 import { eventually } from './support/eventually.ts'
 import { vllmFleet } from './support/fleet.ts'
-import { freshPrompt } from './support/prompts.ts'
-import { moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
+import { freshPrompt, freshSalt } from './support/prompts.ts'
+import { newSalts, piecesOf } from './support/salts.ts'
+import { anywhere, moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
 import { startVllmStack } from './support/vllm-stack.ts'
 
 jest.setTimeout(300_000)
@@ -50,21 +51,27 @@ describe.each([
   { name: 'the coordinator hangs', bring: 'pause', end: 'resume', server: () => 'coordinator' },
 ] as const)('$name', ({ bring, end, server }) => {
   test('every turn is answered, and soon without asking', async () => {
+    const prompts = Array.from({ length: 5 }, () => freshPrompt(200))
+    const sessions: string[] = []
+    for (const text of prompts) {
+      const created = await client.create(text)
+      await client.settled(created.id, 1)
+      sessions.push(created.id)
+    }
     await orderServer(server(), bring)
     try {
       const lines: string[] = []
-      for (let turn = 0; turn < 6; turn += 1) {
-        prompt += ' more'
-        const { cache } = await client.use(id, prompt, { headers: { 'routing-strategy': 'round-robin' } })
-        lines.push(cache)
+      // Each of them meets the pod that does not have it, once.
+      for (const [index, session] of sessions.entries()) {
+        for (const more of ['', ' more']) {
+          const turn = await client.use(session, `${prompts[index]}${more}`, { headers: anywhere })
+          lines.push(turn.cache)
+        }
       }
       const fresh = await client.create(freshPrompt(200))
 
-      expect(
-        lines.every((line) =>
-          /^hit; tier=gpu|^miss; reason=(load_timeout|load_failed|kv_store_unavailable)$/.test(line),
-        ),
-      ).toBe(true)
+      const expected = /^hit; tier=gpu; |^miss; reason=(load_timeout|load_failed|kv_store_unavailable)$/
+      expect(lines.filter((line) => !expected.test(line))).toEqual([])
       expect(lines).toContain('miss; reason=kv_store_unavailable')
       expect(fresh.cache).toBe('miss; reason=new_session')
       await client.remove(fresh.id)
@@ -72,23 +79,39 @@ describe.each([
       await orderServer(server(), end)
     }
     await untilItWorks()
+    for (const session of sessions) await client.remove(session)
   })
 })
 
-describe('an LMCache server is dead', () => {
-  test('turns on its pod go on', async () => {
-    const { kv } = await client.view(id)
+describe('the other pod is dead, and its LMCache server with it', () => {
+  test('turns go on, and what is deleted meanwhile goes when it is back', async () => {
+    let session = ''
+    const own = sessionClient(stack, freshSalt())
+    const text = freshPrompt(450)
+    const [salt = ''] = await newSalts(async () => {
+      const created = await own.create(text)
+      await own.settled(created.id, 1)
+      session = created.id
+    })
+    const { kv } = await own.view(session)
     const pod = vllmFleet().pods.findIndex(({ address }) => address !== kv.pod)
+    await orderServer(`vllm-${pod}`, 'kill')
     await orderServer(`lmcache-${pod}`, 'kill')
     try {
-      for (let turn = 0; turn < 4; turn += 1) {
-        prompt += ' more'
-        const { cache } = await client.use(id, prompt, { headers: { 'routing-strategy': 'round-robin' } })
-        expect(cache).toMatch(/^(hit|miss)/)
-      }
+      const turn = await own.use(session, `${text} more`)
+      await own.remove(session)
+
+      expect(turn.cache).toMatch(/^hit; tier=gpu; /)
     } finally {
+      // One after the other: vLLM would wait for minutes for a server that it has lost.
       await orderServer(`lmcache-${pod}`, 'restart')
+      await orderServer(`vllm-${pod}`, 'restart')
     }
+    await eventually(
+      () => piecesOf(salt),
+      ({ files, inMemory }) => files + inMemory === 0,
+      120_000,
+    )
     await untilItWorks()
   })
 })

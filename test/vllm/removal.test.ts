@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { Stack } from '../integration/support/stack.ts'
 import { eventually } from './support/eventually.ts'
-import { freshPrompt } from './support/prompts.ts'
+import { freshPrompt, freshSalt } from './support/prompts.ts'
 import { newSalts, nothing, piecesOf, saltsInStore } from './support/salts.ts'
 import { moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
 import { startVllmStack } from './support/vllm-stack.ts'
@@ -13,6 +13,7 @@ const untilGone = async (salts: readonly string[]): Promise<void> => {
     await eventually(
       () => piecesOf(salt),
       ({ files, inMemory }) => files + inMemory === 0,
+      90_000,
     )
   }
 }
@@ -36,7 +37,7 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
   }, 60_000)
 
   test('DELETE leaves nothing in the store and in no LMCache memory', async () => {
-    const client = sessionClient(stack, `deleting ${isolation}`)
+    const client = sessionClient(stack, freshSalt())
     let id = ''
     const salts = await newSalts(async () => {
       id = await wander(client, freshPrompt(450))
@@ -51,7 +52,7 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
   })
 
   test('expiry does the same', async () => {
-    const client = sessionClient(stack, `expiring ${isolation}`)
+    const client = sessionClient(stack, freshSalt())
     let id = ''
     const salts = await newSalts(async () => {
       id = await wander(client, freshPrompt(450), 3600)
@@ -65,7 +66,7 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
 
   test('what another live session of the tenant needs stays until that one goes', async () => {
     const common = freshPrompt(450)
-    const client = sessionClient(stack, `sharing ${isolation}`)
+    const client = sessionClient(stack, freshSalt())
     const [first, second] = [
       await client.create(`${common} for the first`),
       await client.create(`${common} for the second`),
@@ -116,6 +117,10 @@ describe('isolation: session', () => {
 
     expect(expired.cache).toBe('miss; reason=session_expired')
     expect(expired.cachedTokens).toBe(0)
+    await eventually(
+      () => client.exists(id),
+      (isThere) => isThere,
+    )
     await client.remove(id)
   })
 })
@@ -128,7 +133,7 @@ describe('a gateway that dies', () => {
       env: {
         CTX_KV_CALL_TIMEOUT_MS: '4000',
         CTX_REAPER_ANNOUNCE_GRACE_MS: '5000',
-        CTX_TURNS_LEASE_SECONDS: '5',
+        CTX_TURNS_LEASE_SECONDS: '20',
       },
     })
   }, 120_000)
@@ -144,7 +149,7 @@ describe('a gateway that dies', () => {
 
   test('while a turn runs leaves nothing that the next one does not find', async () => {
     const before = await saltsInStore()
-    const creating = sessionClient(stack)
+    const creating = sessionClient(stack, freshSalt())
       .create(freshPrompt(450), { headers: { 'x-session-ttl': '5' }, body: { max_tokens: 400 } })
       .catch(() => undefined)
     // The engine writes the prompt's KV while it goes on answering.
@@ -158,7 +163,7 @@ describe('a gateway that dies', () => {
   })
 
   test('after a turn was stored leaves its KV to the next one, which removes it at its time', async () => {
-    const client = sessionClient(stack)
+    const client = sessionClient(stack, freshSalt())
     const before = await saltsInStore()
     const prompt = freshPrompt(450)
     const { id } = await client.create(prompt)

@@ -13,5 +13,5 @@ export const freshPrompt = (tokens: number): string => {
   )
 }
 
-/** A salt as the gateway makes them: hexadecimal digits. */
+/** A name that no other call gives, in hexadecimal digits: for a salt, or a credential of a new tenant. */
 export const freshSalt = (): string => randomBytes(8).toString('hex')

@@ -1,0 +1,187 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { createCacheSalts, type Isolation } from '../../../src/kvcache/cache-salts.ts'
+import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
+import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
+import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
+import { createEventSourcesClient } from '../../../src/kvcache/kv-events/event-sources.ts'
+import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
+import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
+import { createOpenVault } from '../../contract/kvcache/lmcache-vault.ts'
+import { orderServer } from './control.ts'
+import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
+import { eventually } from './eventually.ts'
+import { vllmFleet, vllmPod } from './fleet.ts'
+import { httpJson } from './http-json.ts'
+import { resetPrefixCache, tokenize } from './pod.ts'
+import { saltsInStore } from './salts.ts'
+import { lookUp } from './store.ts'
+
+const silent = { debug: () => {}, info: () => {}, warn: () => {} }
+
+/** What gateways hear of the fleet's engines, from bed to bed. */
+export const followFleet = (): KvEvents => {
+  const sources = createEventSourcesClient()
+  const events = createZmqKvEvents({
+    pods: () => vllmFleet().pods.map(({ address }) => address),
+    sourcesOf: (pod, signal) => sources.sourcesOf(pod, signal),
+    log: silent,
+    pollMs: 100,
+    retryMs: 200,
+  })
+  return {
+    ...events,
+    stop: async () => {
+      await events.stop()
+      await sources.close()
+    },
+  }
+}
+
+const completionForm = z.object({
+  usage: z.object({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    prompt_tokens_details: z.object({ cached_tokens: z.int() }).nullish(),
+  }),
+})
+
+/** The lmcache connector on the running fleet, for the contract suites. */
+export const startVllmBed = async (options: {
+  readonly isolation: Isolation
+  readonly events: KvEvents
+}): Promise<KvTestBed> => {
+  const fleet = vllmFleet()
+  const proxy = await startCountingProxy(new URL(fleet.coordinatorUrl))
+  const vault = createOpenVault()
+  // Other salts and other names of turns than those of the bed before, of which the engines still tell.
+  const secret = randomBytes(32).toString('hex')
+  const name = randomBytes(6).toString('hex')
+  const salts = createCacheSalts(secret)
+  const connectors: ReturnType<typeof createLmcacheConnector>[] = []
+  let ledger = createMemoryChunkLedger()
+
+  const named = (turn: KvTurn): KvTurn => ({
+    ...turn,
+    model: fleet.servedModelName,
+    turnId: `${name}-${turn.turnId}`,
+    opening: turn.opening === undefined ? undefined : { ...turn.opening, body: withModel(turn.opening.body) },
+  })
+
+  const connect: KvTestBed['connect'] = (wishes = {}): KvConnector => {
+    const connector = createLmcacheConnector({
+      coordinator: proxy.address,
+      instances: new Map(fleet.pods.map(({ address, lmcacheInstance }) => [address, lmcacheInstance])),
+      worldSize: 1,
+      isolation: options.isolation,
+      secret,
+      ledger,
+      vault,
+      events: { ...options.events, stop: async () => {} },
+      hasEvents: true,
+      pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address),
+      callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
+      leaseMs: wishes.leaseMs ?? 60_000,
+      minTokens: 1,
+      settleMs: 2_000,
+      orphanGraceMs: 0,
+      vaultTtlMs: 600_000,
+      log: silent,
+    })
+    connectors.push(connector)
+    return {
+      ...connector,
+      attach: async (turn, kv, signal) => {
+        await untilHeard(options.events)
+        return connector.attach(named(turn), kv, signal)
+      },
+      offload: (request) => connector.offload({ ...request, turn: named(request.turn) }),
+      detach: (turn, claim, signal) => connector.detach(named(turn), claim, signal),
+    }
+  }
+
+  return {
+    pods: [podOf(0, { proxy, events: options.events, salts }), podOf(1, { proxy, events: options.events, salts })],
+    connect,
+    artefacts: async () => vault.artefacts(),
+    damage: async (artefactId) => {
+      if (!vault.artefacts().includes(artefactId)) throw new Error('there is no such artefact')
+      const names = (await readdir(fleet.l2Directory)).filter((file) =>
+        salts.isOurs(/@([^@]+)\.data$/.exec(file)?.[1] ?? ''),
+      )
+      await Promise.all(names.map((file) => truncate(join(fleet.l2Directory, file), 10)))
+    },
+    loseState: () => {
+      ledger = createMemoryChunkLedger()
+      vault.lose()
+    },
+    close: async () => {
+      await Promise.all(connectors.map((connector) => connector.close()))
+      await proxy.close()
+    },
+  }
+}
+
+const untilHeard = (events: KvEvents): Promise<unknown> =>
+  eventually(
+    async () => vllmFleet().pods.every(({ address }) => events.isLive(address)),
+    (areLive) => areLive,
+    60_000,
+  )
+
+const withModel = (body: Uint8Array): Uint8Array =>
+  Buffer.from(Buffer.from(body).toString('utf8').replace('"model":"tiny"', `"model":"${vllmFleet().servedModelName}"`))
+
+const podOf = (
+  number: number,
+  parts: {
+    readonly proxy: CountingProxy
+    readonly events: KvEvents
+    readonly salts: ReturnType<typeof createCacheSalts>
+  },
+): TestPod => {
+  const pod = vllmPod(number)
+  const { proxy, events, salts } = parts
+  return {
+    address: pod.address,
+    run: async ({ prompt, fields }) => {
+      const body = {
+        model: vllmFleet().servedModelName,
+        prompt,
+        max_tokens: 2,
+        temperature: 0,
+        ignore_eos: true,
+        ...fields,
+      }
+      const { usage } = completionForm.parse(await httpJson('POST', `${pod.url}/v1/completions`, body))
+      return {
+        promptTokens: usage.prompt_tokens,
+        outputTokens: usage.completion_tokens,
+        cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+      }
+    },
+    // What LMCache could give this engine. The engine's own memory cannot be emptied from outside.
+    probe: async (prompt) => {
+      const tokenIds = await tokenize(pod, prompt)
+      const ours = [...(await saltsInStore())].filter((salt) => salts.isOurs(salt))
+      const lengths = await Promise.all(
+        ours.map(async (salt) => {
+          const { results } = await lookUp({ tokenIds, salt })
+          const missing = results.findIndex(({ placements }) => placements.length === 0)
+          return (missing === -1 ? results.length : missing) * vllmFleet().chunkTokens
+        }),
+      )
+      return Math.max(0, ...lengths)
+    },
+    loads: () => proxy.prefetches(pod.lmcacheInstance),
+    holdLoads: () => proxy.hold(),
+    restart: async () => {
+      await orderServer(`vllm-${number}`, 'restart')
+      await untilHeard(events)
+      await resetPrefixCache(pod)
+    },
+  }
+}
