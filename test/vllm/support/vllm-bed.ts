@@ -16,7 +16,7 @@ import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
 import { eventually } from './eventually.ts'
 import { vllmFleet, vllmPod } from './fleet.ts'
 import { httpJson } from './http-json.ts'
-import { resetPrefixCache, tokenize } from './pod.ts'
+import { tokenize } from './pod.ts'
 import { saltsInStore } from './salts.ts'
 import { lookUp } from './store.ts'
 
@@ -179,9 +179,10 @@ const podOf = (
     loads: () => proxy.prefetches(pod.lmcacheInstance),
     holdLoads: () => proxy.hold(),
     restart: async () => {
+      // With the memory beside it, as when a pod is replaced.
+      await orderServer(`lmcache-${number}`, 'restart')
       await orderServer(`vllm-${number}`, 'restart')
       await untilHeard(events)
-      await resetPrefixCache(pod)
     },
   }
 }
