@@ -16,6 +16,8 @@ import { until } from '../../contract/kvcache/until.ts'
 
 const sessionCount = 4
 const atATime = 3
+/** Longer than an engine's write and its report take, on a busy machine too. */
+const orphanGraceMs = 1_500
 
 type Step =
   | {
@@ -80,11 +82,11 @@ describe('sessions of one tenant that share a beginning', () => {
       await bed.close()
     })
     await fc.assert(lives, { numRuns: 5, endOnFailure: true })
-  }, 60_000)
+  }, 180_000)
 })
 
 const startWorld = (bed: LmcacheBed) => {
-  const connector: KvConnector = bed.connect({ leaseMs: 300, settleMs: 500 })
+  const connector: KvConnector = bed.connect({ leaseMs: 300, settleMs: 500, orphanGraceMs })
   const opening = newPrompt()
   const newLife = (): Life => ({ session: newSession(), turns: 0, kv: undefined, busy: Promise.resolve() })
   const lives = Array.from({ length: sessionCount }, newLife)
@@ -106,8 +108,7 @@ const startWorld = (bed: LmcacheBed) => {
     const announce = async (): Promise<void> => {}
     const outcome = await connector.offload({ turn, claim, totalTokens, promptTokens, announce, signal: anySignal() })
     const kv = storedKv(outcome)
-    // Sweeps give no grace here, so one may take a chunk before the turn that wrote it holds it.
-    if (outcome.kind === 'none' && outcome.reason !== 'not_stored') surprises.push(outcome.reason)
+    if (outcome.kind === 'none') surprises.push(outcome.reason)
     if (kv === undefined) return
     life.kv = kv
     if (former !== undefined) await remove(life, former, 'artefact')
@@ -156,7 +157,7 @@ const startWorld = (bed: LmcacheBed) => {
           await connector.reconcile(async () => new Set(), anySignal())
           return bed.fleet.chunks().length === 0
         },
-        { withinMs: 8_000 },
+        { withinMs: 20_000 },
       ).catch(() => {})
       return { lost, chunks: bed.fleet.chunks(), artefacts: await bed.artefacts() }
     },
