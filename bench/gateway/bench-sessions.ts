@@ -1,0 +1,47 @@
+import { writeFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { call } from '../session-client.ts'
+
+const ttlSeconds = 86_400
+const atOnce = 8
+const tries = 500
+const pauseMs = 20
+
+const body = JSON.stringify({ model: 'bench', messages: [{ role: 'user', content: 'The quick brown fox.' }] })
+
+/** Creates sessions through the API and writes their ids to a file, one per line. */
+export const createBenchSessions = async (options: {
+  readonly url: string
+  readonly count: number
+  readonly file: string
+}): Promise<void> => {
+  const ids: string[] = []
+  const createSome = async (): Promise<void> => {
+    while (ids.length < options.count) {
+      const response = await call(`${options.url}/v1/context`, {
+        method: 'POST',
+        headers: { 'x-session-ttl': String(ttlSeconds) },
+        body,
+      })
+      const text = await response.text()
+      const id = response.headers.get('x-session-id')
+      if (!response.ok || id === null) throw new Error(`a session was not created: ${response.status} ${text}`)
+      ids.push(id)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, createSome))
+  for (const id of ids) await firstTurnEnded(options.url, id)
+  await writeFile(options.file, `${ids.join('\n')}\n`)
+}
+
+const context = z.object({ turns: z.number() })
+
+const firstTurnEnded = async (url: string, id: string): Promise<void> => {
+  for (let count = 0; count < tries; count += 1) {
+    const response = await call(`${url}/v1/context/${id}`, {})
+    if (context.parse(await response.json()).turns > 0) return
+    await delay(pauseMs)
+  }
+  throw new Error('the turn that created a session did not end')
+}

@@ -1,0 +1,26 @@
+import type { ManagedChild } from '../../src/launcher/child-process.ts'
+
+/** Everything that a bench started, so that all of it ends with the bench. */
+export interface Children {
+  add(child: ManagedChild): void
+  /** By process id, the last one first. */
+  stop(): Promise<void>
+  /** @throws Error when one of them has ended by itself */
+  expectRunning(): void
+}
+
+const graceMs = 15_000
+
+export const createChildren = (): Children => {
+  const children: ManagedChild[] = []
+  return {
+    add: (child) => void children.push(child),
+    stop: async () => {
+      await Promise.all([...children].reverse().map((child) => child.stop({ graceMs })))
+    },
+    expectRunning: () => {
+      const ended = children.find((child) => !child.isRunning())
+      if (ended !== undefined) throw new Error(`${ended.name} has ended:\n${ended.output().slice(-20).join('\n')}`)
+    },
+  }
+}

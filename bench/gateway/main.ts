@@ -1,0 +1,156 @@
+/**
+ * What a turn through the gateway costs, beside Envoy alone and a minimal external processor in Go, in one interleaved run.
+ * Prints tables and writes bench/out/gateway.json. Run with `make bench-gateway`; docs/performance.md tells the options.
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { packageRoot } from '../../src/launcher/tools-dir.ts'
+import { listCells, loads } from './cells.ts'
+import { type Children, createChildren } from './children.ts'
+import { judge } from './expectations.ts'
+import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
+import { runLoad } from './load-run.ts'
+import { type Figures, loadOptions, measureCell } from './measure-cell.ts'
+import { summariseProfiles } from './profile-summary.ts'
+import { figureTables, verdictTable } from './report.ts'
+import { soak } from './soak.ts'
+import { type GatewayVariant, startTargets, type Target, type TargetOptions } from './targets.ts'
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '2' },
+    'warm-up': { type: 'string', default: '0.5' },
+    'warm-up-requests': { type: 'string', default: '10000' },
+    only: { type: 'string', multiple: true, default: [] },
+    variant: { type: 'string', multiple: true, default: [] },
+    soak: { type: 'string' },
+    target: { type: 'string', default: 'redis' },
+    profile: { type: 'string' },
+  },
+})
+
+/** `http2:NAME=value,OTHER=value`; `default` or nothing is the gateway as it is. */
+const readVariant = (text: string): GatewayVariant => {
+  const colonAt = text.indexOf(':')
+  const name = colonAt < 0 ? text : text.slice(0, colonAt)
+  const settings = colonAt < 0 ? [] : text.slice(colonAt + 1).split(',')
+  const pairs = settings.map((setting): [string, string] => {
+    const equalsAt = setting.indexOf('=')
+    if (equalsAt < 1) throw new Error(`--variant must look like name:NAME=value, not ${text}`)
+    return [setting.slice(0, equalsAt), setting.slice(equalsAt + 1)]
+  })
+  return { name: name === 'default' ? '' : name, env: Object.fromEntries(pairs) }
+}
+
+const variants = (values.variant.length === 0 ? ['default'] : values.variant).map(readVariant)
+const say = (line: string): void => void process.stderr.write(`${line}\n`)
+
+type Common = Pick<TargetOptions, 'programs' | 'children' | 'directory' | 'variants' | 'profileDirectory'>
+
+const measureAll = async (common: Common): Promise<void> => {
+  const rounds = Number(values.rounds)
+  const cells = listCells(variants, values.only)
+  if (cells.length === 0) throw new Error('--only matches nothing')
+  const loadBefore = loadavg()
+  const started = await startTargets({ ...common, wants: (name) => cells.some(({ target }) => target === name) })
+  const targets = new Map(started.targets.map((target) => [target.name, target]))
+  for (const target of started.targets) await compileHotPath(target, common.programs)
+  const figures = new Map<string, Figures[]>(cells.map(({ name }) => [name, []]))
+  for (let round = 1; round <= rounds; round += 1) {
+    // Every other round runs backwards, so that nobody always comes first.
+    for (const cell of round % 2 === 1 ? cells : [...cells].reverse()) {
+      const target = targets.get(cell.target)
+      if (target === undefined) throw new Error(`there is no target ${cell.target}`)
+      common.children.expectRunning()
+      const seen = await measureCell(cell, {
+        target,
+        upstream: started.upstream,
+        program: common.programs.load,
+        seconds: Number(values.seconds),
+        warmUpSeconds: Number(values['warm-up']),
+        isProfiled: common.profileDirectory !== undefined,
+      })
+      figures.get(cell.name)?.push(seen)
+      const failed = seen.failures > 0 ? `, ${seen.failures} FAILED: ${seen.firstFailure}` : ''
+      say(
+        `round ${round} of ${rounds}: ${cell.name}: ${seen.ratePerSecond.toFixed(0)}/s, p50 ${seen.p50.toFixed(2)} ms${failed}`,
+      )
+    }
+  }
+  const verdicts = variants.map((variant) => ({ variant: variant.name, verdicts: judge(figures, variant) }))
+  const load = { before: loadBefore, after: loadavg() }
+  const loadText = `load average ${loadBefore[0]?.toFixed(1)} before, ${load.after[0]?.toFixed(1)} after`
+  process.stdout.write(
+    [
+      `${rounds} rounds of ${values.seconds} s on ${cpus().length} processors, ${loadText}; Envoy ${started.envoyVersion}, Node ${process.version}, ${common.programs.version}`,
+      figureTables(figures, [...new Set(cells.map(({ target }) => target))]),
+      ...verdicts.map(({ variant, verdicts: of }) => `${variant === '' ? '' : `${variant}\n\n`}${verdictTable(of)}`),
+    ].join('\n\n'),
+  )
+  process.stdout.write('\n')
+  // A profiled gateway is slower than it is.
+  if (common.profileDirectory !== undefined) return
+  const out = join(packageRoot(), 'bench/out')
+  await mkdir(out, { recursive: true })
+  const machine = { processors: cpus().length, model: cpus()[0]?.model, load, node: process.version }
+  const versions = { envoy: started.envoyVersion, go: common.programs.version }
+  await writeFile(
+    join(out, 'gateway.json'),
+    `${JSON.stringify({ machine, versions, rounds, seconds: Number(values.seconds), figures: Object.fromEntries(figures), verdicts }, null, 2)}\n`,
+  )
+}
+
+/** Node compiles what runs often while it runs: nobody asks what a gateway costs in its first seconds. */
+const compileHotPath = async (target: Target, programs: GoPrograms): Promise<void> => {
+  say(`warming up: ${target.name}`)
+  await runLoad({
+    ...loadOptions(loads['closed 2k'], target),
+    program: programs.load,
+    warmUpSeconds: 0,
+    length: { requests: Number(values['warm-up-requests']) },
+  })
+}
+
+const soakAll = async (common: Common, requests: number): Promise<void> => {
+  const { targets } = await startTargets({ ...common, wants: (name) => name.split(' [')[0] === values.target })
+  for (const target of targets.filter(({ name }) => name.split(' [')[0] === values.target)) {
+    if ((await soak(target, { program: common.programs.load, requests })) > 0) process.exitCode = 1
+  }
+}
+
+const withChildren = async (programs: GoPrograms, work: (common: Common) => Promise<void>): Promise<void> => {
+  const directory = await mkdtemp(join(tmpdir(), 'bench-gateway-'))
+  const children: Children = createChildren()
+  const clear = async (): Promise<void> => {
+    await children.stop()
+    await rm(directory, { recursive: true, force: true })
+  }
+  const interrupt = (): void => {
+    void clear().then(() => process.exit(130))
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt)
+  try {
+    if (values.profile !== undefined) await mkdir(values.profile, { recursive: true })
+    await work({ programs, children, directory, variants, profileDirectory: values.profile })
+  } finally {
+    await clear()
+  }
+  if (values.profile !== undefined) process.stdout.write(`${await summariseProfiles(values.profile)}\n`)
+}
+
+const go = await buildGoPrograms()
+switch (go.kind) {
+  case 'unavailable':
+    process.stdout.write(
+      `bench-gateway is skipped: its load generator, upstream and reference are written in Go, and ${go.reason}\n`,
+    )
+    break
+  case 'built':
+    await withChildren(go.programs, (common) =>
+      values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)),
+    )
+    break
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// How long an answer may take before it counts as failed.
+	answerTimeout  = 30 * time.Second
+	streamedEvents = 50
+)
+
+// client is one connection. It writes a request in one piece and reads the answer with as little work as telling its end takes.
+type client struct {
+	plan
+	connection net.Conn
+	reader     *bufio.Reader
+	request    []byte
+	// Where in the request the session id stands.
+	idAt   int
+	nextID int
+	data   []byte
+}
+
+type outcome struct {
+	firstEvent time.Time
+	gaps       []time.Duration
+}
+
+func newClient(p plan, number int) *client {
+	body := chatBody(p.bodyBytes, p.stream)
+	head := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer bench\r\ncontent-type: application/json\r\ncontent-length: %d\r\n", len(body))
+	c := &client{plan: p}
+	if len(p.ids) > 0 {
+		head += "x-session-id: "
+		c.idAt = len(head)
+		head += p.ids[0] + "\r\n"
+		// Every connection goes round its own part of the sessions.
+		c.nextID = number * len(p.ids) / p.connections
+	}
+	c.request = append([]byte(head+"\r\n"), body...)
+	return c
+}
+
+// chatBody is a chat request of exactly this length.
+func chatBody(length int, stream bool) []byte {
+	head := `{"model":"bench","max_tokens":16,"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"`
+	if stream {
+		head = `{"stream":true,` + head[1:]
+	}
+	tail := `"}]}`
+	text := strings.Repeat("The quick brown fox \\\"jumps\\\" over the lazy dog.\\n", length/40+1)
+	filler := text[:max(0, length-len(head)-len(tail))]
+	// Not in the middle of an escape.
+	cut := strings.TrimRight(filler, "\\")
+	return []byte(head + cut + strings.Repeat(" ", len(filler)-len(cut)) + tail)
+}
+
+func (c *client) close() {
+	if c.connection != nil {
+		c.connection.Close()
+		c.connection = nil
+	}
+}
+
+func (c *client) exchange() (outcome, error) {
+	if c.connection == nil {
+		connection, err := net.DialTimeout("tcp", c.target, answerTimeout)
+		if err != nil {
+			return outcome{}, err
+		}
+		c.connection, c.reader = connection, bufio.NewReaderSize(connection, 16<<10)
+	}
+	if len(c.ids) > 0 {
+		copy(c.request[c.idAt:], c.ids[c.nextID])
+		c.nextID = (c.nextID + 1) % len(c.ids)
+	}
+	if err := c.connection.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return outcome{}, err
+	}
+	if _, err := c.connection.Write(c.request); err != nil {
+		return outcome{}, err
+	}
+	return c.readAnswer()
+}
+
+func (c *client) readAnswer() (outcome, error) {
+	line, err := c.reader.ReadSlice('\n')
+	if err != nil {
+		return outcome{}, err
+	}
+	if !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
+		status := strings.TrimSpace(string(line))
+		rest, _ := c.reader.Peek(min(c.reader.Buffered(), 400))
+		return outcome{}, fmt.Errorf("%s: %s", status, rest)
+	}
+	length, isChunked, hasSession := 0, false, false
+	for {
+		line, err = c.reader.ReadSlice('\n')
+		if err != nil {
+			return outcome{}, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			break
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon < 0 {
+			return outcome{}, fmt.Errorf("no header: %q", line)
+		}
+		// Envoy writes names in lower case.
+		name, value := line[:colon], bytes.TrimSpace(line[colon+1:])
+		switch string(name) {
+		case "content-length":
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return outcome{}, err
+			}
+		case "transfer-encoding":
+			isChunked = true
+		case "x-session-id":
+			hasSession = true
+		}
+	}
+	if c.expectSession && !hasSession {
+		return outcome{}, fmt.Errorf("an answer without x-session-id: the request went past the gateway")
+	}
+	if isChunked {
+		return c.readEvents()
+	}
+	if c.stream {
+		return outcome{}, fmt.Errorf("the answer was not streamed")
+	}
+	_, err = c.reader.Discard(length)
+	return outcome{}, err
+}
+
+// readEvents notes when each token came. Tokens that came together are no time apart.
+func (c *client) readEvents() (outcome, error) {
+	result := outcome{gaps: make([]time.Duration, 0, streamedEvents)}
+	var last time.Time
+	tokens := 0
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil {
+			return result, err
+		}
+		size, err := strconv.ParseInt(string(bytes.TrimRight(line, "\r\n")), 16, 32)
+		if err != nil {
+			return result, err
+		}
+		if cap(c.data) < int(size)+2 {
+			c.data = make([]byte, size+2)
+		}
+		data := c.data[:size+2]
+		if _, err := io.ReadFull(c.reader, data); err != nil {
+			return result, err
+		}
+		now := time.Now()
+		if size == 0 {
+			break
+		}
+		for range bytes.Count(data, []byte(`"delta"`)) {
+			if tokens == 0 {
+				result.firstEvent = now
+			} else {
+				result.gaps = append(result.gaps, now.Sub(last))
+			}
+			last = now
+			tokens++
+		}
+	}
+	if tokens != streamedEvents {
+		return result, fmt.Errorf("%d events instead of %d", tokens, streamedEvents)
+	}
+	return result, nil
+}

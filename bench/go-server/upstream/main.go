@@ -1,0 +1,191 @@
+// An engine's stand-in that costs next to nothing: it reads HTTP/1.1 off the socket, answers with a fixed text and counts what it saw.
+// A body with "stream":true is answered with events at a fixed pace instead.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	readBufferBytes = 128 << 10
+	events          = 50
+	headBytes       = 512
+	tailBytes       = 256
+)
+
+var (
+	completions = `{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":"Yes."},"finish_reason":"stop"}],"usage":{"prompt_tokens":512,"completion_tokens":16,"total_tokens":528,"prompt_tokens_details":{"cached_tokens":496}}}`
+	completed   = answer("application/json", completions)
+	healthy     = answer("text/plain", "ok\n")
+	metrics     = answer("text/plain; version=0.0.4", fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", time.Now().Unix()))
+	streamHead  = []byte("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+	token       = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}` + "\n\n")
+	lastEvents  = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}` + "\n\ndata: [DONE]\n\n")
+	streamEnd   = []byte("0\r\n\r\n")
+)
+
+// What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field.
+var requests, marked, spliced atomic.Int64
+
+func answer(contentType, body string) []byte {
+	return []byte(fmt.Sprintf("HTTP/1.1 200 OK\r\ncontent-type: %s\r\ncontent-length: %d\r\n\r\n%s", contentType, len(body), body))
+}
+
+func chunk(text string) []byte { return []byte(fmt.Sprintf("%x\r\n%s\r\n", len(text), text)) }
+
+type request struct {
+	path      string
+	bodyBytes int
+	isMarked  bool
+}
+
+// readHead knows just enough of HTTP/1.1 for what Envoy and the bench send: no chunked requests.
+func readHead(reader *bufio.Reader) (request, error) {
+	line, err := reader.ReadSlice('\n')
+	if err != nil {
+		return request{}, err
+	}
+	parts := bytes.SplitN(line, []byte(" "), 3)
+	if len(parts) != 3 {
+		return request{}, fmt.Errorf("no request line: %q", line)
+	}
+	head := request{path: string(parts[1])}
+	for {
+		line, err = reader.ReadSlice('\n')
+		if err != nil {
+			return request{}, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			return head, nil
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon < 0 {
+			return request{}, fmt.Errorf("no header: %q", line)
+		}
+		name, value := line[:colon], bytes.TrimSpace(line[colon+1:])
+		switch {
+		case bytes.EqualFold(name, []byte("content-length")):
+			if head.bodyBytes, err = strconv.Atoi(string(value)); err != nil {
+				return request{}, err
+			}
+		case bytes.EqualFold(name, []byte("transfer-encoding")):
+			return request{}, fmt.Errorf("the upstream reads no %s bodies", value)
+		case bytes.EqualFold(name, []byte("x-bench-mark")):
+			head.isMarked = true
+		}
+	}
+}
+
+// readBody reads the whole body and keeps its two ends.
+func readBody(reader *bufio.Reader, length int, ends []byte) ([]byte, []byte, error) {
+	head := ends[:min(length, headBytes)]
+	if _, err := io.ReadFull(reader, head); err != nil {
+		return nil, nil, err
+	}
+	tailLength := min(length-len(head), tailBytes)
+	if _, err := reader.Discard(length - len(head) - tailLength); err != nil {
+		return nil, nil, err
+	}
+	tail := ends[len(head) : len(head)+tailLength]
+	if _, err := io.ReadFull(reader, tail); err != nil {
+		return nil, nil, err
+	}
+	return head, tail, nil
+}
+
+func serve(connection net.Conn, pace time.Duration) {
+	defer connection.Close()
+	reader := bufio.NewReaderSize(connection, readBufferBytes)
+	ends := make([]byte, headBytes+tailBytes)
+	for {
+		head, err := readHead(reader)
+		if err != nil {
+			return
+		}
+		start, tail, err := readBody(reader, head.bodyBytes, ends)
+		if err != nil {
+			return
+		}
+		if err := respond(connection, head, start, tail, pace); err != nil {
+			return
+		}
+	}
+}
+
+func respond(connection net.Conn, head request, start, tail []byte, pace time.Duration) error {
+	switch {
+	case head.path == "/health":
+		return write(connection, healthy)
+	case head.path == "/metrics":
+		return write(connection, metrics)
+	case head.path == "/counts":
+		counts := fmt.Sprintf(`{"requests":%d,"marked":%d,"spliced":%d}`, requests.Load(), marked.Load(), spliced.Load())
+		return write(connection, answer("application/json", counts))
+	}
+	requests.Add(1)
+	if head.isMarked {
+		marked.Add(1)
+	}
+	if bytes.Contains(tail, []byte(`"cache_salt":`)) || bytes.Contains(start, []byte(`"cache_salt":`)) {
+		spliced.Add(1)
+	}
+	if bytes.Contains(start, []byte(`"stream":true`)) {
+		return stream(connection, pace)
+	}
+	return write(connection, completed)
+}
+
+// stream sends each event at its own time, so that a late one does not put off those behind it.
+func stream(connection net.Conn, pace time.Duration) error {
+	if err := write(connection, streamHead); err != nil {
+		return err
+	}
+	begun := time.Now()
+	for event := 0; event < events; event++ {
+		time.Sleep(time.Until(begun.Add(time.Duration(event) * pace)))
+		if err := write(connection, token); err != nil {
+			return err
+		}
+	}
+	return write(connection, append(append([]byte{}, lastEvents...), streamEnd...))
+}
+
+func write(connection net.Conn, text []byte) error {
+	_, err := connection.Write(text)
+	return err
+}
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:19101", "addresses, separated by commas: one for each pod")
+	pace := flag.Duration("pace", 20*time.Millisecond, "time between two events of a streamed answer")
+	flag.Parse()
+	failed := make(chan error)
+	for _, address := range strings.Split(*listen, ",") {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			log.Fatal(err)
+		}
+		go func() {
+			for {
+				connection, err := listener.Accept()
+				if err != nil {
+					failed <- err
+					return
+				}
+				go serve(connection, *pace)
+			}
+		}()
+	}
+	log.Fatal(<-failed)
+}

@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
+import type { SessionKey, StoredKv, TenantKey } from '../../src/sessions/session-record.ts'
+import type { NewSession, SessionStore } from '../../src/sessions/session-store.ts'
+
+/** Sessions as a gateway writes them: of 1,000 tenants, after one turn, with stored KV. All follow from their number, so none has to be kept. */
+export interface BenchSession {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly created: NewSession
+  /** Without its payload, which is the connector's. */
+  readonly kv: StoredKv
+}
+
+const tenants = 1000
+const ttlSeconds = 86_400
+const leaseMs = 660_000
+const graceMs = 60_000
+const artefactIdLength = 40
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64url')
+
+export const tenantOf = (number: number): TenantKey => digest(`tenant ${number % tenants}`) as TenantKey
+
+export const keyOf = (series: string, number: number): SessionKey => digest(`${series} ${number}`) as SessionKey
+
+export const benchSession = (series: string, number: number, ttl = ttlSeconds): BenchSession => {
+  const key = keyOf(series, number)
+  const tenant = tenantOf(number)
+  return {
+    key,
+    tenant,
+    created: {
+      key,
+      tenant,
+      // An id sealed with AES-256-GCM: nonce, 36 characters and tag are 86 characters of base64url.
+      sealedId: `${key}${tenant}`.slice(0, 86),
+      model: 'meta-llama/Llama-3.1-8B-Instruct',
+      ttlSeconds: ttl,
+      pod: '10.42.17.23:8000',
+      turnId: key.slice(0, 21),
+      leaseMs,
+      retryOf: undefined,
+    },
+    kv: {
+      artefactId: Buffer.from(key).toString('hex').slice(0, artefactIdLength),
+      payload: '',
+      tokens: 3072,
+      bytes: 402_653_184,
+      turn: 1,
+    },
+  }
+}
+
+/** Writes a session and ends its first turn. */
+export const writeSession = async (store: SessionStore, { key, tenant, created }: BenchSession): Promise<void> => {
+  const { turnId } = created
+  await store.create(created)
+  await store.complete({
+    key,
+    tenant,
+    turnId,
+    pod: '10.42.17.23:8000',
+    usage: { prompt: 2944, output: 128, cached: 0 },
+    expiry: { kind: 'keep' },
+  })
+}
+
+/** Gives a session that was written its KV. */
+export const storeKv = async (store: SessionStore & RemovalQueue, { key, kv }: BenchSession): Promise<void> => {
+  await store.announce({ artefactId: kv.artefactId, session: key, payload: kv.payload, graceMs })
+  if (!(await store.commitKv({ key, kv }))) throw new Error('a session did not take its KV')
+}
