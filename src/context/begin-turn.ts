@@ -1,4 +1,5 @@
 import { nanoid } from 'nanoid'
+import { withinLimit } from '../kvcache/deadline.ts'
 import type { EngineField, KvConnector, KvOpening, KvPresence, KvTurn } from '../kvcache/kv-connector.ts'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
@@ -83,7 +84,7 @@ export const attachTurn = async (
     /** An expired session's turn: it must not meet KV of the session's earlier life. */
     readonly startsAnew?: boolean
     readonly createdAtMs?: number | undefined
-    readonly contentKey: ContentKey
+    readonly contentKey: () => ContentKey
     /** The request that creates the session. */
     readonly opening?: KvOpening
   },
@@ -108,7 +109,7 @@ export const attachTurn = async (
   const { presence, fields, claim } = attached
   if (scope.signal.aborted) {
     parts.pods.turnEnded(turn.pod, turn.turnId)
-    await parts.connector.detach(kvTurn, claim, AbortSignal.timeout(detachTimeoutMs))
+    await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
     throw new ClientLeftError()
   }
   parts.events.attached(presence, performance.now() - startedMs)

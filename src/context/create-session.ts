@@ -82,7 +82,7 @@ export const createCreateSession = (
         kv: record.kv,
         expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
         createdAtMs: record.createdAtMs,
-        contentKey: contentKeyOf(sessionId),
+        contentKey: () => contentKeyOf(sessionId),
         opening: { form: create.form, body: create.body },
       },
       scope,

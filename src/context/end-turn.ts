@@ -1,4 +1,5 @@
 import { ExponentialBackoff, handleType, type RetryPolicy, retry } from 'cockatiel'
+import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
@@ -50,7 +51,8 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
   const letGo = async (ticket: TurnTicket, session: SessionTicket): Promise<void> => {
     if (session.claim === undefined) return
     const kvTurn = kvTurnOf(ticket, session, ticket.pod)
-    await parts.connector.detach(kvTurn, session.claim, AbortSignal.timeout(parts.offloadTimeoutMs))
+    const { claim } = session
+    await withinLimit(parts.offloadTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
   }
 
   const completed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
@@ -80,17 +82,19 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
 
   const keepKv = async (kvTurn: KvTurn, claim: string, turn: EndedTurn, record: SessionRecord): Promise<void> => {
     const startedMs = performance.now()
-    const offloaded = await parts.connector.offload({
-      turn: kvTurn,
-      claim,
-      totalTokens: turn.usage === undefined ? undefined : turn.usage.promptTokens + turn.usage.outputTokens,
-      promptTokens: turn.usage?.promptTokens,
-      announce: (artefact) =>
-        patiently.execute(() =>
-          parts.store.announce({ ...artefact, session: kvTurn.session, graceMs: parts.announceGraceMs }),
-        ),
-      signal: AbortSignal.timeout(parts.offloadTimeoutMs),
-    })
+    const offloaded = await withinLimit(parts.offloadTimeoutMs, (signal) =>
+      parts.connector.offload({
+        turn: kvTurn,
+        claim,
+        totalTokens: turn.usage === undefined ? undefined : turn.usage.promptTokens + turn.usage.outputTokens,
+        promptTokens: turn.usage?.promptTokens,
+        announce: (artefact) =>
+          patiently.execute(() =>
+            parts.store.announce({ ...artefact, session: kvTurn.session, graceMs: parts.announceGraceMs }),
+          ),
+        signal,
+      }),
+    )
     parts.events.offloaded(offloaded, performance.now() - startedMs)
     await patiently.execute(() => writeDown(kvTurn, record, offloaded))
   }
@@ -106,6 +110,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
         return
       }
       case 'none':
+        if (record.kvNote === offloaded.reason) return
         return parts.store.noteKv({ key: kvTurn.session, reason: offloaded.reason })
       case 'superseded':
       case 'unchanged':

@@ -1,4 +1,4 @@
-import { startDeadline } from '../kvcache/deadline.ts'
+import { withinLimit } from '../kvcache/deadline.ts'
 import type { DecisionScope } from './context-service.ts'
 import type { PrefillEstimate } from './prefill-estimate.ts'
 
@@ -33,10 +33,5 @@ export const withBudget = async <T>(
 ): Promise<T> => {
   const { budgetMs, scope } = limits
   if (budgetMs > longBudgetMs) scope.extendDeadline(Math.ceil(budgetMs) + answerMarginMs)
-  const deadline = startDeadline(scope.signal, Math.max(1, Math.ceil(budgetMs)))
-  try {
-    return await work(deadline.signal)
-  } finally {
-    deadline.end()
-  }
+  return withinLimit(Math.max(1, Math.ceil(budgetMs)), work, scope.signal)
 }

@@ -1,4 +1,5 @@
-import { startDeadline } from '../kvcache/deadline.ts'
+import { setMaxListeners } from 'node:events'
+import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
@@ -42,21 +43,18 @@ export const createReaper = (
   let waiting: Promise<void> | undefined
   let sweeps = 0
   const stopping = new AbortController()
-
-  const withinLimit = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-    const deadline = startDeadline(stopping.signal, removalTimeoutMs)
-    try {
-      return await work(deadline.signal)
-    } finally {
-      deadline.end()
-    }
-  }
+  // Every removal under way listens to it.
+  setMaxListeners(0, stopping.signal)
 
   const delayAfter = (attempt: number): number =>
     Math.min(settings.retryDelayMs * 2 ** Math.min(attempt - 1, 10), maxDelayMs)
 
   const removeOne = async (removal: Removal): Promise<void> => {
-    const outcome = await withinLimit((signal) => parts.connector.remove(toKvRemoval(removal), signal))
+    const outcome = await withinLimit(
+      removalTimeoutMs,
+      (signal) => parts.connector.remove(toKvRemoval(removal), signal),
+      stopping.signal,
+    )
     switch (outcome.kind) {
       case 'removed':
         await parts.queue.settle(removal.id)
@@ -96,7 +94,11 @@ export const createReaper = (
       await expireDue()
       await removeDue()
       if (sweeps % settings.sweepsPerReconcile === 0) {
-        await withinLimit((signal) => parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), signal))
+        await withinLimit(
+          removalTimeoutMs,
+          (signal) => parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), signal),
+          stopping.signal,
+        )
       }
       sweeps += 1
     } catch (error) {

@@ -95,7 +95,7 @@ export const createUseSession = (
         expiry,
         startsAnew: record === undefined,
         createdAtMs: record?.createdAtMs,
-        contentKey: contentKeyOf(turn.id),
+        contentKey: () => contentKeyOf(turn.id),
       },
       scope,
     )

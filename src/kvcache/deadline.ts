@@ -8,21 +8,35 @@ export interface Deadline {
   end(): void
 }
 
-export const startDeadline = (signal: AbortSignal, limitMs: number): Deadline => {
+export const startDeadline = (signal: AbortSignal | undefined, limitMs: number): Deadline => {
   const controller = new AbortController()
-  const follow = (): void => controller.abort(signal.reason)
+  const follow = (): void => controller.abort(signal?.reason)
   const timer = setTimeout(
     () => controller.abort(new DOMException(`no answer within ${limitMs} ms`, 'TimeoutError')),
     limitMs,
   )
-  if (signal.aborted) follow()
-  else signal.addEventListener('abort', follow, { once: true })
+  if (signal?.aborted === true) follow()
+  else signal?.addEventListener('abort', follow, { once: true })
   return {
     signal: controller.signal,
     end: () => {
       clearTimeout(timer)
-      signal.removeEventListener('abort', follow)
+      signal?.removeEventListener('abort', follow)
     },
+  }
+}
+
+/** Runs `work` with a signal that fires after `limitMs`, or when `signal` does; its timer ends with the work. */
+export const withinLimit = async <T>(
+  limitMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> => {
+  const deadline = startDeadline(signal, limitMs)
+  try {
+    return await work(deadline.signal)
+  } finally {
+    deadline.end()
   }
 }
 

@@ -17,8 +17,11 @@ export interface KvTurn {
   readonly startsAnew?: boolean
   /** When the session's present life began, milliseconds since 1970; unknown in a turn that begins one. Only in `attach`. */
   readonly createdAtMs?: number | undefined
-  /** Opens and seals what the connector keeps of the session's prefix. Only known while the caller's session id is at hand: in `attach`. */
-  readonly contentKey?: ContentKey | undefined
+  /**
+   * Opens and seals what the connector keeps of the session's prefix. Only known while the caller's session id is at hand: in `attach`. Derived
+   * when asked for.
+   */
+  readonly contentKey?: (() => ContentKey) | undefined
   /** The request that creates the session; only in `attach`, and only of a create. */
   readonly opening?: KvOpening | undefined
 }

@@ -2,6 +2,7 @@ import type { StoredKv } from '../../sessions/session-record.ts'
 import { lifeOf } from '../cache-salts.ts'
 import { untilAborted } from '../deadline.ts'
 import type { AttachOutcome, KvPresence, KvTurn } from '../kv-connector.ts'
+import type { ContentKey } from '../vault/token-vault.ts'
 import { type BaseArtefact, encodeClaim } from './claim.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { keepOpening } from './keep-opening.ts'
@@ -16,7 +17,7 @@ export const attach = async (
   kv: StoredKv | undefined,
   signal: AbortSignal,
 ): Promise<AttachOutcome> => {
-  const { contentKey } = turn
+  const contentKey = turn.contentKey?.()
   // The salt depends on what engine it is; without it the turn must still not meet anybody's KV.
   const alone = (presence: KvPresence): AttachOutcome => ({
     presence,
@@ -78,7 +79,7 @@ const bring = async (
     readonly kv: StoredKv | undefined
     readonly stored: StoredPrefix | undefined
     readonly salt: string
-    readonly contentKey: NonNullable<KvTurn['contentKey']>
+    readonly contentKey: ContentKey
   },
   signal: AbortSignal,
 ): Promise<KvPresence> => {

@@ -99,7 +99,8 @@ const attach = async (
   const session = parts.isolation === 'session' ? { key: turn.session, life } : undefined
   const salt = parts.salts.of({ tenant: turn.tenant, session, model: turn.model, fingerprint: '' })
   const fields = { cache_salt: salt }
-  const { contentKey, opening } = turn
+  const { opening } = turn
+  const contentKey = turn.contentKey?.()
   if (contentKey === undefined || !parts.pods().includes(turn.pod)) {
     return { presence: { kind: 'failed', cause: new Error('the pod is not configured') }, fields, claim: '' }
   }

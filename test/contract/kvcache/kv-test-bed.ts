@@ -125,7 +125,7 @@ export const turnOf = (session: TestSession, pod: Pick<TestPod, 'address'>, open
   turns += 1
   const { id, key, tenant } = session
   const [model, turnId] = ['tiny', `turn-${turns}`]
-  const turn = { session: key, tenant, model, turnId, pod: pod.address, contentKey: contentKeyOf(id) }
+  const turn = { session: key, tenant, model, turnId, pod: pod.address, contentKey: () => contentKeyOf(id) }
   if (opening === undefined) return turn
   return { ...turn, opening: { form: 'completions', body: Buffer.from(JSON.stringify({ model, prompt: opening })) } }
 }

@@ -109,7 +109,7 @@ describe('a fleet that answers nonsense', () => {
         const removed = await connector.remove({ kind: 'session', session: session.key, payload }, anySignal())
         // These are logged by whoever called.
         note('outcome', [presence, offloaded.kind === 'none' ? offloaded : offloaded.kind, removed])
-        for (const secret of [fields['cache_salt'], turn.contentKey]) secrets.add(String(secret))
+        for (const secret of [fields['cache_salt'], turn.contentKey?.()]) secrets.add(String(secret))
       }
     }
     bed.fleet.onCall(() => undefined)
