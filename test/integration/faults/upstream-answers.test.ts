@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { eventually } from '../support/eventually.ts'
 import { event, type InferencePath, inferencePaths, streamedAnswer, wholeAnswer } from '../support/scripted-answers.ts'
 import { type PodReply, type PodScript, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import { type Stack, startStack } from '../support/stack.ts'
-import { createdId, look, metric, podChanges, view } from './support.ts'
+import { createdId, look, metric, view } from './support.ts'
 
 jest.setTimeout(60_000)
 
@@ -49,7 +49,9 @@ const counts = async () => ({
 
 /** A turn that broke off makes the gateway leave the pod alone until its next health check. */
 const untilReady = () =>
-  eventually(() => expect(podChanges(stack, 'ready', pod.address)).toBe(podChanges(stack, 'failing', pod.address) + 1))
+  eventually(async () => expect((await fetch(`${stack.gateway().adminUrl}/readyz`)).status).toBe(200))
+
+beforeEach(untilReady)
 
 /** Sends a turn that must not count, waits until it has ended, and tells what the client got. */
 const failingTurn = async (route: (typeof routes)[number], stream: boolean) => {
