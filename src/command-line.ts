@@ -8,6 +8,7 @@ import { redactConfig } from './config/redact-config.ts'
 import { runEverything } from './launcher/run-everything.ts'
 import { runVllmFleet } from './launcher/vllm/run-vllm-fleet.ts'
 import { packageVersion } from './package-version.ts'
+import { runReplay } from './replay/run-replay.ts'
 import { untilSignalled } from './signals.ts'
 import { createLogger } from './telemetry/logger.ts'
 import { createMetrics } from './telemetry/metrics.ts'
@@ -15,6 +16,7 @@ import { createMetrics } from './telemetry/metrics.ts'
 const usage = `context-cache-gateway [serve] [--config FILE] [--check] [--print-config]
 context-cache-gateway run
 context-cache-gateway vllm-up
+context-cache-gateway replay TRACE [--help]
 context-cache-gateway --help | --version
 
   serve           the gateway alone, for an Envoy that is configured as in envoy.yaml (default)
@@ -31,6 +33,7 @@ context-cache-gateway --help | --version
     PYTHON=python3.11             an interpreter of version 3.11 to 3.13; else the first one on PATH
     FLEET_POD_PORTS=8101,8102     where the pods listen, and with them how many there are
     FLEET_LMCACHE_PORTS=9101,9102, FLEET_COORDINATOR_PORT=9200
+  replay          how a trace of requests would fare on a fleet: time to first token, hit ratio, load (replay --help)
 
 Options of serve, for the file (group.field) and the environment:
 
@@ -46,6 +49,8 @@ const flags = {
 
 /** Runs one command; resolves to the exit code when it has ended. */
 export const runCommandLine = async (args: readonly string[]): Promise<number> => {
+  // It has options of its own.
+  if (args[0] === 'replay') return runReplay(args.slice(1), { print, fail, note })
   const parsed = parse(args)
   if (parsed.kind === 'invalid') return fail(`${parsed.message}\nTry: context-cache-gateway --help`)
   const { values, command } = parsed
@@ -112,6 +117,10 @@ const parse = (args: readonly string[]): Parsed => {
 const print = (text: string): number => {
   process.stdout.write(`${text}\n`)
   return 0
+}
+
+const note = (text: string): void => {
+  process.stderr.write(`${text}\n`)
 }
 
 const fail = (text: string): number => {

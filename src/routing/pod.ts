@@ -16,6 +16,10 @@ export interface PodState {
   readonly kvUsage: number
   /** What `inFlight` was when the engine said so: that part of `running` and `waiting` is this gateway's own. Left out: none of it. */
   readonly inFlightAtRead?: number
+  /** How long the pod will still compute the prompts that this gateway sent there, milliseconds, as predicted. Left out: unknown. */
+  readonly prefillBacklogMs?: number
+  /** How long the pod will still load KV that this gateway asked it to load, milliseconds, as predicted. Left out: unknown. */
+  readonly loadBacklogMs?: number
 }
 
 /** Where pods come from and how they are. */

@@ -1,4 +1,8 @@
+import type { CostEstimate } from './cost-profile/cost-estimate.ts'
+import { createLeastKvCachePolicy } from './least-kv-cache-policy.ts'
 import { createLeastRequestPolicy } from './least-request-policy.ts'
+import { createPredictedTtftPolicy } from './predicted-ttft-policy.ts'
+import { createPrefixCachePolicy } from './prefix-cache-policy.ts'
 import type { RandomSource } from './random-choice.ts'
 import { createRandomPolicy } from './random-policy.ts'
 import { createRoundRobinPolicy } from './round-robin-policy.ts'
@@ -8,18 +12,36 @@ import { createSessionAffinityPolicy, type Stickiness } from './session-affinity
 /** Every policy by its name, as the configuration and the `routing-strategy` header spell it. */
 export const policyNames = ['session-affinity', 'least-request', 'round-robin', 'random'] as const
 
-export type PolicyName = (typeof policyNames)[number]
+/** The policies that exist where costs are known. */
+const costAwarePolicyNames = ['predicted-ttft', 'prefix-cache', 'least-kv-cache'] as const
 
-/** All policies, `defaultPolicy` first, as {@link createRouter} wants them. `random` is `Math.random` by default. */
+export type PolicyName = (typeof policyNames)[number] | (typeof costAwarePolicyNames)[number]
+
+/**
+ * All policies, `defaultPolicy` first, as {@link createRouter} wants them. `random` is `Math.random` by default. Without `costs` only those
+ * of {@link policyNames}.
+ */
 export const createPolicies = (options: {
   readonly defaultPolicy: PolicyName
   readonly stickiness: Stickiness
   readonly random?: RandomSource
+  readonly costs?: CostEstimate
 }): readonly [RoutingPolicy, ...RoutingPolicy[]] => {
   const random = options.random ?? Math.random
-  const others = policyNames.filter((name) => name !== options.defaultPolicy)
+  const { costs } = options
+  const names = costs === undefined ? policyNames : [...costAwarePolicyNames, ...policyNames]
+  const others = names.filter((name) => name !== options.defaultPolicy)
   const create = (name: PolicyName): RoutingPolicy => {
     switch (name) {
+      case 'predicted-ttft':
+        return createPredictedTtftPolicy({
+          costs: costs ?? { recomputeMs: () => 0, typicalPrefillMs: () => 1, loadMs: () => 0 },
+          random,
+        })
+      case 'prefix-cache':
+        return createPrefixCachePolicy({ stickiness: options.stickiness, random })
+      case 'least-kv-cache':
+        return createLeastKvCachePolicy({ random })
       case 'session-affinity':
         return createSessionAffinityPolicy({ stickiness: options.stickiness, random })
       case 'least-request':

@@ -1,0 +1,25 @@
+/** The fleet that a trace is replayed on. Every pod is alike. */
+export interface FleetSettings {
+  readonly pods: number
+  /** Blocks of KV that fit into one pod; may be 0 or infinite. */
+  readonly podBlocks: number
+  /** Blocks of KV that fit into the persistent store; may be 0 (there is none) or infinite. */
+  readonly storeBlocks: number
+  /** Prompt tokens that one pod computes in a second, one prompt after the other. */
+  readonly prefillTokensPerSecond: number
+  /** Tokens whose KV one pod loads from the store in a second, one load after the other, while it computes. */
+  readonly loadTokensPerSecond: number
+  /** Tokens that one request generates in a second, beside everything else. */
+  readonly decodeTokensPerSecond: number
+  /** The trace's times are multiplied by this: 0.5 lets the same requests come twice as fast. */
+  readonly timeScale: number
+}
+
+/** What a load takes beside its bytes, milliseconds: the control calls. */
+export const loadOverheadMs = 10
+
+/** A token's KV in bytes. Only the ratio of bytes to time matters: a model of 8 billion parameters with grouped attention, 16 bits. */
+export const bytesPerToken = 131_072
+
+/** How often a gateway asks engines for their metrics, milliseconds. */
+export const metricsIntervalMs = 1000

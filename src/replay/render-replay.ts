@@ -1,0 +1,62 @@
+import type { FleetSettings } from './fleet-settings.ts'
+import type { ReplayResult } from './replay-record.ts'
+import { fleetLoad, type TraceFacts } from './trace-facts.ts'
+import { blockTokens } from './trace-request.ts'
+
+/** All that came of a command `replay`. */
+export interface ReplayReport {
+  readonly facts: TraceFacts
+  readonly settings: FleetSettings
+  /** One for each policy. */
+  readonly results: readonly ReplayResult[]
+}
+
+/** For people: what was replayed on what, and a table with a row for each policy. */
+export const renderReplay = ({ facts, settings, results }: ReplayReport): string => {
+  const load = fleetLoad(facts, settings)
+  const store =
+    settings.storeBlocks === 0
+      ? 'no store'
+      : `a store of ${limit(settings.storeBlocks)} blocks, which alone would have ${facts.storeHitRatio.toFixed(3)} of all`
+  return [
+    `trace  ${whole(facts.requests)} requests, ${whole(results[0]?.conversations ?? 0)} conversations, ${whole(facts.blocks)} blocks of ${blockTokens} tokens; block hit ratio at most ${facts.highestHitRatio.toFixed(3)}`,
+    `fleet  ${settings.pods} pods of ${limit(settings.podBlocks)} blocks, ${store}`,
+    `speed  ${whole(settings.prefillTokensPerSecond)} tokens/s prefill, ${whole(settings.loadTokensPerSecond)} load, ${whole(settings.decodeTokensPerSecond)} decode; time scale ${settings.timeScale}`,
+    `load   ${percent(load.least)} of the fleet's prefill time with all reuse that is possible, ${percent(load.withoutReuse)} with none`,
+    '',
+    ...renderTable(results),
+  ].join('\n')
+}
+
+const columns: readonly { readonly title: string; readonly of: (result: ReplayResult) => string }[] = [
+  { title: 'policy', of: (result) => result.policy },
+  { title: 'TTFT mean', of: ({ ttftMs }) => seconds(ttftMs.mean) },
+  { title: 'p50', of: ({ ttftMs }) => seconds(ttftMs.p50) },
+  { title: 'p90', of: ({ ttftMs }) => seconds(ttftMs.p90) },
+  { title: 'p99', of: ({ ttftMs }) => seconds(ttftMs.p99) },
+  { title: 'block hits', of: (result) => result.blockHitRatio.toFixed(3) },
+  { title: 'in pod', of: (result) => result.podHitRatio.toFixed(3) },
+  { title: 'load s', of: (result) => whole(result.loadSeconds) },
+  { title: 'prefill s', of: (result) => whole(result.prefillSeconds) },
+  { title: 'busy', of: (result) => percent(result.utilisation) },
+  { title: 'balance', of: (result) => result.balance.toFixed(2) },
+]
+
+const renderTable = (results: readonly ReplayResult[]): readonly string[] => {
+  const rows = [columns.map(({ title }) => title), ...results.map((result) => columns.map(({ of }) => of(result)))]
+  const widths = columns.map((_column, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((cell, index) => (index === 0 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0)))
+      .join('  '),
+  )
+}
+
+/** For programs. Times are in the unit that their names say; `null` for a size is unlimited. */
+export const replayToJson = ({ facts, settings, results }: ReplayReport): string =>
+  `${JSON.stringify({ trace: facts, fleet: settings, load: fleetLoad(facts, settings), results }, undefined, 2)}\n`
+
+const whole = (number: number): string => Math.round(number).toLocaleString('en-US')
+const limit = (blocks: number): string => (blocks === Number.POSITIVE_INFINITY ? 'unlimited' : whole(blocks))
+const percent = (share: number): string => `${(share * 100).toFixed(0)} %`
+const seconds = (milliseconds: number): string => `${(milliseconds / 1000).toFixed(2)} s`

@@ -1,0 +1,121 @@
+import { type BlockCache, createBlockCache } from './block-cache.ts'
+import type { FleetSettings } from './fleet-settings.ts'
+import { blockTokens, type TraceRequest } from './trace-request.ts'
+
+/** A request inside a pod. */
+export interface PodJob {
+  readonly request: TraceRequest
+  /** Blocks that were in the pod when it was forwarded, from the first on: they are in use, and kept for it until it has run. */
+  readonly presentBlocks: number
+  onFirstToken(computedTokens: number): void
+  onComplete(): void
+}
+
+/** What the engine found when it began with a prompt. */
+export interface Prefill {
+  readonly durationMs: number
+  /** Of the blocks, those that need not be computed. */
+  readonly reusedBlocks: number
+  /** Of them, those that lay in the pod. */
+  readonly heldBlocks: number
+  readonly computedTokens: number
+}
+
+/**
+ * One engine: it computes prompts one after the other in the order of arrival, generates beside that, keeps blocks of KV, and loads KV
+ * one piece after the other. Times are virtual, and given by whoever drives it.
+ */
+export interface SimulatedPod {
+  readonly blocks: BlockCache
+  readonly running: number
+  readonly waiting: number
+  /** 0 to 1. */
+  readonly kvUsage: number
+  readonly prefillBusyMs: number
+  readonly loadBusyMs: number
+  /** Queues a load. Returns when it will be done. */
+  load(nowMs: number, tokens: number): number
+  enqueue(job: PodJob): void
+  /** Begins with the next prompt, if the engine is free and one waits. */
+  begin(): { readonly job: PodJob; readonly prefill: Prefill } | undefined
+  /** The prompt is computed: generating begins. */
+  prefillDone(): void
+  /** The answer is complete. */
+  generated(job: PodJob): void
+}
+
+export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: number) => number): SimulatedPod => {
+  const blocks = createBlockCache({ maxBlocks: settings.podBlocks })
+  const queue: PodJob[] = []
+  let next = 0
+  let computing = false
+  let running = 0
+  let usedBlocks = 0
+  let prefillBusyMs = 0
+  let loadBusyMs = 0
+  let loadFreeMs = 0
+
+  const takeNext = (): PodJob | undefined => {
+    const job = queue[next]
+    if (job === undefined) return undefined
+    next += 1
+    // Not at once for each, which would move the whole queue.
+    if (next > 1024 && next * 2 > queue.length) {
+      queue.splice(0, next)
+      next = 0
+    }
+    return job
+  }
+
+  return {
+    blocks,
+    get running() {
+      return running
+    },
+    get waiting() {
+      return queue.length - next
+    },
+    get kvUsage() {
+      return settings.podBlocks > 0 ? Math.min(1, usedBlocks / settings.podBlocks) : 0
+    },
+    get prefillBusyMs() {
+      return prefillBusyMs
+    },
+    get loadBusyMs() {
+      return loadBusyMs
+    },
+    load: (nowMs, tokens) => {
+      const durationMs = loadMs(tokens)
+      loadFreeMs = Math.max(nowMs, loadFreeMs) + durationMs
+      loadBusyMs += durationMs
+      return loadFreeMs
+    },
+    enqueue: (job) => {
+      queue.push(job)
+    },
+    begin: () => {
+      if (computing) return undefined
+      const job = takeNext()
+      if (job === undefined) return undefined
+      computing = true
+      running += 1
+      const { request } = job
+      usedBlocks += request.blocks.length
+      const heldBlocks = blocks.heldPrefix(request.blocks)
+      const reusedBlocks = Math.max(heldBlocks, job.presentBlocks)
+      blocks.use(request.blocks, request.blocks.length)
+      // The last token is always computed: the first one that is generated comes out of it.
+      const computedTokens = Math.max(1, request.inputTokens - reusedBlocks * blockTokens)
+      const durationMs = (computedTokens * 1000) / settings.prefillTokensPerSecond
+      prefillBusyMs += durationMs
+      return { job, prefill: { durationMs, reusedBlocks, heldBlocks, computedTokens } }
+    },
+    prefillDone: () => {
+      computing = false
+    },
+    generated: (job) => {
+      running -= 1
+      usedBlocks -= job.request.blocks.length
+    },
+  }
+}

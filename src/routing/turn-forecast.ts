@@ -1,0 +1,113 @@
+import { LRUCache } from 'lru-cache'
+import type { CostProfile } from './cost-profile/cost-profile.ts'
+import type { PodAddress, PodSource, PodState } from './pod.ts'
+import { predictTurn } from './predicted-ttft.ts'
+import type { RoutingTurn } from './routing-policy.ts'
+import { createSessionResidency } from './session-residency.ts'
+import { createWorkBacklog, type WorkEnd } from './work-backlog.ts'
+
+/** A turn at a pod. */
+export interface ForecastTurn {
+  readonly turnId: string
+  readonly pod: PodAddress
+  readonly model: string
+}
+
+/**
+ * What a gateway process predicts of its pods from the turns it sends there, and how it learns from what became of them: the memory behind
+ * `predicted-ttft` and `prefix-cache`. A turn that begins here and ends in another process is forgotten after its lease.
+ */
+export interface TurnForecast {
+  /** The pods of the source, with their backlogs. */
+  pods(): readonly PodState[]
+  /** Tokens of a session that each pod probably holds. */
+  residentTokens(sessionKey: string): ReadonlyMap<PodAddress, number>
+  /** A turn was given a pod, by `routing`: it counts from now on, though it may have to wait for its KV first. */
+  routed(turn: ForecastTurn, routing: RoutingTurn): void
+  /** KV of so many bytes is being loaded for a turn. */
+  loadStarted(turn: ForecastTurn, bytes: number): void
+  /** The load is over. `loaded` is what came of it, if it came whole. */
+  loadEnded(turn: ForecastTurn, loaded: { readonly bytes: number; readonly loadMs: number } | undefined): void
+  /** A turn is forwarded, and so much of its prompt is left to compute. */
+  forwarded(turn: ForecastTurn, tokensToCompute: number): void
+  /**
+   * A turn has ended; `answer` is undefined when none came, or it said nothing of tokens. May be told of turns that another process began:
+   * then only the costs learn.
+   */
+  ended(
+    turn: ForecastTurn,
+    end: {
+      readonly sessionKey: string | undefined
+      readonly how: WorkEnd
+      readonly answer: { readonly computedTokens: number; readonly firstByteMs: number } | undefined
+    },
+  ): void
+  /** A turn of a session left KV of so many tokens in a pod. */
+  kept(sessionKey: string, pod: PodAddress, tokens: number): void
+  /** The session's KV is gone from everywhere. */
+  forget(sessionKey: string): void
+}
+
+/** `nowMs` is a clock that never goes back. */
+export const createTurnForecast = (options: {
+  readonly source: Pick<PodSource, 'pods'>
+  readonly costs: CostProfile
+  readonly turnLeaseMs: number
+  readonly nowMs: () => number
+  readonly maxSessionsPerPod: number
+  readonly podCapacityTokens?: number | undefined
+}): TurnForecast => {
+  const { costs } = options
+  const prefills = createWorkBacklog(options)
+  const loads = createWorkBacklog(options)
+  const residency = createSessionResidency(options)
+  /** The latest turn of each session that is under way. */
+  const latest = new LRUCache<string, ForecastTurn>({ max: options.maxSessionsPerPod })
+  /** Of turns behind another one of their session: what is expected to be left to compute then. */
+  const followers = new LRUCache<string, number>({ max: options.maxSessionsPerPod })
+
+  const pods = (): readonly PodState[] =>
+    options.source.pods().map((pod) => ({
+      ...pod,
+      prefillBacklogMs: prefills.remainingMs(pod.address),
+      loadBacklogMs: loads.remainingMs(pod.address),
+    }))
+
+  return {
+    pods,
+    residentTokens: (sessionKey) => residency.tokensByPod(sessionKey),
+    routed: (turn, routing) => {
+      const { turnId, pod } = turn
+      const state = pods().find(({ address }) => address === pod)
+      const workMs = state === undefined ? 0 : predictTurn(costs, routing, state).prefillMs
+      prefills.started(pod, turnId, workMs)
+      const session = routing.affinityKey
+      if (session === undefined) return
+      if (latest.get(session)?.pod === pod) followers.set(turnId, workMs)
+      latest.set(session, turn)
+      // The session's next turn may come before this one has ended.
+      residency.served(session, pod, routing.promptTokens ?? 0)
+    },
+    loadStarted: ({ turnId, pod, model }, bytes) => {
+      loads.started(pod, turnId, costs.loadMs(model, bytes))
+    },
+    loadEnded: ({ turnId, pod, model }, loaded) => {
+      const waitedMs = loads.ended(pod, turnId, loaded === undefined ? 'abandoned' : 'done')
+      if (loaded !== undefined) costs.observeLoad(model, { ...loaded, waitedMs: waitedMs ?? 0 })
+    },
+    forwarded: ({ turnId, pod, model }, tokensToCompute) => {
+      const lackingMs = costs.recomputeMs(model, Math.max(1, tokensToCompute))
+      // What the turn ahead will leave does not lie there yet.
+      prefills.started(pod, turnId, Math.min(lackingMs, followers.get(turnId) ?? lackingMs))
+    },
+    ended: ({ turnId, pod, model }, { sessionKey, how, answer }) => {
+      followers.delete(turnId)
+      if (sessionKey !== undefined && latest.peek(sessionKey)?.turnId === turnId) latest.delete(sessionKey)
+      const waitedMs = prefills.ended(pod, turnId, how) ?? 0
+      if (answer === undefined) return
+      costs.observe(model, { tokens: answer.computedTokens, firstByteMs: answer.firstByteMs, waitedMs })
+    },
+    kept: (sessionKey, pod, tokens) => residency.served(sessionKey, pod, tokens),
+    forget: (sessionKey) => residency.forget(sessionKey),
+  }
+}

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { CostProfileStore } from '../../../src/routing/cost-profile/cost-profile-store.ts'
+import { createMemoryCostProfileStore } from '../../../src/routing/cost-profile/memory-cost-profile-store.ts'
+import { createRedisCostProfileStore } from '../../../src/routing/cost-profile/redis/redis-cost-profile-store.ts'
+import { startTestRedis, type TestRedis } from '../sessions/test-redis.ts'
+
+let redis: TestRedis
+beforeAll(async () => {
+  redis = await startTestRedis()
+}, 300_000)
+afterAll(() => redis.close())
+
+describe.each<{ readonly name: string; readonly open: () => Promise<CostProfileStore> }>([
+  { name: 'memory', open: async () => createMemoryCostProfileStore() },
+  { name: 'Redis', open: async () => createRedisCostProfileStore(await redis.connect()) },
+])('a cost profile store: $name', ({ open }) => {
+  test('has nothing of an engine that it does not know', async () => {
+    expect(await (await open()).load('engine')).toBeUndefined()
+  })
+
+  test('gives back what was saved last, engine by engine', async () => {
+    const store = await open()
+    await store.save('engine-1', 'old')
+    await store.save('engine-1', 'new: π')
+    await store.save('engine-2', 'other')
+    expect(await Promise.all([store.load('engine-1'), store.load('engine-2')])).toEqual(['new: π', 'other'])
+  })
+})
+
+describe('a cost profile in Redis', () => {
+  test('is there for other processes, and goes when nobody saves it for long', async () => {
+    await redis.raw.flushall()
+    const connection = await redis.connect()
+    await createRedisCostProfileStore(connection).save('engine', 'text')
+    const ttls = await Promise.all((await redis.raw.keys('*')).map((key) => redis.raw.pttl(key)))
+    expect(ttls).toHaveLength(1)
+    expect(ttls[0]).toBeGreaterThan(29 * 24 * 3_600_000)
+    const { keyPrefix } = connection
+    expect(await createRedisCostProfileStore(await redis.connect({ keyPrefix })).load('engine')).toBe('text')
+    expect(await createRedisCostProfileStore(await redis.connect()).load('engine')).toBeUndefined()
+  })
+})

@@ -1,0 +1,194 @@
+import { describe, expect, test } from '@jest/globals'
+import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
+import type { PodState } from '../../../src/routing/pod.ts'
+import { createPolicies, type PolicyName } from '../../../src/routing/policies.ts'
+import { predictTurn } from '../../../src/routing/predicted-ttft.ts'
+import type { RoutingTurn } from '../../../src/routing/routing-policy.ts'
+import { podState, scriptedRandom } from './pod-state.ts'
+
+type Pods = readonly [PodState, ...PodState[]]
+
+/** A token takes 1 ms to compute and, at 1,000 bytes, 0.1 ms to load. */
+const costs = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
+
+const pick = (name: PolicyName, turn: Partial<RoutingTurn>, pods: Pods, random: () => number = () => 0): string => {
+  const [policy] = createPolicies({ defaultPolicy: name, stickiness: { factor: 2, margin: 3 }, random, costs })
+  return policy.pick({ affinityKey: undefined, residentPod: undefined, model: 'm', ...turn }, pods).address
+}
+
+const holds = (tokens: Readonly<Record<string, number>>) => ({ residentTokens: new Map(Object.entries(tokens)) })
+const stored = (tokens: number) => ({ stored: { tokens, bytes: tokens * 1_000 } })
+
+describe('predictTurn', () => {
+  const session = { affinityKey: 's', residentPod: undefined, model: 'm', promptTokens: 5_000 }
+  test.each([
+    { name: 'computes all of a new session', turn: {}, pod: {}, ttftMs: 5_000 },
+    {
+      name: 'computes what an unknown prompt is taken to be',
+      turn: { promptTokens: undefined },
+      pod: {},
+      ttftMs: 1_024,
+    },
+    { name: 'waits for the queue first', turn: {}, pod: { prefillBacklogMs: 700 }, ttftMs: 5_700 },
+    { name: 'computes the rest of a resident one', turn: holds({ 'a:1': 4_000 }), pod: {}, ttftMs: 1_000 },
+    { name: 'loads what is stored', turn: stored(4_000), pod: {}, ttftMs: 1_400 },
+    { name: 'loads while the queue runs', turn: stored(4_000), pod: { prefillBacklogMs: 300 }, ttftMs: 1_400 },
+    {
+      name: 'waits for a queue that is longer than the load',
+      turn: stored(4_000),
+      pod: { prefillBacklogMs: 900 },
+      ttftMs: 1_900,
+    },
+    { name: 'waits for earlier loads', turn: stored(4_000), pod: { loadBacklogMs: 500 }, ttftMs: 1_900 },
+    {
+      name: 'computes where earlier loads take longer',
+      turn: stored(4_000),
+      pod: { loadBacklogMs: 4_000 },
+      ttftMs: 5_000,
+    },
+    { name: 'loads only what lacks', turn: { ...stored(4_000), ...holds({ 'a:1': 3_000 }) }, pod: {}, ttftMs: 1_100 },
+    {
+      name: 'takes the last pod to hold what is stored',
+      turn: { ...stored(4_000), residentPod: 'a:1' },
+      pod: {},
+      ttftMs: 1_000,
+    },
+    { name: 'counts others that wait as turns like this', turn: {}, pod: { waiting: 2 }, ttftMs: 15_000 },
+    {
+      name: 'does not count its own twice',
+      turn: {},
+      pod: { waiting: 2, inFlight: 2, inFlightAtRead: 2 },
+      ttftMs: 5_000,
+    },
+  ])('$name', ({ turn, pod, ttftMs }) => {
+    expect(predictTurn(costs, { ...session, ...turn }, podState('a:1', pod)).ttftMs).toBeCloseTo(ttftMs)
+  })
+})
+
+describe('predicted-ttft', () => {
+  const session = { promptTokens: 5_000, ...stored(4_500), ...holds({ 'b:1': 4_500 }) }
+  const backlogs = (a: number, b: number, c: number): Pods => [
+    podState('a:1', { prefillBacklogMs: a }),
+    podState('b:1', { prefillBacklogMs: b }),
+    podState('c:1', { prefillBacklogMs: c }),
+  ]
+
+  test.each([
+    { name: 'stays where the session lies', turn: session, pods: backlogs(0, 0, 0), picked: 'b:1' },
+    { name: 'stays while waiting is shorter than loading', turn: session, pods: backlogs(0, 100, 0), picked: 'b:1' },
+    { name: 'leaves when waiting is longer than loading', turn: session, pods: backlogs(50, 900, 0), picked: 'c:1' },
+    {
+      name: 'stays longer where there is no store',
+      turn: { ...session, stored: undefined },
+      pods: backlogs(0, 900, 0),
+      picked: 'b:1',
+    },
+    {
+      name: 'leaves in the end, also without a store',
+      turn: { ...session, stored: undefined },
+      pods: backlogs(0, 9_000, 0),
+      picked: 'a:1',
+    },
+    {
+      name: 'stays for good where every queue is long: computing twice would hold up all',
+      turn: { ...session, stored: undefined },
+      pods: backlogs(40_000, 50_000, 40_000),
+      picked: 'b:1',
+    },
+    {
+      name: 'takes the shortest queue for a new session',
+      turn: { promptTokens: 5_000 },
+      pods: backlogs(3, 2, 1),
+      picked: 'c:1',
+    },
+    {
+      name: 'takes the least loaded of equals',
+      turn: { promptTokens: 5_000 },
+      pods: [
+        podState('a:1', { inFlight: 2 }),
+        podState('b:1', { inFlight: 1 }),
+        podState('c:1', { inFlight: 2 }),
+      ] as Pods,
+      picked: 'b:1',
+    },
+  ])('$name', ({ turn, pods, picked }) => {
+    expect(pick('predicted-ttft', turn, pods)).toBe(picked)
+  })
+
+  test('spreads over equals', () => {
+    const random = scriptedRandom(0, 0.4, 0.9)
+    const pods = backlogs(0, 0, 0)
+    expect([1, 2, 3].map(() => pick('predicted-ttft', { promptTokens: 100 }, pods, random))).toEqual([
+      'a:1',
+      'b:1',
+      'c:1',
+    ])
+  })
+})
+
+describe('prefix-cache', () => {
+  const loaded = (a: number, b: number, c: number): Pods => [
+    podState('a:1', { inFlight: a }),
+    podState('b:1', { inFlight: b }),
+    podState('c:1', { inFlight: c }),
+  ]
+
+  test.each([
+    {
+      name: 'picks the pod that holds most',
+      turn: holds({ 'a:1': 10, 'c:1': 20 }),
+      pods: loaded(0, 0, 3),
+      picked: 'c:1',
+    },
+    {
+      name: 'passes over an overloaded one',
+      turn: holds({ 'a:1': 10, 'c:1': 20 }),
+      pods: loaded(0, 0, 4),
+      picked: 'a:1',
+    },
+    {
+      name: 'picks the least loaded where all that hold it are overloaded',
+      turn: holds({ 'a:1': 10, 'c:1': 20 }),
+      pods: loaded(9, 0, 9),
+      picked: 'b:1',
+    },
+    {
+      name: 'picks the less loaded of those that hold as much',
+      turn: holds({ 'a:1': 20, 'c:1': 20 }),
+      pods: loaded(2, 0, 1),
+      picked: 'c:1',
+    },
+    { name: 'picks the least loaded for a new session', turn: {}, pods: loaded(2, 1, 2), picked: 'b:1' },
+    {
+      name: 'takes the last pod where nothing else is known',
+      turn: { residentPod: 'c:1' },
+      pods: loaded(0, 0, 1),
+      picked: 'c:1',
+    },
+    {
+      name: 'picks the least loaded where the last pod is gone',
+      turn: { residentPod: 'gone:1' },
+      pods: loaded(1, 0, 1),
+      picked: 'b:1',
+    },
+  ])('$name', ({ turn, pods, picked }) => {
+    expect(pick('prefix-cache', turn, pods)).toBe(picked)
+  })
+})
+
+describe('least-kv-cache', () => {
+  test.each([
+    {
+      name: 'picks the pod that uses least of its memory',
+      usages: [0.5, 0.2, 0.9],
+      inFlight: [0, 9, 0],
+      picked: 'b:1',
+    },
+    { name: 'picks the least loaded of equals', usages: [0.2, 0.2, 0.9], inFlight: [3, 1, 0], picked: 'b:1' },
+    { name: 'picks the least loaded where engines say nothing', usages: [0, 0, 0], inFlight: [1, 1, 0], picked: 'c:1' },
+  ])('$name', ({ usages, inFlight, picked }) => {
+    const state = (address: string, index: number): PodState =>
+      podState(address, { kvUsage: usages[index] ?? 0, inFlight: inFlight[index] ?? 0 })
+    expect(pick('least-kv-cache', {}, [state('a:1', 0), state('b:1', 1), state('c:1', 2)])).toBe(picked)
+  })
+})
