@@ -22,7 +22,8 @@ export const measureConversation = async (stack: BenchStack, seed: string): Prom
   let prompt: Prompt = make(seed, firstTokens)
   const id = sessionIdOf(await turn(stack, `${stack.url}/v1/context`, prompt, {}))
   let pod = await ended(stack, id, 1)
-  const measured: ConversationTurn[] = []
+  const measured: (Omit<ConversationTurn, 'coldTtftMs'> & { readonly pod: string | null; readonly tokens: number })[] =
+    []
   for (let number = 2; measured.length < turns - 1; number += 1) {
     prompt = join(prompt, make(`${seed} ${number}`, moreTokens))
     // Alternates from the second time on: nobody else sends turns.
@@ -32,16 +33,21 @@ export const measureConversation = async (stack: BenchStack, seed: string): Prom
     pod = await ended(stack, id, number)
     if (pod === before && measured.length > 0) throw new Error(`turn ${number} stayed on ${pod}`)
     if (pod === before) continue
-    const unknown = make(`${seed} cold ${number}`, firstTokens + (number - 1) * moreTokens)
-    const cold = await turn(stack, `http://${pod}/v1/completions`, unknown, {})
     measured.push({
       turn: measured.length + 2,
       ttftMs: seen.ttftMs,
-      coldTtftMs: cold.ttftMs,
+      pod,
+      tokens: firstTokens + (number - 1) * moreTokens,
       cachedTokens: seen.cachedTokens,
       cache: seen.headers.get('x-context-cache') ?? '',
     })
   }
   await call(`${stack.url}/v1/context/${id}`, { method: 'DELETE' })
-  return measured
+  // Afterwards: an engine that has computed a long prompt is still busy storing it when the next turn comes.
+  const turnsWithCold: ConversationTurn[] = []
+  for (const { pod: where, tokens, ...figures } of measured) {
+    const cold = await turn(stack, `http://${where}/v1/completions`, make(`${seed} cold ${tokens}`, tokens), {})
+    turnsWithCold.push({ ...figures, coldTtftMs: cold.ttftMs })
+  }
+  return turnsWithCold
 }

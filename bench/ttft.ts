@@ -2,6 +2,7 @@
  * Time to first token with and without the session's KV, through everything that `make run` starts.
  * Prints two tables and writes bench/out/ttft.json, or ttft-vllm.json. Run with `make bench-ttft`, or `make bench-ttft ENGINE=vllm`.
  */
+import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
@@ -24,6 +25,9 @@ const sizes = values.tokens.split(',').map(Number)
 const engineName = engineNames.find((name) => name === values.engine)
 if (engineName === undefined) throw new Error(`--engine must be one of ${engineNames.join(', ')}`)
 
+/** A fleet that ran before may know the prompts of another run. */
+const unique = randomUUID()
+
 const cases = ['cold', 'samePod', 'otherPodLoaded', 'otherPodNotLoaded'] as const
 const titles: Readonly<Record<(typeof cases)[number], string>> = {
   cold: 'cold',
@@ -35,10 +39,10 @@ const titles: Readonly<Record<(typeof cases)[number], string>> = {
 const measureAll = async (stack: BenchStack): Promise<ReadonlyMap<number, readonly RunFigures[]>> => {
   const figures = new Map<number, RunFigures[]>(sizes.map((size) => [size, []]))
   // One round that does not count: first requests pay for connections and compilation.
-  await measureRun(stack, { tokens: 300, seed: 'warm-up' })
+  await measureRun(stack, { tokens: 300, seed: `${unique} warm-up` })
   for (let run = 1; run <= runs; run += 1) {
     for (const tokens of sizes) {
-      figures.get(tokens)?.push(await measureRun(stack, { tokens, seed: `${run}-${tokens}` }))
+      figures.get(tokens)?.push(await measureRun(stack, { tokens, seed: `${unique} ${run} ${tokens}` }))
       process.stderr.write(`run ${run} of ${runs}: ${tokens} tokens\n`)
     }
   }
@@ -71,7 +75,7 @@ try {
         `| ${row.tokens} | ${cases.map((name) => `${row.medianMs[name].toFixed(0)} ms`).join(' | ')} | ${row.loadedToCold.toFixed(3)} | ${row.loadedToSamePod.toFixed(2)} |`,
     ),
   ]
-  const conversation = await measureConversation(stack, 'conversation')
+  const conversation = await measureConversation(stack, `${unique} conversation`)
   const turnTable = [
     '| turn | TTFT | cold | ratio | reused tokens | x-context-cache |',
     '| ---: | ---: | ---: | ---: | ---: | --- |',
