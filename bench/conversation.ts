@@ -1,6 +1,6 @@
 import type { BenchStack } from './bench-stack.ts'
 import type { Prompt } from './prompts.ts'
-import { call, ended, sessionIdOf, turn } from './session-client.ts'
+import { call, ended, sessionIdOf, think, turn } from './session-client.ts'
 
 /** One turn of a conversation that changes pods with every turn. */
 export interface ConversationTurn {
@@ -28,6 +28,7 @@ export const measureConversation = async (stack: BenchStack, seed: string): Prom
     prompt = join(prompt, make(`${seed} ${number}`, moreTokens))
     // Alternates from the second time on: nobody else sends turns.
     const headers = { 'x-session-id': id, 'routing-strategy': 'round-robin' }
+    await think()
     const seen = await turn(stack, `${stack.url}/v1/completions`, prompt, headers)
     const before = pod
     pod = await ended(stack, id, number)
@@ -46,6 +47,7 @@ export const measureConversation = async (stack: BenchStack, seed: string): Prom
   // Afterwards: an engine that has computed a long prompt is still busy storing it when the next turn comes.
   const turnsWithCold: ConversationTurn[] = []
   for (const { pod: where, tokens, ...figures } of measured) {
+    await think()
     const cold = await turn(stack, `http://${where}/v1/completions`, make(`${seed} cold ${tokens}`, tokens), {})
     turnsWithCold.push({ ...figures, coldTtftMs: cold.ttftMs })
   }

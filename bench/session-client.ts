@@ -89,6 +89,11 @@ const context = z.object({
   }),
 })
 
+const thinkMs = 2_000
+
+/** A person reads before asking on. Engines that share processors go on spinning and storing for a second after an answer. */
+export const think = (): Promise<void> => delay(thinkMs)
+
 const tries = 2000
 const pauseMs = 10
 
