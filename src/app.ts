@@ -19,6 +19,7 @@ import { createUseSession } from './context/use-session.ts'
 import { createExtProcServer } from './extproc/create-extproc-server.ts'
 import type { Phase } from './extproc/messages.ts'
 import type { ListenAddress } from './extproc/transport.ts'
+import { within } from './extproc/within.ts'
 import { createPolicies } from './routing/policies.ts'
 import { createRouter } from './routing/router.ts'
 import { watchEventLoop } from './telemetry/event-loop.ts'
@@ -87,7 +88,7 @@ export const createApp = async (
     createSession: createCreateSession(turnParts, settings),
     useSession: createUseSession(turnParts, settings),
     manageSessions: createManageSessions(
-      { ...turnParts, removeNow: () => withinTime(reaper.sweep(), removeNowMs) },
+      { ...turnParts, removeNow: () => within(removeNowMs, reaper.sweep()) },
       settings,
     ),
     endTurn: settling.endTurn,
@@ -159,13 +160,3 @@ export const createApp = async (
 }
 
 const phaseLabel = (phase: Phase): MessagePhase => phase.replace('-', '_') as MessagePhase
-
-/** Waits for work that never rejects, but not longer than this. The work goes on. */
-const withinTime = async (work: Promise<void>, milliseconds: number): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
-}

@@ -2,11 +2,13 @@
  * What a turn through the gateway costs, beside Envoy alone and a minimal external processor in Go, in one interleaved run.
  * Prints tables and writes bench/out/gateway.json. Run with `make bench-gateway`; docs/performance.md tells the options.
  */
+
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
+import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
 import { listCells, loads } from './cells.ts'
 import { type Children, createChildren } from './children.ts'
 import { judge } from './expectations.ts'
@@ -128,10 +130,7 @@ const withChildren = async (programs: GoPrograms, work: (common: Common) => Prom
     await children.stop()
     await rm(directory, { recursive: true, force: true })
   }
-  const interrupt = (): void => {
-    void clear().then(() => process.exit(130))
-  }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt)
+  clearWhenInterrupted(clear)
   try {
     if (values.profile !== undefined) await mkdir(values.profile, { recursive: true })
     await work({ programs, children, directory, variants, profileDirectory: values.profile })

@@ -3,11 +3,13 @@
  * feel of sessions that expire. Prints tables and writes bench/out/sessions.json. Run with `make bench-sessions`; docs/performance.md
  * tells the options.
  */
+
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
+import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
 import { createChildren } from '../gateway/children.ts'
 import { type ExpiryFigures, measureExpiry } from './expiry.ts'
 import type { SizeFigures, StoreFigures } from './figures.ts'
@@ -119,10 +121,7 @@ const clear = async (): Promise<void> => {
   await children.stop()
   await rm(directory, { recursive: true, force: true })
 }
-const interrupt = (): void => {
-  void clear().then(() => process.exit(130))
-}
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt)
+clearWhenInterrupted(clear)
 
 try {
   const loadBefore = loadavg()

@@ -17,21 +17,31 @@ interface AccessLogOptions {
   readonly hooks: AccessLogHooks
 }
 
-/** Envoy's access log service: hands every turn that ended to `service`, and waits for none. */
-export const createAccessLogMethod = (options: AccessLogOptions): RpcMethod<readonly WireEntry[], never> => {
+/** The service's messages as bytes. */
+export type AccessLogCodec = Pick<RpcMethod<readonly WireEntry[], never>, 'path' | 'decode' | 'encode'>
+
+/** Envoy's access log service: hands every turn that ended to `service`, and waits for none. The codec is that of protos/ unless given. */
+export const createAccessLogMethod = (
+  options: AccessLogOptions,
+  codec: AccessLogCodec = loadCodec(),
+): RpcMethod<readonly WireEntry[], never> => ({
+  ...codec,
+  longLived: true,
+  open: (call) => ({
+    message: (entries) => {
+      for (const entry of entries) endTurn(entry, options)
+    },
+    halfClosed: () => call.end({ code: 'ok' }),
+    closed: () => {},
+  }),
+})
+
+const loadCodec = (): AccessLogCodec => {
   const wire = loadWireMethod('access-log.proto', 'envoy.service.accesslog.v3.AccessLogService', 'StreamAccessLogs')
   return {
     path: wire.path,
-    longLived: true,
     decode: (bytes) => (wire.decodeRequest(bytes) as WireMessage).http_logs?.log_entry ?? [],
     encode: (message) => wire.encodeResponse(message),
-    open: (call) => ({
-      message: (entries) => {
-        for (const entry of entries) endTurn(entry, options)
-      },
-      halfClosed: () => call.end({ code: 'ok' }),
-      closed: () => {},
-    }),
   }
 }
 

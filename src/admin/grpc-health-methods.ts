@@ -8,6 +8,14 @@ const servingStatus = { serving: 1, 'not-serving': 2, 'service-unknown': 3 } as 
 
 type ServingStatus = keyof typeof servingStatus
 
+type HealthCodec = Pick<RpcMethod<string, ServingStatus>, 'path' | 'decode' | 'encode'>
+
+/** The messages of both methods as bytes. */
+export interface HealthCodecs {
+  readonly check: HealthCodec
+  readonly watch: HealthCodec
+}
+
 /** True as long as the process can answer at all. */
 const livenessService = 'liveness'
 
@@ -16,24 +24,23 @@ const readinessServices: ReadonlySet<string> = new Set(['', 'readiness', 'envoy.
 
 /**
  * grpc.health.v1 over a HealthState. `liveness` is always serving; ``, `readiness` and the name of the ext_proc service
- * follow the state. Any other service is unknown.
+ * follow the state. Any other service is unknown. The codecs are those of protos/ unless given.
  */
-export const createHealthMethods = (health: HealthState): readonly RpcMethod<string, ServingStatus>[] => {
-  const check = loadWireMethod('health.proto', 'grpc.health.v1.Health', 'Check')
-  const watch = loadWireMethod('health.proto', 'grpc.health.v1.Health', 'Watch')
-  return [
-    createUnaryMethod({
-      ...healthCodec(check),
-      answer: (service) => {
-        const status = statusOf(service, health.isServing())
-        return status === 'service-unknown'
-          ? { kind: 'error', status: { code: 'not-found', message: 'unknown service' } }
-          : { kind: 'message', message: status }
-      },
-    }),
-    { ...healthCodec(watch), longLived: true, open: (call) => openWatch(call, health) },
-  ]
-}
+export const createHealthMethods = (
+  health: HealthState,
+  codecs: HealthCodecs = loadCodecs(),
+): readonly RpcMethod<string, ServingStatus>[] => [
+  createUnaryMethod({
+    ...codecs.check,
+    answer: (service) => {
+      const status = statusOf(service, health.isServing())
+      return status === 'service-unknown'
+        ? { kind: 'error', status: { code: 'not-found', message: 'unknown service' } }
+        : { kind: 'message', message: status }
+    },
+  }),
+  { ...codecs.watch, longLived: true, open: (call) => openWatch(call, health) },
+]
 
 const openWatch = (call: RpcCall<ServingStatus>, health: HealthState): RpcReceiver<string> => {
   let stop = (): void => {}
@@ -60,7 +67,12 @@ const statusOf = (service: string, serving: boolean): ServingStatus => {
   return serving ? 'serving' : 'not-serving'
 }
 
-const healthCodec = (wire: WireMethod): Pick<RpcMethod<string, ServingStatus>, 'path' | 'decode' | 'encode'> => ({
+const loadCodecs = (): HealthCodecs => ({
+  check: toCodec(loadWireMethod('health.proto', 'grpc.health.v1.Health', 'Check')),
+  watch: toCodec(loadWireMethod('health.proto', 'grpc.health.v1.Health', 'Watch')),
+})
+
+const toCodec = (wire: WireMethod): HealthCodec => ({
   path: wire.path,
   decode: (bytes) => (wire.decodeRequest(bytes) as { readonly service?: string }).service ?? '',
   encode: (status) => wire.encodeResponse({ status: servingStatus[status] }),

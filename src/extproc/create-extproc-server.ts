@@ -2,9 +2,7 @@ import { type AccessLogHooks, createAccessLogMethod } from '../accesslog/access-
 import { createHealthMethods } from '../admin/grpc-health-methods.ts'
 import type { HealthState } from '../admin/grpc-health-state.ts'
 import type { ContextService } from '../context/context-service.ts'
-import { decodeAccessLogMessage } from './codec/access-log-message.ts'
-import { decodeHealthRequest, encodeHealthResponse } from './codec/health-messages.ts'
-import { createLeanCodec } from './codec/lean-codec.ts'
+import { createLeanCodec, leanAccessLogCodec, leanHealthCodecs } from './codec/lean-codec.ts'
 import { createExtProcCodec, type ExtProcCodec } from './codec.ts'
 import { createGrpcJsServer } from './grpc-js/grpc-js-server.ts'
 import { createHttp2Server } from './http2/create-http2-server.ts'
@@ -95,12 +93,8 @@ const transports: Readonly<Record<ExtProcTransport, Transport>> = {
     createServer: createHttp2Server,
     methods: (options) => [
       processMethod(options, createLeanCodec()),
-      { ...createAccessLogMethod(options), decode: decodeAccessLogMessage },
-      ...createHealthMethods(options.health).map((method) => ({
-        ...method,
-        decode: decodeHealthRequest,
-        encode: encodeHealthResponse,
-      })),
+      createAccessLogMethod(options, leanAccessLogCodec),
+      ...createHealthMethods(options.health, leanHealthCodecs),
     ],
   },
 }

@@ -1,3 +1,4 @@
+import { bodyModes } from './body-modes.ts'
 import { createHeaderLookup, type WireHeader } from './header-lookup.ts'
 import type { BodyMode, ExtProcEvent } from './messages.ts'
 
@@ -18,15 +19,6 @@ interface WireRequest {
   readonly request_body?: WireBody
   readonly protocol_config?: { readonly request_body_mode?: number; readonly response_body_mode?: number }
 }
-
-const bodyModes: readonly BodyMode[] = [
-  'none',
-  'streamed',
-  'buffered',
-  'buffered-partial',
-  'full-duplex-streamed',
-  'grpc',
-]
 
 const emptyBody = Buffer.alloc(0)
 

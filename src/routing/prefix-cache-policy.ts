@@ -3,7 +3,7 @@ import { leastLoaded, podLoad } from './pod-load.ts'
 import { type RandomSource, randomChoice } from './random-choice.ts'
 import { residentTokensIn } from './resident-tokens.ts'
 import type { RoutingPolicy } from './routing-policy.ts'
-import type { Stickiness } from './session-affinity-policy.ts'
+import { loadLimit, type Stickiness } from './session-affinity-policy.ts'
 
 /**
  * `prefix-cache`: of the pods that are not overloaded, the one that holds most of the session; of equals, and where none holds anything,
@@ -16,7 +16,7 @@ export const createPrefixCachePolicy = (options: {
   name: 'prefix-cache',
   pick: (turn, pods) => {
     const least = leastLoaded(pods)
-    const limit = options.stickiness.factor * podLoad(least[0]) + options.stickiness.margin
+    const limit = loadLimit(options.stickiness, least[0])
     let best: [PodState, ...PodState[]] | undefined
     let mostTokens = 0
     for (const pod of pods) {

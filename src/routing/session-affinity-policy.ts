@@ -15,6 +15,9 @@ export interface Stickiness {
   readonly margin: number
 }
 
+/** The load above which a pod is overloaded, beside one of the least load. */
+export const loadLimit = ({ factor, margin }: Stickiness, least: PodState): number => factor * podLoad(least) + margin
+
 /**
  * `session-affinity`: the pod that served the session last; else, the first pod of the affinity key's rendezvous order; else, the least
  * loaded pod. An overloaded pod is passed over: a session goes to the least loaded one, another affinity key to the next in its order.
@@ -26,7 +29,7 @@ export const createSessionAffinityPolicy = (options: {
   name: 'session-affinity',
   pick: (turn, pods) => {
     const least = leastLoaded(pods)
-    const limit = options.stickiness.factor * podLoad(least[0]) + options.stickiness.margin
+    const limit = loadLimit(options.stickiness, least[0])
     const bears = (pod: PodState): boolean => podLoad(pod) <= limit
     const resident = pods.find((pod) => pod.address === turn.residentPod)
     if (resident !== undefined && bears(resident)) return resident

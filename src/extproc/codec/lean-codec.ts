@@ -1,4 +1,8 @@
+import type { AccessLogCodec } from '../../accesslog/access-log-method.ts'
+import type { HealthCodecs } from '../../admin/grpc-health-methods.ts'
 import { type ExtProcCodec, externalProcessorService } from '../codec.ts'
+import { decodeAccessLogMessage } from './access-log-message.ts'
+import { decodeHealthRequest, encodeHealthResponse } from './health-messages.ts'
 import { decodeProcessingRequest } from './processing-request.ts'
 import { createProcessingResponseEncoder } from './processing-response.ts'
 
@@ -11,3 +15,16 @@ export const createLeanCodec = (): ExtProcCodec => ({
   decode: decodeProcessingRequest,
   encode: createProcessingResponseEncoder(),
 })
+
+/** The same for the access log, whose stream is never answered. */
+export const leanAccessLogCodec: AccessLogCodec = {
+  path: '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs',
+  decode: decodeAccessLogMessage,
+  encode: (message) => message,
+}
+
+/** The same for health checks. */
+export const leanHealthCodecs: HealthCodecs = {
+  check: { path: '/grpc.health.v1.Health/Check', decode: decodeHealthRequest, encode: encodeHealthResponse },
+  watch: { path: '/grpc.health.v1.Health/Watch', decode: decodeHealthRequest, encode: encodeHealthResponse },
+}

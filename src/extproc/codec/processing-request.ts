@@ -1,3 +1,4 @@
+import { bodyModes } from '../body-modes.ts'
 import type { BodyMode, ExtProcEvent } from '../messages.ts'
 import { createTableLookup, readHeaderMap } from './header-table.ts'
 import { WireReader } from './wire-reader.ts'
@@ -9,15 +10,6 @@ const responseBodyTag = 5 * 8 + 2
 const requestTrailersTag = 6 * 8 + 2
 const responseTrailersTag = 7 * 8 + 2
 const protocolConfigTag = 11 * 8 + 2
-
-const bodyModes: readonly BodyMode[] = [
-  'none',
-  'streamed',
-  'buffered',
-  'buffered-partial',
-  'full-duplex-streamed',
-  'grpc',
-]
 
 const emptyBody = Buffer.alloc(0)
 

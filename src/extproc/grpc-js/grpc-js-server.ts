@@ -1,6 +1,8 @@
 import { type handleBidiStreamingCall, Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
+import { removeStaleSocket } from '../stale-socket.ts'
 import type { CreateRpcServer, ListenAddress, RpcMethod, RpcServerOptions, RpcStatus } from '../transport.ts'
-import { removeStaleSocket, toBindTarget } from './bind-target.ts'
+import { within } from '../within.ts'
+import { toBindTarget } from './bind-target.ts'
 import { type CallObserver, type OpenCall, serveCall } from './serve-call.ts'
 
 const keepaliveTimeMs = 30_000
@@ -102,14 +104,4 @@ const bind = (server: Server, listen: ListenAddress): Promise<ListenAddress> =>
 const endLongLived = (calls: ReadonlySet<OpenCall>): void => {
   if ([...calls].some((call) => !call.longLived)) return
   for (const call of calls) call.end(shuttingDown)
-}
-
-/** Resolves with `work`, or after `milliseconds` without it. */
-const within = async (milliseconds: number, work: Promise<void>): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([work, timeout])
-  clearTimeout(timer)
 }

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:net'
-import { removeStaleSocket } from '../grpc-js/bind-target.ts'
+import { removeStaleSocket } from '../stale-socket.ts'
 import type { ListenAddress, RpcServer, RpcServerOptions, RpcStatus } from '../transport.ts'
+import { within } from '../within.ts'
 import { Http2Connection, type KeepaliveTimes } from './connection.ts'
 import type { GrpcCall } from './grpc-call.ts'
 
@@ -113,13 +114,3 @@ const listen = (server: Server, address: ListenAddress): Promise<ListenAddress> 
       },
     )
   })
-
-/** Resolves with `work`, or after `milliseconds` without it. */
-const within = async (milliseconds: number, work: Promise<void>): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([work, timeout])
-  clearTimeout(timer)
-}

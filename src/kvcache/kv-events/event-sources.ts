@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { startDeadline } from '../deadline.ts'
+import { withinLimit } from '../deadline.ts'
 import { createEngineHttp } from '../engine-http.ts'
 import { readJson } from '../read-json.ts'
 import type { KvEventSource } from './kv-event-source.ts'
@@ -22,18 +22,18 @@ export interface EventSourcesOptions {
 export const createEventSourcesClient = ({ timeoutMs = 5_000 }: EventSourcesOptions = {}): EventSourcesClient => {
   const http = createEngineHttp({ callsPerPod: 1 })
   return {
-    sourcesOf: async (pod, signal) => {
-      const deadline = startDeadline(signal, timeoutMs)
-      try {
-        const reply = await http.call({ method: 'GET', pod, path: '/kv_event_sources', signal: deadline.signal })
-        if (reply.kind !== 'answered') throw new Error('the engine does not answer', { cause: reply.cause })
-        if (reply.status === 404) return []
-        if (reply.status !== 200) throw new Error(`the engine answered with status ${reply.status}`)
-        return readEventSources(pod, reply.text)
-      } finally {
-        deadline.end()
-      }
-    },
+    sourcesOf: (pod, signal) =>
+      withinLimit(
+        timeoutMs,
+        async (limited) => {
+          const reply = await http.call({ method: 'GET', pod, path: '/kv_event_sources', signal: limited })
+          if (reply.kind !== 'answered') throw new Error('the engine does not answer', { cause: reply.cause })
+          if (reply.status === 404) return []
+          if (reply.status !== 200) throw new Error(`the engine answered with status ${reply.status}`)
+          return readEventSources(pod, reply.text)
+        },
+        signal,
+      ),
     close: () => http.close(),
   }
 }

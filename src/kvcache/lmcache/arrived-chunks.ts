@@ -1,8 +1,8 @@
 import type { OffloadRequest } from '../kv-connector.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
 import type { Parts } from './parts.ts'
-import { pause } from './pause.ts'
 import { objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
+import { untilGrown } from './until-grown.ts'
 
 /** How much of a prefix lies in the store, from its beginning. */
 export interface Arrived {
@@ -17,29 +17,20 @@ const pollMs = 50
  * is its own setting, so they count when they have come by then. The first `known` chunks are the session's former artefact's: a coordinator that
  * was started anew no longer lists them, and an engine that finds them does not write them again.
  */
-export const untilArrived = async (
+export const untilArrived = (
   parts: Parts,
-  request: OffloadRequest,
+  { promptTokens, signal }: OffloadRequest,
   prefix: { readonly stored: StoredPrefix; readonly known: number },
 ): Promise<Arrived> => {
   const { stored, known } = prefix
   const keys = objectKeysOf(stored, stored.chunks)
-  const expected = Math.min(
-    request.promptTokens === undefined
-      ? Number.POSITIVE_INFINITY
-      : Math.floor(request.promptTokens / stored.chunkTokens),
-    stored.chunks.length,
+  const ofPrompt = promptTokens === undefined ? Number.POSITIVE_INFINITY : Math.floor(promptTokens / stored.chunkTokens)
+  return untilGrown(
+    async () => countArrived(await parts.lmcache.locate(keys, signal), { perChunk: stored.pieces.length, known }),
+    ({ chunks }) => chunks,
+    { expected: Math.min(ofPrompt, stored.chunks.length), quietMs: parts.limits.settleMs, pollMs },
+    signal,
   )
-  let seen = 0
-  let grewAtMs = performance.now()
-  for (;;) {
-    const entries = await parts.lmcache.locate(keys, request.signal)
-    const arrived = countArrived(entries, { perChunk: stored.pieces.length, known })
-    if (arrived.chunks > seen) grewAtMs = performance.now()
-    seen = arrived.chunks
-    if (seen >= expected || performance.now() - grewAtMs > parts.limits.settleMs) return arrived
-    await pause(pollMs, request.signal)
-  }
 }
 
 const countArrived = (

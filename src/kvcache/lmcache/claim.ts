@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { readJson } from '../read-json.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 
 export interface BaseArtefact {
@@ -47,14 +48,7 @@ export const encodeClaim = (claim: Claim): string => JSON.stringify({ v: 1, ...c
 
 /** Undefined for what is no claim of this version, and for a turn that took nothing. */
 export const parseClaim = (text: string): Claim | undefined => {
-  if (text === '') return undefined
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  const parsed = schema.safeParse(json)
+  const parsed = schema.safeParse(readJson(text))
   if (!parsed.success) return undefined
   const { v: _version, contentKey, ...claim } = parsed.data
   return { ...claim, base: claim.base, contentKey: contentKey as ContentKey }

@@ -3,9 +3,9 @@ import type { OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
 import { tokensFromBytes } from '../vault/token-bytes.ts'
 import type { BaseArtefact, Claim } from './claim.ts'
 import type { Parts } from './parts.ts'
-import { pause } from './pause.ts'
 import { pin } from './pin.ts'
 import { encodeStoredPrefix, parseStoredPrefix } from './stored-prefix.ts'
+import { untilGrown } from './until-grown.ts'
 
 const pollMs = 250
 const bytesPerGib = 1024 ** 3
@@ -30,7 +30,16 @@ export const confirmByUsage = async (
   if (!isWorthIt || !(bytesPerToken > 0)) return { kind: 'unchanged' }
 
   const expected = wholeChunks(request.promptTokens ?? base.tokens + stored.chunkTokens, stored.chunkTokens)
-  const tokens = await untilGrown(parts, request, { salt: claim.salt, bytesPerToken, expected })
+  // The coordinator learns of what comes by and by.
+  const tokens = await untilGrown(
+    async () => {
+      const bytes = (await parts.lmcache.usageGb(claim.salt, 'l2', request.signal)) * bytesPerGib
+      return Math.round(bytes / bytesPerToken)
+    },
+    (seen) => seen,
+    { expected, quietMs: 2 * parts.limits.settleMs, pollMs },
+    request.signal,
+  )
   const counted = Math.min(wholeChunks(tokens, stored.chunkTokens), expected)
   if (counted <= base.tokens) return { kind: 'unchanged' }
 
@@ -52,21 +61,3 @@ export const confirmByUsage = async (
 }
 
 const wholeChunks = (tokens: number, chunkTokens: number): number => Math.floor(tokens / chunkTokens) * chunkTokens
-
-/** How many tokens lie under the salt when those that are expected have come, or no more come. The coordinator learns of them by and by. */
-const untilGrown = async (
-  parts: Parts,
-  request: OffloadRequest,
-  salt: { readonly salt: string; readonly bytesPerToken: number; readonly expected: number },
-): Promise<number> => {
-  let seen = 0
-  let grewAtMs = performance.now()
-  for (;;) {
-    const bytes = (await parts.lmcache.usageGb(salt.salt, 'l2', request.signal)) * bytesPerGib
-    const tokens = Math.round(bytes / salt.bytesPerToken)
-    if (tokens > seen) grewAtMs = performance.now()
-    seen = tokens
-    if (seen >= salt.expected || performance.now() - grewAtMs > 2 * parts.limits.settleMs) return seen
-    await pause(pollMs, request.signal)
-  }
-}

@@ -22,9 +22,11 @@ export const createInstances = (
   const cache = new LRUCache<'all', readonly LmcacheInstance[]>({ max: 1, ttl: maxAgeMs })
   const chunkSize = new LRUCache<'all', number>({ max: 1, ttl: chunkSizeMaxAgeMs })
   const all = async (signal: AbortSignal): Promise<readonly LmcacheInstance[]> => {
-    const known = cache.get('all') ?? (await client.instances(signal))
-    cache.set('all', known, { noUpdateTTL: true })
-    return known
+    const known = cache.get('all')
+    if (known !== undefined) return known
+    const asked = await client.instances(signal)
+    cache.set('all', asked)
+    return asked
   }
   return {
     all: (signal) => client.instances(signal),

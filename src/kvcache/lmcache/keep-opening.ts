@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { KvOpening, KvTurn } from '../kv-connector.ts'
 import { readJson } from '../read-json.ts'
+import { openingName } from '../vault/opening-name.ts'
 import { tokensToBytes } from '../vault/token-bytes.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 import type { Parts } from './parts.ts'
@@ -19,9 +20,6 @@ const tokenizeFields = [
   'continue_final_message',
   'add_special_tokens',
 ] as const
-
-/** Under which name the token ids of a session's first request are kept until its turn has ended. */
-export const openingName = (turnId: string): string => `opening:${turnId}`
 
 /**
  * Has the pod turn the session's first prompt into token ids, and keeps them for the end of the turn, in whichever process that comes. In the

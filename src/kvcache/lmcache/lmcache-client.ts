@@ -1,5 +1,6 @@
 import type * as z from 'zod'
 import type { EngineCall, EngineHttp } from '../engine-http.ts'
+import { readJson } from '../read-json.ts'
 import {
   anySchema,
   type DirectoryEntry,
@@ -102,7 +103,7 @@ export const createLmcacheClient = (options: {
       throw new LmcacheFault(`${call.method} ${path} was not answered`, { cause: reply.cause })
     if (reply.status < 200 || reply.status >= 300)
       throw new LmcacheFault(`${call.method} ${path} was answered with ${reply.status}`)
-    const parsed = schema.safeParse(parseJson(reply.text))
+    const parsed = schema.safeParse(readJson(reply.text))
     if (!parsed.success) throw new LmcacheFault(`${call.method} ${path} was answered with something else`)
     return parsed.data
   }
@@ -202,14 +203,6 @@ export const createLmcacheClient = (options: {
 const nameOf = (path: string): string => {
   const [, first, second] = path.split(/[/?]/)
   return first === 'quota' || second === undefined ? `/${first}` : `/${first}/${second}`
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function* batchesOf<T>(items: readonly T[], size: number): Generator<readonly T[]> {

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { readJson } from '../read-json.ts'
 import type { ObjectKey } from './lmcache-answers.ts'
 
 /** What is kept with a session of its KV in LMCache: enough to find, load and delete it. No token and no prompt. */
@@ -55,13 +56,7 @@ export const encodeStoredPrefix = (stored: StoredPrefix): string =>
 
 /** Undefined for what is no payload of this version. */
 export const parseStoredPrefix = (payload: string): StoredPrefix | undefined => {
-  let json: unknown
-  try {
-    json = JSON.parse(payload)
-  } catch {
-    return undefined
-  }
-  const parsed = schema.safeParse(json)
+  const parsed = schema.safeParse(readJson(payload))
   if (!parsed.success) return undefined
   const { a, m, s, l, o, c, p, t, u } = parsed.data
   return {

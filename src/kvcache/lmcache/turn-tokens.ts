@@ -1,8 +1,8 @@
-import { startDeadline } from '../deadline.ts'
+import { withinLimit } from '../deadline.ts'
 import type { OffloadRequest } from '../kv-connector.ts'
+import { openingName } from '../vault/opening-name.ts'
 import { tokensFromBytes } from '../vault/token-bytes.ts'
 import type { Claim } from './claim.ts'
-import { openingName } from './keep-opening.ts'
 import type { Parts } from './parts.ts'
 import { pause } from './pause.ts'
 
@@ -50,16 +50,15 @@ const keptTokens = async (parts: Parts, name: string, claim: Claim): Promise<Uin
 const silenceMs = 250
 
 /** The last token of an answer was never computed, so all blocks before it are to be expected. */
-const fromEvents = async (parts: Parts, request: OffloadRequest, claim: Claim): Promise<Uint32Array | undefined> => {
+const fromEvents = (parts: Parts, request: OffloadRequest, claim: Claim): Promise<Uint32Array | undefined> => {
   const { turn, totalTokens } = request
   const expected = totalTokens === undefined ? 1 : Math.floor((totalTokens - 1) / claim.blockTokens) * claim.blockTokens
   // Of a turn that filled no new block, an engine that had all the others tells nothing.
   const isNew = expected > (claim.base?.tokens ?? 0)
   const waitMs = isNew ? parts.limits.settleMs : Math.min(silenceMs, parts.limits.settleMs)
-  const deadline = startDeadline(request.signal, waitMs)
-  try {
-    return await parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, deadline.signal)
-  } finally {
-    deadline.end()
-  }
+  return withinLimit(
+    waitMs,
+    (signal) => parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, signal),
+    request.signal,
+  )
 }

@@ -8,6 +8,7 @@ import type { AttachOutcome, KvConnector, KvPresence, KvTurn, OffloadOutcome, Of
 import type { KvLog } from '../kv-log.ts'
 import { readJson } from '../read-json.ts'
 import { createSharedLoads, type SharedLoads } from '../shared-loads.ts'
+import { openingName } from '../vault/opening-name.ts'
 import type { ContentKey, TokenVault } from '../vault/token-vault.ts'
 import { openingFromBytes, openingToBytes } from './opening-record.ts'
 import { createPodBoots, type PodBoots } from './pod-boots.ts'
@@ -85,8 +86,6 @@ const claimSchema = z.object({
 
 /** Undefined for what is no claim, and for a turn that took nothing. */
 const parseClaim = (text: string): z.infer<typeof claimSchema> | undefined => claimSchema.safeParse(readJson(text)).data
-
-const openingName = (turnId: string): string => `opening:${turnId}`
 
 const attach = async (
   parts: Parts,

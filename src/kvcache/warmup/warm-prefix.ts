@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { readJson } from '../read-json.ts'
 
 /** What is kept with a session of a prefix that is computed again on every pod it comes to. The prefix itself lies in the vault. */
 export interface WarmPrefix {
@@ -20,12 +21,6 @@ export const encodeWarmPrefix = ({ artefactId, life, pods }: WarmPrefix): string
 
 /** Undefined for what is no payload of this version. */
 export const parseWarmPrefix = (payload: string): WarmPrefix | undefined => {
-  let json: unknown
-  try {
-    json = JSON.parse(payload)
-  } catch {
-    return undefined
-  }
-  const parsed = schema.safeParse(json)
+  const parsed = schema.safeParse(readJson(payload))
   return parsed.success ? { artefactId: parsed.data.a, life: parsed.data.l, pods: parsed.data.p } : undefined
 }
