@@ -43,6 +43,7 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
       case 'loaded':
       case 'on-demand':
       case 'empty':
+      case 'not-worthwhile':
       case 'no-room':
         return
     }

@@ -9,6 +9,9 @@ import { createMemoryTokenVault } from './kvcache/vault/memory-token-vault.ts'
 import { createRedisTokenVault } from './kvcache/vault/redis-token-vault.ts'
 import type { TokenVault } from './kvcache/vault/token-vault.ts'
 import { createRedisConnection } from './redis/create-redis-connection.ts'
+import type { CostProfileStore } from './routing/cost-profile/cost-profile-store.ts'
+import { createMemoryCostProfileStore } from './routing/cost-profile/memory-cost-profile-store.ts'
+import { createRedisCostProfileStore } from './routing/cost-profile/redis/redis-cost-profile-store.ts'
 import { createMemorySessionStore } from './sessions/memory/create-memory-session-store.ts'
 import { createRedisSessionStore } from './sessions/redis/create-redis-session-store.ts'
 import type { RemovalQueue } from './sessions/removal-queue.ts'
@@ -37,6 +40,7 @@ export interface Stores {
   readonly ledger: SlotLedger
   readonly chunks: ChunkLedger
   readonly vault: TokenVault
+  readonly costs: CostProfileStore
 }
 
 const openStores = async (
@@ -57,6 +61,7 @@ const openStores = async (
         ledger: createMemorySlotLedger(),
         chunks: createMemoryChunkLedger(),
         vault: createMemoryTokenVault({ maxBytes: memoryVaultBytes }),
+        costs: createMemoryCostProfileStore(),
       }
     case 'redis': {
       const connection = await createRedisConnection({
@@ -79,6 +84,7 @@ const openStores = async (
         ledger: createRedisSlotLedger(connection),
         chunks: createRedisChunkLedger(connection),
         vault: createRedisTokenVault(connection),
+        costs: createRedisCostProfileStore(connection),
       }
     }
   }

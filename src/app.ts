@@ -10,7 +10,6 @@ import { createCreateSession } from './context/create-session.ts'
 import { createEndTurn } from './context/end-turn.ts'
 import { createLoadPolicy } from './context/load-policy.ts'
 import { createManageSessions } from './context/manage-sessions.ts'
-import { createPrefillEstimate } from './context/prefill-estimate.ts'
 import { createReaper } from './context/reaper.ts'
 import { createSessionSeal } from './context/session-seal.ts'
 import { createSettling } from './context/settling.ts'
@@ -20,8 +19,11 @@ import { createExtProcServer } from './extproc/create-extproc-server.ts'
 import type { Phase } from './extproc/messages.ts'
 import type { ListenAddress } from './extproc/transport.ts'
 import { within } from './extproc/within.ts'
+import { createCostProfile } from './routing/cost-profile/cost-profile.ts'
+import { createCostProfileKeeper } from './routing/cost-profile/cost-profile-keeper.ts'
 import { createPolicies } from './routing/policies.ts'
 import { createRouter } from './routing/router.ts'
+import { createTurnForecast } from './routing/turn-forecast.ts'
 import { watchEventLoop } from './telemetry/event-loop.ts'
 import type { Logger } from './telemetry/logger.ts'
 import type { MessagePhase, Metrics } from './telemetry/metrics.ts'
@@ -40,6 +42,8 @@ export interface App {
 const drainMs = 10_000
 const removeNowMs = 1_000
 const sweepsPerReconcile = 30
+const saveCostsMs = 60_000
+const maxSessionsPerPod = 100_000
 
 /** The composition root: the only place that knows all rooms. */
 export const createApp = async (
@@ -48,22 +52,37 @@ export const createApp = async (
 ): Promise<App> => {
   const { log, metrics } = parts
   const events = createContextEvents(metrics, log)
-  const { store, ...connectorStores } = await createStores(config, { log, metrics })
+  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics })
   const pods = createPodSource(config, log)
   const connector = createConnector(config, { stores: connectorStores, pods, log })
-  const router = createRouter({
+  const costs = createCostProfile({ initialMsPerToken: config.kv.prefillMsPerToken })
+  const costKeeper = createCostProfileKeeper({
+    profile: costs,
+    store: costStore,
+    engine: config.kv.connector,
+    saveIntervalMs: saveCostsMs,
+    onFault: (operation, error) => log.warn('what turns cost could not be kept', { operation, err: error }),
+  })
+  const forecast = createTurnForecast({
     source: pods,
+    costs,
+    turnLeaseMs: config.turns.leaseSeconds * 1000,
+    nowMs: () => performance.now(),
+    maxSessionsPerPod,
+  })
+  const router = createRouter({
+    source: forecast,
     policies: createPolicies({
       defaultPolicy: config.routing.policy,
       stickiness: { factor: config.routing.stickinessFactor, margin: config.routing.stickinessMargin },
+      costs,
     }),
   })
-  const estimate = createPrefillEstimate(config.kv.prefillMsPerToken)
-  const loadPolicy = createLoadPolicy({ estimate, maxLoadMs: config.kv.loadBudgetMs })
+  const loadPolicy = createLoadPolicy({ estimate: costs, maxLoadMs: config.kv.loadBudgetMs })
   const tenants = createTenants(config.tenant)
   const seal = createSessionSeal(config.tenant.secret)
-  const reaper = createReaper({ queue: store, connector, events }, { ...config.reaper, sweepsPerReconcile })
-  const turnParts = { store, router, pods, connector, loadPolicy, events, tenants, seal }
+  const reaper = createReaper({ queue: store, connector, events, forecast }, { ...config.reaper, sweepsPerReconcile })
+  const turnParts = { store, router, pods, connector, loadPolicy, forecast, events, tenants, seal }
   const settings = {
     ...config.sessions,
     ...config.turns,
@@ -75,7 +94,7 @@ export const createApp = async (
       store,
       pods,
       connector,
-      estimate,
+      forecast,
       events,
       removeSoon: reaper.sweepSoon,
       offloadTimeoutMs: config.kv.callTimeoutMs,
@@ -137,7 +156,7 @@ export const createApp = async (
 
   return {
     start: async () => {
-      await pods.start()
+      await Promise.all([pods.start(), costKeeper.start()])
       // What an earlier process left in pods and store goes before the first turn could meet it.
       await reaper.sweep()
       const extprocAddress = await extproc.start()
@@ -149,6 +168,7 @@ export const createApp = async (
     stop: async () => {
       await extproc.drain(drainMs)
       await settling.settled()
+      await costKeeper.stop()
       await reaper.stop()
       await pods.stop()
       await admin.stop()

@@ -73,7 +73,8 @@ export const measureExpiry = async (
     fault: (error) => void faults.push(error),
   })
   const phase = async (seconds: number): Promise<readonly ExpirySecond[]> => {
-    const reaper = createReaper({ queue: store, connector: createNoConnector(), events }, reaperSettings)
+    const forecast = { forget: () => {} }
+    const reaper = createReaper({ queue: store, connector: createNoConnector(), events, forecast }, reaperSettings)
     expiredBySecond.clear()
     phaseStartedMs = performance.now()
     reaper.start()

@@ -136,8 +136,16 @@ const dns = z.strictObject({
 const routing = z
   .strictObject({
     policy: z
-      .enum(['session-affinity', 'least-request', 'round-robin', 'random'])
-      .default('session-affinity')
+      .enum([
+        'predicted-ttft',
+        'prefix-cache',
+        'session-affinity',
+        'least-request',
+        'least-kv-cache',
+        'round-robin',
+        'random',
+      ])
+      .default('predicted-ttft')
       .describe('How a turn’s pod is chosen, unless its `routing-strategy` header names another policy.'),
     pods: z
       .array(hostPort)

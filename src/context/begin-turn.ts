@@ -6,6 +6,7 @@ import { GatewayError } from '../openai/gateway-error.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { Router } from '../routing/router.ts'
 import type { RoutingTurn } from '../routing/routing-policy.ts'
+import type { TurnForecast } from '../routing/turn-forecast.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
 import type { ContextEvents } from './context-events.ts'
@@ -20,6 +21,7 @@ export interface TurnParts {
   readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded' | 'markFailing'>
   readonly connector: KvConnector
   readonly loadPolicy: LoadPolicy
+  readonly forecast: TurnForecast
   readonly events: ContextEvents
 }
 
@@ -87,6 +89,8 @@ export const attachTurn = async (
     readonly contentKey: () => ContentKey
     /** The request that creates the session. */
     readonly opening?: KvOpening
+    /** What its route was chosen by. */
+    readonly routing: RoutingTurn
   },
   scope: DecisionScope,
 ): Promise<AttachedTurn> => {
@@ -100,19 +104,25 @@ export const attachTurn = async (
     createdAtMs: turn.createdAtMs,
     contentKey: turn.contentKey,
     opening: turn.opening,
+    mayLoad: turn.kv === undefined || parts.loadPolicy.isWorthwhile(turn.model, turn.kv),
   }
   const budgetMs = parts.loadPolicy.budgetMs(turn.model, turn.kv?.tokens)
   const startedMs = performance.now()
   // Counted from here on, so that routing sees the turns that are still loading.
   parts.pods.turnStarted(turn.pod, turn.turnId)
+  parts.forecast.routed(turn, turn.routing)
+  parts.forecast.loadStarted(turn, bytesToLoad(kvTurn, turn.kv, turn.routing))
   const attached = await withBudget({ budgetMs, scope }, (signal) => parts.connector.attach(kvTurn, turn.kv, signal))
   const { presence, fields, claim } = attached
+  parts.forecast.loadEnded(turn, loadedOf(presence, turn.kv))
   if (scope.signal.aborted) {
     parts.pods.turnEnded(turn.pod, turn.turnId)
+    parts.forecast.ended(turn, { sessionKey: turn.session, how: 'abandoned', answer: undefined })
     await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
     throw new ClientLeftError()
   }
   parts.events.attached(presence, performance.now() - startedMs)
+  parts.forecast.forwarded(turn, (turn.routing.promptTokens ?? 0) - presentTokensOf(presence))
   if (presence.kind === 'missing' && turn.kv !== undefined) {
     const drop = parts.store.dropKv({ key: turn.session, artefactId: turn.kv.artefactId, reason: 'kv_missing' })
     drop.catch((error: unknown) => parts.events.storeFault('drop_kv', error))
@@ -162,3 +172,22 @@ const spliceOf = (fields: Readonly<Record<string, EngineField>>): string | undef
   const members = JSON.stringify(fields).slice(1, -1)
   return members === '' ? undefined : members
 }
+
+/** What the load of a turn will bring, if there is one: what its pod probably lacks of what is stored. */
+const bytesToLoad = (turn: KvTurn, kv: StoredKv | undefined, routing: RoutingTurn): number => {
+  if (kv === undefined || turn.mayLoad === false || kv.tokens <= 0) return 0
+  const lacking = Math.max(0, kv.tokens - (routing.residentTokens?.get(turn.pod) ?? 0))
+  return (kv.bytes * lacking) / kv.tokens
+}
+
+/** Only a load that brought all of it tells what a byte costs. */
+const loadedOf = (
+  presence: KvPresence,
+  kv: StoredKv | undefined,
+): { readonly bytes: number; readonly loadMs: number } | undefined =>
+  presence.kind === 'loaded' && kv !== undefined && presence.tokens >= kv.tokens
+    ? { bytes: kv.bytes, loadMs: presence.loadMs }
+    : undefined
+
+const presentTokensOf = (presence: KvPresence): number =>
+  presence.kind === 'resident' || presence.kind === 'loaded' || presence.kind === 'on-demand' ? presence.tokens : 0

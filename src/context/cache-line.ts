@@ -10,6 +10,7 @@ export type MissReason =
   | 'offload_pending'
   | 'kv_missing'
   | 'load_timeout'
+  | 'load_too_slow'
   | 'load_failed'
   | 'kv_store_unavailable'
   | 'no_slot'
@@ -33,6 +34,8 @@ export const presenceLine = (presence: KvPresence, kvNote: string | undefined): 
       return kvNote === undefined ? missLine('offload_pending') : noneLine(kvNote)
     case 'missing':
       return missLine('kv_missing')
+    case 'not-worthwhile':
+      return missLine('load_too_slow')
     case 'timed-out':
       return missLine('load_timeout')
     case 'failed':

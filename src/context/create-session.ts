@@ -3,6 +3,7 @@ import { readCreateBody } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { InferenceApi } from '../openai/inference-api.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
+import type { RoutingTurn } from '../routing/routing-policy.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type RetryKey, StoreUnavailableError } from '../sessions/session-store.ts'
 import {
@@ -19,6 +20,7 @@ import { checkJsonBody } from './content-headers.ts'
 import type { Decision, DecisionScope, ForwardDecision, GatewayRequest, HeadersDecision } from './context-service.ts'
 import { inferencePaths } from './request-path.ts'
 import { retryKeyOf } from './retry-key.ts'
+import { routingFacts } from './routing-facts.ts'
 import { contentKeyOf, newSessionId, sessionKeyOf } from './session-id.ts'
 import type { SessionSeal } from './session-seal.ts'
 import type { Tenants } from './tenant.ts'
@@ -46,11 +48,18 @@ export const createCreateSession = (
   const decide = async (create: CheckedCreate, scope: DecisionScope): Promise<Decision> => {
     const id = newSessionId()
     const turnId = newTurnId()
-    const route = routeTurn(parts, create.request, { affinityKey: sessionKeyOf(id), residentPod: undefined })
+    const { model } = create
+    const routing = routingFacts(parts.forecast, create.request, {
+      key: sessionKeyOf(id),
+      model,
+      pod: undefined,
+      kv: undefined,
+    })
+    const route = routeTurn(parts, create.request, routing)
     const written = await write(create, { id, turnId, route })
     if (written.kind === 'store-unavailable') return withoutSession(create, { turnId, route }, written.error, scope)
     try {
-      return await firstTurn(create, { written, turnId, route }, scope)
+      return await firstTurn(create, { written, turnId, route, routing }, scope)
     } catch (error) {
       await abandonTurn(parts, { key: written.record.key, turnId })
       throw error
@@ -59,7 +68,12 @@ export const createCreateSession = (
 
   const firstTurn = async (
     create: CheckedCreate,
-    turn: { readonly written: WrittenSession; readonly turnId: string; readonly route: Route },
+    turn: {
+      readonly written: WrittenSession
+      readonly turnId: string
+      readonly route: Route
+      readonly routing: RoutingTurn
+    },
     scope: DecisionScope,
   ): Promise<Decision> => {
     const { record } = turn.written
@@ -68,9 +82,8 @@ export const createCreateSession = (
     if (sessionId === undefined)
       throw new GatewayError('internal_error', { cause: 'a sealed session id could not be opened' })
     // A retry continues the session that the first try made, where its KV lies.
-    const target = isNew
-      ? turn.route
-      : routeTurn(parts, create.request, { affinityKey: record.key, residentPod: record.pod })
+    const routing = isNew ? turn.routing : routingFacts(parts.forecast, create.request, record)
+    const target = isNew ? turn.route : routeTurn(parts, create.request, routing)
     const attached = await attachTurn(
       parts,
       {
@@ -83,6 +96,7 @@ export const createCreateSession = (
         expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
         createdAtMs: record.createdAtMs,
         contentKey: () => contentKeyOf(sessionId),
+        routing,
         opening: { form: create.form, body: create.body },
       },
       scope,

@@ -2,12 +2,12 @@ import { ExponentialBackoff, handleType, type RetryPolicy, retry } from 'cockati
 import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
+import type { TurnForecast } from '../routing/turn-forecast.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextEvents, TurnOutcome } from './context-events.ts'
 import type { EndedTurn } from './context-service.ts'
-import type { PrefillEstimate } from './prefill-estimate.ts'
 import { decodeTicket, type TurnTicket } from './turn-ticket.ts'
 
 /** Settles a turn whose answer has ended. Never rejects. */
@@ -17,7 +17,7 @@ export interface EndTurnParts {
   readonly store: SessionStore & RemovalQueue
   readonly pods: Pick<PodSource, 'turnEnded' | 'markFailing'>
   readonly connector: KvConnector
-  readonly estimate: PrefillEstimate
+  readonly forecast: TurnForecast
   readonly events: ContextEvents
   /** Nudges the reaper, when a turn left something to remove. */
   readonly removeSoon: () => void
@@ -77,6 +77,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
       return
     }
     parts.events.turnEnded('completed', turn.usage)
+    if (usage.prompt > 0) parts.forecast.kept(key, pod, usage.prompt + usage.output)
     if (session.claim !== undefined) await keepKv(kvTurnOf(ticket, session, pod), session.claim, turn, outcome.record)
   }
 
@@ -124,7 +125,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     parts.pods.turnEnded(ticket.pod, ticket.turnId)
     reportPods(parts, ticket, turn)
     const isGood = turn.complete && turn.status >= 200 && turn.status < 300
-    learn(parts.estimate, ticket, turn)
+    settleForecast(parts.forecast, ticket, turn)
     if (ticket.session === undefined) {
       parts.events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
       return
@@ -160,11 +161,21 @@ const reportPods = (parts: EndTurnParts, ticket: TurnTicket, turn: EndedTurn): v
   if (servedElsewhere && turn.upstreamFailed && turn.servedBy !== undefined) parts.pods.markFailing(turn.servedBy)
 }
 
-const learn = (estimate: PrefillEstimate, ticket: TurnTicket, turn: EndedTurn): void => {
-  if (ticket.session === undefined || turn.usage === undefined || turn.firstByteMs === undefined || turn.status !== 200)
-    return
-  estimate.observe(ticket.session.model, {
-    tokens: turn.usage.promptTokens - turn.usage.cachedTokens,
-    firstByteMs: turn.firstByteMs,
-  })
+const settleForecast = (forecast: TurnForecast, ticket: TurnTicket, turn: EndedTurn): void => {
+  const { session, turnId, pod } = ticket
+  if (session === undefined) return
+  const hasAnswer = turn.status === 200 && turn.usage !== undefined && turn.firstByteMs !== undefined
+  forecast.ended(
+    { turnId, pod, model: session.model },
+    {
+      sessionKey: session.key,
+      how: turn.clientLeft || turn.firstByteMs === undefined ? 'abandoned' : 'done',
+      answer: hasAnswer
+        ? {
+            computedTokens: turn.usage.promptTokens - turn.usage.cachedTokens,
+            firstByteMs: turn.firstByteMs,
+          }
+        : undefined,
+    },
+  )
 }

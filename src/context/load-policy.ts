@@ -1,11 +1,14 @@
 import { withinLimit } from '../kvcache/deadline.ts'
+import { type CostEstimate, worthwhileLoadMs } from '../routing/cost-profile/cost-estimate.ts'
+import type { StoredKv } from '../sessions/session-record.ts'
 import type { DecisionScope } from './context-service.ts'
-import type { PrefillEstimate } from './prefill-estimate.ts'
 
 /** Decides how long a turn waits for its KV. */
 export interface LoadPolicy {
   /** Milliseconds for making the pod ready; `tokens` is what the stored artefact holds, undefined where nothing is stored. */
   budgetMs(model: string, tokens: number | undefined): number
+  /** Whether to load a stored artefact at all: not where computing it takes less time. */
+  isWorthwhile(model: string, kv: StoredKv): boolean
 }
 
 /** What the engine's small control calls may take even when there is nothing to load. */
@@ -13,13 +16,15 @@ const controlCallsMs = 1000
 
 /** Waiting longer than recomputing would take is never worth it, and `maxLoadMs` bounds a wrong estimate. */
 export const createLoadPolicy = (options: {
-  readonly estimate: PrefillEstimate
+  readonly estimate: CostEstimate
   readonly maxLoadMs: number
 }): LoadPolicy => ({
   budgetMs: (model, tokens) =>
     tokens === undefined
       ? Math.min(controlCallsMs, options.maxLoadMs)
       : Math.min(Math.max(options.estimate.recomputeMs(model, tokens), controlCallsMs), options.maxLoadMs),
+  isWorthwhile: (model, kv) =>
+    worthwhileLoadMs(options.estimate, { model, stored: kv, residentTokens: 0 }) !== undefined,
 })
 
 /** Below this, Envoy's message timeout leaves room enough. */

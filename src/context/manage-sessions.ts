@@ -1,5 +1,6 @@
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
+import type { TurnForecast } from '../routing/turn-forecast.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import { checkJsonBody } from './content-headers.ts'
@@ -27,6 +28,7 @@ export const createManageSessions = (
     readonly tenants: Tenants
     readonly seal: SessionSeal
     readonly events: ContextEvents
+    readonly forecast: Pick<TurnForecast, 'forget'>
     /** Starts the removal of what a deleted session left, and waits for it a moment. Never rejects. */
     readonly removeNow: () => Promise<void>
   },
@@ -70,6 +72,7 @@ export const createManageSessions = (
     const removed = await store('remove', parts.store.remove(owner))
     if (!removed) throw new GatewayError('session_not_found')
     parts.events.sessionDeleted(owner.key)
+    parts.forecast.forget(owner.key)
     await parts.removeNow()
     return answer({ id, object: 'context.deleted', deleted: true })
   }

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
+import type { TurnForecast } from '../routing/turn-forecast.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextEvents } from './context-events.ts'
@@ -35,7 +36,12 @@ const removalTimeoutMs = 10_000
 const maxDelayMs = 30_000
 
 export const createReaper = (
-  parts: { readonly queue: RemovalQueue; readonly connector: KvConnector; readonly events: ContextEvents },
+  parts: {
+    readonly queue: RemovalQueue
+    readonly connector: KvConnector
+    readonly events: ContextEvents
+    readonly forecast: Pick<TurnForecast, 'forget'>
+  },
   settings: ReaperSettings,
 ): Reaper => {
   let timer: NodeJS.Timeout | undefined
@@ -58,6 +64,7 @@ export const createReaper = (
     switch (outcome.kind) {
       case 'removed':
         await parts.queue.settle(removal.id)
+        if (removal.kind === 'session') parts.forecast.forget(removal.session)
         parts.events.removed(removal.kind)
         return
       case 'busy':

@@ -14,6 +14,7 @@ import { missLine, presenceLine } from './cache-line.ts'
 import { checkNotCompressed } from './content-headers.ts'
 import type { Decision, DecisionScope, ForwardDecision, GatewayRequest } from './context-service.ts'
 import { sessionHeaders } from './create-session.ts'
+import { routingFacts } from './routing-facts.ts'
 import { contentKeyOf, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
 import { parseTtlHeader, type TtlBounds } from './ttl.ts'
@@ -82,7 +83,10 @@ export const createUseSession = (
     const promisedMs = begun.nowMs + ttlSeconds * 1000
     const expiry = expiryOf({ announced: turn.ttlSeconds, sliding: settings.sliding, promisedMs })
     const expiresAtMs = expiry.kind === 'keep' && record !== undefined ? record.expiresAtMs : promisedMs
-    const route = routeTurn(parts, request, { affinityKey: key, residentPod: record?.pod })
+    // What pods hold of an earlier life is not used in this one.
+    if (record === undefined) parts.forecast.forget(key)
+    const routing = routingFacts(parts.forecast, request, { key, model, pod: record?.pod, kv: record?.kv })
+    const route = routeTurn(parts, request, routing)
     const attached = await attachTurn(
       parts,
       {
@@ -96,6 +100,7 @@ export const createUseSession = (
         startsAnew: record === undefined,
         createdAtMs: record?.createdAtMs,
         contentKey: () => contentKeyOf(turn.id),
+        routing,
       },
       scope,
     )

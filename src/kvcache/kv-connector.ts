@@ -15,6 +15,8 @@ export interface KvTurn {
   readonly pod: string
   /** The session starts anew (it had expired): KV of its earlier life may still lie in the pod and must not be used. Default false. */
   readonly startsAnew?: boolean
+  /** False: loading what is stored would take longer than computing it, so that only what lies in the pod is used. Default true. Means nothing to an engine that loads by itself (LMCache). */
+  readonly mayLoad?: boolean
   /** When the session's present life began, milliseconds since 1970; unknown in a turn that begins one. Only in `attach`. */
   readonly createdAtMs?: number | undefined
   /**
@@ -44,6 +46,8 @@ export type KvPresence =
   | { readonly kind: 'empty' }
   /** The stored artefact is gone or damaged: it will never load again. */
   | { readonly kind: 'missing' }
+  /** It is stored, and was not loaded: computing it takes less time. */
+  | { readonly kind: 'not-worthwhile' }
   /** The load did not end within the budget. */
   | { readonly kind: 'timed-out' }
   /** The engine or the store refused; `cause` is for the log. */

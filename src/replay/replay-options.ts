@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { PolicyName } from '../routing/policies.ts'
+import { type PolicyName, policyNames } from '../routing/policies.ts'
 import { errorText } from './error-text.ts'
 import type { FleetSettings } from './fleet-settings.ts'
 
@@ -18,23 +18,13 @@ export type ReplayArguments =
   /** `message` names the option and what is wrong with it. */
   | { readonly kind: 'invalid'; readonly message: string }
 
-const everyPolicy: readonly PolicyName[] = [
-  'predicted-ttft',
-  'prefix-cache',
-  'session-affinity',
-  'least-request',
-  'least-kv-cache',
-  'round-robin',
-  'random',
-]
-
 export const replayUsage = `context-cache-gateway replay TRACE [options]
 
   Replays a trace of requests on a fleet that is not there, in virtual time, with the routing, load and eviction code that serves traffic.
   TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens, "output_length": tokens,
   "hash_ids": [one for each 512 tokens of the prompt]}.
 
-    --policy=predicted-ttft            one of ${everyPolicy.join(', ')};
+    --policy=predicted-ttft            one of ${policyNames.join(', ')};
                                        several with commas between them, or all
     --pods=8                           how many pods there are
     --pod-blocks=2000                  blocks of KV that fit into a pod, or unlimited
@@ -109,11 +99,11 @@ const aboveZero = (name: string, text: string): number => {
 }
 
 const policyList = (text: string): readonly PolicyName[] => {
-  if (text === 'all') return everyPolicy
+  if (text === 'all') return policyNames
   const names = text.split(',').map((name) => {
-    const known = everyPolicy.find((policy) => policy === name.trim())
+    const known = policyNames.find((policy) => policy === name.trim())
     if (known === undefined) {
-      throw new InvalidOption(`--policy knows ${everyPolicy.join(', ')} and all, not "${name.trim()}"`)
+      throw new InvalidOption(`--policy knows ${policyNames.join(', ')} and all, not "${name.trim()}"`)
     }
     return known
   })

@@ -1,4 +1,5 @@
 import type { CostEstimate } from './cost-profile/cost-estimate.ts'
+import { createCostProfile } from './cost-profile/cost-profile.ts'
 import { createLeastKvCachePolicy } from './least-kv-cache-policy.ts'
 import { createLeastRequestPolicy } from './least-request-policy.ts'
 import { createPredictedTtftPolicy } from './predicted-ttft-policy.ts'
@@ -10,16 +11,21 @@ import type { RoutingPolicy } from './routing-policy.ts'
 import { createSessionAffinityPolicy, type Stickiness } from './session-affinity-policy.ts'
 
 /** Every policy by its name, as the configuration and the `routing-strategy` header spell it. */
-export const policyNames = ['session-affinity', 'least-request', 'round-robin', 'random'] as const
+export const policyNames = [
+  'predicted-ttft',
+  'prefix-cache',
+  'session-affinity',
+  'least-request',
+  'least-kv-cache',
+  'round-robin',
+  'random',
+] as const
 
-/** The policies that exist where costs are known. */
-const costAwarePolicyNames = ['predicted-ttft', 'prefix-cache', 'least-kv-cache'] as const
-
-export type PolicyName = (typeof policyNames)[number] | (typeof costAwarePolicyNames)[number]
+export type PolicyName = (typeof policyNames)[number]
 
 /**
- * All policies, `defaultPolicy` first, as {@link createRouter} wants them. `random` is `Math.random` by default. Without `costs` only those
- * of {@link policyNames}.
+ * All policies, `defaultPolicy` first, as {@link createRouter} wants them. `random` is `Math.random` by default, `costs` a
+ * profile that learns nothing.
  */
 export const createPolicies = (options: {
   readonly defaultPolicy: PolicyName
@@ -28,14 +34,13 @@ export const createPolicies = (options: {
   readonly costs?: CostEstimate
 }): readonly [RoutingPolicy, ...RoutingPolicy[]] => {
   const random = options.random ?? Math.random
-  const { costs } = options
-  const names = costs === undefined ? policyNames : [...costAwarePolicyNames, ...policyNames]
-  const others = names.filter((name) => name !== options.defaultPolicy)
+  const costs = options.costs ?? createCostProfile({ initialMsPerToken: 1 })
+  const others = policyNames.filter((name) => name !== options.defaultPolicy)
   const create = (name: PolicyName): RoutingPolicy => {
     switch (name) {
       case 'predicted-ttft':
         return createPredictedTtftPolicy({
-          costs: costs ?? { recomputeMs: () => 0, typicalPrefillMs: () => 1, loadMs: () => 0 },
+          costs,
           random,
         })
       case 'prefix-cache':

@@ -5,14 +5,15 @@ import { createCreateSession } from '../../src/context/create-session.ts'
 import { createEndTurn } from '../../src/context/end-turn.ts'
 import { createLoadPolicy } from '../../src/context/load-policy.ts'
 import { createManageSessions } from '../../src/context/manage-sessions.ts'
-import { createPrefillEstimate, type PrefillEstimate } from '../../src/context/prefill-estimate.ts'
 import { createReaper, type Reaper } from '../../src/context/reaper.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { createSessionSeal } from '../../src/context/session-seal.ts'
 import { createTenants } from '../../src/context/tenant.ts'
 import { createUseSession } from '../../src/context/use-session.ts'
+import { type CostProfile, createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
 import { createPolicies } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
+import { createTurnForecast, type TurnForecast } from '../../src/routing/turn-forecast.ts'
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
 import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
@@ -68,7 +69,8 @@ export interface ContextGateway {
   readonly connector: MemoryKvConnector
   readonly pods: StaticPods
   readonly events: RecordedEvents
-  readonly estimate: PrefillEstimate
+  readonly estimate: CostProfile
+  readonly forecast: TurnForecast
   readonly reaper: Reaper
   nowMs(): number
   advance(seconds: number): void
@@ -101,14 +103,21 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     createMemoryKvConnector({ fleet, sessionsPerPod: settings.sessionsPerPod ?? 4, bytesPerToken: 100 })
   const recorded = createRecordedEvents()
   const { events } = recorded
-  const estimate = createPrefillEstimate(settings.msPerToken ?? 10)
+  const estimate = createCostProfile({ initialMsPerToken: settings.msPerToken ?? 10 })
+  const forecast = createTurnForecast({
+    source: pods,
+    costs: estimate,
+    turnLeaseMs: 600_000,
+    nowMs: () => performance.now(),
+    maxSessionsPerPod: 1000,
+  })
   const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
   const seal = createSessionSeal(secret)
   const tenants = createTenants({ secret, principalHeader: undefined })
   const bounds = { minTtlSeconds: 10, maxTtlSeconds: 86_400, maxJsonDepth: 64, maxJsonKeys: 1000 }
   const leaseMs = 600_000
   const reaper = createReaper(
-    { queue: store, connector, events },
+    { queue: store, connector, events, forecast },
     {
       intervalMs: settings.sweepIntervalMs ?? 60_000,
       batchSize: settings.batchSize ?? 100,
@@ -120,12 +129,13 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const parts: TurnParts = {
     store,
     router: createRouter({
-      source: pods,
+      source: forecast,
       policies: createPolicies({ defaultPolicy: 'session-affinity', stickiness: { factor: 1000, margin: 1000 } }),
     }),
     pods,
     connector,
     loadPolicy: createLoadPolicy({ estimate, maxLoadMs: settings.maxLoadMs ?? 10_000 }),
+    forecast,
     events,
   }
   const service = createContextService({
@@ -139,12 +149,15 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       { ...parts, tenants },
       { ...bounds, leaseMs, sliding: settings.sliding ?? false, unknownSession: settings.unknownSession ?? 'miss' },
     ),
-    manageSessions: createManageSessions({ store, tenants, seal, events, removeNow: () => reaper.sweep() }, bounds),
+    manageSessions: createManageSessions(
+      { store, tenants, seal, events, forecast, removeNow: () => reaper.sweep() },
+      bounds,
+    ),
     endTurn: createEndTurn({
       store,
       pods,
       connector,
-      estimate,
+      forecast,
       events,
       removeSoon: () => reaper.sweepSoon(),
       offloadTimeoutMs: 5000,
@@ -203,6 +216,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     pods,
     events: recorded,
     estimate,
+    forecast,
     reaper,
     nowMs,
     advance: (seconds) => {

@@ -48,6 +48,7 @@ export const fillSlot = async (parts: Parts, filling: Filling): Promise<FillOutc
     parts.log.info('stored KV cannot be loaded', { pod: turn.pod, artefact: kv.artefactId, why })
     return startEmpty(parts, place, { kind: 'missing' })
   }
+  if (turn.mayLoad === false) return startEmpty(parts, place, { kind: 'not-worthwhile' })
   return restore(parts, place, { file: artefact.file, kv })
 }
 

@@ -45,7 +45,15 @@ test('the configured policy chooses: round-robin takes the pods in turn', async 
 })
 
 describe('a request names its own policy', () => {
-  test.each(['random', 'round-robin', 'least-request', 'session-affinity'])('%s', async (policy) => {
+  test.each([
+    'random',
+    'round-robin',
+    'least-request',
+    'least-kv-cache',
+    'session-affinity',
+    'prefix-cache',
+    'predicted-ttft',
+  ])('%s', async (policy) => {
     const before = await decisions(policy)
     await createOn({ 'routing-strategy': policy })
     expect(await decisions(policy)).toBe(before + 1)

@@ -136,7 +136,9 @@ describe('creating a session on /v1/context', () => {
     )
 
     expect(error).toMatchObject({ code: 'invalid_routing_strategy', param: 'routing-strategy' })
-    expect(error.message).toContain('session-affinity, least-request, round-robin, random')
+    expect(error.message).toContain(
+      'session-affinity, predicted-ttft, prefix-cache, least-request, least-kv-cache, round-robin, random',
+    )
     expect(await gateway.store.counts()).toMatchObject({ sessions: 0 })
   })
 

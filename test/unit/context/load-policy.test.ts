@@ -1,11 +1,15 @@
 import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import { createLoadPolicy, withBudget } from '../../../src/context/load-policy.ts'
-import { createPrefillEstimate } from '../../../src/context/prefill-estimate.ts'
+import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 
 describe('createLoadPolicy', () => {
-  const policy = (maxLoadMs: number) => createLoadPolicy({ estimate: createPrefillEstimate(1), maxLoadMs })
+  const policy = (maxLoadMs: number) =>
+    createLoadPolicy({
+      estimate: createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 }),
+      maxLoadMs,
+    })
 
   test.each([
     { name: 'never longer than recomputing', tokens: 3000, maxLoadMs: 10_000, budgetMs: 3000 },
@@ -17,6 +21,15 @@ describe('createLoadPolicy', () => {
   ])('waits $name', ({ tokens, maxLoadMs, budgetMs }) => {
     expect(policy(maxLoadMs).budgetMs('m', tokens)).toBe(budgetMs)
   })
+})
+
+test.each([
+  { name: 'a load that is sooner there', bytes: 999_000, worthwhile: true },
+  { name: 'no load that takes as long as computing', bytes: 1_000_000, worthwhile: false },
+])('the policy makes $name', ({ bytes, worthwhile }) => {
+  const estimate = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })
+  const kv = { artefactId: 'a', payload: '', tokens: 1000, bytes, turn: 1 }
+  expect(createLoadPolicy({ estimate, maxLoadMs: 10_000 }).isWorthwhile('m', kv)).toBe(worthwhile)
 })
 
 describe('withBudget', () => {

@@ -1,0 +1,44 @@
+import { describe, expect, test } from '@jest/globals'
+import { type ContextGateway, createContextGateway } from '../../support/context-gateway.ts'
+import { answerBody } from '../../support/decisions.ts'
+
+const withSession = async () => {
+  const gateway = createContextGateway()
+  const { id, key } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+  return { gateway, id, holders: () => gateway.forecast.residentTokens(key).size }
+}
+
+const rows: readonly {
+  readonly name: string
+  readonly end: (gateway: ContextGateway, id: string) => Promise<unknown>
+}[] = [
+  {
+    name: 'deleted',
+    end: async (gateway, id) => answerBody(await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })),
+  },
+  {
+    name: 'over, and swept',
+    end: async (gateway) => {
+      gateway.advance(60)
+      await gateway.reaper.sweep()
+    },
+  },
+  {
+    name: 'over, and starts anew',
+    end: async (gateway, id) => {
+      gateway.advance(60)
+      await gateway.serve(await gateway.use(id), { status: 500 })
+    },
+  },
+]
+
+describe('which pods hold a session is not remembered of one that is', () => {
+  test.each(rows)('$name', async ({ end }) => {
+    const { gateway, id, holders } = await withSession()
+    expect(holders()).toBe(1)
+
+    await end(gateway, id)
+
+    expect(holders()).toBe(0)
+  })
+})

@@ -1,0 +1,45 @@
+import { describe, expect, test } from '@jest/globals'
+import { routingFacts } from '../../../src/context/routing-facts.ts'
+import type { SessionKey } from '../../../src/sessions/session-record.ts'
+import { gatewayRequest } from '../../support/gateway-request.ts'
+
+const kv = { artefactId: 'a', payload: '', tokens: 3000, bytes: 9000, turn: 1 }
+const forecast = { residentTokens: () => new Map([['a:1', 500]]) }
+
+const facts = (contentLength: string | undefined, stored: typeof kv | undefined) =>
+  routingFacts(
+    forecast,
+    gatewayRequest({
+      path: '/v1/completions',
+      headers: contentLength === undefined ? {} : { 'content-length': contentLength },
+    }),
+    { key: 'key' as SessionKey, model: 'm', pod: 'a:1', kv: stored },
+  )
+
+describe('what a turn is routed by', () => {
+  test('is what is known of its session', () => {
+    expect(facts('100', kv)).toEqual({
+      affinityKey: 'key',
+      residentPod: 'a:1',
+      model: 'm',
+      promptTokens: 3000,
+      stored: kv,
+      residentTokens: new Map([['a:1', 500]]),
+    })
+  })
+
+  test.each([
+    { name: 'a body without a length', contentLength: undefined, stored: undefined, promptTokens: 0 },
+    { name: 'a new session', contentLength: '4001', stored: undefined, promptTokens: 1001 },
+    {
+      name: 'a session whose body is longer than what is stored',
+      contentLength: '20000',
+      stored: kv,
+      promptTokens: 5000,
+    },
+    { name: 'a body that must hold more than text', contentLength: '80000000', stored: kv, promptTokens: 35_768 },
+    { name: 'a length that is none', contentLength: 'x', stored: undefined, promptTokens: 0 },
+  ])('guesses the prompt of $name', ({ contentLength, stored, promptTokens }) => {
+    expect(facts(contentLength, stored).promptTokens).toBe(promptTokens)
+  })
+})
