@@ -1,8 +1,7 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { createLabelBound } from './bounded-labels.ts'
+import { Counter, Gauge, Registry } from 'prom-client'
+import { createLabelledCells, type LabelledCells, type LabelValues } from './labelled-cells.ts'
+import { LeanHistogram } from './lean-histogram.ts'
 import { type MetricDefinition, type MetricName, metricDefinitions, metricPrefix } from './metric-definitions.ts'
-
-type LabelValues = Readonly<Record<string, string>>
 
 /** All defined metrics in a registry of their own, with every label kept within its range. */
 export interface MetricRegistry {
@@ -13,49 +12,73 @@ export interface MetricRegistry {
   render(): Promise<string>
 }
 
+/** A counter, and what was added since it was last rendered. */
+interface LeanCounter {
+  readonly counter: Counter
+  readonly added: LabelledCells<{ amount: number }>
+}
+
+/** A gauge, and what it was last set to. */
+interface LeanGauge {
+  readonly gauge: Gauge
+  readonly values: LabelledCells<{ value: number }>
+}
+
+const noLabels: LabelValues = {}
+
 export const createMetricRegistry = (): MetricRegistry => {
   const registry = new Registry()
-  const counters = new Map<string, Counter>()
-  const gauges = new Map<string, Gauge>()
-  const histograms = new Map<string, Histogram>()
-  const boundsByMetric = new Map<string, ReadonlyMap<string, (value: string) => string>>()
+  const counters = new Map<string, LeanCounter>()
+  const gauges = new Map<string, LeanGauge>()
+  const histograms = new Map<string, LeanHistogram>()
 
-  for (const [name, definition] of Object.entries<MetricDefinition>(metricDefinitions)) {
-    const labelNames = Object.keys(definition.labels)
-    const settings = { name: `${metricPrefix}${name}`, help: definition.help, labelNames, registers: [registry] }
-    boundsByMetric.set(
-      name,
-      new Map(Object.entries(definition.labels).map(([label, range]) => [label, createLabelBound(range)])),
-    )
+  for (const [key, definition] of Object.entries<MetricDefinition>(metricDefinitions)) {
+    const { help, labels: ranges } = definition
+    const name = `${metricPrefix}${key}`
+    const settings = { name, help, labelNames: Object.keys(ranges), registers: [registry] }
     switch (definition.type) {
       case 'counter': {
         const counter = new Counter(settings)
         for (const labels of closedCombinations(definition)) counter.inc(labels, 0)
-        counters.set(name, counter)
+        counters.set(key, { counter, added: createLabelledCells(ranges, () => ({ amount: 0 })) })
         break
       }
       case 'gauge':
-        gauges.set(name, new Gauge(settings))
+        gauges.set(key, { gauge: new Gauge(settings), values: createLabelledCells(ranges, () => ({ value: 0 })) })
         break
       case 'histogram':
-        histograms.set(name, new Histogram({ ...settings, buckets: [...(definition.buckets ?? [])] }))
+        histograms.set(key, new LeanHistogram({ name, help, ranges, buckets: definition.buckets ?? [], registry }))
         break
     }
   }
 
-  const bounded = (name: MetricName, labels: LabelValues): LabelValues => {
-    const bounds = boundsByMetric.get(name)
-    return Object.fromEntries(
-      Object.entries(labels).map(([label, value]) => [label, bounds?.get(label)?.(value) ?? value]),
-    )
+  const count = ({ counter, added }: LeanCounter): void => {
+    for (const [labels, cell] of added.all()) {
+      counter.inc({ ...labels }, cell.amount)
+      cell.amount = 0
+    }
+  }
+
+  const show = ({ gauge, values }: LeanGauge): void => {
+    for (const [labels, { value }] of values.all()) gauge.set({ ...labels }, value)
   }
 
   return {
     contentType: registry.contentType,
-    add: (name, amount, labels = {}) => counters.get(name)?.inc(bounded(name, labels), amount),
-    set: (name, value, labels = {}) => gauges.get(name)?.set(bounded(name, labels), value),
-    observe: (name, value, labels = {}) => histograms.get(name)?.observe(bounded(name, labels), value),
-    render: () => registry.metrics(),
+    add: (name, amount, labels = noLabels) => {
+      const cell = counters.get(name)?.added.cell(labels)
+      if (cell !== undefined) cell.amount += amount
+    },
+    set: (name, value, labels = noLabels) => {
+      const cell = gauges.get(name)?.values.cell(labels)
+      if (cell !== undefined) cell.value = value
+    },
+    observe: (name, value, labels = noLabels) => histograms.get(name)?.record(labels, value),
+    render: () => {
+      for (const counter of counters.values()) count(counter)
+      for (const gauge of gauges.values()) show(gauge)
+      return registry.metrics()
+    },
   }
 }
 
