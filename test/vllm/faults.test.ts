@@ -33,13 +33,13 @@ afterEach(async () => {
 })
 
 /** Waits until a session can be stored and loaded again. */
-const untilItWorks = (): Promise<unknown> =>
+const untilItWorks = (through: SessionClient = client): Promise<unknown> =>
   eventually(
     async () => {
       const text = freshPrompt(200)
-      const { id: probe } = await client.create(text)
-      const { kv } = await client.settled(probe, 1)
-      await client.remove(probe)
+      const { id: probe } = await through.create(text)
+      const { kv } = await through.settled(probe, 1)
+      await through.remove(probe)
       return kv.stored
     },
     (stored) => stored !== null,
@@ -143,7 +143,9 @@ describe('a fleet whose events nobody follows', () => {
   let blind: Stack
   beforeAll(async () => {
     blind = await startVllmStack({ env: { CTX_KV_EVENTS: 'off' } })
-  }, 120_000)
+    // A gateway that starts after its coordinator did must hear of the instances first.
+    await untilItWorks(sessionClient(blind))
+  }, 180_000)
   afterAll(async () => {
     await blind?.stop()
   }, 60_000)
