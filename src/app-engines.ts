@@ -1,4 +1,5 @@
 import type { Config } from './config/config.ts'
+import type { ArtefactStore } from './kvcache/artefact-store/artefact-store.ts'
 import type { ChunkLedger } from './kvcache/chunks/chunk-ledger.ts'
 import type { KvConnector } from './kvcache/kv-connector.ts'
 import { createNoKvEvents } from './kvcache/kv-events/create-no-kv-events.ts'
@@ -43,7 +44,13 @@ const dayMs = 86_400_000
 /** The connector that the configuration names. */
 export const createConnector = (
   config: Config,
-  parts: { readonly stores: ConnectorStores; readonly pods: Pick<PodSource, 'pods'>; readonly log: Logger },
+  parts: {
+    readonly stores: ConnectorStores
+    /** Undefined: KV rests in `kv.directory`. */
+    readonly artefactStore: ArtefactStore | undefined
+    readonly pods: Pick<PodSource, 'pods'>
+    readonly log: Logger
+  },
 ): KvConnector & { close(): Promise<void> } => {
   const { kv, turns, tenant, sessions } = config
   const { stores, log } = parts
@@ -83,6 +90,8 @@ export const createConnector = (
         ...common,
         ledger: stores.ledger,
         kvDirectory: required(kv.directory),
+        maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,
+        store: parts.artefactStore,
         minTokens: kv.minTokens,
         orphanGraceMs: config.reaper.announceGraceMs,
       })

@@ -59,6 +59,10 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
     metrics.degraded(outcome.reason)
     log.warn('KV could not be stored', { reason: outcome.reason, err: outcome.cause })
   },
+  kvUseless: (count) => {
+    metrics.kvEvicted({ reason: 'stale', count })
+    log.info('stored KV that no pod can load any more was dropped', { artefacts: count })
+  },
   removed: (kind) => log.debug('KV removed', { kind }),
   removalPostponed: (reason, attempt) => log.debug('removal has to wait', { reason, attempt }),
   storeFault: (operation, error) => log.warn('the session store failed', { operation, err: error }),

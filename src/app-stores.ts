@@ -12,7 +12,9 @@ import { createRedisConnection } from './redis/create-redis-connection.ts'
 import type { CostProfileStore } from './routing/cost-profile/cost-profile-store.ts'
 import { createMemoryCostProfileStore } from './routing/cost-profile/memory-cost-profile-store.ts'
 import { createRedisCostProfileStore } from './routing/cost-profile/redis/redis-cost-profile-store.ts'
+import type { Evicted, KvLimit } from './sessions/eviction.ts'
 import { createMemorySessionStore } from './sessions/memory/create-memory-session-store.ts'
+import { createProcessMemoryWatch } from './sessions/memory/process-memory.ts'
 import { createRedisSessionStore } from './sessions/redis/create-redis-session-store.ts'
 import type { RemovalQueue } from './sessions/removal-queue.ts'
 import type { SessionStore } from './sessions/session-store.ts'
@@ -49,6 +51,7 @@ const openStores = async (
 ): Promise<Stores> => {
   const { log, metrics } = parts
   const { sessions } = config
+  const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
     case 'memory':
       return {
@@ -56,7 +59,9 @@ const openStores = async (
           maxSessions: sessions.maxSessions,
           tombstoneSeconds: sessions.tombstoneSeconds,
           supersededGraceMs,
-          onEvicted: () => metrics.sessionsDeleted({ reason: 'lru', count: 1 }),
+          kvLimit: kvLimitOf(config),
+          memory: { watch: createProcessMemoryWatch(), threshold: sessions.memoryThreshold },
+          onEvicted,
         }),
         ledger: createMemorySlotLedger(),
         chunks: createMemoryChunkLedger(),
@@ -79,7 +84,9 @@ const openStores = async (
           connection,
           tombstoneSeconds: sessions.tombstoneSeconds,
           supersededGraceMs,
+          kvLimit: kvLimitOf(config),
           onCorrupted: metrics.recordCorrupted,
+          onEvicted,
         }),
         ledger: createRedisSlotLedger(connection),
         chunks: createRedisChunkLedger(connection),
@@ -89,3 +96,23 @@ const openStores = async (
     }
   }
 }
+
+const kvLimitOf = ({ kv }: Config): KvLimit | undefined =>
+  kv.maxStoreBytes === undefined ? undefined : { maxBytes: kv.maxStoreBytes, threshold: kv.storeThreshold }
+
+const tellEvictions =
+  ({ log, metrics }: { readonly log: Logger; readonly metrics: Metrics }) =>
+  (what: Evicted, count: number): void => {
+    switch (what) {
+      case 'session-count':
+        metrics.sessionsDeleted({ reason: 'count', count })
+        return
+      case 'session-memory':
+        metrics.sessionsDeleted({ reason: 'memory', count })
+        return
+      case 'kv-size':
+        metrics.kvEvicted({ reason: 'size', count })
+        log.info('stored KV made room', { artefacts: count })
+        return
+    }
+  }

@@ -1,7 +1,9 @@
 import { createHealthState } from './admin/grpc-health-state.ts'
 import { createAdminServer } from './admin/http-server.ts'
+import { createConfiguredAdmission } from './app-admission.ts'
 import { createConnector, createPodSource } from './app-engines.ts'
 import { createContextEvents } from './app-events.ts'
+import { createResponseCaching } from './app-response-cache.ts'
 import { createStores } from './app-stores.ts'
 import type { Config } from './config/config.ts'
 import { redactConfig } from './config/redact-config.ts'
@@ -19,6 +21,7 @@ import { createExtProcServer } from './extproc/create-extproc-server.ts'
 import type { Phase } from './extproc/messages.ts'
 import type { ListenAddress } from './extproc/transport.ts'
 import { within } from './extproc/within.ts'
+import { loadArtefactStore } from './kvcache/artefact-store/load-artefact-store.ts'
 import { createCostProfile } from './routing/cost-profile/cost-profile.ts'
 import { createCostProfileKeeper } from './routing/cost-profile/cost-profile-keeper.ts'
 import { createPolicies } from './routing/policies.ts'
@@ -54,7 +57,9 @@ export const createApp = async (
   const events = createContextEvents(metrics, log)
   const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics })
   const pods = createPodSource(config, log)
-  const connector = createConnector(config, { stores: connectorStores, pods, log })
+  const { storeModule } = config.kv
+  const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
+  const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })
   const costs = createCostProfile({ initialMsPerToken: config.kv.prefillMsPerToken })
   const costKeeper = createCostProfileKeeper({
     profile: costs,
@@ -78,11 +83,12 @@ export const createApp = async (
       costs,
     }),
   })
+  const admission = createConfiguredAdmission(config, { pods, metrics, log })
   const loadPolicy = createLoadPolicy({ estimate: costs, maxLoadMs: config.kv.loadBudgetMs })
   const tenants = createTenants(config.tenant)
   const seal = createSessionSeal(config.tenant.secret)
   const reaper = createReaper({ queue: store, connector, events, forecast }, { ...config.reaper, sweepsPerReconcile })
-  const turnParts = { store, router, pods, connector, loadPolicy, forecast, events, tenants, seal }
+  const turnParts = { store, router, pods, connector, loadPolicy, forecast, events, admission, tenants, seal }
   const settings = {
     ...config.sessions,
     ...config.turns,
@@ -96,6 +102,7 @@ export const createApp = async (
       connector,
       forecast,
       events,
+      admission,
       removeSoon: reaper.sweepSoon,
       offloadTimeoutMs: config.kv.callTimeoutMs,
       announceGraceMs: config.reaper.announceGraceMs,
@@ -111,6 +118,7 @@ export const createApp = async (
       settings,
     ),
     endTurn: settling.endTurn,
+    cachedAnswers: createResponseCaching(config, { tenants, metrics }),
   })
 
   const health = createHealthState()
@@ -134,9 +142,11 @@ export const createApp = async (
   })
   metrics.beforeRender(async () => {
     metrics.setTurnsInFlight(pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0))
-    const { removals, sessions } = await store.counts()
+    const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])
     metrics.setRemovalsPending(removals)
     metrics.setSessionsActive(sessions)
+    if (kvBytes !== undefined) metrics.setKvStoredBytes(kvBytes)
+    if (sessionBytes !== undefined) metrics.setSessionsBytes(sessionBytes)
   })
   const admin = createAdminServer({
     ...config.listen.admin,
@@ -167,6 +177,7 @@ export const createApp = async (
     },
     stop: async () => {
       await extproc.drain(drainMs)
+      admission?.close()
       await settling.settled()
       await costKeeper.stop()
       await reaper.stop()

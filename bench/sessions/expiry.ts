@@ -168,6 +168,7 @@ const eventsFor = (told: {
   attached: () => {},
   turnEnded: () => {},
   offloaded: () => {},
+  kvUseless: () => {},
   removed: () => {},
   removalPostponed: () => {},
   storeFault: (_operation, error) => told.fault(error),

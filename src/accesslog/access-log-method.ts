@@ -1,4 +1,4 @@
-import type { ContextService, EndedTurn } from '../context/context-service.ts'
+import type { ContextService } from '../context/context-service.ts'
 import type { RpcMethod } from '../extproc/transport.ts'
 import { loadWireMethod } from '../extproc/wire-methods.ts'
 import { parseEntry } from './parse-entry.ts'
@@ -8,19 +8,19 @@ import type { WireEntry, WireMessage } from './wire.ts'
 export interface AccessLogHooks {
   /** An entry claimed to be a turn's end and could not be read. It is left out. */
   entryMalformed(reason: string): void
-  /** `endTurn` rejected, which it should not. */
+  /** The service rejected, which it should not. */
   fault(error: unknown): void
 }
 
 interface AccessLogOptions {
-  readonly service: Pick<ContextService, 'endTurn'>
+  readonly service: Pick<ContextService, 'endTurn' | 'clientLeft'>
   readonly hooks: AccessLogHooks
 }
 
 /** The service's messages as bytes. */
 export type AccessLogCodec = Pick<RpcMethod<readonly WireEntry[], never>, 'path' | 'decode' | 'encode'>
 
-/** Envoy's access log service: hands every turn that ended to `service`, and waits for none. The codec is that of protos/ unless given. */
+/** Envoy's access log service: tells `service` of every turn that ended and every request that was left, and waits for none. The codec is that of protos/ unless given. */
 export const createAccessLogMethod = (
   options: AccessLogOptions,
   codec: AccessLogCodec = loadCodec(),
@@ -49,7 +49,10 @@ const endTurn = (entry: WireEntry, options: AccessLogOptions): void => {
   const parsed = parseEntry(entry)
   switch (parsed.kind) {
     case 'turn':
-      void settle(parsed.turn, options)
+      void settle(() => options.service.endTurn(parsed.turn), options.hooks)
+      return
+    case 'left':
+      void settle(() => options.service.clientLeft(parsed.requestKey), options.hooks)
       return
     case 'malformed':
       options.hooks.entryMalformed(parsed.reason)
@@ -59,9 +62,9 @@ const endTurn = (entry: WireEntry, options: AccessLogOptions): void => {
   }
 }
 
-const settle = async (turn: EndedTurn, { service, hooks }: AccessLogOptions): Promise<void> => {
+const settle = async (end: () => Promise<void>, hooks: AccessLogHooks): Promise<void> => {
   try {
-    await service.endTurn(turn)
+    await end()
   } catch (thrown) {
     hooks.fault(thrown)
   }

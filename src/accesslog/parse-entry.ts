@@ -1,11 +1,13 @@
 import { isIPv6 } from 'node:net'
-import type { EndedTurn, TurnUsage } from '../context/context-service.ts'
+import { type EndedTurn, requestKeyHeader, type TurnUsage } from '../context/context-service.ts'
 import { isCut, isUpstreamFailure, leftByClient } from './response-flags.ts'
 import type { WireCommon, WireDuration, WireEntry, WireSocketAddress, WireStruct, WireValue } from './wire.ts'
 
 /** What an access log entry says. */
 export type ParsedEntry =
   | { readonly kind: 'turn'; readonly turn: EndedTurn }
+  /** A client left before Envoy had read what was decided on its request: the entry has no ticket. */
+  | { readonly kind: 'left'; readonly requestKey: string }
   /** No turn of ours, or not its end. */
   | { readonly kind: 'other' }
   /** It claims to be a turn, but cannot be read. */
@@ -20,7 +22,8 @@ const maxPort = 65_535
 export const parseEntry = (entry: WireEntry): ParsedEntry => {
   const common = entry.common_properties ?? {}
   const turn = namespace(common, 'ctx')['turn']
-  if (turn === undefined || !endTypes.has(common.access_log_type ?? 0)) return { kind: 'other' }
+  if (!endTypes.has(common.access_log_type ?? 0)) return { kind: 'other' }
+  if (turn === undefined) return withoutTicket(entry, common)
   const ticket = turn.stringValue
   if (ticket === undefined || ticket === '') return { kind: 'malformed', reason: 'ctx.turn is no text' }
   const status = entry.response?.response_code?.value ?? 0
@@ -38,6 +41,14 @@ export const parseEntry = (entry: WireEntry): ParsedEntry => {
       firstByteMs: firstByteMs(common),
     },
   }
+}
+
+const withoutTicket = (entry: WireEntry, common: WireCommon): ParsedEntry => {
+  const headers = entry.request?.request_headers ?? {}
+  const requestKey = Object.hasOwn(headers, requestKeyHeader) ? (headers[requestKeyHeader] ?? '') : ''
+  return requestKey !== '' && leftByClient(common.response_flags ?? {})
+    ? { kind: 'left', requestKey }
+    : { kind: 'other' }
 }
 
 const none: Readonly<Record<string, WireValue>> = Object.freeze({})

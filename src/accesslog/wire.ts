@@ -5,6 +5,7 @@ export interface WireMessage {
 
 export interface WireEntry {
   readonly common_properties?: WireCommon
+  readonly request?: { readonly request_headers?: Readonly<Record<string, string>> }
   readonly response?: { readonly response_code?: { readonly value?: number } }
 }
 

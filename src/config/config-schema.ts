@@ -13,6 +13,7 @@ import {
   seconds,
   serverUrl,
 } from './config-values.ts'
+import { admission, responseCache } from './limit-options.ts'
 
 /*
  * Beside its description an option may carry: `plainEnv`, a second environment variable that sets it; `secret`, how it is redacted
@@ -82,8 +83,20 @@ const sessions = z
       .max(10_000)
       .default(250)
       .describe('How long Redis may take for one command before the turn goes on without its session.'),
-    maxSessions: count.default(100_000).describe('How many sessions the memory store holds at most.'),
-    defaultTtlSeconds: seconds.default(3_600).describe('Time to live of a session that is created without one.'),
+    maxSessions: count.default(100_000).meta({
+      description:
+        'How many sessions the memory store holds at most. Beyond that the least recently used goes, weighted by size; none in a turn.',
+      plainEnv: 'CTX_CACHE_MAXSIZE',
+    }),
+    memoryThreshold: z.number().min(0.1).max(1).default(0.85).meta({
+      description:
+        'Share of the process’s memory above which the memory store ends sessions, as at its limit. The lower of the heap’s and the container’s limit counts, after every full garbage collection.',
+      plainEnv: 'CTX_CACHE_MEMORY_THRESHOLD',
+    }),
+    defaultTtlSeconds: seconds.default(3_600).meta({
+      description: 'Time to live of a session that is created without one.',
+      plainEnv: 'CTX_CACHE_TTL',
+    }),
     minTtlSeconds: seconds.default(1).describe('Shortest time to live that may be asked for.'),
     maxTtlSeconds: seconds.default(604_800).describe('Longest time to live that may be asked for.'),
     sliding: z
@@ -206,6 +219,11 @@ const kv = z
       description: 'Folder of stored KV, shared with all pods. Required with `llamacpp-slots`.',
       plainEnv: 'KV_DIR',
     }),
+    storeModule: filePath
+      .optional()
+      .describe(
+        'Path of an ES module that exports `createArtefactStore`: KV of `llamacpp-slots` rests there between turns, and only passes through the folder.',
+      ),
     isolation: z
       .enum(['tenant', 'session'])
       .default('tenant')
@@ -234,6 +252,22 @@ const kv = z
       .default(10_000)
       .describe('How long a pod may take to store, free or list KV.'),
     minTokens: z.int().min(1).max(1_000_000).default(1).describe('Contexts of fewer tokens are not stored.'),
+    maxStoreBytes: z
+      .int()
+      .min(1_024)
+      .max(1_125_899_906_842_624)
+      .optional()
+      .describe(
+        'Most bytes of KV that `llamacpp-slots` keeps stored, over all sessions; the same for every gateway. Beyond that, KV of sessions whose time is over goes, then what was used least recently, weighted by size; nothing of a session in a turn.',
+      ),
+    storeThreshold: z
+      .number()
+      .min(0.1)
+      .max(1)
+      .default(0.85)
+      .describe(
+        'Share of `kv.maxStoreBytes` down to which stored KV is brought with every sweep, and the largest single piece of KV.',
+      ),
   })
   .prefault({})
 
@@ -263,7 +297,18 @@ const log = z
   .prefault({})
 
 /** Every option of the gateway: its place, type, limits, default and meaning. Unknown names are refused. */
-export const configSchema = z.strictObject({ listen, tenant, sessions, turns, routing, kv, reaper, log })
+export const configSchema = z.strictObject({
+  listen,
+  tenant,
+  sessions,
+  turns,
+  routing,
+  kv,
+  admission,
+  reaper,
+  responseCache,
+  log,
+})
 
 /** The options as the schema leaves them, before what depends on other options is filled in. */
 export type ParsedConfig = z.output<typeof configSchema>

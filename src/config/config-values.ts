@@ -1,4 +1,10 @@
 import { z } from 'zod'
+import {
+  isResourceName,
+  parsePriority,
+  parseRequirement,
+  parseResourceCount,
+} from '../admission/plan/admission-notation.ts'
 
 /** TCP port; 0 takes any free one. */
 export const listenPort = z.int().min(0).max(65_535)
@@ -36,6 +42,23 @@ export const filePath = z.string().min(1)
 
 /** Time spans that make sense for one call or one interval: from a few milliseconds to a day. */
 export const milliseconds = z.int().min(1).max(86_400_000)
+
+/** What a piece of work requires: `prefill=R1:4 R2:1`, `load/model=R3:1`. */
+export const requirement = z
+  .string()
+  .refine((text) => parseRequirement(text) !== undefined, 'must be like prefill=R1:4 R2:1 or prefill/my-model=R1:4')
+
+/** How much there is of a resource: `R1:10`, `R2:5:0`, `R2:5:10.0.0.1:8000`. */
+export const resourceCount = z
+  .string()
+  .refine((text) => parseResourceCount(text) !== undefined, 'must be like R1:10, R2:5:0 or R2:5:10.0.0.1:8000')
+
+export const resourceName = z.string().refine(isResourceName, 'must begin with a letter, of letters, digits, _ and -')
+
+/** `my-model=2` */
+export const modelPriority = z
+  .string()
+  .refine((text) => parsePriority(text) !== undefined, 'must be like my-model=2, where 1 is the highest')
 
 /** Up to nine digits, as the `x-session-ttl` header has them. */
 export const seconds = z.int().min(1).max(999_999_999)

@@ -1,3 +1,4 @@
+import { planAdmission } from '../admission/plan/plan-admission.ts'
 import { storeOf } from './config.ts'
 import type { ConfigProblem } from './config-problem.ts'
 import type { ParsedConfig } from './config-schema.ts'
@@ -9,6 +10,10 @@ export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly Conf
   ...(groups.routing === undefined ? [] : checkRouting(groups.routing)),
   ...(groups.kv === undefined ? [] : checkKv(groups.kv)),
   ...(groups.kv === undefined || groups.reaper === undefined ? [] : checkReaper(groups.reaper, groups.kv)),
+  ...(groups.admission === undefined || groups.routing === undefined
+    ? []
+    : checkResources(groups.admission, groups.routing)),
+  ...(groups.admission === undefined || groups.kv === undefined ? [] : checkAdmission(groups.admission, groups.kv)),
 ]
 
 const problemIf = (wrong: boolean, message: string, ...path: readonly string[]): readonly ConfigProblem[] =>
@@ -72,6 +77,14 @@ const checkKv = (kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
     'kv',
     'directory',
   ),
+  ...(['maxStoreBytes', 'storeModule'] as const).flatMap((name) =>
+    problemIf(
+      kv.connector !== 'llamacpp-slots' && kv[name] !== undefined,
+      'Belongs to the connector llamacpp-slots',
+      'kv',
+      name,
+    ),
+  ),
 ]
 
 const checkReaper = (reaper: ParsedConfig['reaper'], kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
@@ -86,5 +99,34 @@ const checkReaper = (reaper: ParsedConfig['reaper'], kv: ParsedConfig['kv']): re
     'Must exceed kv.callTimeoutMs, else two gateways remove the same KV at once',
     'reaper',
     'removalLeaseMs',
+  ),
+]
+
+const checkResources = (
+  admission: ParsedConfig['admission'],
+  routing: ParsedConfig['routing'],
+): readonly ConfigProblem[] => {
+  const outcome = planAdmission(admission, routing.dns === undefined ? routing.pods : undefined)
+  return outcome.kind === 'invalid'
+    ? outcome.problems.map(({ option, message }) => ({ message, path: ['admission', option] }))
+    : []
+}
+
+/** What the gateway puts on top when it tells Envoy how long a decision may take. */
+const decisionMarginMs = 1000
+
+const checkAdmission = (admission: ParsedConfig['admission'], kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
+  ...problemIf(
+    admission.requirements.length > 0 &&
+      admission.maxWaitMs + kv.loadBudgetMs + decisionMarginMs > admission.messageTimeoutMs,
+    'Together with kv.loadBudgetMs and a second it must not exceed admission.messageTimeoutMs, else Envoy gives a turn up that waits',
+    'admission',
+    'maxWaitMs',
+  ),
+  ...problemIf(
+    kv.connector !== 'llamacpp-slots' && admission.requirements.some((text) => text.startsWith('load')),
+    'Only with the connector llamacpp-slots does the gateway decide on loads: leave out what load requires',
+    'admission',
+    'requirements',
   ),
 ]

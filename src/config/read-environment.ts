@@ -19,7 +19,7 @@ export const readEnvironment = (
   environment: Environment,
 ): { readonly settings: readonly EnvironmentSetting[]; readonly problems: readonly ConfigProblem[] } => {
   const options = listConfigOptions()
-  const known = new Set([configFileEnvName, ...options.map(({ envName }) => envName)])
+  const known = new Set([configFileEnvName, ...options.flatMap(({ envName, plainEnvName }) => [envName, plainEnvName])])
   const unknown = Object.keys(environment).filter((name) => name.startsWith('CTX_') && !known.has(name))
   const clashes = options.filter((option) => {
     const [long, plain] = [textOf(environment, option.envName), textOf(environment, option.plainEnvName)]

@@ -1,6 +1,7 @@
 import { nanoid } from 'nanoid'
-import { withinLimit } from '../kvcache/deadline.ts'
-import type { EngineField, KvConnector, KvOpening, KvPresence, KvTurn } from '../kvcache/kv-connector.ts'
+import type { Admission } from '../admission/admission.ts'
+import { callConnector, unlimited } from '../kvcache/call-connector.ts'
+import type { AttachOutcome, EngineField, KvConnector, KvOpening, KvPresence, KvTurn } from '../kvcache/kv-connector.ts'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { PodSource } from '../routing/pod.ts'
@@ -9,6 +10,7 @@ import type { RoutingTurn } from '../routing/routing-policy.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
+import { admitTurn, attachWithAdmittedLoad, type TurnToAdmit } from './admit-turn.ts'
 import type { ContextEvents } from './context-events.ts'
 import type { DecisionScope, GatewayRequest } from './context-service.ts'
 import { type LoadPolicy, withBudget } from './load-policy.ts'
@@ -23,6 +25,8 @@ export interface TurnParts {
   readonly loadPolicy: LoadPolicy
   readonly forecast: TurnForecast
   readonly events: ContextEvents
+  /** Undefined: nothing limits how many turns run. */
+  readonly admission?: Admission | undefined
 }
 
 /** A pod for one turn, and where else it may go. */
@@ -65,6 +69,34 @@ export class ClientLeftError extends Error {
 
 const detachTimeoutMs = 5000
 
+/**
+ * Calls `start` when the turn may be forwarded: at once, and without a promise, where nothing limits that. While the turn waits it counts
+ * nowhere; its end, or a fault of `start`, lets go of what it holds. `laterMs` is what `start` may take.
+ * @throws GatewayError `rate_limit_exceeded`
+ * @throws ClientLeftError
+ */
+export const whenAdmitted = <T>(
+  parts: Pick<TurnParts, 'admission'>,
+  turn: TurnToAdmit,
+  limits: { readonly laterMs: number; readonly scope: DecisionScope },
+  start: () => T | Promise<T>,
+): T | Promise<T> => (parts.admission === undefined ? start() : startAdmitted(parts.admission, turn, limits, start))
+
+const startAdmitted = async <T>(
+  admission: Admission,
+  turn: TurnToAdmit,
+  limits: { readonly laterMs: number; readonly scope: DecisionScope },
+  start: () => T | Promise<T>,
+): Promise<T> => {
+  if ((await admitTurn(admission, turn, limits)) === 'left') throw new ClientLeftError()
+  try {
+    return await start()
+  } catch (error) {
+    admission.release('prefill', turn.turnId)
+    throw error
+  }
+}
+
 /** A session's turn, ready to be forwarded. */
 export interface AttachedTurn {
   readonly presence: KvPresence
@@ -72,28 +104,37 @@ export interface AttachedTurn {
   readonly ticket: string
 }
 
-/** Brings the session's KV into the pod, within the budget, and writes the ticket. */
-export const attachTurn = async (
-  parts: TurnParts,
-  turn: {
-    readonly session: SessionKey
-    readonly tenant: TenantKey
-    readonly model: string
-    readonly turnId: string
-    readonly pod: string
-    readonly kv: StoredKv | undefined
-    readonly expiry: TurnExpiry
-    /** An expired session's turn: it must not meet KV of the session's earlier life. */
-    readonly startsAnew?: boolean
-    readonly createdAtMs?: number | undefined
-    readonly contentKey: () => ContentKey
-    /** The request that creates the session. */
-    readonly opening?: KvOpening
-    /** What its route was chosen by. */
-    readonly routing: RoutingTurn
-  },
-  scope: DecisionScope,
-): Promise<AttachedTurn> => {
+/** What attaching needs to know of a turn. */
+export interface TurnToAttach {
+  readonly session: SessionKey
+  readonly tenant: TenantKey
+  readonly model: string
+  readonly turnId: string
+  readonly pod: string
+  readonly kv: StoredKv | undefined
+  readonly expiry: TurnExpiry
+  /** An expired session's turn: it must not meet KV of the session's earlier life. */
+  readonly startsAnew?: boolean
+  readonly createdAtMs?: number | undefined
+  readonly contentKey: () => ContentKey
+  /** The request that creates the session. */
+  readonly opening?: KvOpening
+  /** What its route was chosen by. */
+  readonly routing: RoutingTurn
+}
+
+/**
+ * Brings the session's KV into the pod, within the budget, and writes the ticket; where turns are limited, not before the turn may run.
+ * @throws GatewayError `rate_limit_exceeded`
+ * @throws ClientLeftError
+ */
+export const attachTurn = (parts: TurnParts, turn: TurnToAttach, scope: DecisionScope): Promise<AttachedTurn> => {
+  if (parts.admission === undefined) return attachNow(parts, turn, scope)
+  const laterMs = parts.loadPolicy.budgetMs(turn.model, turn.kv?.tokens)
+  return startAdmitted(parts.admission, turn, { laterMs, scope }, () => attachNow(parts, turn, scope))
+}
+
+const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionScope): Promise<AttachedTurn> => {
   const kvTurn: KvTurn = {
     session: turn.session,
     tenant: turn.tenant,
@@ -111,14 +152,18 @@ export const attachTurn = async (
   // Counted from here on, so that routing sees the turns that are still loading.
   parts.pods.turnStarted(turn.pod, turn.turnId)
   parts.forecast.routed(turn, turn.routing)
-  parts.forecast.loadStarted(turn, bytesToLoad(kvTurn, turn.kv, turn.routing))
-  const attached = await withBudget({ budgetMs, scope }, (signal) => parts.connector.attach(kvTurn, turn.kv, signal))
+  const attach = (signal: AbortSignal) => bring(parts, turn, kvTurn, { budgetMs, signal })
+  const attached = await (parts.connector.isInstant === true
+    ? attach(unlimited)
+    : withBudget({ budgetMs, scope }, attach))
   const { presence, fields, claim } = attached
   parts.forecast.loadEnded(turn, loadedOf(presence, turn.kv))
-  if (scope.signal.aborted) {
+  if (scope.isAbandoned()) {
     parts.pods.turnEnded(turn.pod, turn.turnId)
     parts.forecast.ended(turn, { sessionKey: turn.session, how: 'abandoned', answer: undefined })
-    await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
+    await callConnector(parts.connector, detachTimeoutMs, (connector, signal) =>
+      connector.detach(kvTurn, claim, signal),
+    )
     throw new ClientLeftError()
   }
   parts.events.attached(presence, performance.now() - startedMs)
@@ -148,7 +193,7 @@ export const startPlainTurn = (
   scope: DecisionScope,
 ): { readonly ticket: string; readonly splice: string | undefined } => {
   const { turnId, pod, tenant } = turn
-  if (!scope.signal.aborted) parts.pods.turnStarted(pod, turnId)
+  if (!scope.isAbandoned()) parts.pods.turnStarted(pod, turnId)
   return {
     ticket: encodeTicket({ turnId, pod, session: undefined }),
     splice: spliceOf(parts.connector.fieldsWithoutSession(tenant)),
@@ -165,6 +210,24 @@ export const abandonTurn = async (
   } catch (error) {
     parts.events.storeFault('abandon', error)
   }
+}
+
+/** Attaches the turn; a load that has to be admitted first is not under way before. */
+const bring = (
+  parts: Pick<TurnParts, 'admission' | 'connector' | 'forecast'>,
+  turn: TurnToAttach,
+  kvTurn: KvTurn,
+  limits: { readonly budgetMs: number; readonly signal: AbortSignal },
+): Promise<AttachOutcome> => {
+  const bytes = bytesToLoad(kvTurn, turn.kv, turn.routing)
+  if (parts.admission === undefined || bytes <= 0) {
+    parts.forecast.loadStarted(turn, bytes)
+    return parts.connector.attach(kvTurn, turn.kv, limits.signal)
+  }
+  return attachWithAdmittedLoad(parts.admission, turn, limits, ({ mayLoad }) => {
+    parts.forecast.loadStarted(turn, mayLoad ? bytes : 0)
+    return parts.connector.attach(mayLoad ? kvTurn : { ...kvTurn, mayLoad }, turn.kv, limits.signal)
+  })
 }
 
 /** Body fields as JSON members without the braces. */

@@ -1,4 +1,5 @@
 import type { KvPresence } from '../kvcache/kv-connector.ts'
+import { kvEvictedNote, kvStaleNote } from '../sessions/eviction.ts'
 
 /** Why a turn starts without its session's KV. */
 export type MissReason =
@@ -6,9 +7,12 @@ export type MissReason =
   | 'session_not_found'
   | 'session_expired'
   | 'session_deleted'
+  | 'session_evicted'
   | 'store_unavailable'
   | 'offload_pending'
   | 'kv_missing'
+  | 'kv_evicted'
+  | 'kv_stale'
   | 'load_timeout'
   | 'load_too_slow'
   | 'load_failed'
@@ -31,7 +35,7 @@ export const presenceLine = (presence: KvPresence, kvNote: string | undefined): 
     case 'on-demand':
       return `hit; tier=store; tokens=${presence.tokens}; load=on-demand`
     case 'empty':
-      return kvNote === undefined ? missLine('offload_pending') : noneLine(kvNote)
+      return emptyLine(kvNote)
     case 'missing':
       return missLine('kv_missing')
     case 'not-worthwhile':
@@ -44,5 +48,18 @@ export const presenceLine = (presence: KvPresence, kvNote: string | undefined): 
       return missLine('kv_store_unavailable')
     case 'no-room':
       return missLine('no_slot')
+  }
+}
+
+/** A session that had KV and lost it misses it once; one that could not store any has none. */
+const emptyLine = (kvNote: string | undefined): string => {
+  switch (kvNote) {
+    case undefined:
+      return missLine('offload_pending')
+    case kvEvictedNote:
+    case kvStaleNote:
+      return missLine(kvNote)
+    default:
+      return noneLine(kvNote)
   }
 }

@@ -36,6 +36,8 @@ export interface ContextEvents {
   attached(presence: KvPresence, milliseconds: number): void
   turnEnded(outcome: TurnOutcome, usage: TurnUsage | undefined): void
   offloaded(outcome: OffloadOutcome, milliseconds: number): void
+  /** Sessions lost stored KV that no pod can load any more. */
+  kvUseless(count: number): void
   /** KV was removed from the store and the pods. */
   removed(kind: 'artefact' | 'session'): void
   /** A removal has to wait. */

@@ -9,25 +9,40 @@ export interface GatewayRequest {
   header(name: string): readonly string[]
   /** `true`: no body follows. */
   readonly endOfStream: boolean
+  /** Whether Envoy hands the body over when it is asked for; where it does not, a decision must be taken on the headers. */
+  readonly bodyReadable: boolean
 }
 
 /** What the surroundings of a request offer while a decision is taken. */
 export interface DecisionScope {
   /** Fires when the client has gone or Envoy gave the request up: nobody waits for the decision any more. */
   readonly signal: AbortSignal
+  /** Whether `signal` has fired. Asking for the signal makes it, which costs more than most decisions. */
+  isAbandoned(): boolean
   /** Tells Envoy that this decision takes up to `milliseconds` from now. Only the first call of a request counts. */
   extendDeadline(milliseconds: number): void
 }
 
 export type Decision =
   /** Not ours: the request goes on untouched, to `destinations` (chosen pod first) if there are any. */
-  | { readonly kind: 'pass'; readonly destinations: readonly string[] }
+  | {
+      readonly kind: 'pass'
+      readonly destinations: readonly string[]
+      readonly observer?: AnswerObserver
+    }
   | ForwardDecision
   /** The gateway answers by itself. `body` is sent as JSON. */
   | {
       readonly kind: 'answer'
       readonly status: number
       readonly body: unknown
+      readonly headers: Readonly<Record<string, string>>
+    }
+  /** An engine's earlier answer, sent again with status 200. */
+  | {
+      readonly kind: 'replay'
+      readonly contentType: string
+      readonly body: Buffer
       readonly headers: Readonly<Record<string, string>>
     }
   | { readonly kind: 'reject'; readonly error: GatewayError }
@@ -49,6 +64,22 @@ export interface ForwardDecision {
   readonly responseHeaders: Readonly<Record<string, string>>
   /** Comes back with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
   readonly ticket: string | undefined
+  readonly observer?: AnswerObserver
+}
+
+/**
+ * Sees the answer to a request go by, where Envoy tells of it; it neither changes nor delays what passes. It must not throw. Whatever becomes
+ * of the request or its stream, `end` is called once, and nothing after it.
+ */
+export interface AnswerObserver {
+  /** Headers to set on the answer, whatever its status is (names in lower case). */
+  readonly setHeaders: Readonly<Record<string, string>>
+  /** The answer begins. `enough`: the rest of it need not be told. */
+  head(status: number, header: (name: string) => readonly string[]): 'more' | 'enough'
+  /** A piece of its body, in order; `bytes` are only valid during the call. */
+  chunk(bytes: Buffer): 'more' | 'enough'
+  /** `complete`: the answer came to its end. `broken`: it did not, or its end is not known. */
+  end(how: 'complete' | 'broken'): void
 }
 
 export type HeadersDecision =
@@ -81,10 +112,21 @@ export interface TurnUsage {
   readonly cachedTokens: number
 }
 
+/**
+ * The header by which Envoy tells that a request was left. Envoy makes its value up for each request, whatever the client sent, so that nobody can
+ * guess the one of another. The gateway gets it with the request's headers; pods do not.
+ */
+export const requestKeyHeader = 'x-context-request-key'
+
 /** The Context Cache Manager: decides what happens to a request, and is told how its turn ended. */
 export interface ContextService {
   /** Never rejects: faults are decisions too. */
   onHeaders(request: GatewayRequest, scope: DecisionScope): Promise<HeadersDecision>
   /** Never rejects. Resolves when the turn is settled (its offload included). */
   endTurn(turn: EndedTurn): Promise<void>
+  /**
+   * The client of the request with this key (`requestKeyHeader`) left before Envoy had read what was decided: its turn ends, if this process
+   * began one. Never rejects.
+   */
+  clientLeft(requestKey: string): Promise<void>
 }

@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { ClientLeftError, type TurnParts } from './begin-turn.ts'
+import type { CachedAnswers } from './cached-answers.ts'
 import type { ContextService, Decision, DecisionScope, GatewayRequest, HeadersDecision } from './context-service.ts'
 import type { CreateSession } from './create-session.ts'
 import type { EndTurn } from './end-turn.ts'
+import { createLeftTurns } from './left-turns.ts'
 import type { ManageSessions } from './manage-sessions.ts'
+import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
 import { requestOutcomeOf, requestRouteOf } from './request-kind.ts'
 import { parseRequestPath } from './request-path.ts'
 import { isSessionId } from './session-id.ts'
@@ -17,8 +20,12 @@ export const createContextService = (
     readonly useSession: UseSession
     readonly manageSessions: ManageSessions
     readonly endTurn: EndTurn
+    /** Undefined: the response cache is off. */
+    readonly cachedAnswers?: CachedAnswers | undefined
   },
 ): ContextService => {
+  const leftTurns = createLeftTurns(parts.endTurn)
+
   const reject = (where: string, thrown: unknown): Decision => {
     const error = GatewayError.from(thrown)
     if (!(thrown instanceof ClientLeftError) && error.code === 'internal_error') parts.events.fault(where, error.cause)
@@ -31,15 +38,27 @@ export const createContextService = (
     scope: DecisionScope,
   ): Promise<HeadersDecision> => {
     if (request.method !== 'POST') return { kind: 'pass', destinations: [] }
+    const lookedUp = parts.cachedAnswers?.onHeaders(request, path.api, (itsScope, cached) =>
+      onTurn(request, path, itsScope, cached),
+    )
+    return lookedUp ?? onTurn(request, path, scope)
+  }
+
+  const onTurn = async (
+    request: GatewayRequest,
+    path: InferencePath,
+    scope: DecisionScope,
+    cached?: CachedAnswer,
+  ): Promise<HeadersDecision> => {
     const [id, ...others] = request.header('x-session-id')
     if (id === undefined) {
-      return request.header('x-session-ttl').length === 0
-        ? { kind: 'pass', destinations: [] }
-        : parts.createSession.onHeaders(request, path.api)
+      if (request.header('x-session-ttl').length > 0) return parts.createSession.onHeaders(request, path.api)
+      return cached === undefined ? { kind: 'pass', destinations: [] } : replayAnswer(cached)
     }
     if (others.length > 0 && [id, ...others].some(isSessionId))
       throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
-    return isSessionId(id) ? parts.useSession.onHeaders(request, id, scope) : passForeign(request, id)
+    if (isSessionId(id)) return parts.useSession.onHeaders(request, id, scope, cached)
+    return cached === undefined ? passForeign(request, id) : replayAnswer(cached)
   }
 
   /** An id of another system says only which requests belong together. */
@@ -70,6 +89,7 @@ export const createContextService = (
 
   const counted = (request: GatewayRequest, decision: Decision): Decision => {
     parts.events.requestDecided(requestRouteOf(request), requestOutcomeOf(decision))
+    leftTurns.decided(request, decision)
     return decision
   }
 
@@ -92,7 +112,8 @@ export const createContextService = (
         return counted(request, reject('headers', error))
       }
     },
-    endTurn: parts.endTurn,
+    endTurn: leftTurns.endTurn,
+    clientLeft: leftTurns.clientLeft,
   }
 }
 

@@ -14,6 +14,7 @@ import {
   routeTurn,
   startPlainTurn,
   type TurnParts,
+  whenAdmitted,
 } from './begin-turn.ts'
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
 import { checkJsonBody } from './content-headers.ts'
@@ -144,13 +145,14 @@ export const createCreateSession = (
     turn: { readonly turnId: string; readonly route: Route },
     cause: unknown,
     scope: DecisionScope,
-  ): Decision => {
+  ): Decision | Promise<Decision> => {
     if (create.api === undefined) throw new GatewayError('session_store_unavailable', { cause })
-    return {
-      ...forward(create, turn.route),
+    const { turnId, route } = turn
+    return whenAdmitted(parts, { turnId, model: create.model, pod: route.pod }, { laterMs: 0, scope }, () => ({
+      ...forward(create, route),
       responseHeaders: { 'x-context-cache': noneLine('store_unavailable') },
-      ...startPlainTurn(parts, { turnId: turn.turnId, pod: turn.route.pod, tenant: create.tenant }, scope),
-    }
+      ...startPlainTurn(parts, { turnId, pod: route.pod, tenant: create.tenant }, scope),
+    }))
   }
 
   return {

@@ -1,5 +1,6 @@
-import { ExponentialBackoff, handleType, type RetryPolicy, retry } from 'cockatiel'
-import { withinLimit } from '../kvcache/deadline.ts'
+import { ExponentialBackoff, handleType, retry } from 'cockatiel'
+import type { Admission } from '../admission/admission.ts'
+import { callConnector } from '../kvcache/call-connector.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
@@ -19,6 +20,8 @@ export interface EndTurnParts {
   readonly connector: KvConnector
   readonly forecast: TurnForecast
   readonly events: ContextEvents
+  /** Where turns are limited: gets back what a turn held. */
+  readonly admission?: Pick<Admission, 'release'> | undefined
   /** Nudges the reaper, when a turn left something to remove. */
   readonly removeSoon: () => void
   /** When an artefact that was announced and never committed is removed. Longer than an offload takes. */
@@ -30,20 +33,29 @@ export interface EndTurnParts {
 type SessionTicket = NonNullable<TurnTicket['session']>
 
 /** The store may be away for a moment just when a turn ends; the turn's lease gives us the time. */
-const storeRetry = (): RetryPolicy =>
-  retry(handleType(StoreUnavailableError), {
-    maxAttempts: 8,
+const createPatience = (): (<T>(call: () => Promise<T>) => Promise<T>) => {
+  const again = retry(handleType(StoreUnavailableError), {
+    maxAttempts: 7,
     backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 5000 }),
   })
+  return async (call) => {
+    try {
+      return await call()
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error
+      return again.execute(call)
+    }
+  }
+}
 
 export const createEndTurn = (parts: EndTurnParts): EndTurn => {
-  const patiently = storeRetry()
+  const patiently = createPatience()
 
   const failed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
     parts.events.turnEnded(failureOf(turn), turn.usage)
     // First of all the pod: the store may be away for longer.
     await letGo(ticket, session)
-    await patiently.execute(() => parts.store.abandon({ key: session.key, turnId: ticket.turnId }))
+    await patiently(() => parts.store.abandon({ key: session.key, turnId: ticket.turnId }))
     parts.removeSoon()
   }
 
@@ -52,7 +64,9 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     if (session.claim === undefined) return
     const kvTurn = kvTurnOf(ticket, session, ticket.pod)
     const { claim } = session
-    await withinLimit(parts.offloadTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
+    await callConnector(parts.connector, parts.offloadTimeoutMs, (connector, signal) =>
+      connector.detach(kvTurn, claim, signal),
+    )
   }
 
   const completed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
@@ -63,9 +77,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
       cached: turn.usage?.cachedTokens ?? 0,
     }
     const { key, tenant, expiry } = session
-    const completion = patiently.execute(() =>
-      parts.store.complete({ key, tenant, turnId: ticket.turnId, pod, usage, expiry }),
-    )
+    const completion = patiently(() => parts.store.complete({ key, tenant, turnId: ticket.turnId, pod, usage, expiry }))
     const outcome = await completion.catch(async (error: unknown) => {
       await letGo(ticket, session)
       throw error
@@ -83,21 +95,21 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
 
   const keepKv = async (kvTurn: KvTurn, claim: string, turn: EndedTurn, record: SessionRecord): Promise<void> => {
     const startedMs = performance.now()
-    const offloaded = await withinLimit(parts.offloadTimeoutMs, (signal) =>
-      parts.connector.offload({
+    const offloaded = await callConnector(parts.connector, parts.offloadTimeoutMs, (connector, signal) =>
+      connector.offload({
         turn: kvTurn,
         claim,
         totalTokens: turn.usage === undefined ? undefined : turn.usage.promptTokens + turn.usage.outputTokens,
         promptTokens: turn.usage?.promptTokens,
         announce: (artefact) =>
-          patiently.execute(() =>
+          patiently(() =>
             parts.store.announce({ ...artefact, session: kvTurn.session, graceMs: parts.announceGraceMs }),
           ),
         signal,
       }),
     )
     parts.events.offloaded(offloaded, performance.now() - startedMs)
-    await patiently.execute(() => writeDown(kvTurn, record, offloaded))
+    await patiently(() => writeDown(kvTurn, record, offloaded))
   }
 
   const writeDown = async (kvTurn: KvTurn, record: SessionRecord, offloaded: OffloadOutcome): Promise<void> => {
@@ -123,6 +135,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     const ticket = decodeTicket(turn.ticket)
     if (ticket === undefined) return
     parts.pods.turnEnded(ticket.pod, ticket.turnId)
+    parts.admission?.release('prefill', ticket.turnId)
     reportPods(parts, ticket, turn)
     const isGood = turn.complete && turn.status >= 200 && turn.status < 300
     settleForecast(parts.forecast, ticket, turn)

@@ -29,7 +29,8 @@ export const createLoadPolicy = (options: {
 
 /** Below this, Envoy's message timeout leaves room enough. */
 const longBudgetMs = 1000
-const answerMarginMs = 1000
+/** Put on top of what a decision may take, so that its answer is in time. */
+export const answerMarginMs = 1000
 
 /** Runs `work` with a signal that fires when the budget is spent or the client leaves; tells Envoy when the budget is long. */
 export const withBudget = async <T>(

@@ -1,7 +1,9 @@
 import { setMaxListeners } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
+import { kvStaleNote } from '../sessions/eviction.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextEvents } from './context-events.ts'
@@ -9,7 +11,7 @@ import type { ContextEvents } from './context-events.ts'
 export interface ReaperSettings {
   /** Time between two sweeps. */
   readonly intervalMs: number
-  /** Sessions ended, and removals taken, in one step. */
+  /** Removals that run at once, at most. */
   readonly batchSize: number
   /** A removal that was taken comes again after this time unless it was done. */
   readonly removalLeaseMs: number
@@ -32,6 +34,8 @@ export interface Reaper {
   sweepSoon: () => void
 }
 
+/** Sessions ended, or removals begun, in one step: turns are served between one and the next, in this process and in the store. */
+const longestStep = 10
 const removalTimeoutMs = 10_000
 const maxDelayMs = 30_000
 
@@ -51,6 +55,8 @@ export const createReaper = (
   const stopping = new AbortController()
   // Every removal under way listens to it.
   setMaxListeners(0, stopping.signal)
+
+  const stepSize = Math.min(settings.batchSize, longestStep)
 
   const delayAfter = (attempt: number): number =>
     Math.min(settings.retryDelayMs * 2 ** Math.min(attempt - 1, 10), maxDelayMs)
@@ -80,30 +86,56 @@ export const createReaper = (
   }
 
   const removeDue = async (): Promise<void> => {
-    for (;;) {
-      const batch = await parts.queue.claim({ limit: settings.batchSize, leaseMs: settings.removalLeaseMs })
-      await Promise.all(batch.map((removal) => removeOne(removal).catch((error: unknown) => report('removal', error))))
-      if (batch.length < settings.batchSize || stopping.signal.aborted) return
+    const running = new Set<Promise<void>>()
+    const start = (removal: Removal): void => {
+      const removing = removeOne(removal)
+        .catch((error: unknown) => report('removal', error))
+        .finally(() => running.delete(removing))
+      running.add(removing)
     }
+    for (;;) {
+      const limit = Math.min(stepSize, settings.batchSize - running.size)
+      const batch = await parts.queue.claim({ limit, leaseMs: settings.removalLeaseMs })
+      for (const removal of batch) start(removal)
+      if (batch.length < limit || stopping.signal.aborted) break
+      if (running.size >= settings.batchSize) await Promise.race(running)
+      await setImmediate()
+    }
+    await Promise.all(running)
   }
 
   const expireDue = async (): Promise<void> => {
-    // Each step is small, so that lookups are served in between.
     for (;;) {
-      const ended = await parts.queue.expireDue(settings.batchSize)
+      const ended = await parts.queue.expireDue(stepSize)
       if (ended > 0) parts.events.sessionsExpired(ended)
-      if (ended < settings.batchSize || stopping.signal.aborted) return
+      if (ended < stepSize || stopping.signal.aborted) return
+      await setImmediate()
     }
+  }
+
+  const evictDue = async (): Promise<void> => {
+    for (;;) {
+      const steps = await parts.queue.evict(stepSize)
+      if (steps < stepSize || stopping.signal.aborted) return
+      await setImmediate()
+    }
+  }
+
+  /** Its removal waits in the queue then, for the next sweep at the latest. */
+  const dropUseless = async (artefactIds: readonly string[]): Promise<void> => {
+    const count = await parts.queue.dropArtefacts({ artefactIds, reason: kvStaleNote })
+    if (count > 0) parts.events.kvUseless(count)
   }
 
   const sweepOnce = async (): Promise<void> => {
     try {
       await expireDue()
+      await evictDue()
       await removeDue()
       if (sweeps % settings.sweepsPerReconcile === 0) {
         await withinLimit(
           removalTimeoutMs,
-          (signal) => parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), signal),
+          (signal) => parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), signal, dropUseless),
           stopping.signal,
         )
       }

@@ -15,7 +15,9 @@ export const requestRouteOf = (request: GatewayRequest): RequestRoute => {
   const path = parseRequestPath(request.path)
   switch (path.kind) {
     case 'inference':
-      return request.header('x-session-id').length === 0 ? 'create' : routeByApi[path.api]
+      return request.header('x-session-id').length === 0 && request.header('x-session-ttl').length > 0
+        ? 'create'
+        : routeByApi[path.api]
     case 'contexts':
       return request.method === 'POST' ? 'create' : request.method === 'GET' ? 'list' : 'other'
     case 'context':
@@ -37,6 +39,7 @@ export const requestOutcomeOf = (decision: Decision): RequestOutcome => {
     case 'forward':
       return 'forwarded'
     case 'answer':
+    case 'replay':
       return 'answered'
     case 'pass':
       return 'passed'

@@ -1,4 +1,4 @@
-import { createHash, hkdfSync } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import { nanoid } from 'nanoid'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
@@ -12,9 +12,11 @@ export const newSessionId = (): string => `ctx_${nanoid(32)}`
 export const isSessionId = (value: string): boolean => idForm.test(value)
 
 /** The form in which an id may be stored, logged and passed on. */
-export const sessionKeyOf = (id: string): SessionKey =>
-  createHash('sha256').update(id).digest('base64url') as SessionKey
+export const sessionKeyOf = (id: string): SessionKey => hash('sha256', id, 'base64url') as SessionKey
 
-/** The key under which what names the session's prompt is kept: whoever has it has presented the id (HKDF, RFC 5869). */
+/**
+ * The key under which what names the session's prompt is kept: whoever has it has presented the id. One block of HKDF's expansion (RFC 5869, 2.3);
+ * an id is random enough to be expanded as it is (3.3).
+ */
 export const contentKeyOf = (id: string): ContentKey =>
-  Buffer.from(hkdfSync('sha256', id, '', 'context content key', 32)).toString('base64url') as ContentKey
+  createHmac('sha256', id).update('context content key\x01').digest('base64url') as ContentKey

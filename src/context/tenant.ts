@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { GatewayRequest } from './context-service.ts'
@@ -9,6 +10,10 @@ export interface Tenants {
   tenantOf(request: GatewayRequest): TenantKey
 }
 
+const maxKnown = 1_000
+/** Signed tokens may be long; longer ones are digested each time, so that the memory stays bounded. */
+const longestKnown = 4_096
+
 /**
  * Tenants by HMAC, so that nothing stored or logged leads back to a credential. `principalHeader` names a header that an authentication
  * filter in front of the gateway sets (and strips from clients): then a tenant outlives the rotation of its key. Without it the
@@ -18,8 +23,16 @@ export const createTenants = (options: {
   readonly secret: string
   readonly principalHeader: string | undefined
 }): Tenants => {
-  const digest = (kind: string, value: string): TenantKey =>
-    createHmac('sha256', options.secret).update(`tenant\n${kind}\n${value}`).digest('base64url') as TenantKey
+  // A credential comes with every turn. It is kept in this process's memory alone, where it passes through in any case.
+  const known = new LRUCache<string, TenantKey>({ max: maxKnown })
+  const digest = (kind: string, value: string): TenantKey => {
+    const name = `tenant\n${kind}\n${value}`
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const tenant = createHmac('sha256', options.secret).update(name).digest('base64url') as TenantKey
+    if (value.length <= longestKnown) known.set(name, tenant)
+    return tenant
+  }
   return {
     tenantOf: (request) => {
       const principal = options.principalHeader === undefined ? [] : request.header(options.principalHeader)

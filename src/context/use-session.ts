@@ -1,5 +1,5 @@
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { TenantKey } from '../sessions/session-record.ts'
+import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import { type BeginOutcome, StoreUnavailableError, type TurnExpiry } from '../sessions/session-store.ts'
 import {
   abandonTurn,
@@ -9,11 +9,14 @@ import {
   routeTurn,
   startPlainTurn,
   type TurnParts,
+  whenAdmitted,
 } from './begin-turn.ts'
-import { missLine, presenceLine } from './cache-line.ts'
+import { missLine, noneLine, presenceLine } from './cache-line.ts'
 import { checkNotCompressed } from './content-headers.ts'
 import type { Decision, DecisionScope, ForwardDecision, GatewayRequest } from './context-service.ts'
 import { sessionHeaders } from './create-session.ts'
+import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
+import { completeReplayedTurn } from './replayed-turn.ts'
 import { routingFacts } from './routing-facts.ts'
 import { contentKeyOf, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
@@ -29,8 +32,17 @@ export interface UseSettings extends TtlBounds {
 
 /** Handles a turn of a session, from its headers alone. */
 export interface UseSession {
-  /** @throws GatewayError */
-  onHeaders(request: GatewayRequest, sessionId: string, scope: DecisionScope): Promise<Decision>
+  /**
+   * `cached`: an earlier answer to the same request. It is sent again if the session lives and is of its model, or if there is no session to
+   * speak of; a session that has expired starts anew with a computed turn.
+   * @throws GatewayError
+   */
+  onHeaders(
+    request: GatewayRequest,
+    sessionId: string,
+    scope: DecisionScope,
+    cached?: CachedAnswer,
+  ): Promise<Decision>
 }
 
 export const createUseSession = (
@@ -38,13 +50,12 @@ export const createUseSession = (
   settings: UseSettings,
 ): UseSession => {
   const begin = async (turn: {
-    readonly id: string
+    readonly key: SessionKey
     readonly tenant: TenantKey
     readonly turnId: string
   }): Promise<Begun> => {
     try {
-      const { turnId, tenant } = turn
-      const outcome = await parts.store.begin({ key: sessionKeyOf(turn.id), tenant, turnId, leaseMs: settings.leaseMs })
+      const outcome = await parts.store.begin({ ...turn, leaseMs: settings.leaseMs })
       parts.events.lookedUp(outcome.kind)
       return outcome
     } catch (error) {
@@ -64,15 +75,18 @@ export const createUseSession = (
       readonly tenant: TenantKey
       readonly turnId: string
       readonly headers: Record<string, string>
+      readonly cached: CachedAnswer | undefined
     },
     scope: DecisionScope,
-  ): Decision => {
+  ): Decision | Promise<Decision> => {
+    if (turn.cached !== undefined) return replayAnswer(turn.cached, turn.headers)
     const route = routeTurn(parts, request, { affinityKey: sessionKeyOf(turn.id), residentPod: undefined })
-    return {
+    const { turnId, tenant } = turn
+    return whenAdmitted(parts, { turnId, model: undefined, pod: route.pod }, { laterMs: 0, scope }, () => ({
       ...forward(route),
       responseHeaders: turn.headers,
-      ...startPlainTurn(parts, { turnId: turn.turnId, pod: route.pod, tenant: turn.tenant }, scope),
-    }
+      ...startPlainTurn(parts, { turnId, pod: route.pod, tenant }, scope),
+    }))
   }
 
   const sessionTurn = async (request: GatewayRequest, turn: LiveTurn, scope: DecisionScope): Promise<Decision> => {
@@ -83,6 +97,11 @@ export const createUseSession = (
     const promisedMs = begun.nowMs + ttlSeconds * 1000
     const expiry = expiryOf({ announced: turn.ttlSeconds, sliding: settings.sliding, promisedMs })
     const expiresAtMs = expiry.kind === 'keep' && record !== undefined ? record.expiresAtMs : promisedMs
+    if (turn.cached?.model === model && record?.pod !== undefined) {
+      await completeReplayedTurn(parts, { record, pod: record.pod, turnId, expiry }, turn.cached)
+      const headers = sessionHeaders(turn.id, { expiresAtMs, ttlSeconds }, noneLine('response_cached'))
+      return replayAnswer(turn.cached, headers)
+    }
     // What pods hold of an earlier life is not used in this one.
     if (record === undefined) parts.forecast.forget(key)
     const routing = routingFacts(parts.forecast, request, { key, model, pod: record?.pod, kv: record?.kv })
@@ -104,7 +123,10 @@ export const createUseSession = (
       },
       scope,
     )
-    const cache = record === undefined ? missLine('session_expired') : presenceLine(attached.presence, record.kvNote)
+    const cache =
+      begun.kind === 'active'
+        ? presenceLine(attached.presence, begun.record.kvNote)
+        : missLine(begun.cause === 'eviction' ? 'session_evicted' : 'session_expired')
     return {
       ...forward(route),
       splice: attached.splice,
@@ -115,18 +137,24 @@ export const createUseSession = (
   }
 
   return {
-    onHeaders: async (request, id, scope) => {
+    onHeaders: async (request, id, scope, cached) => {
       checkNotCompressed(request)
       const tenant = parts.tenants.tenantOf(request)
       const ttlSeconds = parseTtlHeader(request.header('x-session-ttl'), settings)
       const turnId = newTurnId()
       const key = sessionKeyOf(id)
-      const begun = await begin({ id, tenant, turnId })
+      const begun = await begin({ key, tenant, turnId })
       switch (begun.kind) {
         case 'store-unavailable':
           return plainTurn(
             request,
-            { id, tenant, turnId, headers: { 'x-session-id': id, 'x-context-cache': missLine('store_unavailable') } },
+            {
+              id,
+              tenant,
+              turnId,
+              cached,
+              headers: { 'x-session-id': id, 'x-context-cache': missLine('store_unavailable') },
+            },
             scope,
           )
         case 'unknown':
@@ -134,14 +162,14 @@ export const createUseSession = (
             throw new GatewayError('session_not_found', { param: 'x-session-id' })
           return plainTurn(
             request,
-            { id, tenant, turnId, headers: { 'x-context-cache': missLine('session_not_found') } },
+            { id, tenant, turnId, cached, headers: { 'x-context-cache': missLine('session_not_found') } },
             scope,
           )
         case 'deleted':
           if (settings.unknownSession === 'reject') throw new GatewayError('session_deleted', { param: 'x-session-id' })
           return plainTurn(
             request,
-            { id, tenant, turnId, headers: { 'x-context-cache': missLine('session_deleted') } },
+            { id, tenant, turnId, cached, headers: { 'x-context-cache': missLine('session_deleted') } },
             scope,
           )
         case 'expired':
@@ -150,7 +178,7 @@ export const createUseSession = (
             if (begun.kind === 'expired' && settings.unknownSession === 'reject') {
               throw new GatewayError('session_expired', { param: 'x-session-id' })
             }
-            return await sessionTurn(request, { begun, id, key, tenant, turnId, ttlSeconds }, scope)
+            return await sessionTurn(request, { begun, id, key, tenant, turnId, ttlSeconds, cached }, scope)
           } catch (error) {
             await abandonTurn(parts, { key, turnId })
             throw error
@@ -170,6 +198,7 @@ interface LiveTurn {
   readonly turnId: string
   /** From the request's own header. */
   readonly ttlSeconds: number | undefined
+  readonly cached: CachedAnswer | undefined
 }
 
 const expiryOf = (turn: {

@@ -1,6 +1,6 @@
-import { bodyModes } from './body-modes.ts'
+import { answerModeOf, bodyModes } from './body-modes.ts'
 import { createHeaderLookup, type WireHeader } from './header-lookup.ts'
-import type { BodyMode, ExtProcEvent } from './messages.ts'
+import type { AnswerMode, BodyMode, ExtProcEvent } from './messages.ts'
 
 interface WireHeaders {
   readonly headers?: { readonly headers?: readonly WireHeader[] }
@@ -17,6 +17,8 @@ interface WireRequest {
   readonly request?: string
   readonly request_headers?: WireHeaders
   readonly request_body?: WireBody
+  readonly response_headers?: WireHeaders
+  readonly response_body?: WireBody
   readonly protocol_config?: { readonly request_body_mode?: number; readonly response_body_mode?: number }
 }
 
@@ -32,7 +34,7 @@ export const decodeRequest = (message: unknown): ExtProcEvent => {
         headers: createHeaderLookup(wire.request_headers?.headers?.headers ?? []),
         endOfStream: wire.request_headers?.end_of_stream ?? false,
         bodyMode: toBodyMode(wire.protocol_config),
-        requestOnly: wire.protocol_config !== undefined && (wire.protocol_config.response_body_mode ?? 0) === 0,
+        answerMode: toAnswerMode(wire.protocol_config),
       }
     case 'request_body':
       return {
@@ -43,9 +45,17 @@ export const decodeRequest = (message: unknown): ExtProcEvent => {
     case 'request_trailers':
       return { kind: 'request-trailers' }
     case 'response_headers':
-      return { kind: 'response-headers' }
+      return {
+        kind: 'response-headers',
+        headers: createHeaderLookup(wire.response_headers?.headers?.headers ?? []),
+        endOfStream: wire.response_headers?.end_of_stream ?? false,
+      }
     case 'response_body':
-      return { kind: 'response-body' }
+      return {
+        kind: 'response-body',
+        body: wire.response_body?.body ?? emptyBody,
+        endOfStream: wire.response_body?.end_of_stream ?? false,
+      }
     case 'response_trailers':
       return { kind: 'response-trailers' }
     default:
@@ -55,3 +65,6 @@ export const decodeRequest = (message: unknown): ExtProcEvent => {
 
 const toBodyMode = (config: WireRequest['protocol_config']): BodyMode =>
   config === undefined ? 'unknown' : (bodyModes[config.request_body_mode ?? 0] ?? 'unknown')
+
+const toAnswerMode = (config: WireRequest['protocol_config']): AnswerMode =>
+  config === undefined ? 'unknown' : answerModeOf(config.response_body_mode ?? 0)

@@ -1,4 +1,12 @@
-import type { DynamicMetadata, ImmediateAnswer, MetadataValue, Phase, Reply, RequestChanges } from './messages.ts'
+import type {
+  ChangeablePhase,
+  DynamicMetadata,
+  ImmediateAnswer,
+  MetadataValue,
+  Phase,
+  Reply,
+  RequestChanges,
+} from './messages.ts'
 
 const overwriteOrAdd = 2
 
@@ -8,7 +16,7 @@ export const encodeReply = (reply: Reply): object => {
     case 'continue':
       return continueWire[reply.phase]
     case 'proceed':
-      return encodeProceed(reply.phase === 'request-headers' ? 'request_headers' : 'request_body', reply.changes)
+      return encodeProceed(proceedFields[reply.phase], reply.changes)
     case 'immediate':
       return { immediate_response: encodeImmediate(reply.answer) }
     case 'extend':
@@ -30,7 +38,13 @@ const continueWire = {
   'response-trailers': { response_trailers: {} },
 } as const satisfies Record<Phase, object>
 
-const encodeProceed = (phase: 'request_headers' | 'request_body', changes: RequestChanges): object => ({
+const proceedFields = {
+  'request-headers': 'request_headers',
+  'request-body': 'request_body',
+  'response-headers': 'response_headers',
+} as const satisfies Record<ChangeablePhase, string>
+
+const encodeProceed = (phase: string, changes: RequestChanges): object => ({
   [phase]: { response: encodeMutation(changes.setHeaders) },
   ...encodeMetadata(changes.metadata),
 })

@@ -1,5 +1,7 @@
+import type { AnswerObserver } from '../context/context-service.ts'
 import type { CollectedBody } from './collected-body.ts'
-import type { BodyMode, ExtProcEvent, Phase, Reply } from './messages.ts'
+import type { HeaderLookup } from './header-lookup.ts'
+import type { AnswerMode, BodyMode, ExtProcEvent, Phase, Reply } from './messages.ts'
 import type { DecideOnBody, Verdict } from './verdict.ts'
 
 type RequestHeaders = Extract<ExtProcEvent, { kind: 'request-headers' }>
@@ -16,7 +18,7 @@ export type ExchangeState =
       readonly kind: 'deciding-on-headers'
       readonly endOfStream: boolean
       readonly bodyMode: BodyMode
-      readonly requestOnly: boolean
+      readonly answerMode: AnswerMode
       readonly extended: boolean
       readonly body: CollectedBody
       readonly bodyComplete: boolean
@@ -26,7 +28,7 @@ export type ExchangeState =
   | {
       readonly kind: 'collecting'
       readonly bodyMode: BodyMode
-      readonly requestOnly: boolean
+      readonly answerMode: AnswerMode
       readonly decide: DecideOnBody
       readonly body: CollectedBody
     }
@@ -34,12 +36,14 @@ export type ExchangeState =
   | {
       readonly kind: 'deciding-on-body'
       readonly on: 'request-headers' | HeldPhase
-      readonly requestOnly: boolean
+      readonly answerMode: AnswerMode
       readonly extended: boolean
       readonly held: readonly HeldPhase[]
     }
   /** The verdict is out and the request goes on: whatever else is told goes on too. */
   | { readonly kind: 'decided' }
+  /** The same, and somebody wants to be told of the answer. `next`: what of it comes next. */
+  | { readonly kind: 'observing'; readonly observer: AnswerObserver; readonly next: 'head' | 'body' }
   /** Envoy answers the client by itself, without or before a verdict. */
   | { readonly kind: 'overtaken' }
   /** The last reply was given, or none can be. `ended`: our side is closed too. */
@@ -52,6 +56,8 @@ export type ExchangeInput =
   | { readonly kind: 'verdict'; readonly verdict: Verdict }
   /** Whoever decides asks for more time. */
   | { readonly kind: 'extend'; readonly milliseconds: number }
+  /** The observer need not be told the rest of the answer. */
+  | { readonly kind: 'enough' }
   /** Envoy sends nothing more: it is done with this request, or its client is. */
   | { readonly kind: 'half-closed' }
   /** The stream is gone. */
@@ -64,6 +70,10 @@ export type ExchangeEffect =
   /** Nobody waits for the verdict any more. */
   | { readonly kind: 'abort' }
   | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'observe-head'; readonly observer: AnswerObserver; readonly headers: HeaderLookup }
+  | { readonly kind: 'observe-chunk'; readonly observer: AnswerObserver; readonly bytes: Buffer }
+  /** The last word to an observer; each gets exactly one. */
+  | { readonly kind: 'observe-end'; readonly observer: AnswerObserver; readonly how: 'complete' | 'broken' }
   /** Something is wrong that an operator should know; the client gets its answer by another effect. */
   | { readonly kind: 'fault'; readonly reason: string }
   /** Close our side: `ok` only where no reply is owed, for Envoy lets a request pass when a stream ends well. */
@@ -86,3 +96,7 @@ export const step = (state: ExchangeState, ...effects: readonly ExchangeEffect[]
 
 /** The effect that lets a phase go on unchanged. */
 export const goOn = (phase: Phase): ExchangeEffect => ({ kind: 'reply', reply: { kind: 'continue', phase } })
+
+/** The last word to an observer whose answer is not told to its end, if there is one. */
+export const letDown = (observer: AnswerObserver | undefined): readonly ExchangeEffect[] =>
+  observer === undefined ? [] : [{ kind: 'observe-end', observer, how: 'broken' }]

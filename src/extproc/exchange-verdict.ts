@@ -1,7 +1,8 @@
 import { GatewayError } from '../openai/gateway-error.ts'
+import { canReadBody } from './body-modes.ts'
 import { joinBody } from './collected-body.ts'
-import { type ExchangeEffect, type ExchangeState, type ExchangeStep, goOn, step } from './exchange-state.ts'
-import type { BodyMode, Reply } from './messages.ts'
+import { type ExchangeEffect, type ExchangeState, type ExchangeStep, goOn, letDown, step } from './exchange-state.ts'
+import type { AnswerMode } from './messages.ts'
 import { type DecideOnBody, rejection, type Verdict } from './verdict.ts'
 
 type DecidingOnHeaders = Extract<ExchangeState, { kind: 'deciding-on-headers' }>
@@ -13,21 +14,17 @@ export const applyHeadersVerdict = (state: DecidingOnHeaders, verdict: Verdict):
     case 'immediate':
       return step({ kind: 'over', ended: false }, { kind: 'reply', reply: verdict })
     case 'proceed':
-      return step(
-        { kind: 'decided' },
-        { kind: 'reply', reply: { ...verdict, phase: 'request-headers' } },
-        ...state.held.map(goOn),
-      )
+      return goOnAsDecided(state, verdict, { phase: 'request-headers', isRequestWhole: false })
     case 'need-body':
       return readBody(state, verdict.decide)
   }
 }
 
 const readBody = (state: DecidingOnHeaders, decide: DecideOnBody): ExchangeStep => {
-  const { requestOnly } = state
+  const { answerMode } = state
   if (state.endOfStream) {
     return step(
-      { kind: 'deciding-on-body', on: 'request-headers', requestOnly, extended: state.extended, held: state.held },
+      { kind: 'deciding-on-body', on: 'request-headers', answerMode, extended: state.extended, held: state.held },
       { kind: 'decide-on-body', decide, body: joinBody(state.body) },
     )
   }
@@ -39,7 +36,7 @@ const readBody = (state: DecidingOnHeaders, decide: DecideOnBody): ExchangeStep 
   if (state.bodyComplete) {
     const last = state.body.pieces
     return step(
-      { kind: 'deciding-on-body', on: 'request-body', requestOnly, extended: false, held: state.held.slice(last) },
+      { kind: 'deciding-on-body', on: 'request-body', answerMode, extended: false, held: state.held.slice(last) },
       goOn('request-headers'),
       ...state.held.slice(0, last - 1).map(goOn),
       { kind: 'decide-on-body', decide, body: joinBody(state.body) },
@@ -47,14 +44,11 @@ const readBody = (state: DecidingOnHeaders, decide: DecideOnBody): ExchangeStep 
   }
   if (state.held.includes('request-trailers')) return misfit('trailers came in place of the end of a request body')
   return step(
-    { kind: 'collecting', bodyMode: state.bodyMode, requestOnly, decide, body: state.body },
+    { kind: 'collecting', bodyMode: state.bodyMode, answerMode, decide, body: state.body },
     goOn('request-headers'),
     ...state.held.map(goOn),
   )
 }
-
-/** In every other mode Envoy has sent the headers on, or never tells the whole body. */
-const canReadBody = (bodyMode: BodyMode): boolean => bodyMode === 'buffered' || bodyMode === 'unknown'
 
 /** The verdict on the whole request is there. */
 export const applyBodyVerdict = (state: DecidingOnBody, verdict: Verdict): ExchangeStep => {
@@ -63,27 +57,49 @@ export const applyBodyVerdict = (state: DecidingOnBody, verdict: Verdict): Excha
       return step({ kind: 'over', ended: false }, { kind: 'reply', reply: verdict })
     case 'proceed':
       return state.on === 'request-trailers'
-        ? misfit('a request without a body cannot be changed at its trailers')
-        : goOnAsDecided(state, { ...verdict, phase: state.on })
+        ? misfit('a request without a body cannot be changed at its trailers', letDown(verdict.observer))
+        : goOnAsDecided(state, verdict, { phase: state.on, isRequestWhole: true })
     case 'need-body':
       return misfit('the body is needed twice')
   }
 }
 
+type Proceed = Extract<Verdict, { kind: 'proceed' }>
+
 /**
- * Envoy holds a stream with a body open until its answer has ended, and cuts that answer if the gateway dies; so the stream ends here where
- * nothing more will be told.
+ * The request goes on. Envoy holds a stream that is to be told more open until the answer has ended, with every piece of it crossing; so the
+ * stream ends here where nobody wants to be told.
  */
-const goOnAsDecided = (state: DecidingOnBody, reply: Reply): ExchangeStep => {
-  const replies: readonly ExchangeEffect[] = [{ kind: 'reply', reply }, ...state.held.map(goOn)]
-  return state.requestOnly
-    ? step({ kind: 'over', ended: true }, ...replies, { kind: 'end', status: 'ok' })
-    : step({ kind: 'decided' }, ...replies)
+const goOnAsDecided = (
+  state: { readonly answerMode: AnswerMode; readonly held: DecidingOnBody['held'] },
+  { changes, observer }: Proceed,
+  at: { readonly phase: 'request-headers' | 'request-body'; readonly isRequestWhole: boolean },
+): ExchangeStep => {
+  const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'proceed', phase: at.phase, changes } }
+  const replies = [reply, ...state.held.map(goOn)]
+  if (observer !== undefined && state.answerMode !== 'untold')
+    return step({ kind: 'observing', observer, next: 'head' }, ...replies)
+  return isOver(state.answerMode, at.isRequestWhole)
+    ? step({ kind: 'over', ended: true }, ...replies, ...letDown(observer), { kind: 'end', status: 'ok' })
+    : step({ kind: 'decided' }, ...replies, ...letDown(observer))
 }
 
-const misfit = (reason: string): ExchangeStep =>
+/** Where no answer is told, Envoy ends a stream without a body by itself. */
+const isOver = (answerMode: AnswerMode, isRequestWhole: boolean): boolean => {
+  switch (answerMode) {
+    case 'told':
+      return true
+    case 'untold':
+      return isRequestWhole
+    case 'unknown':
+      return false
+  }
+}
+
+const misfit = (reason: string, before: readonly ExchangeEffect[] = []): ExchangeStep =>
   step(
     { kind: 'over', ended: false },
+    ...before,
     { kind: 'fault', reason },
     { kind: 'reply', reply: rejection(new GatewayError('internal_error')) },
   )

@@ -1,12 +1,15 @@
 import { GatewayError } from '../openai/gateway-error.ts'
 import { appendPiece, emptyBody, joinBody } from './collected-body.ts'
+import { onAnswer } from './exchange-answer.ts'
 import {
+  type ExchangeEffect,
   type ExchangeInput,
   type ExchangeLimits,
   type ExchangeState,
   type ExchangeStep,
   goOn,
   type HeldPhase,
+  letDown,
   step,
 } from './exchange-state.ts'
 import { applyBodyVerdict, applyHeadersVerdict } from './exchange-verdict.ts'
@@ -17,7 +20,7 @@ type StateOf<Kind extends ExchangeState['kind']> = Extract<ExchangeState, { kind
 type Deciding = StateOf<'deciding-on-headers' | 'deciding-on-body'>
 type RequestHeaders = Extract<ExchangeInput, { kind: 'request-headers' }>
 type BodyPiece = Extract<ExchangeInput, { kind: 'request-body' }>
-type ResponsePhase = 'response-headers' | 'response-body' | 'response-trailers'
+type AnswerPart = Extract<ExchangeInput, { kind: 'response-headers' | 'response-body' | 'response-trailers' }>
 
 /** Messages that may wait for one verdict. Envoy waits for its reply as a rule, so that one or two are usual. */
 const maxHeldMessages = 1024
@@ -42,17 +45,19 @@ export const advance = (state: ExchangeState, input: ExchangeInput, limits: Exch
     case 'response-headers':
     case 'response-body':
     case 'response-trailers':
-      return onResponse(state, input.kind)
+      return onResponse(state, input)
     case 'unknown':
       return violation(state, 'a message of an unknown kind')
     case 'verdict':
       return onVerdict(state, input.verdict)
     case 'extend':
       return onExtend(state, input.milliseconds)
+    case 'enough':
+      return onEnough(state)
     case 'half-closed':
       return onHalfClosed(state)
     case 'closed':
-      return isDeciding(state) ? step(ended, { kind: 'abort' }) : step(ended)
+      return step(ended, ...giveUp(state))
   }
 }
 
@@ -61,10 +66,21 @@ const ended: ExchangeState = { kind: 'over', ended: true }
 const isDeciding = (state: ExchangeState): state is Deciding =>
   state.kind === 'deciding-on-headers' || state.kind === 'deciding-on-body'
 
+/** What is to be done for whoever still waits for something of a stream that is over. */
+const giveUp = (state: ExchangeState): readonly ExchangeEffect[] => {
+  if (isDeciding(state)) return [{ kind: 'abort' }]
+  return state.kind === 'observing' ? letDown(state.observer) : []
+}
+
 const afterTheEnd = (state: StateOf<'over'>, input: ExchangeInput): ExchangeStep => {
   if (input.kind === 'half-closed' && !state.ended) return step(ended, { kind: 'end', status: 'ok' })
+  if (input.kind === 'verdict') return step(state, ...unheard(input.verdict))
   return input.kind === 'closed' ? step(ended) : step(state)
 }
+
+/** A verdict that comes too late. */
+const unheard = (verdict: Verdict): readonly ExchangeEffect[] =>
+  verdict.kind === 'proceed' ? letDown(verdict.observer) : []
 
 const onRequestHeaders = (state: ExchangeState, request: RequestHeaders): ExchangeStep =>
   state.kind === 'fresh'
@@ -73,7 +89,7 @@ const onRequestHeaders = (state: ExchangeState, request: RequestHeaders): Exchan
           kind: 'deciding-on-headers',
           endOfStream: request.endOfStream,
           bodyMode: request.bodyMode,
-          requestOnly: request.requestOnly,
+          answerMode: request.answerMode,
           extended: false,
           body: emptyBody,
           bodyComplete: request.endOfStream,
@@ -92,6 +108,7 @@ const onRequestBody = (state: ExchangeState, piece: BodyPiece, limits: ExchangeL
     case 'deciding-on-body':
       return state.on === 'request-body' ? hold(state, 'request-body') : violation(state, 'request-body after its end')
     case 'decided':
+    case 'observing':
       return step(state, goOn('request-body'))
     case 'fresh':
     case 'overtaken':
@@ -125,9 +142,9 @@ const collect = (state: StateOf<'collecting'>, piece: BodyPiece, limits: Exchang
 /** Trailers may follow a buffered body, and then nothing marks it as whole: it always is. */
 const isWhole = (bodyMode: BodyMode, piece: BodyPiece): boolean => piece.endOfStream || bodyMode === 'buffered'
 
-const decideOnBody = ({ decide, body, requestOnly }: StateOf<'collecting'>, on: HeldPhase): ExchangeStep =>
+const decideOnBody = ({ decide, body, answerMode }: StateOf<'collecting'>, on: HeldPhase): ExchangeStep =>
   step(
-    { kind: 'deciding-on-body', on, requestOnly, extended: false, held: [] },
+    { kind: 'deciding-on-body', on, answerMode, extended: false, held: [] },
     { kind: 'decide-on-body', decide, body: joinBody(body) },
   )
 
@@ -142,6 +159,7 @@ const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
     case 'collecting':
       return decideOnBody(state, 'request-trailers')
     case 'decided':
+    case 'observing':
       return step(state, goOn('request-trailers'))
     case 'fresh':
     case 'overtaken':
@@ -151,16 +169,19 @@ const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
 }
 
 /** A response without a verdict is Envoy's own: no route, a limit, a timeout. */
-const onResponse = (state: ExchangeState, phase: ResponsePhase): ExchangeStep => {
-  if (state.kind === 'decided') return step(state, goOn(phase))
-  return isDeciding(state)
-    ? step({ kind: 'overtaken' }, { kind: 'abort' }, goOn(phase))
-    : step({ kind: 'overtaken' }, goOn(phase))
+const onResponse = (state: ExchangeState, part: AnswerPart): ExchangeStep => {
+  if (state.kind === 'observing') return onAnswer(state, part)
+  if (state.kind === 'decided') return step(state, goOn(part.kind))
+  return step({ kind: 'overtaken' }, ...giveUp(state), goOn(part.kind))
 }
+
+/** Every reply is out by now, so the stream may end well. */
+const onEnough = (state: ExchangeState): ExchangeStep =>
+  state.kind === 'observing' ? step(ended, ...giveUp(state), { kind: 'end', status: 'ok' }) : step(state)
 
 const onVerdict = (state: ExchangeState, verdict: Verdict): ExchangeStep => {
   if (state.kind === 'deciding-on-headers') return applyHeadersVerdict(state, verdict)
-  return state.kind === 'deciding-on-body' ? applyBodyVerdict(state, verdict) : step(state)
+  return state.kind === 'deciding-on-body' ? applyBodyVerdict(state, verdict) : step(state, ...unheard(verdict))
 }
 
 const onExtend = (state: ExchangeState, milliseconds: number): ExchangeStep =>
@@ -170,7 +191,7 @@ const onExtend = (state: ExchangeState, milliseconds: number): ExchangeStep =>
 
 const onHalfClosed = (state: ExchangeState): ExchangeStep => {
   if (isDeciding(state)) return step(ended, { kind: 'abort' }, { kind: 'end', status: 'cancelled' })
-  return step(ended, { kind: 'end', status: state.kind === 'collecting' ? 'cancelled' : 'ok' })
+  return step(ended, ...giveUp(state), { kind: 'end', status: state.kind === 'collecting' ? 'cancelled' : 'ok' })
 }
 
 const tooLarge = (state: ExchangeState): ExchangeStep => {
@@ -181,7 +202,5 @@ const tooLarge = (state: ExchangeState): ExchangeStep => {
     : step(over, { kind: 'reply', reply })
 }
 
-const violation = (state: ExchangeState, reason: string): ExchangeStep => {
-  const end = step(ended, { kind: 'fault', reason }, { kind: 'end', status: 'internal' })
-  return isDeciding(state) ? step(ended, { kind: 'abort' }, ...end.effects) : end
-}
+const violation = (state: ExchangeState, reason: string): ExchangeStep =>
+  step(ended, ...giveUp(state), { kind: 'fault', reason }, { kind: 'end', status: 'internal' })

@@ -9,8 +9,11 @@ export type Phase =
   | 'response-body'
   | 'response-trailers'
 
-/** A phase in whose reply a request can still be changed and sent somewhere. */
-export type ChangeablePhase = 'request-headers' | 'request-body'
+/** A phase in whose reply something can be changed: the request and where it goes, or the headers of its answer. */
+export type ChangeablePhase = 'request-headers' | 'request-body' | 'response-headers'
+
+/** Whether Envoy tells of the answer on a stream; `unknown` when it does not say. */
+export type AnswerMode = 'told' | 'untold' | 'unknown'
 
 /** How Envoy sends request bodies on a stream; `unknown` when it does not say. */
 export type BodyMode =
@@ -30,12 +33,16 @@ export type ExtProcEvent =
       /** No body follows. */
       readonly endOfStream: boolean
       readonly bodyMode: BodyMode
-      /** Envoy says that it will not tell the response's body: once the request is decided on, nothing is left to do. */
-      readonly requestOnly: boolean
+      readonly answerMode: AnswerMode
     }
   /** `endOfStream` is missing on a whole body when trailers follow it. */
   | { readonly kind: 'request-body'; readonly body: Buffer; readonly endOfStream: boolean }
-  | { readonly kind: 'request-trailers' | 'response-headers' | 'response-body' | 'response-trailers' }
+  /** `endOfStream`: the answer has no body. */
+  | { readonly kind: 'response-headers'; readonly headers: HeaderLookup; readonly endOfStream: boolean }
+  /** `body` is only valid until the event was taken. */
+  | { readonly kind: 'response-body'; readonly body: Buffer; readonly endOfStream: boolean }
+  | { readonly kind: 'request-trailers' }
+  | { readonly kind: 'response-trailers' }
   /** A message of a kind that this gateway does not know. */
   | { readonly kind: 'unknown' }
 
@@ -45,7 +52,7 @@ export type MetadataValue = string | { readonly [key: string]: MetadataValue }
 /** Notes for Envoy's other filters, by namespace. */
 export type DynamicMetadata = Readonly<Record<string, Readonly<Record<string, MetadataValue>>>>
 
-/** What a decision changes about a request that goes on. */
+/** What a decision changes about a request that goes on, or about its answer. */
 export interface RequestChanges {
   /** Headers to set over what is there, names in lower case, values as latin1 bytes. */
   readonly setHeaders: Readonly<Record<string, string>>

@@ -4,6 +4,7 @@ import type { ExtProcCodec } from './codec.ts'
 import { advance, initialExchange } from './exchange.ts'
 import type { ExchangeEffect, ExchangeInput } from './exchange-state.ts'
 import { toGatewayRequest } from './gateway-request.ts'
+import type { HeaderLookup } from './header-lookup.ts'
 import type { ExtProcEvent, Reply } from './messages.ts'
 import type { ProcessHooks } from './process-hooks.ts'
 import { createReplyTimer } from './reply-timer.ts'
@@ -34,10 +35,14 @@ const openStream = (call: RpcCall<Reply>, options: ProcessOptions): RpcReceiver<
   const { service, hooks, maxBodyBytes } = options
   const timer = createReplyTimer(options.now, (phase, milliseconds) => hooks.message(phase, milliseconds))
   const abort = new AbortController()
+  let isAbandoned = false
   let state = initialExchange
 
   const scope: DecisionScope = {
-    signal: abort.signal,
+    get signal() {
+      return abort.signal
+    },
+    isAbandoned: () => isAbandoned,
     extendDeadline: (milliseconds) => take({ kind: 'extend', milliseconds }),
   }
 
@@ -56,11 +61,24 @@ const openStream = (call: RpcCall<Reply>, options: ProcessOptions): RpcReceiver<
         void settle(() => effect.decide(effect.body, scope))
         return
       case 'abort':
+        isAbandoned = true
         abort.abort()
         return
       case 'reply':
         call.send(effect.reply)
         timer.sent(effect.reply)
+        return
+      case 'observe-head':
+        observe(() => effect.observer.head(statusOf(effect.headers), effect.headers))
+        return
+      case 'observe-chunk':
+        observe(() => effect.observer.chunk(effect.bytes))
+        return
+      case 'observe-end':
+        observe(() => {
+          effect.observer.end(effect.how)
+          return 'more'
+        })
         return
       case 'fault':
         hooks.fault(new Error(effect.reason))
@@ -69,6 +87,17 @@ const openStream = (call: RpcCall<Reply>, options: ProcessOptions): RpcReceiver<
         call.end(endStatus[effect.status])
         return
     }
+  }
+
+  /** An observer that fails has seen enough; the answer does not suffer. */
+  const observe = (tell: () => 'more' | 'enough'): void => {
+    let wish: 'more' | 'enough' = 'enough'
+    try {
+      wish = tell()
+    } catch (thrown) {
+      hooks.fault(thrown)
+    }
+    if (wish === 'enough') take({ kind: 'enough' })
   }
 
   const settle = async (decide: () => Promise<HeadersDecision>): Promise<void> => {
@@ -89,6 +118,9 @@ const openStream = (call: RpcCall<Reply>, options: ProcessOptions): RpcReceiver<
     },
   }
 }
+
+/** 0 where Envoy tells none. */
+const statusOf = (headers: HeaderLookup): number => Number(headers(':status')[0] ?? 0)
 
 /** Whatever goes wrong while a decision is taken becomes a 500 for this client alone. */
 const verdictOf = async (decide: () => Promise<HeadersDecision>, hooks: ProcessHooks): Promise<Verdict> => {

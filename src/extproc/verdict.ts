@@ -1,4 +1,4 @@
-import type { ForwardDecision, HeadersDecision } from '../context/context-service.ts'
+import type { AnswerObserver, ForwardDecision, HeadersDecision } from '../context/context-service.ts'
 import { type GatewayError, toErrorAnswer } from '../openai/gateway-error.ts'
 import type { DynamicMetadata, ImmediateAnswer, MetadataValue, RequestChanges } from './messages.ts'
 
@@ -7,7 +7,12 @@ export type DecideOnBody = Extract<HeadersDecision, { kind: 'need-body' }>['deci
 
 /** A decision in the terms of this protocol, whatever phase it is given in. */
 export type Verdict =
-  | { readonly kind: 'proceed'; readonly changes: RequestChanges }
+  | {
+      readonly kind: 'proceed'
+      readonly changes: RequestChanges
+      /** Who is to be told of the answer. */
+      readonly observer?: AnswerObserver | undefined
+    }
   | { readonly kind: 'immediate'; readonly answer: ImmediateAnswer }
   | { readonly kind: 'need-body'; readonly decide: DecideOnBody }
 
@@ -31,11 +36,25 @@ const bodiless: ReadonlySet<number> = new Set([204, 304])
 export const toVerdict = (decision: HeadersDecision): Verdict => {
   switch (decision.kind) {
     case 'pass':
-      return { kind: 'proceed', changes: { setHeaders: {}, metadata: routingMetadata(decision.destinations) } }
+      return {
+        kind: 'proceed',
+        changes: { setHeaders: {}, metadata: routingMetadata(decision.destinations) },
+        observer: decision.observer,
+      }
     case 'forward':
-      return { kind: 'proceed', changes: forwardChanges(decision) }
+      return { kind: 'proceed', changes: forwardChanges(decision), observer: decision.observer }
     case 'answer':
       return { kind: 'immediate', answer: jsonAnswer({ ...decision, code: 'answer' }) }
+    case 'replay':
+      return {
+        kind: 'immediate',
+        answer: {
+          status: 200,
+          headers: { 'content-type': decision.contentType, ...withoutFraming(decision.headers) },
+          body: decision.body,
+          details: `${detailsPrefix}replay`,
+        },
+      }
     case 'reject':
       return rejection(decision.error)
     case 'need-body':

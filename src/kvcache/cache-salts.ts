@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import type { KvTurn } from './kv-connector.ts'
@@ -40,14 +41,27 @@ export const lifeOf = (turn: Pick<KvTurn, 'startsAnew' | 'createdAtMs'>, storedL
 
 const prefixLength = 8
 const scopeLength = 24
+const maxShared = 1_000
 
 export const createCacheSalts = (secret: string): CacheSalts => {
   const hmac = (text: string): string => createHmac('sha256', secret).update(`cache salt\n${text}`).digest('hex')
   const prefix = hmac('deployment').slice(0, prefixLength)
   const salt = (scope: readonly string[]): string => prefix + hmac(JSON.stringify(scope)).slice(0, scopeLength)
+  // A tenant's turns all ask for the same few.
+  const shared = new LRUCache<string, string>({ max: maxShared })
+  const sharedSalt = (scope: readonly string[]): string => {
+    const name = JSON.stringify(scope)
+    const known = shared.get(name)
+    if (known !== undefined) return known
+    const made = salt(scope)
+    shared.set(name, made)
+    return made
+  }
   return {
     of: ({ tenant, session, model, fingerprint }) =>
-      salt(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint]),
+      session === undefined
+        ? sharedSalt(['session', tenant, '', '', model, fingerprint])
+        : salt(['session', tenant, session.key, session.life, model, fingerprint]),
     withoutSession: (tenant, isolation) =>
       salt(['none', tenant, isolation === 'session' ? randomBytes(16).toString('hex') : '']),
     isOurs: (text) => text.length === prefixLength + scopeLength && text.startsWith(prefix),

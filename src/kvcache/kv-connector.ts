@@ -77,7 +77,7 @@ export type OffloadOutcome =
   | { readonly kind: 'unchanged' }
   /** Another turn of the session still runs in the same place, and its end will offload more. */
   | { readonly kind: 'superseded' }
-  /** Nothing was stored. `reason` is one word for people: `too_short`, `not_verified`, `no_room`, `offload_failed`. */
+  /** Nothing was stored. `reason` is one word for people: `too_short`, `too_large`, `not_verified`, `no_room`, `offload_failed`. */
   | { readonly kind: 'none'; readonly reason: string; readonly cause?: unknown }
 
 export interface OffloadRequest {
@@ -108,6 +108,8 @@ export type RemoveOutcome =
  */
 export interface KvConnector {
   readonly name: string
+  /** Its calls ask nobody, and so need no deadline. Default false. */
+  readonly isInstant?: boolean
   /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, within `signal`'s time. */
   attach(turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<AttachOutcome>
   /** Body fields for a turn of the tenant that has no session: they keep it from meeting any session's KV. */
@@ -120,10 +122,12 @@ export interface KvConnector {
   remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
   /**
    * Looks for KV that nobody remembers any more (a lost session store, a pod that died in a save) and removes it. Called before the first
-   * turn and then from time to time. `isKnown` tells which artefact ids are still in use. Resolves to how many were removed.
+   * turn and then from time to time. `isKnown` tells which artefact ids are still in use; `onUseless` is told those that are, but that no pod
+   * can load any more, since all of them run another engine or model. Resolves to how many were removed.
    */
   reconcile(
     isKnown: (artefactIds: readonly string[]) => Promise<ReadonlySet<string>>,
     signal: AbortSignal,
+    onUseless?: (artefactIds: readonly string[]) => Promise<void>,
   ): Promise<number>
 }

@@ -141,6 +141,12 @@ export const errorCodes = {
     retry: false,
     message: 'Send the body as uncompressed JSON with "Content-Type: application/json".',
   },
+  rate_limit_exceeded: {
+    status: 429,
+    type: 'rate_limit_error',
+    retry: true,
+    message: 'Too many turns are under way and waiting right now. Try again after the time that Retry-After names.',
+  },
   internal_error: {
     status: 500,
     type: 'api_error',

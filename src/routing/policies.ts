@@ -39,10 +39,7 @@ export const createPolicies = (options: {
   const create = (name: PolicyName): RoutingPolicy => {
     switch (name) {
       case 'predicted-ttft':
-        return createPredictedTtftPolicy({
-          costs,
-          random,
-        })
+        return createPredictedTtftPolicy({ costs, random, otherwise: create('session-affinity') })
       case 'prefix-cache':
         return createPrefixCachePolicy({ stickiness: options.stickiness, random })
       case 'least-kv-cache':

@@ -14,14 +14,17 @@ const followersPerTurnAhead = 5
 
 /**
  * `predicted-ttft`: the pod where the turn will have its first token soonest, plus what it holds up those that come after it. So a session
- * stays where its KV lies until the queue there costs more than the KV is worth. Of equals the least loaded, then by chance.
+ * stays where its KV lies until the queue there costs more than the KV is worth. Of equals the least loaded, then by chance. Of a turn
+ * without a session nothing is known that could be predicted: `otherwise` picks its pod.
  */
 export const createPredictedTtftPolicy = (options: {
   readonly costs: CostEstimate
   readonly random: RandomSource
+  readonly otherwise: Pick<RoutingPolicy, 'pick'>
 }): RoutingPolicy => ({
   name: 'predicted-ttft',
   pick: (turn, pods) => {
+    if (turn.model === undefined) return options.otherwise.pick(turn, pods)
     const [first, ...others] = pods
     let best: [PodState, ...PodState[]] = [first]
     let bestMs = priceMs(options.costs, turn, first)

@@ -24,19 +24,35 @@ const unknownPromptTokens = 1024
  * Else wait for the queue, then compute all that the pod lacks.
  */
 export const predictTurn = (costs: CostEstimate, turn: RoutingTurn, pod: PodState): PredictedTurn => {
+  const { prefillMs, loadMs, promptTokens } = predictWork(costs, turn, pod)
+  const waitingForeign = foreignWaiting(pod)
+  const foreignMs = waitingForeign === 0 ? 0 : waitingForeign * costs.recomputeMs(turn.model ?? '', promptTokens)
+  const queueMs = (pod.prefillBacklogMs ?? 0) + foreignMs
+  return { ttftMs: Math.max(queueMs, loadMs) + prefillMs, queueMs, prefillMs, loadMs }
+}
+
+/** What a turn asks of a pod, whoever else is there. */
+export interface PredictedWork extends Pick<PredictedTurn, 'prefillMs' | 'loadMs'> {
+  /** Of the whole prompt, stored and resident parts included. */
+  readonly promptTokens: number
+}
+
+/** A load is part of it where it pays. */
+export const predictWork = (
+  costs: CostEstimate,
+  turn: RoutingTurn,
+  pod: Pick<PodState, 'address' | 'loadBacklogMs'>,
+): PredictedWork => {
   const model = turn.model ?? ''
   const resident = residentTokensIn(turn, pod.address)
-  const storedTokens = turn.stored?.tokens ?? 0
-  const prompt = Math.max(turn.promptTokens ?? unknownPromptTokens, storedTokens, resident)
-  const queueMs = (pod.prefillBacklogMs ?? 0) + foreignWaiting(pod) * costs.recomputeMs(model, prompt)
-  const recomputeMs = costs.recomputeMs(model, prompt - resident)
-  const computing: PredictedTurn = { ttftMs: queueMs + recomputeMs, queueMs, prefillMs: recomputeMs, loadMs: 0 }
   const { stored } = turn
-  if (stored === undefined) return computing
-  const loadMs = worthwhileLoadMs(costs, { model, stored, residentTokens: resident, backlogMs: pod.loadBacklogMs ?? 0 })
-  if (loadMs === undefined) return computing
-  const restMs = costs.recomputeMs(model, prompt - storedTokens)
-  return { ttftMs: Math.max(queueMs, loadMs) + restMs, queueMs, prefillMs: restMs, loadMs }
+  const promptTokens = Math.max(turn.promptTokens ?? unknownPromptTokens, stored?.tokens ?? 0, resident)
+  const loadMs =
+    stored === undefined
+      ? undefined
+      : worthwhileLoadMs(costs, { model, stored, residentTokens: resident, backlogMs: pod.loadBacklogMs ?? 0 })
+  const atHand = stored === undefined || loadMs === undefined ? resident : stored.tokens
+  return { prefillMs: costs.recomputeMs(model, promptTokens - atHand), loadMs: loadMs ?? 0, promptTokens }
 }
 
 /** Requests of others that wait in the engine: this gateway cannot know their length, and takes them to be like its own. */

@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache'
+import { BoundedMap } from './bounded-map.ts'
 import type { CostProfile } from './cost-profile/cost-profile.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
-import { predictTurn } from './predicted-ttft.ts'
+import { predictWork } from './predicted-ttft.ts'
 import type { RoutingTurn } from './routing-policy.ts'
 import { createSessionResidency } from './session-residency.ts'
 import { createWorkBacklog, type WorkEnd } from './work-backlog.ts'
@@ -62,13 +62,20 @@ export const createTurnForecast = (options: {
   const loads = createWorkBacklog(options)
   const residency = createSessionResidency(options)
   /** The latest turn of each session that is under way. */
-  const latest = new LRUCache<string, ForecastTurn>({ max: options.maxSessionsPerPod })
+  const latest = new BoundedMap<string, ForecastTurn>(options.maxSessionsPerPod)
   /** Of turns behind another one of their session: what is expected to be left to compute then. */
-  const followers = new LRUCache<string, number>({ max: options.maxSessionsPerPod })
+  const followers = new BoundedMap<string, number>(options.maxSessionsPerPod)
 
   const pods = (): readonly PodState[] =>
     options.source.pods().map((pod) => ({
-      ...pod,
+      // Named one by one, since every turn asks: a spread takes several times as long.
+      address: pod.address,
+      ready: pod.ready,
+      inFlight: pod.inFlight,
+      running: pod.running,
+      waiting: pod.waiting,
+      kvUsage: pod.kvUsage,
+      inFlightAtRead: pod.inFlightAtRead ?? 0,
       prefillBacklogMs: prefills.remainingMs(pod.address),
       loadBacklogMs: loads.remainingMs(pod.address),
     }))
@@ -78,8 +85,7 @@ export const createTurnForecast = (options: {
     residentTokens: (sessionKey) => residency.tokensByPod(sessionKey),
     routed: (turn, routing) => {
       const { turnId, pod } = turn
-      const state = pods().find(({ address }) => address === pod)
-      const workMs = state === undefined ? 0 : predictTurn(costs, routing, state).prefillMs
+      const workMs = predictWork(costs, routing, { address: pod, loadBacklogMs: loads.remainingMs(pod) }).prefillMs
       prefills.started(pod, turnId, workMs)
       const session = routing.affinityKey
       if (session === undefined) return
@@ -102,7 +108,7 @@ export const createTurnForecast = (options: {
     },
     ended: ({ turnId, pod, model }, { sessionKey, how, answer }) => {
       followers.delete(turnId)
-      if (sessionKey !== undefined && latest.peek(sessionKey)?.turnId === turnId) latest.delete(sessionKey)
+      if (sessionKey !== undefined && latest.get(sessionKey)?.turnId === turnId) latest.delete(sessionKey)
       const waitedMs = prefills.ended(pod, turnId, how) ?? 0
       if (answer === undefined) return
       costs.observe(model, { tokens: answer.computedTokens, firstByteMs: answer.firstByteMs, waitedMs })

@@ -35,6 +35,11 @@ export interface RemovalQueue {
   }): Promise<void>
   /** Ends up to `limit` sessions whose deadline has passed and that no turn holds; resolves to how many. */
   expireDue(limit: number): Promise<number>
+  /**
+   * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions to the memory they may take, in up to `limit`
+   * steps; resolves to how many it took. Nothing that a turn uses goes.
+   */
+  evict(limit: number): Promise<number>
   /** Up to `limit` due removals. They come again after `leaseMs` unless settled, so a reaper that dies loses none; end the work on one before that. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
   /** Strikes a removal off. One that was queued once more since it was claimed stays, and is due at once. */
@@ -43,6 +48,10 @@ export interface RemovalQueue {
   postpone(id: string, delayMs: number): Promise<void>
   /** Which of these artefacts a session or the queue still knows; the others are orphans (their store was lost). */
   knownArtefacts(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
+  /** Drops these artefacts from whichever sessions have them, as `dropKv` does; resolves to how many a session had. */
+  dropArtefacts(drop: { readonly artefactIds: readonly string[]; readonly reason: string }): Promise<number>
   /** Removals that wait, due or not, and sessions that live. For metrics. */
   counts(): Promise<{ readonly removals: number; readonly sessions: number }>
+  /** Bytes of stored KV, where a limit for it is set, and about what sessions take of this process's memory, where they lie there. For metrics. */
+  sizes(): Promise<{ readonly kvBytes: number | undefined; readonly sessionBytes: number | undefined }>
 }

@@ -45,7 +45,14 @@ export interface BeginTurn {
 export type BeginOutcome =
   | { readonly kind: 'active'; readonly record: SessionRecord; readonly nowMs: number }
   /** Its time was over; the turn may start it anew with its last TTL and model (`complete` does so). The lease is taken. */
-  | { readonly kind: 'expired'; readonly ttlSeconds: number; readonly model: string; readonly nowMs: number }
+  | {
+      readonly kind: 'expired'
+      readonly ttlSeconds: number
+      readonly model: string
+      /** `eviction`: it had to make room for others before its time was over. */
+      readonly cause: 'time' | 'eviction'
+      readonly nowMs: number
+    }
   /** Deleted by its owner, within the tombstone's time. */
   | { readonly kind: 'deleted' }
   /** Never existed, forgotten, unreadable, or another tenant's: these look alike. */
@@ -110,7 +117,9 @@ export interface SessionStore {
   /**
    * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue; the artefact it replaces is queued.
    * `false`: the session is gone, a later turn won, or the artefact is not waiting in the queue any more (never announced, or its grace ran
-   * out and its removal has begun, so it may not be there); it is queued for removal and due at once. Repeating a commit that won changes nothing.
+   * out and its removal has begun, so it may not be there), or there is no room for it; it is queued for removal and due at once. Repeating a
+   * commit that won changes nothing. Where the store has a limit of stored KV, other sessions' KV makes room: of sessions whose time is over first,
+   * then what was least recently used, weighted by size, and never that of a session in a turn. Their notes say `kv_evicted`.
    */
   commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
   /** Notes why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */

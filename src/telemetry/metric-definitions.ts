@@ -17,6 +17,7 @@ export const metricPrefix = 'context_cache_'
 const loadSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const storeSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
 const messageSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const waitSeconds = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const lagSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Every metric there is. docs/metrics.md lists them; a test holds the two together. */
@@ -38,8 +39,23 @@ export const metricDefinitions = {
   sessions_created_total: { type: 'counter', help: 'Sessions that were created.', labels: {} },
   sessions_deleted_total: {
     type: 'counter',
-    help: 'Sessions that ended, by reason: their time, a request, or the memory store’s limit.',
-    labels: { reason: ['ttl', 'api', 'lru'] },
+    help: 'Sessions that ended, by reason: their time, a request, or that the memory store had to make room, by number or by memory.',
+    labels: { reason: ['ttl', 'api', 'count', 'memory'] },
+  },
+  sessions_bytes: {
+    type: 'gauge',
+    help: 'About what the sessions of the memory store take of this process’s memory, with what is remembered of those that ended.',
+    labels: {},
+  },
+  kv_stored_bytes: {
+    type: 'gauge',
+    help: 'KV that sessions have stored; with Redis only where a limit is set.',
+    labels: {},
+  },
+  kv_evictions_total: {
+    type: 'counter',
+    help: 'Stored KV that sessions lost, by reason: to make room, or because no pod can load it any more.',
+    labels: { reason: ['size', 'stale'] },
   },
   turns_total: {
     type: 'counter',
@@ -117,6 +133,53 @@ export const metricDefinitions = {
     type: 'counter',
     help: 'Turns by the pod that was chosen and the policy that chose it.',
     labels: { policy: { atMost: 16 }, pod: { atMost: 64 } },
+  },
+  response_cache_lookups_total: {
+    type: 'counter',
+    help: 'Requests that the response cache could have answered: it did, or they were computed.',
+    labels: { result: ['hit', 'miss'] },
+  },
+  response_cache_evictions_total: {
+    type: 'counter',
+    help: 'Answers that left the response cache to make room for others.',
+    labels: {},
+  },
+  response_cache_entries: { type: 'gauge', help: 'Answers in the response cache.', labels: {} },
+  response_cache_bytes: {
+    type: 'gauge',
+    help: 'Memory that the response cache takes, answers and their requests.',
+    labels: {},
+  },
+  admission_waiting: {
+    type: 'gauge',
+    help: 'Turns, and loads of KV, that wait for resources right now.',
+    labels: {},
+  },
+  admission_wait_seconds: {
+    type: 'histogram',
+    help: 'Time that a turn or a load of KV that requires resources waited for them, none included, by how the wait ended.',
+    labels: { kind: ['prefill', 'load'], outcome: ['admitted', 'refused', 'left'] },
+    buckets: waitSeconds,
+  },
+  admission_refused_total: {
+    type: 'counter',
+    help: 'Turns that were answered 429, and loads that were not made, because too many were waiting or the wait took too long.',
+    labels: { kind: ['prefill', 'load'], reason: ['full', 'timeout'] },
+  },
+  admission_leases_expired_total: {
+    type: 'counter',
+    help: 'Turns whose end was never told, so that their resources came free by lease: it should stay at zero.',
+    labels: { kind: ['prefill', 'load'] },
+  },
+  admission_resource_in_use: {
+    type: 'gauge',
+    help: 'Copies of a resource that are in use, at a pod or of a global one.',
+    labels: { resource: { atMost: 64 }, pod: { atMost: 64 } },
+  },
+  admission_resource_capacity: {
+    type: 'gauge',
+    help: 'Copies of a resource that there are, at a pod or of a global one.',
+    labels: { resource: { atMost: 64 }, pod: { atMost: 64 } },
   },
   ext_proc_streams_active: { type: 'gauge', help: 'Streams that Envoy holds open to the gateway.', labels: {} },
   ext_proc_message_duration_seconds: {

@@ -5,9 +5,14 @@ export type RequestRoute = LabelValue<'requests_total', 'route'>
 export type RequestOutcome = LabelValue<'requests_total', 'outcome'>
 export type LookupResult = LabelValue<'lookups_total', 'result'>
 export type SessionEnd = LabelValue<'sessions_deleted_total', 'reason'>
+export type KvEviction = LabelValue<'kv_evictions_total', 'reason'>
 export type TurnOutcome = LabelValue<'turns_total', 'outcome'>
 export type KvLoadResult = LabelValue<'kv_load_duration_seconds', 'result'>
 export type KvOffloadResult = LabelValue<'kv_offload_duration_seconds', 'result'>
+export type ResponseLookup = LabelValue<'response_cache_lookups_total', 'result'>
+export type AdmissionKind = LabelValue<'admission_refused_total', 'kind'>
+export type AdmissionOutcome = LabelValue<'admission_wait_seconds', 'outcome'>
+export type AdmissionRefusal = LabelValue<'admission_refused_total', 'reason'>
 export type MessagePhase = LabelValue<'ext_proc_message_duration_seconds', 'phase'>
 
 /**
@@ -21,9 +26,12 @@ export interface Metrics {
   readonly sessionsDeleted: (ended: { readonly reason: SessionEnd; readonly count: number }) => void
   /** Gauges that whoever knows them sets from time to time. */
   readonly setSessionsActive: (count: number) => void
+  readonly setSessionsBytes: (bytes: number) => void
+  readonly setKvStoredBytes: (bytes: number) => void
   readonly setRemovalsPending: (count: number) => void
   readonly setTurnsInFlight: (count: number) => void
   readonly setStoreCircuit: (state: 'open' | 'closed') => void
+  readonly kvEvicted: (evicted: { readonly reason: KvEviction; readonly count: number }) => void
   readonly turnEnded: (outcome: TurnOutcome) => void
   readonly tokensUsed: (usage: { readonly promptTokens: number; readonly cachedTokens: number }) => void
   readonly kvLoadEnded: (load: { readonly result: KvLoadResult; readonly durationMs: number }) => void
@@ -37,6 +45,24 @@ export interface Metrics {
   }) => void
   readonly recordCorrupted: () => void
   readonly routed: (decision: { readonly policy: string; readonly pod: string }) => void
+  readonly responseLookedUp: (result: ResponseLookup) => void
+  readonly responseEvicted: () => void
+  readonly setResponseCache: (size: { readonly entries: number; readonly bytes: number }) => void
+  readonly admissionEnded: (wait: {
+    readonly kind: AdmissionKind
+    readonly outcome: AdmissionOutcome
+    readonly durationMs: number
+  }) => void
+  readonly admissionRefused: (refusal: { readonly kind: AdmissionKind; readonly reason: AdmissionRefusal }) => void
+  readonly admissionLeaseExpired: (kind: AdmissionKind) => void
+  readonly setAdmissionWaiting: (count: number) => void
+  /** `pod` is `global` where the resource belongs to none. */
+  readonly setResourceUsage: (usage: {
+    readonly resource: string
+    readonly pod: string
+    readonly inUse: number
+    readonly count: number
+  }) => void
   readonly streamOpened: () => void
   readonly streamClosed: () => void
   readonly messageAnswered: (message: { readonly phase: MessagePhase; readonly durationMs: number }) => void
@@ -67,9 +93,12 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
     sessionCreated: () => registry.add('sessions_created_total', 1),
     sessionsDeleted: ({ reason, count }) => registry.add('sessions_deleted_total', amount(count), { reason }),
     setSessionsActive: (count) => registry.set('sessions_active', amount(count)),
+    setSessionsBytes: (bytes) => registry.set('sessions_bytes', amount(bytes)),
+    setKvStoredBytes: (bytes) => registry.set('kv_stored_bytes', amount(bytes)),
     setRemovalsPending: (count) => registry.set('removals_pending', amount(count)),
     setTurnsInFlight: (count) => registry.set('turns_in_flight', amount(count)),
     setStoreCircuit: (state) => registry.set('store_circuit_open', state === 'open' ? 1 : 0),
+    kvEvicted: ({ reason, count }) => registry.add('kv_evictions_total', amount(count), { reason }),
     turnEnded: (outcome) => registry.add('turns_total', 1, { outcome }),
     tokensUsed: ({ promptTokens, cachedTokens }) => {
       registry.add('prompt_tokens_total', amount(promptTokens))
@@ -86,6 +115,21 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
     },
     recordCorrupted: () => registry.add('corrupted_records_total', 1),
     routed: ({ policy, pod }) => registry.add('routing_decisions_total', 1, { policy, pod }),
+    responseLookedUp: (result) => registry.add('response_cache_lookups_total', 1, { result }),
+    responseEvicted: () => registry.add('response_cache_evictions_total', 1),
+    setResponseCache: ({ entries, bytes }) => {
+      registry.set('response_cache_entries', amount(entries))
+      registry.set('response_cache_bytes', amount(bytes))
+    },
+    admissionEnded: ({ kind, outcome, durationMs }) =>
+      registry.observe('admission_wait_seconds', toSeconds(durationMs), { kind, outcome }),
+    admissionRefused: ({ kind, reason }) => registry.add('admission_refused_total', 1, { kind, reason }),
+    admissionLeaseExpired: (kind) => registry.add('admission_leases_expired_total', 1, { kind }),
+    setAdmissionWaiting: (count) => registry.set('admission_waiting', amount(count)),
+    setResourceUsage: ({ resource, pod, inUse, count }) => {
+      registry.set('admission_resource_in_use', amount(inUse), { resource, pod })
+      registry.set('admission_resource_capacity', amount(count), { resource, pod })
+    },
     streamOpened: () => setOpenStreams(openStreams + 1),
     streamClosed: () => setOpenStreams(Math.max(0, openStreams - 1)),
     messageAnswered: ({ phase, durationMs }) =>

@@ -1,4 +1,6 @@
+import type { Admission } from '../../src/admission/admission.ts'
 import type { TurnParts } from '../../src/context/begin-turn.ts'
+import { type CachedAnswers, createCachedAnswers } from '../../src/context/cached-answers.ts'
 import type { ContextService, Decision, EndedTurn, ForwardDecision } from '../../src/context/context-service.ts'
 import { createContextService } from '../../src/context/create-context-service.ts'
 import { createCreateSession } from '../../src/context/create-session.ts'
@@ -8,8 +10,12 @@ import { createManageSessions } from '../../src/context/manage-sessions.ts'
 import { createReaper, type Reaper } from '../../src/context/reaper.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { createSessionSeal } from '../../src/context/session-seal.ts'
-import { createTenants } from '../../src/context/tenant.ts'
+import { createTenants, type Tenants } from '../../src/context/tenant.ts'
 import { createUseSession } from '../../src/context/use-session.ts'
+import type { JsonLimits } from '../../src/openai/parse-json-object.ts'
+import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
+import { createByteBudget } from '../../src/responsecache/byte-budget.ts'
+import { createMemoryResponseCache } from '../../src/responsecache/memory-response-cache.ts'
 import { type CostProfile, createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
 import { createPolicies } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
@@ -38,7 +44,11 @@ export interface GatewaySettings {
   readonly msPerToken?: number
   readonly maxLoadMs?: number
   readonly batchSize?: number
+  /** Left out: turns are not limited. */
+  readonly admission?: Admission
   readonly sweepIntervalMs?: number
+  /** Models that may be answered from the response cache. Left out: it is off. */
+  readonly cachedModels?: readonly string[]
 }
 
 export interface SentRequest extends RequestSketch {
@@ -137,6 +147,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     loadPolicy: createLoadPolicy({ estimate, maxLoadMs: settings.maxLoadMs ?? 10_000 }),
     forecast,
     events,
+    admission: settings.admission,
   }
   const service = createContextService({
     router: parts.router,
@@ -149,6 +160,8 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       { ...parts, tenants },
       { ...bounds, leaseMs, sliding: settings.sliding ?? false, unknownSession: settings.unknownSession ?? 'miss' },
     ),
+    cachedAnswers:
+      settings.cachedModels === undefined ? undefined : createCaching(settings.cachedModels, { tenants, bounds }),
     manageSessions: createManageSessions(
       { store, tenants, seal, events, forecast, removeNow: () => reaper.sweep() },
       bounds,
@@ -159,6 +172,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       connector,
       forecast,
       events,
+      admission: settings.admission,
       removeSoon: () => reaper.sweepSoon(),
       offloadTimeoutMs: 5000,
       announceGraceMs: 10_000,
@@ -244,6 +258,16 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
         ),
       ),
   }
+}
+
+const createCaching = (
+  models: readonly string[],
+  { tenants, bounds }: { readonly tenants: Tenants; readonly bounds: JsonLimits },
+): CachedAnswers => {
+  const maxEntryBytes = 10_000
+  const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
+  const beginCapture = createAnswerCaptures({ cache, budget: createByteBudget(100_000), maxEntryBytes })
+  return createCachedAnswers({ cache, beginCapture, tenants, onLookup: () => {} }, { ...bounds, models })
 }
 
 export const promptBody = { model: 'm', prompt: 'Say this is a test' }

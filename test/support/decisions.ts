@@ -36,6 +36,7 @@ export const visibleOf = (decision: Decision): unknown => {
       return toErrorAnswer(decision.error)
     case 'pass':
     case 'answer':
+    case 'replay':
       return decision
   }
 }

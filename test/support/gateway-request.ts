@@ -7,6 +7,8 @@ export interface RequestSketch {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
   /** Left out: a body follows. */
   readonly endOfStream?: boolean
+  /** Left out: Envoy hands the body over when it is asked for. */
+  readonly bodyReadable?: boolean
 }
 
 /** The request as the gateway sees it; `POST` unless said otherwise. */
@@ -14,6 +16,7 @@ export const gatewayRequest = (sketch: RequestSketch): GatewayRequest => ({
   method: sketch.method ?? 'POST',
   path: sketch.path,
   endOfStream: sketch.endOfStream ?? false,
+  bodyReadable: sketch.bodyReadable ?? true,
   header: (name) => {
     const value = sketch.headers?.[name]
     if (value === undefined) return []
@@ -35,6 +38,7 @@ export const watchedScope = (): WatchedScope => {
   return {
     signal: client.signal,
     extensions,
+    isAbandoned: () => client.signal.aborted,
     extendDeadline: (milliseconds) => {
       extensions.push(milliseconds)
     },

@@ -98,6 +98,7 @@ export const createMemoryKvConnector = (options: {
     const tokens = fleet.held(turn.pod, turn.session)
     if (tokens > 0) return { kind: 'resident', tokens }
     if (kv === undefined) return { kind: 'empty' }
+    if (turn.mayLoad === false) return { kind: 'not-worthwhile' }
     return Promise.race([loadOnce(turn, kv), whenFired(signal).then((): KvPresence => ({ kind: 'timed-out' }))])
   }
 

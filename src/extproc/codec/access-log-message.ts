@@ -1,5 +1,5 @@
 import type { WireCommon, WireDuration, WireEntry, WireSocketAddress } from '../../accesslog/wire.ts'
-import { readMetadata } from './metadata.ts'
+import { readMap, readMetadata } from './metadata.ts'
 import { WireReader } from './wire-reader.ts'
 
 type Mutable<Message> = { -readonly [Field in keyof Message]: Message[Field] }
@@ -71,12 +71,20 @@ const readEntry = (reader: WireReader): WireEntry => {
   while (reader.more) {
     const tag = reader.tag()
     if (tag === 1 * 8 + 2) entry.common_properties = readCommon(reader)
+    else if (tag === 3 * 8 + 2) entry.request = readRequest(reader)
     else if (tag === 4 * 8 + 2) entry.response = readResponse(reader)
     else reader.skip(tag)
   }
   reader.leave(outer)
   return entry
 }
+
+const readRequest = (reader: WireReader): NonNullable<WireEntry['request']> => {
+  const headers = readMap(reader, 13 * 8 + 2, readText, '')
+  return headers === undefined ? {} : { request_headers: headers }
+}
+
+const readText = (reader: WireReader): string => reader.text()
 
 const readResponse = (reader: WireReader): NonNullable<WireEntry['response']> => {
   let response: NonNullable<WireEntry['response']> = {}

@@ -1,20 +1,23 @@
 import type { WireCommon, WireStruct, WireValue } from '../../accesslog/wire.ts'
 import type { WireReader } from './wire-reader.ts'
 
+const mapTag = 1 * 8 + 2
+
 /** Envoy's Metadata: structs by namespace. Values that are lists or structs are named, not decoded. */
 export const readMetadata = (reader: WireReader): NonNullable<WireCommon['metadata']> => {
-  const namespaces = readMap(reader, readStruct, {})
+  const namespaces = readMap(reader, mapTag, readStruct, {})
   return namespaces === undefined ? {} : { filter_metadata: namespaces }
 }
 
 const readStruct = (reader: WireReader): WireStruct => {
-  const fields = readMap(reader, readValue, {})
+  const fields = readMap(reader, mapTag, readValue, {})
   return fields === undefined ? {} : { fields }
 }
 
-/** A nested message that is nothing but a map in field 1; an empty map is missing. */
-const readMap = <Value>(
+/** Of a nested message, the map in the field of this tag; an empty map is missing. */
+export const readMap = <Value>(
   reader: WireReader,
+  fieldTag: number,
   read: (reader: WireReader) => Value,
   missing: Value,
 ): Readonly<Record<string, Value>> | undefined => {
@@ -22,7 +25,7 @@ const readMap = <Value>(
   const outer = reader.enter()
   while (reader.more) {
     const tag = reader.tag()
-    if (tag === 1 * 8 + 2) members.push(readMember(reader, read, missing))
+    if (tag === fieldTag) members.push(readMember(reader, read, missing))
     else reader.skip(tag)
   }
   reader.leave(outer)

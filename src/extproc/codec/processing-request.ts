@@ -1,5 +1,6 @@
-import { bodyModes } from '../body-modes.ts'
-import type { BodyMode, ExtProcEvent } from '../messages.ts'
+import { answerModeOf, bodyModes } from '../body-modes.ts'
+import type { HeaderLookup } from '../header-lookup.ts'
+import type { AnswerMode, BodyMode, ExtProcEvent } from '../messages.ts'
 import { createTableLookup, readHeaderMap } from './header-table.ts'
 import { WireReader } from './wire-reader.ts'
 
@@ -13,18 +14,16 @@ const protocolConfigTag = 11 * 8 + 2
 
 const emptyBody = Buffer.alloc(0)
 
-const responseHeaders: ExtProcEvent = { kind: 'response-headers' }
-const responseBody: ExtProcEvent = { kind: 'response-body' }
 const requestTrailers: ExtProcEvent = { kind: 'request-trailers' }
 const responseTrailers: ExtProcEvent = { kind: 'response-trailers' }
 const unknown: ExtProcEvent = { kind: 'unknown' }
 
 interface Config {
   readonly bodyMode: BodyMode
-  readonly requestOnly: boolean
+  readonly answerMode: AnswerMode
 }
 
-const noConfig: Config = { bodyMode: 'unknown', requestOnly: false }
+const noConfig: Config = { bodyMode: 'unknown', answerMode: 'unknown' }
 
 /**
  * A ProcessingRequest as an event: the last phase in it counts, fields that are not used are passed over, and headers
@@ -38,16 +37,16 @@ export const decodeProcessingRequest = (bytes: Buffer): ExtProcEvent => {
     const tag = reader.tag()
     switch (tag) {
       case requestHeadersTag:
-        event = readHeaders(reader, bytes)
+        event = toRequestHeaders(readHeaders(reader, bytes))
         break
       case requestBodyTag:
-        event = readBody(reader)
+        event = { kind: 'request-body', ...readBody(reader) }
         break
       case responseHeadersTag:
-        event = passOver(reader, responseHeaders)
+        event = { kind: 'response-headers', ...readHeaders(reader, bytes) }
         break
       case responseBodyTag:
-        event = passOver(reader, responseBody)
+        event = { kind: 'response-body', ...readBody(reader) }
         break
       case requestTrailersTag:
         event = passOver(reader, requestTrailers)
@@ -71,7 +70,20 @@ const passOver = (reader: WireReader, event: ExtProcEvent): ExtProcEvent => {
   return event
 }
 
-const readHeaders = (reader: WireReader, bytes: Buffer): ExtProcEvent => {
+const toRequestHeaders = ({ headers, endOfStream }: Headers): ExtProcEvent => ({
+  kind: 'request-headers',
+  headers,
+  endOfStream,
+  bodyMode: 'unknown',
+  answerMode: 'unknown',
+})
+
+interface Headers {
+  readonly headers: HeaderLookup
+  readonly endOfStream: boolean
+}
+
+const readHeaders = (reader: WireReader, bytes: Buffer): Headers => {
   const offsets: number[] = []
   let endOfStream = false
   const outer = reader.enter()
@@ -85,10 +97,10 @@ const readHeaders = (reader: WireReader, bytes: Buffer): ExtProcEvent => {
     else reader.skip(tag)
   }
   reader.leave(outer)
-  return { kind: 'request-headers', headers: createTableLookup(bytes, offsets), endOfStream, ...noConfig }
+  return { headers: createTableLookup(bytes, offsets), endOfStream }
 }
 
-const readBody = (reader: WireReader): ExtProcEvent => {
+const readBody = (reader: WireReader): { readonly body: Buffer; readonly endOfStream: boolean } => {
   let body: Buffer = emptyBody
   let endOfStream = false
   const outer = reader.enter()
@@ -99,7 +111,7 @@ const readBody = (reader: WireReader): ExtProcEvent => {
     else reader.skip(tag)
   }
   reader.leave(outer)
-  return { kind: 'request-body', body, endOfStream }
+  return { body, endOfStream }
 }
 
 const readConfig = (reader: WireReader): Config => {
@@ -113,5 +125,5 @@ const readConfig = (reader: WireReader): Config => {
     else reader.skip(tag)
   }
   reader.leave(outer)
-  return { bodyMode: bodyModes[requestMode] ?? 'unknown', requestOnly: responseMode === 0 }
+  return { bodyMode: bodyModes[requestMode] ?? 'unknown', answerMode: answerModeOf(responseMode) }
 }

@@ -1,4 +1,12 @@
-import type { DynamicMetadata, ImmediateAnswer, MetadataValue, Phase, Reply, RequestChanges } from '../messages.ts'
+import type {
+  ChangeablePhase,
+  DynamicMetadata,
+  ImmediateAnswer,
+  MetadataValue,
+  Phase,
+  Reply,
+  RequestChanges,
+} from '../messages.ts'
 import { WireWriter } from './wire-writer.ts'
 
 const overwriteOrAdd = 2
@@ -6,8 +14,11 @@ const overwriteOrAdd = 2
 /** Holds every usual reply; one with a long body makes it grow. */
 const initialBytes = 4096
 
-const requestHeadersField = 1
-const requestBodyField = 3
+const changeableFields: Readonly<Record<ChangeablePhase, number>> = {
+  'request-headers': 1,
+  'response-headers': 2,
+  'request-body': 3,
+}
 const immediateField = 7
 const metadataField = 8
 const timeoutField = 10
@@ -39,7 +50,7 @@ export const createProcessingResponseEncoder = (): ((reply: Reply) => Buffer) =>
 const writeReply = (writer: WireWriter, reply: Exclude<Reply, { kind: 'continue' }>): void => {
   switch (reply.kind) {
     case 'proceed':
-      writeProceed(writer, reply.phase === 'request-headers' ? requestHeadersField : requestBodyField, reply.changes)
+      writeProceed(writer, changeableFields[reply.phase], reply.changes)
       return
     case 'immediate':
       writeImmediate(writer, reply.answer)

@@ -54,11 +54,11 @@ export class WireWriter {
   }
 
   utf8(field: number, text: string): void {
-    if (text.length <= maxLoopLength && isAscii(text)) {
-      this.latin1(field, text)
+    const mark = this.mark()
+    if (text.length <= maxLoopLength && this.#ascii(text)) {
+      this.nested(field, mark)
       return
     }
-    const mark = this.mark()
     const length = Buffer.byteLength(text)
     this.#reserve(length)
     this.#at -= length
@@ -78,6 +78,21 @@ export class WireWriter {
   /** Forgets what was written. */
   reset(): void {
     this.#at = this.#bytes.length
+  }
+
+  /** Whether it was ASCII; nothing is written of a text that is not. */
+  #ascii(text: string): boolean {
+    const { length } = text
+    this.#reserve(length)
+    const at = this.#at - length
+    const bytes = this.#bytes
+    for (let index = 0; index < length; index++) {
+      const code = text.charCodeAt(index)
+      if (code > 0x7f) return false
+      bytes[at + index] = code
+    }
+    this.#at = at
+    return true
   }
 
   #varint(value: number): void {
@@ -103,9 +118,4 @@ export class WireWriter {
     this.#at = grown.length - used
     this.#bytes = grown
   }
-}
-
-const isAscii = (text: string): boolean => {
-  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) > 0x7f) return false
-  return true
 }

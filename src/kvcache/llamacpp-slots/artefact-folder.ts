@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { opendir, rename, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { LRUCache } from 'lru-cache'
 import { errorCodeOf } from '../error-code.ts'
 import type { Artefact } from './artefact.ts'
@@ -26,6 +27,15 @@ export interface ArtefactFolder {
     readonly bytes: number
     readonly signal: AbortSignal
   }): Promise<string | undefined>
+  /** A file's digest; undefined: it is not `bytes` long. @throws when the folder cannot be read, or `signal` fires. */
+  digest(file: string, options: { readonly bytes: number; readonly signal: AbortSignal }): Promise<string | undefined>
+  read(file: string, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Writes a file anew, and stops with an error beyond `maxBytes`. @throws when the content or the folder fails, or `signal` fires. */
+  write(
+    file: string,
+    content: AsyncIterable<Uint8Array>,
+    options: { readonly maxBytes: number; readonly signal: AbortSignal },
+  ): Promise<void>
   /** Whether there was such a file. @throws when the folder cannot be written. */
   remove(file: string): Promise<boolean>
   /** The names of all files older than `ageMs`, in batches. @throws when the folder cannot be read. */
@@ -54,6 +64,11 @@ export const createArtefactFolder = (directory: string): ArtefactFolder => {
     return digest
   }
 
+  const wholeDigest: ArtefactFolder['digest'] = async (file, { bytes, signal }) => {
+    const stamp = await stampOf(pathOf(file))
+    return stamp?.size === BigInt(bytes) ? digestOf(file, stamp, signal) : undefined
+  }
+
   return {
     check: async ({ file, content }, signal) => {
       if (content === undefined) return 'missing'
@@ -63,12 +78,14 @@ export const createArtefactFolder = (directory: string): ArtefactFolder => {
       return (await digestOf(file, stamp, signal)) === content.sha256 ? 'intact' : 'damaged'
     },
     publish: async ({ from, to, bytes, signal }) => {
-      const stamp = await stampOf(pathOf(from))
-      if (stamp?.size !== BigInt(bytes)) return undefined
-      const digest = await digestOf(from, stamp, signal)
-      await rename(pathOf(from), pathOf(to))
+      const digest = await wholeDigest(from, { bytes, signal })
+      if (digest !== undefined) await rename(pathOf(from), pathOf(to))
       return digest
     },
+    digest: wholeDigest,
+    read: (file, signal) => createReadStream(pathOf(file), { highWaterMark: readBytes, signal }),
+    write: (file, content, { maxBytes, signal }) =>
+      pipeline(upTo(maxBytes, content), createWriteStream(pathOf(file), { flags: 'wx' }), { signal }),
     remove: async (file) => (await orMissing(unlink(pathOf(file)).then(() => true))) ?? false,
     olderThan: async function* (ageMs, accept) {
       let batch: string[] = []
@@ -83,6 +100,15 @@ export const createArtefactFolder = (directory: string): ArtefactFolder => {
       }
       if (batch.length > 0) yield batch
     },
+  }
+}
+
+async function* upTo(maxBytes: number, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  for await (const chunk of content) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new Error(`the content is longer than ${maxBytes} bytes`)
+    yield chunk
   }
 }
 

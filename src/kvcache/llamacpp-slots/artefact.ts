@@ -13,17 +13,25 @@ export interface Artefact {
   readonly content: { readonly bytes: number; readonly sha256: string } | undefined
 }
 
-const idLength = 40
+const turnDigits = 40
+const engineDigits = 8
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /**
- * Name of the artefact that the end of this turn leaves: SHA-256, hex, shortened to 160 bits. It differs for every tenant, model, engine,
- * session and turn, so no file is ever written twice.
+ * Name of the artefact that the end of this turn leaves: SHA-256, hex, shortened to 160 bits, which differs for every tenant, model, engine,
+ * session and turn, so that no file is ever written twice; then 32 bits of the engine's fingerprint.
  */
 export const artefactIdOf = (turn: KvTurn, fingerprint: string): string =>
-  createHash('sha256')
-    .update(JSON.stringify([turn.tenant, turn.model, fingerprint, turn.session, turn.turnId]))
-    .digest('hex')
-    .slice(0, idLength)
+  digestOf(JSON.stringify([turn.tenant, turn.model, fingerprint, turn.session, turn.turnId])).slice(0, turnDigits) +
+  engineMarkOf(fingerprint)
+
+const engineMarkOf = (fingerprint: string): string => digestOf(fingerprint).slice(0, engineDigits)
+
+/** Whether an artefact was certainly stored by none of these engines. */
+export const isOfOtherEngine = (artefactId: string, fingerprints: readonly string[]): boolean =>
+  artefactId.length === turnDigits + engineDigits &&
+  !fingerprints.some((fingerprint) => artefactId.endsWith(engineMarkOf(fingerprint)))
 
 export const fileOf = (artefactId: string): string => `ctx-${artefactId}.kv`
 

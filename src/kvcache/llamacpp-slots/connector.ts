@@ -1,3 +1,4 @@
+import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
 import type { KvConnector } from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
 import { createSlotClient } from '../slots/slot-client.ts'
@@ -7,10 +8,13 @@ import { attach } from './attach.ts'
 import { createBackground } from './background.ts'
 import { parseClaim } from './claim.ts'
 import { createEngineIdentities } from './engine-identity.ts'
+import { createFolderDepot } from './folder-depot.ts'
 import { offload } from './offload.ts'
 import type { Parts } from './parts.ts'
 import { reconcile } from './reconcile.ts'
+import { createRemoteDepot } from './remote-depot.ts'
 import { remove } from './remove.ts'
+import { createSizeForecast } from './size-forecast.ts'
 import { detach } from './stray.ts'
 
 export interface LlamacppSlotsOptions {
@@ -26,6 +30,10 @@ export interface LlamacppSlotsOptions {
   readonly leaseMs: number
   /** How long an engine that is late with an action on a slot is followed; the slot stays closed meanwhile. Default 120,000. */
   readonly lateTimeoutMs?: number
+  /** Larger artefacts are not stored. Default: no limit. */
+  readonly maxArtefactBytes?: number | undefined
+  /** Where artefacts rest between turns. Default: in `kvDirectory`. */
+  readonly store?: ArtefactStore | undefined
   /** A session of fewer tokens is not stored. Default 16. */
   readonly minTokens?: number
   /** How long an offload waits for a slot that still shows as busy after its turn has ended. Default 250. */
@@ -54,11 +62,15 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
     lateTimeoutMs,
     callsPerPod: options.callsPerPod ?? 4,
   })
+  const folder = createArtefactFolder(options.kvDirectory)
+  const { store, log } = options
   const parts: Parts = {
     ledger: options.ledger,
     client,
     identities: createEngineIdentities(client),
-    folder: createArtefactFolder(options.kvDirectory),
+    folder,
+    depot: store === undefined ? createFolderDepot(folder) : createRemoteDepot({ folder, store, log }),
+    sizes: createSizeForecast(),
     background: createBackground(options.log),
     pods: options.pods,
     log: options.log,
@@ -66,6 +78,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
       callTimeoutMs: options.callTimeoutMs,
       lateTimeoutMs,
       leaseMs: options.leaseMs,
+      maxArtefactBytes: options.maxArtefactBytes,
       minTokens: options.minTokens ?? 16,
       idleWaitMs: options.idleWaitMs ?? 250,
       orphanGraceMs: options.orphanGraceMs ?? 120_000,
@@ -79,7 +92,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
     offload: (request) => offload(parts, request),
     detach: (turn, claim, signal) => detach(parts, turn, parseClaim(claim), signal),
     remove: (removal, signal) => remove(parts, removal, signal),
-    reconcile: (isKnown, signal) => reconcile(parts, isKnown, signal),
+    reconcile: (isKnown, signal, onUseless = async () => {}) => reconcile(parts, { isKnown, onUseless }, signal),
     close: async () => {
       await client.close()
       await parts.background.drained()

@@ -3,6 +3,7 @@ import type { KvPresence, KvTurn } from '../kv-connector.ts'
 import type { TouchedSlot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
 import { type Artefact, parsePayload } from './artefact.ts'
+import type { OpenOutcome } from './artefact-depot.ts'
 import { lookAtSlot, type SlotView } from './look.ts'
 import type { Parts } from './parts.ts'
 import { markOf } from './slot-evidence.ts'
@@ -30,11 +31,51 @@ export interface Filling {
  * since an engine takes an action on a busy slot and carries it out whenever the slot becomes idle.
  */
 export const fillSlot = async (parts: Parts, filling: Filling): Promise<FillOutcome> => {
-  const { turn, slot, kv, signal } = filling
+  const { kv, signal, turn } = filling
   const artefact = kv === undefined ? undefined : parsePayload(kv.payload)
-  const check = await checkArtefact(parts, artefact, signal)
+  const stored = await openStored(parts, turn.mayLoad === false && parts.depot.isRemote ? undefined : artefact, signal)
+  if (stored.kind !== 'ready') return fillFrom(parts, filling, { artefact, stored, readers: [] })
+  const readers: Promise<unknown>[] = []
+  try {
+    return await fillFrom(parts, filling, { artefact, stored, readers })
+  } finally {
+    if (readers.length === 0) await stored.close()
+    else
+      parts.background.run(
+        'late reader',
+        Promise.allSettled(readers).then(() => stored.close()),
+      )
+  }
+}
+
+/** What there is to fill the slot with. */
+interface Source {
+  readonly artefact: Artefact | undefined
+  readonly stored: Stored
+  /** Calls to engines that may still read the file. */
+  readonly readers: Promise<unknown>[]
+}
+
+type Stored =
+  | OpenOutcome
+  /** Nothing is to be loaded. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'failed'; readonly cause: unknown }
+
+const openStored = async (parts: Parts, artefact: Artefact | undefined, signal: AbortSignal): Promise<Stored> => {
+  if (artefact === undefined) return { kind: 'none' }
+  try {
+    return await parts.depot.open(artefact, signal)
+  } catch (cause) {
+    return { kind: 'failed', cause }
+  }
+}
+
+const fillFrom = async (parts: Parts, filling: Filling, source: Source): Promise<FillOutcome> => {
+  const { turn, slot, kv, signal } = filling
+  const { artefact, stored } = source
   if (signal.aborted) return letGo(parts, filling, { kind: 'timed-out' })
-  if (check.kind === 'failed') return letGo(parts, filling, { kind: 'failed', cause: check.cause })
+  if (stored.kind === 'failed') return letGo(parts, filling, { kind: 'failed', cause: stored.cause })
 
   const view = await lookAtSlot(parts, { pod: turn.pod, slot }, signal)
   if (signal.aborted) return letGo(parts, filling, { kind: 'timed-out' })
@@ -43,42 +84,29 @@ export const fillSlot = async (parts: Parts, filling: Filling): Promise<FillOutc
 
   const place: Place = { ...filling, view }
   if (kv === undefined) return startEmpty(parts, place, { kind: 'empty' })
-  if (artefact === undefined || check.kind === 'unusable' || artefact.fingerprint !== view.fingerprint) {
-    const why = check.kind === 'unusable' ? check.why : 'of another engine or model'
+  const isUnusable = stored.kind === 'missing' || stored.kind === 'damaged'
+  if (artefact === undefined || isUnusable || artefact.fingerprint !== view.fingerprint) {
+    const why = isUnusable ? stored.kind : 'of another engine or model'
     parts.log.info('stored KV cannot be loaded', { pod: turn.pod, artefact: kv.artefactId, why })
     return startEmpty(parts, place, { kind: 'missing' })
   }
-  if (turn.mayLoad === false) return startEmpty(parts, place, { kind: 'not-worthwhile' })
-  return restore(parts, place, { file: artefact.file, kv })
+  if (turn.mayLoad === false || stored.kind === 'none') return startEmpty(parts, place, { kind: 'not-worthwhile' })
+  return restore(parts, place, { file: stored.file, kv, readers: source.readers })
 }
 
 interface Place extends Filling {
   readonly view: Extract<SlotView, { kind: 'seen' }>
 }
 
-type Check =
-  | { readonly kind: 'usable' }
-  | { readonly kind: 'unusable'; readonly why: 'missing' | 'damaged' }
-  | { readonly kind: 'failed'; readonly cause: unknown }
-
-const checkArtefact = async (parts: Parts, artefact: Artefact | undefined, signal: AbortSignal): Promise<Check> => {
-  if (artefact === undefined) return { kind: 'usable' }
-  try {
-    const found = await parts.folder.check(artefact, signal)
-    return found === 'intact' ? { kind: 'usable' } : { kind: 'unusable', why: found }
-  } catch (cause) {
-    return { kind: 'failed', cause }
-  }
-}
-
 const restore = async (
   parts: Parts,
   place: Place,
-  source: { readonly file: string; readonly kv: StoredKv },
+  source: { readonly file: string; readonly kv: StoredKv; readonly readers: Promise<unknown>[] },
 ): Promise<FillOutcome> => {
   const end = await parts.client.restore(addressOf(place), source.file)
   switch (end.kind) {
     case 'late':
+      source.readers.push(end.end)
       return followLate(parts, place, async () => {
         const late = await end.end
         if (late.kind === 'unknown') return undefined

@@ -123,6 +123,7 @@ interface Save {
 const saveAs = async (parts: Parts, request: OffloadRequest, save: Save): Promise<Ending> => {
   const { turn, signal } = request
   const { fingerprint } = save.view
+  if (isTooLarge(parts, parts.sizes.leastBytes(fingerprint, save.tokens))) return tooLarge(parts, turn, save)
   const artefactId = artefactIdOf(turn, fingerprint)
   const file = fileOf(artefactId)
   await request.announce({ artefactId, payload: formatPayload({ file, fingerprint, content: undefined }) })
@@ -159,6 +160,11 @@ const publish = async (
     return none('not_verified')
   }
   const { bytes } = saved
+  parts.sizes.seen(view.fingerprint, { tokens, bytes })
+  if (isTooLarge(parts, bytes)) {
+    await discard(parts, turn, file)
+    return tooLarge(parts, turn, { tokens, held })
+  }
   const sha256 = await publishFile(parts, { file, bytes, signal })
   if (typeof sha256 !== 'string') {
     await discard(parts, turn, file)
@@ -168,16 +174,24 @@ const publish = async (
   return { outcome: { kind: 'stored', artefactId, payload, tokens, bytes }, content: { ...held, artefactId } }
 }
 
+const isTooLarge = ({ limits }: Parts, bytes: number): boolean =>
+  limits.maxArtefactBytes !== undefined && bytes > limits.maxArtefactBytes
+
+const tooLarge = (parts: Parts, { pod }: KvTurn, { tokens, held }: Pick<Save, 'tokens' | 'held'>): Ending => {
+  parts.log.warn('KV is larger than the store takes', { pod, tokens, maxBytes: parts.limits.maxArtefactBytes })
+  return { ...none('too_large'), content: held }
+}
+
 /** Resolves to the file's digest, or to why there is none. */
 const publishFile = async (
   parts: Parts,
   { file, bytes, signal }: { readonly file: string; readonly bytes: number; readonly signal: AbortSignal },
 ): Promise<string | Error> => {
   try {
-    const digest = await parts.folder.publish({ from: partOf(file), to: file, bytes, signal })
+    const digest = await parts.depot.keep({ from: partOf(file), to: file, bytes, signal })
     return digest ?? new Error('the file is not as long as the engine said')
   } catch (error) {
-    return new Error('the file cannot be read', { cause: error })
+    return new Error('the file cannot be kept', { cause: error })
   }
 }
 

@@ -1,16 +1,22 @@
 import type { KvLog } from '../kv-log.ts'
 import type { SlotClient } from '../slots/slot-client.ts'
 import type { SlotLedger } from '../slots/slot-ledger.ts'
+import type { ArtefactDepot } from './artefact-depot.ts'
 import type { ArtefactFolder } from './artefact-folder.ts'
 import type { Background } from './background.ts'
 import type { EngineIdentities } from './engine-identity.ts'
+import type { SizeForecast } from './size-forecast.ts'
 
 /** What the connector's operations share. */
 export interface Parts {
   readonly ledger: SlotLedger
   readonly client: SlotClient
   readonly identities: EngineIdentities
+  /** Shared with the engines. */
   readonly folder: ArtefactFolder
+  /** Where artefacts rest between turns. */
+  readonly depot: ArtefactDepot
+  readonly sizes: SizeForecast
   readonly background: Background
   /** All pods that are configured now. No other address is ever called. */
   readonly pods: () => readonly string[]
@@ -25,6 +31,8 @@ export interface Limits {
   readonly lateTimeoutMs: number
   /** How long a turn may hold its slot. */
   readonly leaseMs: number
+  /** Larger artefacts are not stored; undefined: there is no limit. */
+  readonly maxArtefactBytes: number | undefined
   /** Fewer tokens are not worth a file. */
   readonly minTokens: number
   /** How long an offload waits for a slot that still shows as busy. */

@@ -1,10 +1,15 @@
-import { artefactIdIn, isUnfinished } from './artefact.ts'
+import { artefactIdIn, isOfOtherEngine, isUnfinished } from './artefact.ts'
 import { lookAtPod } from './look.ts'
 import type { Parts } from './parts.ts'
 import { sessionKeyOfEngine } from './slot-evidence.ts'
 import { wipeSlot } from './wipe.ts'
 
-type IsKnown = (artefactIds: readonly string[]) => Promise<ReadonlySet<string>>
+/** What the sessions' store knows of artefacts. */
+export interface Known {
+  readonly isKnown: (artefactIds: readonly string[]) => Promise<ReadonlySet<string>>
+  /** Told artefacts that are known, but that no pod can load any more. */
+  readonly onUseless: (artefactIds: readonly string[]) => Promise<void>
+}
 
 /** Files that are being written for longer than this were left by an engine that died. */
 const unfinishedGraceMs = 10 * 60_000
@@ -17,9 +22,9 @@ const isEnginesTemporary = (file: string): boolean => /^\.[0-9a-f-]{36}\.part$/.
  * Removes files that no session and no removal knows, and empties slots of which the ledger cannot say whose KV they hold: all of them, once,
  * after the ledger was lost, and those in which a session's turn ran past the gateway. Resolves to how many files and slots that was. One fault does not keep it from the rest.
  */
-export const reconcile = async (parts: Parts, isKnown: IsKnown, signal: AbortSignal): Promise<number> => {
+export const reconcile = async (parts: Parts, { isKnown, onUseless }: Known, signal: AbortSignal): Promise<number> => {
   const counts = await Promise.all([
-    safely(parts, 'orphaned files', () => removeOrphans(parts, isKnown, signal)),
+    safely(parts, 'orphaned files', () => removeOrphans(parts, { isKnown, onUseless }, signal)),
     safely(parts, 'unfinished files', () => removeUnfinished(parts, signal)),
     safely(parts, 'unknown slots', () => wipeUnknownSlots(parts, signal)),
   ])
@@ -35,7 +40,8 @@ const safely = async (parts: Parts, what: string, work: () => Promise<number>): 
   }
 }
 
-const removeOrphans = async (parts: Parts, isKnown: IsKnown, signal: AbortSignal): Promise<number> => {
+const removeOrphans = async (parts: Parts, { isKnown, onUseless }: Known, signal: AbortSignal): Promise<number> => {
+  const fingerprints = await fingerprintsOfAll(parts, signal)
   const isArtefact = (file: string): boolean => artefactIdIn(file) !== undefined
   let removed = 0
   for await (const files of parts.folder.olderThan(parts.limits.orphanGraceMs, isArtefact)) {
@@ -43,8 +49,19 @@ const removeOrphans = async (parts: Parts, isKnown: IsKnown, signal: AbortSignal
     const known = await isKnown(files.flatMap((file) => artefactIdIn(file) ?? []))
     const orphans = files.filter((file) => !known.has(artefactIdIn(file) ?? ''))
     removed += await removeFiles(parts, orphans)
+    const useless = [...known].filter((id) => fingerprints !== undefined && isOfOtherEngine(id, fingerprints))
+    if (useless.length > 0) await onUseless(useless)
   }
   return removed
+}
+
+/** Of all pods there are; undefined while one of them does not tell, since it may be the one that can load what the others cannot. */
+const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<readonly string[] | undefined> => {
+  const identities = await Promise.all(parts.pods().map((pod) => parts.identities.of(pod, signal)))
+  const fingerprints = identities.flatMap((identity) =>
+    identity.kind === 'answered' ? identity.value.fingerprint : [],
+  )
+  return fingerprints.length > 0 && fingerprints.length === identities.length ? fingerprints : undefined
 }
 
 const removeUnfinished = async (parts: Parts, signal: AbortSignal): Promise<number> => {

@@ -1,13 +1,13 @@
 import type { SessionKey } from '../../sessions/session-record.ts'
 import type { KvRemoval, RemoveOutcome } from '../kv-connector.ts'
-import { parsePayload, partOf } from './artefact.ts'
+import { parsePayload } from './artefact.ts'
 import type { Parts } from './parts.ts'
 import { wipeSlot } from './wipe.ts'
 
 /** Removes a session's or an artefact's file, and a session's KV from every slot in which it may lie. */
 export const remove = async (parts: Parts, removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
   try {
-    if (removal.payload !== undefined) await removeFile(parts, removal.payload)
+    if (removal.payload !== undefined) await removeFile(parts, removal.payload, signal)
     switch (removal.kind) {
       case 'artefact':
         return { kind: 'removed' }
@@ -20,13 +20,13 @@ export const remove = async (parts: Parts, removal: KvRemoval, signal: AbortSign
   }
 }
 
-const removeFile = async (parts: Parts, payload: string): Promise<void> => {
+const removeFile = async (parts: Parts, payload: string, signal: AbortSignal): Promise<void> => {
   const artefact = parsePayload(payload)
   if (artefact === undefined) {
     parts.log.warn('a removal names no file of this connector', {})
     return
   }
-  await Promise.all([parts.folder.remove(artefact.file), parts.folder.remove(partOf(artefact.file))])
+  await parts.depot.remove(artefact.file, signal)
 }
 
 const wipeSession = async (parts: Parts, session: SessionKey, signal: AbortSignal): Promise<RemoveOutcome> => {

@@ -72,12 +72,14 @@ export class MemoryRemovals {
     else this.#change(id, { dueMs: nowMs })
   }
 
-  /** Takes an announced artefact off for good. `false`: it is not here, or was claimed, so that it may be gone already. */
-  commit(artefactId: string): boolean {
-    const id = `a:${artefactId}`
-    if (this.#entries.get(id)?.attempt !== 0) return false
-    this.#drop(id)
-    return true
+  /** `false`: an announced artefact is not here, or was claimed, so that it may be gone already. */
+  canCommit(artefactId: string): boolean {
+    return this.#entries.get(`a:${artefactId}`)?.attempt === 0
+  }
+
+  /** Takes an announced artefact off for good. */
+  commit(artefactId: string): void {
+    this.#drop(`a:${artefactId}`)
   }
 
   /** The session lives again, and what lies in pods is its own: of its earlier life only the artefact has to go. */

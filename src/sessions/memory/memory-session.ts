@@ -35,6 +35,8 @@ export type Tombstone = {
       readonly sealedId: string
       readonly model: string
       readonly ttlSeconds: number
+      /** Its time was over, or it had to make room. */
+      readonly cause: 'time' | 'eviction'
       /** Of turns that may start it anew. */
       leases: readonly TurnLease[]
     }

@@ -55,7 +55,7 @@ export class MemorySessions {
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
       session.leases = takeLease(session.leases, lease, nowMs)
-      this.#table.touch(session)
+      this.#table.touch(session, nowMs)
       return { kind: 'active', record: toRecord(session), nowMs }
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
@@ -63,7 +63,8 @@ export class MemorySessions {
     if (tombstone.kind === 'deleted') return { kind: 'deleted' }
     tombstone.leases = takeLease(tombstone.leases, lease, nowMs)
     tombstone.forgetAtMs = Math.max(tombstone.forgetAtMs, lease.untilMs)
-    return { kind: 'expired', ttlSeconds: tombstone.ttlSeconds, model: tombstone.model, nowMs }
+    const { ttlSeconds, model, cause } = tombstone
+    return { kind: 'expired', ttlSeconds, model, cause, nowMs }
   }
 
   complete(turn: CompleteTurn, nowMs: number): CompleteOutcome {
@@ -94,8 +95,12 @@ export class MemorySessions {
       return
     }
     session.leases = releaseLease(session.leases, turnId)
-    if (session.state === 'creating' && heldUntilMs(session.leases) <= nowMs) this.#table.vanish(session, nowMs)
-    else this.#table.reschedule(session)
+    if (session.state === 'creating' && heldUntilMs(session.leases) <= nowMs) {
+      this.#table.vanish(session, nowMs)
+      return
+    }
+    this.#table.reschedule(session)
+    this.#table.touch(session, nowMs)
   }
 
   get(key: SessionKey, tenant: TenantKey, nowMs: number): SessionRecord | undefined {
@@ -130,7 +135,7 @@ export class MemorySessions {
 
   #join(session: LiveSession, { turnId, leaseMs }: NewSession, nowMs: number): CreateOutcome {
     session.leases = takeLease(session.leases, { turnId, untilMs: nowMs + leaseMs }, nowMs)
-    this.#table.touch(session)
+    this.#table.touch(session, nowMs)
     return { kind: 'existing', record: toRecord(session) }
   }
 
@@ -206,6 +211,6 @@ export class MemorySessions {
       session.expiresAtMs = Math.max(expiry.expiresAtMs, session.createdAtMs)
     }
     this.#table.reschedule(session)
-    this.#table.touch(session)
+    this.#table.touch(session, nowMs)
   }
 }

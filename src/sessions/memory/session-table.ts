@@ -1,11 +1,15 @@
+import type { Evicted, KvLimit } from '../eviction.ts'
+import { kvEvictedNote } from '../eviction.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
 import type { RetryKey } from '../session-store.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
-import { LinkedTable } from './linked-table.ts'
+import { EvictionOrder } from './eviction-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import type { ExpiredTombstone, LiveSession, Tombstone } from './memory-session.ts'
+import type { LiveSession, Tombstone } from './memory-session.ts'
 import { RetryKeys } from './retry-keys.ts'
 import { SequenceIndex } from './sequence-index.ts'
+import { sessionBytes, storedKvBytes } from './session-bytes.ts'
+import { Tombstones } from './tombstones.ts'
 import { heldUntilMs } from './turn-leases.ts'
 
 export interface SessionTableOptions {
@@ -13,25 +17,34 @@ export interface SessionTableOptions {
   /** Live sessions, and the same number of tombstones and of retry keys. */
   readonly maxSessions: number
   readonly tombstoneSeconds: number
-  /** Called for every session that had to make room. */
-  readonly onEvicted: () => void
+  /** Undefined: as much KV may be stored as the sessions have. */
+  readonly kvLimit: KvLimit | undefined
+  /** Called for everything that had to make room. */
+  readonly onEvicted: (what: Evicted, count: number) => void
 }
+
+/** What one step ends at most, so that no caller waits long after the memory that sessions may take has shrunk. */
+const evictionsPerStep = 64
 
 /** Every session and tombstone, with the indexes over them. Knows how sessions end; what a turn does to one is not its matter. */
 export class SessionTable {
-  /** The least recently used first. */
-  readonly #live = new LinkedTable<SessionKey, LiveSession>()
-  /** The oldest first. */
-  readonly #tombstones = new LinkedTable<SessionKey, Tombstone>()
+  readonly #live = new Map<SessionKey, LiveSession>()
+  readonly #tombstones: Tombstones
   readonly #deadlines = new DeadlineHeap<SessionKey>()
+  /** By the memory that sessions take. */
+  readonly #order = new EvictionOrder<SessionKey>()
+  /** By the size of their stored KV. */
+  readonly #kvOrder = new EvictionOrder<SessionKey>()
   readonly #tenants = new Map<TenantKey, SequenceIndex<SessionKey>>()
-  readonly #artefacts = new Set<string>()
+  readonly #artefacts = new Map<string, SessionKey>()
   readonly #retryKeys: RetryKeys
   readonly #options: SessionTableOptions
+  #ceilingBytes = Number.POSITIVE_INFINITY
   #sequence = 0
 
   constructor(options: SessionTableOptions) {
     this.#options = options
+    this.#tombstones = new Tombstones({ maxCount: options.maxSessions })
     this.#retryKeys = new RetryKeys({ maxKeys: options.maxSessions })
   }
 
@@ -39,8 +52,18 @@ export class SessionTable {
     return this.#live.size
   }
 
-  namesArtefact(artefactId: string): boolean {
-    return this.#artefacts.has(artefactId)
+  /** About what sessions and tombstones take of this process's memory. */
+  get bytes(): number {
+    return this.#order.bytes + this.#tombstones.bytes
+  }
+
+  /** The stored KV of all sessions. */
+  get kvBytes(): number {
+    return this.#kvOrder.bytes
+  }
+
+  ownerOf(artefactId: string): SessionKey | undefined {
+    return this.#artefacts.get(artefactId)
   }
 
   /** A live session. One whose time is over is ended first: nobody sees one that the sweep has merely not reached yet. */
@@ -49,33 +72,33 @@ export class SessionTable {
     if (session === undefined || heldUntilMs(session.leases) > nowMs) return session
     if (session.state === 'creating') this.vanish(session, nowMs)
     else if (nowMs < session.expiresAtMs) return session
-    else this.expire(session, nowMs)
+    else this.#expire(session, 'time', nowMs)
     return undefined
   }
 
   findTombstone(key: SessionKey, nowMs: number): Tombstone | undefined {
-    const tombstone = this.#tombstones.get(key)
-    if (tombstone === undefined || tombstone.forgetAtMs > nowMs) return tombstone
-    this.#tombstones.delete(key)
-    return undefined
+    return this.#tombstones.find(key, nowMs)
   }
 
-  /** Marks a session as the most recently used. */
-  touch(session: LiveSession): void {
-    this.#live.touch(session.key)
+  /** To be called when a turn has taken or released its lease: marks the session as the most recently used. */
+  touch(session: LiveSession, nowMs: number): void {
+    const usedMs = Math.max(nowMs, heldUntilMs(session.leases))
+    this.#order.set(session.key, { bytes: sessionBytes(session), usedMs })
+    if (session.kv !== undefined) this.#kvOrder.set(session.key, { bytes: session.kv.bytes, usedMs })
   }
 
-  /** Adds a session, in place of its tombstone if there is one. `false`: there is no room, and every session is held by a turn. */
+  /** Adds a session, in place of its tombstone if there is one. Undefined: there is no room, and every session is held by a turn. */
   add(session: Omit<LiveSession, 'sequence'>, nowMs: number): LiveSession | undefined {
-    if (!this.#makeRoom(nowMs)) return undefined
+    const added: LiveSession = { ...session, sequence: this.#sequence + 1 }
+    if (!this.#makeRoom(sessionBytes(added), nowMs)) return undefined
     this.#sequence += 1
-    const added: LiveSession = { ...session, sequence: this.#sequence }
     this.#tombstones.delete(added.key)
     this.#live.set(added.key, added)
     const index = this.#tenants.get(added.tenant) ?? new SequenceIndex<SessionKey>()
     this.#tenants.set(added.tenant, index)
     index.add(added.sequence, added.key)
     this.reschedule(added)
+    this.touch(added, nowMs)
     return added
   }
 
@@ -84,10 +107,28 @@ export class SessionTable {
     this.#deadlines.set(session.key, session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs)
   }
 
-  setKv(session: LiveSession, kv: StoredKv | undefined): void {
+  /** Storing KV counts as a use of the session. */
+  setKv(session: LiveSession, kv: StoredKv | undefined, nowMs: number): void {
     if (session.kv !== undefined) this.#artefacts.delete(session.kv.artefactId)
-    if (kv !== undefined) this.#artefacts.add(kv.artefactId)
+    if (kv === undefined) this.#kvOrder.delete(session.key)
+    else this.#artefacts.set(kv.artefactId, session.key)
     session.kv = kv
+    if (kv !== undefined) this.touch(session, nowMs)
+  }
+
+  /** Takes its stored KV from a session that lives on, and queues the removal. */
+  dropKv(session: LiveSession, reason: string, nowMs: number): void {
+    const { kv } = session
+    if (kv === undefined) return
+    this.setKv(session, undefined, nowMs)
+    session.kvNote = reason
+    this.#options.removals.queueArtefact(session.key, kv, nowMs)
+  }
+
+  /** Whether there is room for the KV in place of what the session has stored, after others have made room. */
+  hasRoomFor(session: LiveSession, kv: StoredKv, nowMs: number): boolean {
+    const growth = Math.max(0, storedKvBytes(kv) - storedKvBytes(session.kv))
+    return this.#hasMemory(growth, nowMs) && this.#live.has(session.key) && this.#hasKvRoom(session, kv.bytes, nowMs)
   }
 
   /** Leaves no tombstone, and lets the create be repeated. */
@@ -96,15 +137,10 @@ export class SessionTable {
     if (session.retryDigest !== undefined) this.#retryKeys.release(session.retryDigest, session.key)
   }
 
-  expire(session: LiveSession, nowMs: number): void {
-    this.#end(session, nowMs)
-    const { tenant, sequence, sealedId, model, ttlSeconds } = session
-    this.#entomb(session.key, { kind: 'expired', tenant, sequence, sealedId, model, ttlSeconds, leases: [] }, nowMs)
-  }
-
   delete(session: LiveSession, nowMs: number): void {
     this.#end(session, nowMs)
-    this.#entomb(session.key, { kind: 'deleted', tenant: session.tenant, sequence: session.sequence }, nowMs)
+    const { key, tenant, sequence } = session
+    this.#tombstones.add(key, { kind: 'deleted', tenant, sequence, forgetAtMs: this.#forgetAtMs(nowMs) }, nowMs)
   }
 
   /** Ends up to `limit` sessions whose time is over; resolves to how many. */
@@ -118,6 +154,25 @@ export class SessionTable {
       else this.#deadlines.set(key, Math.max(heldUntilMs(session.leases), this.#overAtMs(session)))
     }
     return ended
+  }
+
+  /**
+   * From now on sessions and tombstones may take so much memory together. Where they take more, what is added makes room first, and
+   * `evict` brings them down.
+   */
+  setCeiling(bytes: number): void {
+    this.#ceilingBytes = bytes
+  }
+
+  /** Brings memory and stored KV down to what they may take, in up to `limit` steps; resolves to how many it took. */
+  evict(limit: number, nowMs: number): number {
+    const freed = this.#relieve(limit, nowMs)
+    const { kvLimit } = this.#options
+    if (kvLimit === undefined || freed >= limit) return freed
+    const targetBytes = kvLimit.maxBytes * kvLimit.threshold
+    if (this.kvBytes <= targetBytes) return freed
+    this.expireDue(limit, nowMs)
+    return freed + this.#dropKvDownTo(targetBytes, limit - freed, nowMs)
   }
 
   findRetry(digest: string, nowMs: number): { readonly session: SessionKey; readonly bodyDigest: string } | undefined {
@@ -157,44 +212,92 @@ export class SessionTable {
     return heldUntilMs(session.leases) <= nowMs && this.#overAtMs(session) <= nowMs
   }
 
+  #forgetAtMs(nowMs: number): number {
+    return nowMs + this.#options.tombstoneSeconds * 1000
+  }
+
+  #expire(session: LiveSession, cause: 'time' | 'eviction', nowMs: number): void {
+    this.#end(session, nowMs)
+    const { key, tenant, sequence, sealedId, model, ttlSeconds } = session
+    const kept = { kind: 'expired', tenant, sequence, sealedId, model, ttlSeconds, cause, leases: [] } as const
+    this.#tombstones.add(key, { ...kept, forgetAtMs: this.#forgetAtMs(nowMs) }, nowMs)
+  }
+
   #end(session: LiveSession, nowMs: number): void {
     const { kv } = session
     this.#live.delete(session.key)
     this.#deadlines.delete(session.key)
+    this.#order.delete(session.key)
     const index = this.#tenants.get(session.tenant)
     index?.remove(session.sequence)
     if (index?.size === 0) this.#tenants.delete(session.tenant)
-    this.setKv(session, undefined)
+    this.setKv(session, undefined, nowMs)
     this.#options.removals.queueSession(session.key, kv, nowMs)
   }
 
-  #entomb(
-    key: SessionKey,
-    tombstone: Omit<ExpiredTombstone, 'forgetAtMs'> | Omit<Extract<Tombstone, { kind: 'deleted' }>, 'forgetAtMs'>,
-    nowMs: number,
-  ): void {
-    this.#tombstones.set(key, { ...tombstone, forgetAtMs: nowMs + this.#options.tombstoneSeconds * 1000 })
-    for (let oldest = this.#tombstones.oldest(); oldest !== undefined; oldest = this.#tombstones.oldest()) {
-      if (oldest.value.forgetAtMs > nowMs && this.#tombstones.size <= this.#options.maxSessions) break
-      this.#tombstones.delete(oldest.key)
+  /** Sessions whose time is over go first. */
+  #makeRoom(bytes: number, nowMs: number): boolean {
+    while (this.#live.size >= this.#options.maxSessions) {
+      if (this.expireDue(1, nowMs) === 0 && !this.#evictOne('session-count', nowMs)) return false
     }
+    return this.#hasMemory(bytes, nowMs)
   }
 
-  /** Sessions whose time is over go first, then the least recently used one that no turn holds. */
-  #makeRoom(nowMs: number): boolean {
-    if (this.#live.size < this.#options.maxSessions) return true
-    if (this.expireDue(1, nowMs) > 0) return true
-    for (let tries = this.#live.size; tries > 0; tries--) {
-      const oldest = this.#live.oldest()?.value
-      if (oldest === undefined) return true
-      if (heldUntilMs(oldest.leases) > nowMs) {
-        this.touch(oldest)
-        continue
-      }
-      this.expire(oldest, nowMs)
-      this.#options.onEvicted()
-      return true
+  #hasMemory(bytes: number, nowMs: number): boolean {
+    const fits = (): boolean => this.bytes + bytes <= this.#ceilingBytes
+    if (fits()) return true
+    const freed = this.#relieve(evictionsPerStep, nowMs, bytes)
+    // While there is more to free than one step does, the sessions still become fewer.
+    return freed === evictionsPerStep || fits()
+  }
+
+  /** Memory is short: what is over goes first, then what is merely remembered, then sessions. */
+  #relieve(limit: number, nowMs: number, addedBytes = 0): number {
+    let freed = 0
+    while (freed < limit && this.bytes + addedBytes > this.#ceilingBytes) {
+      const hasFreed =
+        this.expireDue(1, nowMs) > 0 || this.#tombstones.forgetOldest(nowMs) || this.#evictOne('session-memory', nowMs)
+      if (!hasFreed) break
+      freed += 1
     }
-    return false
+    return freed
+  }
+
+  #hasKvRoom(session: LiveSession, bytes: number, nowMs: number): boolean {
+    const { kvLimit } = this.#options
+    if (kvLimit === undefined) return true
+    const freeBytes = kvLimit.maxBytes - bytes
+    if (freeBytes < 0) return false
+    const replaced = session.kv
+    if (this.kvBytes - (replaced?.bytes ?? 0) <= freeBytes) return true
+    this.expireDue(evictionsPerStep, nowMs)
+    // It is in use, whatever its leases say.
+    if (replaced !== undefined) this.#kvOrder.delete(session.key)
+    this.#dropKvDownTo(freeBytes, Number.POSITIVE_INFINITY, nowMs)
+    const hasRoom = this.kvBytes <= freeBytes
+    if (replaced !== undefined) this.#kvOrder.set(session.key, { bytes: replaced.bytes, usedMs: nowMs })
+    return hasRoom
+  }
+
+  #evictOne(reason: 'session-count' | 'session-memory', nowMs: number): boolean {
+    const key = this.#order.victim(nowMs)
+    const session = key === undefined ? undefined : this.#live.get(key)
+    if (session === undefined) return false
+    this.#expire(session, 'eviction', nowMs)
+    this.#options.onEvicted(reason, 1)
+    return true
+  }
+
+  #dropKvDownTo(bytes: number, limit: number, nowMs: number): number {
+    let dropped = 0
+    while (dropped < limit && this.kvBytes > bytes) {
+      const key = this.#kvOrder.victim(nowMs)
+      const session = key === undefined ? undefined : this.#live.get(key)
+      if (session === undefined) break
+      this.dropKv(session, kvEvictedNote, nowMs)
+      dropped += 1
+    }
+    if (dropped > 0) this.#options.onEvicted('kv-size', dropped)
+    return dropped
   }
 }

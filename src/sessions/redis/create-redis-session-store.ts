@@ -1,4 +1,5 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
+import type { Evicted, KvLimit } from '../eviction.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionStore } from '../session-store.ts'
 import { createRedisRemovals } from './redis-removals.ts'
@@ -12,8 +13,12 @@ export interface RedisSessionStoreOptions {
   readonly tombstoneSeconds?: number
   /** How long a replaced artefact stays, since a load may still be reading it. Default 5000. */
   readonly supersededGraceMs?: number
+  /** The same for every gateway that shares the store. Default: no limit. */
+  readonly kvLimit?: KvLimit | undefined
   /** Called for every record that could not be read and was dropped. */
   readonly onCorrupted?: () => void
+  /** Called for stored KV that had to make room. */
+  readonly onEvicted?: (what: Evicted, count: number) => void
 }
 
 /**
@@ -25,8 +30,13 @@ export const createRedisSessionStore = ({
   connection,
   tombstoneSeconds = 86_400,
   supersededGraceMs = 5000,
+  kvLimit,
   onCorrupted = () => {},
+  onEvicted = () => {},
 }: RedisSessionStoreOptions): SessionStore & RemovalQueue => {
   const run = createScriptRunner({ connection, tombstoneSeconds, onCorrupted })
-  return { ...createRedisSessions({ connection, run, supersededGraceMs }), ...createRedisRemovals({ run }) }
+  return {
+    ...createRedisSessions({ connection, run, supersededGraceMs, kvLimit, onEvicted }),
+    ...createRedisRemovals({ run, kvLimit, onEvicted }),
+  }
 }

@@ -1,11 +1,13 @@
+import type { Evicted, KvLimit } from '../eviction.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
 import { toWhole } from '../whole-number.ts'
 import type { ScriptRunner } from './session-script-runner.ts'
-import { readArtefact, toWord } from './session-text.ts'
+import { readArtefact, toLine, toWord } from './session-text.ts'
 
-/** One script looks this many artefacts up: it must not hold up the turns of others. */
+/** One script looks up or drops this many artefacts: it must not hold up the turns of others. */
 const artefactsPerLookup = 500
+const artefactsPerDrop = 200
 
 const readRemoval = (claimed: unknown): Removal => {
   if (!Array.isArray(claimed) || typeof claimed[0] !== 'string') throw new Error('Script claim answered without an id')
@@ -25,13 +27,28 @@ const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] =
 }
 
 /** The removal queue's half of the Redis store. */
-export const createRedisRemovals = ({ run }: { readonly run: ScriptRunner }): RemovalQueue => ({
+export const createRedisRemovals = ({
+  run,
+  kvLimit,
+  onEvicted,
+}: {
+  readonly run: ScriptRunner
+  readonly kvLimit: KvLimit | undefined
+  readonly onEvicted: (what: Evicted, count: number) => void
+}): RemovalQueue => ({
   async announce({ artefactId, session, payload, graceMs }) {
     await run('announce', [toWord(artefactId), toWord(session), payload, toWhole(graceMs)])
   },
 
   async expireDue(limit) {
     return Number((await run('expire-due', [limit])).detail)
+  },
+
+  async evict(limit) {
+    if (kvLimit === undefined) return 0
+    const dropped = Number((await run('evict', [toWhole(kvLimit.maxBytes * kvLimit.threshold), limit])).detail)
+    if (dropped > 0) onEvicted('kv-size', dropped)
+    return dropped
   },
 
   async claim({ limit, leaseMs }) {
@@ -55,8 +72,22 @@ export const createRedisRemovals = ({ run }: { readonly run: ScriptRunner }): Re
     return known
   },
 
+  async dropArtefacts({ artefactIds, reason }) {
+    let dropped = 0
+    for (let start = 0; start < artefactIds.length; start += artefactsPerDrop) {
+      const some = artefactIds.slice(start, start + artefactsPerDrop).map(toWord)
+      dropped += Number((await run('drop-artefacts', [toLine(reason), ...some])).detail)
+    }
+    return dropped
+  },
+
   async counts() {
     const [removals = 0, sessions = 0] = readAll((await run('counts', [])).detail, Number)
     return { removals, sessions }
+  },
+
+  async sizes() {
+    const kvBytes = kvLimit === undefined ? undefined : Number((await run('sizes', [])).detail)
+    return { kvBytes, sessionBytes: undefined }
   },
 })

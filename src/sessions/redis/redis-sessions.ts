@@ -1,5 +1,6 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { RedisUnavailableError } from '../../redis/redis-connection.ts'
+import type { Evicted, KvLimit } from '../eviction.ts'
 import type { TenantKey } from '../session-record.ts'
 import type {
   BeginOutcome,
@@ -33,7 +34,7 @@ const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => 
     case 'active':
       return { kind: 'active', record: readRecord(reply.detail, tenant), nowMs: reply.nowMs }
     case 'expired':
-      return { kind: 'expired', ...readTombstone(reply.detail), nowMs: reply.nowMs }
+      return { kind: 'expired', ...readTombstone(reply.detail), cause: 'time', nowMs: reply.nowMs }
     case 'deleted':
     case 'unknown':
       return { kind: reply.outcome }
@@ -66,8 +67,11 @@ export const createRedisSessions = (options: {
   readonly connection: RedisConnection
   readonly run: ScriptRunner
   readonly supersededGraceMs: number
+  readonly kvLimit: KvLimit | undefined
+  readonly onEvicted: (what: Evicted, count: number) => void
 }): SessionStore => {
-  const { connection, run, supersededGraceMs } = options
+  const { connection, run, supersededGraceMs, kvLimit, onEvicted } = options
+  const maxKvBytes = kvLimit === undefined ? '' : toWhole(kvLimit.maxBytes)
   return {
     async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {
       const retry = retryOf
@@ -96,7 +100,10 @@ export const createRedisSessions = (options: {
 
     async commitKv({ key, kv }) {
       const sizes = [kv.tokens, kv.bytes, kv.turn].map(toWhole)
-      const reply = await run('commit-kv', [key, toWord(kv.artefactId), kv.payload, ...sizes, supersededGraceMs])
+      const artefact = [toWord(kv.artefactId), kv.payload, ...sizes]
+      const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes])
+      const evicted = Number(reply.detail)
+      if (evicted > 0) onEvicted('kv-size', evicted)
       return reply.outcome === 'committed'
     },
 

@@ -22,7 +22,9 @@ const scriptNames = [
   'complete',
   'counts',
   'create',
+  'drop-artefacts',
   'drop-kv',
+  'evict',
   'expire-due',
   'get',
   'known-artefacts',
@@ -32,6 +34,7 @@ const scriptNames = [
   'remove',
   'set-ttl',
   'settle',
+  'sizes',
 ] as const
 
 export type SessionScriptName = (typeof scriptNames)[number]

@@ -36,6 +36,7 @@ const start = async (part: Partial<ContextService> = {}): Promise<Bench> => {
         turns.push(turn)
         log.note('turn')
       },
+      clientLeft: async () => {},
       ...part,
     },
     listen: { host: '127.0.0.1', port: 0 },

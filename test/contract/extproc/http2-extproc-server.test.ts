@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createHealthState, type HealthState } from '../../../src/admin/grpc-health-state.ts'
-import type { EndedTurn, HeadersDecision } from '../../../src/context/context-service.ts'
+import { type EndedTurn, type HeadersDecision, requestKeyHeader } from '../../../src/context/context-service.ts'
 import {
   createExtProcServer,
   type ExtProcServer,
@@ -25,6 +25,7 @@ interface Bench {
   readonly client: RawClient
   readonly state: HealthState
   readonly turns: readonly EndedTurn[]
+  readonly left: readonly string[]
   readonly log: SeamLog
 }
 
@@ -32,6 +33,7 @@ const start = async (transport: ExtProcTransport): Promise<Bench> => {
   const state = createHealthState()
   const log = createSeamLog()
   const turns: EndedTurn[] = []
+  const left: string[] = []
   const server = createExtProcServer({
     transport,
     service: {
@@ -55,6 +57,10 @@ const start = async (transport: ExtProcTransport): Promise<Bench> => {
         turns.push(turn)
         log.note('turn')
       },
+      clientLeft: async (requestKey) => {
+        left.push(requestKey)
+        log.note('left')
+      },
     },
     listen: { host: '127.0.0.1', port: 0 },
     maxBodyBytes: 100_000,
@@ -70,7 +76,7 @@ const start = async (transport: ExtProcTransport): Promise<Bench> => {
   cleanups.push(() => server.stop())
   const client = createRawClient(await server.start())
   cleanups.push(() => client.close())
-  return { server, client, state, turns, log }
+  return { server, client, state, turns, left, log }
 }
 
 const header = (name: string, value: string): Buffer => field(1, field(1, name), field(3, value))
@@ -150,6 +156,15 @@ describe.each<ExtProcTransport>(['grpc-js', 'http2'])('%s', (transport) => {
     ])
     call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
+  })
+
+  test('requests that were left reach the service by their key', async () => {
+    const { client, left, log } = await start(transport)
+    const call = client.call(accessLogs)
+    const request = field(3, field(5, '/v1/context'), field(13, field(1, requestKeyHeader), field(2, 'k1')))
+    call.stream.write(field(2, field(1, field(1, field(16, int(15, 1)), int(33, 6)), request)))
+    await log.noted('left')
+    expect(left).toEqual(['k1'])
   })
 
   test('a drain tells health checks first', async () => {

@@ -69,6 +69,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.begin({ ...aTurn('turn-2'), tenant: mallory })).toEqual({ kind: 'unknown' })
       expect(await under.store.begin(aTurn('turn-2'))).toEqual({
         kind: 'expired',
+        cause: 'time',
         ttlSeconds: 600,
         model: 'llama-3.1-8b',
         nowMs: expect.any(Number),

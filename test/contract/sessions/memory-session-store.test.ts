@@ -1,6 +1,6 @@
 import { createMemorySessionStore } from '../../../src/sessions/memory/create-memory-session-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
-import { testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
+import { testKvLimit, testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
 
 describeSessionStore('the memory session store', async () => {
   let nowMs = Date.UTC(2026, 0, 1)
@@ -8,6 +8,7 @@ describeSessionStore('the memory session store', async () => {
     maxSessions: 1000,
     tombstoneSeconds: testTombstoneSeconds,
     supersededGraceMs: testSupersededGraceMs,
+    kvLimit: testKvLimit,
     nowMs: () => nowMs,
   })
   return {

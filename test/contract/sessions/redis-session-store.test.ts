@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
-import { testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
+import { testKvLimit, testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
 import { startTestRedis, type TestRedis } from './test-redis.ts'
 
 let redis: TestRedis
@@ -21,6 +21,7 @@ describeSessionStore('the Redis session store', async () => {
     connection,
     tombstoneSeconds: testTombstoneSeconds,
     supersededGraceMs: testSupersededGraceMs,
+    kvLimit: testKvLimit,
     onCorrupted: () => {
       throw new Error('A record that the store itself wrote cannot be read')
     },

@@ -1,5 +1,6 @@
 import { describe } from '@jest/globals'
 import { describeExpiry } from './expiry-suite.ts'
+import { describeKvLimit } from './kv-limit-suite.ts'
 import { describeListing } from './listing-suite.ts'
 import { describeRemovalQueue } from './removal-queue-suite.ts'
 import { describeRetries } from './retry-suite.ts'
@@ -18,6 +19,7 @@ export const describeSessionStore = (name: string, make: () => Promise<StoreUnde
     describeRevival(make)
     describeRetries(make)
     describeStoredKv(make)
+    describeKvLimit(make)
     describeListing(make)
     describeRemovalQueue(make)
   })

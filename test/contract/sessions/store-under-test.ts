@@ -1,3 +1,4 @@
+import type { KvLimit } from '../../../src/sessions/eviction.ts'
 import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { CompleteTurn, NewSession, SessionStore } from '../../../src/sessions/session-store.ts'
@@ -14,6 +15,8 @@ export interface StoreUnderTest {
 /** What every adapter under test is made with. */
 export const testTombstoneSeconds = 86_400
 export const testSupersededGraceMs = 5000
+/** Room for four of the artefacts that `storeKv` stores, and for three below the threshold. */
+export const testKvLimit: KvLimit = { maxBytes: 500_000_000, threshold: 0.85 }
 
 export const seconds = (count: number): number => count * 1000
 export const hours = (count: number): number => count * 3_600_000
@@ -87,9 +90,10 @@ export const storeKv = async (
   artefactId: string,
   turn: number,
   key: SessionKey = session,
+  bytes = storedKv(artefactId, turn).bytes,
 ): Promise<boolean> => {
   await announceFor(under, artefactId, { key })
-  return await under.store.commitKv({ key, kv: storedKv(artefactId, turn) })
+  return await under.store.commitKv({ key, kv: { ...storedKv(artefactId, turn), bytes } })
 }
 
 /** What is due now, without settling any of it: id and payload, in any order. */

@@ -6,7 +6,7 @@ import type { WireEntry } from '../../../src/accesslog/wire.ts'
 import { double, field, int, opening } from '../../unit/extproc/protobuf-bytes.ts'
 
 const method = createAccessLogMethod({
-  service: { endTurn: async () => {} },
+  service: { endTurn: async () => {}, clientLeft: async () => {} },
   hooks: { entryMalformed: () => {}, fault: () => {} },
 })
 
@@ -90,13 +90,16 @@ test('objects of any form are read without an exception', () => {
         },
         { requiredKeys: [] },
       ),
+      request: fc.record({
+        request_headers: fc.dictionary(fc.constantFrom('x-context-request-key', '__proto__'), fc.string()),
+      }),
       response: fc.object(),
     },
     { requiredKeys: [] },
   )
   fc.assert(
     fc.property(anyShape, (entry) => {
-      expect(['turn', 'other', 'malformed']).toContain(parseEntry(entry as WireEntry).kind)
+      expect(['turn', 'left', 'other', 'malformed']).toContain(parseEntry(entry as WireEntry).kind)
     }),
     { numRuns: 1000 },
   )

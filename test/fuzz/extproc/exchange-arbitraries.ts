@@ -3,11 +3,16 @@ import type { ExchangeInput } from '../../../src/extproc/exchange-state.ts'
 import type { BodyMode } from '../../../src/extproc/messages.ts'
 import {
   answer,
+  bodilessResponse,
   closed,
+  enough,
   halfClosed,
   headers,
+  headersOfTold,
   headersOnly,
+  lastResponseBody,
   needBody,
+  observer,
   proceed,
   responseBody,
   responseHeaders,
@@ -32,6 +37,7 @@ const anyHeaders = fc.oneof(
     arbitrary: fc.tuple(fc.constantFrom(...bodyModes), fc.boolean()).map(([mode, end]) => headers(mode, end)),
   },
   { weight: 1, arbitrary: fc.boolean().map(headersOnly) },
+  { weight: 2, arbitrary: fc.boolean().map(headersOfTold) },
 )
 
 /** Bodies around the limit of 10 bytes of the stories. */
@@ -45,13 +51,36 @@ const anyBody: fc.Arbitrary<ExchangeInput> = fc.record({
 export const anyMessage: fc.Arbitrary<ExchangeInput> = fc.oneof(
   { weight: 3, arbitrary: anyHeaders },
   { weight: 5, arbitrary: anyBody },
-  fc.constantFrom(trailers, responseHeaders, responseBody, responseTrailers, unknown),
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      trailers,
+      responseHeaders,
+      bodilessResponse,
+      responseBody,
+      lastResponseBody,
+      responseTrailers,
+      unknown,
+    ),
+  },
 )
+
+/** A verdict with an observer of its own. */
+const anyObserved: fc.Arbitrary<ExchangeInput> = fc.nat().map((seed) => ({
+  kind: 'verdict',
+  verdict: {
+    kind: 'proceed',
+    changes: { setHeaders: {}, metadata: {} },
+    observer: { ...observer, setHeaders: { 'x-seen': String(seed) } },
+  },
+}))
 
 /** Anything that can happen to a stream, likely things more often. */
 export const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
   { weight: 6, arbitrary: anyMessage },
   { weight: 4, arbitrary: fc.constantFrom(proceed, answer, needBody, needBody) },
+  { weight: 3, arbitrary: anyObserved },
+  { weight: 1, arbitrary: fc.constant(enough) },
   {
     weight: 1,
     arbitrary: fc
@@ -65,4 +94,7 @@ export const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
 export const anyStory: fc.Arbitrary<readonly ExchangeInput[]> = fc.oneof(
   fc.array(anyInput, { maxLength: 30 }),
   fc.tuple(anyHeaders, fc.array(anyInput, { maxLength: 30 })).map(([first, rest]) => [first, ...rest]),
+  fc
+    .tuple(fc.boolean().map(headersOfTold), anyObserved, fc.array(anyInput, { maxLength: 30 }))
+    .map(([first, verdict, rest]) => [first, verdict, ...rest]),
 )

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import type { AnswerObserver } from '../../../src/context/context-service.ts'
 import { advance, initialExchange } from '../../../src/extproc/exchange.ts'
 import type { ExchangeEffect, ExchangeInput, ExchangeState } from '../../../src/extproc/exchange-state.ts'
 import type { Reply } from '../../../src/extproc/messages.ts'
@@ -72,25 +73,30 @@ test('there is one end at most, one answer at most, and nothing after either but
     const answers = effects.findIndex((effect) => effect.kind === 'reply' && effect.reply.kind === 'immediate')
     const end = effects.findIndex((effect) => effect.kind === 'end')
     expect(effects.filter((effect) => effect.kind === 'end').length).toBeLessThanOrEqual(1)
-    expect(end < 0 ? [] : effects.slice(end + 1)).toEqual([])
-    expect(answers < 0 ? [] : effects.slice(answers + 1).filter((effect) => effect.kind !== 'end')).toEqual([])
+    // An observer that comes too late is still let down.
+    const isMore = ({ kind }: ExchangeEffect): boolean => kind !== 'observe-end'
+    expect(end < 0 ? [] : effects.slice(end + 1).filter(isMore)).toEqual([])
+    expect(
+      answers < 0 ? [] : effects.slice(answers + 1).filter((effect) => isMore(effect) && effect.kind !== 'end'),
+    ).toEqual([])
   })
 })
 
-test('a stream ends well only after its peer did, or with the verdict where that is all there is, and never while a request waits', () => {
+test('a stream ends well only after its peer did, or when nothing more is wanted, and never while anything waits', () => {
   check((steps) => {
     const end = steps.findIndex((at) => 'effect' in at && at.effect.kind === 'end' && at.effect.status === 'ok')
     const before = end < 0 ? [] : steps.slice(0, end)
     const last = steps[end]
     const cause = last !== undefined && 'cause' in last ? last.cause : undefined
-    const requestOnly = before.some(
-      (at) => 'input' in at && at.input.kind === 'request-headers' && at.input.requestOnly,
+    const modeTold = before.some(
+      (at) => 'input' in at && at.input.kind === 'request-headers' && at.input.answerMode !== 'unknown',
     )
     const proceeded = repliesOf(before).some((reply) => reply.kind === 'proceed')
-    const byVerdict = cause?.kind === 'verdict' && requestOnly && proceeded
+    const byVerdict = cause?.kind === 'verdict' && modeTold && proceeded
+    const byObserver = cause?.kind === 'enough' && proceeded
     const answered = repliesOf(before).some((reply) => reply.kind === 'immediate')
     const overtaken = before.some((at) => 'input' in at && at.input.kind.startsWith('response'))
-    expect(last === undefined || cause?.kind === 'half-closed' || byVerdict).toBe(true)
+    expect(last === undefined || cause?.kind === 'half-closed' || byVerdict || byObserver).toBe(true)
     expect(answered || overtaken ? [] : waiting(before)).toEqual([])
   })
 })
@@ -120,6 +126,47 @@ test('a whole body is never let on before the verdict on it', () => {
     )
     const wrong = buffered && !proceededEarlier && firstReplyToBody?.kind === 'continue'
     expect(wrong).toBe(false)
+  })
+})
+
+const observersOf = (inputs: readonly ExchangeInput[]): readonly AnswerObserver[] =>
+  inputs.flatMap((input) =>
+    input.kind === 'verdict' && input.verdict.kind === 'proceed' && input.verdict.observer !== undefined
+      ? [input.verdict.observer]
+      : [],
+  )
+
+test('every observer is told one head at most, then pieces, then one last word, and nothing after it', () => {
+  fc.assert(
+    fc.property(anyStory, (story) => {
+      const inputs = [...story, { kind: 'closed' as const }]
+      const effects = effectsOf(trace(inputs).trace)
+      for (const observer of observersOf(inputs)) {
+        const told = effects.flatMap((effect) =>
+          'observer' in effect && effect.observer === observer ? [effect.kind] : [],
+        )
+        expect(told.join(' ')).toMatch(/^(observe-head (observe-chunk )*)?observe-end$/)
+      }
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+const endsAnswer = (input: ExchangeInput): boolean =>
+  input.kind === 'response-trailers' ||
+  ((input.kind === 'response-headers' || input.kind === 'response-body') && input.endOfStream)
+
+test('an observer is told each piece after its reply, and that an answer was whole only if it was', () => {
+  check((steps) => {
+    for (const [index, at] of steps.entries()) {
+      const effect = 'effect' in at ? at.effect : undefined
+      const isPiece = effect?.kind === 'observe-head' || effect?.kind === 'observe-chunk'
+      const before = steps[index - 1]
+      const replied = before !== undefined && 'effect' in before && before.effect.kind === 'reply'
+      const isWhole = effect?.kind === 'observe-end' && effect.how === 'complete'
+      expect(isPiece ? replied : true).toBe(true)
+      expect(isWhole && 'cause' in at ? endsAnswer(at.cause) : true).toBe(true)
+    }
   })
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { DeadlineHeap } from '../../../src/sessions/memory/deadline-heap.ts'
+import { EvictionOrder } from '../../../src/sessions/memory/eviction-order.ts'
 import { LinkedTable } from '../../../src/sessions/memory/linked-table.ts'
 import { SequenceIndex } from '../../../src/sessions/memory/sequence-index.ts'
 
@@ -105,5 +106,47 @@ describe('the indexes of the memory store', () => {
       expect(index.size).toBe(plain.size)
     })
     fc.assert(property, { numRuns: 100 })
+  })
+  test('the eviction order picks the greatest of time since last use times bytes, to within a factor of two', () => {
+    const step = fc.record({
+      name: fc.constantFrom('set', 'set', 'set', 'hold', 'delete', 'advance', 'take'),
+      key: fc.nat({ max: 30 }),
+      bytes: fc.integer({ min: 1, max: 5000 }),
+      time: fc.nat({ max: 50 }),
+    })
+    const property = fc.property(fc.array(step, { maxLength: 500, size: 'max' }), (steps) => {
+      const order = new EvictionOrder<number>()
+      const plain = new Map<number, { readonly bytes: number; readonly usedMs: number }>()
+      let nowMs = 1_000
+      const use = (key: number, bytes: number, usedMs: number): void => {
+        order.set(key, { bytes, usedMs })
+        plain.set(key, { bytes, usedMs })
+      }
+      const remove = (key: number): void => {
+        order.delete(key)
+        plain.delete(key)
+      }
+      const perform: Readonly<Record<string, (step: { key: number; bytes: number; time: number }) => void>> = {
+        set: ({ key, bytes }) => use(key, bytes, nowMs),
+        hold: ({ key, bytes, time }) => use(key, bytes, nowMs + time),
+        delete: ({ key }) => remove(key),
+        advance: ({ time }) => {
+          nowMs += time
+        },
+        take: () => {
+          const idle = [...plain].filter(([, { usedMs }]) => usedMs <= nowMs)
+          const scores = new Map(idle.map(([key, { bytes, usedMs }]) => [key, (nowMs - usedMs) * bytes]))
+          const victim = order.victim(nowMs)
+          expect(victim === undefined).toBe(idle.length === 0)
+          expect(victim === undefined || scores.has(victim)).toBe(true)
+          expect(2 * (scores.get(victim ?? -1) ?? 0)).toBeGreaterThanOrEqual(Math.max(0, ...scores.values()))
+          remove(victim ?? -1)
+        },
+      }
+      for (const made of steps) perform[made.name]?.(made)
+      expect(order.size).toBe(plain.size)
+      expect(order.bytes).toBe([...plain.values()].reduce((sum, { bytes }) => sum + bytes, 0))
+    })
+    fc.assert(property, { numRuns: 300 })
   })
 })

@@ -1,3 +1,4 @@
+import type { KvLimit } from '../../../src/sessions/eviction.ts'
 import type { Removal } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, StoredKv, TenantKey, TokenTotals } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
@@ -32,15 +33,21 @@ interface ModelRemoval {
 
 const noTokens: TokenTotals = { prompt: 0, output: 0, cached: 0 }
 
+export interface ModelOptions {
+  readonly tombstoneMs: number
+  readonly supersededGraceMs: number
+  readonly kvLimit: KvLimit
+}
+
 /** What a store must do, written down as plainly as possible: everything is looked at one by one, and what is over is ended at every step. */
 export class SessionModel {
   readonly sessions = new Map<SessionKey, ModelSession>()
   readonly removals = new Map<string, ModelRemoval>()
   readonly retryKeys = new Map<string, { session: SessionKey; bodyDigest: string; forgetAtMs: number }>()
-  readonly #options: { readonly tombstoneMs: number; readonly supersededGraceMs: number }
+  readonly #options: ModelOptions
   nowMs = 0
 
-  constructor(options: { readonly tombstoneMs: number; readonly supersededGraceMs: number }) {
+  constructor(options: ModelOptions) {
     this.#options = options
   }
 
@@ -59,8 +66,26 @@ export class SessionModel {
   }
 
   isOver(session: ModelSession): boolean {
-    const isHeld = [...session.leases.values()].some((untilMs) => untilMs > this.nowMs)
-    return this.isLive(session) && !isHeld && (session.state === 'creating' || session.expiresAtMs <= this.nowMs)
+    return (
+      this.isLive(session) &&
+      !this.isHeld(session) &&
+      (session.state === 'creating' || session.expiresAtMs <= this.nowMs)
+    )
+  }
+
+  isHeld(session: ModelSession): boolean {
+    return [...session.leases.values()].some((untilMs) => untilMs > this.nowMs)
+  }
+
+  /** What all sessions have stored, those included whose end nobody has noticed yet; without that of one session. */
+  kvBytes(besides?: SessionKey): number {
+    const others = [...this.sessions.values()].filter(({ key }) => key !== besides)
+    return others.reduce((sum, { kv }) => sum + (kv?.bytes ?? 0), 0)
+  }
+
+  /** Whether a commit would have to make room. */
+  isTooMuch(key: SessionKey, { bytes }: StoredKv): boolean {
+    return this.kvBytes(key) + bytes > this.#options.kvLimit.maxBytes
   }
 
   /** A session as anyone sees it: one whose time is over is ended by the look. */
@@ -187,6 +212,13 @@ export class SessionModel {
     this.#queueArtefact(session, artefact, this.nowMs + graceMs)
   }
 
+  /** Whether a commit could win, but for the room that it needs. */
+  mayCommit(key: SessionKey, kv: StoredKv): boolean {
+    const session = this.live(key)
+    const isWaiting = this.removals.get(`a:${kv.artefactId}`)?.attempt === 0
+    return session !== undefined && isWaiting && kv.turn >= (session.kv?.turn ?? 0)
+  }
+
   commit(key: SessionKey, kv: StoredKv): boolean {
     const session = this.live(key)
     const waiting = this.removals.get(`a:${kv.artefactId}`)
@@ -198,6 +230,11 @@ export class SessionModel {
     if (this.removals.get(`s:${key}`)?.artefact?.artefactId === kv.artefactId) return false
     if (session === undefined || waiting?.attempt !== 0 || kv.turn < (session.kv?.turn ?? 0)) {
       this.#queueArtefact(key, kv, this.nowMs)
+      return false
+    }
+    if (this.isTooMuch(key, kv)) {
+      this.#queueArtefact(key, kv, this.nowMs)
+      session.kvNote = 'store_full'
       return false
     }
     this.removals.delete(`a:${kv.artefactId}`)

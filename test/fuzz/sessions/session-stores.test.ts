@@ -8,7 +8,9 @@ import { startTestRedis, type TestRedis } from '../../contract/sessions/test-red
 import { StoreExercise } from './store-exercise.ts'
 import { type StoreOperation, storeOperation, unitMs } from './store-operation.ts'
 
-const times = { tombstoneMs: 10 * unitMs, supersededGraceMs: unitMs }
+/** Little enough that commits have to make room. Artefacts take 1 to 5 bytes. */
+const kvLimit = { maxBytes: 8, threshold: 0.75 }
+const times = { tombstoneMs: 10 * unitMs, supersededGraceMs: unitMs, kvLimit }
 
 const makeMemory = async (): Promise<StoreUnderTest> => {
   let nowMs = Date.UTC(2026, 0, 1)
@@ -17,6 +19,7 @@ const makeMemory = async (): Promise<StoreUnderTest> => {
       nowMs: () => nowMs,
       tombstoneSeconds: times.tombstoneMs / 1000,
       supersededGraceMs: times.supersededGraceMs,
+      kvLimit,
     }),
     nowMs: async () => nowMs,
     advance: async (milliseconds) => {
@@ -52,6 +55,7 @@ describe('whatever is done to it, in any order,', () => {
       connection,
       tombstoneSeconds: times.tombstoneMs / 1000,
       supersededGraceMs: times.supersededGraceMs,
+      kvLimit,
       onCorrupted: () => {
         throw new Error('A record that the store itself wrote cannot be read')
       },

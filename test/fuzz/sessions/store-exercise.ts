@@ -2,7 +2,7 @@ import { expect } from '@jest/globals'
 import type { SessionKey, SessionRecord, StoredKv } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
-import { type ModelSession, SessionModel } from './session-model.ts'
+import { type ModelOptions, type ModelSession, SessionModel } from './session-model.ts'
 import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './store-operation.ts'
 
 const tenants = [tenantKey('alice'), tenantKey('mallory')] as const
@@ -12,14 +12,16 @@ const usage = { prompt: 100, output: 10, cached: 50 }
 export class StoreExercise {
   readonly #under: StoreUnderTest
   readonly #model: SessionModel
+  readonly #kvLimit: ModelOptions['kvLimit']
   readonly #announced: { readonly session: SessionKey; readonly kv: StoredKv }[] = []
   readonly #claimed: string[] = []
   /** Artefacts that were announced and are not gone yet: the store must know every one. */
   readonly #owed = new Set<string>()
 
-  constructor(under: StoreUnderTest, times: { readonly tombstoneMs: number; readonly supersededGraceMs: number }) {
+  constructor(under: StoreUnderTest, options: ModelOptions) {
     this.#under = under
-    this.#model = new SessionModel(times)
+    this.#model = new SessionModel(options)
+    this.#kvLimit = options.kvLimit
   }
 
   async perform(operation: StoreOperation): Promise<void> {
@@ -97,7 +99,15 @@ export class StoreExercise {
       const announced = this.#announced.at(-1 - operation.back)
       if (announced === undefined) return
       const kv = { ...announced.kv, tokens: operation.time, bytes: operation.otherTime, turn: operation.count }
+      const needsRoom =
+        this.#model.mayCommit(announced.session, kv) &&
+        this.#model.isTooMuch(announced.session, kv) &&
+        kv.bytes <= this.#kvLimit.maxBytes
       const won = await this.#under.store.commitKv({ key: announced.session, kv })
+      if (needsRoom) {
+        this.#model.expireDue()
+        await this.#followEvictions(this.#kvLimit.maxBytes - kv.bytes, announced.session)
+      }
       expect(won).toBe(this.#model.commit(announced.session, kv))
       this.#owed.add(kv.artefactId)
     },
@@ -163,6 +173,26 @@ export class StoreExercise {
       expect(await this.#under.store.expireDue(100)).toBe(this.#model.expireDue())
     },
 
+    evict: async () => {
+      const targetBytes = this.#kvLimit.maxBytes * this.#kvLimit.threshold
+      const steps = await this.#under.store.evict(100)
+      if (this.#model.kvBytes() > targetBytes) this.#model.expireDue()
+      expect(await this.#followEvictions(targetBytes)).toBe(steps)
+    },
+
+    dropArtefacts: async (operation) => {
+      const some = this.#announced.slice(-1 - operation.back)
+      const artefactIds = [...some.map(({ kv }) => kv.artefactId), 'artefact-of-nobody']
+      const dropped = await this.#under.store.dropArtefacts({ artefactIds, reason: 'stale' })
+      const before = this.#model.kvBytes()
+      const had = some
+        .filter(({ session, kv }) => this.#model.sessions.get(session)?.kv?.artefactId === kv.artefactId)
+        .filter(({ session }) => this.#model.live(session) !== undefined)
+      for (const { session, kv } of had) this.#model.drop(session, kv.artefactId, 'stale')
+      expect(this.#model.kvBytes()).toBeLessThanOrEqual(before)
+      expect(dropped).toBe(had.length)
+    },
+
     claim: async (operation) => {
       const limit = operation.count * operation.count
       const leaseMs = operation.time * unitMs
@@ -192,12 +222,37 @@ export class StoreExercise {
     counts: async () => {
       const sessions = [...this.#model.sessions.values()].filter((session) => this.#model.isLive(session)).length
       expect(await this.#under.store.counts()).toEqual({ removals: this.#model.removals.size, sessions })
+      expect((await this.#under.store.sizes()).kvBytes).toBe(this.#model.kvBytes())
     },
 
     advance: async (operation) => {
       await this.#under.advance(operation.time * unitMs)
       this.#model.advance(operation.time * unitMs)
     },
+  }
+
+  /**
+   * Which KV goes is the store's choice: takes it over, and checks that no more went than had to, and nothing of a session in a turn. Resolves
+   * to how many artefacts went.
+   */
+  async #followEvictions(targetBytes: number, spared?: SessionKey): Promise<number> {
+    const evicted: number[] = []
+    for (const session of this.#model.sessions.values()) {
+      const { key, tenant, kv } = session
+      if (kv === undefined || !this.#model.isLive(session) || this.#model.isOver(session)) continue
+      const record = await this.#under.store.get({ key, tenant })
+      if (record?.kv !== undefined) continue
+      expect([record?.kvNote, key === spared, this.#model.isHeld(session)]).toEqual(['kv_evicted', false, false])
+      evicted.push(kv.bytes)
+      this.#model.drop(key, kv.artefactId, 'kv_evicted')
+    }
+    const left = this.#model.kvBytes(spared)
+    const evictable = [...this.#model.sessions.values()].filter(
+      (session) => session.kv !== undefined && session.key !== spared && !this.#model.isHeld(session),
+    )
+    if (left > targetBytes) expect(evictable).toEqual([])
+    expect(evicted.length === 0 || left + Math.max(...evicted) > targetBytes).toBe(true)
+    return evicted.length
   }
 
   #turn(operation: StoreOperation) {

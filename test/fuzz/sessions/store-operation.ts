@@ -39,6 +39,8 @@ const weights = {
   setTtl: 1,
   remove: 2,
   expireDue: 2,
+  evict: 2,
+  dropArtefacts: 1,
   claim: 4,
   settle: 4,
   postpone: 1,

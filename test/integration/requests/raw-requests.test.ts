@@ -277,6 +277,7 @@ describe('what only the gateway may say', () => {
     'target-pod',
     'x-context-cache',
     'x-session-expires-at',
+    'x-context-request-key',
   ]
 
   test.each(routes)(
@@ -299,7 +300,7 @@ describe('what only the gateway may say', () => {
           expect(arrivals).toHaveLength(1)
           for (const { pod, request: arrived } of arrivals) {
             expect(Object.keys(arrived.headers)).not.toEqual(
-              expect.arrayContaining([expect.stringMatching(/^x-gateway|^target-pod/)]),
+              expect.arrayContaining([expect.stringMatching(/^x-gateway|^target-pod|^x-context-request-key/)]),
             )
             seen.push(pod)
           }

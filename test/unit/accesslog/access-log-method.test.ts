@@ -3,7 +3,7 @@ import { createAccessLogMethod } from '../../../src/accesslog/access-log-method.
 import { field, int, struct } from '../extproc/protobuf-bytes.ts'
 
 const method = createAccessLogMethod({
-  service: { endTurn: async () => {} },
+  service: { endTurn: async () => {}, clientLeft: async () => {} },
   hooks: { entryMalformed: () => {}, fault: () => {} },
 })
 

@@ -24,6 +24,13 @@ const unanswered: WireCommon = {
 
 const served: WireCommon = { ...unanswered, time_to_first_upstream_rx_byte: { nanos: 3_500_000 } }
 
+const left: WireCommon = { response_flags: { downstream_connection_termination: true } }
+
+const keyOf = (value: string): WireEntry['request'] & object => ({
+  request_headers: { 'x-context-request-key': value },
+})
+const key = keyOf('k1')
+
 const address = (host: string, port: number): WireCommon => ({
   ...served,
   upstream_remote_address: { socket_address: { address: host, port_value: port } },
@@ -64,10 +71,20 @@ describe('entries that are no end of a turn', () => {
     ['the end of a request', entry({ ...served, access_log_type: 6 }), 'turn'],
     ['an Envoy that does not tell', entry({ ...served, access_log_type: 0 }), 'turn'],
     ['a ticket that is a number', { common_properties: metadata({ ctx: { turn: number(1) } }) }, 'malformed'],
+    ['a client that left before', { common_properties: left, request: key }, 'left'],
+    ['a client that left, without the request’s key', { common_properties: left }, 'other'],
+    ['a client that left, with an empty key', { common_properties: left, request: keyOf('') }, 'other'],
+    ['a client that left in between', { common_properties: { ...left, access_log_type: 5 }, request: key }, 'other'],
+    ['a request that nobody left', { common_properties: served, request: key }, 'other'],
+    ['a client that left a turn', { ...entry({ ...served, ...left }), request: key }, 'turn'],
     ['an empty ticket', { common_properties: metadata({ ctx: { turn: text('') } }) }, 'malformed'],
   ])('%s', (_name, wire, kind) => {
     expect(parseEntry(wire).kind).toBe(kind)
   })
+})
+
+test('a client that left before is told of by the key of its request', () => {
+  expect(parseEntry({ common_properties: left, request: key })).toEqual({ kind: 'left', requestKey: 'k1' })
 })
 
 describe('response flags', () => {

@@ -18,8 +18,14 @@ describe('listConfigOptions', () => {
   })
 
   test.each([
-    { name: 'sessions.defaultTtlSeconds', envName: 'CTX_SESSIONS_DEFAULT_TTL_SECONDS', plainEnvName: undefined },
+    { name: 'sessions.defaultTtlSeconds', envName: 'CTX_SESSIONS_DEFAULT_TTL_SECONDS', plainEnvName: 'CTX_CACHE_TTL' },
     { name: 'listen.extproc.socketPath', envName: 'CTX_LISTEN_EXTPROC_SOCKET_PATH', plainEnvName: undefined },
+    { name: 'sessions.maxSessions', envName: 'CTX_SESSIONS_MAX_SESSIONS', plainEnvName: 'CTX_CACHE_MAXSIZE' },
+    {
+      name: 'sessions.memoryThreshold',
+      envName: 'CTX_SESSIONS_MEMORY_THRESHOLD',
+      plainEnvName: 'CTX_CACHE_MEMORY_THRESHOLD',
+    },
     { name: 'sessions.redisUrl', envName: 'CTX_SESSIONS_REDIS_URL', plainEnvName: 'REDIS_URL' },
     { name: 'routing.pods', envName: 'CTX_ROUTING_PODS', plainEnvName: 'PODS' },
     { name: 'kv.connector', envName: 'CTX_KV_CONNECTOR', plainEnvName: 'CONNECTOR' },

@@ -27,6 +27,14 @@ describe('x-context-cache', () => {
     expect(presenceLine({ kind: 'empty' }, 'offload_failed')).toBe('none; reason=offload_failed')
   })
 
+  test.each([
+    { name: 'had to make room', note: 'kv_evicted' },
+    { name: 'no pod can load any more', note: 'kv_stale' },
+  ])('KV that $name was there, and is missed', ({ note }) => {
+    expect(presenceLine({ kind: 'empty' }, note)).toBe(`miss; reason=${note}`)
+    expect(presenceLine({ kind: 'resident', tokens: 5 }, note)).toBe('hit; tier=gpu; tokens=5')
+  })
+
   test('a note of an earlier turn does not hide a hit', () => {
     expect(presenceLine({ kind: 'resident', tokens: 5 }, 'offload_failed')).toBe('hit; tier=gpu; tokens=5')
   })

@@ -58,32 +58,39 @@ describe('events', () => {
   })
 
   test.each([
-    ['no protocol_config', Buffer.alloc(0), false],
-    ['an empty one', field(11), true],
-    ['one for the request alone', field(11, int(1, 2)), true],
-    ['one for both', field(11, int(1, 2), int(2, 1)), false],
-    ['a mode of the future', field(11, int(2, 77)), false],
-  ])('whether the response is told, from %s', (_name, config, requestOnly) => {
-    expect(decodeHeaders(Buffer.concat([field(2), config])).requestOnly).toBe(requestOnly)
+    ['no protocol_config', Buffer.alloc(0), 'unknown'],
+    ['an empty one', field(11), 'untold'],
+    ['one for the request alone', field(11, int(1, 2)), 'untold'],
+    ['one for both', field(11, int(1, 2), int(2, 1)), 'told'],
+    ['a mode of the future', field(11, int(2, 77)), 'told'],
+  ])('whether the response is told, from %s', (_name, config, answerMode) => {
+    expect(decodeHeaders(Buffer.concat([field(2), config])).answerMode).toBe(answerMode)
   })
 
-  test.each([
-    ['a whole body', field(4, field(1, 'abc'), int(2, 1)), { body: 'abc', endOfStream: true }],
-    ['a piece', field(4, field(1, 'abc')), { body: 'abc', endOfStream: false }],
-    ['an empty end', field(4, int(2, 1)), { body: '', endOfStream: true }],
-    ['nothing', field(4), { body: '', endOfStream: false }],
-  ])('request body: %s', (_name, bytes, expected) => {
-    const event = codec.decode(bytes)
-    expect(event).toEqual({
-      kind: 'request-body',
-      body: Buffer.from(expected.body),
-      endOfStream: expected.endOfStream,
+  describe.each([
+    ['request-body', 4],
+    ['response-body', 5],
+  ] as const)('%s', (kind, number) => {
+    test.each([
+      ['a whole body', field(number, field(1, 'abc'), int(2, 1)), { body: 'abc', endOfStream: true }],
+      ['a piece', field(number, field(1, 'abc')), { body: 'abc', endOfStream: false }],
+      ['an empty end', field(number, int(2, 1)), { body: '', endOfStream: true }],
+      ['nothing', field(number), { body: '', endOfStream: false }],
+    ])('%s', (_name, bytes, { body, endOfStream }) => {
+      expect(codec.decode(bytes)).toEqual({ kind, body: Buffer.from(body), endOfStream })
     })
   })
 
   test.each([
-    ['response headers', field(3, field(1, header(':status', '200'))), 'response-headers'],
-    ['response body', field(5, field(1, 'x'), int(2, 1)), 'response-body'],
+    ['with a body', field(3, field(1, header(':status', '200'))), false],
+    ['without one', field(3, field(1, header(':status', '200')), int(3, 1)), true],
+  ])('response headers %s', (_name, bytes, endOfStream) => {
+    const event = codec.decode(bytes)
+    expect(event).toMatchObject({ kind: 'response-headers', endOfStream })
+    expect(event.kind === 'response-headers' ? event.headers(':status') : []).toEqual(['200'])
+  })
+
+  test.each([
     ['request trailers', field(6, field(1, header('x-t', '1'))), 'request-trailers'],
     ['response trailers', field(7), 'response-trailers'],
     ['no message at all', Buffer.alloc(0), 'unknown'],
@@ -112,6 +119,14 @@ describe('replies', () => {
     ['response-trailers', field(6)],
   ])('continue at %s', (phase, bytes) => {
     expect(codec.encode({ kind: 'continue', phase })).toEqual(bytes)
+  })
+
+  test('headers of an answer are set in the reply to them', () => {
+    const changes = { setHeaders: { 'x-a': 'b' }, metadata: {} }
+    const option = field(1, field(1, field(1, 'x-a'), field(3, 'b')), int(3, 2))
+    expect(codec.encode({ kind: 'proceed', phase: 'response-headers', changes })).toEqual(
+      field(2, field(1, field(2, option))),
+    )
   })
 
   const setHeader = (name: string, value: string | Buffer): Buffer =>

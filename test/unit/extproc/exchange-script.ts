@@ -1,3 +1,4 @@
+import type { AnswerObserver } from '../../../src/context/context-service.ts'
 import { advance, initialExchange } from '../../../src/extproc/exchange.ts'
 import type { ExchangeEffect, ExchangeInput, ExchangeState } from '../../../src/extproc/exchange-state.ts'
 import type { BodyMode, Reply } from '../../../src/extproc/messages.ts'
@@ -10,7 +11,7 @@ export const headers = (bodyMode: BodyMode = 'buffered', endOfStream = false): E
   headers: () => [],
   endOfStream,
   bodyMode,
-  requestOnly: false,
+  answerMode: 'unknown',
 })
 
 /** Headers of a request whose response will not be told. */
@@ -19,7 +20,16 @@ export const headersOnly = (endOfStream = false): ExchangeInput => ({
   headers: () => [],
   endOfStream,
   bodyMode: 'buffered',
-  requestOnly: true,
+  answerMode: 'untold',
+})
+
+/** Headers of a request whose answer will be told. */
+export const headersOfTold = (endOfStream = false): ExchangeInput => ({
+  kind: 'request-headers',
+  headers: () => [],
+  endOfStream,
+  bodyMode: 'buffered',
+  answerMode: 'told',
 })
 
 export const body = (text: string, endOfStream = true): ExchangeInput => ({
@@ -31,6 +41,21 @@ export const body = (text: string, endOfStream = true): ExchangeInput => ({
 const proceedVerdict: Verdict = { kind: 'proceed', changes: { setHeaders: {}, metadata: {} } }
 
 export const proceed: ExchangeInput = { kind: 'verdict', verdict: proceedVerdict }
+
+/** Somebody who wants to be told of the answer; the machine only hands it on. */
+export const observer: AnswerObserver = {
+  setHeaders: { 'x-seen': 'yes' },
+  head: () => 'more',
+  chunk: () => 'more',
+  end: () => {},
+}
+
+export const proceedObserved: ExchangeInput = {
+  kind: 'verdict',
+  verdict: { kind: 'proceed', changes: { setHeaders: {}, metadata: {} }, observer },
+}
+
+export const enough: ExchangeInput = { kind: 'enough' }
 
 export const answer: ExchangeInput = {
   kind: 'verdict',
@@ -45,8 +70,10 @@ export const needBody: ExchangeInput = {
 export const more = (milliseconds: number): ExchangeInput => ({ kind: 'extend', milliseconds })
 
 export const trailers: ExchangeInput = { kind: 'request-trailers' }
-export const responseHeaders: ExchangeInput = { kind: 'response-headers' }
-export const responseBody: ExchangeInput = { kind: 'response-body' }
+export const responseHeaders: ExchangeInput = { kind: 'response-headers', headers: () => [], endOfStream: false }
+export const bodilessResponse: ExchangeInput = { kind: 'response-headers', headers: () => [], endOfStream: true }
+export const responseBody: ExchangeInput = { kind: 'response-body', body: Buffer.from('a'), endOfStream: false }
+export const lastResponseBody: ExchangeInput = { kind: 'response-body', body: Buffer.from('z'), endOfStream: true }
 export const responseTrailers: ExchangeInput = { kind: 'response-trailers' }
 export const unknown: ExchangeInput = { kind: 'unknown' }
 export const halfClosed: ExchangeInput = { kind: 'half-closed' }
@@ -77,6 +104,12 @@ export const describeEffect = (effect: ExchangeEffect): string => {
       return describeReply(effect.reply)
     case 'end':
       return `end ${effect.status}`
+    case 'observe-head':
+      return 'tell head'
+    case 'observe-chunk':
+      return `tell "${effect.bytes.toString()}"`
+    case 'observe-end':
+      return `tell ${effect.how}`
     case 'abort':
     case 'fault':
       return effect.kind
@@ -88,7 +121,9 @@ const describeReply = (reply: Reply): string => {
     case 'continue':
       return `continue ${reply.phase}`
     case 'proceed':
-      return `proceed ${reply.phase}`
+      return reply.phase === 'response-headers'
+        ? `set ${Object.keys(reply.changes.setHeaders).join()}`
+        : `proceed ${reply.phase}`
     case 'immediate':
       return `answer ${reply.answer.status}`
     case 'extend':

@@ -1,5 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Decision, DecisionScope, GatewayRequest, HeadersDecision } from '../../../src/context/context-service.ts'
+import type {
+  AnswerObserver,
+  Decision,
+  DecisionScope,
+  GatewayRequest,
+  HeadersDecision,
+} from '../../../src/context/context-service.ts'
 import type { Reply } from '../../../src/extproc/messages.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { openStream, requestHeaders } from './stream-harness.ts'
@@ -169,7 +175,7 @@ test('hooks count streams and time each reply', async () => {
   const stream = openStream(async () => pass)
   stream.receiver.message(requestHeaders())
   await stream.nextReply()
-  stream.receiver.message({ kind: 'response-headers' })
+  stream.receiver.message({ kind: 'response-headers', headers: () => [], endOfStream: false })
   expect(stream.streams).toEqual({ opened: 1, closed: 0 })
   stream.receiver.closed()
   expect(stream.streams).toEqual({ opened: 1, closed: 1 })
@@ -177,4 +183,59 @@ test('hooks count streams and time each reply', async () => {
     { phase: 'request-headers', milliseconds: 1 },
     { phase: 'response-headers', milliseconds: 1 },
   ])
+})
+
+describe('an observer of the answer', () => {
+  const observed = async (part: Partial<AnswerObserver>) => {
+    const told: unknown[] = []
+    const observer: AnswerObserver = {
+      setHeaders: { 'x-a': 'b' },
+      head: (status, header) => {
+        told.push([status, header('content-type')])
+        return 'more'
+      },
+      chunk: (bytes) => {
+        told.push(bytes.toString())
+        return 'more'
+      },
+      end: (how) => void told.push(how),
+      ...part,
+    }
+    const stream = openStream(async () => ({ ...pass, observer }))
+    stream.receiver.message(requestHeaders({}, { answerMode: 'told' }))
+    await stream.nextReply()
+    const headers: Readonly<Record<string, readonly string[]>> = { ':status': ['200'], 'content-type': ['text/plain'] }
+    stream.receiver.message({ kind: 'response-headers', headers: (name) => headers[name] ?? [], endOfStream: false })
+    stream.receiver.message({ kind: 'response-body', body: Buffer.from('ab'), endOfStream: false })
+    return { stream, told }
+  }
+
+  test('is told all of it, and its headers are set', async () => {
+    const { stream, told } = await observed({})
+    stream.receiver.message({ kind: 'response-body', body: Buffer.from('c'), endOfStream: true })
+    expect(told).toEqual([[200, ['text/plain']], 'ab', 'c', 'complete'])
+    expect(stream.sent.slice(1)).toEqual([
+      { kind: 'proceed', phase: 'response-headers', changes: { setHeaders: { 'x-a': 'b' }, metadata: {} } },
+      { kind: 'continue', phase: 'response-body' },
+      { kind: 'continue', phase: 'response-body' },
+    ])
+  })
+
+  test('that has enough ends the stream, not the answer', async () => {
+    const { stream, told } = await observed({ head: () => 'enough' })
+    expect(told).toEqual(['broken'])
+    expect(stream.ends).toEqual([{ code: 'ok' }])
+  })
+
+  test('that fails is a fault, and no more is told', async () => {
+    const failure = new Error('boom')
+    const { stream, told } = await observed({
+      chunk: () => {
+        throw failure
+      },
+    })
+    expect(told).toEqual([[200, ['text/plain']], 'broken'])
+    expect(stream.faults).toEqual([failure])
+    expect(stream.ends).toEqual([{ code: 'ok' }])
+  })
 })

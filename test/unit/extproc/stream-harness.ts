@@ -80,6 +80,6 @@ export const requestHeaders = (
   headers: (name) => values[name] ?? [],
   endOfStream: false,
   bodyMode: 'buffered',
-  requestOnly: false,
+  answerMode: 'unknown',
   ...part,
 })

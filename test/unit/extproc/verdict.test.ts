@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import type { ForwardDecision } from '../../../src/context/context-service.ts'
+import type { ForwardDecision, HeadersDecision } from '../../../src/context/context-service.ts'
 import type { ImmediateAnswer, RequestChanges } from '../../../src/extproc/messages.ts'
 import { toVerdict, type Verdict } from '../../../src/extproc/verdict.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
+import { observer } from './exchange-script.ts'
 
 const plain: ForwardDecision = {
   kind: 'forward',
@@ -79,6 +80,13 @@ describe('pass', () => {
   })
 })
 
+test.each<[string, HeadersDecision]>([
+  ['forwarded', plain],
+  ['passed', { kind: 'pass', destinations: [] }],
+])('an observer goes with what is %s', (_name, decision) => {
+  expect(toVerdict({ ...decision, observer } as HeadersDecision)).toMatchObject({ kind: 'proceed', observer })
+})
+
 describe('answers', () => {
   test('are JSON, with their own headers', () => {
     const answer = answerOf(
@@ -94,6 +102,17 @@ describe('answers', () => {
       headers: { 'content-type': 'application/json', 'x-a': 'b' },
       body: Buffer.from('{"object":"list"}'),
       details: 'ctx_answer',
+    })
+  })
+
+  test('are sent again to the byte', () => {
+    const body = Buffer.from([1, 2, 3])
+    const headers = { 'x-response-cache': 'hit', 'content-length': '9' }
+    expect(answerOf(toVerdict({ kind: 'replay', contentType: 'text/event-stream', body, headers }))).toEqual({
+      status: 200,
+      headers: { 'content-type': 'text/event-stream', 'x-response-cache': 'hit' },
+      body,
+      details: 'ctx_replay',
     })
   })
 

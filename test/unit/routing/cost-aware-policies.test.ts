@@ -19,6 +19,15 @@ const pick = (name: PolicyName, turn: Partial<RoutingTurn>, pods: Pods, random: 
 const holds = (tokens: Readonly<Record<string, number>>) => ({ residentTokens: new Map(Object.entries(tokens)) })
 const stored = (tokens: number) => ({ stored: { tokens, bytes: tokens * 1_000 } })
 
+test('predicted-ttft leads turns of which only an affinity key is known to the same pod', () => {
+  const pods: Pods = [podState('a:1'), podState('b:1'), podState('c:1')]
+  const pickBy = (affinityKey: string, chance: number) =>
+    pick('predicted-ttft', { affinityKey, model: undefined }, pods, () => chance)
+  const keys = Array.from({ length: 50 }, (_none, index) => `key ${index}`)
+  expect(keys.map((key) => pickBy(key, 0))).toEqual(keys.map((key) => pickBy(key, 0.99)))
+  expect(new Set(keys.map((key) => pickBy(key, 0))).size).toBe(3)
+})
+
 describe('predictTurn', () => {
   const session = { affinityKey: 's', residentPod: undefined, model: 'm', promptTokens: 5_000 }
   test.each([

@@ -41,7 +41,7 @@ const routing = (change: Partial<RoutingTurn> = {}): RoutingTurn => ({
 describe('the forecast', () => {
   test('keeps what the source says of its pods', () => {
     expect(forecastWithClock().forecast.pods()[0]).toEqual(
-      podState('a:1', { inFlight: 3, prefillBacklogMs: 0, loadBacklogMs: 0 }),
+      podState('a:1', { inFlight: 3, inFlightAtRead: 0, prefillBacklogMs: 0, loadBacklogMs: 0 }),
     )
   })
 

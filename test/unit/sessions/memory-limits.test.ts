@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { createMemorySessionStore } from '../../../src/sessions/memory/create-memory-session-store.ts'
+import type { MemoryReading } from '../../../src/sessions/memory/process-memory.ts'
 import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import { type SessionStore, StoreUnavailableError } from '../../../src/sessions/session-store.ts'
 import {
@@ -17,20 +18,18 @@ import {
 
 describe('a memory store that is full', () => {
   let nowMs: number
-  let evicted: number
+  let evicted: string[]
   let store: SessionStore & RemovalQueue
   let under: StoreUnderTest
 
   beforeEach(() => {
     nowMs = 0
-    evicted = 0
+    evicted = []
     store = createMemorySessionStore({
       maxSessions: 3,
       tombstoneSeconds: 1000,
       nowMs: () => nowMs,
-      onEvicted: () => {
-        evicted += 1
-      },
+      onEvicted: (what) => evicted.push(what),
     })
     under = {
       store,
@@ -52,22 +51,26 @@ describe('a memory store that is full', () => {
   }
 
   test('makes room by the session that was not used for the longest time, and queues its removal', async () => {
-    await fill()
-    await storeKv(under, 'artefact-b', 1, key('b'))
+    for (const name of ['a', 'b', 'c']) {
+      await createActive(under, { key: key(name) })
+      await storeKv(under, `artefact-${name}`, 1, key(name))
+    }
+    await store.begin(turn('c'))
+    await store.complete(completed('turn-2', { key: key('c') }))
     await store.begin(turn('a'))
     await store.complete(completed('turn-2', { key: key('a') }))
     await createActive(under, { key: key('d') })
 
     expect(await live()).toEqual(['a', 'c', 'd'])
     expect(await claimAll(under)).toEqual({ [`s:${key('b')}`]: '{"file":"artefact-b"}' })
-    expect(evicted).toBe(1)
+    expect(evicted).toEqual(['session-count'])
   })
 
   test('ends a session that had to go as if its time were over: its next turn starts it anew', async () => {
     await fill()
     await createActive(under, { key: key('d') })
 
-    expect(await store.begin(turn('a'))).toMatchObject({ kind: 'expired' })
+    expect(await store.begin(turn('a'))).toMatchObject({ kind: 'expired', cause: 'eviction' })
     expect(await store.complete(completed('turn-2', { key: key('a') }))).toMatchObject({ kind: 'completed' })
     expect(await live()).toEqual(['a', 'c', 'd'])
   })
@@ -79,7 +82,7 @@ describe('a memory store that is full', () => {
     await createActive(under, { key: key('d') })
 
     expect(await live()).toEqual(['a', 'b', 'd'])
-    expect(evicted).toBe(0)
+    expect(evicted).toEqual([])
   })
 
   test('never takes one that a turn holds', async () => {
@@ -132,5 +135,112 @@ describe('a memory store that is full', () => {
 
     expect(await again('d')).toMatchObject({ kind: 'existing' })
     expect(await again('a')).toMatchObject({ kind: 'created' })
+  })
+})
+
+describe('a memory store in a process whose memory is short', () => {
+  const makeStore = (nowMs: () => number) => {
+    let read: (reading: MemoryReading) => void = () => {}
+    let isWatching = false
+    const evicted: string[] = []
+    const store = createMemorySessionStore({
+      nowMs,
+      memory: {
+        threshold: 0.85,
+        watch: {
+          start: (onReading) => {
+            isWatching = true
+            read = onReading
+          },
+          stop: () => {
+            isWatching = false
+          },
+        },
+      },
+      onEvicted: (what) => evicted.push(what),
+    })
+    return { store, evicted, isWatching: () => isWatching, read: (reading: MemoryReading) => read(reading) }
+  }
+  const megabytes = (count: number): number => count * 1_000_000
+  let nowMs = 0
+  let made: ReturnType<typeof makeStore>
+  beforeEach(async () => {
+    nowMs = 0
+    made = makeStore(() => nowMs)
+    const under = { store: made.store, nowMs: async () => nowMs, advance: async () => {} }
+    for (let index = 0; index < 1_000; index += 1) {
+      nowMs += 1
+      await createActive(under, { key: sessionKey(`session-${index}`) })
+    }
+  })
+  const sessions = async (): Promise<number> => (await made.store.counts()).sessions
+  const bytes = async (): Promise<number> => (await made.store.sizes()).sessionBytes ?? 0
+  const isLive = async (index: number): Promise<boolean> =>
+    (await made.store.get({ key: sessionKey(`session-${index}`), tenant: alice })) !== undefined
+  const create = () => made.store.create(newSession({ key: sessionKey('new') }))
+
+  test('nothing goes below the threshold', async () => {
+    made.read({ usedBytes: megabytes(80), limitBytes: megabytes(100) })
+    expect(await made.store.evict(100)).toBe(0)
+    expect(await sessions()).toBe(1_000)
+  })
+
+  test('above the threshold as much goes as is too much, the least recently used first, in steps', async () => {
+    const before = await bytes()
+    made.read({ usedBytes: megabytes(85) + before / 4, limitBytes: megabytes(100) })
+    expect(await made.store.evict(10)).toBe(10)
+    while ((await made.store.evict(100)) === 100);
+    expect(await bytes()).toBeLessThanOrEqual((before * 3) / 4)
+    expect(await bytes()).toBeGreaterThan(before / 2)
+    expect([await isLive(0), await isLive(999)]).toEqual([false, true])
+    expect(new Set(made.evicted)).toEqual(new Set(['session-memory']))
+  })
+
+  test('one reading never ends more than half, since something else may fill the memory', async () => {
+    const before = await bytes()
+    made.read({ usedBytes: megabytes(1_000), limitBytes: megabytes(100) })
+    while ((await made.store.evict(100)) === 100);
+    expect(await bytes()).toBeLessThanOrEqual(before / 2)
+    expect(await bytes()).toBeGreaterThan(before / 3)
+  })
+
+  test('a session that is added makes room by itself, and is never refused while another can go', async () => {
+    made.read({ usedBytes: megabytes(1_000), limitBytes: megabytes(100) })
+    expect(await create()).toMatchObject({ kind: 'created' })
+    expect(await sessions()).toBeLessThan(1_000)
+    expect(await isLive(999)).toBe(true)
+  })
+
+  test('sessions in turns stay, and are all there can be', async () => {
+    for (let index = 0; index < 1_000; index += 1) {
+      await made.store.begin({ key: sessionKey(`session-${index}`), tenant: alice, turnId: 'turn', leaseMs: 60_000 })
+    }
+    made.read({ usedBytes: megabytes(1_000), limitBytes: megabytes(100) })
+    expect(await made.store.evict(100)).toBe(0)
+    await expect(create()).rejects.toBeInstanceOf(StoreUnavailableError)
+    expect(await sessions()).toBe(1_000)
+  })
+
+  test('what is remembered of deleted sessions goes before sessions that live', async () => {
+    for (let index = 500; index < 1_000; index += 1) {
+      await made.store.remove({ key: sessionKey(`session-${index}`), tenant: alice })
+    }
+    made.read({ usedBytes: megabytes(85) + 50_000, limitBytes: megabytes(100) })
+    while ((await made.store.evict(100)) === 100);
+    expect(await sessions()).toBe(500)
+  })
+
+  test('a later reading lifts the limit again', async () => {
+    made.read({ usedBytes: megabytes(1_000), limitBytes: megabytes(100) })
+    made.read({ usedBytes: megabytes(10), limitBytes: megabytes(100) })
+    expect(await made.store.evict(100)).toBe(0)
+    expect(await create()).toMatchObject({ kind: 'created' })
+    expect(await sessions()).toBe(1_001)
+  })
+
+  test('the watch ends with the store', async () => {
+    expect(made.isWatching()).toBe(true)
+    await made.store.close()
+    expect(made.isWatching()).toBe(false)
   })
 })

@@ -26,6 +26,12 @@ describe('createMetrics', () => {
       line: 'sessions_deleted_total{reason="ttl"} 3',
       tell: (told) => told.sessionsDeleted({ reason: 'ttl', count: 3 }),
     },
+    {
+      line: 'kv_evictions_total{reason="size"} 2',
+      tell: (told) => told.kvEvicted({ reason: 'size', count: 2 }),
+    },
+    { line: 'kv_stored_bytes 7', tell: (told) => told.setKvStoredBytes(7) },
+    { line: 'sessions_bytes 8', tell: (told) => told.setSessionsBytes(8) },
     { line: 'sessions_active 4', tell: (told) => told.setSessionsActive(4) },
     { line: 'removals_pending 5', tell: (told) => told.setRemovalsPending(5) },
     { line: 'turns_in_flight 6', tell: (told) => told.setTurnsInFlight(6) },
@@ -88,7 +94,8 @@ describe('createMetrics', () => {
     expect(await lines('sessions_deleted_total')).toEqual([
       'sessions_deleted_total{reason="ttl"} 0',
       'sessions_deleted_total{reason="api"} 0',
-      'sessions_deleted_total{reason="lru"} 0',
+      'sessions_deleted_total{reason="count"} 0',
+      'sessions_deleted_total{reason="memory"} 0',
     ])
   })
 

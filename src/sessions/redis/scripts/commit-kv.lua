@@ -1,13 +1,44 @@
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
 -- KEYS: none
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn, 9 grace ms of the artefact it replaces
--- Returns: 'committed' or 'refused'
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn, 9 grace ms of the artefact it replaces,
+--       10 bytes that may be stored at most, or '' for no limit
+-- Returns: 'committed' or 'refused', with how many artefacts of other sessions made room
 --- @include session
+--- @include expiry
+--- @include kv-eviction
 local session, artefact = load(ARGV[3]), ARGV[4]
 local id = 'a:' .. artefact
+local bytes, limit_bytes = tonumber(ARGV[7]), tonumber(ARGV[10])
+local evicted = 0
+-- One script must not hold up the turns of others.
+local most_ended, most_evicted = 64, 256
+
+local function write()
+  write_artefact(artefact, ARGV[3], ARGV[8], ARGV[6], ARGV[7], ARGV[5])
+end
 
 local function store()
-  write_artefact(artefact, ARGV[3], ARGV[8], ARGV[6], ARGV[7], ARGV[5])
+  write()
+  untrack_kv(name_of(ARGV[3]))
+  if limit_bytes then
+    track_kv(name_of(ARGV[3]), bytes)
+  end
+end
+
+-- Whether there is room for the artefact in place of what the session has stored, after others made room.
+local function has_room()
+  local name = name_of(ARGV[3])
+  local function fits()
+    return stored_kv_bytes() - (tonumber(redis.call('HGET', kv_sizes, name)) or 0) + bytes <= limit_bytes
+  end
+  if not limit_bytes or fits() then
+    return true
+  end
+  if bytes <= limit_bytes then
+    end_due(most_ended)
+    evicted = evict_kv(limit_bytes - bytes, most_evicted, name)
+  end
+  return fits()
 end
 
 -- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.
@@ -21,11 +52,18 @@ if is_live(session) then
   local stored = artefact_of(session)
   if stored == artefact then
     store()
-    return reply('committed')
+    return reply('committed', evicted)
   end
   -- Once a removal was claimed the artefact may be gone already, and after it was settled it is.
   local waits = redis.call('ZSCORE', removals, id) and redis.call('HEXISTS', removal_key(id), 'n') == 0
   if waits and tonumber(ARGV[8]) >= turn_of(stored) then
+    if not has_room() then
+      session[NOTE] = 'store_full'
+      save(session)
+      queue_artefact(artefact, now)
+      write()
+      return reply('refused', evicted)
+    end
     redis.call('ZREM', removals, id)
     redis.call('DEL', removal_key(id))
     store()
@@ -34,13 +72,13 @@ if is_live(session) then
     if stored then
       queue_artefact(stored, now + ARGV[9])
     end
-    return reply('committed')
+    return reply('committed', evicted)
   end
 end
 
 -- The removal of the session may carry it already.
 if redis.call('HGET', removal_key('s:' .. ARGV[3]), 'k') ~= artefact then
   queue_artefact(artefact, now)
-  store()
+  write()
 end
-return reply('refused')
+return reply('refused', evicted)

@@ -3,10 +3,9 @@
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 reason
 -- Returns: 'done'
 --- @include session
+--- @include kv-eviction
 local session = load(ARGV[3])
 if is_live(session) and session[ARTEFACT] == ARGV[4] then
-  queue_artefact(session[ARTEFACT], now)
-  session[ARTEFACT], session[NOTE] = '', ARGV[5]
-  save(session)
+  drop_artefact(session, ARGV[5])
 end
 return reply('done')

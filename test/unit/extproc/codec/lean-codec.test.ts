@@ -37,11 +37,11 @@ describe('requests', () => {
       [],
       [],
     ])
-    expect(event).toMatchObject({ endOfStream: true, bodyMode: 'unknown', requestOnly: false })
+    expect(event).toMatchObject({ endOfStream: true, bodyMode: 'unknown', answerMode: 'unknown' })
   })
 
   test('the configuration counts wherever it stands', () => {
-    const expected = { kind: 'request-headers', bodyMode: 'buffered', requestOnly: true }
+    const expected = { kind: 'request-headers', bodyMode: 'buffered', answerMode: 'untold' }
     expect(codec.decode(Buffer.concat([field(11, int(1, 2)), field(2)]))).toMatchObject(expected)
     expect(codec.decode(Buffer.concat([field(2), field(11, int(1, 2))]))).toMatchObject(expected)
   })

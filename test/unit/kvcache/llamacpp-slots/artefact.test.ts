@@ -5,6 +5,7 @@ import {
   artefactIdOf,
   fileOf,
   formatPayload,
+  isOfOtherEngine,
   isUnfinished,
   parsePayload,
   partOf,
@@ -27,8 +28,20 @@ describe('artefactIdOf', () => {
   test('is the same whichever pod stores it, and names a file', () => {
     const id = artefactIdOf(turn, 'f')
     expect(artefactIdOf({ ...turn, pod: 'other:1' }, 'f')).toBe(id)
-    expect(id).toMatch(/^[0-9a-f]{40}$/)
+    expect(id).toMatch(/^[0-9a-f]{48}$/)
     expect(artefactIdIn(fileOf(id))).toBe(id)
+  })
+})
+
+describe('isOfOtherEngine', () => {
+  const id = artefactIdOf(turn, 'f')
+  test.each([
+    { name: 'the same engine is there', known: ['f'], id, expected: false },
+    { name: 'one of several is the same', known: ['x', 'f'], id, expected: false },
+    { name: 'only others are there', known: ['x', 'y'], id, expected: true },
+    { name: 'its name tells of no engine', known: ['x'], id: 'ab'.repeat(20), expected: false },
+  ])('is $expected where $name', ({ known, id: artefactId, expected }) => {
+    expect(isOfOtherEngine(artefactId, known)).toBe(expected)
   })
 })
 

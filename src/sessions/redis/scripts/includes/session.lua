@@ -7,6 +7,7 @@
 -- smaller for it. What is left of a session's key is in its text; a tenant's key every caller brings along.
 --- @include arguments
 --- @include removals
+--- @include stored-kv
 -- The digit is the version of the text's layout: a state of another one is unreadable.
 local creating, active, expired, deleted = 'c1', 'a1', 'x1', 'd1'
 local tombstone_ms = ARGV[2]
@@ -99,6 +100,7 @@ local function artefact_of(session)
 end
 
 local function leave_indexes(key, tenant)
+  untrack_kv(name_of(key))
   redis.call('ZREM', deadlines, name_of(key))
   redis.call('ZREM', tenant_key(tenant), name_of(key))
 end
@@ -109,6 +111,7 @@ local function drop(key, text)
   corrupted = corrupted + 1
   redis.call('DEL', session_key(key))
   redis.call('ZREM', deadlines, name_of(key))
+  untrack_kv(name_of(key))
   local lines = {}
   for line in string.gmatch(text .. '\n', '([^\n]*)\n') do
     lines[#lines + 1] = line

@@ -1,0 +1,43 @@
+/*
+ * Keeps stored KV in an object store behind plain HTTP: PUT, GET and DELETE of {ARTEFACT_STORE_URL}/{name}. That is what S3-compatible stores
+ * offer behind a signing proxy, and what nginx with its DAV module, SeaweedFS and many others offer by themselves.
+ *
+ *   ARTEFACT_STORE_URL=http://objects:8333/kv CTX_KV_STORE_MODULE=examples/http-artefact-store.mjs context-cache-gateway
+ *
+ * docs/artefact-store.md explains the interface.
+ */
+export const createArtefactStore = () => {
+  const root = process.env.ARTEFACT_STORE_URL
+  if (root === undefined) throw new Error('ARTEFACT_STORE_URL names no object store')
+  const urlOf = (name) => `${root}/${encodeURIComponent(name)}`
+
+  /** Answers other than the expected ones are faults; what remains of a body is let go, so that its connection can be used again. */
+  const send = async (name, request, expected) => {
+    const answer = await fetch(urlOf(name), request)
+    if (expected.includes(answer.status)) return answer
+    await answer.body?.cancel()
+    throw new Error(`the object store answered ${answer.status} to ${request.method}`)
+  }
+
+  return {
+    async save(name, content, { bytes, signal }) {
+      // With its length the store notices a body that breaks off, and keeps none of it.
+      const headers = { 'content-length': String(bytes), 'content-type': 'application/octet-stream' }
+      const request = { method: 'PUT', headers, body: content, duplex: 'half', signal }
+      const answer = await send(name, request, [200, 201, 204])
+      await answer.body?.cancel()
+    },
+
+    async load(name, { signal }) {
+      const answer = await send(name, { method: 'GET', signal }, [200, 404])
+      if (answer.status === 200) return answer.body ?? undefined
+      await answer.body?.cancel()
+      return undefined
+    },
+
+    async remove(name, { signal }) {
+      const answer = await send(name, { method: 'DELETE', signal }, [200, 202, 204, 404])
+      await answer.body?.cancel()
+    },
+  }
+}

@@ -1,0 +1,174 @@
+import type { WorkKind } from './plan/admission-notation.ts'
+import type { AdmissionPlan } from './plan/admission-plan.ts'
+import { createResourceQueue, type PoolNeed, type RefusalReason, type Settlement } from './resource-queue.ts'
+
+/** A piece of work of a turn that may need resources. */
+export interface AdmissionWork {
+  readonly kind: WorkKind
+  readonly turnId: string
+  /** Undefined where it is not known: then only what its kind requires of any model applies. */
+  readonly model: string | undefined
+  readonly pod: string
+}
+
+export type AdmissionAnswer =
+  | { readonly kind: 'admitted' }
+  | { readonly kind: 'refused'; readonly reason: RefusalReason }
+  | { readonly kind: 'waiting'; readonly settled: Promise<Settlement> }
+
+/** How much of a resource is in use, at a pod or (`pod` undefined) of a global one. */
+export interface ResourceUsage {
+  readonly resource: string
+  readonly pod: string | undefined
+  readonly inUse: number
+  readonly count: number
+}
+
+/** What happens, for metrics and the log. */
+export interface AdmissionEvents {
+  /** A piece of work that needs resources got them or did not, after so long. */
+  settled(kind: WorkKind, settlement: Settlement, waitedMs: number): void
+  /** Nobody told that the work has ended: its resources came free because its lease ran out. */
+  leaseExpired(kind: WorkKind): void
+}
+
+/**
+ * Resource-based admission control of one gateway process: work starts when the named resources that it requires are free, in the order of
+ * priority and age. It knows nothing of what other processes admit.
+ */
+export interface Admission {
+  /** How long a turn waits at most, milliseconds. */
+  readonly maxWaitMs: number
+  /**
+   * Asks for all that the work requires, at once when it is free. When the client's signal fires the work leaves, and its place is free; the
+   * signal is only looked at when the work has to wait.
+   */
+  request(
+    work: AdmissionWork,
+    limits: { readonly waitMs: number; readonly client: { readonly signal: AbortSignal } },
+  ): AdmissionAnswer
+  /** Gives back what the work of a turn holds. What is not known here is ignored: another process may have admitted it. */
+  release(kind: WorkKind, turnId: string): void
+  waiting(): number
+  /** Of every resource, at each of the pods. */
+  usage(pods: readonly string[]): readonly ResourceUsage[]
+  /** Sends away whoever still waits, and stops the clock. */
+  close(): void
+}
+
+/** `nowMs` is a clock that never goes back. */
+export const createAdmission = (options: {
+  readonly plan: AdmissionPlan
+  readonly maxWaiting: number
+  readonly maxWaitMs: number
+  /** How long a turn holds its resources when its end is never told, milliseconds. */
+  readonly leaseMs: number
+  readonly nowMs: () => number
+  readonly events: AdmissionEvents
+}): Admission => {
+  const { plan, nowMs, events } = options
+  const isGlobal = new Set(plan.resources.filter((resource) => resource.isGlobal).map(({ name }) => name))
+  const pending = new Map<string, (settlement: Settlement) => void>()
+  let timer: NodeJS.Timeout | undefined
+  let dueMs = Number.POSITIVE_INFINITY
+
+  const queue = createResourceQueue({
+    ...options,
+    observer: {
+      settled: (id, settlement) => pending.get(id)?.(settlement),
+      leaseExpired: (id) => events.leaseExpired(kindOf(id)),
+    },
+  })
+
+  /** One timer for all: for whoever has to go, or may go, first. */
+  const setTimer = (): void => {
+    const nextMs = queue.nextTickMs() ?? Number.POSITIVE_INFINITY
+    if (nextMs === dueMs) return
+    clearTimeout(timer)
+    dueMs = nextMs
+    if (nextMs === Number.POSITIVE_INFINITY) return
+    timer = setTimeout(
+      () => {
+        dueMs = Number.POSITIVE_INFINITY
+        queue.tick()
+        setTimer()
+      },
+      Math.max(1, Math.ceil(nextMs - nowMs())),
+    )
+  }
+
+  const poolsOf = ({ kind, model, pod }: AdmissionWork): readonly PoolNeed[] =>
+    plan.needsOf(kind, model).map(({ resource, count }) => ({
+      pool: poolName(resource, isGlobal.has(resource) ? undefined : pod),
+      count,
+      capacity: plan.countOf(resource, pod),
+    }))
+
+  const wait = (work: AdmissionWork, signal: AbortSignal): Promise<Settlement> => {
+    const id = idOf(work.kind, work.turnId)
+    const startedMs = nowMs()
+    return new Promise((resolve) => {
+      const leave = (): void => {
+        queue.leave(id)
+        setTimer()
+      }
+      pending.set(id, (settlement) => {
+        pending.delete(id)
+        signal.removeEventListener('abort', leave)
+        events.settled(work.kind, settlement, nowMs() - startedMs)
+        resolve(settlement)
+      })
+      if (signal.aborted) leave()
+      else signal.addEventListener('abort', leave, { once: true })
+      setTimer()
+    })
+  }
+
+  return {
+    maxWaitMs: options.maxWaitMs,
+    request: (work, { waitMs, client }) => {
+      const needs = poolsOf(work)
+      if (needs.length === 0) return { kind: 'admitted' }
+      const id = idOf(work.kind, work.turnId)
+      const answer = queue.request({ id, priority: plan.priorityOf(work.model), needs, waitMs })
+      switch (answer) {
+        case 'admitted':
+          events.settled(work.kind, { kind: 'admitted' }, 0)
+          return { kind: 'admitted' }
+        case 'refused':
+          events.settled(work.kind, { kind: 'refused', reason: 'full' }, 0)
+          return { kind: 'refused', reason: 'full' }
+        case 'waiting':
+          return { kind: 'waiting', settled: wait(work, client.signal) }
+      }
+    },
+    release: (kind, turnId) => {
+      queue.release(idOf(kind, turnId))
+      setTimer()
+    },
+    waiting: () => queue.waiting(),
+    usage: (pods) => {
+      queue.tick()
+      return plan.resources.flatMap(({ name }) =>
+        (isGlobal.has(name) ? [undefined] : pods).map((pod) => ({
+          resource: name,
+          pod,
+          inUse: queue.inUse(poolName(name, pod)),
+          count: plan.countOf(name, pod ?? ''),
+        })),
+      )
+    },
+    close: () => {
+      for (const id of pending.keys()) queue.leave(id)
+      setTimer()
+    },
+  }
+}
+
+const idOf = (kind: WorkKind, turnId: string): string => `${kind}:${turnId}`
+
+const kindOf = (id: string): WorkKind => (id.startsWith('load:') ? 'load' : 'prefill')
+
+/** No name of a resource has a space. */
+const poolName = (resource: string, pod: string | undefined): string =>
+  pod === undefined ? resource : `${resource} ${pod}`

@@ -1,0 +1,82 @@
+import { BoundedMap } from '../routing/bounded-map.ts'
+import {
+  type ContextService,
+  type Decision,
+  type EndedTurn,
+  type GatewayRequest,
+  requestKeyHeader,
+} from './context-service.ts'
+import type { EndTurn } from './end-turn.ts'
+
+/** Far more turns than are forwarded before Envoy tells that one of them was left. */
+const maxTurns = 20_000
+const maxLeft = 10_000
+
+/** Ends turns whose clients left before Envoy had read which turn it was. */
+export interface LeftTurns extends Pick<ContextService, 'endTurn' | 'clientLeft'> {
+  /** Remembers the turn of a request that is about to be forwarded, until it ends. */
+  decided(request: Pick<GatewayRequest, 'header'>, decision: Decision): void
+}
+
+/**
+ * A client may leave in the moment in which its turn is forwarded: Envoy has given the request up and never reads the decision, so that its access
+ * log has no ticket to show. It shows the request's key instead, and the turn ends by the ticket that was remembered with it: once, whatever is
+ * told of it in whatever order.
+ */
+export const createLeftTurns = (endTurn: EndTurn): LeftTurns => {
+  const tickets = new BoundedMap<string, string>(maxTurns)
+  const keys = new BoundedMap<string, string>(maxTurns)
+  /** Keys of requests whose decision is still to come, and tickets of turns that have ended here. */
+  const left = new BoundedMap<string, true>(maxLeft)
+
+  const forget = (key: string, ticket: string): void => {
+    tickets.delete(key)
+    keys.delete(ticket)
+  }
+
+  const endLeft = (ticket: string): Promise<void> => {
+    left.set(ticket, true)
+    return endTurn(leftTurn(ticket))
+  }
+
+  return {
+    decided: (request, decision) => {
+      if (decision.kind !== 'forward' || decision.ticket === undefined) return
+      const [key = ''] = request.header(requestKeyHeader)
+      if (key === '') return
+      if (left.get(key) === true) {
+        left.delete(key)
+        void endLeft(decision.ticket)
+        return
+      }
+      tickets.set(key, decision.ticket)
+      keys.set(decision.ticket, key)
+    },
+    clientLeft: async (key) => {
+      const ticket = tickets.get(key)
+      if (ticket === undefined) {
+        left.set(key, true)
+        return
+      }
+      forget(key, ticket)
+      await endLeft(ticket)
+    },
+    endTurn: async (turn) => {
+      const key = keys.get(turn.ticket)
+      if (key !== undefined) forget(key, turn.ticket)
+      else if (left.get(turn.ticket) === true) return
+      await endTurn(turn)
+    },
+  }
+}
+
+const leftTurn = (ticket: string): EndedTurn => ({
+  ticket,
+  status: 0,
+  complete: false,
+  clientLeft: true,
+  upstreamFailed: false,
+  servedBy: undefined,
+  usage: undefined,
+  firstByteMs: undefined,
+})

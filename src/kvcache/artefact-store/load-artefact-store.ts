@@ -1,0 +1,26 @@
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { ArtefactStore } from './artefact-store.ts'
+
+/**
+ * Loads an operator's own store: an ES module that exports `createArtefactStore`, a function that returns an {@link ArtefactStore} or a promise
+ * of one. What the store needs to know it takes from wherever it likes, such as the environment.
+ *
+ * @throws Error when there is no such module, or it exports something else.
+ */
+export const loadArtefactStore = async (modulePath: string): Promise<ArtefactStore> => {
+  const loaded: unknown = await import(pathToFileURL(resolve(modulePath)).href)
+  const create = memberOf(loaded, 'createArtefactStore')
+  if (typeof create !== 'function') throw new Error(`${modulePath} does not export a function createArtefactStore`)
+  const store: unknown = await create()
+  if (!isArtefactStore(store)) {
+    throw new Error(`createArtefactStore of ${modulePath} does not give an object with save, load and remove`)
+  }
+  return store
+}
+
+const memberOf = (object: unknown, name: string): unknown =>
+  typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
+
+const isArtefactStore = (store: unknown): store is ArtefactStore =>
+  ['save', 'load', 'remove'].every((name) => typeof memberOf(store, name) === 'function')

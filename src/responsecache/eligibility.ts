@@ -1,0 +1,83 @@
+import { holdsItsContent } from './own-content.ts'
+import type { AnswerForm } from './response-key.ts'
+
+/** What the cache needs to know of a request that it may answer. */
+export interface CacheableRequest {
+  readonly model: string
+  readonly form: AnswerForm
+}
+
+/**
+ * Reads a request body that could be answered from the cache; undefined when it could not. It could when the same request must get the same
+ * answer each time:
+ *
+ * - it is deterministic: `temperature` 0 or a whole `seed`;
+ * - it asks for one answer: `n` and `best_of` are 1 or missing;
+ * - everything that the answer depends on stands in it: no picture by address, no file by id, no earlier response or conversation that the
+ *   engine keeps, no tool that the engine runs by itself (a function that the client runs is only part of the text);
+ * - it waits for its answer: no `background`.
+ */
+export const readCacheableRequest = (body: ReadonlyMap<string, unknown>): CacheableRequest | undefined => {
+  const model = body.get('model')
+  const form = formOf(body.get('stream'))
+  if (typeof model !== 'string' || form === undefined) return undefined
+  const isCacheable = isDeterministic(body) && asksForOne(body) && standsAlone(body) && runsNothing(body.get('tools'))
+  return isCacheable ? { model, form } : undefined
+}
+
+/** Only a stream is a stream: what an engine makes of `"true"` is its own affair. */
+const formOf = (stream: unknown): AnswerForm | undefined => {
+  if (stream === true) return 'stream'
+  return isMissing(stream) || stream === false ? 'json' : undefined
+}
+
+const isMissing = (value: unknown): boolean => value === undefined || value === null
+
+const isDeterministic = (body: ReadonlyMap<string, unknown>): boolean =>
+  body.get('temperature') === 0 || Number.isInteger(body.get('seed'))
+
+const asksForOne = (body: ReadonlyMap<string, unknown>): boolean =>
+  ['n', 'best_of'].every((name) => isMissing(body.get(name)) || body.get(name) === 1)
+
+const standsAlone = (body: ReadonlyMap<string, unknown>): boolean =>
+  ['previous_response_id', 'conversation', 'web_search_options'].every((name) => isMissing(body.get(name))) &&
+  (isMissing(body.get('background')) || body.get('background') === false) &&
+  !isStoredTemplate(body.get('prompt')) &&
+  ['messages', 'input'].every((name) => holdsItsContent(body.get(name)))
+
+/** `prompt` is text or token ids, or (in the responses API) the name of a template that can be edited. */
+const isStoredTemplate = (prompt: unknown): boolean =>
+  typeof prompt === 'object' && prompt !== null && !Array.isArray(prompt)
+
+const runsNothing = (tools: unknown): boolean =>
+  isMissing(tools) || (Array.isArray(tools) && tools.every((tool) => clientTools.has(typeOf(tool))))
+
+const clientTools: ReadonlySet<unknown> = new Set(['function', 'custom'])
+
+const typeOf = (tool: unknown): unknown =>
+  typeof tool === 'object' && tool !== null && 'type' in tool ? tool.type : undefined
+
+/**
+ * Members of a request that are not part of its key, by the way its answer is asked for:
+ *
+ * - `stream` says the form of the answer, which is part of the key by itself;
+ * - `user`, `safety_identifier` say for whom, and `prompt_cache_key`, `prompt_cache_retention`, `priority` how the engine is to schedule and
+ *   reuse its work: none of them reaches the model or the answer. The responses API repeats such members in its answer, so there they count.
+ *
+ * Everything else counts, `stream_options` (whether a stream ends with `usage`) as well as `metadata` and `cache_salt` (whoever sends a salt
+ * asks to be kept apart).
+ */
+export const uncountedMembers = (api: 'completions' | 'chat' | 'responses'): ReadonlySet<string> =>
+  api === 'responses' ? inResponses : elsewhere
+
+const quoted = (names: readonly string[]): ReadonlySet<string> => new Set(names.map((name) => JSON.stringify(name)))
+
+const inResponses = quoted(['stream'])
+const elsewhere = quoted([
+  'stream',
+  'user',
+  'safety_identifier',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'priority',
+])

@@ -1,0 +1,83 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { member, readUsage } from './answer-usage.ts'
+import type { ResponseUsage } from './response-cache.ts'
+import type { AnswerForm } from './response-key.ts'
+
+/** What a whole answer says about itself. */
+export interface FinishedAnswer {
+  readonly usage: ResponseUsage | undefined
+}
+
+/**
+ * Reads the whole body of an answer with status 200. Undefined when it does not end as a successful answer does: JSON that is cut or tells of
+ * an error, a stream without its last event (`data: [DONE]`; `response.completed` or `response.incomplete` in the responses API) or with an
+ * error in it, or one that the engine gave up.
+ */
+export const readFinishedAnswer = (answer: {
+  readonly form: AnswerForm
+  readonly body: Buffer
+}): FinishedAnswer | undefined => {
+  const text = decode(answer.body)
+  if (text === undefined) return undefined
+  return answer.form === 'json' ? readJsonAnswer(parse(text)) : readStream(text)
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+const decode = (body: Buffer): string | undefined => {
+  try {
+    return decoder.decode(body)
+  } catch {
+    return undefined
+  }
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const readJsonAnswer = (answer: unknown): FinishedAnswer | undefined =>
+  isWhole(answer) && isGood(answer) ? { usage: readUsage(answer) } : undefined
+
+/** A completion or chat has choices, each of which says why it ended; a response has a status. */
+const isWhole = (answer: unknown): boolean => {
+  const choices = member(answer, 'choices')
+  return Array.isArray(choices)
+    ? choices.length > 0 && choices.every((choice) => typeof member(choice, 'finish_reason') === 'string')
+    : finalStates.has(member(answer, 'status'))
+}
+
+const finalStates: ReadonlySet<unknown> = new Set(['completed', 'incomplete'])
+
+/** No error, and no choice that was given up. */
+const isGood = (answer: unknown): boolean => {
+  const choices = member(answer, 'choices')
+  const endings = Array.isArray(choices) ? choices.map((choice) => member(choice, 'finish_reason')) : []
+  return (member(answer, 'error') ?? null) === null && !endings.some((ending) => badEndings.has(ending))
+}
+
+const badEndings: ReadonlySet<unknown> = new Set(['abort', 'error'])
+
+const lastEvents: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete'])
+const errorEvents: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
+
+/** Tokens come as events by the thousand: only those are parsed that may say something about the answer. */
+const mayTell = /"(?:usage|timings|error|abort)"/
+
+const readStream = (text: string): FinishedAnswer | undefined => {
+  // Some engines end a failed stream with a field that is none.
+  if (/^error:/m.test(text)) return undefined
+  const events: EventSourceMessage[] = []
+  const parser = createParser({ onEvent: (event) => void events.push(event) })
+  parser.feed(text)
+  const last = events.at(-1)
+  if (last === undefined || !(last.data === '[DONE]' || lastEvents.has(last.event))) return undefined
+  if (events.some((event) => errorEvents.has(event.event))) return undefined
+  const telling = events.filter(({ data }) => mayTell.test(data)).map(({ data }) => parse(data))
+  if (!telling.every(isGood)) return undefined
+  return { usage: telling.map(readUsage).findLast((usage) => usage !== undefined) }
+}

@@ -1,0 +1,20 @@
+-- Takes artefacts of no use from whichever sessions have them, and queues their removal.
+-- KEYS: none
+-- ARGV: 1 prefix, 2 tombstone ms, 3 reason, 4… artefacts
+-- Returns: 'done' with how many a session had
+--- @include session
+--- @include kv-eviction
+write_even_when_full()
+local dropped = 0
+for i = 4, #ARGV do
+  local value = read_artefact(ARGV[i])
+  local session = value and read(string.match(value, '^[^\n]*'))
+  if session and session[ARTEFACT] == ARGV[i] then
+    session = load(session.key)
+    if is_live(session) then
+      drop_artefact(session, ARGV[3])
+      dropped = dropped + 1
+    end
+  end
+end
+return reply('done', dropped)

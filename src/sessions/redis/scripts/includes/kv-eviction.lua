@@ -1,0 +1,58 @@
+-- Which stored KV makes room: of every group of sizes the least recently used, and of these the one for which time since its last use times
+-- bytes is greatest. What a session in a turn has is used now. Needs what session.lua declares.
+local function oldest_of(group, spared)
+  local key, seen = kv_group_key(group), {}
+  while true do
+    local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    local name = first[1]
+    if not name or seen[name] then
+      return nil
+    end
+    local session = load(name)
+    if not is_live(session) or session[ARTEFACT] == '' then
+      untrack_kv(name)
+      redis.call('ZREM', key, name)
+    elseif name == spared or held_until(session) > now then
+      seen[name] = true
+      redis.call('ZADD', key, now, name)
+    else
+      return session, tonumber(first[2])
+    end
+  end
+end
+
+local function next_victim(spared)
+  local victim, greatest = nil, nil
+  for group = smallest_group, largest_group do
+    local session, used_ms = oldest_of(group, spared)
+    if session then
+      local score = (now - used_ms) * tonumber(redis.call('HGET', kv_sizes, name_of(session.key)) or 0)
+      if not greatest or score > greatest then
+        victim, greatest = session, score
+      end
+    end
+  end
+  return victim
+end
+
+local function drop_artefact(session, reason)
+  queue_artefact(session[ARTEFACT], now)
+  untrack_kv(name_of(session.key))
+  session[ARTEFACT], session[NOTE] = '', reason
+  save(session)
+end
+
+-- Drops KV until `bytes` are left, at most `limit` times. `spared` is the name of a session whose KV stays and does not count.
+local function evict_kv(bytes, limit, spared)
+  local dropped = 0
+  while dropped < limit do
+    local spared_bytes = spared and tonumber(redis.call('HGET', kv_sizes, spared)) or 0
+    local victim = stored_kv_bytes() - spared_bytes > bytes and next_victim(spared)
+    if not victim then
+      break
+    end
+    drop_artefact(victim, 'kv_evicted')
+    dropped = dropped + 1
+  end
+  return dropped
+end

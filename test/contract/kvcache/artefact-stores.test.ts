@@ -1,0 +1,64 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from '@jest/globals'
+import { createFolderArtefactStore } from '../../../src/kvcache/artefact-store/folder-artefact-store.ts'
+import { loadArtefactStore } from '../../../src/kvcache/artefact-store/load-artefact-store.ts'
+import { startObjectServer } from '../../support/object-server.ts'
+import { describeArtefactStore } from './artefact-store-suite.ts'
+
+const examplePath = fileURLToPath(new URL('../../../examples/http-artefact-store.mjs', import.meta.url))
+
+const startExample = async () => {
+  const server = await startObjectServer()
+  process.env['ARTEFACT_STORE_URL'] = server.url
+  return { server, store: await loadArtefactStore(examplePath) }
+}
+
+describeArtefactStore('an artefact store in a folder', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
+  return {
+    store: await createFolderArtefactStore(directory),
+    names: () => readdir(directory),
+    close: () => rm(directory, { recursive: true, force: true }),
+  }
+})
+
+describeArtefactStore('examples/http-artefact-store.mjs', async () => {
+  const { server, store } = await startExample()
+  return { store, names: async () => [...server.objects.keys()], close: () => server.close() }
+})
+
+test.each([500, 403, 302])('the example takes status %i for a fault, and not for a miss', async (status) => {
+  const { server, store } = await startExample()
+  const signal = AbortSignal.timeout(10_000)
+  try {
+    server.failWith(status)
+    await expect(store.load('any', { signal })).rejects.toThrow()
+    await expect(store.remove('any', { signal })).rejects.toThrow()
+  } finally {
+    await server.close()
+  }
+})
+
+test('a folder takes no name that leads out of it', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
+  const store = await createFolderArtefactStore(directory)
+  const signal = AbortSignal.timeout(10_000)
+  for (const name of ['../out', '/etc/passwd', '', '..', 'a/b']) {
+    await expect(async () => store.load(name, { signal })).rejects.toThrow()
+  }
+  await rm(directory, { recursive: true, force: true })
+})
+
+test.each([
+  { name: 'is not there', path: '/nowhere/store.mjs', problem: /nowhere/ },
+  {
+    name: 'exports something else',
+    path: fileURLToPath(new URL('../../../jest.config.js', import.meta.url)),
+    problem: /createArtefactStore/,
+  },
+])('a module that $name is a mistake of the operator', async ({ path, problem }) => {
+  await expect(loadArtefactStore(path)).rejects.toThrow(problem)
+})

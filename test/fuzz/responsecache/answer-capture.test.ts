@@ -1,0 +1,100 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { type AnswerCapture, createAnswerCaptures } from '../../../src/responsecache/answer-capture.ts'
+import { createByteBudget } from '../../../src/responsecache/byte-budget.ts'
+import { readFinishedAnswer } from '../../../src/responsecache/finished-answer.ts'
+import { createMemoryResponseCache } from '../../../src/responsecache/memory-response-cache.ts'
+import { type AnswerForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
+
+const contentTypes: Readonly<Record<AnswerForm, string>> = { json: 'application/json', stream: 'text/event-stream' }
+const header =
+  (form: AnswerForm) =>
+  (name: string): readonly string[] =>
+    name === 'content-type' ? [contentTypes[form]] : []
+
+/** Whole answers of any length, in either form. */
+const anyAnswer = fc
+  .tuple(fc.array(fc.string({ unit: 'grapheme', maxLength: 40 }), { maxLength: 40 }), fc.boolean())
+  .map(([words, isStream]): { readonly form: AnswerForm; readonly body: Buffer } => {
+    const events = words.map((text) => `data: ${JSON.stringify({ choices: [{ text, finish_reason: null }] })}\n\n`)
+    return isStream
+      ? { form: 'stream', body: Buffer.from(`${events.join('')}data: [DONE]\n\n`) }
+      : {
+          form: 'json',
+          body: Buffer.from(JSON.stringify({ choices: [{ text: words.join(''), finish_reason: 'stop' }] })),
+        }
+  })
+
+const cut = (whole: Buffer, places: readonly number[]): readonly Buffer[] => {
+  const cuts = places.map((place) => place % (whole.length + 1)).sort((one, other) => one - other)
+  return [0, ...cuts].map((from, index) => whole.subarray(from, cuts[index]))
+}
+
+const bench = (maxEntryBytes: number, budgetBytes: number) => {
+  const cache = createMemoryResponseCache({ maxBytes: 1_000_000, maxEntryBytes: 1_000_000, onEvicted: () => {} })
+  const budget = createByteBudget(budgetBytes)
+  const begin = createAnswerCaptures({ cache, budget, maxEntryBytes })
+  return { cache, budget, begin }
+}
+
+const keyOf = (form: AnswerForm, name = 0) =>
+  responseKeyOf({ tenant: 't', model: 'm', path: '/v1/completions', form, canonicalBody: `{"a":${name}}` })
+
+test('what is kept is the whole answer, however it was cut', () => {
+  fc.assert(
+    fc.property(anyAnswer, fc.array(fc.nat(), { maxLength: 30 }), ({ form, body }, places) => {
+      const { cache, budget, begin } = bench(100_000, 200_000)
+      const capture = begin({ key: keyOf(form), form })
+      capture?.head(200, header(form))
+      for (const piece of cut(body, places)) {
+        // The piece's memory may be used again at once.
+        const lent = Buffer.from(piece)
+        capture?.chunk(lent)
+        lent.fill(0)
+      }
+      capture?.end('complete')
+      expect(cache.lookUp(keyOf(form))?.body.equals(body)).toBe(true)
+      expect(budget.taken).toBe(0)
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('a part of an answer is never kept', () => {
+  fc.assert(
+    fc.property(anyAnswer, fc.nat(), ({ form, body }, at) => {
+      const part = body.subarray(0, at % body.length)
+      expect(readFinishedAnswer({ form, body: part })).toBeUndefined()
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('many captures at once stay within their budget, and give all of it back', () => {
+  const anyEvent = fc.record({
+    which: fc.nat(7),
+    bytes: fc.nat(6000),
+    act: fc.constantFrom('chunk', 'chunk', 'chunk', 'end'),
+  })
+  fc.assert(
+    fc.property(fc.array(anyEvent, { maxLength: 100 }), fc.integer({ min: 0, max: 40_000 }), (events, budgetBytes) => {
+      const { budget, begin } = bench(10_000, budgetBytes)
+      const open = new Map<number, AnswerCapture | undefined>()
+      for (const { which, bytes, act } of events) {
+        if (!open.has(which)) {
+          open.set(which, begin({ key: keyOf('json', which), form: 'json' }))
+          open.get(which)?.head(200, header('json'))
+        }
+        if (act === 'chunk') open.get(which)?.chunk(Buffer.alloc(bytes))
+        else {
+          open.get(which)?.end('complete')
+          open.delete(which)
+        }
+        expect(budget.taken).toBeLessThanOrEqual(budgetBytes)
+      }
+      for (const capture of open.values()) capture?.end('broken')
+      expect(budget.taken).toBe(0)
+    }),
+    { numRuns: 1000 },
+  )
+})

@@ -1,0 +1,303 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import OpenAI from 'openai'
+import { call, openai } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { type HoldingPod, inUse, readMetric, send, startHoldingPod, waiting } from './support.ts'
+
+let pods: readonly HoldingPod[] = []
+let stack: Stack
+
+const start = async (count: number, env: Record<string, string>): Promise<void> => {
+  pods = await Promise.all(Array.from({ length: count }, startHoldingPod))
+  stack = await startStack({
+    pods: () => Promise.resolve(pods.map(({ pod }) => ({ address: pod.address }))),
+    env: { CONNECTOR: 'none', ...env },
+  })
+}
+
+const stop = async (): Promise<void> => {
+  await stack?.stop()
+  await Promise.all(pods.map(({ pod }) => pod.stop()))
+}
+
+const running = (): readonly string[] => pods.flatMap((pod) => pod.running())
+
+const untilRunning = (...models: readonly string[]) => eventually(() => expect(running()).toEqual(models))
+
+const untilWaiting = (count: number) => eventually(async () => expect(await waiting(stack)).toBe(count))
+
+/** Lets everything end, so that the next test begins with all resources free. */
+const settle = async (): Promise<void> => {
+  for (const pod of pods) pod.letGo(true)
+  await eventually(async () => expect([await waiting(stack), await inUse(stack)]).toEqual([0, 0]))
+  for (const pod of pods) pod.letGo(false)
+}
+
+const onlyPod = (): HoldingPod => {
+  const [pod] = pods
+  if (pod === undefined) throw new Error('no pod was started')
+  return pod
+}
+
+describe('models A, B and C on one device', () => {
+  beforeAll(
+    () =>
+      start(1, {
+        CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4 R2:4, prefill/B=R2:5 R3:10 R4:5, prefill/C=R1:1 R3:7 R4:2',
+        CTX_ADMISSION_PRIORITIES: 'A=1, B=2, C=2',
+        CTX_ADMISSION_MAX_WAITING: '3',
+        CTX_ADMISSION_MAX_WAIT_MS: '15000',
+      }),
+    60_000,
+  )
+  afterEach(settle)
+  afterAll(stop)
+
+  test('have R1: 4, R2: 5, R3: 10 and R4: 5 by default', async () => {
+    const pod = onlyPod().pod.address
+    expect(await readMetric(stack, 'admission_resource_capacity')).toEqual({
+      [`resource="R1",pod="${pod}"`]: 4,
+      [`resource="R2",pod="${pod}"`]: 5,
+      [`resource="R3",pod="${pod}"`]: 10,
+      [`resource="R4",pod="${pod}"`]: 5,
+    })
+  })
+
+  test('run one after the other, since each two of them contend for something', async () => {
+    const answers = [send(stack, 'A')]
+    await untilRunning('A')
+    answers.push(send(stack, 'B'))
+    await untilWaiting(1)
+    answers.push(send(stack, 'C'))
+    await untilWaiting(2)
+    expect(running()).toEqual(['A'])
+    onlyPod().answer('A')
+    await untilRunning('B')
+    onlyPod().answer('B')
+    await untilRunning('C')
+    onlyPod().answer('C')
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+
+  test('hold nobody up whose model requires nothing', async () => {
+    const answers = [send(stack, 'A')]
+    await untilRunning('A')
+    answers.push(send(stack, 'D'), send(stack, 'D'))
+    await untilRunning('A', 'D', 'D')
+    onlyPod().letGo(true)
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+
+  test('go by priority before age', async () => {
+    const answers = [send(stack, 'A')]
+    await untilRunning('A')
+    answers.push(send(stack, 'C'))
+    await untilWaiting(1)
+    answers.push(send(stack, 'B'))
+    await untilWaiting(2)
+    answers.push(send(stack, 'A'))
+    await untilWaiting(3)
+    for (const [ends, begins] of [
+      ['A', 'A'],
+      ['A', 'C'],
+      ['C', 'B'],
+    ] as const) {
+      const before = onlyPod().pod.requests().length
+      onlyPod().answer(ends)
+      await eventually(() => expect(onlyPod().pod.requests()).toHaveLength(before + 1))
+      await untilRunning(begins)
+    }
+    onlyPod().letGo(true)
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  })
+
+  test('are refused with 429 and Retry-After when too many wait: whoever is last in the order', async () => {
+    const served = [send(stack, 'A')]
+    await untilRunning('A')
+    const second = send(stack, 'B')
+    await untilWaiting(1)
+    const last = send(stack, 'C')
+    await untilWaiting(2)
+    served.push(send(stack, 'A'), second)
+    await untilWaiting(3)
+
+    const newcomer = await send(stack, 'B')
+    expect(newcomer.status).toBe(429)
+    expect(newcomer.headers.get('retry-after')).toBe('15')
+    expect(newcomer.headers.get('x-should-retry')).toBe('true')
+    expect(newcomer.headers.get('content-type')).toBe('application/json')
+    expect(newcomer.body).toMatchObject({
+      error: { type: 'rate_limit_error', code: 'rate_limit_exceeded', param: null, message: expect.any(String) },
+    })
+
+    // A model of a higher priority takes the place of the one that is last.
+    served.push(send(stack, 'A'))
+    expect((await last).status).toBe(429)
+    onlyPod().letGo(true)
+    expect((await Promise.all(served)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(await readMetric(stack, 'admission_refused_total')).toMatchObject({ 'kind="prefill",reason="full"': 2 })
+  })
+
+  test('free their place at once when the client leaves while it waits', async () => {
+    const first = send(stack, 'A')
+    await untilRunning('A')
+    const client = new AbortController()
+    const left = openai(stack.url, { headers: { 'x-session-ttl': '60' } }).completions.create(
+      { model: 'A', prompt: 'Say this is a test' },
+      { signal: client.signal },
+    )
+    await untilWaiting(1)
+    const next = send(stack, 'A')
+    await untilWaiting(2)
+    client.abort()
+    await expect(left).rejects.toThrow(OpenAI.APIUserAbortError)
+    await untilWaiting(1)
+    const before = onlyPod().pod.requests().length
+    onlyPod().answer()
+    expect((await first).status).toBe(200)
+    await eventually(() => expect(onlyPod().pod.requests()).toHaveLength(before + 1))
+    onlyPod().answer()
+    expect((await next).status).toBe(200)
+  })
+
+  test('free what they hold when the client leaves while it is served', async () => {
+    const client = new AbortController()
+    const left = openai(stack.url, { headers: { 'x-session-ttl': '60' } }).completions.create(
+      { model: 'A', prompt: 'Say this is a test' },
+      { signal: client.signal },
+    )
+    await untilRunning('A')
+    const next = send(stack, 'B')
+    await untilWaiting(1)
+    client.abort()
+    await expect(left).rejects.toThrow(OpenAI.APIUserAbortError)
+    await untilRunning('B')
+    onlyPod().answer('B')
+    expect((await next).status).toBe(200)
+  })
+
+  test('are those of the session in its later turns, too', async () => {
+    const created = send(stack, 'B')
+    await untilRunning('B')
+    onlyPod().answer('B')
+    const id = (await created).headers.get('x-session-id') ?? ''
+    await eventually(async () => expect(await inUse(stack)).toBe(0))
+    const turn = call(`${stack.url}/v1/completions`, {
+      headers: { 'x-session-id': id },
+      body: { model: 'B', prompt: 'Say this is a test' },
+    })
+    await untilRunning('B')
+    expect(await inUse(stack)).toBe(5 + 10 + 5)
+    const other = send(stack, 'C')
+    await untilWaiting(1)
+    onlyPod().answer('B')
+    expect((await turn).headers.get('x-session-id')).toBe(id)
+    await untilRunning('C')
+    onlyPod().answer('C')
+    expect((await other).status).toBe(200)
+  })
+})
+
+describe('two devices with R1:10, R2:5:0, R2:8:1 and R3:2, of which R3 is global', () => {
+  beforeAll(
+    () =>
+      start(2, {
+        CTX_ADMISSION_REQUIREMENTS: 'prefill/small=R2:1, prefill/large=R1:5 R3:1',
+        CTX_ADMISSION_RESOURCES: 'R1:10, R2:5:0, R2:8:1, R3:2',
+        CTX_ADMISSION_GLOBAL_RESOURCES: 'R3',
+        CTX_ROUTING_POLICY: 'round-robin',
+        CTX_ADMISSION_MAX_WAIT_MS: '15000',
+      }),
+    60_000,
+  )
+  afterEach(settle)
+  afterAll(stop)
+
+  test('have what the document says', async () => {
+    const [first, second] = pods.map(({ pod }) => pod.address)
+    expect(await readMetric(stack, 'admission_resource_capacity')).toEqual({
+      'resource="R3",pod="global"': 2,
+      [`resource="R1",pod="${first}"`]: 10,
+      [`resource="R2",pod="${first}"`]: 5,
+      [`resource="R1",pod="${second}"`]: 10,
+      [`resource="R2",pod="${second}"`]: 8,
+    })
+  })
+
+  test('run 5 and 8 turns that require one of R2, and the others wait', async () => {
+    const answers = Array.from({ length: 20 }, () => send(stack, 'small'))
+    await eventually(() => expect(pods.map((pod) => pod.running().length)).toEqual([5, 8]))
+    await untilWaiting(7)
+    expect(pods.map((pod) => pod.running().length)).toEqual([5, 8])
+    for (const pod of pods) pod.letGo(true)
+    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
+  })
+
+  test('run two turns that require one of R3, wherever these are', async () => {
+    const answers = Array.from({ length: 5 }, () => send(stack, 'large'))
+    await eventually(() => expect(running()).toEqual(['large', 'large']))
+    await untilWaiting(3)
+    expect(running()).toHaveLength(2)
+    for (const pod of pods) pod.letGo(true)
+    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
+  })
+})
+
+describe('limits of time', () => {
+  beforeAll(async () => {
+    pods = [await startHoldingPod()]
+    stack = await startStack({
+      pods: () => Promise.resolve(pods.map(({ pod }) => ({ address: pod.address }))),
+      env: {
+        CONNECTOR: 'none',
+        CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1',
+        CTX_ADMISSION_MAX_WAIT_MS: '2500',
+        CTX_TURNS_LEASE_SECONDS: '10',
+      },
+      // The ends of turns are never told.
+      envoyConfig: (text) =>
+        text.replace(/\{ filter: ctx, path: \[ ?\{ key: turn \} ?\]/, '{ filter: ctx, path: [{ key: none }]'),
+    })
+  }, 60_000)
+  afterAll(stop)
+
+  test('a turn that has waited for longer than Envoy’s message timeout, and for as long as it may, is refused', async () => {
+    const first = send(stack, 'A')
+    await untilRunning('A')
+    const refused = openai(stack.url, { headers: { 'x-session-ttl': '60' } }).completions.create({
+      model: 'A',
+      prompt: 'Say this is a test',
+    })
+    await expect(refused).rejects.toThrow(OpenAI.RateLimitError)
+    expect(await readMetric(stack, 'admission_refused_total')).toMatchObject({ 'kind="prefill",reason="timeout"': 1 })
+    onlyPod().letGo(true)
+    expect((await first).status).toBe(200)
+  })
+
+  test('what a turn holds whose end is lost comes free by lease', async () => {
+    expect(await inUse(stack)).toBe(1)
+    const answer = await eventually(async () => {
+      const got = await send(stack, 'A')
+      expect(got.status).toBe(200)
+      return got
+    })
+    expect(answer.headers.get('x-session-id')).toMatch(/^ctx_/)
+    expect(await readMetric(stack, 'admission_leases_expired_total')).toMatchObject({ 'kind="prefill"': 1 })
+  })
+})
+
+describe('by default', () => {
+  beforeAll(() => start(1, {}), 60_000)
+  afterAll(stop)
+
+  test('nothing is limited', async () => {
+    const answers = Array.from({ length: 30 }, () => send(stack, 'A'))
+    await eventually(() => expect(running()).toHaveLength(30))
+    onlyPod().letGo(true)
+    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
+    expect(await readMetric(stack, 'admission_resource_capacity')).toEqual({})
+    const waits = await readMetric(stack, 'admission_wait_seconds_count')
+    expect(Object.values(waits).reduce((sum, value) => sum + value, 0)).toBe(0)
+  })
+})

@@ -1,0 +1,143 @@
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { cacheLine, create, createdId, errorOf, metric, remove, untilStored, use, view } from '../faults/support.ts'
+import { call, model } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
+
+jest.setTimeout(60_000)
+
+const body = { model, prompt: 'What is kept has to be worth its place.', max_tokens: 2 }
+const longBody = { ...body, max_tokens: 3_000, ignore_eos: true, stream: true }
+
+describe('the memory store with the limits of a cache', () => {
+  let stack: Stack
+  let sessions: string[] = []
+  beforeAll(async () => {
+    stack = await startStack({
+      pods: embeddedPods({ slots: 8 }),
+      env: { CTX_CACHE_MAXSIZE: '3', CTX_CACHE_TTL: '1800', CTX_CACHE_MEMORY_THRESHOLD: '0.85' },
+    })
+  }, 120_000)
+  afterEach(async () => {
+    await eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
+    await Promise.all(sessions.map((id) => remove(stack, id)))
+    sessions = []
+    await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
+  })
+  afterAll(async () => {
+    await stack?.stop()
+  }, 30_000)
+
+  const evictions = () => metric(stack, 'sessions_deleted_total', { reason: 'count' })
+  const newSession = async (headers: Record<string, string> = {}): Promise<string> => {
+    const id = await createdId(stack, { body, headers })
+    sessions.push(id)
+    await untilStored(stack, id, 1)
+    return id
+  }
+  const hasFile = async (id: string): Promise<boolean> => (await view(stack, id)).kv.stored !== null
+  /** A turn that goes on until it is let go. */
+  const longTurn = async (id: string): Promise<{ end(): Promise<void> }> => {
+    const stop = new AbortController()
+    const answer = await fetch(`${stack.url}/v1/completions`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer test-key', 'content-type': 'application/json', 'x-session-id': id },
+      body: JSON.stringify(longBody),
+      signal: stop.signal,
+    })
+    expect(answer.status).toBe(200)
+    return {
+      end: async () => {
+        stop.abort()
+        await answer.body?.cancel().catch(() => {})
+      },
+    }
+  }
+
+  test('a hit needs no work, and CTX_CACHE_TTL is how long sessions live', async () => {
+    const created = await create(stack, { body })
+    const id = created.headers.get('x-session-id') ?? ''
+    sessions.push(id)
+    await untilStored(stack, id, 1)
+    expect(created.headers.get('x-session-ttl')).toBe('1800')
+    expect(cacheLine(await use(stack, id, { body }))).toMatch(/^hit; tier=gpu; tokens=\d+$/)
+  })
+
+  test('beyond CTX_CACHE_MAXSIZE the least recently used session goes, with its KV, and starts anew when it comes back', async () => {
+    const [first, second, third] = [await newSession(), await newSession(), await newSession()]
+    await use(stack, first, { body })
+    await untilStored(stack, first, 2)
+    const before = await evictions()
+
+    const fourth = await newSession()
+    expect(await evictions()).toBe(before + 1)
+    expect((await call(`${stack.url}/v1/context/${second}`)).status).toBe(404)
+    expect(await Promise.all([first, third, fourth].map(hasFile))).toEqual([true, true, true])
+    await eventually(async () => expect(await stack.kvFiles()).toHaveLength(3))
+
+    const answer = await use(stack, second, { body })
+    sessions.push(second)
+    expect([answer.status, cacheLine(answer)]).toEqual([200, 'miss; reason=session_evicted'])
+    await untilStored(stack, second, 1)
+    expect(cacheLine(await use(stack, second, { body }))).toMatch(/^hit; /)
+  })
+
+  test('a session whose time is over goes before any that lives', async () => {
+    const [first, , third] = [await newSession(), await newSession({ 'x-session-ttl': '1' }), await newSession()]
+    await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(2))
+    const before = await evictions()
+    const fourth = await newSession()
+    expect(await Promise.all([first, third, fourth].map(hasFile))).toEqual([true, true, true])
+    expect(await evictions()).toBe(before)
+  })
+
+  test('a session in a turn never goes; when all are, a create is refused and an inference goes on without a session', async () => {
+    const [first, second, third] = [await newSession(), await newSession(), await newSession()]
+    const turns = [await longTurn(first)]
+    const fourth = await newSession()
+    expect((await view(stack, first)).turns).toBe(1)
+    expect((await call(`${stack.url}/v1/context/${second}`)).status).toBe(404)
+
+    turns.push(await longTurn(third), await longTurn(fourth))
+    const refused = await create(stack, { body })
+    expect(refused.status).toBe(503)
+    expect(errorOf(refused)).toMatchObject({ code: 'session_store_unavailable' })
+    const plain = await create(stack, { path: '/v1/completions', body, headers: { 'x-session-ttl': '60' } })
+    expect([plain.status, cacheLine(plain), plain.headers.get('x-session-id')]).toEqual([
+      200,
+      'none; reason=store_unavailable',
+      null,
+    ])
+    await Promise.all(turns.map((turn) => turn.end()))
+    await eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
+    await newSession()
+  })
+})
+
+describe('the memory store in a process whose memory is short', () => {
+  let stack: Stack
+  beforeAll(async () => {
+    stack = await startStack({
+      // The gateway itself takes more than a tenth of this.
+      env: { NODE_OPTIONS: '--max-old-space-size=96', CTX_CACHE_MEMORY_THRESHOLD: '0.1' },
+      pods: embeddedPods({ count: 1, slots: 2 }),
+    })
+  }, 120_000)
+  afterAll(async () => {
+    await stack?.stop()
+  }, 30_000)
+
+  test('makes room by the least recently used ones, below any number of sessions, and says why', async () => {
+    const ids: string[] = []
+    const isUnderPressure = async (): Promise<boolean> =>
+      (await metric(stack, 'sessions_deleted_total', { reason: 'memory' })) > 0
+    while (ids.length < 200 && !(await isUnderPressure())) ids.push(await createdId(stack, { body }))
+
+    expect(await metric(stack, 'sessions_deleted_total', { reason: 'memory' })).toBeGreaterThan(0)
+    expect(await metric(stack, 'sessions_deleted_total', { reason: 'count' })).toBe(0)
+    expect(await metric(stack, 'sessions_bytes')).toBeLessThanOrEqual(65_536)
+    expect((await call(`${stack.url}/v1/context/${ids[0]}`)).status).toBe(404)
+    expect((await call(`${stack.url}/v1/context/${ids.at(-1)}`)).status).toBe(200)
+    expect((await use(stack, ids[0] ?? '', { body })).status).toBe(200)
+  })
+})

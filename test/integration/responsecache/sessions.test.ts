@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
+import { cacheLine, createdId, errorOf, look, remove, untilStored, view } from '../faults/support.ts'
+import { model } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
+import { ask, cacheHeader } from './support.ts'
+
+jest.setTimeout(60_000)
+
+/** Engines that keep their KV in slots, so that a pod that is asked for anything is seen. */
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack({
+    pods: embeddedPods(),
+    env: {
+      CTX_RESPONSE_CACHE_MODELS: model,
+      CTX_RESPONSE_CACHE_MAX_BYTES: '1000000',
+      CTX_SESSIONS_SLIDING: 'true',
+    },
+  })
+}, 120_000)
+afterAll(() => stack?.stop(), 30_000)
+
+const path = '/v1/completions'
+let seed = 0
+const fresh = () => {
+  seed += 1
+  return { model, prompt: `tell me about number ${seed}`, max_tokens: 3, temperature: 0 }
+}
+
+/** What the pods have done so far, by their own count. */
+const workOfPods = async (): Promise<readonly string[]> =>
+  Promise.all(
+    stack.pods.map(async ({ address }) => {
+      const page = await (await fetch(`http://${address}/metrics`)).text()
+      return page
+        .split('\n')
+        .filter((line) => /(?:prompt|predict).*total/.test(line) && !line.startsWith('#'))
+        .join('\n')
+    }),
+  )
+
+test('a session’s turn is answered without an engine, and counts', async () => {
+  const body = fresh()
+  const id = await createdId(stack, { body })
+  await untilStored(stack, id, 1)
+  const headers = { 'x-session-id': id }
+
+  // A create is never answered from the cache nor kept in it, so this turn is computed.
+  const computed = await ask(stack, { path, body, headers })
+  expect([cacheHeader(computed), computed.status]).toEqual(['miss', 200])
+  expect(cacheLine(computed)).toMatch(/^hit; tier=gpu/)
+  const before = await untilStored(stack, id, 2)
+  const work = await workOfPods()
+  expect(work.join()).toMatch(/\d/)
+
+  const answered = await ask(stack, { path, body, headers })
+
+  expect([cacheHeader(answered), cacheLine(answered)]).toEqual(['hit', 'none; reason=response_cached'])
+  expect(answered.text).toBe(computed.text)
+  expect(answered.headers.get('x-session-id')).toBe(id)
+  const { usage } = computed.body as {
+    readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number }
+  }
+  const after = await view(stack, id)
+  expect(after).toMatchObject({
+    turns: 3,
+    kv: before.kv,
+    tokens: {
+      prompt: before.tokens.prompt + usage.prompt_tokens,
+      output: before.tokens.output + usage.completion_tokens,
+    },
+  })
+  expect(Date.parse(answered.headers.get('x-session-expires-at') ?? '')).toBeGreaterThanOrEqual(after.expires_at * 1000)
+  expect(await workOfPods()).toEqual(work)
+
+  // The session is as usable as before, from its KV.
+  const next = await ask(stack, { path, body: { ...body, prompt: `${body.prompt} and more` }, headers })
+  expect([cacheHeader(next), cacheLine(next)]).toEqual(['miss', expect.stringMatching(/^hit/)])
+  await untilStored(stack, id, 4)
+})
+
+test('a session and a request without one have the same answers', async () => {
+  const body = fresh()
+  await ask(stack, { path, body })
+  const id = await createdId(stack, { body: fresh() })
+  await eventually(async () => expect((await view(stack, id)).turns).toBe(1))
+  const answer = await ask(stack, { path, body, headers: { 'x-session-id': id } })
+  expect(cacheHeader(answer)).toBe('hit')
+  expect((await view(stack, id)).turns).toBe(2)
+})
+
+test('a create is computed whatever is cached: it has to leave KV', async () => {
+  const body = fresh()
+  await ask(stack, { path, body })
+  const created = [
+    await ask(stack, { path: '/v1/context', body }),
+    await ask(stack, { path, body, headers: { 'x-session-ttl': '60' } }),
+  ]
+  expect(created.map(cacheHeader)).toEqual([null, null])
+  for (const answer of created) await untilStored(stack, answer.headers.get('x-session-id') ?? '', 1)
+})
+
+test('a deleted session gets its answer, and does not come back', async () => {
+  const body = fresh()
+  await ask(stack, { path, body })
+  const id = await createdId(stack, { body })
+  expect((await remove(stack, id)).status).toBe(200)
+  const answer = await ask(stack, { path, body, headers: { 'x-session-id': id } })
+  expect([cacheHeader(answer), cacheLine(answer)]).toEqual(['hit', 'miss; reason=session_deleted'])
+  expect(answer.headers.get('x-session-id')).toBeNull()
+  expect((await look(stack, id)).status).toBe(404)
+})
+
+test('a turn with another model than the session’s is refused, cached or not', async () => {
+  const id = await createdId(stack, { body: fresh() })
+  const answer = await ask(stack, { path, body: { ...fresh(), model: 'other' }, headers: { 'x-session-id': id } })
+  expect(answer.status).toBe(400)
+  expect(errorOf(answer)).toMatchObject({ code: 'model_mismatch' })
+})

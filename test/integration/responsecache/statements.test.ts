@@ -1,0 +1,211 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { metric } from '../faults/support.ts'
+import { call } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { type Answer, ask, cacheHeader, numberedAnswers, question } from './support.ts'
+
+jest.setTimeout(60_000)
+
+let pod: ScriptedPod
+let stack: Stack
+
+const withGateway = (env: Readonly<Record<string, string>>, envoyConfig = (text: string) => text): void => {
+  beforeAll(async () => {
+    pod = await startScriptedPod()
+    pod.otherwise(numberedAnswers())
+    stack = await startStack({ pods: async () => [pod], env: { CONNECTOR: 'none', ...env }, envoyConfig })
+  }, 120_000)
+  afterAll(async () => {
+    await stack?.stop()
+    await pod?.stop()
+  }, 30_000)
+}
+
+/** Which computation an answer comes from. */
+const idOf = (answer: Answer | undefined): unknown => (answer?.body as { readonly id?: unknown } | undefined)?.id
+
+describe.each([
+  ['the size defaults to zero, and the cache is off', { CTX_RESPONSE_CACHE_MODELS: 'scripted' }],
+  ['no model uses it by default, even if it has a size', { CTX_RESPONSE_CACHE_MAX_BYTES: '1000000' }],
+])('%s', (_name, env) => {
+  withGateway(env)
+
+  test('every request is computed, and its answer never crosses to the gateway', async () => {
+    const answers = [await ask(stack), await ask(stack), await ask(stack, { body: { ...question, stream: true } })]
+    expect(answers.map(cacheHeader)).toEqual([null, null, null])
+    expect(pod.requests()).toHaveLength(3)
+    const phases = ['request_body', 'response_headers', 'response_body']
+    const told = phases.map((phase) => metric(stack, 'ext_proc_message_duration_seconds_count', { phase }))
+    expect(await Promise.all(told)).toEqual([0, 0, 0])
+    expect(await metric(stack, 'response_cache_lookups_total')).toBe(0)
+  })
+})
+
+describe('with a size and two models', () => {
+  withGateway({
+    CTX_RESPONSE_CACHE_MODELS: 'scripted,other',
+    CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
+    CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
+  })
+
+  let seed = 0
+  /** A request that no other test sends. */
+  const fresh = (part: object = {}): object => {
+    seed += 1
+    return { ...question, seed, ...part }
+  }
+
+  test('a request that was computed before is answered without the model', async () => {
+    const body = fresh()
+    const first = await ask(stack, { body })
+    const requests = pod.requests().length
+    const second = await ask(stack, { body })
+    expect([cacheHeader(first), cacheHeader(second)]).toEqual(['miss', 'hit'])
+    expect(second.text).toBe(first.text)
+    expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'))
+    expect(pod.requests()).toHaveLength(requests)
+  })
+
+  test('a computed answer and its request are what they are without the cache', async () => {
+    const body = fresh()
+    const cached = await ask(stack, { body })
+    const plain = await ask(stack, { body, headers: { 'x-response-cache': 'off' } })
+    const { date: _date, 'x-response-cache': mark, ...headers } = Object.fromEntries(cached.headers)
+    expect(mark).toBe('miss')
+    expect(Object.keys(headers).sort()).toEqual([...plain.headers.keys()].filter((name) => name !== 'date').sort())
+    expect(headers['content-length']).toBe(plain.headers.get('content-length'))
+    const [first, second] = pod.requests().slice(-2)
+    expect(first?.body).toBe(second?.body)
+    expect(Object.keys(first?.headers ?? {})).toEqual(Object.keys(second?.headers ?? {}))
+  })
+
+  test.each([
+    ['the model', { model: 'other' }],
+    ['the inputs', { messages: [{ role: 'user', content: 'else' }] }],
+    ['a parameter', { max_tokens: 7 }],
+    ['whether it streams', { stream: true }],
+  ])('the look-up includes %s', async (_name, part) => {
+    const body = fresh()
+    const answers = [await ask(stack, { body }), await ask(stack, { body: { ...body, ...part } })]
+    expect(answers.map(cacheHeader)).toEqual(['miss', 'miss'])
+  })
+
+  test('a model that is not listed never uses it', async () => {
+    const body = fresh({ model: 'unlisted' })
+    const answers = [await ask(stack, { body }), await ask(stack, { body })]
+    expect(answers.map(cacheHeader)).toEqual([null, null])
+    expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
+  })
+
+  test.each([
+    ['neither asks for the cache', {}, { 'x-response-cache': 'no' }],
+    ['is sampled', { temperature: 1, seed: null }, {}],
+    ['forbids it', {}, { 'cache-control': 'no-store' }],
+  ])('a request is computed each time that %s', async (_name, part, headers) => {
+    const body = fresh(part)
+    const answers = [await ask(stack, { body, headers }), await ask(stack, { body, headers })]
+    expect(answers.map(cacheHeader)).toEqual([null, null])
+    expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
+  })
+
+  test('a tenant never gets the answers of another one', async () => {
+    const body = fresh()
+    await ask(stack, { body })
+    const other = { authorization: 'Bearer somebody else' }
+    const answers = [
+      await ask(stack, { body, headers: other }),
+      await ask(stack, { body, headers: other }),
+      await ask(stack, { body }),
+    ]
+    expect(answers.map(cacheHeader)).toEqual(['miss', 'hit', 'hit'])
+    expect(idOf(answers[0])).not.toBe(idOf(answers[2]))
+  })
+
+  test('it is one fixed size for all models, and the least recently used answers make room', async () => {
+    const bodies = Array.from({ length: 30 }, (_, index) => fresh({ model: index % 2 === 0 ? 'scripted' : 'other' }))
+    const [first, ...others] = bodies
+    const evicted = await metric(stack, 'response_cache_evictions_total')
+    await ask(stack, { body: first ?? {} })
+    for (const body of others) {
+      expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
+      // Whatever is used again stays.
+      expect(cacheHeader(await ask(stack, { body: first ?? {} }))).toBe('hit')
+      expect(await metric(stack, 'response_cache_bytes')).toBeLessThanOrEqual(10_000)
+    }
+    expect(cacheHeader(await ask(stack, { body: others.at(0) ?? {} }))).toBe('miss')
+    expect(cacheHeader(await ask(stack, { body: others.at(-1) ?? {} }))).toBe('hit')
+    expect(await metric(stack, 'response_cache_evictions_total')).toBeGreaterThan(evicted + 10)
+    expect(await metric(stack, 'response_cache_entries')).toBeLessThan(15)
+  })
+
+  test.each([
+    ['an error', (reply: PodReply) => reply.json(500, { error: { message: 'no' } })],
+    ['a refusal', (reply: PodReply) => reply.json(400, { error: { message: 'no' } })],
+    ['an error with a good status', (reply: PodReply) => reply.json(200, { error: { message: 'no' } })],
+    [
+      'an answer that is larger than an entry may be',
+      (reply: PodReply) => reply.json(200, { choices: [{ text: 'x'.repeat(6000), finish_reason: 'stop' }] }),
+    ],
+  ])('%s is not kept', async (_name, script) => {
+    const body = fresh()
+    pod.next((_request, reply) => script(reply))
+    const answers = [await ask(stack, { body }), await ask(stack, { body }), await ask(stack, { body })]
+    expect(answers.map(cacheHeader)).toEqual(['miss', 'miss', 'hit'])
+    expect(answers[2]?.status).toBe(200)
+    expect(answers[2]?.text).toBe(answers[1]?.text)
+  })
+
+  test('hits and misses are counted', async () => {
+    const counts = () =>
+      Promise.all(['hit', 'miss'].map((result) => metric(stack, 'response_cache_lookups_total', { result })))
+    const [hits = 0, misses = 0] = await counts()
+    const body = fresh()
+    for (let index = 0; index < 3; index += 1) await ask(stack, { body })
+    expect(await counts()).toEqual([hits + 2, misses + 1])
+  })
+
+  test('nothing of a prompt is printed', async () => {
+    const body = fresh({ messages: [{ role: 'user', content: 'a very private matter' }] })
+    await ask(stack, { body })
+    await ask(stack, { body })
+    expect(stack.output()).not.toContain('private')
+  })
+
+  test('without the gateway requests are computed, and marked as nothing', async () => {
+    const body = fresh()
+    await ask(stack, { body })
+    await stack.gateway().child.kill()
+    const answer = await ask(stack, { body })
+    expect([answer.status, cacheHeader(answer)]).toEqual([200, null])
+    await stack.restartGateway()
+    // What the last process kept went with it.
+    await eventually(async () => expect(cacheHeader(await ask(stack, { body: fresh() }))).toBe('miss'))
+    expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
+  })
+})
+
+describe('switched on for everybody, as the documentation says', () => {
+  const page = readFileSync(new URL('../../../docs/response-cache.md', import.meta.url), 'utf8')
+  const [, lines = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
+  withGateway({ CTX_RESPONSE_CACHE_MODELS: 'scripted', CTX_RESPONSE_CACHE_MAX_BYTES: '100000' }, (text) =>
+    text.replace(/^( *)stat_prefix: clients$/m, (line, indent: string) =>
+      [
+        line,
+        ...lines
+          .trimEnd()
+          .split('\n')
+          .map((added) => `${indent}${added}`),
+      ].join('\n'),
+    ),
+  )
+
+  test('requests need not ask for it, and may still refuse it', async () => {
+    const url = `${stack.url}/v1/chat/completions`
+    const answers = [await call(url, { body: question }), await call(url, { body: question })]
+    expect(answers.map(cacheHeader)).toEqual(['miss', 'hit'])
+    expect(cacheHeader(await ask(stack, { headers: { 'x-response-cache': 'off' } }))).toBeNull()
+  })
+})

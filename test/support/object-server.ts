@@ -1,0 +1,53 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** An object store in memory: PUT, GET and DELETE. */
+export interface ObjectServer {
+  /** Without a slash at its end. */
+  readonly url: string
+  readonly objects: Map<string, Buffer>
+  /** Answers like this instead, until it is set to undefined. */
+  failWith(status: number | undefined): void
+  close(): Promise<void>
+}
+
+export const startObjectServer = async (): Promise<ObjectServer> => {
+  const objects = new Map<string, Buffer>()
+  let failure: number | undefined
+  const server = createServer(async (request, response) => {
+    const name = decodeURIComponent(new URL(request.url ?? '/', 'http://any').pathname.slice('/kv/'.length))
+    const chunks: Buffer[] = []
+    try {
+      for await (const chunk of request) chunks.push(chunk)
+    } catch {
+      // The body broke off: nothing is kept.
+      return
+    }
+    if (failure !== undefined) return response.writeHead(failure).end('no')
+    switch (request.method) {
+      case 'PUT':
+        objects.set(name, Buffer.concat(chunks))
+        return response.writeHead(201).end()
+      case 'DELETE':
+        return response.writeHead(objects.delete(name) ? 204 : 404).end()
+      default: {
+        const object = objects.get(name)
+        return object === undefined ? response.writeHead(404).end('no such object') : response.end(object)
+      }
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/kv`,
+    objects,
+    failWith: (status) => {
+      failure = status
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

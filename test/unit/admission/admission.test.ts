@@ -1,0 +1,203 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { type Admission, type AdmissionAnswer, createAdmission } from '../../../src/admission/admission.ts'
+import type { AdmissionSettings } from '../../../src/admission/plan/admission-settings.ts'
+import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
+
+const [podA, podB] = ['10.0.0.1:8000', '10.0.0.2:8000']
+
+const createBench = (given: Partial<AdmissionSettings> & { readonly maxWaiting?: number } = {}) => {
+  const { maxWaiting = 10, ...settings } = given
+  const outcome = planAdmission(
+    {
+      requirements: ['prefill=R1:1'],
+      resources: [],
+      globalResources: [],
+      priorities: [],
+      defaultPriority: 2,
+      ...settings,
+    },
+    [podA, podB],
+  )
+  if (outcome.kind !== 'planned') throw new Error(outcome.kind)
+  const told: unknown[] = []
+  const admission = createAdmission({
+    plan: outcome.plan,
+    maxWaiting,
+    maxWaitMs: 5000,
+    leaseMs: 60_000,
+    nowMs: () => performance.now(),
+    events: {
+      settled: (kind, settlement, waitedMs) =>
+        void told.push([kind, settlement.kind === 'refused' ? settlement.reason : settlement.kind, waitedMs]),
+      leaseExpired: (kind) => void told.push([kind, 'lease']),
+    },
+  })
+  return { admission, told }
+}
+
+const ask = (
+  admission: Admission,
+  turnId: string,
+  more: {
+    readonly pod?: string
+    readonly model?: string
+    readonly kind?: 'prefill' | 'load'
+    readonly signal?: AbortSignal
+  } = {},
+): AdmissionAnswer =>
+  admission.request(
+    { kind: more.kind ?? 'prefill', turnId, model: more.model, pod: more.pod ?? podA },
+    { waitMs: admission.maxWaitMs, client: { signal: more.signal ?? new AbortController().signal } },
+  )
+
+const settlementOf = async (answer: AdmissionAnswer): Promise<unknown> =>
+  answer.kind === 'waiting' ? answer.settled : 'did not wait'
+
+describe('admission', () => {
+  beforeEach(() => {
+    jest.useFakeTimers()
+  })
+
+  afterEach(() => {
+    jest.useRealTimers()
+  })
+
+  test('counts at each pod apart', () => {
+    const { admission } = createBench()
+    expect([ask(admission, 't1').kind, ask(admission, 't2', { pod: podB }).kind, ask(admission, 't3').kind]).toEqual([
+      'admitted',
+      'admitted',
+      'waiting',
+    ])
+  })
+
+  test('counts a global resource over all pods', () => {
+    const { admission } = createBench({ globalResources: ['R1'] })
+    expect([ask(admission, 't1').kind, ask(admission, 't2', { pod: podB }).kind]).toEqual(['admitted', 'waiting'])
+  })
+
+  test('leaves work alone that requires nothing', () => {
+    const { admission, told } = createBench({ requirements: ['prefill/A=R1:1'] })
+    for (const turnId of ['t1', 't2', 't3']) expect(ask(admission, turnId, { model: 'B' }).kind).toBe('admitted')
+    expect(told).toEqual([])
+    expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 0, count: 1 }])
+  })
+
+  test('admits whoever waits when the turn before has ended', async () => {
+    const { admission, told } = createBench()
+    ask(admission, 't1')
+    const second = settlementOf(ask(admission, 't2'))
+    jest.advanceTimersByTime(1500)
+    admission.release('prefill', 't1')
+    expect(await second).toEqual({ kind: 'admitted' })
+    expect(told).toEqual([
+      ['prefill', 'admitted', 0],
+      ['prefill', 'admitted', 1500],
+    ])
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  test('goes by the priority of the model, and by the default for others', async () => {
+    const { admission } = createBench({ priorities: ['first=1', 'last=3'] })
+    const order: string[] = []
+    ask(admission, 't0')
+    const all = ['last', 'other', 'first'].map(async (model) => {
+      await settlementOf(ask(admission, model, { model }))
+      order.push(model)
+      admission.release('prefill', model)
+    })
+    admission.release('prefill', 't0')
+    await Promise.all(all)
+    expect(order).toEqual(['first', 'other', 'last'])
+  })
+
+  test('refuses after the time that a turn may wait', async () => {
+    const { admission, told } = createBench()
+    ask(admission, 't1')
+    const second = settlementOf(ask(admission, 't2'))
+    jest.advanceTimersByTime(5000)
+    expect(await second).toEqual({ kind: 'refused', reason: 'timeout' })
+    expect(told.at(-1)).toEqual(['prefill', 'timeout', 5000])
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  test('refuses at once when too many wait', () => {
+    const { admission, told } = createBench({ maxWaiting: 1 })
+    ask(admission, 't1')
+    ask(admission, 't2')
+    expect(ask(admission, 't3')).toEqual({ kind: 'refused', reason: 'full' })
+    expect(told.at(-1)).toEqual(['prefill', 'full', 0])
+    expect(admission.waiting()).toBe(1)
+  })
+
+  test('frees the place of a client that leaves, and what it would have got goes to the next', async () => {
+    const { admission } = createBench()
+    const client = new AbortController()
+    ask(admission, 't1')
+    const second = settlementOf(ask(admission, 't2', { signal: client.signal }))
+    const third = settlementOf(ask(admission, 't3'))
+    client.abort()
+    expect(await second).toEqual({ kind: 'left' })
+    expect(admission.waiting()).toBe(1)
+    admission.release('prefill', 't1')
+    expect(await third).toEqual({ kind: 'admitted' })
+  })
+
+  test('lets a client that had left before not wait at all', async () => {
+    const { admission } = createBench()
+    const client = new AbortController()
+    client.abort()
+    ask(admission, 't1')
+    expect(await settlementOf(ask(admission, 't2', { signal: client.signal }))).toEqual({ kind: 'left' })
+    expect(admission.waiting()).toBe(0)
+  })
+
+  test('takes back by lease what no end was told of', async () => {
+    const { admission, told } = createBench()
+    ask(admission, 'lost')
+    jest.advanceTimersByTime(58_000)
+    const second = settlementOf(ask(admission, 't2'))
+    jest.advanceTimersByTime(2000)
+    expect(await second).toEqual({ kind: 'admitted' })
+    expect(told).toContainEqual(['prefill', 'lease'])
+  })
+
+  test('shows an expired lease in the usage as free', () => {
+    const { admission } = createBench()
+    ask(admission, 'lost')
+    expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 1, count: 1 }])
+    jest.advanceTimersByTime(60_000)
+    expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 0, count: 1 }])
+  })
+
+  test('tells the usage of global resources once, and of others at every pod', () => {
+    const { admission } = createBench({
+      requirements: ['prefill=R1:1 R2:1'],
+      resources: ['R1:3', 'R2:2:1'],
+      globalResources: ['R1'],
+    })
+    ask(admission, 't1', { pod: podB })
+    expect(admission.usage([podA, podB])).toEqual([
+      { resource: 'R1', pod: undefined, inUse: 1, count: 3 },
+      { resource: 'R2', pod: podA, inUse: 0, count: 1 },
+      { resource: 'R2', pod: podB, inUse: 1, count: 2 },
+    ])
+  })
+
+  test('keeps the load of a turn apart from the turn', () => {
+    const { admission } = createBench({ requirements: ['prefill=R1:1', 'load=disk:1'] })
+    ask(admission, 't1')
+    ask(admission, 't1', { kind: 'load' })
+    admission.release('load', 't1')
+    expect(admission.usage([podA]).map(({ inUse }) => inUse)).toEqual([1, 0])
+  })
+
+  test('sends everybody away when it is closed', async () => {
+    const { admission } = createBench()
+    ask(admission, 't1')
+    const waiting = ['t2', 't3'].map((turnId) => settlementOf(ask(admission, turnId)))
+    admission.close()
+    expect(await Promise.all(waiting)).toEqual([{ kind: 'left' }, { kind: 'left' }])
+    expect(jest.getTimerCount()).toBe(0)
+  })
+})

@@ -1,0 +1,132 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
+import type { Config } from '../../../src/config/config.ts'
+import { loadConfig } from '../../../src/config/load-config.ts'
+
+const essential = { PODS: '10.0.0.11:8000,10.0.0.12:8000,10.0.0.13:8000', KV_DIR: '/mnt/kv' }
+
+const load = (environment: Readonly<Record<string, string>>): Config => {
+  const outcome = loadConfig({ environment: { ...essential, ...environment } })
+  if (outcome.kind === 'loaded') return outcome.config
+  throw new Error(outcome.problems)
+}
+
+const problemsOf = (environment: Readonly<Record<string, string>>): string => {
+  const outcome = loadConfig({ environment: { ...essential, ...environment } })
+  return outcome.kind === 'invalid' ? outcome.problems : 'none'
+}
+
+describe('the configuration', () => {
+  test('requires nothing by default', () => {
+    expect(load({}).admission).toEqual({
+      requirements: [],
+      resources: [],
+      globalResources: [],
+      priorities: [],
+      defaultPriority: 1,
+      maxWaiting: 100,
+      maxWaitMs: 5000,
+      messageTimeoutMs: 30_000,
+    })
+  })
+
+  test('takes lists from the environment', () => {
+    const { admission } = load({
+      CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4 R2:4, prefill/B=R2:5 R3:10 R4:5',
+      CTX_ADMISSION_RESOURCES: 'R1:10,R2:5:0,R2:8:10.0.0.12:8000',
+      CTX_ADMISSION_GLOBAL_RESOURCES: 'R3',
+      CTX_ADMISSION_PRIORITIES: 'A=1,B=2',
+    })
+    expect(admission).toMatchObject({
+      requirements: ['prefill/A=R1:4 R2:4', 'prefill/B=R2:5 R3:10 R4:5'],
+      resources: ['R1:10', 'R2:5:0', 'R2:8:10.0.0.12:8000'],
+      globalResources: ['R3'],
+      priorities: ['A=1', 'B=2'],
+    })
+  })
+
+  test('takes the example of docs/admission.md', () => {
+    const page = readFileSync(new URL('../../../docs/admission.md', import.meta.url), 'utf8')
+    const [, example = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
+    const folder = mkdtempSync(join(tmpdir(), 'admission-'))
+    try {
+      const filePath = join(folder, 'config.yaml')
+      writeFileSync(filePath, example)
+      const outcome = loadConfig({ filePath, environment: essential })
+      expect(outcome).toMatchObject({ kind: 'loaded', config: parse(example) })
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test.each([
+    {
+      name: 'a requirement that is none',
+      environment: { CTX_ADMISSION_REQUIREMENTS: 'A=R1:4' },
+      says: ['must be like prefill=R1:4 R2:1', 'admission.requirements'],
+    },
+    {
+      name: 'a count that is none',
+      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:4', CTX_ADMISSION_RESOURCES: 'R1=4' },
+      says: ['must be like R1:10', 'admission.resources'],
+    },
+    {
+      name: 'a priority that is none',
+      environment: { CTX_ADMISSION_PRIORITIES: 'A:1' },
+      says: ['must be like my-model=2', 'admission.priorities'],
+    },
+    {
+      name: 'a name that is none',
+      environment: { CTX_ADMISSION_GLOBAL_RESOURCES: 'R:1' },
+      says: ['must begin with a letter', 'admission.globalResources'],
+    },
+    {
+      name: 'a requirement that can never be met',
+      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4', CTX_ADMISSION_RESOURCES: 'R1:3' },
+      says: [
+        'prefill/A needs 4 of R1, and there may be only 3: set it to at least 4 here, or require less in admission.requirements',
+        'CTX_ADMISSION_RESOURCES',
+      ],
+    },
+    {
+      name: 'waiting and loading that take longer than Envoy waits',
+      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1', CTX_ADMISSION_MAX_WAIT_MS: '19001' },
+      says: ['must not exceed admission.messageTimeoutMs', 'CTX_ADMISSION_MAX_WAIT_MS'],
+    },
+    {
+      name: 'loads that the gateway has no say in',
+      environment: { CTX_ADMISSION_REQUIREMENTS: 'load/A=R1:1', CONNECTOR: 'none' },
+      says: ['Only with the connector llamacpp-slots', 'admission.requirements'],
+    },
+  ])('refuses $name, and says what to do', ({ environment, says }) => {
+    const problems = problemsOf(environment)
+    expect(says.filter((text) => !problems.includes(text))).toEqual([])
+  })
+
+  test.each([
+    {
+      name: 'waiting and loading that just fit',
+      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1', CTX_ADMISSION_MAX_WAIT_MS: '19000' },
+    },
+    {
+      name: 'long waits where Envoy waits for long',
+      environment: {
+        CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1',
+        CTX_ADMISSION_MAX_WAIT_MS: '120000',
+        CTX_ADMISSION_MESSAGE_TIMEOUT_MS: '131000',
+      },
+    },
+    { name: 'any wait where nothing is required', environment: { CTX_ADMISSION_MAX_WAIT_MS: '120000' } },
+  ])('takes $name', ({ environment }) => {
+    expect(problemsOf(environment)).toBe('none')
+  })
+
+  test('knows the max_message_timeout of envoy.yaml', () => {
+    const envoy = readFileSync(new URL('../../../envoy.yaml', import.meta.url), 'utf8')
+    const [, seconds] = /max_message_timeout: (\d+)s/.exec(envoy) ?? []
+    expect(load({}).admission.messageTimeoutMs).toBe(Number(seconds) * 1000)
+  })
+})

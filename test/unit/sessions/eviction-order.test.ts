@@ -1,0 +1,97 @@
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { EvictionOrder } from '../../../src/sessions/memory/eviction-order.ts'
+
+describe('what goes first when room is needed', () => {
+  let order: EvictionOrder<string>
+  beforeEach(() => {
+    order = new EvictionOrder()
+  })
+  const add = (key: string, bytes: number, usedMs: number): void => order.set(key, { bytes, usedMs })
+
+  test.each([
+    {
+      name: 'of equal sizes, the least recently used',
+      entries: [
+        ['young', 100, 20],
+        ['old', 100, 10],
+      ],
+      victim: 'old',
+    },
+    {
+      name: 'of equal times, the largest',
+      entries: [
+        ['small', 100, 10],
+        ['large', 1000, 10],
+      ],
+      victim: 'large',
+    },
+    {
+      name: 'a large one before a small one idle for a little longer',
+      entries: [
+        ['small', 100, 10],
+        ['large', 1000, 50],
+      ],
+      victim: 'large',
+    },
+    {
+      name: 'a small one idle for very long before a large one',
+      entries: [
+        ['small', 100, 0],
+        ['large', 1000, 95],
+      ],
+      victim: 'small',
+    },
+    {
+      name: 'of those used in the same millisecond, the first',
+      entries: [
+        ['first', 100, 10],
+        ['second', 100, 10],
+      ],
+      victim: 'first',
+    },
+    {
+      name: 'nothing that is in use',
+      entries: [
+        ['held', 1000, 101],
+        ['idle', 1, 99],
+      ],
+      victim: 'idle',
+    },
+  ] as const)('$name', ({ entries, victim }) => {
+    for (const [key, bytes, usedMs] of entries) add(key, bytes, usedMs)
+    expect(order.victim(100)).toBe(victim)
+  })
+
+  test('nothing, when there is nothing or all are in use', () => {
+    expect(order.victim(100)).toBeUndefined()
+    add('held', 10, 200)
+    expect(order.victim(100)).toBeUndefined()
+    expect(order.victim(200)).toBe('held')
+  })
+
+  test('an entry that was used again waits for its turn', () => {
+    add('a', 100, 10)
+    add('b', 100, 20)
+    add('a', 100, 30)
+    expect(order.victim(100)).toBe('b')
+  })
+
+  test('an entry whose use ended early does not count as in use any more', () => {
+    add('a', 100, 10)
+    add('a', 100, 500)
+    expect(order.victim(100)).toBeUndefined()
+    add('a', 100, 60)
+    add('b', 100, 70)
+    expect(order.victim(100)).toBe('a')
+  })
+
+  test('sizes are added up, and follow entries that grow, shrink and go', () => {
+    add('a', 100, 10)
+    add('b', 50, 10)
+    add('a', 5000, 20)
+    expect([order.size, order.bytes]).toEqual([2, 5050])
+    order.delete('a')
+    order.delete('nobody')
+    expect([order.size, order.bytes]).toEqual([1, 50])
+  })
+})
