@@ -10,7 +10,7 @@ import type { RoutingPolicy, RoutingTurn } from './routing-policy.ts'
  * time counts; the longer the queues, the more it matters not to compute what another pod already has. Replays of real traces were
  * quickest with 3 to 5.
  */
-const followersPerTurnAhead = 5
+const followersPerTurnAhead = 3
 
 /**
  * `predicted-ttft`: the pod where the turn will have its first token soonest, plus what it holds up those that come after it. So a session
