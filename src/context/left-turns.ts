@@ -8,7 +8,7 @@ import {
 } from './context-service.ts'
 import type { EndTurn } from './end-turn.ts'
 
-/** Far more turns than are forwarded before Envoy tells that one of them was left. */
+/** More turns than are forwarded before Envoy tells that one of them was left. Those whose end another process was told stay until then. */
 const maxTurns = 20_000
 const maxLeft = 10_000
 

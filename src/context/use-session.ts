@@ -37,12 +37,7 @@ export interface UseSession {
    * speak of; a session that has expired starts anew with a computed turn.
    * @throws GatewayError
    */
-  onHeaders(
-    request: GatewayRequest,
-    sessionId: string,
-    scope: DecisionScope,
-    cached?: CachedAnswer,
-  ): Promise<Decision>
+  onHeaders(request: GatewayRequest, sessionId: string, scope: DecisionScope, cached?: CachedAnswer): Promise<Decision>
 }
 
 export const createUseSession = (

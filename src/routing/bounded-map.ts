@@ -1,12 +1,10 @@
 /**
- * A map that forgets what was set longest ago beyond `maxEntries`. Unlike an LRU table it costs nothing while it is empty and little while
- * entries come and go.
+ * A map that forgets what was set longest ago beyond `maxEntries`, an eighth of it at a time. Unlike an LRU table it costs nothing while it
+ * is empty and little while entries come and go.
  */
 export class BoundedMap<K, V> {
   readonly #entries = new Map<K, V>()
   readonly #maxEntries: number
-  /** Goes on where it was: one that began anew would pass every entry that was deleted since the table was last made smaller. */
-  #oldestFirst = this.#entries.keys()
 
   constructor(maxEntries: number) {
     this.#maxEntries = maxEntries
@@ -26,12 +24,13 @@ export class BoundedMap<K, V> {
     this.#entries.delete(key)
   }
 
+  /** An eighth at once: to find the first entry, the table passes every one that was deleted before it. */
   #forgetOldest(): void {
-    let oldest = this.#oldestFirst.next()
-    if (oldest.done === true) {
-      this.#oldestFirst = this.#entries.keys()
-      oldest = this.#oldestFirst.next()
+    let left = Math.max(1, this.#maxEntries >> 3)
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest)
+      left -= 1
+      if (left === 0) return
     }
-    if (oldest.done !== true) this.#entries.delete(oldest.value)
   }
 }
