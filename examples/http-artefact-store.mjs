@@ -19,11 +19,19 @@ export const createArtefactStore = () => {
     throw new Error(`the object store answered ${answer.status} to ${request.method}`)
   }
 
+  /** A request that is given up does not stop reading its body by itself. */
+  async function* until(signal, content) {
+    for await (const piece of content) {
+      if (signal.aborted) return
+      yield piece
+    }
+  }
+
   return {
     async save(name, content, { bytes, signal }) {
       // With its length the store notices a body that breaks off, and keeps none of it.
       const headers = { 'content-length': String(bytes), 'content-type': 'application/octet-stream' }
-      const request = { method: 'PUT', headers, body: content, duplex: 'half', signal }
+      const request = { method: 'PUT', headers, body: until(signal, content), duplex: 'half', signal }
       const answer = await send(name, request, [200, 201, 204])
       await answer.body?.cancel()
     },
