@@ -9,7 +9,7 @@ let stack: Stack
 let redis: Redis
 
 beforeAll(async () => {
-  stack = await startStack({ store: 'redis' })
+  stack = await startStack({ store: 'redis', env: { CTX_ROUTING_POLICY: 'predicted-ttft' } })
   redis = new Redis(stack.redis?.url ?? '', { protocol: 2 })
 }, 120_000)
 
