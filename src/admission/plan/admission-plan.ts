@@ -18,20 +18,3 @@ export interface AdmissionPlan {
   /** 1 is the highest. */
   priorityOf(model: string | undefined): number
 }
-
-/** The copies there are, as a table: what is global, and what every pod has. */
-export const countTable = (
-  plan: Pick<AdmissionPlan, 'resources' | 'countOf'>,
-  pods: readonly string[],
-): {
-  readonly global: Readonly<Record<string, number>>
-  readonly pods: readonly Readonly<Record<string, number>>[]
-} => {
-  const counts = (isGlobal: boolean, pod: string) =>
-    Object.fromEntries(
-      plan.resources
-        .filter((resource) => resource.isGlobal === isGlobal)
-        .map(({ name }) => [name, plan.countOf(name, pod)]),
-    )
-  return { global: counts(true, ''), pods: pods.map((pod) => counts(false, pod)) }
-}

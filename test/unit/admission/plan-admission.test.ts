@@ -1,7 +1,24 @@
 import { describe, expect, test } from '@jest/globals'
-import { type AdmissionPlan, countTable } from '../../../src/admission/plan/admission-plan.ts'
+import type { AdmissionPlan } from '../../../src/admission/plan/admission-plan.ts'
 import type { AdmissionSettings } from '../../../src/admission/plan/admission-settings.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
+
+/** The copies there are, as a table: what is global, and what every pod has. */
+const countTable = (
+  plan: Pick<AdmissionPlan, 'resources' | 'countOf'>,
+  pods: readonly string[],
+): {
+  readonly global: Readonly<Record<string, number>>
+  readonly pods: readonly Readonly<Record<string, number>>[]
+} => {
+  const counts = (isGlobal: boolean, pod: string) =>
+    Object.fromEntries(
+      plan.resources
+        .filter((resource) => resource.isGlobal === isGlobal)
+        .map(({ name }) => [name, plan.countOf(name, pod)]),
+    )
+  return { global: counts(true, ''), pods: pods.map((pod) => counts(false, pod)) }
+}
 
 const pods = ['10.0.0.1:8000', '10.0.0.2:8000']
 
