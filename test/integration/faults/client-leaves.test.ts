@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { inferencePaths } from '../support/scripted-answers.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { type EngineProxy, startEngineProxy } from './engine-proxy.ts'
-import { cacheLine, createdId, look, metric, podChanges, prompt, remove, use, view } from './support.ts'
+import { cacheLine, look, metric, podChanges, prompt, remove, storedSession, use, view } from './support.ts'
 
 jest.setTimeout(60_000)
 
@@ -47,19 +47,7 @@ const longAnswer = {
   '/v1/responses': { model, input: 'hello', max_output_tokens: 3000, stream: true },
 } as const
 
-/** A session whose first turn is stored. A slot that is just being emptied takes none. */
-const newSession = (): Promise<string> =>
-  eventually(async () => {
-    const id = await createdId(stack, { body: shortBody })
-    sessions.push(id)
-    const { kv } = await eventually(async () => {
-      const seen = await view(stack, id)
-      expect(seen.kv.stored ?? seen.kv.note).not.toBeNull()
-      return seen
-    })
-    expect(kv.stored).toMatchObject({ turn: 1 })
-    return id
-  })
+const newSession = (): Promise<string> => storedSession(stack, { body: shortBody, made: (id) => sessions.push(id) })
 
 /** Gives the session one more second. A turn that still held it would keep it from expiring. */
 const untilExpired = async (id: string): Promise<void> => {

@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { inferencePaths } from '../support/scripted-answers.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { type EngineProxy, startEngineProxy } from './engine-proxy.ts'
-import { createdId, look, metric, prompt, remove, use, view } from './support.ts'
+import { look, metric, prompt, remove, storedSession, use, view } from './support.ts'
 
 jest.setTimeout(120_000)
 
@@ -37,19 +37,7 @@ afterAll(async () => {
 
 const shortBody = { model, prompt: prompt(10), max_tokens: 2 }
 
-/** A session whose first turn is stored. A slot that is just being emptied, or that somebody uses, takes none. */
-const newSession = (): Promise<string> =>
-  eventually(async () => {
-    const id = await createdId(stack, { body: shortBody })
-    sessions.push(id)
-    const { kv } = await eventually(async () => {
-      const seen = await view(stack, id)
-      expect(seen.kv.stored ?? seen.kv.note).not.toBeNull()
-      return seen
-    })
-    expect(kv.stored).toMatchObject({ turn: 1 })
-    return id
-  })
+const newSession = (): Promise<string> => storedSession(stack, { body: shortBody, made: (id) => sessions.push(id) })
 
 const untilNothingRuns = () => eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
 

@@ -1,3 +1,4 @@
+import { expect } from '@jest/globals'
 import { z } from 'zod'
 import { call, model } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -99,4 +100,24 @@ export const untilStored = (stack: Stack, id: string, turn: number): Promise<Con
     const seen = await view(stack, id)
     if (seen.kv.stored?.turn !== turn) throw new Error(`turn ${turn} is not stored: ${JSON.stringify(seen)}`)
     return seen
+  })
+
+/**
+ * Creates a session until the first turn of one is stored, and returns its id: a slot that is just being emptied, or that somebody uses, takes
+ * none. `made` is told of every session.
+ */
+export const storedSession = (
+  stack: Stack,
+  { body, made }: { readonly body: Record<string, unknown>; readonly made: (id: string) => void },
+): Promise<string> =>
+  eventually(async () => {
+    const id = await createdId(stack, { body })
+    made(id)
+    const { kv } = await eventually(async () => {
+      const seen = await view(stack, id)
+      expect(seen.kv.stored ?? seen.kv.note).not.toBeNull()
+      return seen
+    })
+    expect(kv.stored).toMatchObject({ turn: 1 })
+    return id
   })
