@@ -11,33 +11,50 @@ export interface LabelledCells<Cell> {
   all(): Iterable<readonly [LabelValues, Cell]>
 }
 
+/** What is known of a combination of values, the last of which it was found by; one step for each label. */
+interface Step<Cell> {
+  readonly next: Map<string, Step<Cell>>
+  cell: Cell | undefined
+}
+
 /** `create` makes the cell of a combination that is asked for the first time. */
-export const createLabelledCells = <Cell>(
+export const createLabelledCells = <Cell extends object>(
   ranges: Readonly<Record<string, LabelRange>>,
   create: () => Cell,
 ): LabelledCells<Cell> => {
+  const names = Object.keys(ranges)
   const bounds = Object.entries(ranges).map(([label, range]) => ({ label, bound: createLabelBound(range) }))
-  const cells = new Map<string, readonly [LabelValues, Cell]>()
+  const root: Step<Cell> = { next: new Map(), cell: undefined }
+  const cells: (readonly [LabelValues, Cell])[] = []
 
-  const [first, ...others] = bounds
-  const keyOf = (labels: LabelValues): string => {
-    let key = first === undefined ? '' : (labels[first.label] ?? '')
-    for (const { label } of others) key += `\n${labels[label] ?? ''}`
-    return key
+  const find = (labels: LabelValues): Cell | undefined => {
+    let step: Step<Cell> | undefined = root
+    for (const name of names) step = step?.next.get(labels[name] ?? '')
+    return step?.cell
+  }
+
+  const add = (labels: LabelValues): Cell => {
+    let step = root
+    for (const name of names) {
+      const value = labels[name] ?? ''
+      const next: Step<Cell> = step.next.get(value) ?? { next: new Map(), cell: undefined }
+      step.next.set(value, next)
+      step = next
+    }
+    const cell = create()
+    step.cell = cell
+    cells.push([labels, cell])
+    return cell
   }
 
   return {
     cell: (labels) => {
-      const known = cells.get(keyOf(labels))
-      if (known !== undefined) return known[1]
+      const known = find(labels)
+      if (known !== undefined) return known
+      // Only values within their ranges are remembered.
       const bounded = Object.fromEntries(bounds.map(({ label, bound }) => [label, bound(labels[label] ?? '')]))
-      const boundedKey = keyOf(bounded)
-      const found = cells.get(boundedKey)
-      if (found !== undefined) return found[1]
-      const created = create()
-      cells.set(boundedKey, [bounded, created])
-      return created
+      return find(bounded) ?? add(bounded)
     },
-    all: () => cells.values(),
+    all: () => cells,
   }
 }

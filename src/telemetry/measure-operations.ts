@@ -8,17 +8,17 @@ export interface EndedOperation {
 
 type Method = (...args: readonly unknown[]) => unknown
 
-/** The same object, whose methods tell how long each call took until its promise settled. `onEnded` must not throw. */
+/**
+ * An object that is `target` in everything, but whose methods tell how long each call took until its promise settled. Methods that `target` is given
+ * later are not measured. `onEnded` must not throw.
+ */
 export const measureOperations = <Target extends object>(
   target: Target,
   onEnded: (operation: EndedOperation) => void,
 ): Target => {
-  const measured = new Map<string, Method>()
-
-  const measure = (op: string, method: Method): Method => {
-    const known = measured.get(op)
-    if (known !== undefined) return known
-    const measuredMethod = async (...args: readonly unknown[]): Promise<unknown> => {
+  const measure =
+    (op: string, method: Method): Method =>
+    async (...args) => {
       const startedAtMs = performance.now()
       let failed = true
       try {
@@ -29,16 +29,26 @@ export const measureOperations = <Target extends object>(
         onEnded({ op, durationMs: performance.now() - startedAtMs, failed })
       }
     }
-    measured.set(op, measuredMethod)
-    return measuredMethod
-  }
 
-  return new Proxy(target, {
-    get: (object, name) => {
-      const value: unknown = Reflect.get(object, name)
-      return isMethod(value) && typeof name === 'string' ? measure(name, value) : value
-    },
-  })
+  const measured: Target = Object.create(target)
+  for (const [op, method] of methodsOf(target)) Object.defineProperty(measured, op, { value: measure(op, method) })
+  return measured
+}
+
+/** Its own methods and those of its classes. */
+const methodsOf = (target: object): ReadonlyMap<string, Method> => {
+  const methods = new Map<string, Method>()
+  for (let owner: object | null = target; owner !== null && owner !== Object.prototype; owner = prototypeOf(owner)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {
+      if (isMethod(value) && name !== 'constructor' && !methods.has(name)) methods.set(name, value)
+    }
+  }
+  return methods
+}
+
+const prototypeOf = (value: object): object | null => {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return typeof prototype === 'object' ? prototype : null
 }
 
 const isMethod = (value: unknown): value is Method => typeof value === 'function'

@@ -81,10 +81,7 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
   const registry = createMetricRegistry()
   const updates: (() => void | Promise<void>)[] = []
   let openStreams = 0
-  const setOpenStreams = (count: number): void => {
-    openStreams = count
-    registry.set('ext_proc_streams_active', count)
-  }
+  updates.push(() => registry.set('ext_proc_streams_active', openStreams))
   registry.set('build_info', 1, { version: options.version, node_version: process.versions.node })
 
   return {
@@ -130,8 +127,12 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
       registry.set('admission_resource_in_use', amount(inUse), { resource, pod })
       registry.set('admission_resource_capacity', amount(count), { resource, pod })
     },
-    streamOpened: () => setOpenStreams(openStreams + 1),
-    streamClosed: () => setOpenStreams(Math.max(0, openStreams - 1)),
+    streamOpened: () => {
+      openStreams += 1
+    },
+    streamClosed: () => {
+      openStreams = Math.max(0, openStreams - 1)
+    },
     messageAnswered: ({ phase, durationMs }) =>
       registry.observe('ext_proc_message_duration_seconds', toSeconds(durationMs), { phase }),
     accessLogMalformed: () => registry.add('access_log_malformed_total', 1),
