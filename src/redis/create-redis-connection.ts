@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { types } from 'node:util'
-import { Redis } from 'ioredis'
+import { Command, Redis } from 'ioredis'
 import { answerInTime } from './answer-in-time.ts'
+import { createWriteJoiner } from './join-writes.ts'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
 import type { RedisConnection, RedisScript } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
@@ -25,6 +26,8 @@ const firstRetryMs = 50
 const maxRetryMs = 1000
 /** A connection without an answer for this many command timeouts is given up and made anew: its other end may not be there any more. */
 const silentTimeouts = 10
+
+const textReplies = { replyEncoding: 'utf8' } as const
 
 const openClient = (url: string, commandTimeoutMs: number, connectTimeoutMs: number): Redis => {
   try {
@@ -75,6 +78,8 @@ export const createRedisConnection = async ({
   const breaker = createRedisBreaker({ onState: onBreaker })
   const digests = new Map<RedisScript, string>()
 
+  const joinWrites = createWriteJoiner()
+
   const digestOf = (script: RedisScript): string => {
     const known = digests.get(script)
     if (known !== undefined) return known
@@ -83,16 +88,20 @@ export const createRedisConnection = async ({
     return digest
   }
 
-  const evaluate = async (
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<unknown> => {
+  /** The client's own `evalsha` looks at its arguments three times, and every turn makes two of these calls. */
+  const call = (name: 'evalsha' | 'eval', args: (string | number)[]): Promise<unknown> => {
+    if (client.status === 'ready') joinWrites(client.stream)
+    const command = new Command(name, args, textReplies)
+    void client.sendCommand(command)
+    return command.promise
+  }
+
+  const evaluate: RedisConnection['run'] = async (script, keys, args) => {
     try {
-      return await client.evalsha(digestOf(script), keys.length, ...keys, ...args)
+      return await call('evalsha', [digestOf(script), keys.length, ...keys, ...args])
     } catch (error) {
       if (!types.isNativeError(error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return await client.eval(script.source, keys.length, ...keys, ...args)
+      return call('eval', [script.source, keys.length, ...keys, ...args])
     }
   }
 

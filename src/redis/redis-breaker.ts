@@ -38,14 +38,35 @@ export const createRedisBreaker = ({
   })
   breaker.onStateChange((state) => onState?.(stateNames[state]))
 
+  /** Whether a command went without an answer since the last one that had it. */
+  let isAlert = false
+
+  const runAlert = async <T>(command: () => Promise<T>): Promise<T> => {
+    try {
+      const result = await breaker.execute(command)
+      isAlert = breaker.state !== CircuitState.Closed
+      return result
+    } catch (error) {
+      if (isBrokenCircuitError(error)) throw new RedisUnavailableError('Redis has not answered lately')
+      throw error
+    }
+  }
+
   return {
     async run(command) {
       // cockatiel lets further callers wait for the one that tries; here that would cost each of them the whole time limit.
       if (breaker.state === CircuitState.HalfOpen) throw new RedisUnavailableError('Redis has not answered lately')
+      if (isAlert || breaker.state !== CircuitState.Closed) return runAlert(command)
+      // As long as all is well the breaker has nothing to count.
       try {
-        return await breaker.execute(command)
+        const result = await command()
+        if (isAlert && breaker.state === CircuitState.Closed) await runAlert(async () => {})
+        return result
       } catch (error) {
-        if (isBrokenCircuitError(error)) throw new RedisUnavailableError('Redis has not answered lately')
+        if (error instanceof RedisSilentError && breaker.state === CircuitState.Closed) {
+          isAlert = true
+          await breaker.execute(() => Promise.reject(error)).catch(() => {})
+        }
         throw error
       }
     },

@@ -81,6 +81,30 @@ describe('the circuit breaker', () => {
     expect(await guard.run(well)).toBe('well')
   })
 
+  test('stays open when commands that began before are answered after all', async () => {
+    const guard = breaker(neverMs)
+    const answers: ((text: string) => void)[] = []
+    const slow = (): Promise<string> => new Promise((resolve) => answers.push(resolve))
+    const earlier = guard.run(slow)
+    await ended(guard.run(silent))
+    const later = guard.run(slow)
+    for (let call = 0; call < 2; call++) await ended(guard.run(silent))
+    for (const answer of answers) answer('late')
+
+    expect(await Promise.all([earlier, later])).toEqual(['late', 'late'])
+    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
+    expect(states).toEqual(['open'])
+  })
+
+  test('counts commands that go without an answer at the same time', async () => {
+    const guard = breaker(neverMs)
+    await Promise.all(Array.from({ length: 10 }, () => ended(guard.run(silent))))
+
+    expect(states).toEqual(['open'])
+    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
+    expect(calls).toBe(10)
+  })
+
   test('opens again when the trial gets no answer', async () => {
     const guard = breaker(0)
     for (let call = 0; call < 4; call++) await ended(guard.run(silent))
