@@ -153,7 +153,7 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
   parts.pods.turnStarted(turn.pod, turn.turnId)
   parts.forecast.routed(turn, turn.routing)
   const attach = (signal: AbortSignal) => bring(parts, turn, kvTurn, { budgetMs, signal })
-  const attached = await (parts.connector.isInstant === true
+  const attached = await (parts.connector.isInstant?.(kvTurn, turn.kv) === true
     ? attach(unlimited)
     : withBudget({ budgetMs, scope }, attach))
   const { presence, fields, claim } = attached
@@ -161,7 +161,7 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
   if (scope.isAbandoned()) {
     parts.pods.turnEnded(turn.pod, turn.turnId)
     parts.forecast.ended(turn, { sessionKey: turn.session, how: 'abandoned', answer: undefined })
-    await callConnector(parts.connector, detachTimeoutMs, (connector, signal) =>
+    await callConnector(parts.connector, { turn: kvTurn, kv: turn.kv, limitMs: detachTimeoutMs }, (connector, signal) =>
       connector.detach(kvTurn, claim, signal),
     )
     throw new ClientLeftError()

@@ -64,9 +64,8 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     if (session.claim === undefined) return
     const kvTurn = kvTurnOf(ticket, session, ticket.pod)
     const { claim } = session
-    await callConnector(parts.connector, parts.offloadTimeoutMs, (connector, signal) =>
-      connector.detach(kvTurn, claim, signal),
-    )
+    const subject = { turn: kvTurn, kv: undefined, limitMs: parts.offloadTimeoutMs }
+    await callConnector(parts.connector, subject, (connector, signal) => connector.detach(kvTurn, claim, signal))
   }
 
   const completed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
@@ -95,7 +94,8 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
 
   const keepKv = async (kvTurn: KvTurn, claim: string, turn: EndedTurn, record: SessionRecord): Promise<void> => {
     const startedMs = performance.now()
-    const offloaded = await callConnector(parts.connector, parts.offloadTimeoutMs, (connector, signal) =>
+    const subject = { turn: kvTurn, kv: record.kv, limitMs: parts.offloadTimeoutMs }
+    const offloaded = await callConnector(parts.connector, subject, (connector, signal) =>
       connector.offload({
         turn: kvTurn,
         claim,

@@ -108,8 +108,11 @@ export type RemoveOutcome =
  */
 export interface KvConnector {
   readonly name: string
-  /** Its calls ask nobody, and so need no deadline. Default false. */
-  readonly isInstant?: boolean
+  /**
+   * Whether `attach` and `offload` of a turn, with this KV stored, have all that they need at hand: they ask nobody then, and so need no deadline,
+   * which costs more than most of what they do. Default: never.
+   */
+  isInstant?(turn: KvTurn, kv: StoredKv | undefined): boolean
   /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, within `signal`'s time. */
   attach(turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<AttachOutcome>
   /** Body fields for a turn of the tenant that has no session: they keep it from meeting any session's KV. */

@@ -1,4 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { readJson } from '../json/read-json.ts'
 import { member, readUsage } from './answer-usage.ts'
 import type { ResponseUsage } from './response-cache.ts'
 import type { AnswerForm } from './response-key.ts'
@@ -19,7 +20,7 @@ export const readFinishedAnswer = (answer: {
 }): FinishedAnswer | undefined => {
   const text = decode(answer.body)
   if (text === undefined) return undefined
-  return answer.form === 'json' ? readJsonAnswer(parse(text)) : readStream(text)
+  return answer.form === 'json' ? readJsonAnswer(readJson(text)) : readStream(text)
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -27,14 +28,6 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 const decode = (body: Buffer): string | undefined => {
   try {
     return decoder.decode(body)
-  } catch {
-    return undefined
-  }
-}
-
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
   } catch {
     return undefined
   }
@@ -77,7 +70,7 @@ const readStream = (text: string): FinishedAnswer | undefined => {
   const last = events.at(-1)
   if (last === undefined || !(last.data === '[DONE]' || lastEvents.has(last.event))) return undefined
   if (events.some((event) => errorEvents.has(event.event))) return undefined
-  const telling = events.filter(({ data }) => mayTell.test(data)).map(({ data }) => parse(data))
+  const telling = events.filter(({ data }) => mayTell.test(data)).map(({ data }) => readJson(data))
   if (!telling.every(isGood)) return undefined
   return { usage: telling.map(readUsage).findLast((usage) => usage !== undefined) }
 }

@@ -1,3 +1,4 @@
+import { readJson } from '../../json/read-json.ts'
 import { invalidRequest, type OpenAiError } from '../openai/openai-error.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -28,18 +29,10 @@ export async function readJsonObject(exchange: Exchange, maxBytes: number): Prom
 }
 
 function parseJsonObject(text: string): JsonBodyOutcome {
-  const value = parseJson(text)
+  const value = readJson(text)
   if (isRecord(value)) return { kind: 'object', value }
   const message = value === undefined ? 'The body is not valid JSON.' : 'The body is not a JSON object.'
   return { kind: 'invalid', error: invalidRequest(message, { code: 'invalid_json' }) }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

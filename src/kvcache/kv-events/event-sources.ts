@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { readJson } from '../../json/read-json.ts'
 import { withinLimit } from '../deadline.ts'
 import { createEngineHttp } from '../engine-http.ts'
-import { readJson } from '../read-json.ts'
 import type { KvEventSource } from './kv-event-source.ts'
 
 export interface EventSourcesClient {

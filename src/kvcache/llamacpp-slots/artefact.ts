@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
+import { readJson } from '../../json/read-json.ts'
+import { artefactIdFor } from '../artefact-id.ts'
 import type { KvTurn } from '../kv-connector.ts'
-import { readJson } from '../read-json.ts'
 
 /** One stored slot: what an artefact's `payload` says. */
 export interface Artefact {
@@ -13,32 +14,33 @@ export interface Artefact {
   readonly content: { readonly bytes: number; readonly sha256: string } | undefined
 }
 
-const turnDigits = 40
+const turnDigits = 20
 const engineDigits = 8
+const idPattern = /^[\w-]{22}[0-9a-f]{28}$/
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /**
- * Name of the artefact that the end of this turn leaves: SHA-256, hex, shortened to 160 bits, which differs for every tenant, model, engine,
- * session and turn, so that no file is ever written twice; then 32 bits of the engine's fingerprint.
+ * Name of the artefact that the end of this turn leaves: 132 bits of its session's key; SHA-256, hex, shortened to 80 bits, which differs for
+ * every tenant, model, engine, session and turn, so that no file is ever written twice; then 32 bits of the engine's fingerprint.
  */
-export const artefactIdOf = (turn: KvTurn, fingerprint: string): string =>
-  digestOf(JSON.stringify([turn.tenant, turn.model, fingerprint, turn.session, turn.turnId])).slice(0, turnDigits) +
-  engineMarkOf(fingerprint)
+export const artefactIdOf = (turn: KvTurn, fingerprint: string): string => {
+  const digest = digestOf(JSON.stringify([turn.tenant, turn.model, fingerprint, turn.session, turn.turnId]))
+  return artefactIdFor(turn.session, digest.slice(0, turnDigits) + engineMarkOf(fingerprint))
+}
 
 const engineMarkOf = (fingerprint: string): string => digestOf(fingerprint).slice(0, engineDigits)
 
 /** Whether an artefact was certainly stored by none of these engines. */
 export const isOfOtherEngine = (artefactId: string, fingerprints: readonly string[]): boolean =>
-  artefactId.length === turnDigits + engineDigits &&
-  !fingerprints.some((fingerprint) => artefactId.endsWith(engineMarkOf(fingerprint)))
+  idPattern.test(artefactId) && !fingerprints.some((fingerprint) => artefactId.endsWith(engineMarkOf(fingerprint)))
 
 export const fileOf = (artefactId: string): string => `ctx-${artefactId}.kv`
 
 /** Where an engine writes, until the file has been found whole and gets its name. */
 export const partOf = (file: string): string => `${file}.part`
 
-const filePattern = /^ctx-([0-9a-f]{32,64})\.kv$/
+const filePattern = /^ctx-([\w-]{32,64})\.kv$/
 
 /** The artefact's id, if this is the name of an artefact's file. */
 export const artefactIdIn = (file: string): string | undefined => filePattern.exec(file)?.[1]

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { readJson } from '../read-json.ts'
+import { readJson } from '../../json/read-json.ts'
 
 /** What a turn took in `attach`; travels with the turn, perhaps to another gateway process. */
 export type SlotClaim =

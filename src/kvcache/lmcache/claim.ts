@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { readJson } from '../read-json.ts'
+import { readJson } from '../../json/read-json.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 
 export interface BaseArtefact {

@@ -1,4 +1,5 @@
 import { nanoid } from 'nanoid'
+import { artefactIdFor } from '../artefact-id.ts'
 import type { OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
 import { tokensFromBytes } from '../vault/token-bytes.ts'
 import type { BaseArtefact, Claim } from './claim.ts'
@@ -43,7 +44,7 @@ export const confirmByUsage = async (
   const counted = Math.min(wholeChunks(tokens, stored.chunkTokens), expected)
   if (counted <= base.tokens) return { kind: 'unchanged' }
 
-  const artefactId = nanoid()
+  const artefactId = artefactIdFor(request.turn.session, nanoid())
   const payload = encodeStoredPrefix({
     ...stored,
     artefactId,

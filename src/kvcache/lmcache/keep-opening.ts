@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import { readJson } from '../../json/read-json.ts'
 import type { KvOpening, KvTurn } from '../kv-connector.ts'
-import { readJson } from '../read-json.ts'
 import { openingName } from '../vault/opening-name.ts'
 import { tokensToBytes } from '../vault/token-bytes.ts'
 import type { ContentKey } from '../vault/token-vault.ts'

@@ -1,4 +1,6 @@
 import { nanoid } from 'nanoid'
+import type { SessionKey } from '../../sessions/session-record.ts'
+import { artefactIdFor } from '../artefact-id.ts'
 import type { OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
 import { openingName } from '../vault/opening-name.ts'
 import { tokensToBytes } from '../vault/token-bytes.ts'
@@ -64,7 +66,11 @@ const confirm = async (parts: Parts, request: OffloadRequest, claim: Claim): Pro
     parts.lmcache.lookup({ modelRoot: claim.modelRoot, salt: claim.salt, tokens }, request.signal),
   )
   if (named.chunks === 0 || tokens.length < parts.limits.minTokens) return { kind: 'none', reason: 'too_short' }
-  const stored = describe(parts, claim, { ...named, chunkTokens: await parts.instances.chunkTokens(request.signal) })
+  const stored = describe(
+    parts,
+    { ...claim, session: request.turn.session },
+    { ...named, chunkTokens: await parts.instances.chunkTokens(request.signal) },
+  )
   const known = Math.floor((await tokensSharedWithBase(parts, claim, tokens)) / stored.chunkTokens)
   if (claim.base !== undefined && known >= named.chunks) return { kind: 'unchanged' }
   await request.announce({ artefactId: stored.artefactId, payload: encodeStoredPrefix(stored) })
@@ -90,12 +96,12 @@ const confirm = async (parts: Parts, request: OffloadRequest, claim: Claim): Pro
 
 const describe = (
   parts: Parts,
-  claim: Claim,
+  claim: Claim & { readonly session: SessionKey },
   named: { readonly chunks: number; readonly entries: readonly DirectoryEntry[]; readonly chunkTokens: number },
 ): StoredPrefix => {
   const perChunk = named.entries.length / named.chunks
   const pieces = named.entries.slice(0, perChunk).map(({ key }) => [key.kv_rank, key.object_group_id] as const)
-  const artefactId = nanoid()
+  const artefactId = artefactIdFor(claim.session, nanoid())
   return {
     artefactId,
     modelRoot: claim.modelRoot,

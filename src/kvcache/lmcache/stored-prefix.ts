@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { readJson } from '../read-json.ts'
+import { readJson } from '../../json/read-json.ts'
 import type { ObjectKey } from './lmcache-answers.ts'
 
 /** What is kept with a session of its KV in LMCache: enough to find, load and delete it. No token and no prompt. */

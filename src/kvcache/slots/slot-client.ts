@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import { readJson } from '../../json/read-json.ts'
 import { startDeadline, untilAborted } from '../deadline.ts'
 import { createEngineHttp, type EngineCall, type EngineReply } from '../engine-http.ts'
-import { readJson } from '../read-json.ts'
 import { eraseAnswer, restoreAnswer, type SlotSnapshot, saveAnswer, slotsAnswer } from './slot-snapshot.ts'
 
 /** What became of a question, which changes nothing in the engine. */

@@ -1,12 +1,13 @@
 import { nanoid } from 'nanoid'
 import * as z from 'zod'
+import { readJson } from '../../json/read-json.ts'
 import type { StoredKv } from '../../sessions/session-record.ts'
+import { artefactIdFor } from '../artefact-id.ts'
 import { type CacheSalts, createCacheSalts, type Isolation, lifeOf } from '../cache-salts.ts'
 import { untilAborted } from '../deadline.ts'
 import { createEngineHttp, type EngineHttp } from '../engine-http.ts'
 import type { AttachOutcome, KvConnector, KvPresence, KvTurn, OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
-import { readJson } from '../read-json.ts'
 import { createSharedLoads, type SharedLoads } from '../shared-loads.ts'
 import { openingName } from '../vault/opening-name.ts'
 import type { ContentKey, TokenVault } from '../vault/token-vault.ts'
@@ -46,10 +47,12 @@ export const createWarmupConnector = (options: WarmupOptions): KvConnector & { c
     http,
     salts: createCacheSalts(options.secret),
     boots: createPodBoots(http, { callTimeoutMs: options.callTimeoutMs, maxAgeMs: options.bootMaxAgeMs ?? 2_000 }),
+    prefixOf: createPrefixReader(),
     loads: createSharedLoads(),
   }
   return {
     name: 'warmup',
+    isInstant: (turn, kv) => kv !== undefined && isSurelyWarm(parts, turn, kv),
     attach: (turn, kv, signal) => attach(parts, turn, kv, signal),
     fieldsWithoutSession: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
     offload: (request) => offload(parts, request),
@@ -74,8 +77,21 @@ interface Parts extends WarmupOptions {
   readonly http: EngineHttp
   readonly salts: CacheSalts
   readonly boots: PodBoots
+  readonly prefixOf: (kv: StoredKv) => WarmPrefix | undefined
   readonly loads: SharedLoads<KvPresence>
 }
+
+/** Reads what is stored; of the same text twice in a row, as a turn asks for it, once. */
+const createPrefixReader = (): Parts['prefixOf'] => {
+  let last: { readonly payload: string; readonly prefix: WarmPrefix | undefined } | undefined
+  return ({ payload }) => {
+    if (last?.payload !== payload) last = { payload, prefix: parseWarmPrefix(payload) }
+    return last.prefix
+  }
+}
+
+/** The claim of a turn whose pod is known to have the prefix: whatever becomes of it, there is nothing to store. */
+const warmClaim = 'warm'
 
 const claimSchema = z.object({
   life: z.string(),
@@ -93,12 +109,15 @@ const attach = async (
   kv: StoredKv | undefined,
   signal: AbortSignal,
 ): Promise<AttachOutcome> => {
-  const stored = kv === undefined ? undefined : parseWarmPrefix(kv.payload)
+  const stored = kv === undefined ? undefined : parts.prefixOf(kv)
   const life = lifeOf(turn, stored?.life)
   const session = parts.isolation === 'session' ? { key: turn.session, life } : undefined
   const salt = parts.salts.of({ tenant: turn.tenant, session, model: turn.model, fingerprint: '' })
   const fields = { cache_salt: salt }
   const { opening } = turn
+  if (kv !== undefined && isSurelyWarm(parts, turn, kv)) {
+    return { presence: { kind: 'resident', tokens: kv.tokens }, fields, claim: warmClaim }
+  }
   const contentKey = turn.contentKey?.()
   if (contentKey === undefined || !parts.pods().includes(turn.pod)) {
     return { presence: { kind: 'failed', cause: new Error('the pod is not configured') }, fields, claim: '' }
@@ -144,6 +163,13 @@ const bring = async (parts: Parts, warming: Warming, signal: AbortSignal): Promi
   }
 }
 
+/** Whether the turn's pod has what is stored, as far as that is known without asking. A turn that opens a session has more to store. */
+const isSurelyWarm = (parts: Parts, { pod, opening }: KvTurn, kv: StoredKv): boolean => {
+  const stored = opening === undefined ? parts.prefixOf(kv) : undefined
+  const boot = parts.boots.atHand(pod)
+  return boot !== undefined && stored?.pods.some(([address, known]) => address === pod && known === boot) === true
+}
+
 const isWarm = async (parts: Parts, stored: WarmPrefix, pod: string): Promise<boolean> => {
   const known = stored.pods.find(([address]) => address === pod)
   return known !== undefined && known[1] === (await parts.boots.of(pod))
@@ -159,9 +185,10 @@ const compute = async (parts: Parts, { turn, stored, contentKey, salt }: Warming
 
 /** Notes that the pod knows the prefix now. The kept request moves from the turn to the session. */
 const offload = async (parts: Parts, request: OffloadRequest): Promise<OffloadOutcome> => {
+  if (request.claim === warmClaim) return { kind: 'unchanged' }
   const claim = parseClaim(request.claim)
   if (claim === undefined) return { kind: 'none', reason: 'not_attached' }
-  const { pod, turnId } = request.turn
+  const { pod, turnId, session } = request.turn
   const contentKey = claim.contentKey as ContentKey
   const base = claim.base === undefined ? undefined : parseWarmPrefix(claim.base.payload)
   try {
@@ -171,7 +198,7 @@ const offload = async (parts: Parts, request: OffloadRequest): Promise<OffloadOu
     if (content === undefined) return { kind: 'none', reason: 'request_unknown' }
     const tokens = claim.base?.tokens ?? request.promptTokens
     if (tokens === undefined || tokens === 0) return { kind: 'none', reason: 'tokens_unknown' }
-    const artefactId = nanoid()
+    const artefactId = artefactIdFor(session, nanoid())
     const others = (base?.pods ?? []).filter(([address]) => address !== pod).slice(-maxPods)
     const pods = [...others, [pod, await parts.boots.of(pod)] as const]
     const payload = encodeWarmPrefix({ artefactId, life: claim.life, pods })

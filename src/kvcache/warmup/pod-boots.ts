@@ -5,6 +5,8 @@ import type { EngineHttp } from '../engine-http.ts'
 export interface PodBoots {
   /** Empty where the pod does not tell. Never rejects. */
   of(pod: string): Promise<string>
+  /** The same, if it was asked for just now. */
+  atHand(pod: string): string | undefined
 }
 
 const startTime = /^process_start_time_seconds ([\d.e+]+)$/m
@@ -23,5 +25,5 @@ export const createPodBoots = (
       return reply.kind === 'answered' ? (startTime.exec(reply.text)?.[1] ?? '') : ''
     },
   })
-  return { of: async (pod) => (await boots.fetch(pod)) ?? '' }
+  return { of: async (pod) => (await boots.fetch(pod)) ?? '', atHand: (pod) => boots.get(pod) }
 }

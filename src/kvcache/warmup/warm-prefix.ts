@@ -1,5 +1,4 @@
-import * as z from 'zod'
-import { readJson } from '../read-json.ts'
+import { readJson } from '../../json/read-json.ts'
 
 /** What is kept with a session of a prefix that is computed again on every pod it comes to. The prefix itself lies in the vault. */
 export interface WarmPrefix {
@@ -9,18 +8,27 @@ export interface WarmPrefix {
   readonly pods: readonly (readonly [pod: string, boot: string])[]
 }
 
-const schema = z.strictObject({
-  v: z.literal(1),
-  a: z.string().min(1).max(64),
-  l: z.string().max(64),
-  p: z.array(z.tuple([z.string().max(300), z.string().max(64)])).max(64),
-})
-
 export const encodeWarmPrefix = ({ artefactId, life, pods }: WarmPrefix): string =>
   JSON.stringify({ v: 1, a: artefactId, l: life, p: pods })
 
-/** Undefined for what is no payload of this version. */
+/** Undefined for what is no payload of this version. Every turn reads one several times, so it is checked by hand. */
 export const parseWarmPrefix = (payload: string): WarmPrefix | undefined => {
-  const parsed = schema.safeParse(readJson(payload))
-  return parsed.success ? { artefactId: parsed.data.a, life: parsed.data.l, pods: parsed.data.p } : undefined
+  const json = readJson(payload)
+  if (!isObject(json)) return undefined
+  const { v, a, l, p, ...others } = json
+  if (v !== 1 || Object.keys(others).length > 0) return undefined
+  if (!isText(a, 64) || a === '' || !isText(l, 64) || !isPodList(p)) return undefined
+  return { artefactId: a, life: l, pods: p }
 }
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isText = (value: unknown, maxLength: number): value is string =>
+  typeof value === 'string' && value.length <= maxLength
+
+const isPodList = (value: unknown): value is WarmPrefix['pods'] =>
+  Array.isArray(value) && value.length <= 64 && value.every(isPod)
+
+const isPod = (value: unknown): boolean =>
+  Array.isArray(value) && value.length === 2 && isText(value[0], 300) && isText(value[1], 64)

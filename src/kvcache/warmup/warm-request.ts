@@ -1,7 +1,7 @@
 import * as z from 'zod'
+import { readJson } from '../../json/read-json.ts'
 import type { EngineHttp } from '../engine-http.ts'
 import type { KvOpening } from '../kv-connector.ts'
-import { readJson } from '../read-json.ts'
 
 const pathOf = {
   completions: '/v1/completions',

@@ -1,3 +1,4 @@
+import { readJson } from '../../json/read-json.ts'
 import type { LineEvidence } from './learnt-line.ts'
 
 /** What is known of one model. */
@@ -18,7 +19,7 @@ export const encodeCosts = (models: readonly ModelCosts[]): string =>
 
 /** Undefined for every text that is not of this form: a profile of another version, or a damaged one, is as good as none. */
 export const decodeCosts = (text: string): readonly ModelCosts[] | undefined => {
-  const content = parseJson(text)
+  const content = readJson(text)
   if (typeof content !== 'object' || content === null || !('version' in content && 'models' in content))
     return undefined
   if (content.version !== version || !Array.isArray(content.models)) return undefined
@@ -31,14 +32,6 @@ export const decodeCosts = (text: string): readonly ModelCosts[] | undefined => 
     models.push({ model, prefill: prefillEvidence, load: loadEvidence })
   }
   return models
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const numbersOf = ({ count, weight, x, y, xx, xy }: LineEvidence): readonly number[] => [count, weight, x, y, xx, xy]

@@ -109,7 +109,7 @@ describe('stored KV, as a cache on disk', () => {
   test('is named after a SHA-256 of what it belongs to, one file for each', async () => {
     const { id, bytes } = await storedSession(stack, 40)
     const files = await stack.kvFiles()
-    expect(files).toEqual([expect.stringMatching(/^ctx-[0-9a-f]{48}\.kv$/)])
+    expect(files).toEqual([expect.stringMatching(/^ctx-[\w-]{22}[0-9a-f]{28}\.kv$/)])
     expect((await stat(join(stack.kvDirectory, files[0] ?? ''))).size).toBe(bytes)
     await remove(stack, id)
     await noFiles(stack)

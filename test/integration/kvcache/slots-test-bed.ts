@@ -185,8 +185,7 @@ const makeBed = async (options: {
       connectors.push(connector)
       return connector
     },
-    artefacts: async () =>
-      (await readdir(kvDirectory)).flatMap((file) => /^ctx-([0-9a-f]+)\.kv$/.exec(file)?.[1] ?? []),
+    artefacts: async () => (await readdir(kvDirectory)).flatMap((file) => /^ctx-([\w-]+)\.kv$/.exec(file)?.[1] ?? []),
     damage: async (artefactId, how) => {
       const path = fileOf(artefactId)
       const { size } = await stat(path)

@@ -11,7 +11,13 @@ import {
   partOf,
 } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 
-const turn = { session: 's', tenant: 't', model: 'm', turnId: '1', pod: 'p:1' } as unknown as KvTurn
+const turn = {
+  session: 's-_'.repeat(15).slice(0, 43),
+  tenant: 't',
+  model: 'm',
+  turnId: '1',
+  pod: 'p:1',
+} as unknown as KvTurn
 
 describe('artefactIdOf', () => {
   test.each([
@@ -28,7 +34,7 @@ describe('artefactIdOf', () => {
   test('is the same whichever pod stores it, and names a file', () => {
     const id = artefactIdOf(turn, 'f')
     expect(artefactIdOf({ ...turn, pod: 'other:1' }, 'f')).toBe(id)
-    expect(id).toMatch(/^[0-9a-f]{48}$/)
+    expect(id).toMatch(/^(s-_){7}s[0-9a-f]{28}$/)
     expect(artefactIdIn(fileOf(id))).toBe(id)
   })
 })
