@@ -6,7 +6,10 @@ export type TenantKey = string & { readonly __brand: 'TenantKey' }
 
 /** The KV of a session that lies in the persistent store. The store keeps `payload` without reading it: it is the connector's. */
 export interface StoredKv {
-  /** Name of the artefact, unique for every offload. */
+  /**
+   * Name of the artefact, unique for every offload. One that begins with the first 22 characters of its session's key takes a store less: by
+   * them it finds the session.
+   */
   readonly artefactId: string
   /** What the connector needs to load and remove the artefact. */
   readonly payload: string

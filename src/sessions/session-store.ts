@@ -102,11 +102,15 @@ export interface SessionPage {
 export interface SessionStore {
   /** Writes a session in state *creating* whose first turn holds a lease; or finds the one that an earlier try wrote. */
   create(session: NewSession): Promise<CreateOutcome>
-  /** Looks a session up for a turn, and takes the turn's lease. Beginning a turn again keeps the later end of its leases. */
+  /**
+   * Looks a session up for a turn, and takes the turn's lease. Beginning a turn again keeps the later end of its leases. A session keeps
+   * `maxLeases` leases; of one too many the one that ends first goes.
+   */
   begin(turn: BeginTurn): Promise<BeginOutcome>
   /**
    * Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. Repeating it counts once while the lease was
-   * there to release; after that it only reads. A lease that has run out is there until another turn begins or the session ends.
+   * there to release; after that, or when the lease was one too many, it only reads. A lease that has run out is there until another turn
+   * begins or the session ends.
    */
   complete(turn: CompleteTurn): Promise<CompleteOutcome>
   /**

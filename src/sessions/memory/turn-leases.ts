@@ -1,16 +1,22 @@
+import { maxLeases } from '../max-leases.ts'
+
 /** The turns that are under way on one session. Nearly always none or one, so a list. */
 export interface TurnLease {
   readonly turnId: string
   readonly untilMs: number
 }
 
-/** The leases with this one taken, or taken again: the later end holds. Those that have run out by `nowMs` go. */
+/**
+ * The leases with this one taken, or taken again: the later end holds. Those that have run out by `nowMs` go, and of too many the one that
+ * ends first.
+ */
 export const takeLease = (leases: readonly TurnLease[], lease: TurnLease, nowMs: number): readonly TurnLease[] => {
+  if (leases.length === 0) return [lease]
   const earlier = leases.find(({ turnId }) => turnId === lease.turnId)
-  return [
-    ...leases.filter(({ turnId, untilMs }) => untilMs > nowMs && turnId !== lease.turnId),
-    { ...lease, untilMs: Math.max(lease.untilMs, earlier?.untilMs ?? 0) },
-  ]
+  const kept = leases.filter(({ turnId, untilMs }) => untilMs > nowMs && turnId !== lease.turnId)
+  if (kept.length >= maxLeases) kept.splice(endsFirst(kept), 1)
+  kept.push(earlier !== undefined && earlier.untilMs > lease.untilMs ? earlier : lease)
+  return kept
 }
 
 export const releaseLease = (leases: readonly TurnLease[], turnId: string): readonly TurnLease[] =>
@@ -20,5 +26,11 @@ export const holdsLease = (leases: readonly TurnLease[], turnId: string): boolea
   leases.some((lease) => lease.turnId === turnId)
 
 /** When the last lease ends; 0 without any. */
-export const heldUntilMs = (leases: readonly TurnLease[]): number =>
-  leases.reduce((latest, { untilMs }) => Math.max(latest, untilMs), 0)
+export const heldUntilMs = (leases: readonly TurnLease[]): number => {
+  let latestMs = 0
+  for (const { untilMs } of leases) if (untilMs > latestMs) latestMs = untilMs
+  return latestMs
+}
+
+const endsFirst = (leases: readonly TurnLease[]): number =>
+  leases.reduce((first, { untilMs }, at) => (untilMs < (leases[first]?.untilMs ?? 0) ? at : first), 0)

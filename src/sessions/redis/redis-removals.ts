@@ -37,7 +37,7 @@ export const createRedisRemovals = ({
   readonly onEvicted: (what: Evicted, count: number) => void
 }): RemovalQueue => ({
   async announce({ artefactId, session, payload, graceMs }) {
-    await run('announce', [toWord(artefactId), toWord(session), payload, toWhole(graceMs)])
+    await run('announce', [toWord(artefactId), toWord(session), toLine(payload), toWhole(graceMs)])
   },
 
   async expireDue(limit) {

@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { RedisUnavailableError } from '../../redis/redis-connection.ts'
 import type { Evicted, KvLimit } from '../eviction.ts'
-import type { TenantKey } from '../session-record.ts'
+import type { SessionKey, TenantKey } from '../session-record.ts'
 import type {
   BeginOutcome,
   CompleteOutcome,
@@ -13,7 +13,7 @@ import type {
 import { StoreUnavailableError } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
 import type { ScriptReply, ScriptRunner } from './session-script-runner.ts'
-import { readRecord, readTombstone, toLine, toWord } from './session-text.ts'
+import { readBrief, readRecord, readTombstone, toLine, toWord } from './session-text.ts'
 
 const unexpected = (reply: ScriptReply): Error => new Error(`A session script answered with outcome ${reply.outcome}`)
 
@@ -29,8 +29,10 @@ const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =
   }
 }
 
-const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => {
+const toBeginOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): BeginOutcome => {
   switch (reply.outcome) {
+    case 'brief':
+      return { kind: 'active', record: readBrief(reply.detail, key, tenant), nowMs: reply.nowMs }
     case 'active':
       return { kind: 'active', record: readRecord(reply.detail, tenant), nowMs: reply.nowMs }
     case 'expired':
@@ -43,8 +45,10 @@ const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => 
   }
 }
 
-const toCompleteOutcome = (reply: ScriptReply, tenant: TenantKey): CompleteOutcome => {
+const toCompleteOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): CompleteOutcome => {
   switch (reply.outcome) {
+    case 'brief':
+      return { kind: 'completed', record: readBrief(reply.detail, key, tenant) }
     case 'completed':
       return { kind: 'completed', record: readRecord(reply.detail, tenant) }
     case 'gone':
@@ -60,7 +64,7 @@ const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
 }
 
 const expiryArguments = (expiry: TurnExpiry): readonly (string | number)[] =>
-  expiry.kind === 'set' ? ['set', toWhole(expiry.ttlSeconds), toWhole(expiry.expiresAtMs)] : [expiry.kind, '', '']
+  expiry.kind === 'set' ? ['set', toWhole(expiry.ttlSeconds), toWhole(expiry.expiresAtMs)] : [expiry.kind]
 
 /** The sessions' half of the Redis store. Every method is one script. */
 export const createRedisSessions = (options: {
@@ -83,13 +87,14 @@ export const createRedisSessions = (options: {
     },
 
     async begin({ key, tenant, turnId, leaseMs }) {
-      return toBeginOutcome(await run('begin', [key, tenant, toWord(turnId), toWhole(leaseMs)]), tenant)
+      return toBeginOutcome(await run('begin', [key, tenant, toWord(turnId), toWhole(leaseMs)]), key, tenant)
     },
 
     async complete({ key, tenant, turnId, pod, usage, expiry }) {
-      const tokens = [usage.prompt, usage.output, usage.cached].map(toWhole)
+      const tokens = [toWhole(usage.prompt), toWhole(usage.output), toWhole(usage.cached)]
       return toCompleteOutcome(
         await run('complete', [key, tenant, turnId, toLine(pod), ...tokens, ...expiryArguments(expiry)]),
+        key,
         tenant,
       )
     },
@@ -100,7 +105,7 @@ export const createRedisSessions = (options: {
 
     async commitKv({ key, kv }) {
       const sizes = [kv.tokens, kv.bytes, kv.turn].map(toWhole)
-      const artefact = [toWord(kv.artefactId), kv.payload, ...sizes]
+      const artefact = [toWord(kv.artefactId), toLine(kv.payload), ...sizes]
       const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes])
       const evicted = Number(reply.detail)
       if (evicted > 0) onEvicted('kv-size', evicted)

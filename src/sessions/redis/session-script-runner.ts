@@ -3,7 +3,10 @@ import { type RedisConnection, RedisUnavailableError } from '../../redis/redis-c
 import { StoreUnavailableError } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
 
-/** What a script says: its outcome, the time by Redis' clock, and what belongs to the outcome. */
+/**
+ * What a script says: its outcome, the time by Redis' clock, and what belongs to the outcome. `brief` is what `begin` and `complete` say of a
+ * session that lives on: it went well, and the detail is as short.
+ */
 export interface ScriptReply {
   readonly outcome: string
   readonly nowMs: number
@@ -50,20 +53,18 @@ export const createScriptRunner = (options: {
   const scripts = new Map(scriptNames.map((name) => [name, loadScript(scriptFolder, name)] as const))
   const tombstoneMs = toWhole(options.tombstoneSeconds * 1000)
 
-  const run = async (name: SessionScriptName, args: readonly (string | number)[]): Promise<unknown> => {
+  return async (name, args) => {
     const script = scripts.get(name)
     if (script === undefined) throw new Error(`No script ${name}`)
+    let reply: unknown
     try {
-      return await connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args])
+      reply = await connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args])
     } catch (error) {
       if (!(error instanceof RedisUnavailableError)) throw error
       throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
     }
-  }
-
-  return async (name, args) => {
-    const reply = await run(name, args)
     if (!Array.isArray(reply)) throw new Error(`Script ${name} answered in an unknown form`)
+    if (typeof reply[0] === 'string') return { outcome: 'brief', nowMs: Number(reply[1]), detail: reply }
     const [corrupted, outcome, nowMs, detail] = reply
     for (let count = 0; count < Number(corrupted); count++) onCorrupted()
     return { outcome: String(outcome), nowMs: Number(nowMs), detail }

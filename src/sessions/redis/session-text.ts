@@ -1,22 +1,24 @@
+import { codeAt } from '../../collections/code-at.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 
 /**
- * A session in Redis is one string of 17 lines, small to keep, to send and to read. Its numbers are decimal, its free texts are escaped as
+ * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free texts are escaped as
  * in JSON, and a line without content is empty:
  *
- * 1. state and version of this layout: `c1` creating, `a1` active, `x1` expired, `d1` deleted
+ * 1. state and version of this layout: `c2` creating, `a2` active, `x2` expired, `d2` deleted
  * 2. what the key has beyond its first 22 characters
  * 3. the first 22 characters of the tenant's key
  * 4. created at, 5. expires at (milliseconds), 6. TTL (seconds)
  * 7. completed turns, 8. prompt tokens, 9. output tokens, 10. cached tokens
  * 11. sealed id, 12. model, 13. pod
- * 14. artefact of the stored KV, 15. why there is none
- * 16. retry digest, while creating
- * 17. leases: `<turn id>=<end in milliseconds>`, separated by blanks
+ * 14. artefact of the stored KV, 15. its record: turn, tokens, bytes and payload, separated by blanks; empty where it has a key of its own
+ * 16. why there is no stored KV
+ * 17. retry digest, while creating
+ * 18. leases: `<turn id>=<end in milliseconds>`, separated by blanks
  */
 type SessionLines = readonly string[]
 
-const lineCount = 17
+const lineCount = 18
 
 /** A script answered with something that no session can be read from: the scripts check every text, so this is a mistake in one of them. */
 const unreadable = (what: string): Error => new Error(`A session script answered without ${what}`)
@@ -25,17 +27,22 @@ const lineOf = (lines: SessionLines, number: number): string => lines[number - 1
 
 const numberOf = (lines: SessionLines, number: number): number => {
   const line = lineOf(lines, number)
-  if (!/^\d{1,15}$/.test(line)) throw unreadable(`a number in line ${number}`)
-  return Number(line)
+  if (line === '' || line.length > 15) throw unreadable(`a number in line ${number}`)
+  let value = 0
+  for (let at = 0; at < line.length; at += 1) {
+    const digit = codeAt(line, at) - 48
+    if (!(digit >= 0 && digit <= 9)) throw unreadable(`a number in line ${number}`)
+    value = value * 10 + digit
+  }
+  return value
 }
 
 /** A free text as one line. */
 export const toLine = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-const textOf = (lines: SessionLines, number: number): string => {
-  const line = lineOf(lines, number)
-  return line.includes('\\') ? String(JSON.parse(`"${line}"`)) : line
-}
+const unescaped = (line: string): string => (line.includes('\\') ? String(JSON.parse(`"${line}"`)) : line)
+
+const textOf = (lines: SessionLines, number: number): string => unescaped(lineOf(lines, number))
 
 const optionalTextOf = (lines: SessionLines, number: number): string | undefined =>
   lineOf(lines, number) === '' ? undefined : textOf(lines, number)
@@ -50,47 +57,55 @@ export const toWord = (id: string): string => {
   return id
 }
 
-/** An artefact as its own key describes it. Its numbers are 0 until it is committed. */
-export interface ArtefactValue extends Omit<StoredKv, 'artefactId'> {
+/** What the store knows of an artefact, and whose it is. */
+export interface ArtefactValue {
   readonly session: SessionKey
+  readonly payload: string
 }
 
-/** Undefined: there is no such key, or nothing that can be read. */
+/** Turn, tokens and bytes, 0 until the artefact is committed, and the payload, escaped; separated by blanks. */
+const recordPattern = /^(\d{1,15}) (\d{1,15}) (\d{1,15}) ([^\n]*)$/
+
+const readRecordOf = (artefactId: string, record: string): StoredKv | undefined => {
+  const [, turn, tokens, bytes, payload] = recordPattern.exec(record) ?? []
+  if (payload === undefined) return undefined
+  return { artefactId, payload: unescaped(payload), tokens: Number(tokens), bytes: Number(bytes), turn: Number(turn) }
+}
+
+const splitValue = (value: unknown): { readonly session: SessionKey; readonly record: string } | undefined => {
+  const end = typeof value === 'string' ? value.indexOf('\n') : -1
+  if (typeof value !== 'string' || end < 0) return undefined
+  return { session: value.slice(0, end) as SessionKey, record: value.slice(end + 1) }
+}
+
+/** The value of an artefact's own key. Undefined: there is no such key, or nothing that can be read. */
 export const readArtefact = (value: unknown): ArtefactValue | undefined => {
-  const parts = typeof value === 'string' ? /^([^\n]*)\n(\d{1,15})\n(\d{1,15})\n(\d{1,15})\n/.exec(value) : null
-  if (parts === null) return undefined
-  const [head, session = '', turn, tokens, bytes] = parts
-  return {
-    session: session as SessionKey,
-    turn: Number(turn),
-    tokens: Number(tokens),
-    bytes: Number(bytes),
-    payload: parts.input.slice(head.length),
-  }
+  const parts = splitValue(value)
+  const stored = parts === undefined ? undefined : readRecordOf('', parts.record)
+  return parts === undefined || stored === undefined ? undefined : { session: parts.session, payload: stored.payload }
 }
 
-const readKv = (artefactId: string, value: unknown): StoredKv | undefined => {
-  const artefact = readArtefact(value)
-  if (artefactId === '' || artefact === undefined) return undefined
-  const { payload, tokens, bytes, turn } = artefact
-  return { artefactId, payload, tokens, bytes, turn }
+/** The record stands in the text, or, after the session's key, in a key of the artefact's own. */
+const readKv = (lines: SessionLines, value: unknown): StoredKv | undefined => {
+  const artefactId = lineOf(lines, 14)
+  if (artefactId === '') return undefined
+  const record = lineOf(lines, 15) || splitValue(value)?.record
+  return record === undefined ? undefined : readRecordOf(artefactId, record)
 }
 
-/** What the scripts call a snapshot: the session's key, its text, and the value of its artefact's key. */
-const readSnapshot = (snapshot: unknown): readonly [key: SessionKey, lines: SessionLines, artefact: unknown] => {
-  if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
-  const lines = String(snapshot[1]).split('\n')
+const linesOf = (text: unknown): SessionLines => {
+  const lines = typeof text === 'string' ? text.split('\n') : []
   if (lines.length !== lineCount) throw unreadable('a whole text')
-  return [snapshot[0] as SessionKey, lines, snapshot[2]]
+  return lines
 }
 
 /**
- * A session as its tenant sees it: the text has only part of the tenant's key.
+ * A session as its tenant sees it: the text has only part of its key and of the tenant's. `artefact` is the value of its artefact's key.
  *
- * @throws Error when the snapshot is not that of a live session.
+ * @throws Error when the text is not that of a live session.
  */
-export const readRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord => {
-  const [key, lines, artefact] = readSnapshot(snapshot)
+const readText = (key: SessionKey, text: unknown, artefact: unknown, tenant: TenantKey): SessionRecord => {
+  const lines = linesOf(text)
   return {
     key,
     tenant,
@@ -102,13 +117,26 @@ export const readRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord 
     turns: numberOf(lines, 7),
     tokens: { prompt: numberOf(lines, 8), output: numberOf(lines, 9), cached: numberOf(lines, 10) },
     pod: optionalTextOf(lines, 13),
-    kv: readKv(lineOf(lines, 14), artefact),
-    kvNote: optionalTextOf(lines, 15),
+    kv: readKv(lines, artefact),
+    kvNote: optionalTextOf(lines, 16),
   }
+}
+
+/** A session that a script tells of: its key, its text, and the value of its artefact's key. */
+export const readRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord => {
+  if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
+  const [key, text, artefact] = snapshot
+  return readText(key as SessionKey, text, artefact, tenant)
+}
+
+/** A session of which a script said briefly that all went well: its text, the time, and the value of its artefact's key where it has one. */
+export const readBrief = (reply: unknown, key: SessionKey, tenant: TenantKey): SessionRecord => {
+  const [text, , artefact] = Array.isArray(reply) ? reply : []
+  return readText(key, text, artefact, tenant)
 }
 
 /** What a tombstone of an expired session still tells. */
 export const readTombstone = (snapshot: unknown): { readonly ttlSeconds: number; readonly model: string } => {
-  const [, lines] = readSnapshot(snapshot)
+  const lines = linesOf(Array.isArray(snapshot) ? snapshot[1] : undefined)
   return { ttlSeconds: numberOf(lines, 6), model: textOf(lines, 12) }
 }

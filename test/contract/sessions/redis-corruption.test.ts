@@ -7,6 +7,7 @@ import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
 import {
   alice,
   announceFor,
+  artefactNames,
   aTurn,
   claimAll,
   completed,
@@ -17,6 +18,7 @@ import {
   seconds,
   session,
   sessionKey,
+  storedKv,
   storeKv,
 } from './store-under-test.ts'
 import { startTestRedis, type TestRedis } from './test-redis.ts'
@@ -68,8 +70,8 @@ describe('what others did to the keys of the Redis session store', () => {
     { name: 'is binary', damage: () => redis.raw.set(sessionText(), Buffer.from([0, 255, 10, 128, 10, 1])) },
     { name: 'is half there', damage: async () => redis.raw.setrange(sessionText(), 100, '\n\n\n') },
     { name: 'is longer', damage: () => redis.raw.append(sessionText(), '\nmore') },
-    { name: 'has the layout of a later version', damage: () => spoilLine(1, 'a2') },
-    { name: 'has an unknown state', damage: () => spoilLine(1, 'z1') },
+    { name: 'has the layout of a later version', damage: () => spoilLine(1, 'a3') },
+    { name: 'has an unknown state', damage: () => spoilLine(1, 'z2') },
     { name: 'was created at no time', damage: () => spoilLine(4, 'yesterday') },
     { name: 'expires at a negative time', damage: () => spoilLine(5, '-1') },
     { name: 'expires at a time of 20 digits', damage: () => spoilLine(5, '9'.repeat(20)) },
@@ -142,24 +144,45 @@ describe('what others did to the keys of the Redis session store', () => {
     })
   })
 
-  test('the removal of an unreadable record carries the artefact that is its own', async () => {
-    await createActive(under)
-    await storeKv(under, 'artefact-1', 1)
-    await spoilLine(1, 'a2')
-    await store.begin(aTurn('turn-2'))
+  test.each(artefactNames)(
+    'the removal of an unreadable record carries the artefact that is its own, $name',
+    async ({ named }) => {
+      await createActive(under)
+      await storeKv(under, named('artefact-1'), 1)
+      await spoilLine(1, 'a3')
+      await store.begin(aTurn('turn-2'))
 
-    expect(await claimAll(under)).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
-  })
+      expect(await claimAll(under)).toEqual({ [`s:${session}`]: storedKv(named('artefact-1'), 1).payload })
+    },
+  )
 
-  test('the removal of an unreadable record carries no artefact of another session', async () => {
+  test.each([
+    { name: 'of any name', artefact: 'foreign' },
+    { name: 'named after its session', artefact: `${sessionKey('other').slice(0, 22)}foreign` },
+  ])('the removal of an unreadable record carries no artefact of another session, $name', async ({ artefact }) => {
     await createActive(under)
     await createActive(under, { key: sessionKey('other') })
-    await storeKv(under, 'foreign', 1, sessionKey('other'))
-    await spoilLine(14, 'foreign')
-    await spoilLine(1, 'a2')
+    await storeKv(under, artefact, 1, sessionKey('other'))
+    await spoilLine(14, artefact)
+    await spoilLine(15, '1 1100 123456789 payload')
+    await spoilLine(1, 'a3')
     await store.begin(aTurn('turn-2'))
 
     expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })
+  })
+
+  test('an artefact named after its session takes a key of its own only while its removal waits', async () => {
+    const [, { named }] = artefactNames
+    const keyOf = (artefact: string): string => `${prefix}a:${named(artefact)}`
+    await createActive(under)
+    await announceFor(under, named('artefact-1'))
+    expect(await redis.raw.exists(keyOf('artefact-1'))).toBe(1)
+    await storeKv(under, named('artefact-1'), 1)
+    expect(await redis.raw.exists(keyOf('artefact-1'))).toBe(0)
+    await storeKv(under, named('artefact-2'), 2)
+
+    expect(await redis.raw.exists(keyOf('artefact-1'), keyOf('artefact-2'))).toBe(1)
+    expect(await store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-2'), 2) })
   })
 
   test('a session whose artefact lost its payload has no stored KV, and takes a new one', async () => {
@@ -244,6 +267,7 @@ describe('what others did to the keys of the Redis session store', () => {
     await createActive(under, { retryOf })
     await storeKv(under, 'artefact-1', 1)
     await storeKv(under, 'artefact-2', 2)
+    await storeKv(under, `${session.slice(0, 22)}artefact`, 3)
     await announceFor(under, 'artefact-3')
     await store.begin(aTurn('turn-2'))
     await store.remove(owned)

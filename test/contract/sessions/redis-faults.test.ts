@@ -272,7 +272,7 @@ describe('a Redis in trouble', () => {
   test('a user with the commands and keys of the store alone can do everything', async () => {
     await open({ commandTimeoutMs: 2000 })
     const commands =
-      'evalsha eval ping time get set del pttl hget hset hdel hexists hincrby zadd zrem zscore zcard zcount'
+      'evalsha eval ping time get set append del pttl hget hset hdel hexists hincrby zadd zrem zscore zcard zcount'
     const rules = [...commands.split(' '), 'zrevrange', 'zrangebyscore'].map((command) => `+${command}`)
     await redis.raw.acl('SETUSER', 'gateway', 'on', '>secret', '~own:*', ...rules)
     await open({ url: redis.server.url.replace('//', '//gateway:secret@'), keyPrefix: 'own:', commandTimeoutMs: 2000 })

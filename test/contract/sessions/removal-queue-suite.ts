@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import {
   alice,
   announceFor,
+  artefactNames,
   claimAll,
   createActive,
   drain,
@@ -16,18 +17,24 @@ import {
 } from './store-under-test.ts'
 
 export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void => {
-  describe('the removal queue', () => {
+  describe.each(artefactNames)('the removal queue, with artefacts $name', ({ named }) => {
     test('tells everything about a removal', async () => {
       const under = await make()
       await createActive(under)
-      await storeKv(under, 'artefact-1', 1)
-      await announceFor(under, 'artefact-2', { graceMs: 0 })
+      await storeKv(under, named('artefact-1'), 1)
+      await announceFor(under, named('artefact-2'), { graceMs: 0 })
       await under.store.remove(owned)
       const claimed = await under.store.claim({ limit: 10, leaseMs: 60_000 })
 
       expect([...claimed].sort((a, b) => a.id.localeCompare(b.id))).toEqual([
-        { id: 'a:artefact-2', session, kind: 'artefact', payload: '{"file":"artefact-2"}', attempt: 1 },
-        { id: `s:${session}`, session, kind: 'session', payload: '{"file":"artefact-1"}', attempt: 1 },
+        {
+          id: `a:${named('artefact-2')}`,
+          session,
+          kind: 'artefact',
+          payload: storedKv(named('artefact-2'), 0).payload,
+          attempt: 1,
+        },
+        { id: `s:${session}`, session, kind: 'session', payload: storedKv(named('artefact-1'), 0).payload, attempt: 1 },
       ])
     })
 
@@ -45,7 +52,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
 
     test('hands a removal out again when its claim runs out, and counts the attempts', async () => {
       const under = await make()
-      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      await announceFor(under, named('artefact-1'), { graceMs: 0 })
       const attempts: number[] = []
       for (let round = 0; round < 3; round++) {
         const [claimed] = await under.store.claim({ limit: 10, leaseMs: 30_000 })
@@ -60,10 +67,10 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
 
     test('forgets what is settled', async () => {
       const under = await make()
-      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      await announceFor(under, named('artefact-1'), { graceMs: 0 })
       await under.store.claim({ limit: 10, leaseMs: 30_000 })
-      await under.store.settle('a:artefact-1')
-      await under.store.settle('a:artefact-1')
+      await under.store.settle(`a:${named('artefact-1')}`)
+      await under.store.settle(`a:${named('artefact-1')}`)
       await under.store.settle('a:unknown')
       await under.advance(seconds(60))
 
@@ -73,9 +80,9 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
 
     test('brings a postponed removal after its delay', async () => {
       const under = await make()
-      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      await announceFor(under, named('artefact-1'), { graceMs: 0 })
       await under.store.claim({ limit: 10, leaseMs: 30_000 })
-      await under.store.postpone('a:artefact-1', 300_000)
+      await under.store.postpone(`a:${named('artefact-1')}`, 300_000)
       await under.advance(seconds(299))
       expect(await under.store.claim({ limit: 10, leaseMs: 30_000 })).toEqual([])
       await under.advance(seconds(1))
@@ -85,12 +92,12 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
 
     test('a removal can be postponed to sooner than its claim runs out', async () => {
       const under = await make()
-      await announceFor(under, 'artefact-1', { graceMs: 0 })
+      await announceFor(under, named('artefact-1'), { graceMs: 0 })
       await under.store.claim({ limit: 10, leaseMs: 300_000 })
-      await under.store.postpone('a:artefact-1', 1000)
+      await under.store.postpone(`a:${named('artefact-1')}`, 1000)
       await under.advance(seconds(1))
 
-      expect(Object.keys(await claimAll(under))).toEqual(['a:artefact-1'])
+      expect(Object.keys(await claimAll(under))).toEqual([`a:${named('artefact-1')}`])
     })
 
     test('postponing what is not there queues nothing', async () => {
@@ -102,28 +109,28 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
 
     test('an artefact announced again is due by the later word', async () => {
       const under = await make()
-      await announceFor(under, 'artefact-1', { graceMs: 10_000 })
-      await announceFor(under, 'artefact-1', { graceMs: 60_000 })
+      await announceFor(under, named('artefact-1'), { graceMs: 10_000 })
+      await announceFor(under, named('artefact-1'), { graceMs: 60_000 })
       await under.advance(seconds(30))
       expect(await claimAll(under)).toEqual({})
       await under.advance(seconds(30))
 
-      expect(Object.keys(await claimAll(under))).toEqual(['a:artefact-1'])
+      expect(Object.keys(await claimAll(under))).toEqual([`a:${named('artefact-1')}`])
     })
 
     test('a session that ends with another artefact, before its first removal is done, has both removed', async () => {
       const under = await make()
       await createActive(under)
-      await storeKv(under, 'artefact-1', 1)
+      await storeKv(under, named('artefact-1'), 1)
       await under.store.remove(owned)
       await under.advance(seconds(86_400))
       await createActive(under, newSession())
-      await storeKv(under, 'artefact-2', 1)
+      await storeKv(under, named('artefact-2'), 1)
       await under.store.remove(owned)
 
       expect(await claimAll(under)).toEqual({
-        [`s:${session}`]: '{"file":"artefact-2"}',
-        'a:artefact-1': '{"file":"artefact-1"}',
+        [`s:${session}`]: storedKv(named('artefact-2'), 0).payload,
+        [`a:${named('artefact-1')}`]: storedKv(named('artefact-1'), 0).payload,
       })
     })
 
@@ -157,12 +164,12 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('a dropped artefact is known until it is settled', async () => {
       const under = await make()
       await createActive(under)
-      await storeKv(under, 'artefact-1', 1)
-      await under.store.dropKv({ key: session, artefactId: 'artefact-1', reason: 'damaged' })
+      await storeKv(under, named('artefact-1'), 1)
+      await under.store.dropKv({ key: session, artefactId: named('artefact-1'), reason: 'damaged' })
 
-      expect(await under.store.knownArtefacts(['artefact-1'])).toEqual(new Set(['artefact-1']))
+      expect(await under.store.knownArtefacts([named('artefact-1')])).toEqual(new Set([named('artefact-1')]))
       await drain(under)
-      expect(await under.store.knownArtefacts(['artefact-1'])).toEqual(new Set())
+      expect(await under.store.knownArtefacts([named('artefact-1')])).toEqual(new Set())
     })
 
     test('counts what waits and what lives', async () => {
@@ -170,7 +177,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
       await createActive(under)
       await createActive(under, { key: sessionKey('other') })
-      await announceFor(under, 'artefact-1')
+      await announceFor(under, named('artefact-1'))
 
       expect(await under.store.counts()).toEqual({ removals: 1, sessions: 2 })
       await under.store.remove(owned)
@@ -180,10 +187,10 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('a settled artefact does not take a session with it', async () => {
       const under = await make()
       await createActive(under)
-      await storeKv(under, 'artefact-1', 1)
-      await under.store.settle('a:artefact-1')
+      await storeKv(under, named('artefact-1'), 1)
+      await under.store.settle(`a:${named('artefact-1')}`)
 
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv('artefact-1', 1) })
+      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1) })
     })
   })
 }

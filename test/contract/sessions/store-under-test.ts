@@ -76,6 +76,12 @@ export const createActive = async (
   return outcome.record
 }
 
+/** Where an artefact's name begins as its session's does, a store may find the session by it. */
+export const artefactNames = [
+  { name: 'of any name', named: (name: string): string => name },
+  { name: 'named after their session', named: (name: string): string => `${session.slice(0, 22)}${name}` },
+] as const
+
 export const announceFor = async (
   { store }: StoreUnderTest,
   artefactId: string,

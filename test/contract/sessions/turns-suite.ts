@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { maxLeases } from '../../../src/sessions/max-leases.ts'
 import {
   alice,
   aTurn,
@@ -182,6 +183,34 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.get(owned)).toBeDefined()
       await under.advance(seconds(60))
       expect(await under.store.get(owned)).toBeUndefined()
+    })
+
+    test('of more turns than a session keeps leases for, the one whose lease ends first is not counted', async () => {
+      const under = await make()
+      await createActive(under)
+      await under.store.begin(aTurn('late', 70_000))
+      await under.store.begin(aTurn('early', 50_000))
+      for (let turn = 3; turn <= maxLeases; turn++) await under.store.begin(aTurn(`turn-${turn}`))
+      expect(await under.store.complete(completed('turn-3'))).toMatchObject({ record: { turns: 2 } })
+      await under.store.begin(aTurn('one-more'))
+      await under.store.begin(aTurn('too-many'))
+
+      expect(await under.store.complete(completed('early'))).toMatchObject({ kind: 'completed', record: { turns: 2 } })
+      expect(await under.store.complete(completed('too-many'))).toMatchObject({ record: { turns: 3 } })
+      expect(await under.store.complete(completed('late'))).toMatchObject({ record: { turns: 4 } })
+    })
+
+    test('however many turns never end, the longest lease holds the session, and nothing else does', async () => {
+      const under = await make()
+      await createActive(under)
+      await under.store.begin(aTurn('longest', hours(2)))
+      for (let turn = 0; turn < 2 * maxLeases; turn++) await under.store.begin(aTurn(`turn-${turn}`))
+      await under.advance(hours(2) - seconds(60))
+
+      expect(await under.store.expireDue(10)).toBe(0)
+      expect(await under.store.get(owned)).toMatchObject({ turns: 1 })
+      await under.advance(seconds(60))
+      expect(await under.store.expireDue(10)).toBe(1)
     })
 
     test('set takes the deadline that the answer announced, and its TTL', async () => {

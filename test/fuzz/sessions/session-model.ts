@@ -1,4 +1,5 @@
 import type { KvLimit } from '../../../src/sessions/eviction.ts'
+import { maxLeases } from '../../../src/sessions/max-leases.ts'
 import type { Removal } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, StoredKv, TenantKey, TokenTotals } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
@@ -309,6 +310,9 @@ export class SessionModel {
     for (const [other, untilMs] of session.leases) {
       if (untilMs <= this.nowMs) session.leases.delete(other)
     }
+    session.leases.delete(turnId)
+    const [endsFirst] = [...session.leases].sort(([, a], [, b]) => a - b)
+    if (endsFirst !== undefined && session.leases.size >= maxLeases) session.leases.delete(endsFirst[0])
     session.leases.set(turnId, Math.max(earlierMs, this.nowMs + leaseMs))
   }
 

@@ -86,8 +86,11 @@ export class StoreExercise {
 
     announce: async (operation) => {
       const { key } = this.#turn(operation)
-      const artefactId = `artefact-${this.#announced.length}`
-      const kv = { artefactId, payload: `${artefactId}\n${operation.text}`, tokens: 0, bytes: 0, turn: 0 }
+      const begin = operation.count % 2 === 0 ? key.slice(0, 22) : ''
+      const artefactId = `${begin}artefact-${this.#announced.length}`
+      // Some are too large for the session's own record.
+      const payload = `${artefactId}\n${operation.text}${'\n'.repeat(operation.digest * 300)}`
+      const kv = { artefactId, payload, tokens: 0, bytes: 0, turn: 0 }
       const graceMs = (operation.time - 1) * unitMs
       await this.#under.store.announce({ artefactId, session: key, payload: kv.payload, graceMs })
       this.#model.announce(key, kv, graceMs)

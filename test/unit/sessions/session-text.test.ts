@@ -3,7 +3,26 @@ import { readArtefact, readRecord, toLine, toWord } from '../../../src/sessions/
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
 const lines = (change: Readonly<Record<number, string>> = {}): string => {
-  const text = ['a1', 'rest', 'name', '1000', '2000', '1', '2', '3', '4', '5', 'sealed', 'model', 'pod', '', '', '', '']
+  const text = [
+    'a2',
+    'rest',
+    'name',
+    '1000',
+    '2000',
+    '1',
+    '2',
+    '3',
+    '4',
+    '5',
+    'sealed',
+    'model',
+    'pod',
+    '',
+    '',
+    '',
+    '',
+    '',
+  ]
   return text.map((line, index) => change[index + 1] ?? line).join('\n')
 }
 
@@ -23,13 +42,22 @@ describe('the text of a session', () => {
   })
 
   test.each([
-    { name: 'too few lines', text: lines().split('\n').slice(0, 16).join('\n') },
+    { name: 'too few lines', text: lines().split('\n').slice(0, 17).join('\n') },
     { name: 'too many lines', text: `${lines()}\n` },
     { name: 'a number with a sign', text: lines({ 4: '-1' }) },
     { name: 'a number with too many digits', text: lines({ 8: '1'.repeat(16) }) },
     { name: 'no number', text: lines({ 7: '' }) },
   ])('is not read with $name', ({ text }) => {
     expect(() => readRecord([sessionKey('s'), text, null], alice)).toThrow('A session script answered without')
+  })
+
+  test.each([
+    { name: 'in the text', text: lines({ 14: 'artefact', 15: '3 4 5 a\\nb c' }), value: null },
+    { name: 'in a key of its own', text: lines({ 14: 'artefact' }), value: 'session\n3 4 5 a\\nb c' },
+  ])('tells of an artefact whose record stands $name', ({ text, value }) => {
+    const kv = { artefactId: 'artefact', turn: 3, tokens: 4, bytes: 5, payload: 'a\nb c' }
+
+    expect(readRecord([sessionKey('s'), text, value], alice).kv).toEqual(kv)
   })
 
   test.each([{ snapshot: undefined }, { snapshot: [] }, { snapshot: [1, lines()] }, { snapshot: 'text' }])(
@@ -46,9 +74,9 @@ describe('the text of a session', () => {
   test.each([
     { name: 'nothing', value: null },
     { name: 'an empty text', value: '' },
-    { name: 'a text of one line', value: 'session' },
-    { name: 'numbers that are none', value: 'session\n1\nx\n3\npayload' },
-    { name: 'a list', value: ['session\n1\n2\n3\npayload'] },
+    { name: 'a text of one line', value: '1 2 3 payload' },
+    { name: 'numbers that are none', value: 'session\n1 x 3 payload' },
+    { name: 'a list', value: ['session\n1 2 3 payload'] },
   ])('finds no artefact in $name', ({ value }) => {
     expect(readArtefact(value)).toBeUndefined()
   })

@@ -8,13 +8,13 @@ if not session then
   return reply('done')
 end
 
-local held = holds_lease(session, ARGV[4])
-session[LEASES] = release_lease(session[LEASES], ARGV[4])
+local left = release_lease(session[LEASES], ARGV[4])
+session[LEASES] = left or session[LEASES]
 if session[STATE] == creating and held_until(session) <= now then
   vanish(session)
   return reply('done')
 end
-if held then
+if left then
   write_even_when_full()
   save(session, 'KEEPTTL')
   if is_live(session) then

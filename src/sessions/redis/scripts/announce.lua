@@ -4,6 +4,6 @@
 -- Returns: 'done'
 --- @include arguments
 --- @include removals
-write_artefact(ARGV[3], ARGV[4], 0, 0, 0, ARGV[5])
+write_artefact(ARGV[3], ARGV[4], '0 0 0 ' .. ARGV[5])
 redis.call('ZADD', removals, now + ARGV[6], 'a:' .. ARGV[3])
 return { 0, 'done', now }

@@ -13,12 +13,24 @@ local evicted = 0
 -- One script must not hold up the turns of others.
 local most_ended, most_evicted = 64, 256
 
+local record = ARGV[8] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[5]
+-- Every turn reads and writes the session's text.
+local most_in_text = 512
+
 local function write()
-  write_artefact(artefact, ARGV[3], ARGV[8], ARGV[6], ARGV[7], ARGV[5])
+  write_artefact(artefact, ARGV[3], record)
 end
 
+-- The record goes into the text if it is small and the artefact's name tells whose it is; else it keeps its key.
 local function store()
-  write()
+  local fits_text = #record <= most_in_text and name_of(artefact) == name_of(ARGV[3])
+  session[ARTEFACT], session[RECORD] = artefact, fits_text and record or ''
+  if fits_text then
+    redis.call('DEL', artefact_key(artefact))
+  else
+    write()
+  end
+  save(session)
   untrack_kv(name_of(ARGV[3]))
   if limit_bytes then
     track_kv(name_of(ARGV[3]), bytes)
@@ -43,8 +55,8 @@ end
 
 -- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.
 local function turn_of(stored)
-  local value = stored and read_artefact(stored)
-  return value and tonumber(string.match(value, '^[^\n]*\n(%d+)\n')) or 0
+  local of_stored = stored and session[RECORD] == '' and string.match(read_artefact(stored) or '', '\n(.*)$') or session[RECORD]
+  return tonumber(string.match(of_stored, '^(%d+) ')) or 0
 end
 
 write_even_when_full()
@@ -66,11 +78,11 @@ if is_live(session) then
     end
     redis.call('ZREM', removals, id)
     redis.call('DEL', removal_key(id))
+    local replaced = give_up_artefact(session)
+    session[NOTE] = ''
     store()
-    session[ARTEFACT], session[NOTE] = artefact, ''
-    save(session)
-    if stored then
-      queue_artefact(stored, now + ARGV[9])
+    if replaced then
+      queue_artefact(replaced, now + ARGV[9])
     end
     return reply('committed', evicted)
   end

@@ -40,7 +40,7 @@ local ends = string.format('%.0f', now + ttl_seconds * 1000)
 local leases = take_lease('', turn, now + lease_ms)
 local session = {
   creating, string.sub(key, #name_of(key) + 1), name_of(tenant), created, ends, ttl_seconds, 0, 0, 0, 0,
-  ARGV[8], ARGV[9], ARGV[10], '', '', digest, leases,
+  ARGV[8], ARGV[9], ARGV[10], '', '', '', digest, leases,
   key = key,
 }
 save(session)

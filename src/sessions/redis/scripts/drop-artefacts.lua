@@ -7,8 +7,7 @@
 write_even_when_full()
 local dropped = 0
 for i = 4, #ARGV do
-  local value = read_artefact(ARGV[i])
-  local session = value and read(string.match(value, '^[^\n]*'))
+  local session = read(owner_of(ARGV[i]))
   if session and session[ARTEFACT] == ARGV[i] then
     session = load(session.key)
     if is_live(session) then

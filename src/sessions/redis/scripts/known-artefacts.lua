@@ -7,11 +7,9 @@ local function is_named(artefact)
   if redis.call('ZSCORE', removals, 'a:' .. artefact) then
     return true
   end
-  local value = read_artefact(artefact)
-  local owner = value and string.match(value, '^[^\n]*')
-  local session = owner and read(owner)
-  return session and session[ARTEFACT] == artefact
-    or owner and redis.call('HGET', removal_key('s:' .. owner), 'k') == artefact
+  local owner = owner_of(artefact)
+  local session = read(owner)
+  return session and session[ARTEFACT] == artefact or redis.call('HGET', removal_key('s:' .. owner), 'k') == artefact
 end
 
 local known = {}

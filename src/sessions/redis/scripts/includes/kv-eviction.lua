@@ -36,9 +36,9 @@ local function next_victim(spared)
 end
 
 local function drop_artefact(session, reason)
-  queue_artefact(session[ARTEFACT], now)
+  queue_artefact(give_up_artefact(session), now)
   untrack_kv(name_of(session.key))
-  session[ARTEFACT], session[NOTE] = '', reason
+  session[NOTE] = reason
   save(session)
 end
 

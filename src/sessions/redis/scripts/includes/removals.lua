@@ -2,8 +2,8 @@
 --   <prefix>removals          sorted set: removal id (`a:<artefact>` or `s:<session>`) by the time it is due
 --   <prefix>q:<removal id>    hash: n how often it was claimed, k the artefact a session's removal carries,
 --                             g it was queued again after a claim
---   <prefix>a:<artefact>      string: lines with session key, turn, tokens and bytes, then the payload; there as long as a session or the
---                             queue names the artefact
+--   <prefix>a:<artefact>      string: session key, line feed, the artefact's record as session-text.ts has it. There as long as the queue
+--                             names the artefact, or a session whose text has no place for the record
 -- Needs `prefix` and `now`.
 local removals = prefix .. 'removals'
 
@@ -15,8 +15,8 @@ local function artefact_key(artefact)
   return prefix .. 'a:' .. artefact
 end
 
-local function write_artefact(artefact, session, turn, tokens, bytes, payload)
-  redis.call('SET', artefact_key(artefact), table.concat({ session, turn, tokens, bytes, payload }, '\n'))
+local function write_artefact(artefact, session, record)
+  redis.call('SET', artefact_key(artefact), session .. '\n' .. record)
 end
 
 local function read_artefact(artefact)

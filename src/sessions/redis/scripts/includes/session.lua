@@ -6,10 +6,11 @@
 -- Sessions and tenants go by names here, the first 22 characters of their keys: 132 bits tell them apart, and every index and record is
 -- smaller for it. What is left of a session's key is in its text; a tenant's key every caller brings along.
 --- @include arguments
+--- @include leases
 --- @include removals
 --- @include stored-kv
 -- The digit is the version of the text's layout: a state of another one is unreadable.
-local creating, active, expired, deleted = 'c1', 'a1', 'x1', 'd1'
+local creating, active, expired, deleted = 'c2', 'a2', 'x2', 'd2'
 local tombstone_ms = ARGV[2]
 local deadlines = prefix .. 'deadlines'
 local corrupted = 0
@@ -30,12 +31,12 @@ local function retry_key(digest)
   return prefix .. 'r:' .. digest
 end
 
-local text_pattern = '^([caxd]1)\n([^\n]*)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)'
-  .. '\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$'
+local text_pattern = '^([caxd]2)\n([^\n]*)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)\n(%d+)'
+  .. '\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)$'
 
 -- A session is its lines, which these name, and beside them its `key` and its `text`.
 local STATE, REST, TENANT, CREATED, ENDS, TTL, TURNS, PROMPT, OUTPUT, CACHED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SEALED, MODEL, POD, ARTEFACT, NOTE, RETRY, LEASES = 11, 12, 13, 14, 15, 16, 17
+local SEALED, MODEL, POD, ARTEFACT, RECORD, NOTE, RETRY, LEASES = 11, 12, 13, 14, 15, 16, 17, 18
 
 local function parse(text)
   local session = { string.match(text, text_pattern) }
@@ -53,39 +54,6 @@ local function save(session, ...)
   redis.call('SET', session_key(session.key), session.text, ...)
 end
 
--- The leases with one taken for a turn, or taken again: the later end holds. Those that have run out go.
-local function take_lease(leases, turn, ends)
-  local kept = {}
-  for other, until_ms in string.gmatch(leases, '(%S+)=(%d+)') do
-    if other == turn then
-      ends = math.max(ends, tonumber(until_ms))
-    elseif tonumber(until_ms) > now then
-      kept[#kept + 1] = other .. '=' .. until_ms
-    end
-  end
-  kept[#kept + 1] = turn .. '=' .. string.format('%.0f', ends)
-  return table.concat(kept, ' ')
-end
-
-local function release_lease(leases, turn)
-  local kept = {}
-  for other, until_ms in string.gmatch(leases, '(%S+)=(%d+)') do
-    if other ~= turn then
-      kept[#kept + 1] = other .. '=' .. until_ms
-    end
-  end
-  return table.concat(kept, ' ')
-end
-
-local function holds_lease(session, turn)
-  for other in string.gmatch(session[LEASES], '(%S+)=%d+') do
-    if other == turn then
-      return true
-    end
-  end
-  return false
-end
-
 -- When the last lease ends; 0 without any.
 local function held_until(session)
   local latest = 0
@@ -99,10 +67,35 @@ local function artefact_of(session)
   return session[ARTEFACT] ~= '' and session[ARTEFACT] or nil
 end
 
+-- Takes a session's artefact from it, for the queue: from now on the record has a key of its own.
+local function give_up_artefact(session)
+  local artefact = artefact_of(session)
+  if artefact and session[RECORD] ~= '' then
+    write_even_when_full()
+    write_artefact(artefact, session.key, session[RECORD])
+  end
+  session[ARTEFACT], session[RECORD] = '', ''
+  return artefact
+end
+
 local function leave_indexes(key, tenant)
   untrack_kv(name_of(key))
   redis.call('ZREM', deadlines, name_of(key))
   redis.call('ZREM', tenant_key(tenant), name_of(key))
+end
+
+-- The artefact that an unreadable record names, if it is this session's own.
+local function artefact_in(lines, key)
+  local artefact, record = lines[14], lines[15]
+  local value = artefact and read_artefact(artefact)
+  if value then
+    return string.match(value, '^[^\n]*') == key and artefact or nil
+  end
+  if artefact and name_of(artefact) == name_of(key) and record and string.find(record, '^%d+ %d+ %d+ ') then
+    write_artefact(artefact, key, record)
+    return artefact
+  end
+  return nil
 end
 
 -- An unreadable record goes. What can be made out of it is used as far as it fits the other keys: a whole key to name the removal by, the
@@ -123,8 +116,7 @@ local function drop(key, text)
     key = key .. (lines[2] or '')
   end
   if string.find(key, '^[%w_-]+$') and #key == 43 then
-    local value = lines[14] and read_artefact(lines[14])
-    queue_session(key, value and string.match(value, '^[^\n]*') == key and lines[14] or nil)
+    queue_session(key, artefact_in(lines, key))
   end
 end
 
@@ -164,15 +156,15 @@ local function vanish(session)
       redis.call('DEL', retry_key(session[RETRY]))
     end
   end
-  queue_session(session.key, artefact_of(session))
+  queue_session(session.key, give_up_artefact(session))
 end
 
 -- Leaves a tombstone. An expired session keeps what it takes to start it anew.
 local function entomb(session, state)
-  local artefact = artefact_of(session)
+  local artefact = give_up_artefact(session)
   session[STATE] = state
   session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
-  session[POD], session[ARTEFACT], session[NOTE], session[RETRY], session[LEASES] = '', '', '', '', ''
+  session[POD], session[NOTE], session[RETRY], session[LEASES] = '', '', '', ''
   if state == deleted then
     session[TTL], session[SEALED], session[MODEL] = 0, '', ''
   end
@@ -202,9 +194,16 @@ local function load_owned(key, tenant)
   return session and session[TENANT] == name_of(tenant) and session or nil
 end
 
--- What a caller gets of a session: its text, and the value of its artefact.
+-- What a caller gets of a session: its text, and the value of its artefact's key where it has one.
 local function snapshot(session)
-  return { session.key, session.text, session[ARTEFACT] ~= '' and read_artefact(session[ARTEFACT]) or false }
+  local has_key = session[ARTEFACT] ~= '' and session[RECORD] == ''
+  return { session.key, session.text, has_key and read_artefact(session[ARTEFACT]) or false }
+end
+
+-- The session of an artefact that no other key tells of: its name is what the artefact's begins with.
+local function owner_of(artefact)
+  local value = read_artefact(artefact)
+  return value and string.match(value, '^[^\n]*') or name_of(artefact)
 end
 
 -- Every script answers with how many unreadable records it came upon, the outcome, the time, and what belongs to the outcome.
