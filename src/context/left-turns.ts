@@ -1,4 +1,4 @@
-import { BoundedMap } from '../routing/bounded-map.ts'
+import { hashOfId, SlotMap } from '../collections/slot-map.ts'
 import {
   type ContextService,
   type Decision,
@@ -7,6 +7,7 @@ import {
   requestKeyHeader,
 } from './context-service.ts'
 import type { EndTurn } from './end-turn.ts'
+import { turnIdOf } from './turn-ticket.ts'
 
 /** More turns than are forwarded before Envoy tells that one of them was left. Those whose end another process was told stay until then. */
 const maxTurns = 20_000
@@ -24,18 +25,14 @@ export interface LeftTurns extends Pick<ContextService, 'endTurn' | 'clientLeft'
  * told of it in whatever order.
  */
 export const createLeftTurns = (endTurn: EndTurn): LeftTurns => {
-  const tickets = new BoundedMap<string, string>(maxTurns)
-  const keys = new BoundedMap<string, string>(maxTurns)
-  /** Keys of requests whose decision is still to come, and tickets of turns that have ended here. */
-  const left = new BoundedMap<string, true>(maxLeft)
-
-  const forget = (key: string, ticket: string): void => {
-    tickets.delete(key)
-    keys.delete(ticket)
-  }
+  /** Tickets by the keys of their requests, and those keys by turn. */
+  const tickets = new SlotMap<string, string>({ hashOf: hashOfId, maxEntries: maxTurns })
+  const keys = new SlotMap<string, string>({ hashOf: hashOfId, maxEntries: maxTurns })
+  /** Keys of requests whose decision is still to come, and turns that have ended here. */
+  const left = new SlotMap<string, true>({ hashOf: hashOfId, maxEntries: maxLeft })
 
   const endLeft = (ticket: string): Promise<void> => {
-    left.set(ticket, true)
+    left.set(turnIdOf(ticket), true)
     return endTurn(leftTurn(ticket))
   }
 
@@ -44,28 +41,28 @@ export const createLeftTurns = (endTurn: EndTurn): LeftTurns => {
       if (decision.kind !== 'forward' || decision.ticket === undefined) return
       const [key = ''] = request.header(requestKeyHeader)
       if (key === '') return
-      if (left.get(key) === true) {
-        left.delete(key)
+      if (left.delete(key) === true) {
         void endLeft(decision.ticket)
         return
       }
       tickets.set(key, decision.ticket)
-      keys.set(decision.ticket, key)
+      keys.set(turnIdOf(decision.ticket), key)
     },
     clientLeft: async (key) => {
-      const ticket = tickets.get(key)
+      const ticket = tickets.delete(key)
       if (ticket === undefined) {
         left.set(key, true)
         return
       }
-      forget(key, ticket)
+      keys.delete(turnIdOf(ticket))
       await endLeft(ticket)
     },
-    endTurn: async (turn) => {
-      const key = keys.get(turn.ticket)
-      if (key !== undefined) forget(key, turn.ticket)
-      else if (left.get(turn.ticket) === true) return
-      await endTurn(turn)
+    endTurn: (turn) => {
+      const turnId = turnIdOf(turn.ticket)
+      const key = keys.delete(turnId)
+      if (key !== undefined) tickets.delete(key)
+      else if (left.has(turnId)) return Promise.resolve()
+      return endTurn(turn)
     },
   }
 }

@@ -1,3 +1,5 @@
+import { hashOfId, SlotMap } from '../collections/slot-map.ts'
+import { maxTurnsPerPod } from './max-turns-per-pod.ts'
 import type { PodAddress } from './pod.ts'
 
 /** Counts the turns that run on each pod. A turn whose end is never told is forgotten when its lease has run out. */
@@ -8,43 +10,44 @@ export interface InFlightTurns {
   count(address: PodAddress): number
 }
 
+/** Pods come and go; the tables of those that run nothing are kept for so many. */
+const maxIdlePods = 64
+
 /** `nowMs` is a clock that never goes back. */
 export const createInFlightTurns = (options: {
   readonly turnLeaseMs: number
   readonly nowMs: () => number
 }): InFlightTurns => {
   // All leases are equally long, so that a map in the order of starts is in the order of expiry, too.
-  const expiriesByPod = new Map<PodAddress, Map<string, number>>()
+  const expiriesByPod = new Map<PodAddress, SlotMap<string, number>>()
 
-  const forget = (address: PodAddress, expiries: Map<string, number>, turnId: string): void => {
-    expiries.delete(turnId)
-    if (expiries.size === 0) expiriesByPod.delete(address)
+  const forgetExpired = (expiries: SlotMap<string, number>): void => {
+    const now = options.nowMs()
+    while ((expiries.oldest ?? Number.POSITIVE_INFINITY) <= now) expiries.deleteOldest()
   }
 
-  const forgetExpired = (address: PodAddress, expiries: Map<string, number>): void => {
-    const now = options.nowMs()
-    for (const [turnId, expiresAtMs] of expiries) {
-      if (expiresAtMs > now) return
-      forget(address, expiries, turnId)
-    }
+  const forgetIdlePod = (address: PodAddress, expiries: SlotMap<string, number>): void => {
+    if (expiries.size === 0 && expiriesByPod.size > maxIdlePods) expiriesByPod.delete(address)
   }
 
   return {
     started: (address, turnId) => {
-      const expiries = expiriesByPod.get(address) ?? new Map<string, number>()
-      forgetExpired(address, expiries)
-      expiries.delete(turnId)
+      const known = expiriesByPod.get(address)
+      const expiries = known ?? new SlotMap<string, number>({ hashOf: hashOfId, maxEntries: maxTurnsPerPod })
+      if (known === undefined) expiriesByPod.set(address, expiries)
+      forgetExpired(expiries)
       expiries.set(turnId, options.nowMs() + options.turnLeaseMs)
-      expiriesByPod.set(address, expiries)
     },
     ended: (address, turnId) => {
       const expiries = expiriesByPod.get(address)
-      if (expiries !== undefined) forget(address, expiries, turnId)
+      if (expiries === undefined) return
+      expiries.delete(turnId)
+      forgetIdlePod(address, expiries)
     },
     count: (address) => {
       const expiries = expiriesByPod.get(address)
       if (expiries === undefined) return 0
-      forgetExpired(address, expiries)
+      forgetExpired(expiries)
       return expiries.size
     },
   }

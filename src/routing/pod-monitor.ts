@@ -125,7 +125,16 @@ const createPodWatch = (
 
   return {
     address,
-    state: () => ({ address, ready, inFlight: options.inFlight(), ...load }),
+    // Named one by one, as in the forecast.
+    state: () => ({
+      address,
+      ready,
+      inFlight: options.inFlight(),
+      running: load.running,
+      waiting: load.waiting,
+      kvUsage: load.kvUsage,
+      inFlightAtRead: load.inFlightAtRead,
+    }),
     markFailing: () => {
       markings += 1
       takeOut('a turn saw it fail')

@@ -18,6 +18,8 @@ export interface SessionResidency {
 
 const maxPods = 1000
 
+const nowhere: ReadonlyMap<PodAddress, number> = new Map()
+
 export const createSessionResidency = (options: {
   /** Sessions that are remembered for each pod, at most. */
   readonly maxSessionsPerPod: number
@@ -44,12 +46,14 @@ export const createSessionResidency = (options: {
       pod.set(sessionKey, tokens)
     },
     tokensByPod: (sessionKey) => {
-      const found = new Map<PodAddress, number>()
-      for (const [address, pod] of pods.entries()) {
+      let found: Map<PodAddress, number> | undefined
+      pods.forEach((pod, address) => {
         const tokens = pod.peek(sessionKey)
-        if (tokens !== undefined) found.set(address, tokens)
-      }
-      return found
+        if (tokens === undefined) return
+        found ??= new Map()
+        found.set(address, tokens)
+      })
+      return found ?? nowhere
     },
     forget: (sessionKey) => {
       for (const pod of pods.values()) pod.delete(sessionKey)

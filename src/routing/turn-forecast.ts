@@ -1,4 +1,4 @@
-import { BoundedMap } from './bounded-map.ts'
+import { hashOfId, SlotMap } from '../collections/slot-map.ts'
 import type { CostProfile } from './cost-profile/cost-profile.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { predictWork } from './predicted-ttft.ts'
@@ -61,10 +61,11 @@ export const createTurnForecast = (options: {
   const prefills = createWorkBacklog(options)
   const loads = createWorkBacklog(options)
   const residency = createSessionResidency(options)
+  const perSession = { hashOf: hashOfId, maxEntries: options.maxSessionsPerPod }
   /** The latest turn of each session that is under way. */
-  const latest = new BoundedMap<string, ForecastTurn>(options.maxSessionsPerPod)
+  const latest = new SlotMap<string, Pick<ForecastTurn, 'turnId' | 'pod'>>(perSession)
   /** Of turns behind another one of their session: what is expected to be left to compute then. */
-  const followers = new BoundedMap<string, number>(options.maxSessionsPerPod)
+  const followers = new SlotMap<string, number>(perSession)
 
   const pods = (): readonly PodState[] =>
     options.source.pods().map((pod) => ({
@@ -90,7 +91,7 @@ export const createTurnForecast = (options: {
       const session = routing.affinityKey
       if (session === undefined) return
       if (latest.get(session)?.pod === pod) followers.set(turnId, workMs)
-      latest.set(session, turn)
+      latest.set(session, { turnId, pod })
       // The session's next turn may come before this one has ended.
       residency.served(session, pod, routing.promptTokens ?? 0)
     },

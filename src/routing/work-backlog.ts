@@ -1,4 +1,7 @@
+import { hashOfId, SlotMap } from '../collections/slot-map.ts'
+import { maxTurnsPerPod } from './max-turns-per-pod.ts'
 import type { PodAddress } from './pod.ts'
+import { type QueuedWork, WorkQueue } from './work-queue.ts'
 
 /** How a turn's work at a pod ended: it was done, or the turn left before that may have begun. */
 export type WorkEnd = 'done' | 'abandoned'
@@ -19,60 +22,49 @@ export interface WorkBacklog {
   remainingMs(address: PodAddress): number
 }
 
-interface Work {
+interface Work extends QueuedWork {
   readonly startedMs: number
   readonly waitMs: number
-  readonly workMs: number
-  /** When it will be done. */
-  doneMs: number
 }
 
-interface Queue {
-  /** When all work will be done. */
-  freeMs: number
-  /** In the order of arrival. */
-  readonly works: Map<string, Work>
+interface Pod {
+  readonly queue: WorkQueue
+  /** Of turns that have not ended, in the order of arrival. */
+  readonly works: SlotMap<string, Work>
 }
+
+/** Pods come and go; what is known of those that have nothing to do is kept for so many. */
+const maxIdlePods = 64
 
 /** `nowMs` is a clock that never goes back. A turn that never ends is forgotten after `turnLeaseMs`. */
 export const createWorkBacklog = (options: {
   readonly turnLeaseMs: number
   readonly nowMs: () => number
 }): WorkBacklog => {
-  const queues = new Map<PodAddress, Queue>()
+  const pods = new Map<PodAddress, Pod>()
 
-  const queueOf = (address: PodAddress): Queue => {
-    const known = queues.get(address)
+  const podAt = (address: PodAddress): Pod => {
+    const known = pods.get(address)
     if (known !== undefined) return known
-    const queue: Queue = { freeMs: 0, works: new Map() }
-    queues.set(address, queue)
-    return queue
+    const works = new SlotMap<string, Work>({ hashOf: hashOfId, maxEntries: maxTurnsPerPod })
+    const pod: Pod = { queue: new WorkQueue(), works }
+    pods.set(address, pod)
+    return pod
   }
 
-  const forgetExpired = (queue: Queue, nowMs: number): void => {
-    for (const [turnId, work] of queue.works) {
-      if (work.startedMs + options.turnLeaseMs > nowMs) return
-      queue.works.delete(turnId)
-    }
+  const forgetExpired = ({ works }: Pod, nowMs: number): void => {
+    while ((works.oldest?.startedMs ?? nowMs) + options.turnLeaseMs <= nowMs) works.deleteOldest()
   }
 
   const end = (address: PodAddress, turnId: string, how: WorkEnd): number | undefined => {
-    const queue = queues.get(address)
-    const work = queue?.works.get(turnId)
-    if (queue === undefined || work === undefined) return undefined
+    const pod = pods.get(address)
+    const work = pod?.works.delete(turnId)
+    if (pod === undefined || work === undefined) return undefined
     const now = options.nowMs()
-    const leftMs = Math.max(0, work.doneMs - now)
     // What is done had everything before it done, too; what was abandoned takes only itself away.
-    const gainMs = how === 'done' ? leftMs : Math.min(leftMs, work.workMs)
-    let isAhead = true
-    for (const other of queue.works.values()) {
-      if (other === work) isAhead = false
-      else if (!isAhead) other.doneMs -= gainMs
-      else if (how === 'done') other.doneMs = Math.min(other.doneMs, now)
-    }
-    queue.works.delete(turnId)
-    queue.freeMs -= gainMs
-    if (queue.works.size === 0 && queue.freeMs <= now) queues.delete(address)
+    if (how === 'done') pod.queue.done(work, now)
+    else pod.queue.abandoned(work, now)
+    if (pod.works.size === 0 && pod.queue.freeMs <= now && pods.size > maxIdlePods) pods.delete(address)
     return work.waitMs
   }
 
@@ -80,14 +72,14 @@ export const createWorkBacklog = (options: {
     started: (address, turnId, workMs) => {
       end(address, turnId, 'abandoned')
       const now = options.nowMs()
-      const queue = queueOf(address)
-      forgetExpired(queue, now)
-      const waitMs = Math.max(0, queue.freeMs - now)
-      queue.freeMs = now + waitMs + workMs
-      queue.works.set(turnId, { startedMs: now, waitMs, workMs, doneMs: queue.freeMs })
-      return waitMs
+      const pod = podAt(address)
+      forgetExpired(pod, now)
+      const work = { startedMs: now, waitMs: Math.max(0, pod.queue.freeMs - now), workMs, isPending: true }
+      pod.queue.add(work, now)
+      pod.works.set(turnId, work)
+      return work.waitMs
     },
     ended: end,
-    remainingMs: (address) => Math.max(0, (queues.get(address)?.freeMs ?? 0) - options.nowMs()),
+    remainingMs: (address) => Math.max(0, (pods.get(address)?.queue.freeMs ?? 0) - options.nowMs()),
   }
 }

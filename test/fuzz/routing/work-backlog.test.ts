@@ -17,7 +17,65 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('pass' as const), ms: fc.nat({ max: 500 }) }),
 )
 
+/** The same by its definition: every piece knows when it will be done, and whatever ends tells all others. */
+const createModel = (nowMs: () => number) => {
+  let freeMs = 0
+  let works: { readonly turnId: string; readonly waitMs: number; readonly workMs: number; doneMs: number }[] = []
+  return {
+    started: (turnId: string, workMs: number): number => {
+      const waitMs = Math.max(0, freeMs - nowMs())
+      freeMs = nowMs() + waitMs + workMs
+      works.push({ turnId, waitMs, workMs, doneMs: freeMs })
+      return waitMs
+    },
+    ended: (turnId: string, how: 'done' | 'abandoned'): number | undefined => {
+      const at = works.findIndex((work) => work.turnId === turnId)
+      const work = works[at]
+      if (work === undefined) return undefined
+      const leftMs = Math.max(0, work.doneMs - nowMs())
+      const gainMs = how === 'done' ? leftMs : Math.min(leftMs, work.workMs)
+      for (const [place, other] of works.entries()) {
+        if (place > at) other.doneMs -= gainMs
+        else if (how === 'done') other.doneMs = Math.min(other.doneMs, nowMs())
+      }
+      works = works.filter((other) => other !== work)
+      freeMs -= gainMs
+      return work.waitMs
+    },
+    remainingMs: (): number => Math.max(0, freeMs - nowMs()),
+  }
+}
+
 describe('a backlog', () => {
+  test('tells the same as one that looks at every piece of work', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
+        let nowMs = 0
+        const backlog = createWorkBacklog({ turnLeaseMs: 1e9, nowMs: () => nowMs })
+        const model = createModel(() => nowMs)
+        let added = 0
+        for (const one of steps) {
+          switch (one.kind) {
+            case 'start':
+              added += 1
+              expect(backlog.started('a:1', `t${added}`, one.workMs)).toBe(model.started(`t${added}`, one.workMs))
+              break
+            case 'end': {
+              // Some have ended before.
+              const turnId = `t${one.which % (added + 1)}`
+              expect(backlog.ended('a:1', turnId, one.how)).toBe(model.ended(turnId, one.how))
+              break
+            }
+            case 'pass':
+              nowMs += one.ms
+              break
+          }
+          expect(backlog.remainingMs('a:1')).toBe(model.remainingMs())
+        }
+      }),
+    )
+  })
+
   test('is never less than nothing nor more than the work that has not ended, and falls with every end', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

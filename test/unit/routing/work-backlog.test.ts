@@ -84,4 +84,13 @@ describe('the backlog of a pod', () => {
     expect(backlog.ended('a:1', 't1', 'done')).toBeUndefined()
     expect(backlog.remainingMs('a:1')).toBe(100)
   })
+
+  test('keeps a bound on turns whose ends are never told', () => {
+    const { backlog } = backlogWithClock()
+    for (let turn = 0; turn <= 65_536; turn++) backlog.started('a:1', `t${turn}`, 1)
+    expect(backlog.ended('a:1', 't0', 'abandoned')).toBeUndefined()
+    expect(backlog.ended('a:1', 't1', 'abandoned')).toBe(1)
+    expect(backlog.ended('a:1', 't65536', 'done')).toBe(65_536)
+    expect(backlog.remainingMs('a:1')).toBe(0)
+  })
 })
