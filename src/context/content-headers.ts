@@ -17,8 +17,7 @@ export const checkJsonBody = (request: GatewayRequest): void => {
  * @throws GatewayError `unsupported_media_type`
  */
 export const checkNotCompressed = (request: GatewayRequest): void => {
-  const encoding = request
-    .header('content-encoding')
-    .filter((value) => value !== '' && value.toLowerCase() !== 'identity')
-  if (encoding.length > 0) throw new GatewayError('unsupported_media_type', { param: 'content-encoding' })
+  const encodings = request.header('content-encoding')
+  if (encodings.some((value) => value !== '' && value.toLowerCase() !== 'identity'))
+    throw new GatewayError('unsupported_media_type', { param: 'content-encoding' })
 }

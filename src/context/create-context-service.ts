@@ -32,24 +32,24 @@ export const createContextService = (
     return { kind: 'reject', error }
   }
 
-  const onInference = async (
+  const onInference = (
     request: GatewayRequest,
     path: InferencePath,
     scope: DecisionScope,
-  ): Promise<HeadersDecision> => {
+  ): HeadersDecision | Promise<HeadersDecision> => {
     if (request.method !== 'POST') return { kind: 'pass', destinations: [] }
-    const lookedUp = parts.cachedAnswers?.onHeaders(request, path.api, (itsScope, cached) =>
+    const lookedUp = parts.cachedAnswers?.onHeaders(request, path.api, async (itsScope, cached) =>
       onTurn(request, path, itsScope, cached),
     )
     return lookedUp ?? onTurn(request, path, scope)
   }
 
-  const onTurn = async (
+  const onTurn = (
     request: GatewayRequest,
     path: InferencePath,
     scope: DecisionScope,
     cached?: CachedAnswer,
-  ): Promise<HeadersDecision> => {
+  ): HeadersDecision | Promise<HeadersDecision> => {
     const [id, ...others] = request.header('x-session-id')
     if (id === undefined) {
       if (request.header('x-session-ttl').length > 0) return parts.createSession.onHeaders(request, path.api)
@@ -71,7 +71,7 @@ export const createContextService = (
     return { kind: 'pass', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
   }
 
-  const dispatch = async (request: GatewayRequest, scope: DecisionScope): Promise<HeadersDecision> => {
+  const dispatch = (request: GatewayRequest, scope: DecisionScope): HeadersDecision | Promise<HeadersDecision> => {
     const path = parseRequestPath(request.path)
     switch (path.kind) {
       case 'inference':

@@ -22,6 +22,7 @@ import type { Decision, DecisionScope, ForwardDecision, GatewayRequest, HeadersD
 import { inferencePaths } from './request-path.ts'
 import { retryKeyOf } from './retry-key.ts'
 import { routingFacts } from './routing-facts.ts'
+import { createSessionHeaders } from './session-headers.ts'
 import { contentKeyOf, newSessionId, sessionKeyOf } from './session-id.ts'
 import type { SessionSeal } from './session-seal.ts'
 import type { Tenants } from './tenant.ts'
@@ -46,6 +47,8 @@ export const createCreateSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly seal: SessionSeal },
   settings: CreateSettings,
 ): CreateSession => {
+  const sessionHeaders = createSessionHeaders()
+
   const decide = async (create: CheckedCreate, scope: DecisionScope): Promise<Decision> => {
     const id = newSessionId()
     const turnId = newTurnId()
@@ -204,16 +207,4 @@ const forward = (create: CheckedCreate, route: Route): ForwardDecision => ({
   expectModel: undefined,
   responseHeaders: {},
   ticket: undefined,
-})
-
-/** The headers that tell a client about its session. */
-export const sessionHeaders = (
-  id: string,
-  session: { readonly expiresAtMs: number; readonly ttlSeconds: number },
-  cache: string,
-): Readonly<Record<string, string>> => ({
-  'x-session-id': id,
-  'x-session-ttl': String(session.ttlSeconds),
-  'x-session-expires-at': new Date(session.expiresAtMs).toISOString(),
-  'x-context-cache': cache,
 })

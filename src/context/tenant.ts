@@ -24,24 +24,32 @@ export const createTenants = (options: {
   readonly principalHeader: string | undefined
 }): Tenants => {
   // A credential comes with every turn. It is kept in this process's memory alone, where it passes through in any case.
-  const known = new LRUCache<string, TenantKey>({ max: maxKnown })
-  const digest = (kind: string, value: string): TenantKey => {
-    const name = `tenant\n${kind}\n${value}`
-    const before = known.get(name)
-    if (before !== undefined) return before
-    const tenant = createHmac('sha256', options.secret).update(name).digest('base64url') as TenantKey
-    if (value.length <= longestKnown) known.set(name, tenant)
+  const principals = new LRUCache<string, TenantKey>({ max: maxKnown })
+  const credentials = new LRUCache<string, TenantKey>({ max: maxKnown })
+  const digest = (kind: string, value: string): TenantKey =>
+    createHmac('sha256', options.secret).update(`tenant\n${kind}\n${value}`).digest('base64url') as TenantKey
+
+  const ofPrincipal = (principal: string): TenantKey => {
+    const tenant = principals.get(principal) ?? digest('principal', principal)
+    if (principal.length <= longestKnown) principals.set(principal, tenant)
+    return tenant
+  }
+
+  const ofCredential = (credential: string): TenantKey => {
+    const known = credentials.get(credential)
+    if (known !== undefined) return known
+    if (!isOneCredential(credential)) throw new GatewayError('invalid_api_key')
+    const tenant = digest('authorization', credential)
+    if (credential.length <= longestKnown) credentials.set(credential, tenant)
     return tenant
   }
   return {
     tenantOf: (request) => {
       const principal = options.principalHeader === undefined ? [] : request.header(options.principalHeader)
-      if (principal.length === 1 && principal[0] !== undefined && principal[0] !== '')
-        return digest('principal', principal[0])
+      if (principal.length === 1 && principal[0] !== undefined && principal[0] !== '') return ofPrincipal(principal[0])
       const [credential, ...others] = request.header('authorization')
-      if (credential === undefined || others.length > 0 || !isOneCredential(credential))
-        throw new GatewayError('invalid_api_key')
-      return digest('authorization', credential)
+      if (credential === undefined || others.length > 0) throw new GatewayError('invalid_api_key')
+      return ofCredential(credential)
     },
   }
 }

@@ -1,5 +1,5 @@
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
+import type { TenantKey } from '../sessions/session-record.ts'
 import { type BeginOutcome, StoreUnavailableError, type TurnExpiry } from '../sessions/session-store.ts'
 import {
   abandonTurn,
@@ -14,10 +14,10 @@ import {
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
 import { checkNotCompressed } from './content-headers.ts'
 import type { Decision, DecisionScope, ForwardDecision, GatewayRequest } from './context-service.ts'
-import { sessionHeaders } from './create-session.ts'
 import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
 import { completeReplayedTurn } from './replayed-turn.ts'
 import { routingFacts } from './routing-facts.ts'
+import { createSessionHeaders } from './session-headers.ts'
 import { contentKeyOf, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
 import { parseTtlHeader, type TtlBounds } from './ttl.ts'
@@ -44,22 +44,13 @@ export const createUseSession = (
   parts: TurnParts & { readonly tenants: Tenants },
   settings: UseSettings,
 ): UseSession => {
-  const begin = async (turn: {
-    readonly key: SessionKey
-    readonly tenant: TenantKey
-    readonly turnId: string
-  }): Promise<Begun> => {
-    try {
-      const outcome = await parts.store.begin({ ...turn, leaseMs: settings.leaseMs })
-      parts.events.lookedUp(outcome.kind)
-      return outcome
-    } catch (error) {
-      // Whatever is wrong with the store, the turn can be answered without it.
-      if (error instanceof StoreUnavailableError) parts.events.storeFault('begin', error)
-      else parts.events.fault('begin', error)
-      parts.events.lookedUp('store_unavailable')
-      return { kind: 'store-unavailable' }
-    }
+  const sessionHeaders = createSessionHeaders()
+
+  /** Whatever is wrong with the store, the turn can be answered without it. */
+  const notBegun = (error: unknown): Begun => {
+    if (error instanceof StoreUnavailableError) parts.events.storeFault('begin', error)
+    else parts.events.fault('begin', error)
+    return { kind: 'store_unavailable' }
   }
 
   /** A turn that has no session to use or to update. */
@@ -138,9 +129,15 @@ export const createUseSession = (
       const ttlSeconds = parseTtlHeader(request.header('x-session-ttl'), settings)
       const turnId = newTurnId()
       const key = sessionKeyOf(id)
-      const begun = await begin({ key, tenant, turnId })
+      let begun: Begun
+      try {
+        begun = await parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
+      } catch (error) {
+        begun = notBegun(error)
+      }
+      parts.events.lookedUp(begun.kind)
       switch (begun.kind) {
-        case 'store-unavailable':
+        case 'store_unavailable':
           return plainTurn(
             request,
             {
@@ -183,7 +180,7 @@ export const createUseSession = (
   }
 }
 
-type Begun = BeginOutcome | { readonly kind: 'store-unavailable' }
+type Begun = BeginOutcome | { readonly kind: 'store_unavailable' }
 
 interface LiveTurn {
   readonly begun: Extract<BeginOutcome, { readonly kind: 'active' | 'expired' }>
