@@ -25,7 +25,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
     'warm-up': { type: 'string', default: '0.5' },
-    'warm-up-requests': { type: 'string', default: '10000' },
+    'warm-up-requests': { type: 'string', default: '30000' },
     only: { type: 'string', multiple: true, default: [] },
     variant: { type: 'string', multiple: true, default: [] },
     soak: { type: 'string' },

@@ -1,8 +1,9 @@
 import type { ContextService } from '../context/context-service.ts'
 import type { RpcMethod } from '../extproc/transport.ts'
+import { createUnaryMethod } from '../extproc/unary-method.ts'
 import { loadWireMethod } from '../extproc/wire-methods.ts'
 import { parseEntry } from './parse-entry.ts'
-import type { WireEntry, WireMessage } from './wire.ts'
+import { entriesOf, type LogEntry, type WireBatch } from './wire.ts'
 
 /** What an observer of the access log is told. Hooks must not throw. */
 export interface AccessLogHooks {
@@ -18,34 +19,36 @@ interface AccessLogOptions {
 }
 
 /** The service's messages as bytes. */
-export type AccessLogCodec = Pick<RpcMethod<readonly WireEntry[], never>, 'path' | 'decode' | 'encode'>
+export type AccessLogCodec = Pick<RpcMethod<readonly LogEntry[], object>, 'path' | 'decode' | 'encode'>
 
-/** Envoy's access log service: tells `service` of every turn that ended and every request that was left, and waits for none. The codec is that of protos/ unless given. */
+/**
+ * OpenTelemetry's log service, to which Envoy writes its access log: tells `service` of every turn that ended and every request that was left, and
+ * waits for none. A batch that is not answered comes again. The codec is that of protos/ unless given.
+ */
 export const createAccessLogMethod = (
   options: AccessLogOptions,
   codec: AccessLogCodec = loadCodec(),
-): RpcMethod<readonly WireEntry[], never> => ({
-  ...codec,
-  longLived: true,
-  open: (call) => ({
-    message: (entries) => {
+): RpcMethod<readonly LogEntry[], object> =>
+  createUnaryMethod({
+    ...codec,
+    answer: (entries) => {
       for (const entry of entries) endTurn(entry, options)
+      return { kind: 'message', message: taken }
     },
-    halfClosed: () => call.end({ code: 'ok' }),
-    closed: () => {},
-  }),
-})
+  })
+
+const taken = Object.freeze({})
 
 const loadCodec = (): AccessLogCodec => {
-  const wire = loadWireMethod('access-log.proto', 'envoy.service.accesslog.v3.AccessLogService', 'StreamAccessLogs')
+  const wire = loadWireMethod('log-export.proto', 'opentelemetry.proto.collector.logs.v1.LogsService', 'Export')
   return {
     path: wire.path,
-    decode: (bytes) => (wire.decodeRequest(bytes) as WireMessage).http_logs?.log_entry ?? [],
+    decode: (bytes) => entriesOf(wire.decodeRequest(bytes) as WireBatch),
     encode: (message) => wire.encodeResponse(message),
   }
 }
 
-const endTurn = (entry: WireEntry, options: AccessLogOptions): void => {
+const endTurn = (entry: LogEntry, options: AccessLogOptions): void => {
   const parsed = parseEntry(entry)
   switch (parsed.kind) {
     case 'turn':

@@ -1,111 +1,90 @@
-import { isIPv6 } from 'node:net'
-import { type EndedTurn, requestKeyHeader, type TurnUsage } from '../context/context-service.ts'
-import { isCut, isUpstreamFailure, leftByClient } from './response-flags.ts'
-import type { WireCommon, WireDuration, WireEntry, WireSocketAddress, WireStruct, WireValue } from './wire.ts'
+import type { EndedTurn } from '../context/context-service.ts'
+import { readCounts } from './answer-counts.ts'
+import { type ResponseFlags, readFlags } from './response-flags.ts'
+import type { LogEntry } from './wire.ts'
 
 /** What an access log entry says. */
 export type ParsedEntry =
   | { readonly kind: 'turn'; readonly turn: EndedTurn }
   /** A client left before Envoy had read what was decided on its request: the entry has no ticket. */
   | { readonly kind: 'left'; readonly requestKey: string }
-  /** No turn of ours, or not its end. */
+  /** No turn of ours. */
   | { readonly kind: 'other' }
   /** It claims to be a turn, but cannot be read. */
   | { readonly kind: 'malformed'; readonly reason: string }
 
-/** AccessLogType: the entry is written at the end of the request, or its Envoy does not tell. */
-const endTypes: ReadonlySet<number> = new Set([0, 6])
+/** Where an entry has what: the order in which `access_log` in envoy.yaml names its values. */
+const place = {
+  ticket: 0,
+  requestKey: 1,
+  status: 2,
+  flags: 3,
+  upstreamAddress: 4,
+  sentUs: 5,
+  answeredUs: 6,
+  stream: 7,
+  usage: 8,
+  timings: 9,
+} as const
+
+const places = Object.keys(place).length
+
+/** What Envoy writes for a value that there is not. */
+const nothing = '-'
 
 const maxPort = 65_535
 
 /** Reads how a turn ended. Total: whatever the entry holds, it returns. */
-export const parseEntry = (entry: WireEntry): ParsedEntry => {
-  const common = entry.common_properties ?? {}
-  const turn = namespace(common, 'ctx')['turn']
-  if (!endTypes.has(common.access_log_type ?? 0)) return { kind: 'other' }
-  if (turn === undefined) return withoutTicket(entry, common)
-  const ticket = turn.stringValue
-  if (ticket === undefined || ticket === '') return { kind: 'malformed', reason: 'ctx.turn is no text' }
-  const status = entry.response?.response_code?.value ?? 0
-  const flags = common.response_flags ?? {}
+export const parseEntry = (entry: LogEntry): ParsedEntry => {
+  if (entry.length === 0) return { kind: 'other' }
+  if (entry.length !== places) return { kind: 'malformed', reason: `${entry.length} values instead of ${places}` }
+  const flags = readFlags(valueAt(entry, 'flags'))
+  const ticket = valueAt(entry, 'ticket')
+  return ticket === undefined ? withoutTicket(entry, flags) : { kind: 'turn', turn: endedTurn(entry, ticket, flags) }
+}
+
+const withoutTicket = (entry: LogEntry, flags: ResponseFlags): ParsedEntry => {
+  const requestKey = valueAt(entry, 'requestKey')
+  return requestKey !== undefined && flags.clientLeft ? { kind: 'left', requestKey } : { kind: 'other' }
+}
+
+const endedTurn = (entry: LogEntry, ticket: string, flags: ResponseFlags): EndedTurn => {
+  const status = wholeNumber(valueAt(entry, 'status')) ?? 0
+  const sentUs = wholeNumber(valueAt(entry, 'sentUs'))
+  const answeredUs = wholeNumber(valueAt(entry, 'answeredUs'))
   return {
-    kind: 'turn',
-    turn: {
-      ticket,
-      status,
-      complete: status > 0 && !isCut(flags) && isWholeStream(namespace(common, 'stream')),
-      clientLeft: leftByClient(flags),
-      upstreamFailed: isUpstreamFailure(flags),
-      servedBy: servedBy(common),
-      usage: toUsage(namespace(common, 'usage')) ?? fromTimings(namespace(common, 'timings')),
-      firstByteMs: firstByteMs(common),
-    },
+    ticket,
+    status,
+    complete: status > 0 && !flags.isCut && isWholeStream(valueAt(entry, 'stream')),
+    clientLeft: flags.clientLeft,
+    upstreamFailed: flags.upstreamFailed,
+    // An address alone proves nothing: it is there for a connection that failed, too.
+    servedBy: answeredUs === undefined ? undefined : hostAndPort(valueAt(entry, 'upstreamAddress')),
+    usage: readCounts(valueAt(entry, 'usage'), valueAt(entry, 'timings')),
+    firstByteMs:
+      sentUs === undefined || answeredUs === undefined || answeredUs < sentUs
+        ? undefined
+        : (answeredUs - sentUs) / 1000,
   }
 }
 
-const withoutTicket = (entry: WireEntry, common: WireCommon): ParsedEntry => {
-  const headers = entry.request?.request_headers ?? {}
-  const requestKey = Object.hasOwn(headers, requestKeyHeader) ? (headers[requestKeyHeader] ?? '') : ''
-  return requestKey !== '' && leftByClient(common.response_flags ?? {})
-    ? { kind: 'left', requestKey }
-    : { kind: 'other' }
-}
-
-const none: Readonly<Record<string, WireValue>> = Object.freeze({})
-
-const namespace = (common: WireCommon, name: string): Readonly<Record<string, WireValue>> => {
-  const all: Readonly<Record<string, WireStruct>> = common.metadata?.filter_metadata ?? {}
-  return Object.hasOwn(all, name) ? (all[name]?.fields ?? none) : none
+const valueAt = (entry: LogEntry, name: keyof typeof place): string | undefined => {
+  const value = entry[place[name]]
+  return value === nothing || value === '' ? undefined : value
 }
 
 /** A streamed answer is whole when its end was seen in it, and no error event; any other answer by its framing. */
-const isWholeStream = (notes: Readonly<Record<string, WireValue>>): boolean =>
-  !isSet(notes['sse']) || (isSet(notes['done']) && !isSet(notes['failed']))
+const isWholeStream = (stream: string | undefined): boolean => stream === undefined || stream === 'done'
 
-/** The Lua filter writes flags as booleans, numbers or "1". */
-const isSet = (value: WireValue | undefined): boolean =>
-  value?.boolValue === true || value?.stringValue === '1' || value?.stringValue === 'true' || value?.numberValue === 1
-
-/** An address alone proves nothing: it is there for a connection that failed, too. */
-const servedBy = (common: WireCommon): string | undefined =>
-  common.time_to_first_upstream_rx_byte === undefined
-    ? undefined
-    : hostAndPort(common.upstream_remote_address?.socket_address)
-
-const hostAndPort = (address: WireSocketAddress | undefined): string | undefined => {
-  const host = address?.address ?? ''
-  const port = address?.port_value ?? 0
-  if (host === '' || port < 1 || port > maxPort) return undefined
-  return `${isIPv6(host) ? `[${host}]` : host}:${port}`
+const wholeNumber = (text: string | undefined): number | undefined => {
+  const number = text === undefined ? Number.NaN : Number(text)
+  return Number.isSafeInteger(number) && number >= 0 ? number : undefined
 }
 
-const toUsage = (notes: Readonly<Record<string, WireValue>>): TurnUsage | undefined => {
-  const promptTokens = tokens(notes['prompt_tokens'])
-  const outputTokens = tokens(notes['output_tokens'])
-  const cachedTokens = tokens(notes['cached_tokens'])
-  if (promptTokens === undefined && outputTokens === undefined && cachedTokens === undefined) return undefined
-  return { promptTokens: promptTokens ?? 0, outputTokens: outputTokens ?? 0, cachedTokens: cachedTokens ?? 0 }
+/** `10.0.0.1:8000`, `[fd00::1]:8000`; undefined for what is no such address, as of a Unix socket. */
+const hostAndPort = (address: string | undefined): string | undefined => {
+  const colon = address?.lastIndexOf(':') ?? -1
+  if (address === undefined || colon < 1) return undefined
+  const port = wholeNumber(address.slice(colon + 1)) ?? 0
+  return port >= 1 && port <= maxPort ? address : undefined
 }
-
-/** llama-server counts at the end of every stream, also where no usage was asked for; its prompt count leaves the cached tokens out. */
-const fromTimings = (notes: Readonly<Record<string, WireValue>>): TurnUsage | undefined => {
-  const computedTokens = tokens(notes['prompt_n'])
-  const outputTokens = tokens(notes['predicted_n'])
-  if (computedTokens === undefined || outputTokens === undefined) return undefined
-  const cachedTokens = tokens(notes['cache_n']) ?? 0
-  return { promptTokens: computedTokens + cachedTokens, outputTokens, cachedTokens }
-}
-
-const tokens = (value: WireValue | undefined): number | undefined => {
-  const count = value?.numberValue
-  return count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined
-}
-
-const firstByteMs = (common: WireCommon): number | undefined => {
-  const sent = toMs(common.time_to_last_upstream_tx_byte)
-  const answered = toMs(common.time_to_first_upstream_rx_byte)
-  return sent === undefined || answered === undefined || answered < sent ? undefined : answered - sent
-}
-
-const toMs = (duration: WireDuration | undefined): number | undefined =>
-  duration === undefined ? undefined : (duration.seconds ?? 0) * 1000 + (duration.nanos ?? 0) / 1e6

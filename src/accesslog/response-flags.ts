@@ -1,38 +1,31 @@
-/** Envoy's response flags of one request, by name; a flag that is not raised is missing. */
-type ResponseFlags = Readonly<Record<string, boolean>>
+/** Envoy's response flags, by their short names, that tell of a client that closed or reset its side before the answer had ended. */
+const clientFlags: ReadonlySet<string> = new Set(['DC', 'DR'])
 
-const clientFlags = ['downstream_connection_termination', 'downstream_remote_reset'] as const
+/** Of an upstream that refused, reset, timed out or was not to be had. */
+const upstreamFlags: ReadonlySet<string> = new Set(['UH', 'UT', 'UR', 'UF', 'UC', 'UO', 'URX', 'UMSDR', 'UPE', 'DF'])
 
-const upstreamFlags = [
-  'no_healthy_upstream',
-  'upstream_request_timeout',
-  'upstream_remote_reset',
-  'upstream_connection_failure',
-  'upstream_connection_termination',
-  'upstream_overflow',
-  'upstream_retry_limit_exceeded',
-  'upstream_max_stream_duration_reached',
-  'upstream_protocol_error',
-  'dns_resolution_failure',
-] as const
+/** Of Envoy's own reasons to end an answer. */
+const envoyFlags: ReadonlySet<string> = new Set(['LR', 'NR', 'FI', 'SI', 'DPE', 'DT', 'NC', 'OM'])
 
-const gatewayFlags = [
-  'local_reset',
-  'no_route_found',
-  'fault_injected',
-  'stream_idle_timeout',
-  'downstream_protocol_error',
-  'duration_timeout',
-  'no_cluster_found',
-  'overload_manager',
-] as const
+/** What keeps an answer from arriving whole. */
+export interface ResponseFlags {
+  readonly clientLeft: boolean
+  readonly upstreamFailed: boolean
+  /** One of these, or of Envoy's own. */
+  readonly isCut: boolean
+}
 
-/** The client closed or reset its side before the answer had ended. */
-export const leftByClient = (flags: ResponseFlags): boolean => clientFlags.some((flag) => flags[flag] === true)
+const none: ResponseFlags = Object.freeze({ clientLeft: false, upstreamFailed: false, isCut: false })
 
-/** The upstream refused, reset, timed out or was not to be had. */
-export const isUpstreamFailure = (flags: ResponseFlags): boolean => upstreamFlags.some((flag) => flags[flag] === true)
-
-/** Anything that keeps an answer from arriving whole. */
-export const isCut = (flags: ResponseFlags): boolean =>
-  leftByClient(flags) || isUpstreamFailure(flags) || gatewayFlags.some((flag) => flags[flag] === true)
+/** Reads `%RESPONSE_FLAGS%`: short names with commas between them; undefined, as nearly always, for none. */
+export const readFlags = (text: string | undefined): ResponseFlags => {
+  if (text === undefined) return none
+  const raised = text.split(',')
+  const clientLeft = raised.some((flag) => clientFlags.has(flag))
+  const upstreamFailed = raised.some((flag) => upstreamFlags.has(flag))
+  return {
+    clientLeft,
+    upstreamFailed,
+    isCut: clientLeft || upstreamFailed || raised.some((flag) => envoyFlags.has(flag)),
+  }
+}

@@ -1,42 +1,20 @@
-/** A decoded access log message, as protos/access-log.proto describes it; what was not sent is missing. */
-export interface WireMessage {
-  readonly http_logs?: { readonly log_entry?: readonly WireEntry[] }
+/** A decoded batch of OpenTelemetry log records, as protos/log-export.proto describes it; what was not sent is missing. */
+export interface WireBatch {
+  readonly resource_logs?: readonly {
+    readonly scope_logs?: readonly { readonly log_records?: readonly WireRecord[] }[]
+  }[]
 }
 
-export interface WireEntry {
-  readonly common_properties?: WireCommon
-  readonly request?: { readonly request_headers?: Readonly<Record<string, string>> }
-  readonly response?: { readonly response_code?: { readonly value?: number } }
+export interface WireRecord {
+  readonly body?: { readonly array_value?: { readonly values?: readonly { readonly string_value?: string }[] } }
 }
 
-export interface WireCommon {
-  readonly time_to_last_upstream_tx_byte?: WireDuration
-  readonly time_to_first_upstream_rx_byte?: WireDuration
-  readonly upstream_remote_address?: { readonly socket_address?: WireSocketAddress }
-  readonly response_flags?: Readonly<Record<string, boolean>>
-  readonly metadata?: { readonly filter_metadata?: Readonly<Record<string, WireStruct>> }
-  readonly access_log_type?: number
-}
+/** The texts of a record's body in their order; an empty text for what is none. */
+export type LogEntry = readonly string[]
 
-export interface WireSocketAddress {
-  readonly address?: string
-  readonly port_value?: number
-}
-
-export interface WireDuration {
-  readonly seconds?: number
-  readonly nanos?: number
-}
-
-/** google.protobuf.Struct. */
-export interface WireStruct {
-  readonly fields?: Readonly<Record<string, WireValue>>
-}
-
-/** google.protobuf.Value; `kind` names the member that is set. */
-export interface WireValue {
-  readonly kind?: string
-  readonly stringValue?: string
-  readonly numberValue?: number
-  readonly boolValue?: boolean
-}
+/** All entries of a batch. */
+export const entriesOf = (batch: WireBatch): readonly LogEntry[] =>
+  (batch.resource_logs ?? [])
+    .flatMap(({ scope_logs }) => scope_logs ?? [])
+    .flatMap(({ log_records }) => log_records ?? [])
+    .map(({ body }) => (body?.array_value?.values ?? []).map((value) => value.string_value ?? ''))

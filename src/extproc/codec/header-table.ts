@@ -1,3 +1,4 @@
+import { codeAt } from '../../collections/code-at.ts'
 import type { HeaderLookup } from '../header-lookup.ts'
 import type { WireReader } from './wire-reader.ts'
 
@@ -9,11 +10,7 @@ const rawValueTag = 3 * 8 + 2
 
 /** Adds the headers of the HeaderMap that `reader` has entered. */
 export const readHeaderMap = (reader: WireReader, offsets: number[]): void => {
-  while (reader.more) {
-    const tag = reader.tag()
-    if (tag === headerTag) readHeader(reader, offsets)
-    else reader.skip(tag)
-  }
+  while (reader.next(headerTag)) readHeader(reader, offsets)
 }
 
 const readHeader = (reader: WireReader, offsets: number[]): void => {
@@ -55,7 +52,7 @@ export const createTableLookup =
 /** From the end: names that begin alike are more usual than names that end alike. */
 const isText = (bytes: Buffer, start: number, text: string): boolean => {
   for (let index = text.length - 1; index >= 0; index--) {
-    if (bytes[start + index] !== text.charCodeAt(index)) return false
+    if (bytes[start + index] !== codeAt(text, index)) return false
   }
   return true
 }

@@ -4,11 +4,7 @@ import { WireReader } from './wire-reader.ts'
 export const decodeHealthRequest = (bytes: Buffer): string => {
   const reader = new WireReader(bytes)
   let service = ''
-  while (reader.more) {
-    const tag = reader.tag()
-    if (tag === 1 * 8 + 2) service = reader.text()
-    else reader.skip(tag)
-  }
+  while (reader.next(1 * 8 + 2)) service = reader.text()
   return service
 }
 

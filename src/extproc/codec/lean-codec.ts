@@ -1,8 +1,8 @@
 import type { AccessLogCodec } from '../../accesslog/access-log-method.ts'
 import type { HealthCodecs } from '../../admin/grpc-health-methods.ts'
 import { type ExtProcCodec, externalProcessorService } from '../codec.ts'
-import { decodeAccessLogMessage } from './access-log-message.ts'
 import { decodeHealthRequest, encodeHealthResponse } from './health-messages.ts'
+import { decodeLogExport } from './log-export-message.ts'
 import { decodeProcessingRequest } from './processing-request.ts'
 import { createProcessingResponseEncoder } from './processing-response.ts'
 
@@ -16,12 +16,14 @@ export const createLeanCodec = (): ExtProcCodec => ({
   encode: createProcessingResponseEncoder(),
 })
 
-/** The same for the access log, whose stream is never answered. */
+/** The same for the access log. */
 export const leanAccessLogCodec: AccessLogCodec = {
-  path: '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs',
-  decode: decodeAccessLogMessage,
-  encode: (message) => message,
+  path: '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+  decode: decodeLogExport,
+  encode: () => emptyMessage,
 }
+
+const emptyMessage = Buffer.alloc(0)
 
 /** The same for health checks. */
 export const leanHealthCodecs: HealthCodecs = {

@@ -6,8 +6,6 @@ const wireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, 
 /** Groups within groups that are skipped; Envoy writes none at all. */
 const maxGroupDepth = 100
 
-const twoTo32 = 0x1_0000_0000
-
 /**
  * Walks through protobuf fields without copying. The position after a nested message's length is the caller's to keep:
  * `end` bounds every read, so that no field reaches beyond the message it stands in.
@@ -40,6 +38,16 @@ export class WireReader {
     return tag
   }
 
+  /** Goes to the next field with this tag, past others; false: the message that is being read has none left. */
+  next(wanted: number): boolean {
+    while (this.more) {
+      const tag = this.tag()
+      if (tag === wanted) return true
+      this.skip(tag)
+    }
+    return false
+  }
+
   /** A varint's low 32 bits, unsigned. */
   uint32(): number {
     const bytes = this.#bytes
@@ -69,19 +77,8 @@ export class WireReader {
     return this.uint32() | 0
   }
 
-  /** A varint as signed 64 bits, exact up to 2^53. */
-  int64(): number {
-    const low = this.uint32()
-    return (this.#high | 0) * twoTo32 + low
-  }
-
   bool(): boolean {
     return this.uint32() !== 0 || this.#high !== 0
-  }
-
-  double(): number {
-    const at = this.#take(8)
-    return this.#bytes.readDoubleLE(at)
   }
 
   /** Reads the length of a nested message and enters it; returns the end of the outer one, to leave to. */

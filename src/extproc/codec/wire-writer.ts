@@ -1,3 +1,5 @@
+import { codeAt } from '../../collections/code-at.ts'
+
 /** Shorter texts are written faster by a loop than by a call out of JavaScript. */
 const maxLoopLength = 64
 
@@ -49,7 +51,7 @@ export class WireWriter {
     this.#at = at
     const bytes = this.#bytes
     if (length > maxLoopLength) bytes.write(text, at, length, 'latin1')
-    else for (let index = 0; index < length; index++) bytes[at + index] = text.charCodeAt(index)
+    else for (let index = 0; index < length; index++) bytes[at + index] = codeAt(text, index)
     this.nested(field, mark)
   }
 
@@ -87,7 +89,7 @@ export class WireWriter {
     const at = this.#at - length
     const bytes = this.#bytes
     for (let index = 0; index < length; index++) {
-      const code = text.charCodeAt(index)
+      const code = codeAt(text, index)
       if (code > 0x7f) return false
       bytes[at + index] = code
     }

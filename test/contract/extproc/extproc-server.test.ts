@@ -3,12 +3,13 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import { createHealthState, type HealthState } from '../../../src/admin/grpc-health-state.ts'
 import type { ContextService, EndedTurn, HeadersDecision } from '../../../src/context/context-service.ts'
 import { createExtProcServer, type ExtProcServer } from '../../../src/extproc/create-extproc-server.ts'
-import { double, field, int, struct } from '../../unit/extproc/protobuf-bytes.ts'
+import { answered, batchOf, entryOf } from '../../unit/accesslog/log-entries.ts'
+import { field, int, struct } from '../../unit/extproc/protobuf-bytes.ts'
 import { createRawClient, type RawClient } from './raw-client.ts'
 import { createSeamLog, type SeamLog } from './seam-methods.ts'
 
 const process = '/envoy.service.ext_proc.v3.ExternalProcessor/Process'
-const accessLogs = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs'
+const accessLogs = '/opentelemetry.proto.collector.logs.v1.LogsService/Export'
 const check = '/grpc.health.v1.Health/Check'
 const watch = '/grpc.health.v1.Health/Watch'
 
@@ -164,35 +165,16 @@ describe('ext_proc', () => {
 })
 
 describe('access log', () => {
-  const entry = (ctx: Readonly<Record<string, unknown>>): Buffer =>
-    field(
-      1,
-      field(
-        1,
-        field(8, int(2, 5_000_000)),
-        field(9, int(1, 1), int(2, 7_500_000)),
-        field(13, field(1, field(2, '10.0.0.1'), int(3, 8000))),
-        field(17, field(1, field(1, 'ctx'), field(2, struct(ctx))), field(1, field(1, 'usage'), field(2, usage))),
-        int(33, 6),
-      ),
-      field(4, field(1, int(1, 200))),
-    )
-
-  const usage = Buffer.concat(
-    [
-      ['prompt_tokens', 12],
-      ['output_tokens', 3],
-      ['cached_tokens', 8],
-    ].map(([key, count]) => field(1, field(1, String(key)), field(2, double(2, Number(count))))),
-  )
+  const usage = '{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}'
+  const turn = (ticket: string): readonly string[] => entryOf({ ...answered, ticket, usage })
 
   test('turns are handed to the service, other entries are not, and malformed ones are counted', async () => {
     const { client, log, turns } = await start()
     const call = client.call(accessLogs)
-    call.stream.write(
-      field(2, entry({ turn: 't1' }), entry({ other: 'x' }), entry({ turn: 7 }), field(1), entry({ turn: 't2' })),
-    )
+    call.stream.end(batchOf(turn('t1'), turn('-'), ['t3'], [], turn('t2')))
     await log.noted('turn', 2)
+    await expect(call.status).resolves.toMatchObject({ code: status.OK })
+    expect(call.received).toEqual([Buffer.alloc(0)])
     expect(turns.map(({ ticket }) => ticket)).toEqual(['t1', 't2'])
     expect(turns[0]).toEqual({
       ticket: 't1',
@@ -218,9 +200,8 @@ describe('access log', () => {
   ])('a service that %s loses nothing but that turn', async (_name, endTurn) => {
     const { client, log } = await start({ endTurn })
     const call = client.call(accessLogs)
-    call.stream.write(field(2, entry({ turn: 't1' }), entry({ turn: 't2' })))
+    call.stream.end(batchOf(turn('t1'), turn('t2')))
     await log.noted('fault', 2)
-    call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
   })
 })

@@ -1,18 +1,19 @@
 import { status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createHealthState, type HealthState } from '../../../src/admin/grpc-health-state.ts'
-import { type EndedTurn, type HeadersDecision, requestKeyHeader } from '../../../src/context/context-service.ts'
+import type { EndedTurn, HeadersDecision } from '../../../src/context/context-service.ts'
 import {
   createExtProcServer,
   type ExtProcServer,
   type ExtProcTransport,
 } from '../../../src/extproc/create-extproc-server.ts'
-import { double, field, int, struct } from '../../unit/extproc/protobuf-bytes.ts'
+import { answered, batchOf, entryOf } from '../../unit/accesslog/log-entries.ts'
+import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
 import { createRawClient, type RawClient } from './raw-client.ts'
 import { createSeamLog, type SeamLog } from './seam-methods.ts'
 
 const process = '/envoy.service.ext_proc.v3.ExternalProcessor/Process'
-const accessLogs = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs'
+const accessLogs = '/opentelemetry.proto.collector.logs.v1.LogsService/Export'
 const health = '/grpc.health.v1.Health'
 
 const cleanups: (() => unknown)[] = []
@@ -127,20 +128,7 @@ describe.each<ExtProcTransport>(['grpc-js', 'http2'])('%s', (transport) => {
   test('ended turns reach the service', async () => {
     const { client, turns, log } = await start(transport)
     const call = client.call(accessLogs)
-    const common = field(
-      1,
-      field(8, int(2, 5_000_000)),
-      field(9, int(1, 1), int(2, 7_500_000)),
-      field(13, field(1, field(2, '10.0.0.1'), int(3, 8000))),
-      field(16, int(28, 1)),
-      field(
-        17,
-        field(1, field(1, 'ctx'), field(2, struct({ turn: 't1' }))),
-        field(1, field(1, 'usage'), field(2, field(1, field(1, 'prompt_tokens'), field(2, double(2, 12))))),
-      ),
-      int(33, 6),
-    )
-    call.stream.write(field(2, field(1, common, field(4, field(1, int(1, 200))))))
+    call.stream.end(batchOf(entryOf({ ...answered, flags: 'DR', usage: '{"prompt_tokens":12}' })))
     await log.noted('turn')
     expect(turns).toEqual([
       {
@@ -154,15 +142,13 @@ describe.each<ExtProcTransport>(['grpc-js', 'http2'])('%s', (transport) => {
         firstByteMs: 1002.5,
       },
     ])
-    call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
   })
 
   test('requests that were left reach the service by their key', async () => {
     const { client, left, log } = await start(transport)
     const call = client.call(accessLogs)
-    const request = field(3, field(5, '/v1/context'), field(13, field(1, requestKeyHeader), field(2, 'k1')))
-    call.stream.write(field(2, field(1, field(1, field(16, int(15, 1)), int(33, 6)), request)))
+    call.stream.end(batchOf(entryOf({ flags: 'DC', requestKey: 'k1' })))
     await log.noted('left')
     expect(left).toEqual(['k1'])
   })

@@ -2,10 +2,11 @@ import { fileURLToPath } from 'node:url'
 import { loadSync } from '@grpc/proto-loader'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { decodeAccessLogMessage } from '../../../src/extproc/codec/access-log-message.ts'
+import { entriesOf, type WireBatch } from '../../../src/accesslog/wire.ts'
 import { CodecError } from '../../../src/extproc/codec/codec-error.ts'
 import { decodeHealthRequest } from '../../../src/extproc/codec/health-messages.ts'
 import { createLeanCodec } from '../../../src/extproc/codec/lean-codec.ts'
+import { decodeLogExport } from '../../../src/extproc/codec/log-export-message.ts'
 import { createExtProcCodec } from '../../../src/extproc/codec.ts'
 import type { ExtProcEvent, MetadataValue, Phase, Reply } from '../../../src/extproc/messages.ts'
 import { loadWireMethod } from '../../../src/extproc/wire-methods.ts'
@@ -29,16 +30,9 @@ const writeProcessingRequest = requestWriter(
   'envoy.service.ext_proc.v3.ExternalProcessor',
   'Process',
 )
-const writeAccessLogs = requestWriter(
-  'access-log.proto',
-  'envoy.service.accesslog.v3.AccessLogService',
-  'StreamAccessLogs',
-)
-const readAccessLogs = loadWireMethod(
-  'access-log.proto',
-  'envoy.service.accesslog.v3.AccessLogService',
-  'StreamAccessLogs',
-)
+const logsService = 'opentelemetry.proto.collector.logs.v1.LogsService'
+const writeLogs = requestWriter('log-export.proto', logsService, 'Export')
+const readLogs = loadWireMethod('log-export.proto', logsService, 'Export')
 
 const bytes = (maxLength: number): fc.Arbitrary<Buffer> =>
   fc.uint8Array({ maxLength }).map((array) => Buffer.from(array))
@@ -143,63 +137,33 @@ test('replies are written as by the reference, to the byte', () => {
   )
 })
 
-const anyValue = fc.oneof(
-  text.map((stringValue) => ({ stringValue })),
-  fc.double({ noNaN: true }).map((numberValue) => ({ numberValue })),
-  fc.boolean().map((boolValue) => ({ boolValue })),
+const anyLogValue = fc.oneof(
+  text.map((string_value) => ({ string_value })),
+  fc.constant({}),
+  fc.array(text, { maxLength: 2 }).map((texts) => ({
+    array_value: { values: texts.map((string_value) => ({ string_value })) },
+  })),
 )
-const anyStruct = fc.dictionary(fc.string({ unit: 'grapheme', maxLength: 10 }), anyValue, { maxKeys: 5 })
-const anyDuration = fc.record(
-  { seconds: fc.maxSafeInteger(), nanos: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }) },
-  { requiredKeys: [] },
-)
-const flagNames = [
-  'no_healthy_upstream',
-  'local_reset',
-  'no_route_found',
-  'downstream_remote_reset',
-  'overload_manager',
-]
-const anyCommon = fc.record(
+const anyRecord = fc.record(
   {
-    time_to_last_upstream_tx_byte: anyDuration,
-    time_to_first_upstream_rx_byte: anyDuration,
-    upstream_remote_address: fc.record(
-      { socket_address: fc.record({ address: text, port_value: fc.nat(2 ** 32 - 1) }, { requiredKeys: [] }) },
-      { requiredKeys: [] },
-    ),
-    response_flags: fc.dictionary(fc.constantFrom(...flagNames), fc.boolean()),
-    metadata: fc.record({
-      filter_metadata: fc.dictionary(
-        fc.constantFrom('ctx', 'usage', 'x'),
-        anyStruct.map((fields) => ({ fields })),
-      ),
-    }),
-    access_log_type: fc.integer({ min: -1, max: 13 }),
-  },
-  { requiredKeys: [] },
-)
-const anyEntry = fc.record(
-  {
-    common_properties: anyCommon,
-    request: fc.record(
-      { request_headers: fc.dictionary(text, text, { maxKeys: 4, noNullPrototype: true }) },
-      { requiredKeys: [] },
-    ),
-    response: fc.record(
-      { response_code: fc.record({ value: fc.nat(2 ** 32 - 1) }, { requiredKeys: [] }) },
-      { requiredKeys: [] },
+    body: fc.oneof(
+      fc.record({ array_value: fc.record({ values: fc.array(anyLogValue, { maxLength: 12 }) }) }),
+      anyLogValue,
     ),
   },
   { requiredKeys: [] },
 )
+const anyBatch = fc
+  .array(fc.array(fc.array(anyRecord, { maxLength: 3 }), { maxLength: 2 }), { maxLength: 2 })
+  .map((sources) => ({
+    resource_logs: sources.map((scopes) => ({ scope_logs: scopes.map((log_records) => ({ log_records })) })),
+  }))
 
-test('access log entries are read as by the reference', () => {
+test('log records are read as by the reference', () => {
   fc.assert(
-    fc.property(fc.array(anyEntry, { maxLength: 3 }), foreign, (log_entry, after) => {
-      const message = Buffer.concat([writeAccessLogs({ http_logs: { log_entry } }), after])
-      const read = readAccessLogs.decodeRequest(message) as { readonly http_logs: { readonly log_entry?: unknown[] } }
-      expect(decodeAccessLogMessage(message)).toEqual(read.http_logs.log_entry ?? [])
+    fc.property(anyBatch, foreign, (batch, after) => {
+      const message = Buffer.concat([writeLogs(batch), after])
+      expect(decodeLogExport(message)).toEqual(entriesOf(readLogs.decodeRequest(message) as WireBatch))
     }),
     { numRuns: 2000 },
   )
@@ -207,21 +171,13 @@ test('access log entries are read as by the reference', () => {
 
 const decoders = [
   { what: 'requests', decode: (message: Buffer) => lean.decode(message) },
-  { what: 'access logs', decode: decodeAccessLogMessage },
+  { what: 'log records', decode: decodeLogExport },
   { what: 'health checks', decode: decodeHealthRequest },
 ]
 
 /** Good messages with a byte changed, cut off or put in. */
 const damaged = fc
-  .tuple(
-    fc.oneof(
-      anyRequest,
-      fc.array(anyEntry).map((log_entry) => writeAccessLogs({ http_logs: { log_entry } })),
-    ),
-    fc.nat(),
-    fc.nat(255),
-    fc.nat(2),
-  )
+  .tuple(fc.oneof(anyRequest, anyBatch.map(writeLogs)), fc.nat(), fc.nat(255), fc.nat(2))
   .map(([message, where, byte, how]) => {
     const at = where % (message.length + 1)
     const [before, after] = [message.subarray(0, at), message.subarray(at)]

@@ -134,7 +134,7 @@ test('a client does not choose the key by which Envoy tells of its request', asy
 
 /** Entries that Envoy has written to its access log. */
 const entriesWritten = async (): Promise<number> => {
-  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=grpc_access_log.logs_written`)
+  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=open_telemetry_access_log.logs_written`)
   return Number(/logs_written: (\d+)/.exec(text)?.[1])
 }
 

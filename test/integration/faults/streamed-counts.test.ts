@@ -1,23 +1,12 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { eventually } from '../support/eventually.ts'
+import { describe, expect, jest, test } from '@jest/globals'
 import { engineAnswer, event, type InferencePath, inferencePaths, streamedAnswer } from '../support/scripted-answers.ts'
-import { type PodScript, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { cacheLine, create, view } from './support.ts'
+import { useScriptedStack } from '../support/scripted-stack.ts'
+import { counted, inPieces, nothing, tokensOfFirstTurn, usage } from './counted-answers.ts'
+import { cacheLine, create } from './support.ts'
 
 jest.setTimeout(60_000)
 
-let pod: ScriptedPod
-let stack: Stack
-
-beforeAll(async () => {
-  pod = await startScriptedPod()
-  stack = await startStack({ pods: async () => [pod], env: { CONNECTOR: 'none' } })
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-}, 30_000)
+const bench = useScriptedStack()
 
 const bodies: Readonly<Record<InferencePath, Record<string, unknown>>> = {
   '/v1/completions': { model: 'scripted', prompt: 'hello', stream: true },
@@ -25,36 +14,16 @@ const bodies: Readonly<Record<InferencePath, Record<string, unknown>>> = {
   '/v1/responses': { model: 'scripted', input: 'hello', stream: true },
 }
 
-/** Writes pieces so that they travel apart. */
-const inPieces =
-  (pieces: readonly string[]): PodScript =>
-  async (_request, reply) => {
-    for (const piece of pieces) {
-      reply.write(piece)
-      await eventually(() => expect(reply.response.writableLength).toBe(0))
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-    reply.end()
-  }
-
 /** Creates a session with an answer of these pieces, and tells what was counted of it. */
 const countsOf = async (pieces: readonly string[], path: InferencePath = '/v1/chat/completions') => {
-  pod.next(inPieces(pieces))
-  const answer = await create(stack, { path, body: bodies[path], headers: { 'x-session-ttl': '600' } })
+  bench.pod.next(inPieces(pieces))
+  const answer = await create(bench.stack, { path, body: bodies[path], headers: { 'x-session-ttl': '600' } })
   expect(answer.text).toBe(pieces.join(''))
-  const seen = await eventually(async () => {
-    const now = await view(stack, answer.headers.get('x-session-id') ?? '')
-    expect(now.turns).toBe(1)
-    return now
-  })
-  return seen.tokens
+  return tokensOfFirstTurn(bench.stack, answer)
 }
 
 const delta = event({ choices: [{ delta: { content: 'hello' } }] })
 const done = event('[DONE]')
-const usage = { prompt_tokens: 100, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 64 } }
-const counted = { prompt: 100, output: 3, cached: 64 }
-const nothing = { prompt: 0, output: 0, cached: 0 }
 
 describe('the token counts of a stream', () => {
   test.each(inferencePaths)('are those of its usage: %s', async (path) => {
@@ -138,14 +107,14 @@ describe('whatever an engine streams, the next request is served', () => {
     { data: 'no line at all', text: 'x'.repeat(500_000) },
     { data: 'only ends of lines', text: '\n'.repeat(500_000) },
   ])('$data', async ({ text }) => {
-    pod.next(inPieces([text, done]))
+    bench.pod.next(inPieces([text, done]))
 
-    const answer = await create(stack, { body: bodies['/v1/completions'] })
+    const answer = await create(bench.stack, { body: bodies['/v1/completions'] })
 
     expect(answer.status).toBe(200)
     expect(answer.text === `${text}${done}`).toBe(true)
-    expect(stack.envoy.child.isRunning()).toBe(true)
-    pod.next(engineAnswer())
-    expect(cacheLine(await create(stack, { body: bodies['/v1/completions'] }))).toBe('miss; reason=new_session')
+    expect(bench.stack.envoy.child.isRunning()).toBe(true)
+    bench.pod.next(engineAnswer())
+    expect(cacheLine(await create(bench.stack, { body: bodies['/v1/completions'] }))).toBe('miss; reason=new_session')
   })
 })

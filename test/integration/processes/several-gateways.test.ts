@@ -49,8 +49,12 @@ test('two gateways behind one Envoy serve the same sessions', async () => {
     expect(answer.headers.get('x-context-cache')).toMatch(/^hit; /)
     await whenStored(id, turn)
   }
-  expect(await forwardedBy(0)).toBeGreaterThan(0)
-  expect(await forwardedBy(1)).toBeGreaterThan(0)
+  // Envoy chooses by chance between gateways that have as little to do.
+  await eventually(async () => {
+    expect((await use(id, text)).status).toBe(200)
+    expect(await forwardedBy(0)).toBeGreaterThan(0)
+    expect(await forwardedBy(1)).toBeGreaterThan(0)
+  })
 }, 60_000)
 
 test('sessions survive the end of either gateway and of both', async () => {

@@ -1,0 +1,37 @@
+import { field, int } from '../extproc/protobuf-bytes.ts'
+
+/** What Envoy can say of a request's end, in the order in which envoy.yaml names it. */
+const values = [
+  'ticket',
+  'requestKey',
+  'status',
+  'flags',
+  'upstreamAddress',
+  'sentUs',
+  'answeredUs',
+  'stream',
+  'usage',
+  'timings',
+] as const
+
+export type Said = Partial<Readonly<Record<(typeof values)[number], string>>>
+
+/** An entry as Envoy writes it: a dash stands for what it cannot say. */
+export const entryOf = (said: Said): readonly string[] => values.map((value) => said[value] ?? '-')
+
+/** A turn that was answered whole. */
+export const answered: Said = {
+  ticket: 't1',
+  status: '200',
+  upstreamAddress: '10.0.0.1:8000',
+  sentUs: '5000',
+  answeredUs: '1007500',
+}
+
+/** An opentelemetry.proto.logs.v1.LogRecord with these texts, and what else Envoy writes into it. */
+const recordOf = (texts: readonly string[]): Buffer =>
+  field(2, int(10, 7), field(5, field(5, ...texts.map((text) => field(1, field(1, text))))), field(9, Buffer.alloc(16)))
+
+/** An ExportLogsServiceRequest. */
+export const batchOf = (...entries: readonly (readonly string[])[]): Buffer =>
+  field(1, field(1, field(1)), field(2, field(1, field(1, 'envoy')), ...entries.map(recordOf)))
