@@ -2,12 +2,12 @@ import type { ContextService, DecisionScope, HeadersDecision } from '../context/
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { ExtProcCodec } from './codec.ts'
 import { advance, initialExchange } from './exchange.ts'
-import type { ExchangeEffect, ExchangeInput } from './exchange-state.ts'
+import type { ExchangeEffect, ExchangeInput, ExchangeState } from './exchange-state.ts'
 import { toGatewayRequest } from './gateway-request.ts'
 import type { HeaderLookup } from './header-lookup.ts'
 import type { ExtProcEvent, Reply } from './messages.ts'
 import type { ProcessHooks } from './process-hooks.ts'
-import { createReplyTimer } from './reply-timer.ts'
+import { ReplyTimer, type ReplyTiming } from './reply-timer.ts'
 import type { RpcCall, RpcMethod, RpcReceiver, RpcStatus } from './transport.ts'
 import { rejection, toVerdict, type Verdict } from './verdict.ts'
 
@@ -23,114 +23,135 @@ export interface ProcessOptions {
 }
 
 /** The ExternalProcessor's only method: one call for each HTTP request. */
-export const createProcessMethod = (options: ProcessOptions): RpcMethod<ExtProcEvent, Reply> => ({
-  path: options.codec.path,
-  longLived: false,
-  decode: (bytes) => options.codec.decode(bytes),
-  encode: (reply) => options.codec.encode(reply),
-  open: (call) => openStream(call, options),
-})
+export const createProcessMethod = (options: ProcessOptions): RpcMethod<ExtProcEvent, Reply> => {
+  const timing: ReplyTiming = {
+    now: options.now,
+    report: (phase, milliseconds) => options.hooks.message(phase, milliseconds),
+  }
+  return {
+    path: options.codec.path,
+    longLived: false,
+    decode: (bytes) => options.codec.decode(bytes),
+    encode: (reply) => options.codec.encode(reply),
+    open: (call) => new ProcessStream(call, options, timing),
+  }
+}
 
-const openStream = (call: RpcCall<Reply>, options: ProcessOptions): RpcReceiver<ExtProcEvent> => {
-  const { service, hooks, maxBodyBytes } = options
-  const timer = createReplyTimer(options.now, (phase, milliseconds) => hooks.message(phase, milliseconds))
-  const abort = new AbortController()
-  let isAbandoned = false
-  let state = initialExchange
+/** One HTTP request in Envoy, from its headers to the last that Envoy tells of it. */
+class ProcessStream implements RpcReceiver<ExtProcEvent>, DecisionScope {
+  readonly #call: RpcCall<Reply>
+  readonly #options: ProcessOptions
+  readonly #timer: ReplyTimer
+  #state: ExchangeState = initialExchange
+  #isAbandoned = false
+  #abort: AbortController | undefined
 
-  const scope: DecisionScope = {
-    get signal() {
-      return abort.signal
-    },
-    isAbandoned: () => isAbandoned,
-    extendDeadline: (milliseconds) => take({ kind: 'extend', milliseconds }),
+  constructor(call: RpcCall<Reply>, options: ProcessOptions, timing: ReplyTiming) {
+    this.#call = call
+    this.#options = options
+    this.#timer = new ReplyTimer(timing)
+    options.hooks.streamOpened()
   }
 
-  const take = (input: ExchangeInput): void => {
-    const next = advance(state, input, { maxBodyBytes })
-    state = next.state
-    for (const effect of next.effects) perform(effect)
+  message(event: ExtProcEvent): void {
+    if (event.kind !== 'unknown') this.#timer.received(event.kind)
+    this.#take(event)
   }
 
-  const perform = (effect: ExchangeEffect): void => {
+  halfClosed(): void {
+    this.#take({ kind: 'half-closed' })
+  }
+
+  closed(): void {
+    this.#take({ kind: 'closed' })
+    this.#options.hooks.streamClosed()
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController()
+    if (this.#isAbandoned) this.#abort.abort()
+    return this.#abort.signal
+  }
+
+  isAbandoned(): boolean {
+    return this.#isAbandoned
+  }
+
+  extendDeadline(milliseconds: number): void {
+    this.#take({ kind: 'extend', milliseconds })
+  }
+
+  #take(input: ExchangeInput): void {
+    const next = advance(this.#state, input, this.#options)
+    this.#state = next.state
+    for (const effect of next.effects) this.#perform(effect)
+  }
+
+  #perform(effect: ExchangeEffect): void {
     switch (effect.kind) {
       case 'decide-on-headers':
-        void settle(() => service.onHeaders(toGatewayRequest(effect.request), scope))
+        void this.#settle(() => this.#options.service.onHeaders(toGatewayRequest(effect.request), this))
         return
       case 'decide-on-body':
-        void settle(() => effect.decide(effect.body, scope))
+        void this.#settle(() => effect.decide(effect.body, this))
         return
       case 'abort':
-        isAbandoned = true
-        abort.abort()
+        this.#isAbandoned = true
+        this.#abort?.abort()
         return
       case 'reply':
-        call.send(effect.reply)
-        timer.sent(effect.reply)
+        this.#call.send(effect.reply)
+        this.#timer.sent(effect.reply)
         return
       case 'observe-head':
-        observe(() => effect.observer.head(statusOf(effect.headers), effect.headers))
+        this.#observe(() => effect.observer.head(statusOf(effect.headers), effect.headers))
         return
       case 'observe-chunk':
-        observe(() => effect.observer.chunk(effect.bytes))
+        this.#observe(() => effect.observer.chunk(effect.bytes))
         return
       case 'observe-end':
-        observe(() => {
+        this.#observe(() => {
           effect.observer.end(effect.how)
           return 'more'
         })
         return
       case 'fault':
-        hooks.fault(new Error(effect.reason))
+        this.#options.hooks.fault(new Error(effect.reason))
         return
       case 'end':
-        call.end(endStatus[effect.status])
+        this.#call.end(endStatus[effect.status])
         return
     }
   }
 
   /** An observer that fails has seen enough; the answer does not suffer. */
-  const observe = (tell: () => 'more' | 'enough'): void => {
+  #observe(tell: () => 'more' | 'enough'): void {
     let wish: 'more' | 'enough' = 'enough'
     try {
       wish = tell()
     } catch (thrown) {
-      hooks.fault(thrown)
+      this.#options.hooks.fault(thrown)
     }
-    if (wish === 'enough') take({ kind: 'enough' })
+    if (wish === 'enough') this.#take({ kind: 'enough' })
   }
 
-  const settle = async (decide: () => Promise<HeadersDecision>): Promise<void> => {
-    const verdict = await verdictOf(decide, hooks)
-    take({ kind: 'verdict', verdict })
-  }
-
-  hooks.streamOpened()
-  return {
-    message: (event) => {
-      if (event.kind !== 'unknown') timer.received(event.kind)
-      take(event)
-    },
-    halfClosed: () => take({ kind: 'half-closed' }),
-    closed: () => {
-      take({ kind: 'closed' })
-      hooks.streamClosed()
-    },
+  /** Whatever goes wrong while a decision is taken becomes a 500 for this client alone. */
+  async #settle(decide: () => Promise<HeadersDecision>): Promise<void> {
+    let verdict: Verdict
+    try {
+      verdict = toVerdict(await decide())
+    } catch (thrown) {
+      this.#options.hooks.fault(thrown)
+      verdict = rejection(GatewayError.from(thrown))
+      // One that throws at once would be answered in the midst of the message that it is about.
+      await Promise.resolve()
+    }
+    this.#take({ kind: 'verdict', verdict })
   }
 }
 
 /** 0 where Envoy tells none. */
 const statusOf = (headers: HeaderLookup): number => Number(headers(':status')[0] ?? 0)
-
-/** Whatever goes wrong while a decision is taken becomes a 500 for this client alone. */
-const verdictOf = async (decide: () => Promise<HeadersDecision>, hooks: ProcessHooks): Promise<Verdict> => {
-  try {
-    return toVerdict(await decide())
-  } catch (thrown) {
-    hooks.fault(thrown)
-    return rejection(GatewayError.from(thrown))
-  }
-}
 
 const endStatus: Readonly<Record<Extract<ExchangeEffect, { kind: 'end' }>['status'], RpcStatus>> = {
   ok: { code: 'ok' },

@@ -1,26 +1,39 @@
 import type { Phase, Reply } from './messages.ts'
 
-/** Pairs the messages of one stream with their replies, in order. */
-export interface ReplyTimer {
-  received(phase: Phase): void
-  sent(reply: Reply): void
+/** What the timers of all streams have in common. */
+export interface ReplyTiming {
+  /** Monotonic clock, milliseconds. */
+  readonly now: () => number
+  /** Is told how long each reply took. */
+  readonly report: (phase: Phase, milliseconds: number) => void
 }
 
-/** Tells `report` how long each reply took. `now` in milliseconds. */
-export const createReplyTimer = (
-  now: () => number,
-  report: (phase: Phase, milliseconds: number) => void,
-): ReplyTimer => {
-  const waiting: { readonly phase: Phase; readonly since: number }[] = []
-  return {
-    received: (phase) => {
-      waiting.push({ phase, since: now() })
-    },
-    sent: (reply) => {
-      if (reply.kind === 'extend') return
-      const index = reply.kind === 'immediate' ? 0 : waiting.findIndex(({ phase }) => phase === reply.phase)
-      const [answered] = waiting.splice(0, index + 1).slice(-1)
-      if (answered !== undefined) report(answered.phase, now() - answered.since)
-    },
+interface Waiting {
+  readonly phase: Phase
+  readonly since: number
+}
+
+/** Pairs the messages of one stream with their replies, in order. */
+export class ReplyTimer {
+  readonly #timing: ReplyTiming
+  /** Nearly always there is just one. */
+  readonly #waiting: Waiting[] = []
+
+  constructor(timing: ReplyTiming) {
+    this.#timing = timing
+  }
+
+  received(phase: Phase): void {
+    this.#waiting.push({ phase, since: this.#timing.now() })
+  }
+
+  sent(reply: Reply): void {
+    if (reply.kind === 'extend') return
+    const index = reply.kind === 'immediate' ? 0 : this.#waiting.findIndex(({ phase }) => phase === reply.phase)
+    const answered = this.#waiting[index]
+    if (answered === undefined) return
+    if (this.#waiting.length === 1) this.#waiting.pop()
+    else this.#waiting.splice(0, index + 1)
+    this.#timing.report(answered.phase, this.#timing.now() - answered.since)
   }
 }

@@ -20,7 +20,7 @@ export type Verdict =
 const routingNamespace = 'envoy.lb'
 const destinationKey = 'x-gateway-destination-endpoint'
 
-/** What Envoy's Lua filter and access log read: splice, model, headers, turn. */
+/** What Envoy's Lua filter and access log read: splice, model, headers (a line for each, `name:value`), turn. */
 const turnNamespace = 'ctx'
 
 /** Envoy's local_reply_config leaves answers alone whose details begin with this. */
@@ -69,22 +69,30 @@ export const rejection = (error: GatewayError): Verdict & { readonly kind: 'imme
 })
 
 const forwardChanges = (decision: ForwardDecision): RequestChanges => ({
-  setHeaders: {
-    ...withoutFraming(decision.requestHeaders),
-    ...(decision.path === undefined ? {} : { ':path': decision.path }),
-  },
+  setHeaders:
+    decision.path === undefined
+      ? withoutFraming(decision.requestHeaders)
+      : { ...withoutFraming(decision.requestHeaders), ':path': decision.path },
   metadata: { ...routingMetadata(decision.destinations), ...turnMetadata(decision) },
 })
 
 const routingMetadata = (destinations: readonly string[]): DynamicMetadata =>
   destinations.length === 0 ? {} : { [routingNamespace]: { [destinationKey]: destinations.join(',') } }
 
+/** One text for all of them: Envoy parses, copies and hands on every member of its metadata by itself. */
+const headerLines = (headers: Readonly<Record<string, string>>): string => {
+  let lines = ''
+  for (const name of Object.keys(headers)) lines += `${name}:${headers[name] ?? ''}\n`
+  return lines
+}
+
 const turnMetadata = (decision: ForwardDecision): DynamicMetadata => {
   const notes: Record<string, MetadataValue> = {}
   if (decision.splice !== undefined) notes['splice'] = decision.splice
   if (decision.expectModel !== undefined) notes['model'] = decision.expectModel
   if (decision.ticket !== undefined) notes['turn'] = decision.ticket
-  if (Object.keys(decision.responseHeaders).length > 0) notes['headers'] = decision.responseHeaders
+  const headers = headerLines(decision.responseHeaders)
+  if (headers !== '') notes['headers'] = headers
   return Object.keys(notes).length === 0 ? {} : { [turnNamespace]: notes }
 }
 
@@ -100,5 +108,9 @@ const jsonAnswer = (answer: {
   details: `${detailsPrefix}${answer.code}`,
 })
 
-const withoutFraming = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(headers).filter(([name]) => !framingHeaders.has(name)))
+const withoutFraming = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> => {
+  const names = Object.keys(headers)
+  return names.some((name) => framingHeaders.has(name))
+    ? Object.fromEntries(Object.entries(headers).filter(([name]) => !framingHeaders.has(name)))
+    : headers
+}

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { FrameReader } from './frame-reader.ts'
 import { defaultWindowBytes, errorCode, frameFlag, frameType, maxStreamId, settingId } from './frames.ts'
+import type { GrpcCall } from './grpc-call.ts'
 import { connectionWindowBytes, Inbound, type InboundOptions, maxHeaderListBytes } from './inbound.ts'
 import { Outbound } from './outbound.ts'
 import { readPeerSettings, settingsPayload } from './peer-settings.ts'
@@ -66,6 +67,11 @@ export class Http2Connection {
     socket.on('drain', () => socket.resume())
     socket.on('error', () => {})
     socket.once('close', () => this.#onClose())
+  }
+
+  /** Calls that are not over. */
+  get calls(): readonly GrpcCall[] {
+    return this.#inbound.calls
   }
 
   /** Lets the streams that are open end, and takes no new ones; the connection closes then. */

@@ -21,7 +21,6 @@ export interface Http2ServerOptions extends RpcServerOptions {
  */
 export const createHttp2Server = (options: Http2ServerOptions): RpcServer => {
   const { keepalive = usualKeepalive } = options
-  const calls = new Set<GrpcCall>()
   const connections = new Set<Http2Connection>()
   /** Told once no connection is left. */
   const waiting: (() => void)[] = []
@@ -29,11 +28,17 @@ export const createHttp2Server = (options: Http2ServerOptions): RpcServer => {
   let listener: Server | undefined
   let watch: NodeJS.Timeout | undefined
 
+  const openCalls = (): readonly GrpcCall[] => [...connections].flatMap((connection) => connection.calls)
+
+  const endAll = (calls: readonly GrpcCall[]): void => {
+    for (const call of calls) call.end(shuttingDown)
+  }
+
   /** Streams that never end by themselves would hold up a drain for ever. */
   const endLongLived = (): void => {
     if (!draining) return
-    for (const call of calls) if (!call.longLived) return
-    for (const call of calls) call.end(shuttingDown)
+    const calls = openCalls()
+    if (calls.every(({ longLived }) => longLived)) endAll(calls)
   }
 
   const connectionOptions = {
@@ -41,11 +46,7 @@ export const createHttp2Server = (options: Http2ServerOptions): RpcServer => {
     maxConcurrentStreams: options.maxConcurrentStreams,
     maxMessageBytes: options.maxMessageBytes,
     observer: {
-      opened: (call: GrpcCall) => calls.add(call),
-      closed: (call: GrpcCall) => {
-        calls.delete(call)
-        endLongLived()
-      },
+      closed: () => endLongLived(),
       fault: options.onFault,
     },
     closed: (connection: Http2Connection) => {
@@ -65,7 +66,7 @@ export const createHttp2Server = (options: Http2ServerOptions): RpcServer => {
   const stop = async (): Promise<void> => {
     listener?.close()
     clearInterval(watch)
-    for (const call of calls) call.end(shuttingDown)
+    endAll(openCalls())
     for (const connection of connections) connection.close()
     await empty()
   }

@@ -15,8 +15,8 @@ export interface PeerStream {
 
 /** What the server wants to know of its calls. */
 export interface CallObserver {
-  /** Once, when the call is over. */
-  closed(call: GrpcCall): void
+  /** Once for each call, when it is over. */
+  closed(): void
   /** The method threw. */
   fault(error: unknown): void
 }
@@ -123,7 +123,7 @@ export class GrpcCall implements RpcCall<unknown> {
     } catch (thrown) {
       this.#observer.fault(thrown)
     }
-    this.#observer.closed(this)
+    this.#observer.closed()
   }
 
   /** Returns whether more can be taken. */

@@ -1,12 +1,12 @@
 import type { RpcMethod } from '../transport.ts'
+import { BlockReader } from './block-reader.ts'
 import { defaultWindowBytes, errorCode, frameFlag, frameType, maxStreamId, maxWindowBytes } from './frames.ts'
 import { type CallObserver, GrpcCall } from './grpc-call.ts'
 import { admit } from './grpc-request.ts'
 import { type GrpcStatus, grpcCode } from './grpc-status.ts'
 import { HeaderBlock } from './header-block.ts'
-import { HpackDecoder } from './hpack/hpack-decoder.ts'
 import type { Outbound } from './outbound.ts'
-import { RequestHeaders } from './request-headers.ts'
+import type { RequestHeaders } from './request-headers.ts'
 import { ServerStream, type StreamHost } from './server-stream.ts'
 import { StreamTable } from './stream-table.ts'
 
@@ -26,7 +26,7 @@ export interface InboundOptions {
   readonly methods: ReadonlyMap<string, RpcMethod<unknown, unknown>>
   readonly maxConcurrentStreams: number
   readonly maxMessageBytes: number
-  readonly observer: CallObserver & { opened(call: GrpcCall): void }
+  readonly observer: CallObserver
 }
 
 /** What a client's frames do to streams and their calls. Every error that it returns is the connection's end. */
@@ -34,7 +34,7 @@ export class Inbound implements StreamHost {
   readonly outbound: Outbound
   readonly #wake: () => void
   readonly #options: InboundOptions
-  readonly #hpack = new HpackDecoder()
+  readonly #blocks = new BlockReader()
   readonly #streams = new StreamTable()
   #gone: GrpcCall[] = []
   #block: HeaderBlock | undefined
@@ -60,6 +60,11 @@ export class Inbound implements StreamHost {
   /** True once no stream is open and none will be. */
   get done(): boolean {
     return this.#lastServed < maxStreamId && this.#streams.size === 0
+  }
+
+  /** Calls whose streams are open. */
+  get calls(): readonly GrpcCall[] {
+    return this.#streams.all().flatMap(({ call }) => (call === undefined ? [] : [call]))
   }
 
   /** True within a block of headers, where nothing but its continuation may come. */
@@ -182,8 +187,8 @@ export class Inbound implements StreamHost {
   }
 
   #onBlock(block: HeaderBlock): number | undefined {
-    const headers = new RequestHeaders()
-    if (!this.#hpack.decode(block.join(), (field) => headers.add(field))) return errorCode.compression
+    const headers = this.#blocks.read(block.join())
+    if (headers === undefined) return errorCode.compression
     const id = block.streamId
     if (id <= this.#streams.highest) return this.#onTrailers(block, headers)
     this.#streams.begin(id)
@@ -223,7 +228,6 @@ export class Inbound implements StreamHost {
       case 'call': {
         const call = new GrpcCall(stream, admission.method, { observer, maxMessageBytes })
         stream.attach(call)
-        observer.opened(call)
         call.open(admission.timeoutMs)
         return
       }

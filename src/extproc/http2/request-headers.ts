@@ -1,3 +1,4 @@
+import { codeAt } from '../../collections/code-at.ts'
 import type { RequestHead } from './grpc-request.ts'
 import type { HeaderField } from './hpack/header-field.ts'
 
@@ -57,7 +58,7 @@ export class RequestHeaders {
   add(field: HeaderField): void {
     this.#bytes += field.size
     const { name, value } = field
-    if (name.charCodeAt(0) === 0x3a) {
+    if (codeAt(name, 0) === 0x3a) {
       this.#addPseudo(name, value)
       return
     }
@@ -117,7 +118,7 @@ export class RequestHeaders {
 
 const hasUpperCase = (name: string): boolean => {
   for (let index = 0; index < name.length; index++) {
-    const code = name.charCodeAt(index)
+    const code = codeAt(name, index)
     if (code >= 0x41 && code <= 0x5a) return true
   }
   return false

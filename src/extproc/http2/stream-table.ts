@@ -1,3 +1,4 @@
+import { SlotMap } from '../../collections/slot-map.ts'
 import type { ServerStream } from './server-stream.ts'
 
 /** Streams that were reset by this side: what crosses the reset on the wire is no fault of the client's. */
@@ -5,7 +6,8 @@ const rememberedResets = 1024
 
 /** The streams of one connection: open, gone, and not yet begun. */
 export class StreamTable {
-  readonly #open = new Map<number, ServerStream>()
+  /** Clients number their streams with odd numbers, one after the other. */
+  readonly #open = new SlotMap<number, ServerStream>({ hashOf: (id) => id >>> 1 })
   readonly #reset = new Set<number>()
   #highest = 0
 
@@ -23,7 +25,9 @@ export class StreamTable {
   }
 
   all(): readonly ServerStream[] {
-    return [...this.#open.values()]
+    const streams: ServerStream[] = []
+    this.#open.forEach((stream) => void streams.push(stream))
+    return streams
   }
 
   /** The client has begun a stream. */

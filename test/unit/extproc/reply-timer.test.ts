@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { Phase, Reply } from '../../../src/extproc/messages.ts'
-import { createReplyTimer } from '../../../src/extproc/reply-timer.ts'
+import { ReplyTimer } from '../../../src/extproc/reply-timer.ts'
 
 const goOn = (phase: Phase): Reply => ({ kind: 'continue', phase })
 const answer: Reply = {
@@ -71,10 +71,10 @@ test.each<[string, readonly Moment[], readonly (readonly [Phase, number])[]]>([
 ])('%s', (_name, moments, expected) => {
   const reported: [Phase, number][] = []
   let now = 0
-  const timer = createReplyTimer(
-    () => now,
-    (phase, milliseconds) => reported.push([phase, milliseconds]),
-  )
+  const timer = new ReplyTimer({
+    now: () => now,
+    report: (phase, milliseconds) => reported.push([phase, milliseconds]),
+  })
   for (const moment of moments) {
     now = moment.at
     if ('received' in moment) timer.received(moment.received)

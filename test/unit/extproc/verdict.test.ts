@@ -52,7 +52,7 @@ describe('forward', () => {
             splice: '"cache_salt":"s"',
             model: 'm',
             turn: 't',
-            headers: { 'x-session-id': 'ctx_1', 'x-context-cache': 'none' },
+            headers: 'x-session-id:ctx_1\nx-context-cache:none\n',
           },
         },
       },

@@ -17,6 +17,12 @@ export class HpackDecoder {
   readonly #table = new DynamicTable(tableBytes)
   #block: Buffer = Buffer.alloc(0)
   #at = 0
+  #changes = 0
+
+  /** How often the table was changed. While it is not, the same block means the same. */
+  get changes(): number {
+    return this.#changes
+  }
 
   /** Gives each field to `take`. False when the block cannot be read: the connection is of no use then. */
   decode(block: Buffer, take: (field: HeaderField) => void): boolean {
@@ -40,6 +46,7 @@ export class HpackDecoder {
   #resize(): boolean {
     const bytes = this.#integer(0x1f)
     if (bytes === undefined || bytes > tableBytes) return false
+    this.#changes += 1
     this.#table.resize(bytes)
     return true
   }
@@ -57,7 +64,9 @@ export class HpackDecoder {
     const value = name === undefined ? undefined : this.#text()
     if (name === undefined || value === undefined) return undefined
     const field = createHeaderField(name, value)
-    if (remembered) this.#table.add(field)
+    if (!remembered) return field
+    this.#changes += 1
+    this.#table.add(field)
     return field
   }
 
