@@ -46,6 +46,12 @@ const untilTurns = (id: string, turns: number) =>
 /** Streams between Envoy and the gateway that have not ended, by the gateway's own count. */
 const openExtProcStreams = (): Promise<number> => metric(stack, 'ext_proc_streams_active')
 
+/** What Envoy counts of the calls by which it tells of ended turns. */
+const endsStat = async (name: string): Promise<number> => {
+  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=^cluster.gateway_ends.${name}$`)
+  return Number(text.split(':')[1])
+}
+
 type Path = (typeof inferencePaths)[number]
 
 /** A streamed answer of which the pod has sent the first event; it waits for `finish`. `url` and `headers` say what kind of turn it is. */
@@ -168,24 +174,44 @@ describe.each(downs)('a gateway that $state', ({ bringDown }) => {
   })
 })
 
-test.each([
-  { when: 'before Envoy has noticed', untilThen: async () => undefined },
-  {
-    when: 'after Envoy has noticed',
-    // A gateway that only hangs costs a timeout, 504; one that is known to hang is not asked, 503.
-    untilThen: () => eventually(async () => expect((await create(stack, { body })).status).toBe(503)),
-  },
-])('a gateway that hung counts the turns that ended meanwhile: $when', async ({ untilThen }) => {
-  const id = await newSession()
-  const turn = await streamedTurn('/v1/completions', useOf(id))
+describe('a gateway that hung counts the turns that ended meanwhile', () => {
+  test.each([
+    { when: 'before Envoy has noticed', untilThen: async () => undefined },
+    {
+      when: 'after Envoy has noticed',
+      // A gateway that only hangs costs a timeout, 504; one that is known to hang is not asked, 503.
+      untilThen: () => eventually(async () => expect((await create(stack, { body })).status).toBe(503)),
+    },
+  ])('$when', async ({ untilThen }) => {
+    const id = await newSession()
+    const turn = await streamedTurn('/v1/completions', useOf(id))
 
-  stack.gateway().child.pause()
-  await untilThen()
-  turn.finish()
-  await turn.response.text()
-  stack.gateway().child.resume()
+    stack.gateway().child.pause()
+    await untilThen()
+    turn.finish()
+    await turn.response.text()
+    await eventually(async () => expect(await endsStat('upstream_rq_active')).toBeGreaterThan(0))
+    stack.gateway().child.resume()
 
-  await untilTurns(id, 2)
+    await untilTurns(id, 2)
+  })
+})
+
+test('a gateway that starts anew counts the turns that ended while there was none', async () => {
+  const ids = await Promise.all([newSession(), newSession()])
+  const turns = [await streamedTurn('/v1/completions', useOf(ids[0]))]
+  turns.push(await streamedTurn('/v1/completions', useOf(ids[1])))
+  const retries = await endsStat('upstream_rq_retry')
+
+  await stack.gateway().child.kill()
+  for (const turn of turns) {
+    turn.finish()
+    await turn.response.text()
+  }
+  await eventually(async () => expect(await endsStat('upstream_rq_retry')).toBeGreaterThan(retries))
+  await stack.restartGateway()
+
+  await Promise.all(ids.map((id) => untilTurns(id, 2)))
 })
 
 test('the SDK goes on by itself after a refusal that passes', async () => {
