@@ -172,16 +172,19 @@ export const describeKvConnector = (
     test('of overlapping turns, what the last one left is stored', async () => {
       const kv = await begin()
       const turns = [turnOf(session, first), turnOf(session, first)]
-      const attached = await Promise.all(turns.map((turn) => connector.attach(turn, kv, anySignal())))
-      const usages = await Promise.all(
-        attached.map(({ fields }) => first.run({ prompt: longer(), sessionId: session.id, fields })),
+      const claimed = await Promise.all(
+        turns.map(async (turn) => ({ turn, ...(await connector.attach(turn, kv, anySignal())) })),
+      )
+      // A pod may take them in any order; their ends are told as they come.
+      const inOrderOfEnd: Parameters<typeof ended>[] = []
+      await Promise.all(
+        claimed.map(async ({ turn, claim, fields }) => {
+          const usage = await first.run({ prompt: longer(), sessionId: session.id, fields })
+          inOrderOfEnd.push([turn, claim, usage])
+        }),
       )
       const offloaded: string[] = []
-      for (const [index, turn] of turns.entries()) {
-        const usage = usages[index] ?? { promptTokens: 0, outputTokens: 0, cachedTokens: 0 }
-        const outcome = await connector.offload(ended(turn, attached[index]?.claim ?? '', usage))
-        offloaded.push(outcome.kind)
-      }
+      for (const turn of inOrderOfEnd) offloaded.push((await connector.offload(ended(...turn))).kind)
       expect(traits.overlappingTurns).toContainEqual(offloaded)
     })
 
