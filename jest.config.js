@@ -14,6 +14,9 @@ const shared = {
 export default {
   // Servers are started and ended in hooks, on machines that may be busy.
   testTimeout: 30_000,
+  // jest-circus leaves an AsyncLocalStorage behind for every test file, and each of them slows every promise of its process. So no process runs
+  // many files: a worker that has grown beyond this is replaced before its next one.
+  workerIdleMemoryLimit: '300MB',
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'] },
     { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },

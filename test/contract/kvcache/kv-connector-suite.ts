@@ -175,16 +175,16 @@ export const describeKvConnector = (
       const claimed = await Promise.all(
         turns.map(async (turn) => ({ turn, ...(await connector.attach(turn, kv, anySignal())) })),
       )
-      // A pod may take them in any order; their ends are told as they come.
-      const inOrderOfEnd: Parameters<typeof ended>[] = []
-      await Promise.all(
-        claimed.map(async ({ turn, claim, fields }) => {
-          const usage = await first.run({ prompt: longer(), sessionId: session.id, fields })
-          inOrderOfEnd.push([turn, claim, usage])
-        }),
-      )
+      // Both are claimed before the first one runs; in one slot they run one after the other.
+      const usages: TestUsage[] = []
+      for (const { fields } of claimed) {
+        usages.push(await first.run({ prompt: longer(), sessionId: session.id, fields }))
+      }
       const offloaded: string[] = []
-      for (const turn of inOrderOfEnd) offloaded.push((await connector.offload(ended(...turn))).kind)
+      for (const [index, { turn, claim }] of claimed.entries()) {
+        const usage = usages[index] ?? { promptTokens: 0, outputTokens: 0, cachedTokens: 0 }
+        offloaded.push((await connector.offload(ended(turn, claim, usage))).kind)
+      }
       expect(traits.overlappingTurns).toContainEqual(offloaded)
     })
 
