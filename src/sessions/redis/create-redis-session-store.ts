@@ -23,7 +23,8 @@ export interface RedisSessionStoreOptions {
 
 /**
  * Sessions and their removal queue in one Redis (7 or newer), shared by any number of gateways. Every method is one Lua script, so one
- * atomic step and one round trip. Redis Cluster is not supported: a script touches keys of several slots. Redis must not evict keys
+ * atomic step and one round trip; turns share calls, and one that meets no live session takes two. Redis Cluster is not supported: a script
+ * touches keys of several slots. Redis must not evict keys
  * (`maxmemory-policy noeviction`); when it is full, creating fails, while reading, deleting and expiring go on.
  */
 export const createRedisSessionStore = ({

@@ -13,7 +13,8 @@ import type {
 import { StoreUnavailableError } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
 import type { ScriptReply, ScriptRunner } from './session-script-runner.ts'
-import { readBrief, readRecord, readTombstone, toLine, toWord } from './session-text.ts'
+import { readRecord, readTombstone, readUsual, toLine, toWord } from './session-text.ts'
+import { createTurnCalls } from './turn-calls.ts'
 
 const unexpected = (reply: ScriptReply): Error => new Error(`A session script answered with outcome ${reply.outcome}`)
 
@@ -31,8 +32,8 @@ const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =
 
 const toBeginOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): BeginOutcome => {
   switch (reply.outcome) {
-    case 'brief':
-      return { kind: 'active', record: readBrief(reply.detail, key, tenant), nowMs: reply.nowMs }
+    case 'usual':
+      return { kind: 'active', record: readUsual(reply.detail, key, tenant), nowMs: reply.nowMs }
     case 'active':
       return { kind: 'active', record: readRecord(reply.detail, tenant), nowMs: reply.nowMs }
     case 'expired':
@@ -47,8 +48,14 @@ const toBeginOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey):
 
 const toCompleteOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): CompleteOutcome => {
   switch (reply.outcome) {
-    case 'brief':
-      return { kind: 'completed', record: readBrief(reply.detail, key, tenant) }
+    case 'usual':
+      return {
+        kind: 'completed',
+        // Most turns leave nothing that it is asked for.
+        get record() {
+          return readUsual(reply.detail, key, tenant)
+        },
+      }
     case 'completed':
       return { kind: 'completed', record: readRecord(reply.detail, tenant) }
     case 'gone':
@@ -64,9 +71,9 @@ const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
 }
 
 const expiryArguments = (expiry: TurnExpiry): readonly (string | number)[] =>
-  expiry.kind === 'set' ? ['set', toWhole(expiry.ttlSeconds), toWhole(expiry.expiresAtMs)] : [expiry.kind]
+  expiry.kind === 'set' ? ['set', toWhole(expiry.ttlSeconds), toWhole(expiry.expiresAtMs)] : [expiry.kind, '', '']
 
-/** The sessions' half of the Redis store. Every method is one script. */
+/** The sessions' half of the Redis store. Every method is one script; several turns share one. */
 export const createRedisSessions = (options: {
   readonly connection: RedisConnection
   readonly run: ScriptRunner
@@ -75,6 +82,7 @@ export const createRedisSessions = (options: {
   readonly onEvicted: (what: Evicted, count: number) => void
 }): SessionStore => {
   const { connection, run, supersededGraceMs, kvLimit, onEvicted } = options
+  const runTurn = createTurnCalls(run)
   const maxKvBytes = kvLimit === undefined ? '' : toWhole(kvLimit.maxBytes)
   return {
     async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {
@@ -87,13 +95,13 @@ export const createRedisSessions = (options: {
     },
 
     async begin({ key, tenant, turnId, leaseMs }) {
-      return toBeginOutcome(await run('begin', [key, tenant, toWord(turnId), toWhole(leaseMs)]), key, tenant)
+      return toBeginOutcome(await runTurn('begin', [key, tenant, toWord(turnId), toWhole(leaseMs)]), key, tenant)
     },
 
     async complete({ key, tenant, turnId, pod, usage, expiry }) {
       const tokens = [toWhole(usage.prompt), toWhole(usage.output), toWhole(usage.cached)]
       return toCompleteOutcome(
-        await run('complete', [key, tenant, turnId, toLine(pod), ...tokens, ...expiryArguments(expiry)]),
+        await runTurn('complete', [key, tenant, turnId, toLine(pod), ...tokens, ...expiryArguments(expiry)]),
         key,
         tenant,
       )

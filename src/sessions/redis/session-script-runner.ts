@@ -3,10 +3,7 @@ import { type RedisConnection, RedisUnavailableError } from '../../redis/redis-c
 import { StoreUnavailableError } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
 
-/**
- * What a script says: its outcome, the time by Redis' clock, and what belongs to the outcome. `brief` is what `begin` and `complete` say of a
- * session that lives on: it went well, and the detail is as short.
- */
+/** What a script says: its outcome, the time by Redis' clock, and what belongs to the outcome. */
 export interface ScriptReply {
   readonly outcome: string
   readonly nowMs: number
@@ -38,6 +35,7 @@ const scriptNames = [
   'set-ttl',
   'settle',
   'sizes',
+  'turns',
 ] as const
 
 export type SessionScriptName = (typeof scriptNames)[number]
@@ -64,7 +62,6 @@ export const createScriptRunner = (options: {
       throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
     }
     if (!Array.isArray(reply)) throw new Error(`Script ${name} answered in an unknown form`)
-    if (typeof reply[0] === 'string') return { outcome: 'brief', nowMs: Number(reply[1]), detail: reply }
     const [corrupted, outcome, nowMs, detail] = reply
     for (let count = 0; count < Number(corrupted); count++) onCorrupted()
     return { outcome: String(outcome), nowMs: Number(nowMs), detail }

@@ -129,9 +129,9 @@ export const readRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord 
   return readText(key as SessionKey, text, artefact, tenant)
 }
 
-/** A session of which a script said briefly that all went well: its text, the time, and the value of its artefact's key where it has one. */
-export const readBrief = (reply: unknown, key: SessionKey, tenant: TenantKey): SessionRecord => {
-  const [text, , artefact] = Array.isArray(reply) ? reply : []
+/** A session after a turn that went the short way: its text, or text and value of its artefact's key. */
+export const readUsual = (detail: unknown, key: SessionKey, tenant: TenantKey): SessionRecord => {
+  const [text, artefact] = Array.isArray(detail) ? detail : [detail]
   return readText(key, text, artefact, tenant)
 }
 

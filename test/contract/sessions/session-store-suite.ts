@@ -8,6 +8,7 @@ import { describeRevival } from './revival-suite.ts'
 import { describeSessions } from './sessions-suite.ts'
 import type { StoreUnderTest } from './store-under-test.ts'
 import { describeStoredKv } from './stored-kv-suite.ts'
+import { describeTurnsAtOnce } from './turns-at-once-suite.ts'
 import { describeTurns } from './turns-suite.ts'
 
 /** What holds of every SessionStore with its RemovalQueue. `make` gives a fresh, empty one. */
@@ -15,6 +16,7 @@ export const describeSessionStore = (name: string, make: () => Promise<StoreUnde
   describe(name, () => {
     describeSessions(make)
     describeTurns(make)
+    describeTurnsAtOnce(make)
     describeExpiry(make)
     describeRevival(make)
     describeRetries(make)

@@ -1,18 +1,7 @@
--- Looks a session up for a turn and takes the turn's lease.
+-- Looks a session up for a turn and takes the turn's lease. What turns.lua leaves to it.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms
--- Returns: brief, or 'active' or 'expired' with a snapshot, 'deleted', or 'unknown'
---- @include fast-turn
-if is_usual then
-  if leases_at > #text then
-    redis.call('APPEND', text_key, take_lease('', ARGV[5], now + ARGV[6]))
-  else
-    local leases = take_lease(string.sub(text, leases_at), ARGV[5], now + ARGV[6])
-    redis.call('SET', text_key, string.sub(text, 1, leases_at - 1) .. leases)
-  end
-  return brief(text)
-end
-
+-- Returns: 'active' or 'expired' with a snapshot, 'deleted', or 'unknown'
 --- @include session
 local session = load_owned(ARGV[3], ARGV[4])
 if not session then

@@ -1,33 +1,8 @@
--- Counts a turn, releases its lease, and makes a creating or expired session active.
+-- Counts a turn, releases its lease, and makes a creating or expired session active. What turns.lua leaves to it.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 pod, 7 prompt tokens, 8 output tokens, 9 cached tokens,
 --       10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set')
--- Returns: brief, or 'completed' with a snapshot, or 'gone'
---- @include fast-turn
-local left = is_usual and release_lease(string.sub(text, leases_at), ARGV[5])
-if left then
-  local was = ends
-  if ARGV[10] == 'set' then
-    ttl, ends = ARGV[11], ARGV[12]
-  elseif ARGV[10] == 'slide' then
-    ends = string.format('%d', now + ttl * 1000)
-  end
-  prompt, output, cached = prompt + ARGV[7], output + ARGV[8], cached + ARGV[9]
-  local changed = string.format(
-    '%s%s\n%s\n%s\n%d\n%d\n%d\n%d\n%s%s%s%s',
-    head, created, ends, ttl, turns + 1, prompt, output, cached,
-    string.sub(text, sealed_at, pod_at - 1), ARGV[6], string.sub(text, artefact_at - 1, leases_at - 1), left
-  )
-  -- The full script gets through to a full Redis, and writes sums no larger than a text may have.
-  if math.max(prompt, output, cached) < 1e14 and not redis.pcall('SET', text_key, changed).err then
-    -- Where the deadline did not change, the index has it already: its place there follows every change of it.
-    if ends ~= was then
-      redis.call('ZADD', prefix .. 'deadlines', ends, name)
-    end
-    return brief(changed)
-  end
-end
-
+-- Returns: 'completed' with a snapshot, or 'gone'
 --- @include session
 local largest_count = 999999999999999
 local session = load(ARGV[3])

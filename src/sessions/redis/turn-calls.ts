@@ -1,0 +1,60 @@
+import type { ScriptReply, ScriptRunner } from './session-script-runner.ts'
+
+/** So many turns go out in one call: Redis begins with them while the next ones are still being made, and nobody waits long behind them. */
+const turnsPerCall = 8
+
+/** What every turn asks of its session. */
+type TurnScript = 'begin' | 'complete'
+
+/**
+ * Runs one of the turns' scripts. The outcome `usual` says that all went the short way, with the session's text as its detail, or text and
+ * value of its artefact's key.
+ */
+export type RunTurn = (name: TurnScript, args: readonly (string | number)[]) => Promise<ScriptReply>
+
+interface WaitingTurn {
+  readonly name: TurnScript
+  readonly args: readonly (string | number)[]
+  readonly resolve: (reply: ScriptReply | Promise<ScriptReply>) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Joins what the turns of one round of the event loop ask into few calls of `turns.lua`. A turn alone goes out as soon as what made it has run. What
+ * cannot go the short way takes a second call, of a script of its own.
+ */
+export const createTurnCalls = (run: ScriptRunner): RunTurn => {
+  let waiting: WaitingTurn[] = []
+
+  const call = async (turns: readonly WaitingTurn[]): Promise<void> => {
+    let reply: ScriptReply
+    try {
+      reply = await run(
+        'turns',
+        turns.flatMap(({ name, args }) => [name, ...args]),
+      )
+    } catch (error) {
+      for (const { reject } of turns) reject(error)
+      return
+    }
+    const details: readonly unknown[] = Array.isArray(reply.detail) ? reply.detail : []
+    for (const [index, { name, args, resolve }] of turns.entries()) {
+      const detail = details[index] ?? undefined
+      resolve(detail === undefined ? run(name, args) : { outcome: 'usual', nowMs: reply.nowMs, detail })
+    }
+  }
+
+  const send = (): void => {
+    if (waiting.length === 0) return
+    const turns = waiting
+    waiting = []
+    void call(turns)
+  }
+
+  return (name, args) =>
+    new Promise((resolve, reject) => {
+      if (waiting.length === 0) process.nextTick(send)
+      waiting.push({ name, args, resolve, reject })
+      if (waiting.length === turnsPerCall) send()
+    })
+}
