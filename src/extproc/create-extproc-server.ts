@@ -3,11 +3,11 @@ import { createHealthMethods } from '../admin/grpc-health-methods.ts'
 import type { HealthState } from '../admin/grpc-health-state.ts'
 import type { ContextService } from '../context/context-service.ts'
 import { createLeanCodec, leanAccessLogCodec, leanHealthCodecs } from './codec/lean-codec.ts'
-import { createExtProcCodec, type ExtProcCodec } from './codec.ts'
+import { createExtProcCodec } from './codec.ts'
 import { createGrpcJsServer } from './grpc-js/grpc-js-server.ts'
 import { createHttp2Server } from './http2/create-http2-server.ts'
 import type { ProcessHooks } from './process-hooks.ts'
-import { createProcessMethod } from './process-stream.ts'
+import { createProcessMethod, type ProcessOptions } from './process-stream.ts'
 import type { CreateRpcServer, ListenAddress, RpcMethod } from './transport.ts'
 
 /** What a message may hold beyond a body: headers, metadata, framing. Envoy's own limit for headers is 60 KiB. */
@@ -71,10 +71,14 @@ interface Transport {
   readonly methods: (options: ExtProcServerOptions) => readonly RpcMethod<unknown, unknown>[]
 }
 
-const processMethod = (options: ExtProcServerOptions, codec: ExtProcCodec): RpcMethod<unknown, unknown> =>
+const processMethod = (
+  options: ExtProcServerOptions,
+  { codec, endsFirst }: Pick<ProcessOptions, 'codec' | 'endsFirst'>,
+): RpcMethod<unknown, unknown> =>
   createProcessMethod({
     service: options.service,
     codec,
+    endsFirst,
     maxBodyBytes: options.maxBodyBytes,
     hooks: options.hooks,
     now: options.now ?? (() => performance.now()),
@@ -84,7 +88,8 @@ const transports: Readonly<Record<ExtProcTransport, Transport>> = {
   'grpc-js': {
     createServer: createGrpcJsServer,
     methods: (options) => [
-      processMethod(options, createExtProcCodec()),
+      // Node's HTTP/2 server, which is beneath, takes streams that it ends before its peer does for an attack.
+      processMethod(options, { codec: createExtProcCodec(), endsFirst: false }),
       createAccessLogMethod(options),
       ...createHealthMethods(options.health),
     ],
@@ -92,7 +97,7 @@ const transports: Readonly<Record<ExtProcTransport, Transport>> = {
   http2: {
     createServer: createHttp2Server,
     methods: (options) => [
-      processMethod(options, createLeanCodec()),
+      processMethod(options, { codec: createLeanCodec(), endsFirst: true }),
       createAccessLogMethod(options, leanAccessLogCodec),
       ...createHealthMethods(options.health, leanHealthCodecs),
     ],

@@ -89,6 +89,8 @@ export interface ExchangeStep {
 export interface ExchangeLimits {
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
+  /** Whether a stream ends with its last reply, though Envoy has not ended its side and would do so by itself. */
+  readonly endsFirst: boolean
 }
 
 /** Goes on to `state`, with these effects. */

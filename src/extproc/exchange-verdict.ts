@@ -1,7 +1,15 @@
 import { GatewayError } from '../openai/gateway-error.ts'
 import { canReadBody } from './body-modes.ts'
 import { joinBody } from './collected-body.ts'
-import { type ExchangeEffect, type ExchangeState, type ExchangeStep, goOn, letDown, step } from './exchange-state.ts'
+import {
+  type ExchangeEffect,
+  type ExchangeLimits,
+  type ExchangeState,
+  type ExchangeStep,
+  goOn,
+  letDown,
+  step,
+} from './exchange-state.ts'
 import type { AnswerMode } from './messages.ts'
 import { type DecideOnBody, rejection, type Verdict } from './verdict.ts'
 
@@ -9,12 +17,19 @@ type DecidingOnHeaders = Extract<ExchangeState, { kind: 'deciding-on-headers' }>
 type DecidingOnBody = Extract<ExchangeState, { kind: 'deciding-on-body' }>
 
 /** The verdict on the headers is there. */
-export const applyHeadersVerdict = (state: DecidingOnHeaders, verdict: Verdict): ExchangeStep => {
+export const applyHeadersVerdict = (
+  state: DecidingOnHeaders,
+  verdict: Verdict,
+  { endsFirst }: Pick<ExchangeLimits, 'endsFirst'>,
+): ExchangeStep => {
   switch (verdict.kind) {
     case 'immediate':
       return step({ kind: 'over', ended: false }, { kind: 'reply', reply: verdict })
     case 'proceed':
-      return goOnAsDecided(state, verdict, { phase: 'request-headers', isRequestWhole: false })
+      return goOnAsDecided(state, verdict, {
+        phase: 'request-headers',
+        isLastMessage: endsFirst && state.bodyMode === 'none',
+      })
     case 'need-body':
       return readBody(state, verdict.decide)
   }
@@ -58,7 +73,7 @@ export const applyBodyVerdict = (state: DecidingOnBody, verdict: Verdict): Excha
     case 'proceed':
       return state.on === 'request-trailers'
         ? misfit('a request without a body cannot be changed at its trailers', letDown(verdict.observer))
-        : goOnAsDecided(state, verdict, { phase: state.on, isRequestWhole: true })
+        : goOnAsDecided(state, verdict, { phase: state.on, isLastMessage: true })
     case 'need-body':
       return misfit('the body is needed twice')
   }
@@ -73,24 +88,28 @@ type Proceed = Extract<Verdict, { kind: 'proceed' }>
 const goOnAsDecided = (
   state: { readonly answerMode: AnswerMode; readonly held: DecidingOnBody['held'] },
   { changes, observer }: Proceed,
-  at: { readonly phase: 'request-headers' | 'request-body'; readonly isRequestWhole: boolean },
+  at: {
+    readonly phase: 'request-headers' | 'request-body'
+    /** Nothing more is told of the request. */
+    readonly isLastMessage: boolean
+  },
 ): ExchangeStep => {
   const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'proceed', phase: at.phase, changes } }
   const replies = [reply, ...state.held.map(goOn)]
   if (observer !== undefined && state.answerMode !== 'untold')
     return step({ kind: 'observing', observer, next: 'head' }, ...replies)
-  return isOver(state.answerMode, at.isRequestWhole)
+  return isOver(state.answerMode, at.isLastMessage)
     ? step({ kind: 'over', ended: true }, ...replies, ...letDown(observer), { kind: 'end', status: 'ok' })
     : step({ kind: 'decided' }, ...replies, ...letDown(observer))
 }
 
-/** Where no answer is told, Envoy ends a stream without a body by itself. */
-const isOver = (answerMode: AnswerMode, isRequestWhole: boolean): boolean => {
+/** Where no answer is told, Envoy ends a stream by itself if it may have told the last of the request. */
+const isOver = (answerMode: AnswerMode, isLastMessage: boolean): boolean => {
   switch (answerMode) {
     case 'told':
       return true
     case 'untold':
-      return isRequestWhole
+      return isLastMessage
     case 'unknown':
       return false
   }

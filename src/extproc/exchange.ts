@@ -49,7 +49,7 @@ export const advance = (state: ExchangeState, input: ExchangeInput, limits: Exch
     case 'unknown':
       return violation(state, 'a message of an unknown kind')
     case 'verdict':
-      return onVerdict(state, input.verdict)
+      return onVerdict(state, input.verdict, limits)
     case 'extend':
       return onExtend(state, input.milliseconds)
     case 'enough':
@@ -179,8 +179,8 @@ const onResponse = (state: ExchangeState, part: AnswerPart): ExchangeStep => {
 const onEnough = (state: ExchangeState): ExchangeStep =>
   state.kind === 'observing' ? step(ended, ...giveUp(state), { kind: 'end', status: 'ok' }) : step(state)
 
-const onVerdict = (state: ExchangeState, verdict: Verdict): ExchangeStep => {
-  if (state.kind === 'deciding-on-headers') return applyHeadersVerdict(state, verdict)
+const onVerdict = (state: ExchangeState, verdict: Verdict, limits: ExchangeLimits): ExchangeStep => {
+  if (state.kind === 'deciding-on-headers') return applyHeadersVerdict(state, verdict, limits)
   return state.kind === 'deciding-on-body' ? applyBodyVerdict(state, verdict) : step(state, ...unheard(verdict))
 }
 

@@ -17,6 +17,8 @@ export interface ProcessOptions {
   readonly codec: ExtProcCodec
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
+  /** Whether a stream ends with its verdict where no more is to come, which saves both sides a message and a wake-up. */
+  readonly endsFirst: boolean
   readonly hooks: ProcessHooks
   /** Monotonic clock, milliseconds. */
   readonly now: () => number

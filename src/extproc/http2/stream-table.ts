@@ -2,13 +2,15 @@ import { SlotMap } from '../../collections/slot-map.ts'
 import type { ServerStream } from './server-stream.ts'
 
 /** Streams that were reset by this side: what crosses the reset on the wire is no fault of the client's. */
-const rememberedResets = 1024
+const rememberedResets = 4096
+
+/** Clients number their streams with odd numbers, one after the other. */
+const hashOf = (id: number): number => id >>> 1
 
 /** The streams of one connection: open, gone, and not yet begun. */
 export class StreamTable {
-  /** Clients number their streams with odd numbers, one after the other. */
-  readonly #open = new SlotMap<number, ServerStream>({ hashOf: (id) => id >>> 1 })
-  readonly #reset = new Set<number>()
+  readonly #open = new SlotMap<number, ServerStream>({ hashOf })
+  readonly #reset = new SlotMap<number, true>({ hashOf, maxEntries: rememberedResets })
   #highest = 0
 
   get size(): number {
@@ -49,12 +51,7 @@ export class StreamTable {
   }
 
   rememberReset(id: number): void {
-    this.#reset.add(id)
-    if (this.#reset.size <= rememberedResets) return
-    for (const oldest of this.#reset) {
-      this.#reset.delete(oldest)
-      return
-    }
+    this.#reset.set(id, true)
   }
 
   wasReset(id: number): boolean {

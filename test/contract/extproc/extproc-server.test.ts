@@ -2,7 +2,11 @@ import { status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createHealthState, type HealthState } from '../../../src/admin/grpc-health-state.ts'
 import type { ContextService, EndedTurn, HeadersDecision } from '../../../src/context/context-service.ts'
-import { createExtProcServer, type ExtProcServer } from '../../../src/extproc/create-extproc-server.ts'
+import {
+  createExtProcServer,
+  type ExtProcServer,
+  type ExtProcTransport,
+} from '../../../src/extproc/create-extproc-server.ts'
 import { answered, batchOf, entryOf } from '../../unit/accesslog/log-entries.ts'
 import { field, int, struct } from '../../unit/extproc/protobuf-bytes.ts'
 import { createRawClient, type RawClient } from './raw-client.ts'
@@ -26,7 +30,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-const start = async (part: Partial<ContextService> = {}): Promise<Bench> => {
+const start = async (part: Partial<ContextService> = {}, transport?: ExtProcTransport): Promise<Bench> => {
   const health = createHealthState()
   const log = createSeamLog()
   const turns: EndedTurn[] = []
@@ -43,6 +47,7 @@ const start = async (part: Partial<ContextService> = {}): Promise<Bench> => {
     listen: { host: '127.0.0.1', port: 0 },
     maxBodyBytes: 100_000,
     health,
+    ...(transport === undefined ? {} : { transport }),
     hooks: {
       streamOpened: () => log.note('opened'),
       streamClosed: () => log.note('closed'),
@@ -61,6 +66,8 @@ const requestHeaders = (...more: readonly Buffer[]): Buffer =>
   Buffer.concat([field(2, field(1, field(1, field(1, ':path'), field(3, '/v1/completions')))), ...more])
 
 const buffered = field(11, int(1, 2))
+/** Neither body crosses. */
+const headersAlone = field(11)
 
 describe('ext_proc', () => {
   test('a decision comes back on the stream, which ends once Envoy has half closed it', async () => {
@@ -78,6 +85,31 @@ describe('ext_proc', () => {
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     await log.noted('closed')
     expect(log.events).toEqual(['opened', 'replied to request-headers', 'closed'])
+  })
+
+  test('a stream on which nothing more is told ends with its decision, whatever Envoy still says', async () => {
+    const { client, log } = await start()
+    const calls = Array.from({ length: 40 }, () => client.call(process))
+    for (const call of calls) call.stream.write(requestHeaders(headersAlone))
+    for (const call of calls) {
+      await expect(call.status).resolves.toMatchObject({ code: status.OK })
+      expect(call.received).toHaveLength(1)
+      call.stream.end()
+    }
+    const after = client.call(process)
+    after.stream.write(requestHeaders(headersAlone))
+    await expect(after.status).resolves.toMatchObject({ code: status.OK })
+    expect(log.events.filter((event) => event === 'closed')).toHaveLength(41)
+  })
+
+  test('with grpc-js it waits for Envoy', async () => {
+    const { client, log } = await start({}, 'grpc-js')
+    const call = client.call(process)
+    call.stream.write(requestHeaders(headersAlone))
+    await call.messages(1)
+    expect(log.events).not.toContain('closed')
+    call.stream.end()
+    await expect(call.status).resolves.toMatchObject({ code: status.OK })
   })
 
   test('a body as large as allowed passes the transport, and one byte more is answered 413', async () => {

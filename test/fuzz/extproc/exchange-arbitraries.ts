@@ -36,7 +36,10 @@ const anyHeaders = fc.oneof(
     weight: 3,
     arbitrary: fc.tuple(fc.constantFrom(...bodyModes), fc.boolean()).map(([mode, end]) => headers(mode, end)),
   },
-  { weight: 1, arbitrary: fc.boolean().map(headersOnly) },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(fc.boolean(), fc.constantFrom(...bodyModes)).map(([end, mode]) => headersOnly(end, mode)),
+  },
   { weight: 2, arbitrary: fc.boolean().map(headersOfTold) },
 )
 

@@ -2,9 +2,14 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { AnswerObserver } from '../../../src/context/context-service.ts'
 import { advance, initialExchange } from '../../../src/extproc/exchange.ts'
-import type { ExchangeEffect, ExchangeInput, ExchangeState } from '../../../src/extproc/exchange-state.ts'
+import type {
+  ExchangeEffect,
+  ExchangeInput,
+  ExchangeLimits,
+  ExchangeState,
+} from '../../../src/extproc/exchange-state.ts'
 import type { Reply } from '../../../src/extproc/messages.ts'
-import { limits } from '../../unit/extproc/exchange-script.ts'
+import { endingFirst, limits } from '../../unit/extproc/exchange-script.ts'
 import { anyStory } from './exchange-arbitraries.ts'
 
 /** Everything that happened, in order: each input followed by its effects. */
@@ -13,15 +18,20 @@ type Trace = readonly (
   | { readonly effect: ExchangeEffect; readonly cause: ExchangeInput }
 )[]
 
-const trace = (inputs: readonly ExchangeInput[]): { readonly trace: Trace; readonly state: ExchangeState } => {
+const trace = (
+  inputs: readonly ExchangeInput[],
+  within: ExchangeLimits,
+): { readonly trace: Trace; readonly state: ExchangeState } => {
   let state: ExchangeState = initialExchange
   const steps = inputs.flatMap((input): Trace => {
-    const step = advance(state, input, limits)
+    const step = advance(state, input, within)
     state = step.state
     return [{ input }, ...step.effects.map((effect) => ({ effect, cause: input }))]
   })
   return { trace: steps, state }
 }
+
+const anyLimits = fc.constantFrom(limits, endingFirst)
 
 const effectsOf = (steps: Trace): readonly ExchangeEffect[] =>
   steps.flatMap((at) => ('effect' in at ? [at.effect] : []))
@@ -45,8 +55,8 @@ const waiting = (steps: Trace): readonly string[] => {
 
 const check = (property: (steps: Trace, state: ExchangeState, inputs: readonly ExchangeInput[]) => void): void =>
   fc.assert(
-    fc.property(anyStory, (inputs) => {
-      const { trace: steps, state } = trace(inputs)
+    fc.property(anyStory, anyLimits, (inputs, within) => {
+      const { trace: steps, state } = trace(inputs, within)
       property(steps, state, inputs)
     }),
     { numRuns: 3000 },
@@ -138,9 +148,9 @@ const observersOf = (inputs: readonly ExchangeInput[]): readonly AnswerObserver[
 
 test('every observer is told one head at most, then pieces, then one last word, and nothing after it', () => {
   fc.assert(
-    fc.property(anyStory, (story) => {
+    fc.property(anyStory, anyLimits, (story, within) => {
       const inputs = [...story, { kind: 'closed' as const }]
-      const effects = effectsOf(trace(inputs).trace)
+      const effects = effectsOf(trace(inputs, within).trace)
       for (const observer of observersOf(inputs)) {
         const told = effects.flatMap((effect) =>
           'observer' in effect && effect.observer === observer ? [effect.kind] : [],

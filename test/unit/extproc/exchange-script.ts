@@ -1,6 +1,11 @@
 import type { AnswerObserver } from '../../../src/context/context-service.ts'
 import { advance, initialExchange } from '../../../src/extproc/exchange.ts'
-import type { ExchangeEffect, ExchangeInput, ExchangeState } from '../../../src/extproc/exchange-state.ts'
+import type {
+  ExchangeEffect,
+  ExchangeInput,
+  ExchangeLimits,
+  ExchangeState,
+} from '../../../src/extproc/exchange-state.ts'
 import type { BodyMode, Reply } from '../../../src/extproc/messages.ts'
 import type { Verdict } from '../../../src/extproc/verdict.ts'
 
@@ -15,11 +20,11 @@ export const headers = (bodyMode: BodyMode = 'buffered', endOfStream = false): E
 })
 
 /** Headers of a request whose response will not be told. */
-export const headersOnly = (endOfStream = false): ExchangeInput => ({
+export const headersOnly = (endOfStream = false, bodyMode: BodyMode = 'buffered'): ExchangeInput => ({
   kind: 'request-headers',
   headers: () => [],
   endOfStream,
-  bodyMode: 'buffered',
+  bodyMode,
   answerMode: 'untold',
 })
 
@@ -79,15 +84,18 @@ export const unknown: ExchangeInput = { kind: 'unknown' }
 export const halfClosed: ExchangeInput = { kind: 'half-closed' }
 export const closed: ExchangeInput = { kind: 'closed' }
 
-/** Limit for bodies in these stories. */
-export const limits = { maxBodyBytes: 10 }
+/** Limit for bodies in these stories, on a transport that waits for Envoy to end a stream. */
+export const limits: ExchangeLimits = { maxBodyBytes: 10, endsFirst: false }
+
+/** The same on a transport that does not. */
+export const endingFirst: ExchangeLimits = { ...limits, endsFirst: true }
 
 /** Plays inputs from the beginning, and tells every effect in words. */
-export const play = (inputs: readonly ExchangeInput[]): readonly string[] => {
+export const play = (inputs: readonly ExchangeInput[], within = limits): readonly string[] => {
   let state: ExchangeState = initialExchange
   const told: string[] = []
   for (const input of inputs) {
-    const step = advance(state, input, limits)
+    const step = advance(state, input, within)
     state = step.state
     told.push(...step.effects.map(describeEffect))
   }

@@ -5,6 +5,7 @@ import {
   answer,
   body,
   closed,
+  endingFirst,
   halfClosed,
   headers,
   headersOnly,
@@ -188,6 +189,39 @@ describe('where Envoy will not tell the response', () => {
     ],
   ])('%s', (_name, inputs, effects) => {
     expect(play(inputs)).toEqual(effects)
+  })
+})
+
+describe('on a transport that ends streams first', () => {
+  test.each<Story>([
+    [
+      'the verdict ends a stream on which nothing more is told',
+      [headersOnly(false, 'none'), proceed, halfClosed, closed],
+      [asked, 'proceed request-headers', 'end ok'],
+    ],
+    [
+      'messages that came all the same get their replies before',
+      [headersOnly(false, 'none'), trailers, proceed],
+      [asked, 'proceed request-headers', 'continue request-trailers', 'end ok'],
+    ],
+    [
+      'one on which a body may come is left to Envoy',
+      [headersOnly(false, 'buffered'), proceed, body('{}'), halfClosed],
+      [asked, 'proceed request-headers', 'continue request-body', 'end ok'],
+    ],
+    [
+      'one of which Envoy says nothing is left to it',
+      [headers('none'), proceed, halfClosed],
+      [asked, 'proceed request-headers', 'end ok'],
+    ],
+    ['so is one that was answered', [headersOnly(false, 'none'), answer, halfClosed], [asked, 'answer 204', 'end ok']],
+    [
+      'nothing ends before its verdict',
+      [headersOnly(false, 'none'), halfClosed, proceed],
+      [asked, 'abort', 'end cancelled'],
+    ],
+  ])('%s', (_name, inputs, effects) => {
+    expect(play(inputs, endingFirst)).toEqual(effects)
   })
 })
 

@@ -33,6 +33,7 @@ export const openStream = (
     service: { onHeaders },
     codec: noCodec,
     maxBodyBytes,
+    endsFirst: false,
     now: () => clock++,
     hooks: {
       streamOpened: () => {
