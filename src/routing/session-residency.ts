@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { hashOfId, SlotMap } from '../collections/slot-map.ts'
 import type { PodAddress } from './pod.ts'
 
 /**
@@ -18,6 +19,12 @@ export interface SessionResidency {
 
 const maxPods = 1000
 
+/** A pod, and tokens by session. */
+interface PodResidents {
+  readonly address: PodAddress
+  readonly tokens: LRUCache<string, number>
+}
+
 const nowhere: ReadonlyMap<PodAddress, number> = new Map()
 
 export const createSessionResidency = (options: {
@@ -27,7 +34,7 @@ export const createSessionResidency = (options: {
   readonly podCapacityTokens?: number | undefined
 }): SessionResidency => {
   const { maxSessionsPerPod, podCapacityTokens } = options
-  const createPod = (): LRUCache<string, number> =>
+  const createTokens = (): LRUCache<string, number> =>
     podCapacityTokens === undefined || podCapacityTokens === Number.POSITIVE_INFINITY
       ? new LRUCache({ max: maxSessionsPerPod })
       : new LRUCache({
@@ -35,28 +42,27 @@ export const createSessionResidency = (options: {
           maxSize: Math.max(1, Math.floor(podCapacityTokens)),
           sizeCalculation: (tokens) => Math.max(1, Math.ceil(tokens)),
         })
-  const pods = new LRUCache<PodAddress, LRUCache<string, number>>({ max: maxPods })
+  const pods = new SlotMap<PodAddress, PodResidents>({ hashOf: hashOfId, maxEntries: maxPods })
 
   return {
     served: (sessionKey, address, tokens) => {
       if (!(tokens > 0)) return
-      const known = pods.get(address)
-      const pod = known ?? createPod()
-      if (known === undefined) pods.set(address, pod)
-      pod.set(sessionKey, tokens)
+      const pod = pods.get(address) ?? { address, tokens: createTokens() }
+      pods.set(address, pod)
+      pod.tokens.set(sessionKey, tokens)
     },
     tokensByPod: (sessionKey) => {
       let found: Map<PodAddress, number> | undefined
-      pods.forEach((pod, address) => {
-        const tokens = pod.peek(sessionKey)
+      pods.forEach((pod) => {
+        const tokens = pod.tokens.peek(sessionKey)
         if (tokens === undefined) return
         found ??= new Map()
-        found.set(address, tokens)
+        found.set(pod.address, tokens)
       })
       return found ?? nowhere
     },
     forget: (sessionKey) => {
-      for (const pod of pods.values()) pod.delete(sessionKey)
+      pods.forEach(({ tokens }) => void tokens.delete(sessionKey))
     },
     forgetPod: (address) => {
       pods.delete(address)
