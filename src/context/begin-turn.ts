@@ -1,7 +1,15 @@
 import { nanoid } from 'nanoid'
 import type { Admission } from '../admission/admission.ts'
-import { callConnector, unlimited } from '../kvcache/call-connector.ts'
-import type { AttachOutcome, EngineField, KvConnector, KvOpening, KvPresence, KvTurn } from '../kvcache/kv-connector.ts'
+import { withinLimit } from '../kvcache/deadline.ts'
+import {
+  type AttachOutcome,
+  type EngineField,
+  type KvConnector,
+  type KvOpening,
+  type KvPresence,
+  type KvTurn,
+  settledClaim,
+} from '../kvcache/kv-connector.ts'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { PodSource } from '../routing/pod.ts'
@@ -69,6 +77,9 @@ export class ClientLeftError extends Error {
 
 const detachTimeoutMs = 5000
 
+/** Never fires: for instant calls. */
+const unlimited: AbortSignal = new AbortController().signal
+
 /**
  * Calls `start` when the turn may be forwarded: at once, and without a promise, where nothing limits that. While the turn waits it counts
  * nowhere; its end, or a fault of `start`, lets go of what it holds. `laterMs` is what `start` may take.
@@ -112,6 +123,8 @@ export interface TurnToAttach {
   readonly turnId: string
   readonly pod: string
   readonly kv: StoredKv | undefined
+  /** Why nothing is stored. */
+  readonly kvNote?: string | undefined
   readonly expiry: TurnExpiry
   /** An expired session's turn: it must not meet KV of the session's earlier life. */
   readonly startsAnew?: boolean
@@ -142,6 +155,7 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
     turnId: turn.turnId,
     pod: turn.pod,
     startsAnew: turn.startsAnew ?? false,
+    kvNote: turn.kvNote,
     createdAtMs: turn.createdAtMs,
     contentKey: turn.contentKey,
     opening: turn.opening,
@@ -161,9 +175,8 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
   if (scope.isAbandoned()) {
     parts.pods.turnEnded(turn.pod, turn.turnId)
     parts.forecast.ended(turn, { sessionKey: turn.session, how: 'abandoned', answer: undefined })
-    await callConnector(parts.connector, { turn: kvTurn, kv: turn.kv, limitMs: detachTimeoutMs }, (connector, signal) =>
-      connector.detach(kvTurn, claim, signal),
-    )
+    if (claim !== settledClaim)
+      await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
     throw new ClientLeftError()
   }
   parts.events.attached(presence, performance.now() - startedMs)
@@ -178,7 +191,13 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
     ticket: encodeTicket({
       turnId: turn.turnId,
       pod: turn.pod,
-      session: { key: turn.session, tenant: turn.tenant, model: turn.model, expiry: turn.expiry, claim },
+      session: {
+        key: turn.session,
+        tenant: turn.tenant,
+        model: turn.model,
+        expiry: turn.expiry,
+        claim: claim === settledClaim ? undefined : claim,
+      },
     }),
   }
 }

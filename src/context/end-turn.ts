@@ -1,6 +1,6 @@
 import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import type { Admission } from '../admission/admission.ts'
-import { callConnector } from '../kvcache/call-connector.ts'
+import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
@@ -64,8 +64,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     if (session.claim === undefined) return
     const kvTurn = kvTurnOf(ticket, session, ticket.pod)
     const { claim } = session
-    const subject = { turn: kvTurn, kv: undefined, limitMs: parts.offloadTimeoutMs }
-    await callConnector(parts.connector, subject, (connector, signal) => connector.detach(kvTurn, claim, signal))
+    await withinLimit(parts.offloadTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
   }
 
   const completed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
@@ -94,9 +93,8 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
 
   const keepKv = async (kvTurn: KvTurn, claim: string, turn: EndedTurn, record: SessionRecord): Promise<void> => {
     const startedMs = performance.now()
-    const subject = { turn: kvTurn, kv: record.kv, limitMs: parts.offloadTimeoutMs }
-    const offloaded = await callConnector(parts.connector, subject, (connector, signal) =>
-      connector.offload({
+    const offloaded = await withinLimit(parts.offloadTimeoutMs, (signal) =>
+      parts.connector.offload({
         turn: kvTurn,
         claim,
         totalTokens: turn.usage === undefined ? undefined : turn.usage.promptTokens + turn.usage.outputTokens,

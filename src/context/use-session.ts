@@ -101,6 +101,7 @@ export const createUseSession = (
         turnId,
         pod: route.pod,
         kv: record?.kv,
+        kvNote: record?.kvNote,
         expiry,
         startsAnew: record === undefined,
         createdAtMs: record?.createdAtMs,

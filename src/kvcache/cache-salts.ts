@@ -49,19 +49,22 @@ export const createCacheSalts = (secret: string): CacheSalts => {
   const salt = (scope: readonly string[]): string => prefix + hmac(JSON.stringify(scope)).slice(0, scopeLength)
   // A tenant's turns all ask for the same few.
   const shared = new LRUCache<string, string>({ max: maxShared })
-  const sharedSalt = (scope: readonly string[]): string => {
-    const name = JSON.stringify(scope)
+  const sharedSalt = ({ tenant, model, fingerprint }: SaltScope): string => {
+    // Only a model may have any characters.
+    const name = `${tenant}\n${fingerprint}\n${model}`
     const known = shared.get(name)
     if (known !== undefined) return known
-    const made = salt(scope)
+    const made = salt(['session', tenant, '', '', model, fingerprint])
     shared.set(name, made)
     return made
   }
   return {
-    of: ({ tenant, session, model, fingerprint }) =>
-      session === undefined
-        ? sharedSalt(['session', tenant, '', '', model, fingerprint])
-        : salt(['session', tenant, session.key, session.life, model, fingerprint]),
+    of: (scope) => {
+      const { tenant, session, model, fingerprint } = scope
+      return session === undefined
+        ? sharedSalt(scope)
+        : salt(['session', tenant, session.key, session.life, model, fingerprint])
+    },
     withoutSession: (tenant, isolation) =>
       salt(['none', tenant, isolation === 'session' ? randomBytes(16).toString('hex') : '']),
     isOurs: (text) => text.length === prefixLength + scopeLength && text.startsWith(prefix),

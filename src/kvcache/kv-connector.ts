@@ -17,6 +17,8 @@ export interface KvTurn {
   readonly startsAnew?: boolean
   /** False: loading what is stored would take longer than computing it, so that only what lies in the pod is used. Default true. Means nothing to an engine that loads by itself (LMCache). */
   readonly mayLoad?: boolean
+  /** Why nothing of the session was stored, as the last offload said: the `reason` of its outcome. Only in `attach`. */
+  readonly kvNote?: string | undefined
   /** When the session's present life began, milliseconds since 1970; unknown in a turn that begins one. Only in `attach`. */
   readonly createdAtMs?: number | undefined
   /**
@@ -57,11 +59,17 @@ export type KvPresence =
   /** The pod has no room to hold a session apart right now: the turn runs, but its KV cannot be kept. */
   | { readonly kind: 'no-room' }
 
+/** The claim of a turn after which there is nothing to do. */
+export const settledClaim = 'settled'
+
 export interface AttachOutcome {
   readonly presence: KvPresence
   /** Body fields that make the engine use (and only use) this session's KV. */
   readonly fields: Readonly<Record<string, EngineField>>
-  /** What the connector took for this turn; handed back to `offload` or `detach`, perhaps in another process. */
+  /**
+   * What the connector took for this turn; handed back to `offload` or `detach`, perhaps in another process. `settledClaim`: it took nothing, and whatever
+   * the turn leaves changes nothing of what is stored, so that neither need be called.
+   */
   readonly claim: string
 }
 
@@ -109,8 +117,8 @@ export type RemoveOutcome =
 export interface KvConnector {
   readonly name: string
   /**
-   * Whether `attach` and `offload` of a turn, with this KV stored, have all that they need at hand: they ask nobody then, and so need no deadline,
-   * which costs more than most of what they do. Default: never.
+   * Whether `attach` has all that it needs for this turn at hand: it asks nobody then, and so needs no deadline, which costs more than most of what
+   * it does. Default: never.
    */
   isInstant?(turn: KvTurn, kv: StoredKv | undefined): boolean
   /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, within `signal`'s time. */

@@ -40,6 +40,8 @@ export interface GatewaySettings {
   readonly sliding?: boolean
   readonly unknownSession?: 'miss' | 'reject'
   readonly sessionsPerPod?: number
+  /** Wraps the connector. */
+  readonly wrapConnector?: (connector: MemoryKvConnector) => MemoryKvConnector
   /** What computing a token is taken to cost before anything was learnt. */
   readonly msPerToken?: number
   readonly maxLoadMs?: number
@@ -108,9 +110,10 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const nowMs = () => settings.beside?.nowMs() ?? ownNowMs
   const pods = createStaticPods(addresses)
   const fleet = settings.beside?.fleet ?? new MemoryFleet()
-  const connector =
-    settings.beside?.connector ??
+  const ownConnector = () =>
     createMemoryKvConnector({ fleet, sessionsPerPod: settings.sessionsPerPod ?? 4, bytesPerToken: 100 })
+  const { wrapConnector = (wrapped) => wrapped } = settings
+  const connector = settings.beside?.connector ?? wrapConnector(ownConnector())
   const recorded = createRecordedEvents()
   const { events } = recorded
   const estimate = createCostProfile({ initialMsPerToken: settings.msPerToken ?? 10 })

@@ -6,7 +6,15 @@ import { artefactIdFor } from '../artefact-id.ts'
 import { type CacheSalts, createCacheSalts, type Isolation, lifeOf } from '../cache-salts.ts'
 import { untilAborted } from '../deadline.ts'
 import { createEngineHttp, type EngineHttp } from '../engine-http.ts'
-import type { AttachOutcome, KvConnector, KvPresence, KvTurn, OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
+import {
+  type AttachOutcome,
+  type KvConnector,
+  type KvPresence,
+  type KvTurn,
+  type OffloadOutcome,
+  type OffloadRequest,
+  settledClaim,
+} from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
 import { createSharedLoads, type SharedLoads } from '../shared-loads.ts'
 import { openingName } from '../vault/opening-name.ts'
@@ -90,9 +98,6 @@ const createPrefixReader = (): Parts['prefixOf'] => {
   }
 }
 
-/** The claim of a turn whose pod is known to have the prefix: whatever becomes of it, there is nothing to store. */
-const warmClaim = 'warm'
-
 const claimSchema = z.object({
   life: z.string(),
   contentKey: z.string(),
@@ -116,7 +121,7 @@ const attach = async (
   const fields = { cache_salt: salt }
   const { opening } = turn
   if (kv !== undefined && isSurelyWarm(parts, turn, kv)) {
-    return { presence: { kind: 'resident', tokens: kv.tokens }, fields, claim: warmClaim }
+    return { presence: { kind: 'resident', tokens: kv.tokens }, fields, claim: settledClaim }
   }
   const contentKey = turn.contentKey?.()
   if (contentKey === undefined || !parts.pods().includes(turn.pod)) {
@@ -185,7 +190,7 @@ const compute = async (parts: Parts, { turn, stored, contentKey, salt }: Warming
 
 /** Notes that the pod knows the prefix now. The kept request moves from the turn to the session. */
 const offload = async (parts: Parts, request: OffloadRequest): Promise<OffloadOutcome> => {
-  if (request.claim === warmClaim) return { kind: 'unchanged' }
+  if (request.claim === settledClaim) return { kind: 'unchanged' }
   const claim = parseClaim(request.claim)
   if (claim === undefined) return { kind: 'none', reason: 'not_attached' }
   const { pod, turnId, session } = request.turn
