@@ -1,3 +1,4 @@
+import { codeAt } from '../collections/code-at.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import type { TurnExpiry } from '../sessions/session-store.ts'
 
@@ -29,6 +30,10 @@ export interface TurnTicket {
 const version = '2'
 const noClaim = '-'
 
+const blank = 32
+const dash = 45
+const zero = 48
+
 export const encodeTicket = ({ turnId, pod, session }: TurnTicket): string => {
   if (session === undefined) return `${version} ${turnId.length} ${pod.length}\n${turnId}${pod}`
   const { key, tenant, model, claim } = session
@@ -40,15 +45,15 @@ export const encodeTicket = ({ turnId, pod, session }: TurnTicket): string => {
 /** The turn of a ticket; of what is no ticket, the text itself. */
 export const turnIdOf = (text: string): string => {
   const start = text.indexOf('\n') + 1
-  const length = start === 0 ? Number.NaN : Number.parseInt(text.slice(version.length + 1, start), 10)
-  return Number.isNaN(length) ? text : text.slice(start, start + length)
+  const [length] = start === 0 ? [] : lengthsIn(text, start - 1)
+  return length === undefined || Number.isNaN(length) ? text : text.slice(start, start + length)
 }
 
 /** Undefined for what is not a ticket of this version. */
 export const decodeTicket = (text: string): TurnTicket | undefined => {
   const lineEnd = text.indexOf('\n')
-  const [found, ...lengths] = text.slice(0, Math.max(0, lineEnd)).split(' ')
-  if (found !== version) return undefined
+  if (lineEnd < 0 || !text.startsWith(`${version} `)) return undefined
+  const lengths = lengthsIn(text, lineEnd)
   const texts = cut(text, lineEnd + 1, lengths)
   if (texts === undefined) return undefined
   const [turnId = '', pod = '', key, tenant, model, expiryText = '', claim] = texts
@@ -62,16 +67,36 @@ export const decodeTicket = (text: string): TurnTicket | undefined => {
   }
 }
 
+/** The lengths in a ticket's first line, undefined for `-`. What is no number makes one that fits no text. */
+const lengthsIn = (text: string, lineEnd: number): readonly (number | undefined)[] => {
+  const lengths: (number | undefined)[] = []
+  let length: number | undefined = 0
+  for (let at = version.length + 1; at < lineEnd; at += 1) {
+    const code = codeAt(text, at)
+    if (code === blank) {
+      lengths.push(length)
+      length = 0
+    } else if (code === dash) length = undefined
+    else length = code >= zero && code <= zero + 9 && length !== undefined ? length * 10 + code - zero : Number.NaN
+  }
+  lengths.push(length)
+  return lengths
+}
+
 /** The texts of these lengths, from `start` on to the end of the text exactly. */
-const cut = (text: string, start: number, lengths: readonly string[]): readonly (string | undefined)[] | undefined => {
+const cut = (
+  text: string,
+  start: number,
+  lengths: readonly (number | undefined)[],
+): readonly (string | undefined)[] | undefined => {
   const texts: (string | undefined)[] = []
   let at = start
   for (const length of lengths) {
-    if (length === noClaim) {
+    if (length === undefined) {
       texts.push(undefined)
       continue
     }
-    const end = at + Number(length)
+    const end = at + length
     if (!(end >= at && end <= text.length)) return undefined
     texts.push(text.slice(at, end))
     at = end

@@ -114,8 +114,12 @@ export const createUseSession = (
       begun.kind === 'active'
         ? presenceLine(attached.presence, begun.record.kvNote)
         : missLine(begun.cause === 'eviction' ? 'session_evicted' : 'session_expired')
+    // Named one by one, since every turn makes it: a spread takes several times as long.
     return {
-      ...forward(route),
+      kind: 'forward',
+      destinations: route.destinations,
+      path: undefined,
+      requestHeaders: noHeaders,
       splice: attached.splice,
       expectModel: model,
       responseHeaders: sessionHeaders(turn.id, { expiresAtMs, ttlSeconds }, cache),
@@ -203,11 +207,13 @@ const expiryOf = (turn: {
   return turn.sliding ? { kind: 'slide' } : { kind: 'keep' }
 }
 
+const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
+
 const forward = (route: Route): ForwardDecision => ({
   kind: 'forward',
   destinations: route.destinations,
   path: undefined,
-  requestHeaders: {},
+  requestHeaders: noHeaders,
   splice: undefined,
   expectModel: undefined,
   responseHeaders: {},

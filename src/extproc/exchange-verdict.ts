@@ -79,6 +79,10 @@ export const applyBodyVerdict = (state: DecidingOnBody, verdict: Verdict): Excha
   }
 }
 
+const ended: ExchangeState = { kind: 'over', ended: true }
+
+const endWell: ExchangeEffect = { kind: 'end', status: 'ok' }
+
 type Proceed = Extract<Verdict, { kind: 'proceed' }>
 
 /**
@@ -95,11 +99,13 @@ const goOnAsDecided = (
   },
 ): ExchangeStep => {
   const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'proceed', phase: at.phase, changes } }
+  const isLast = isOver(state.answerMode, at.isLastMessage)
+  if (isLast && observer === undefined && state.held.length === 0) return step(ended, reply, endWell)
   const replies = [reply, ...state.held.map(goOn)]
   if (observer !== undefined && state.answerMode !== 'untold')
     return step({ kind: 'observing', observer, next: 'head' }, ...replies)
-  return isOver(state.answerMode, at.isLastMessage)
-    ? step({ kind: 'over', ended: true }, ...replies, ...letDown(observer), { kind: 'end', status: 'ok' })
+  return isLast
+    ? step(ended, ...replies, ...letDown(observer), endWell)
     : step({ kind: 'decided' }, ...replies, ...letDown(observer))
 }
 

@@ -16,13 +16,6 @@ export type Verdict =
   | { readonly kind: 'immediate'; readonly answer: ImmediateAnswer }
   | { readonly kind: 'need-body'; readonly decide: DecideOnBody }
 
-/** The endpoint-picker protocol's place for the chosen pod and its fallbacks, separated by commas. */
-const routingNamespace = 'envoy.lb'
-const destinationKey = 'x-gateway-destination-endpoint'
-
-/** What Envoy's Lua filter and access log read: splice, model, headers (a line for each, `name:value`), turn. */
-const turnNamespace = 'ctx'
-
 /** Envoy's local_reply_config leaves answers alone whose details begin with this. */
 const detailsPrefix = 'ctx_'
 
@@ -73,11 +66,15 @@ const forwardChanges = (decision: ForwardDecision): RequestChanges => ({
     decision.path === undefined
       ? withoutFraming(decision.requestHeaders)
       : { ...withoutFraming(decision.requestHeaders), ':path': decision.path },
-  metadata: { ...routingMetadata(decision.destinations), ...turnMetadata(decision) },
+  metadata: forwardMetadata(decision),
 })
 
+/**
+ * The endpoint-picker protocol's place for the chosen pod and its fallbacks, separated by commas. (Every turn makes these objects, and names that are
+ * written out take a tenth of what computed ones do.)
+ */
 const routingMetadata = (destinations: readonly string[]): DynamicMetadata =>
-  destinations.length === 0 ? {} : { [routingNamespace]: { [destinationKey]: destinations.join(',') } }
+  destinations.length === 0 ? {} : { 'envoy.lb': { 'x-gateway-destination-endpoint': destinations.join(',') } }
 
 /** One text for all of them: Envoy parses, copies and hands on every member of its metadata by itself. */
 const headerLines = (headers: Readonly<Record<string, string>>): string => {
@@ -86,14 +83,17 @@ const headerLines = (headers: Readonly<Record<string, string>>): string => {
   return lines
 }
 
-const turnMetadata = (decision: ForwardDecision): DynamicMetadata => {
+/** `ctx` is what Envoy's Lua filter and access log read: splice, model, headers (a line for each, `name:value`), turn. */
+const forwardMetadata = (decision: ForwardDecision): DynamicMetadata => {
   const notes: Record<string, MetadataValue> = {}
   if (decision.splice !== undefined) notes['splice'] = decision.splice
   if (decision.expectModel !== undefined) notes['model'] = decision.expectModel
   if (decision.ticket !== undefined) notes['turn'] = decision.ticket
   const headers = headerLines(decision.responseHeaders)
   if (headers !== '') notes['headers'] = headers
-  return Object.keys(notes).length === 0 ? {} : { [turnNamespace]: notes }
+  return Object.keys(notes).length === 0
+    ? routingMetadata(decision.destinations)
+    : { 'envoy.lb': { 'x-gateway-destination-endpoint': decision.destinations.join(',') }, ctx: notes }
 }
 
 const jsonAnswer = (answer: {

@@ -59,6 +59,13 @@ const connectOnce = async (client: Redis): Promise<void> => {
   }
 }
 
+const joined = (script: string, keys: readonly string[], args: readonly (string | number)[]): (string | number)[] => {
+  const all: (string | number)[] = [script, keys.length]
+  for (const key of keys) all.push(key)
+  for (const argument of args) all.push(argument)
+  return all
+}
+
 /**
  * Connects to Redis and keeps connecting for ever. Resolves once the first attempt has succeeded or failed, and does not reject for a Redis
  * that is away: its commands do until it is there.
@@ -98,10 +105,10 @@ export const createRedisConnection = async ({
 
   const evaluate: RedisConnection['run'] = async (script, keys, args) => {
     try {
-      return await call('evalsha', [digestOf(script), keys.length, ...keys, ...args])
+      return await call('evalsha', joined(digestOf(script), keys, args))
     } catch (error) {
       if (!types.isNativeError(error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return call('eval', [script.source, keys.length, ...keys, ...args])
+      return call('eval', joined(script.source, keys, args))
     }
   }
 

@@ -61,7 +61,9 @@ export const decodeProcessingRequest = (bytes: Buffer): ExtProcEvent => {
         reader.skip(tag)
     }
   }
-  return event.kind === 'request-headers' ? { ...event, ...config } : event
+  if (event.kind !== 'request-headers') return event
+  const { headers, endOfStream } = event
+  return { kind: 'request-headers', headers, endOfStream, bodyMode: config.bodyMode, answerMode: config.answerMode }
 }
 
 /** The content of these messages is not looked at. */

@@ -23,6 +23,29 @@ export interface LiveSession {
   retryDigest: string | undefined
 }
 
+/**
+ * A session with its place. Named one by one: V8 gives each object that a spread makes of so many members a hidden class of its own, and whatever
+ * reads a session then has to find its members anew.
+ */
+export const toLive = (session: Omit<LiveSession, 'sequence'>, sequence: number): LiveSession => ({
+  key: session.key,
+  tenant: session.tenant,
+  sealedId: session.sealedId,
+  model: session.model,
+  createdAtMs: session.createdAtMs,
+  sequence,
+  state: session.state,
+  expiresAtMs: session.expiresAtMs,
+  ttlSeconds: session.ttlSeconds,
+  turns: session.turns,
+  tokens: session.tokens,
+  pod: session.pod,
+  kv: session.kv,
+  kvNote: session.kvNote,
+  leases: session.leases,
+  retryDigest: session.retryDigest,
+})
+
 /** What is remembered of a session that has ended. */
 export type Tombstone = {
   readonly tenant: TenantKey

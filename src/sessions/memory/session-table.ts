@@ -5,7 +5,7 @@ import type { RetryKey } from '../session-store.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
 import { EvictionOrder } from './eviction-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import type { LiveSession, Tombstone } from './memory-session.ts'
+import { type LiveSession, type Tombstone, toLive } from './memory-session.ts'
 import { RetryKeys } from './retry-keys.ts'
 import { SequenceIndex } from './sequence-index.ts'
 import { sessionBytes, storedKvBytes } from './session-bytes.ts'
@@ -89,7 +89,7 @@ export class SessionTable {
 
   /** Adds a session, in place of its tombstone if there is one. Undefined: there is no room, and every session is held by a turn. */
   add(session: Omit<LiveSession, 'sequence'>, nowMs: number): LiveSession | undefined {
-    const added: LiveSession = { ...session, sequence: this.#sequence + 1 }
+    const added = toLive(session, this.#sequence + 1)
     if (!this.#makeRoom(sessionBytes(added), nowMs)) return undefined
     this.#sequence += 1
     this.#tombstones.delete(added.key)

@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { RedisUnavailableError } from '../../redis/redis-connection.ts'
 import type { Evicted, KvLimit } from '../eviction.ts'
-import type { SessionKey, TenantKey } from '../session-record.ts'
+import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
 import type {
   BeginOutcome,
   CompleteOutcome,
@@ -46,16 +46,28 @@ const toBeginOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey):
   }
 }
 
+/** Reads its record when it is asked for: most turns leave nothing that asks. */
+class CompletedTurn {
+  readonly kind = 'completed'
+  readonly #detail: unknown
+  readonly #key: SessionKey
+  readonly #tenant: TenantKey
+
+  constructor(detail: unknown, key: SessionKey, tenant: TenantKey) {
+    this.#detail = detail
+    this.#key = key
+    this.#tenant = tenant
+  }
+
+  get record(): SessionRecord {
+    return readUsual(this.#detail, this.#key, this.#tenant)
+  }
+}
+
 const toCompleteOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): CompleteOutcome => {
   switch (reply.outcome) {
     case 'usual':
-      return {
-        kind: 'completed',
-        // Most turns leave nothing that it is asked for.
-        get record() {
-          return readUsual(reply.detail, key, tenant)
-        },
-      }
+      return new CompletedTurn(reply.detail, key, tenant)
     case 'completed':
       return { kind: 'completed', record: readRecord(reply.detail, tenant) }
     case 'gone':

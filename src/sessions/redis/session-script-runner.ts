@@ -56,7 +56,9 @@ export const createScriptRunner = (options: {
     if (script === undefined) throw new Error(`No script ${name}`)
     let reply: unknown
     try {
-      reply = await connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args])
+      const all: (string | number)[] = [connection.keyPrefix, tombstoneMs]
+      for (const argument of args) all.push(argument)
+      reply = await connection.run(script, [], all)
     } catch (error) {
       if (!(error instanceof RedisUnavailableError)) throw error
       throw new StoreUnavailableError('The session store cannot be reached', { cause: error })

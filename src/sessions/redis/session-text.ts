@@ -16,21 +16,29 @@ import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-
  * 17. retry digest, while creating
  * 18. leases: `<turn id>=<end in milliseconds>`, separated by blanks
  */
-type SessionLines = readonly string[]
+interface SessionLines {
+  readonly text: string
+  /** Where each line begins, and behind the last one. */
+  readonly starts: readonly number[]
+}
 
 const lineCount = 18
 
 /** A script answered with something that no session can be read from: the scripts check every text, so this is a mistake in one of them. */
 const unreadable = (what: string): Error => new Error(`A session script answered without ${what}`)
 
-const lineOf = (lines: SessionLines, number: number): string => lines[number - 1] ?? ''
+const startOf = ({ starts }: SessionLines, number: number): number => starts[number - 1] ?? 0
+
+const lineOf = (lines: SessionLines, number: number): string =>
+  lines.text.slice(startOf(lines, number), startOf(lines, number + 1) - 1)
 
 const numberOf = (lines: SessionLines, number: number): number => {
-  const line = lineOf(lines, number)
-  if (line === '' || line.length > 15) throw unreadable(`a number in line ${number}`)
+  const start = startOf(lines, number)
+  const end = startOf(lines, number + 1) - 1
+  if (end <= start || end - start > 15) throw unreadable(`a number in line ${number}`)
   let value = 0
-  for (let at = 0; at < line.length; at += 1) {
-    const digit = codeAt(line, at) - 48
+  for (let at = start; at < end; at += 1) {
+    const digit = codeAt(lines.text, at) - 48
     if (!(digit >= 0 && digit <= 9)) throw unreadable(`a number in line ${number}`)
     value = value * 10 + digit
   }
@@ -53,8 +61,17 @@ const optionalTextOf = (lines: SessionLines, number: number): string | undefined
  * @throws Error when it is empty or has white space, which no id of the gateway has.
  */
 export const toWord = (id: string): string => {
-  if (!/^\S+$/.test(id)) throw new Error('An id is empty or contains white space')
+  if (!isPlainWord(id) && !/^\S+$/.test(id)) throw new Error('An id is empty or contains white space')
   return id
+}
+
+/** As every id that is made here is; every turn asks. */
+const isPlainWord = (id: string): boolean => {
+  for (let at = 0; at < id.length; at += 1) {
+    const code = codeAt(id, at)
+    if (code <= 32 || code > 126) return false
+  }
+  return id !== ''
 }
 
 /** What the store knows of an artefact, and whose it is. */
@@ -94,9 +111,12 @@ const readKv = (lines: SessionLines, value: unknown): StoredKv | undefined => {
 }
 
 const linesOf = (text: unknown): SessionLines => {
-  const lines = typeof text === 'string' ? text.split('\n') : []
-  if (lines.length !== lineCount) throw unreadable('a whole text')
-  return lines
+  if (typeof text !== 'string') throw unreadable('a whole text')
+  const starts = [0]
+  for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', end + 1)) starts.push(end + 1)
+  starts.push(text.length + 1)
+  if (starts.length !== lineCount + 1) throw unreadable('a whole text')
+  return { text, starts }
 }
 
 /**

@@ -29,18 +29,17 @@ export const createTurnCalls = (run: ScriptRunner): RunTurn => {
   const call = async (turns: readonly WaitingTurn[]): Promise<void> => {
     let reply: ScriptReply
     try {
-      reply = await run(
-        'turns',
-        turns.flatMap(({ name, args }) => [name, ...args]),
-      )
+      reply = await run('turns', argumentsOf(turns))
     } catch (error) {
       for (const { reject } of turns) reject(error)
       return
     }
     const details: readonly unknown[] = Array.isArray(reply.detail) ? reply.detail : []
-    for (const [index, { name, args, resolve }] of turns.entries()) {
+    let index = 0
+    for (const { name, args, resolve } of turns) {
       const detail = details[index] ?? undefined
       resolve(detail === undefined ? run(name, args) : { outcome: 'usual', nowMs: reply.nowMs, detail })
+      index += 1
     }
   }
 
@@ -57,4 +56,13 @@ export const createTurnCalls = (run: ScriptRunner): RunTurn => {
       waiting.push({ name, args, resolve, reject })
       if (waiting.length === turnsPerCall) send()
     })
+}
+
+const argumentsOf = (turns: readonly WaitingTurn[]): readonly (string | number)[] => {
+  const all: (string | number)[] = []
+  for (const { name, args } of turns) {
+    all.push(name)
+    for (const argument of args) all.push(argument)
+  }
+  return all
 }
