@@ -13,54 +13,74 @@ export type ParsedEntry =
   /** It claims to be a turn, but cannot be read. */
   | { readonly kind: 'malformed'; readonly reason: string }
 
-/** Where an entry has what: the order in which `access_log` in envoy.yaml names its values. */
-const place = {
-  ticket: 0,
-  requestKey: 1,
-  status: 2,
-  flags: 3,
-  upstreamAddress: 4,
-  sentUs: 5,
-  answeredUs: 6,
-  stream: 7,
-  usage: 8,
-  timings: 9,
-} as const
+/** The order in which `access_log` in envoy.yaml names the parts of an entry. */
+const order = [
+  'requestKey',
+  'status',
+  'flags',
+  'upstreamAddress',
+  'sentUs',
+  'answeredUs',
+  'stream',
+  'usage',
+  'timings',
+  'ticket',
+] as const
+type PartName = (typeof order)[number]
 
-const places = Object.keys(place).length
+const placeOf = Object.fromEntries(order.map((name, place) => [name, place])) as Readonly<Record<PartName, number>>
 
-/** What Envoy writes for a value that there is not. */
+/** Stands in no JSON text. A ticket may hold one, and comes last. */
+const separator = '\u001f'
+
+/** What Envoy writes for a part that there is not. */
 const nothing = '-'
 
 const maxPort = 65_535
 
 /** Reads how a turn ended. Total: whatever the entry holds, it returns. */
 export const parseEntry = (entry: LogEntry): ParsedEntry => {
-  if (entry.length === 0) return { kind: 'other' }
-  if (entry.length !== places) return { kind: 'malformed', reason: `${entry.length} values instead of ${places}` }
-  const flags = readFlags(valueAt(entry, 'flags'))
-  const ticket = valueAt(entry, 'ticket')
-  return ticket === undefined ? withoutTicket(entry, flags) : { kind: 'turn', turn: endedTurn(entry, ticket, flags) }
+  if (entry === '') return { kind: 'other' }
+  const parts = partsOf(entry)
+  if (parts.length !== order.length) {
+    return { kind: 'malformed', reason: `${parts.length} parts instead of ${order.length}` }
+  }
+  const flags = readFlags(partAt(parts, 'flags'))
+  const ticket = partAt(parts, 'ticket')
+  return ticket === undefined ? withoutTicket(parts, flags) : { kind: 'turn', turn: endedTurn(parts, ticket, flags) }
 }
 
-const withoutTicket = (entry: LogEntry, flags: ResponseFlags): ParsedEntry => {
-  const requestKey = valueAt(entry, 'requestKey')
+const partsOf = (entry: LogEntry): readonly string[] => {
+  const parts: string[] = []
+  let from = 0
+  let at = entry.indexOf(separator)
+  while (at >= 0 && parts.length < order.length - 1) {
+    parts.push(entry.slice(from, at))
+    from = at + 1
+    at = entry.indexOf(separator, from)
+  }
+  parts.push(entry.slice(from))
+  return parts
+}
+
+const withoutTicket = (parts: readonly string[], flags: ResponseFlags): ParsedEntry => {
+  const requestKey = partAt(parts, 'requestKey')
   return requestKey !== undefined && flags.clientLeft ? { kind: 'left', requestKey } : { kind: 'other' }
 }
 
-const endedTurn = (entry: LogEntry, ticket: string, flags: ResponseFlags): EndedTurn => {
-  const status = wholeNumber(valueAt(entry, 'status')) ?? 0
-  const sentUs = wholeNumber(valueAt(entry, 'sentUs'))
-  const answeredUs = wholeNumber(valueAt(entry, 'answeredUs'))
+const endedTurn = (parts: readonly string[], ticket: string, flags: ResponseFlags): EndedTurn => {
+  const status = wholeNumber(partAt(parts, 'status')) ?? 0
+  const sentUs = wholeNumber(partAt(parts, 'sentUs'))
+  const answeredUs = wholeNumber(partAt(parts, 'answeredUs'))
   return {
     ticket,
     status,
-    complete: status > 0 && !flags.isCut && isWholeStream(valueAt(entry, 'stream')),
+    complete: status > 0 && !flags.isCut && isWholeStream(partAt(parts, 'stream')),
     clientLeft: flags.clientLeft,
     upstreamFailed: flags.upstreamFailed,
     // An address alone proves nothing: it is there for a connection that failed, too.
-    servedBy: answeredUs === undefined ? undefined : hostAndPort(valueAt(entry, 'upstreamAddress')),
-    usage: readCounts(valueAt(entry, 'usage'), valueAt(entry, 'timings')),
+    servedBy: answeredUs === undefined ? undefined : hostAndPort(partAt(parts, 'upstreamAddress')),
+    usage: readCounts(partAt(parts, 'usage'), partAt(parts, 'timings')),
     firstByteMs:
       sentUs === undefined || answeredUs === undefined || answeredUs < sentUs
         ? undefined
@@ -68,9 +88,9 @@ const endedTurn = (entry: LogEntry, ticket: string, flags: ResponseFlags): Ended
   }
 }
 
-const valueAt = (entry: LogEntry, name: keyof typeof place): string | undefined => {
-  const value = entry[place[name]]
-  return value === nothing || value === '' ? undefined : value
+const partAt = (parts: readonly string[], name: PartName): string | undefined => {
+  const part = parts[placeOf[name]]
+  return part === nothing || part === '' ? undefined : part
 }
 
 /** A streamed answer is whole when its end was seen in it, and no error event; any other answer by its framing. */

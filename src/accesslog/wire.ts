@@ -6,15 +6,15 @@ export interface WireBatch {
 }
 
 export interface WireRecord {
-  readonly body?: { readonly array_value?: { readonly values?: readonly { readonly string_value?: string }[] } }
+  readonly body?: { readonly string_value?: string }
 }
 
-/** The texts of a record's body in their order; an empty text for what is none. */
-export type LogEntry = readonly string[]
+/** The text of a record's body; an empty one for what is none. */
+export type LogEntry = string
 
 /** All entries of a batch. */
 export const entriesOf = (batch: WireBatch): readonly LogEntry[] =>
   (batch.resource_logs ?? [])
     .flatMap(({ scope_logs }) => scope_logs ?? [])
     .flatMap(({ log_records }) => log_records ?? [])
-    .map(({ body }) => (body?.array_value?.values ?? []).map((value) => value.string_value ?? ''))
+    .map(({ body }) => body?.string_value ?? '')

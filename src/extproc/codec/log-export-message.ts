@@ -5,8 +5,6 @@ const resourceLogsTag = 1 * 8 + 2
 const scopeLogsTag = 2 * 8 + 2
 const logRecordTag = 2 * 8 + 2
 const bodyTag = 5 * 8 + 2
-const arrayTag = 5 * 8 + 2
-const valueTag = 1 * 8 + 2
 const textTag = 1 * 8 + 2
 
 /** The entries of an ExportLogsServiceRequest, with the texts of their bodies alone. Throws a CodecError on what is no such message. */
@@ -27,30 +25,12 @@ const readScope = (reader: WireReader, entries: LogEntry[]): void => {
   reader.leave(outer)
 }
 
-const nothing: LogEntry = Object.freeze([])
-
 const readRecord = (reader: WireReader): LogEntry => {
-  let texts = nothing
+  let text = ''
   const outer = reader.enter()
-  while (reader.next(bodyTag)) texts = readBody(reader)
+  while (reader.next(bodyTag)) text = readText(reader)
   reader.leave(outer)
-  return texts
-}
-
-const readBody = (reader: WireReader): LogEntry => {
-  let texts = nothing
-  const outer = reader.enter()
-  while (reader.next(arrayTag)) texts = readTexts(reader)
-  reader.leave(outer)
-  return texts
-}
-
-const readTexts = (reader: WireReader): LogEntry => {
-  const texts: string[] = []
-  const outer = reader.enter()
-  while (reader.next(valueTag)) texts.push(readText(reader))
-  reader.leave(outer)
-  return texts
+  return text
 }
 
 const readText = (reader: WireReader): string => {

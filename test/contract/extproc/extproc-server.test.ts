@@ -198,12 +198,12 @@ describe('ext_proc', () => {
 
 describe('access log', () => {
   const usage = '{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}'
-  const turn = (ticket: string): readonly string[] => entryOf({ ...answered, ticket, usage })
+  const turn = (ticket: string): string => entryOf({ ...answered, ticket, usage })
 
   test('turns are handed to the service, other entries are not, and malformed ones are counted', async () => {
     const { client, log, turns } = await start()
     const call = client.call(accessLogs)
-    call.stream.end(batchOf(turn('t1'), turn('-'), ['t3'], [], turn('t2')))
+    call.stream.end(batchOf(turn('t1'), turn('-'), 't3', '', turn('t2')))
     await log.noted('turn', 2)
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     expect(call.received).toEqual([Buffer.alloc(0)])

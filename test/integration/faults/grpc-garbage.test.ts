@@ -206,7 +206,7 @@ describe('messages that are no protocol', () => {
 
   test.each([
     { what: 'noise', messages: [randomBytes(1000)] },
-    { what: 'an entry of nothing', messages: [batchOf([])] },
+    { what: 'an entry of nothing', messages: [batchOf('')] },
     {
       what: 'ten thousand entries',
       messages: [batchOf(...Array.from({ length: 10_000 }, () => entryOf({ ticket: 'none' })))],

@@ -1,8 +1,7 @@
 import { field, int } from '../extproc/protobuf-bytes.ts'
 
 /** What Envoy can say of a request's end, in the order in which envoy.yaml names it. */
-const values = [
-  'ticket',
+const parts = [
   'requestKey',
   'status',
   'flags',
@@ -12,12 +11,16 @@ const values = [
   'stream',
   'usage',
   'timings',
+  'ticket',
 ] as const
 
-export type Said = Partial<Readonly<Record<(typeof values)[number], string>>>
+export type Said = Partial<Readonly<Record<(typeof parts)[number], string>>>
+
+/** What Envoy writes between two parts. */
+export const separator = '\u001f'
 
 /** An entry as Envoy writes it: a dash stands for what it cannot say. */
-export const entryOf = (said: Said): readonly string[] => values.map((value) => said[value] ?? '-')
+export const entryOf = (said: Said): string => parts.map((part) => said[part] ?? '-').join(separator)
 
 /** A turn that was answered whole. */
 export const answered: Said = {
@@ -28,10 +31,9 @@ export const answered: Said = {
   answeredUs: '1007500',
 }
 
-/** An opentelemetry.proto.logs.v1.LogRecord with these texts, and what else Envoy writes into it. */
-const recordOf = (texts: readonly string[]): Buffer =>
-  field(2, int(10, 7), field(5, field(5, ...texts.map((text) => field(1, field(1, text))))), field(9, Buffer.alloc(16)))
+/** An opentelemetry.proto.logs.v1.LogRecord with this text, and what else Envoy writes into it. */
+const recordOf = (text: string): Buffer => field(2, int(10, 7), field(5, field(1, text)), field(9, Buffer.alloc(16)))
 
 /** An ExportLogsServiceRequest. */
-export const batchOf = (...entries: readonly (readonly string[])[]): Buffer =>
+export const batchOf = (...entries: readonly string[]): Buffer =>
   field(1, field(1, field(1)), field(2, field(1, field(1, 'envoy')), ...entries.map(recordOf)))

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { type ParsedEntry, parseEntry } from '../../../src/accesslog/parse-entry.ts'
 import type { EndedTurn } from '../../../src/context/context-service.ts'
-import { answered, entryOf, type Said } from './log-entries.ts'
+import { answered, entryOf, type Said, separator } from './log-entries.ts'
 
 const turnOf = (said: Said): EndedTurn => {
   const parsed = parseEntry(entryOf({ ...answered, ...said }))
@@ -24,28 +24,29 @@ test('a turn that went well', () => {
   })
 })
 
-test('envoy.yaml writes the values in the order in which they are read', () => {
+test('envoy.yaml writes the parts in the order in which they are read', () => {
   const text = readFileSync(new URL('../../../envoy.yaml', import.meta.url), 'utf8')
   const [manager] = parse(text).static_resources.listeners[0].filter_chains[0].filters
   const [log] = manager.typed_config.access_log
-  const written = log.typed_config.body.array_value.values.map((value: { string_value: string }) => value.string_value)
-  expect(written).toEqual([
-    '%DYNAMIC_METADATA(ctx:turn)%',
-    '%REQ(x-context-request-key)%',
-    '%RESPONSE_CODE%',
-    '%RESPONSE_FLAGS%',
-    '%UPSTREAM_REMOTE_ADDRESS%',
-    '%COMMON_DURATION(DS_RX_BEG:US_TX_END:us)%',
-    '%COMMON_DURATION(DS_RX_BEG:US_RX_BEG:us)%',
-    '%DYNAMIC_METADATA(answer:stream)%',
-    '%DYNAMIC_METADATA(answer:usage)%',
-    '%DYNAMIC_METADATA(answer:timings)%',
-  ])
+  expect(log.typed_config.body.string_value).toBe(
+    entryOf({
+      ticket: '%DYNAMIC_METADATA(ctx:turn)%',
+      requestKey: '%REQ(x-context-request-key)%',
+      status: '%RESPONSE_CODE%',
+      flags: '%RESPONSE_FLAGS%',
+      upstreamAddress: '%UPSTREAM_REMOTE_ADDRESS%',
+      sentUs: '%COMMON_DURATION(DS_RX_BEG:US_TX_END:us)%',
+      answeredUs: '%COMMON_DURATION(DS_RX_BEG:US_RX_BEG:us)%',
+      stream: '%DYNAMIC_METADATA(answer:stream)%',
+      usage: '%DYNAMIC_METADATA(answer:usage)%',
+      timings: '%DYNAMIC_METADATA(answer:timings)%',
+    }),
+  )
 })
 
 describe('entries that are no end of a turn', () => {
-  test.each<[string, readonly string[], ParsedEntry['kind']]>([
-    ['an entry that is no list', [], 'other'],
+  test.each<[string, string, ParsedEntry['kind']]>([
+    ['an entry without a text', '', 'other'],
     ['nothing said', entryOf({}), 'other'],
     ['no ticket', entryOf({ ...answered, ticket: '-' }), 'other'],
     ['an empty ticket', entryOf({ ...answered, ticket: '' }), 'other'],
@@ -54,11 +55,16 @@ describe('entries that are no end of a turn', () => {
     ['a client that left, with an empty key', entryOf({ flags: 'DC', requestKey: '' }), 'other'],
     ['a request that nobody left', entryOf({ requestKey: 'k1', status: '200' }), 'other'],
     ['a client that left a turn', entryOf({ ...answered, flags: 'DC', requestKey: 'k1' }), 'turn'],
-    ['too few values', entryOf(answered).slice(1), 'malformed'],
-    ['too many values', [...entryOf(answered), '-'], 'malformed'],
+    ['too few parts', entryOf(answered).slice(entryOf(answered).indexOf(separator) + 1), 'malformed'],
+    ['a text of something else', 'GET / 200', 'malformed'],
   ])('%s', (_name, entry, kind) => {
     expect(parseEntry(entry).kind).toBe(kind)
   })
+})
+
+test('a ticket may hold what stands between the parts', () => {
+  const ticket = `2 5\nmodel${separator}${separator}x`
+  expect(turnOf({ ticket })).toMatchObject({ ticket, status: 200, complete: true })
 })
 
 test('a client that left before is told of by the key of its request', () => {
