@@ -203,6 +203,8 @@ describe('the body of a turn', () => {
     { name: 'in escapes', body: '{"model":"oth\\u0065r","prompt":"x"}' },
     { name: 'after a text that looks like the end', body: '{"prompt":"\\"}","model":"other"}' },
     { name: 'behind a nested right one', body: '{"tools":[{"model":"tiny-random"}],"model":"other"}' },
+    { name: 'behind very many colons', body: `{"prompt":"${':'.repeat(300_000)}","model":"other"}` },
+    { name: 'far behind its key', body: `{"model"${' '.repeat(1000)}:${'\n'.repeat(1000)}"other"}` },
     { name: 'that begins alike', body: '{"model":"tiny-random-2","prompt":"x"}' },
   ])('is refused when it names another model $name', async ({ body }) => {
     await bench.expectRefused(() => bench.ask('use', { body }), { status: 400, code: 'model_mismatch', param: 'model' })

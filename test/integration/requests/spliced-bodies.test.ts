@@ -113,6 +113,12 @@ describe('the body of a turn', () => {
     },
   )
 
+  test('is given them however much white space follows', async () => {
+    const { arrived } = await takeTurn(`{"prompt":"x"}${' \r\n\t'.repeat(1000)}`, 'content-length')
+
+    expect(objectOf(arrived?.body ?? '')).toEqual({ prompt: 'x', id_slot: expect.any(Number) })
+  })
+
   test('cannot choose a slot or a salt by itself: what the gateway says comes last', async () => {
     const { arrived } = await takeTurn('{"id_slot":99,"id_sl\\u006ft":98,"prompt":"x","n_keep":1}', 'content-length')
 
