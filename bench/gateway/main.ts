@@ -13,6 +13,7 @@ import { listCells, loads } from './cells.ts'
 import { type Children, createChildren } from './children.ts'
 import { judge } from './expectations.ts'
 import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
+import { countInstructions, findCallgrind, instructionTable, underCallgrind } from './instructions.ts'
 import { runLoad } from './load-run.ts'
 import { type Figures, loadOptions, measureCell } from './measure-cell.ts'
 import { summariseProfiles } from './profile-summary.ts'
@@ -31,6 +32,7 @@ const { values } = parseArgs({
     soak: { type: 'string' },
     target: { type: 'string', default: 'redis' },
     profile: { type: 'string' },
+    instructions: { type: 'string' },
   },
 })
 
@@ -50,7 +52,7 @@ const readVariant = (text: string): GatewayVariant => {
 const variants = (values.variant.length === 0 ? ['default'] : values.variant).map(readVariant)
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
 
-type Common = Pick<TargetOptions, 'programs' | 'children' | 'directory' | 'variants' | 'profileDirectory'>
+type Common = Pick<TargetOptions, 'programs' | 'children' | 'directory' | 'variants' | 'profileDirectory' | 'wrapEnvoy'>
 
 const measureAll = async (common: Common): Promise<void> => {
   const rounds = Number(values.rounds)
@@ -123,6 +125,30 @@ const soakAll = async (common: Common, requests: number): Promise<void> => {
   }
 }
 
+const countAll = async (common: Common, requests: number): Promise<void> => {
+  const callgrind = await findCallgrind()
+  if (!callgrind.ok) throw new Error(`--instructions needs valgrind on PATH (${callgrind.reason})`)
+  const { directory, programs } = common
+  // By the clock no Envoy keeps up that is watched.
+  const cells = listCells(variants, values.only).filter(({ load }) => load.kind !== 'paced')
+  const { targets } = await startTargets({
+    ...common,
+    wrapEnvoy: (command) => underCallgrind(command, directory),
+    wants: (name) => cells.some(({ target }) => target === name),
+  })
+  const counted = []
+  for (const cell of cells) {
+    const target = targets.find(({ name }) => name === cell.target)
+    if (target === undefined) throw new Error(`there is no target ${cell.target}`)
+    // A streamed answer has fifty events.
+    const count = cell.load.kind === 'stream' ? Math.ceil(requests / 50) : requests
+    const instructions = await countInstructions(cell, { target, program: programs.load, requests: count, directory })
+    say(`${cell.name}: ${instructions.toFixed(0)} instructions per request`)
+    counted.push({ cell, instructions })
+  }
+  process.stdout.write(`${callgrind.stdout.trim()}, ${requests} requests\n\n${instructionTable(counted)}\n`)
+}
+
 const withChildren = async (programs: GoPrograms, work: (common: Common) => Promise<void>): Promise<void> => {
   const directory = await mkdtemp(join(tmpdir(), 'bench-gateway-'))
   const children: Children = createChildren()
@@ -133,7 +159,14 @@ const withChildren = async (programs: GoPrograms, work: (common: Common) => Prom
   clearWhenInterrupted(clear)
   try {
     if (values.profile !== undefined) await mkdir(values.profile, { recursive: true })
-    await work({ programs, children, directory, variants, profileDirectory: values.profile })
+    await work({
+      programs,
+      children,
+      directory,
+      variants,
+      profileDirectory: values.profile,
+      wrapEnvoy: undefined,
+    })
   } finally {
     await clear()
   }
@@ -148,8 +181,10 @@ switch (go.kind) {
     )
     break
   case 'built':
-    await withChildren(go.programs, (common) =>
-      values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)),
-    )
+    await withChildren(go.programs, (common) => {
+      if (values.soak !== undefined) return soakAll(common, Number(values.soak))
+      if (values.instructions !== undefined) return countAll(common, Number(values.instructions))
+      return measureAll(common)
+    })
     break
 }

@@ -6,7 +6,7 @@ import { renderEnvoyConfig } from '../../src/launcher/envoy-config.ts'
 import { findEnvoy } from '../../src/launcher/find-envoy.ts'
 import { findRedis } from '../../src/launcher/find-redis.ts'
 import { freePort, freePorts } from '../../src/launcher/free-port.ts'
-import { requireTool, type ServerTool } from '../../src/launcher/server-tool.ts'
+import { type Command, requireTool, type ServerTool } from '../../src/launcher/server-tool.ts'
 import { startEnvoy } from '../../src/launcher/start-envoy.ts'
 import { startGateway } from '../../src/launcher/start-gateway.ts'
 import { startRedis } from '../../src/launcher/start-redis.ts'
@@ -60,8 +60,12 @@ export interface TargetOptions {
   readonly wants: (target: string) => boolean
   /** Where gateways can be told to write CPU profiles; undefined: they cannot. */
   readonly profileDirectory: string | undefined
+  /** What to start instead of Envoy; undefined: Envoy. */
+  readonly wrapEnvoy: ((command: Command) => Command) | undefined
 }
 
+/** Also for one that callgrind watches. */
+const envoyReadyTimeoutMs = 120_000
 const sessionCount = 128
 const pods = 2
 const secret = 'a secret of the benchmark that is long enough'
@@ -112,8 +116,10 @@ const startUpstream = async ({ programs, children }: TargetOptions): Promise<Ups
 
 const startFront = async (start: Start, options: { readonly config: string; readonly gateway: string }) => {
   const listen = `127.0.0.1:${await freePort()}`
+  const { envoyTool: tool, wrapEnvoy } = start
   const envoy = await startEnvoy({
-    tool: start.envoyTool,
+    tool: wrapEnvoy === undefined ? tool : { ...tool, command: wrapEnvoy(tool.command) },
+    readyTimeoutMs: envoyReadyTimeoutMs,
     config: {
       text: renderEnvoyConfig(options.config, {
         listen,
