@@ -1,4 +1,4 @@
-import { codeAt } from '../collections/code-at.ts'
+import { digitsIn } from '../collections/digits-in.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import type { TurnExpiry } from '../sessions/session-store.ts'
 
@@ -30,9 +30,7 @@ export interface TurnTicket {
 const version = '2'
 const noClaim = '-'
 
-const blank = 32
-const dash = 45
-const zero = 48
+const firstField = version.length + 1
 
 export const encodeTicket = ({ turnId, pod, session }: TurnTicket): string => {
   if (session === undefined) return `${version} ${turnId.length} ${pod.length}\n${turnId}${pod}`
@@ -44,9 +42,9 @@ export const encodeTicket = ({ turnId, pod, session }: TurnTicket): string => {
 
 /** The turn of a ticket; of what is no ticket, the text itself. */
 export const turnIdOf = (text: string): string => {
-  const start = text.indexOf('\n') + 1
-  const [length] = start === 0 ? [] : lengthsIn(text, start - 1)
-  return length === undefined || Number.isNaN(length) ? text : text.slice(start, start + length)
+  const lineEnd = text.indexOf('\n')
+  const length = digitsIn(text, firstField, fieldEnd(text, firstField, lineEnd))
+  return Number.isNaN(length) ? text : text.slice(lineEnd + 1, lineEnd + 1 + length)
 }
 
 /** Undefined for what is not a ticket of this version. */
@@ -70,17 +68,18 @@ export const decodeTicket = (text: string): TurnTicket | undefined => {
 /** The lengths in a ticket's first line, undefined for `-`. What is no number makes one that fits no text. */
 const lengthsIn = (text: string, lineEnd: number): readonly (number | undefined)[] => {
   const lengths: (number | undefined)[] = []
-  let length: number | undefined = 0
-  for (let at = version.length + 1; at < lineEnd; at += 1) {
-    const code = codeAt(text, at)
-    if (code === blank) {
-      lengths.push(length)
-      length = 0
-    } else if (code === dash) length = undefined
-    else length = code >= zero && code <= zero + 9 && length !== undefined ? length * 10 + code - zero : Number.NaN
+  let start = firstField
+  while (start <= lineEnd) {
+    const end = fieldEnd(text, start, lineEnd)
+    lengths.push(text.slice(start, end) === noClaim ? undefined : digitsIn(text, start, end))
+    start = end + 1
   }
-  lengths.push(length)
   return lengths
+}
+
+const fieldEnd = (text: string, start: number, lineEnd: number): number => {
+  const blank = text.indexOf(' ', start)
+  return blank < 0 || blank > lineEnd ? lineEnd : blank
 }
 
 /** The texts of these lengths, from `start` on to the end of the text exactly. */

@@ -1,4 +1,5 @@
 import { codeAt } from '../../collections/code-at.ts'
+import { digitsIn } from '../../collections/digits-in.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 
 /**
@@ -33,15 +34,8 @@ const lineOf = (lines: SessionLines, number: number): string =>
   lines.text.slice(startOf(lines, number), startOf(lines, number + 1) - 1)
 
 const numberOf = (lines: SessionLines, number: number): number => {
-  const start = startOf(lines, number)
-  const end = startOf(lines, number + 1) - 1
-  if (end <= start || end - start > 15) throw unreadable(`a number in line ${number}`)
-  let value = 0
-  for (let at = start; at < end; at += 1) {
-    const digit = codeAt(lines.text, at) - 48
-    if (!(digit >= 0 && digit <= 9)) throw unreadable(`a number in line ${number}`)
-    value = value * 10 + digit
-  }
+  const value = digitsIn(lines.text, startOf(lines, number), startOf(lines, number + 1) - 1)
+  if (Number.isNaN(value)) throw unreadable(`a number in line ${number}`)
   return value
 }
 

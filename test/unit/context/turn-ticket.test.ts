@@ -57,6 +57,8 @@ describe('turn ticket', () => {
     { name: 'a TTL of nothing', text: written('2', ...known, '0 1', 'claim') },
     { name: 'a negative length', text: '2 4 -1\ntur' },
     { name: 'a length that is no number', text: '2 4 x\nturn' },
+    { name: 'a length with a dash behind', text: written('2', ...known, 'k', 'claim').replace(' 3 ', ' 3- ') },
+    { name: 'two dashes for no claim', text: written('2', ...known, 'k', '').replace(' 0\n', ' --\n') },
   ])('is undefined for $name', ({ text }) => {
     expect(decodeTicket(text)).toBeUndefined()
   })
