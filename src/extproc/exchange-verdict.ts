@@ -79,10 +79,6 @@ export const applyBodyVerdict = (state: DecidingOnBody, verdict: Verdict): Excha
   }
 }
 
-const ended: ExchangeState = { kind: 'over', ended: true }
-
-const endWell: ExchangeEffect = { kind: 'end', status: 'ok' }
-
 type Proceed = Extract<Verdict, { kind: 'proceed' }>
 
 /**
@@ -98,15 +94,14 @@ const goOnAsDecided = (
     readonly isLastMessage: boolean
   },
 ): ExchangeStep => {
-  const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'proceed', phase: at.phase, changes } }
-  const isLast = isOver(state.answerMode, at.isLastMessage)
-  if (isLast && observer === undefined && state.held.length === 0) return step(ended, reply, endWell)
-  const replies = [reply, ...state.held.map(goOn)]
+  const effects: ExchangeEffect[] = [{ kind: 'reply', reply: { kind: 'proceed', phase: at.phase, changes } }]
+  for (const phase of state.held) effects.push(goOn(phase))
   if (observer !== undefined && state.answerMode !== 'untold')
-    return step({ kind: 'observing', observer, next: 'head' }, ...replies)
-  return isLast
-    ? step(ended, ...replies, ...letDown(observer), endWell)
-    : step({ kind: 'decided' }, ...replies, ...letDown(observer))
+    return { state: { kind: 'observing', observer, next: 'head' }, effects }
+  for (const effect of letDown(observer)) effects.push(effect)
+  if (!isOver(state.answerMode, at.isLastMessage)) return { state: { kind: 'decided' }, effects }
+  effects.push({ kind: 'end', status: 'ok' })
+  return { state: { kind: 'over', ended: true }, effects }
 }
 
 /** Where no answer is told, Envoy ends a stream by itself if it may have told the last of the request. */

@@ -73,7 +73,7 @@ const forwardChanges = (decision: ForwardDecision): RequestChanges => ({
  * The endpoint-picker protocol's place for the chosen pod and its fallbacks, separated by commas. (Every turn makes these objects, and names that are
  * written out take a tenth of what computed ones do.)
  */
-const routingMetadata = (destinations: readonly string[]): DynamicMetadata =>
+const routingMetadata = (destinations: readonly string[]): Record<string, DynamicMetadata[string]> =>
   destinations.length === 0 ? {} : { 'envoy.lb': { 'x-gateway-destination-endpoint': destinations.join(',') } }
 
 /** One text for all of them: Envoy parses, copies and hands on every member of its metadata by itself. */
@@ -85,15 +85,15 @@ const headerLines = (headers: Readonly<Record<string, string>>): string => {
 
 /** `ctx` is what Envoy's Lua filter and access log read: splice, model, headers (a line for each, `name:value`), turn. */
 const forwardMetadata = (decision: ForwardDecision): DynamicMetadata => {
+  const metadata = routingMetadata(decision.destinations)
   const notes: Record<string, MetadataValue> = {}
   if (decision.splice !== undefined) notes['splice'] = decision.splice
   if (decision.expectModel !== undefined) notes['model'] = decision.expectModel
   if (decision.ticket !== undefined) notes['turn'] = decision.ticket
   const headers = headerLines(decision.responseHeaders)
   if (headers !== '') notes['headers'] = headers
-  return Object.keys(notes).length === 0
-    ? routingMetadata(decision.destinations)
-    : { 'envoy.lb': { 'x-gateway-destination-endpoint': decision.destinations.join(',') }, ctx: notes }
+  if (Object.keys(notes).length > 0) metadata['ctx'] = notes
+  return metadata
 }
 
 const jsonAnswer = (answer: {
