@@ -52,7 +52,6 @@ export const countInstructions = async (
   }
   await send(Math.ceil(options.requests / 2))
   await control('--instr=on', pid)
-  await control('--zero', pid)
   await send(options.requests)
   await control('--instr=off', pid)
   await control('--dump', pid)

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
-import { listCells, loads } from './cells.ts'
+import { type Cell, listCells, loads } from './cells.ts'
 import { type Children, createChildren } from './children.ts'
 import { judge } from './expectations.ts'
 import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
@@ -52,7 +52,7 @@ const readVariant = (text: string): GatewayVariant => {
 const variants = (values.variant.length === 0 ? ['default'] : values.variant).map(readVariant)
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
 
-type Common = Pick<TargetOptions, 'programs' | 'children' | 'directory' | 'variants' | 'profileDirectory' | 'wrapEnvoy'>
+type Common = Pick<TargetOptions, 'programs' | 'children' | 'directory' | 'variants' | 'profileDirectory'>
 
 const measureAll = async (common: Common): Promise<void> => {
   const rounds = Number(values.rounds)
@@ -60,14 +60,12 @@ const measureAll = async (common: Common): Promise<void> => {
   if (cells.length === 0) throw new Error('--only matches nothing')
   const loadBefore = loadavg()
   const started = await startTargets({ ...common, wants: (name) => cells.some(({ target }) => target === name) })
-  const targets = new Map(started.targets.map((target) => [target.name, target]))
   for (const target of started.targets) await compileHotPath(target, common.programs)
   const figures = new Map<string, Figures[]>(cells.map(({ name }) => [name, []]))
   for (let round = 1; round <= rounds; round += 1) {
     // Every other round runs backwards, so that nobody always comes first.
     for (const cell of round % 2 === 1 ? cells : [...cells].reverse()) {
-      const target = targets.get(cell.target)
-      if (target === undefined) throw new Error(`there is no target ${cell.target}`)
+      const target = targetOf(cell, started.targets)
       common.children.expectRunning()
       const seen = await measureCell(cell, {
         target,
@@ -107,6 +105,12 @@ const measureAll = async (common: Common): Promise<void> => {
   )
 }
 
+const targetOf = (cell: Cell, targets: readonly Target[]): Target => {
+  const found = targets.find(({ name }) => name === cell.target)
+  if (found === undefined) throw new Error(`there is no target ${cell.target}`)
+  return found
+}
+
 /** Node compiles what runs often while it runs: nobody asks what a gateway costs in its first seconds. */
 const compileHotPath = async (target: Target, programs: GoPrograms): Promise<void> => {
   say(`warming up: ${target.name}`)
@@ -138,8 +142,7 @@ const countAll = async (common: Common, requests: number): Promise<void> => {
   })
   const counted = []
   for (const cell of cells) {
-    const target = targets.find(({ name }) => name === cell.target)
-    if (target === undefined) throw new Error(`there is no target ${cell.target}`)
+    const target = targetOf(cell, targets)
     // A streamed answer has fifty events.
     const count = cell.load.kind === 'stream' ? Math.ceil(requests / 50) : requests
     const instructions = await countInstructions(cell, { target, program: programs.load, requests: count, directory })
@@ -159,14 +162,7 @@ const withChildren = async (programs: GoPrograms, work: (common: Common) => Prom
   clearWhenInterrupted(clear)
   try {
     if (values.profile !== undefined) await mkdir(values.profile, { recursive: true })
-    await work({
-      programs,
-      children,
-      directory,
-      variants,
-      profileDirectory: values.profile,
-      wrapEnvoy: undefined,
-    })
+    await work({ programs, children, directory, variants, profileDirectory: values.profile })
   } finally {
     await clear()
   }

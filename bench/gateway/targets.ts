@@ -60,8 +60,8 @@ export interface TargetOptions {
   readonly wants: (target: string) => boolean
   /** Where gateways can be told to write CPU profiles; undefined: they cannot. */
   readonly profileDirectory: string | undefined
-  /** What to start instead of Envoy; undefined: Envoy. */
-  readonly wrapEnvoy: ((command: Command) => Command) | undefined
+  /** What to start instead of Envoy. Default: Envoy. */
+  readonly wrapEnvoy?: (command: Command) => Command
 }
 
 /** Also for one that callgrind watches. */
