@@ -20,9 +20,9 @@ import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
 import { admitTurn, attachWithAdmittedLoad, type TurnToAdmit } from './admit-turn.ts'
 import type { ContextEvents } from './context-events.ts'
-import type { DecisionScope, GatewayRequest } from './context-service.ts'
+import { type DecisionScope, type GatewayRequest, requestKeyHeader } from './context-service.ts'
 import { type LoadPolicy, withBudget } from './load-policy.ts'
-import { encodeTicket } from './turn-ticket.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 /** What every turn needs of its surroundings. */
 export interface TurnParts {
@@ -43,8 +43,16 @@ export interface Route {
   readonly destinations: readonly [string, ...string[]]
 }
 
-/** A name for one turn, unguessable and unique. */
-export const newTurnId = (): string => nanoid(16)
+/**
+ * A name for one turn, unguessable and unique: the key of its request, by which Envoy may have to tell how it ended; where there is none, one that is
+ * made here.
+ */
+export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
+  const [key = ''] = request.header(requestKeyHeader)
+  return plainKey.test(key) ? key : nanoid(16)
+}
+
+const plainKey = /^[\w-]{1,64}$/
 
 /**
  * Chooses the pod of a turn.
@@ -112,7 +120,7 @@ const startAdmitted = async <T>(
 export interface AttachedTurn {
   readonly presence: KvPresence
   readonly splice: string | undefined
-  readonly ticket: string
+  readonly ticket: TurnTicket
 }
 
 /** What attaching needs to know of a turn. */
@@ -188,7 +196,7 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
   return {
     presence,
     splice: spliceOf(fields),
-    ticket: encodeTicket({
+    ticket: {
       turnId: turn.turnId,
       pod: turn.pod,
       session: {
@@ -198,7 +206,7 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
         expiry: turn.expiry,
         claim: claim === settledClaim ? undefined : claim,
       },
-    }),
+    },
   }
 }
 
@@ -210,11 +218,11 @@ export const startPlainTurn = (
   parts: Pick<TurnParts, 'pods' | 'connector'>,
   turn: { readonly turnId: string; readonly pod: string; readonly tenant: TenantKey },
   scope: DecisionScope,
-): { readonly ticket: string; readonly splice: string | undefined } => {
+): { readonly ticket: TurnTicket; readonly splice: string | undefined } => {
   const { turnId, pod, tenant } = turn
   if (!scope.isAbandoned()) parts.pods.turnStarted(pod, turnId)
   return {
-    ticket: encodeTicket({ turnId, pod, session: undefined }),
+    ticket: { turnId, pod, session: undefined },
     splice: spliceOf(parts.connector.fieldsWithoutSession(tenant)),
   }
 }

@@ -1,4 +1,5 @@
 import type { GatewayError } from '../openai/gateway-error.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 /** An HTTP request as it stands in front of the engines, without anything of Envoy's protocol. */
 export interface GatewayRequest {
@@ -62,8 +63,8 @@ export interface ForwardDecision {
   readonly expectModel: string | undefined
   /** Headers that Envoy adds to a 2xx answer. */
   readonly responseHeaders: Readonly<Record<string, string>>
-  /** Comes back with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
-  readonly ticket: string | undefined
+  /** Comes back as a text with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
+  readonly ticket: TurnTicket | undefined
   readonly observer?: AnswerObserver
 }
 
@@ -86,9 +87,14 @@ export type HeadersDecision =
   | Decision
   | { readonly kind: 'need-body'; readonly decide: (body: Buffer, scope: DecisionScope) => Promise<Decision> }
 
-/** How a turn ended, as Envoy's access log tells it. */
-export interface EndedTurn {
+/** A turn that has ended, as Envoy's access log tells it. */
+export interface EndedTurn extends TurnEnd {
+  /** The text of its ticket. */
   readonly ticket: string
+}
+
+/** How a turn ended. */
+export interface TurnEnd {
   /** 0 when no answer was sent. */
   readonly status: number
   /** The answer arrived whole: no reset, no client that left, no failed stream. */

@@ -5,8 +5,8 @@ import type { CachedAnswers } from './cached-answers.ts'
 import type { ContextService, Decision, DecisionScope, GatewayRequest, HeadersDecision } from './context-service.ts'
 import type { CreateSession } from './create-session.ts'
 import type { EndTurn } from './end-turn.ts'
-import { createLeftTurns } from './left-turns.ts'
 import type { ManageSessions } from './manage-sessions.ts'
+import { createOpenTurns } from './open-turns.ts'
 import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
 import { requestOutcomeOf, requestRouteOf } from './request-kind.ts'
 import { parseRequestPath } from './request-path.ts'
@@ -24,7 +24,7 @@ export const createContextService = (
     readonly cachedAnswers?: CachedAnswers | undefined
   },
 ): ContextService => {
-  const leftTurns = createLeftTurns(parts.endTurn)
+  const openTurns = createOpenTurns(parts.endTurn)
 
   const reject = (where: string, thrown: unknown): Decision => {
     const error = GatewayError.from(thrown)
@@ -89,7 +89,7 @@ export const createContextService = (
 
   const counted = (request: GatewayRequest, decision: Decision): Decision => {
     parts.events.requestDecided(requestRouteOf(request), requestOutcomeOf(decision))
-    leftTurns.decided(request, decision)
+    openTurns.decided(decision)
     return decision
   }
 
@@ -112,8 +112,8 @@ export const createContextService = (
         return counted(request, reject('headers', error))
       }
     },
-    endTurn: leftTurns.endTurn,
-    clientLeft: leftTurns.clientLeft,
+    endTurn: openTurns.endTurn,
+    clientLeft: openTurns.clientLeft,
   }
 }
 

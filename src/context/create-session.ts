@@ -9,11 +9,11 @@ import { type RetryKey, StoreUnavailableError } from '../sessions/session-store.
 import {
   abandonTurn,
   attachTurn,
-  newTurnId,
   type Route,
   routeTurn,
   startPlainTurn,
   type TurnParts,
+  turnIdFor,
   whenAdmitted,
 } from './begin-turn.ts'
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
@@ -51,7 +51,7 @@ export const createCreateSession = (
 
   const decide = async (create: CheckedCreate, scope: DecisionScope): Promise<Decision> => {
     const id = newSessionId()
-    const turnId = newTurnId()
+    const turnId = turnIdFor(create.request)
     const { model } = create
     const routing = routingFacts(parts.forecast, create.request, {
       key: sessionKeyOf(id),

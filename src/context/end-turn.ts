@@ -8,11 +8,11 @@ import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextEvents, TurnOutcome } from './context-events.ts'
-import type { EndedTurn } from './context-service.ts'
-import { decodeTicket, type TurnTicket } from './turn-ticket.ts'
+import type { TurnEnd } from './context-service.ts'
+import type { TurnTicket } from './turn-ticket.ts'
 
 /** Settles a turn whose answer has ended. Never rejects. */
-export type EndTurn = (turn: EndedTurn) => Promise<void>
+export type EndTurn = (ticket: TurnTicket, turn: TurnEnd) => Promise<void>
 
 export interface EndTurnParts {
   readonly store: SessionStore & RemovalQueue
@@ -51,7 +51,7 @@ const createPatience = (): (<T>(call: () => Promise<T>) => Promise<T>) => {
 export const createEndTurn = (parts: EndTurnParts): EndTurn => {
   const patiently = createPatience()
 
-  const failed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
+  const failed = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
     parts.events.turnEnded(failureOf(turn), turn.usage)
     // First of all the pod: the store may be away for longer.
     await letGo(ticket, session)
@@ -67,7 +67,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     await withinLimit(parts.offloadTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
   }
 
-  const completed = async (ticket: TurnTicket, session: SessionTicket, turn: EndedTurn): Promise<void> => {
+  const completed = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
     const pod = turn.servedBy ?? ticket.pod
     const usage = {
       prompt: turn.usage?.promptTokens ?? 0,
@@ -91,7 +91,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     if (session.claim !== undefined) await keepKv(kvTurnOf(ticket, session, pod), session.claim, turn, outcome.record)
   }
 
-  const keepKv = async (kvTurn: KvTurn, claim: string, turn: EndedTurn, record: SessionRecord): Promise<void> => {
+  const keepKv = async (kvTurn: KvTurn, claim: string, turn: TurnEnd, record: SessionRecord): Promise<void> => {
     const startedMs = performance.now()
     const offloaded = await withinLimit(parts.offloadTimeoutMs, (signal) =>
       parts.connector.offload({
@@ -129,9 +129,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
     }
   }
 
-  return async (turn) => {
-    const ticket = decodeTicket(turn.ticket)
-    if (ticket === undefined) return
+  return async (ticket, turn) => {
     parts.pods.turnEnded(ticket.pod, ticket.turnId)
     parts.admission?.release('prefill', ticket.turnId)
     reportPods(parts, ticket, turn)
@@ -151,7 +149,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
   }
 }
 
-const failureOf = (turn: EndedTurn): TurnOutcome => {
+const failureOf = (turn: TurnEnd): TurnOutcome => {
   if (turn.clientLeft) return 'client_left'
   if (turn.upstreamFailed) return 'upstream_failed'
   return turn.status >= 200 && turn.status < 300 ? 'incomplete' : 'engine_error'
@@ -166,13 +164,13 @@ const kvTurnOf = (ticket: TurnTicket, session: SessionTicket, pod: string): KvTu
 })
 
 /** A turn that another pod served, or that failed upstream, tells that the chosen pod has trouble. */
-const reportPods = (parts: EndTurnParts, ticket: TurnTicket, turn: EndedTurn): void => {
+const reportPods = (parts: EndTurnParts, ticket: TurnTicket, turn: TurnEnd): void => {
   const servedElsewhere = turn.servedBy !== undefined && turn.servedBy !== ticket.pod
   if (servedElsewhere || (turn.upstreamFailed && !turn.clientLeft)) parts.pods.markFailing(ticket.pod)
   if (servedElsewhere && turn.upstreamFailed && turn.servedBy !== undefined) parts.pods.markFailing(turn.servedBy)
 }
 
-const settleForecast = (forecast: TurnForecast, ticket: TurnTicket, turn: EndedTurn): void => {
+const settleForecast = (forecast: TurnForecast, ticket: TurnTicket, turn: TurnEnd): void => {
   const { session, turnId, pod } = ticket
   if (session === undefined) return
   const hasAnswer = turn.status === 200 && turn.usage !== undefined && turn.firstByteMs !== undefined

@@ -12,8 +12,8 @@ export const createSettling = (endTurn: EndTurn): { readonly endTurn: EndTurn; s
   }
 
   return {
-    endTurn: (turn) => {
-      const settling = endTurn(turn)
+    endTurn: (ticket, turn) => {
+      const settling = endTurn(ticket, turn)
       running += 1
       settling.then(over, over)
       return settling

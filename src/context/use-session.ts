@@ -4,11 +4,11 @@ import { type BeginOutcome, StoreUnavailableError, type TurnExpiry } from '../se
 import {
   abandonTurn,
   attachTurn,
-  newTurnId,
   type Route,
   routeTurn,
   startPlainTurn,
   type TurnParts,
+  turnIdFor,
   whenAdmitted,
 } from './begin-turn.ts'
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
@@ -132,7 +132,7 @@ export const createUseSession = (
       checkNotCompressed(request)
       const tenant = parts.tenants.tenantOf(request)
       const ttlSeconds = parseTtlHeader(request.header('x-session-ttl'), settings)
-      const turnId = newTurnId()
+      const turnId = turnIdFor(request)
       const key = sessionKeyOf(id)
       let begun: Begun
       try {

@@ -1,4 +1,5 @@
 import type { AnswerObserver, ForwardDecision, HeadersDecision } from '../context/context-service.ts'
+import { encodeTicket } from '../context/turn-ticket.ts'
 import { type GatewayError, toErrorAnswer } from '../openai/gateway-error.ts'
 import type { DynamicMetadata, ImmediateAnswer, MetadataValue, RequestChanges } from './messages.ts'
 
@@ -89,7 +90,7 @@ const forwardMetadata = (decision: ForwardDecision): DynamicMetadata => {
   const notes: Record<string, MetadataValue> = {}
   if (decision.splice !== undefined) notes['splice'] = decision.splice
   if (decision.expectModel !== undefined) notes['model'] = decision.expectModel
-  if (decision.ticket !== undefined) notes['turn'] = decision.ticket
+  if (decision.ticket !== undefined) notes['turn'] = encodeTicket(decision.ticket)
   const headers = headerLines(decision.responseHeaders)
   if (headers !== '') notes['headers'] = headers
   if (Object.keys(notes).length > 0) metadata['ctx'] = notes

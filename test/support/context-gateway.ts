@@ -11,6 +11,7 @@ import { createReaper, type Reaper } from '../../src/context/reaper.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { createSessionSeal } from '../../src/context/session-seal.ts'
 import { createTenants, type Tenants } from '../../src/context/tenant.ts'
+import { encodeTicket } from '../../src/context/turn-ticket.ts'
 import { createUseSession } from '../../src/context/use-session.ts'
 import type { JsonLimits } from '../../src/openai/parse-json-object.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
@@ -209,7 +210,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       pod === null ? 0 : fleet.compute(pod, { session: splicedSession(forward), promptTokens, outputTokens })
     if (forward.ticket === undefined) return undefined
     return {
-      ticket: forward.ticket,
+      ticket: encodeTicket(forward.ticket),
       status: told.status ?? 200,
       complete: told.complete ?? true,
       clientLeft: told.clientLeft ?? false,

@@ -1,5 +1,5 @@
 import type { Decision, ForwardDecision } from '../../src/context/context-service.ts'
-import { decodeTicket, type TurnTicket } from '../../src/context/turn-ticket.ts'
+import type { TurnTicket } from '../../src/context/turn-ticket.ts'
 import { type GatewayError, toErrorAnswer } from '../../src/openai/gateway-error.ts'
 
 /** The decision as a turn that goes to an engine; throws when it is none. */
@@ -22,9 +22,8 @@ export const answerBody = (decision: Decision): unknown => {
 
 /** What Envoy brings back at the end of the turn. */
 export const ticketOf = (forward: ForwardDecision): TurnTicket => {
-  const ticket = decodeTicket(forward.ticket ?? '')
-  if (ticket === undefined) throw new Error('the turn has no ticket')
-  return ticket
+  if (forward.ticket === undefined) throw new Error('the turn has no ticket')
+  return forward.ticket
 }
 
 /** Everything a client could tell one decision from another by: all of it, without the turn's own random name. */

@@ -52,7 +52,7 @@ const start = async (transport: ExtProcTransport): Promise<Bench> => {
               splice: '"a":"ü"',
               path: '/v1/chat/completions',
               expectModel: undefined,
-              ticket: 't',
+              ticket: { turnId: 't', pod: '10.0.0.1:8000', session: undefined },
             },
       endTurn: async (turn) => {
         turns.push(turn)

@@ -2,10 +2,9 @@ import { describe, expect, test } from '@jest/globals'
 import { type Admission, createAdmission } from '../../../src/admission/admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
 import { newSessionId } from '../../../src/context/session-id.ts'
-import { turnIdOf } from '../../../src/context/turn-ticket.ts'
 import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
 import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { forwarded, rejection } from '../../support/decisions.ts'
+import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { until } from '../../support/until.ts'
 
@@ -171,7 +170,7 @@ describe('a turn', () => {
     const scope = watchedScope()
     const pending = gateway.send(create, scope)
     await until(() => admission.waiting() === 1)
-    admission.release('prefill', turnIdOf(first.ticket ?? ''))
+    admission.release('prefill', ticketOf(first).turnId)
     scope.leave()
     expect(rejection(await pending).code).toBe('internal_error')
     expect(inUse(admission)).toEqual([0])

@@ -1,11 +1,13 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
-import type { EndedTurn } from '../../../src/context/context-service.ts'
+import type { TurnEnd } from '../../../src/context/context-service.ts'
 import { createSettling } from '../../../src/context/settling.ts'
+import type { TurnTicket } from '../../../src/context/turn-ticket.ts'
 import { until } from '../../support/until.ts'
 
-const turn: EndedTurn = {
-  ticket: '',
+const ticket: TurnTicket = { turnId: 't', pod: '10.0.0.1:8000', session: undefined }
+
+const turn: TurnEnd = {
   status: 200,
   complete: true,
   clientLeft: false,
@@ -28,7 +30,7 @@ describe('createSettling', () => {
           ends.push(resolve)
         }),
     )
-    const turns = [settling.endTurn(turn), settling.endTurn(turn)]
+    const turns = [settling.endTurn(ticket, turn), settling.endTurn(ticket, turn)]
     let isSettled = false
     const settled = settling.settled().then(() => {
       isSettled = true
@@ -47,7 +49,7 @@ describe('createSettling', () => {
 
   test('is settled although a turn could not be', async () => {
     const settling = createSettling(async () => Promise.reject(new Error('broken')))
-    const ending = settling.endTurn(turn)
+    const ending = settling.endTurn(ticket, turn)
 
     await expect(settling.settled()).resolves.toBeUndefined()
     await expect(ending).rejects.toThrow('broken')

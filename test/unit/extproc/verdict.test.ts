@@ -42,7 +42,7 @@ describe('forward', () => {
         splice: '"cache_salt":"s"',
         expectModel: 'm',
         responseHeaders: { 'x-session-id': 'ctx_1', 'x-context-cache': 'none' },
-        ticket: 't',
+        ticket: { turnId: 't', pod: '10.0.0.1:8000', session: undefined },
       },
       {
         setHeaders: { 'x-a': 'b', ':path': '/v1/completions' },
@@ -51,7 +51,7 @@ describe('forward', () => {
           ctx: {
             splice: '"cache_salt":"s"',
             model: 'm',
-            turn: 't',
+            turn: '2 1 13\nt10.0.0.1:8000',
             headers: 'x-session-id:ctx_1\nx-context-cache:none\n',
           },
         },

@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import { createAdmission } from '../../../src/admission/admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
-import type { Decision, EndedTurn } from '../../../src/context/context-service.ts'
-import { createLeftTurns } from '../../../src/context/left-turns.ts'
+import type { Decision, TurnEnd } from '../../../src/context/context-service.ts'
+import { createOpenTurns } from '../../../src/context/open-turns.ts'
+import { encodeTicket, type TurnTicket } from '../../../src/context/turn-ticket.ts'
 import { createContextGateway, podA, promptBody, type SentRequest } from '../../support/context-gateway.ts'
-import { forwarded } from '../../support/decisions.ts'
+import { forwarded, ticketOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { until } from '../../support/until.ts'
 
@@ -119,8 +120,8 @@ describe('a client that left before Envoy had read the decision', () => {
 })
 
 describe('however a turn ends, it ends once', () => {
-  const told = (part: Partial<EndedTurn> = {}): EndedTurn => ({
-    ticket: 't1',
+  const ticket: TurnTicket = { turnId: 't1', pod: podA, session: undefined }
+  const told: TurnEnd = {
     status: 200,
     complete: true,
     clientLeft: false,
@@ -128,8 +129,7 @@ describe('however a turn ends, it ends once', () => {
     servedBy: undefined,
     usage: undefined,
     firstByteMs: undefined,
-    ...part,
-  })
+  }
   const decision: Decision = {
     kind: 'forward',
     destinations: [podA],
@@ -138,19 +138,20 @@ describe('however a turn ends, it ends once', () => {
     splice: undefined,
     expectModel: undefined,
     responseHeaders: {},
-    ticket: 't1',
+    ticket,
   }
   type Step = 'decided' | 'left' | 'ended'
-  const request = (key: string) => ({ header: (name: string) => (name === 'x-context-request-key' ? [key] : []) })
-  const run = async (order: readonly Step[], key = 'k1') => {
-    const ends: EndedTurn[] = []
-    const turns = createLeftTurns(async (turn) => void ends.push(turn))
+  const run = async (order: readonly Step[]) => {
+    const ends: string[] = []
+    const turns = createOpenTurns(async ({ turnId }, { clientLeft }) => {
+      ends.push(`${turnId} ${clientLeft ? 'left' : 'ended'}`)
+    })
     for (const step of order) {
-      if (step === 'decided') turns.decided(request(key), decision)
-      else if (step === 'left') await turns.clientLeft(key)
-      else await turns.endTurn(told())
+      if (step === 'decided') turns.decided(decision)
+      else if (step === 'left') await turns.clientLeft('t1')
+      else await turns.endTurn({ ...told, ticket: encodeTicket(ticket) })
     }
-    return ends.map(({ clientLeft }) => (clientLeft ? 'left' : 'ended'))
+    return ends
   }
 
   test.each<readonly [readonly Step[], 'left' | 'ended']>([
@@ -162,14 +163,26 @@ describe('however a turn ends, it ends once', () => {
     [['left', 'decided'], 'left'],
     [['left', 'left', 'decided', 'ended', 'left'], 'left'],
   ])('%j', async (order, how) => {
-    expect(await run(order)).toEqual([how])
+    expect(await run(order)).toEqual([`t1 ${how}`])
   })
 
   test('a turn that another process began ends as it is told', async () => {
-    expect(await run(['ended'])).toEqual(['ended'])
+    expect(await run(['ended'])).toEqual(['t1 ended'])
   })
 
-  test('without a key nothing is remembered', async () => {
-    expect(await run(['decided', 'left'], '')).toEqual([])
+  test.each([
+    { name: 'an empty key', key: '' },
+    { name: 'a key that is no word', key: 'a b' },
+    { name: 'a key that is too long', key: 'k'.repeat(65) },
+  ])('a request with $name gets a turn that nobody can name', async ({ key }) => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const headers = withKey(key)
+    const { id } = await gateway.create()
+
+    const [first, second] = [await gateway.use(id, { headers }), await gateway.use(id, { headers })]
+
+    expect(ticketOf(first).turnId).not.toBe(ticketOf(second).turnId)
+    await gateway.service.clientLeft(key)
+    expect(gateway.pods.running(podA)).toBe(2)
   })
 })
