@@ -24,7 +24,7 @@ export interface TurnForecast {
   residentTokens(sessionKey: string): ReadonlyMap<PodAddress, number>
   /** A turn was given a pod, by `routing`: it counts from now on, though it may have to wait for its KV first. */
   routed(turn: ForecastTurn, routing: RoutingTurn): void
-  /** KV of so many bytes is being loaded for a turn. */
+  /** KV of so many bytes is being loaded for a turn; 0: nothing is. */
   loadStarted(turn: ForecastTurn, bytes: number): void
   /** The load is over. `loaded` is what came of it, if it came whole. */
   loadEnded(turn: ForecastTurn, loaded: { readonly bytes: number; readonly loadMs: number } | undefined): void
@@ -96,7 +96,7 @@ export const createTurnForecast = (options: {
       residency.served(session, pod, routing.promptTokens ?? 0)
     },
     loadStarted: ({ turnId, pod, model }, bytes) => {
-      loads.started(pod, turnId, costs.loadMs(model, bytes))
+      if (bytes > 0) loads.started(pod, turnId, costs.loadMs(model, bytes))
     },
     loadEnded: ({ turnId, pod, model }, loaded) => {
       const waitedMs = loads.ended(pod, turnId, loaded === undefined ? 'abandoned' : 'done')

@@ -70,9 +70,10 @@ export const createWorkBacklog = (options: {
 
   return {
     started: (address, turnId, workMs) => {
-      end(address, turnId, 'abandoned')
       const now = options.nowMs()
       const pod = podAt(address)
+      const earlier = pod.works.get(turnId)
+      if (earlier !== undefined) pod.queue.abandoned(earlier, now)
       forgetExpired(pod, now)
       const work = { startedMs: now, waitMs: Math.max(0, pod.queue.freeMs - now), workMs, isPending: true }
       pod.queue.add(work, now)
