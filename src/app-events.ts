@@ -1,7 +1,22 @@
 import type { ContextEvents } from './context/context-events.ts'
+import type { KvPresence } from './kvcache/kv-connector.ts'
 import type { Logger } from './telemetry/logger.ts'
 import type { KvLoadResult, Metrics } from './telemetry/metrics.ts'
 import { shortKey } from './telemetry/redact.ts'
+
+/** Written out: a text that is made anew for every turn has to be found by its characters. */
+const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
+  resident: 'resident',
+  loaded: 'loaded',
+  'on-demand': 'on_demand',
+  empty: 'empty',
+  missing: 'missing',
+  'not-worthwhile': 'not_worthwhile',
+  'timed-out': 'timed_out',
+  failed: 'failed',
+  unavailable: 'unavailable',
+  'no-room': 'no_room',
+}
 
 /** What happens in the context room, as metrics and log lines. */
 export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvents => ({
@@ -21,7 +36,7 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
     if (result === 'store_unavailable') metrics.degraded('store_unavailable')
   },
   attached: (presence, milliseconds) => {
-    metrics.kvLoadEnded({ result: presence.kind.replace('-', '_') as KvLoadResult, durationMs: milliseconds })
+    metrics.kvLoadEnded({ result: loadResults[presence.kind], durationMs: milliseconds })
     switch (presence.kind) {
       case 'failed':
         metrics.degraded('load_failed')

@@ -132,7 +132,8 @@ export const createApp = async (
     hooks: {
       streamOpened: metrics.streamOpened,
       streamClosed: metrics.streamClosed,
-      message: (phase, milliseconds) => metrics.messageAnswered({ phase: phaseLabel(phase), durationMs: milliseconds }),
+      message: (phase, milliseconds) =>
+        metrics.messageAnswered({ phase: phaseLabels[phase], durationMs: milliseconds }),
       entryMalformed: (reason) => {
         metrics.accessLogMalformed()
         log.warn('an access log entry could not be read', { reason })
@@ -190,4 +191,11 @@ export const createApp = async (
   }
 }
 
-const phaseLabel = (phase: Phase): MessagePhase => phase.replace('-', '_') as MessagePhase
+const phaseLabels: Readonly<Record<Phase, MessagePhase>> = {
+  'request-headers': 'request_headers',
+  'request-body': 'request_body',
+  'request-trailers': 'request_trailers',
+  'response-headers': 'response_headers',
+  'response-body': 'response_body',
+  'response-trailers': 'response_trailers',
+}
