@@ -82,8 +82,8 @@ const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
   return { records: reply.detail.map((snapshot) => readRecord(snapshot, tenant)), hasMore: reply.outcome === 'more' }
 }
 
-const expiryArguments = (expiry: TurnExpiry): readonly (string | number)[] =>
-  expiry.kind === 'set' ? ['set', toWhole(expiry.ttlSeconds), toWhole(expiry.expiresAtMs)] : [expiry.kind, '', '']
+const expiryLines = (expiry: TurnExpiry): string =>
+  expiry.kind === 'set' ? `set\n${toWhole(expiry.ttlSeconds)}\n${toWhole(expiry.expiresAtMs)}` : `${expiry.kind}\n\n`
 
 /** The sessions' half of the Redis store. Every method is one script; several turns share one. */
 export const createRedisSessions = (options: {
@@ -107,16 +107,14 @@ export const createRedisSessions = (options: {
     },
 
     async begin({ key, tenant, turnId, leaseMs }) {
-      return toBeginOutcome(await runTurn('begin', [key, tenant, toWord(turnId), toWhole(leaseMs)]), key, tenant)
+      const turn = `${toWord(key)}\n${toWord(tenant)}\n${toWord(turnId)}\n${toWhole(leaseMs)}`
+      return toBeginOutcome(await runTurn('begin', turn), key, tenant)
     },
 
     async complete({ key, tenant, turnId, pod, usage, expiry }) {
-      const tokens = [toWhole(usage.prompt), toWhole(usage.output), toWhole(usage.cached)]
-      return toCompleteOutcome(
-        await runTurn('complete', [key, tenant, turnId, toLine(pod), ...tokens, ...expiryArguments(expiry)]),
-        key,
-        tenant,
-      )
+      const turn = `${toWord(key)}\n${toWord(tenant)}\n${toWord(turnId)}\n${toLine(pod)}`
+      const tokens = `${toWhole(usage.prompt)}\n${toWhole(usage.output)}\n${toWhole(usage.cached)}`
+      return toCompleteOutcome(await runTurn('complete', `${turn}\n${tokens}\n${expiryLines(expiry)}`), key, tenant)
     },
 
     async abandon({ key, turnId }) {

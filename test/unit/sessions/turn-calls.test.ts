@@ -4,6 +4,9 @@ import { createTurnCalls } from '../../../src/sessions/redis/turn-calls.ts'
 
 type Call = readonly [name: string, args: readonly (string | number)[]]
 
+const sessionsIn = ([text]: Call[1]): readonly string[] =>
+  [...String(text).matchAll(/^(?:begin|complete)\n(.*)$/gm)].map(([, session = '']) => session)
+
 /** Turns of sessions named `usual…` go the short way. */
 const openCalls = (answer?: () => Promise<ScriptReply>) => {
   const calls: Call[] = []
@@ -11,8 +14,7 @@ const openCalls = (answer?: () => Promise<ScriptReply>) => {
     calls.push([name, args])
     if (answer !== undefined) return answer()
     if (name !== 'turns') return { outcome: `by ${name}`, nowMs: 2, detail: args[0] }
-    const sessions = args.filter((_, index) => args[index - 1] === 'begin' || args[index - 1] === 'complete')
-    const detail = sessions.map((session) => (String(session).startsWith('usual') ? `text of ${session}` : null))
+    const detail = sessionsIn(args).map((session) => (session.startsWith('usual') ? `text of ${session}` : null))
     return { outcome: 'turns', nowMs: 1, detail }
   })
   return { calls, runTurn }
@@ -21,28 +23,27 @@ const openCalls = (answer?: () => Promise<ScriptReply>) => {
 describe('calls of turns', () => {
   test('a turn alone takes one call', async () => {
     const { calls, runTurn } = openCalls()
-    const reply = await runTurn('begin', ['usual', 'tenant'])
+    const reply = await runTurn('begin', 'usual\ntenant')
     expect(reply).toEqual({ outcome: 'usual', nowMs: 1, detail: 'text of usual' })
-    expect(calls).toEqual([['turns', ['begin', 'usual', 'tenant']]])
+    expect(calls).toEqual([['turns', ['begin\nusual\ntenant\n']]])
   })
 
   test('those of one round of the event loop share calls, in their order, each with its own reply', async () => {
     const { calls, runTurn } = openCalls()
     const names = Array.from({ length: 20 }, (_, index) => `usual ${index}`)
-    const replies = await Promise.all(
-      names.map((name, index) => runTurn(index % 2 === 0 ? 'begin' : 'complete', [name])),
-    )
+    const replies = await Promise.all(names.map((name, index) => runTurn(index % 2 === 0 ? 'begin' : 'complete', name)))
     expect(replies.map(({ detail }) => detail)).toEqual(names.map((name) => `text of ${name}`))
-    expect(calls.map(([, args]) => args.length / 2)).toEqual([8, 8, 4])
-    expect(calls.flatMap(([, args]) => args).slice(0, 4)).toEqual(['begin', 'usual 0', 'complete', 'usual 1'])
+    expect(calls.map(([, args]) => sessionsIn(args).length)).toEqual([8, 8, 4])
+    expect(calls[0]?.[1][0]).toMatch(/^begin\nusual 0\ncomplete\nusual 1\n/)
   })
 
   test('what cannot go the short way takes a script of its own, and the others do not wait for it', async () => {
     const { calls, runTurn } = openCalls()
-    const [odd, usual] = await Promise.all([runTurn('complete', ['odd', 'tenant']), runTurn('begin', ['usual'])])
+    const [odd, usual] = await Promise.all([runTurn('complete', 'odd\ntenant'), runTurn('begin', 'usual')])
     expect(odd).toEqual({ outcome: 'by complete', nowMs: 2, detail: 'odd' })
     expect(usual.outcome).toBe('usual')
     expect(calls.map(([name]) => name)).toEqual(['turns', 'complete'])
+    expect(calls[1]?.[1]).toEqual(['odd', 'tenant'])
   })
 
   test('a call that fails fails each of its turns, and no other', async () => {
@@ -51,9 +52,9 @@ describe('calls of turns', () => {
       if (isAway) throw new Error('away')
       return { outcome: 'turns', nowMs: 1, detail: ['text'] }
     })
-    const failed = await Promise.allSettled([runTurn('begin', ['one']), runTurn('complete', ['two'])])
+    const failed = await Promise.allSettled([runTurn('begin', 'one'), runTurn('complete', 'two')])
     expect(failed).toMatchObject([{ reason: new Error('away') }, { reason: new Error('away') }])
     isAway = false
-    expect(await runTurn('begin', ['three'])).toMatchObject({ detail: 'text' })
+    expect(await runTurn('begin', 'three')).toMatchObject({ detail: 'text' })
   })
 })

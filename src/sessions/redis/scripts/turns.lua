@@ -2,7 +2,7 @@
 -- at once, since a call and what it declares cost more than one turn does, and reads no more of a text than a turn needs. All else, a text that
 -- is not whole included, is left to the scripts of those names.
 -- KEYS: none
--- ARGV: 1 prefix, 2 tombstone ms, then for each turn 'begin' or 'complete' and what that script has from its third argument on
+-- ARGV: 1 prefix, 2 tombstone ms, 3 for each turn 'begin' or 'complete' and what that script has from its third argument on, a line each
 -- Returns: 'turns' with a list: for each turn false, or its session's text after it (but for its leases), or that text and the value of its
 --          artefact's key
 --- @include arguments
@@ -101,11 +101,23 @@ local function complete(session, tenant, turn, pod, more_prompt, more_output, mo
   return told(changed)
 end
 
-local ways = { begin = { run = begin, arguments = 4 }, complete = { run = complete, arguments = 10 } }
-local results, at = {}, 3
-while ARGV[at] do
-  local way = ways[ARGV[at]]
-  results[#results + 1] = way.run(unpack(ARGV, at + 1, at + way.arguments))
-  at = at + way.arguments + 1
+-- How its lines are read, and where the next turn's begin.
+local line = '([^\n]*)\n'
+local ways = {
+  begin = { run = begin, lines = '^' .. line:rep(4) .. '()' },
+  complete = { run = complete, lines = '^' .. line:rep(10) .. '()' },
+}
+
+local function run(way, ...)
+  local arguments = select('#', ...)
+  return way.run(...), (select(arguments, ...))
+end
+
+local turns_text = ARGV[3]
+local results, at = {}, 1
+while at <= #turns_text do
+  local name, start = match(turns_text, '^' .. line .. '()', at)
+  local way = ways[name]
+  results[#results + 1], at = run(way, match(turns_text, way.lines, start))
 end
 return { 0, 'turns', now, results }
