@@ -1,7 +1,7 @@
 import type { ScriptReply, ScriptRunner } from './session-script-runner.ts'
 
 /** So many turns go out in one call: Redis begins with them while the next ones are still being made, and nobody waits long behind them. */
-const turnsPerCall = 8
+const turnsPerCall = 16
 
 /** What every turn asks of its session. */
 type TurnScript = 'begin' | 'complete'

@@ -33,7 +33,7 @@ describe('calls of turns', () => {
     const names = Array.from({ length: 20 }, (_, index) => `usual ${index}`)
     const replies = await Promise.all(names.map((name, index) => runTurn(index % 2 === 0 ? 'begin' : 'complete', name)))
     expect(replies.map(({ detail }) => detail)).toEqual(names.map((name) => `text of ${name}`))
-    expect(calls.map(([, args]) => sessionsIn(args).length)).toEqual([8, 8, 4])
+    expect(calls.map(([, args]) => sessionsIn(args).length)).toEqual([16, 4])
     expect(calls[0]?.[1][0]).toMatch(/^begin\nusual 0\ncomplete\nusual 1\n/)
   })
 
