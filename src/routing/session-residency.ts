@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import { hashOfId, SlotMap } from '../collections/slot-map.ts'
 import type { PodAddress } from './pod.ts'
 
 /**
@@ -17,6 +16,7 @@ export interface SessionResidency {
   forgetPod(address: PodAddress): void
 }
 
+/** Beyond it the pod that was met first is forgotten. */
 const maxPods = 1000
 
 /** A pod, and tokens by session. */
@@ -42,27 +42,34 @@ export const createSessionResidency = (options: {
           maxSize: Math.max(1, Math.floor(podCapacityTokens)),
           sizeCalculation: (tokens) => Math.max(1, Math.ceil(tokens)),
         })
-  const pods = new SlotMap<PodAddress, PodResidents>({ hashOf: hashOfId, maxEntries: maxPods })
+  const pods = new Map<PodAddress, PodResidents>()
+
+  const meet = (address: PodAddress): PodResidents => {
+    const pod: PodResidents = { address, tokens: createTokens() }
+    pods.set(address, pod)
+    const [first] = pods.keys()
+    if (pods.size > maxPods && first !== undefined) pods.delete(first)
+    return pod
+  }
 
   return {
     served: (sessionKey, address, tokens) => {
       if (!(tokens > 0)) return
-      const pod = pods.get(address) ?? { address, tokens: createTokens() }
-      pods.set(address, pod)
+      const pod = pods.get(address) ?? meet(address)
       pod.tokens.set(sessionKey, tokens)
     },
     tokensByPod: (sessionKey) => {
       let found: Map<PodAddress, number> | undefined
-      pods.forEach((pod) => {
-        const tokens = pod.tokens.peek(sessionKey)
-        if (tokens === undefined) return
+      for (const { address, tokens } of pods.values()) {
+        const held = tokens.peek(sessionKey)
+        if (held === undefined) continue
         found ??= new Map()
-        found.set(pod.address, tokens)
-      })
+        found.set(address, held)
+      }
       return found ?? nowhere
     },
     forget: (sessionKey) => {
-      pods.forEach(({ tokens }) => void tokens.delete(sessionKey))
+      for (const { tokens } of pods.values()) tokens.delete(sessionKey)
     },
     forgetPod: (address) => {
       pods.delete(address)

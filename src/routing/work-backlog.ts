@@ -24,7 +24,7 @@ export interface WorkBacklog {
 
 interface Work extends QueuedWork {
   readonly startedMs: number
-  readonly waitMs: number
+  waitMs: number
 }
 
 interface Pod {
@@ -73,7 +73,14 @@ export const createWorkBacklog = (options: {
       const now = options.nowMs()
       const pod = podAt(address)
       const earlier = pod.works.get(turnId)
-      if (earlier !== undefined) pod.queue.abandoned(earlier, now)
+      if (earlier !== undefined) {
+        // Nearly always it has only just come.
+        if (pod.queue.resizedLast(earlier, workMs, now)) {
+          earlier.waitMs = Math.max(0, pod.queue.freeMs - workMs - now)
+          return earlier.waitMs
+        }
+        pod.queue.abandoned(earlier, now)
+      }
       forgetExpired(pod, now)
       const work = { startedMs: now, waitMs: Math.max(0, pod.queue.freeMs - now), workMs, isPending: true }
       pod.queue.add(work, now)
@@ -81,6 +88,9 @@ export const createWorkBacklog = (options: {
       return work.waitMs
     },
     ended: end,
-    remainingMs: (address) => Math.max(0, (pods.get(address)?.queue.freeMs ?? 0) - options.nowMs()),
+    remainingMs: (address) => {
+      const freeMs = pods.get(address)?.queue.freeMs ?? 0
+      return freeMs === 0 ? 0 : Math.max(0, freeMs - options.nowMs())
+    },
   }
 }

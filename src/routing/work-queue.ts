@@ -39,6 +39,19 @@ export class WorkQueue {
     this.#freeMs += work.workMs
   }
 
+  /** The last piece will take another time, counted from now on. False: it is not the last one, and nothing has changed. */
+  resizedLast(work: QueuedWork, workMs: number, nowMs: number): boolean {
+    this.#runDown(nowMs)
+    const last = this.#pending.length - 1
+    if (!work.isPending || this.#pending[last] !== work) return false
+    if (this.#first === last) {
+      this.#begunMs = nowMs
+      this.#freeMs = nowMs + workMs
+    } else this.#freeMs += workMs - work.workMs
+    work.workMs = workMs
+    return true
+  }
+
   /** A piece is done, and with it everything before it. */
   done(work: QueuedWork, nowMs: number): void {
     this.#runDown(nowMs)

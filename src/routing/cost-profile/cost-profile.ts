@@ -58,23 +58,33 @@ export const createCostProfile = (options: CostProfileOptions): CostProfile => {
   const initialLoad: CostLine = { fixed: options.initialLoadMs ?? 20, perUnit: options.initialMsPerByte ?? 1e-6 }
   const unseen: Lines = { prefill: new LearntLine(initialPrefill), load: new LearntLine(initialLoad) }
   const models = new LRUCache<string, Lines>({ max: options.maxModels ?? 1000 })
+  /** The one that was used most recently: a turn asks several times for each pod. */
+  let latest: { readonly model: string; readonly lines: Lines } | undefined
   let revision = 0
 
+  const knownOf = (model: string): Lines | undefined => {
+    if (latest?.model === model) return latest.lines
+    const lines = models.get(model)
+    if (lines !== undefined) latest = { model, lines }
+    return lines
+  }
+
   const linesOf = (model: string): Lines => {
-    const known = models.get(model)
+    const known = knownOf(model)
     if (known !== undefined) return known
     const lines: Lines = { prefill: new LearntLine(initialPrefill), load: new LearntLine(initialLoad) }
     models.set(model, lines)
+    latest = { model, lines }
     return lines
   }
 
   return {
-    recomputeMs: (model, tokens) => (models.get(model) ?? unseen).prefill.at(tokens),
+    recomputeMs: (model, tokens) => (knownOf(model) ?? unseen).prefill.at(tokens),
     typicalPrefillMs: (model) => {
-      const { prefill } = models.get(model) ?? unseen
+      const { prefill } = knownOf(model) ?? unseen
       return Math.max(1, prefill.mean ?? prefill.at(typicalTokens))
     },
-    loadMs: (model, bytes) => (models.get(model) ?? unseen).load.at(bytes),
+    loadMs: (model, bytes) => (knownOf(model) ?? unseen).load.at(bytes),
     observe: (model, { tokens, firstByteMs, waitedMs = 0 }) => {
       if (!(tokens >= minTokens && tokens <= mostUnits && isDuration(firstByteMs) && isWait(waitedMs))) return
       learn(linesOf(model).prefill, { units: tokens, tookMs: firstByteMs, waitedMs })
@@ -99,6 +109,7 @@ export const createCostProfile = (options: CostProfileOptions): CostProfile => {
     restore: (text) => {
       const restored = decodeCosts(text)
       if (restored === undefined) return false
+      latest = undefined
       for (const { model, prefill, load } of restored) {
         if (models.has(model)) continue
         models.set(model, {

@@ -7,6 +7,12 @@ type Step =
   | { readonly kind: 'end'; readonly which: number; readonly how: 'done' | 'abandoned' }
   | { readonly kind: 'pass'; readonly ms: number }
 
+interface Again {
+  readonly kind: 'again'
+  readonly back: number
+  readonly workMs: number
+}
+
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('start' as const), workMs: fc.nat({ max: 1_000 }) }),
   fc.record({
@@ -46,10 +52,17 @@ const createModel = (nowMs: () => number) => {
   }
 }
 
+/** Some turns are told of again, the newest most often. */
+const again: fc.Arbitrary<Again> = fc.record({
+  kind: fc.constant('again' as const),
+  back: fc.oneof(fc.constant(0), fc.nat({ max: 20 })),
+  workMs: fc.nat({ max: 1_000 }),
+})
+
 describe('a backlog', () => {
   test('tells the same as one that looks at every piece of work', () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
+      fc.property(fc.array(fc.oneof({ weight: 3, arbitrary: step }, again), { maxLength: 300 }), (steps) => {
         let nowMs = 0
         const backlog = createWorkBacklog({ turnLeaseMs: 1e9, nowMs: () => nowMs })
         const model = createModel(() => nowMs)
@@ -60,6 +73,12 @@ describe('a backlog', () => {
               added += 1
               expect(backlog.started('a:1', `t${added}`, one.workMs)).toBe(model.started(`t${added}`, one.workMs))
               break
+            case 'again': {
+              const turnId = `t${Math.max(0, added - one.back)}`
+              model.ended(turnId, 'abandoned')
+              expect(backlog.started('a:1', turnId, one.workMs)).toBe(model.started(turnId, one.workMs))
+              break
+            }
             case 'end': {
               // Some have ended before.
               const turnId = `t${one.which % (added + 1)}`
