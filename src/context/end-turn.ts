@@ -6,7 +6,7 @@ import type { PodSource } from '../routing/pod.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
-import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
+import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextEvents, TurnOutcome } from './context-events.ts'
 import type { TurnEnd } from './context-service.ts'
 import type { TurnTicket } from './turn-ticket.ts'
@@ -75,11 +75,13 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
       cached: turn.usage?.cachedTokens ?? 0,
     }
     const { key, tenant, expiry } = session
-    const completion = patiently(() => parts.store.complete({ key, tenant, turnId: ticket.turnId, pod, usage, expiry }))
-    const outcome = await completion.catch(async (error: unknown) => {
+    let outcome: CompleteOutcome
+    try {
+      outcome = await patiently(() => parts.store.complete({ key, tenant, turnId: ticket.turnId, pod, usage, expiry }))
+    } catch (error) {
       await letGo(ticket, session)
       throw error
-    })
+    }
     if (outcome.kind === 'gone') {
       parts.events.turnEnded('gone', turn.usage)
       await letGo(ticket, session)

@@ -9,6 +9,7 @@ import {
   type TurnAnswer,
 } from '../../support/context-gateway.ts'
 import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { wholeAnswer } from '../../support/turn-end.ts'
 
 const view = async (gateway: ContextGateway, id: string) =>
   answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
@@ -267,18 +268,8 @@ describe('a turn that failed', () => {
 describe('what is no ticket of ours', () => {
   test.each(['', 'x', '{}', '{"v":2,"turnId":"t","pod":"p"}'])('"%s" ends nothing', async (ticket) => {
     const gateway = createContextGateway()
-    const turn: EndedTurn = {
-      ticket,
-      status: 200,
-      complete: true,
-      clientLeft: false,
-      upstreamFailed: true,
-      servedBy: podB,
-      usage: undefined,
-      firstByteMs: undefined,
-    }
 
-    await gateway.service.endTurn(turn)
+    await gateway.service.endTurn({ ...wholeAnswer, ticket, upstreamFailed: true, servedBy: podB })
 
     expect(gateway.events.of('turnEnded')).toEqual([])
     expect(gateway.pods.pods().every(({ ready }) => ready)).toBe(true)

@@ -1,12 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
 import { createAdmission } from '../../../src/admission/admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
-import type { Decision, TurnEnd } from '../../../src/context/context-service.ts'
+import type { Decision } from '../../../src/context/context-service.ts'
 import { createOpenTurns } from '../../../src/context/open-turns.ts'
 import { encodeTicket, type TurnTicket } from '../../../src/context/turn-ticket.ts'
 import { createContextGateway, podA, promptBody, type SentRequest } from '../../support/context-gateway.ts'
 import { forwarded, ticketOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
+import { wholeAnswer } from '../../support/turn-end.ts'
 import { until } from '../../support/until.ts'
 
 const createBench = () => {
@@ -121,15 +122,6 @@ describe('a client that left before Envoy had read the decision', () => {
 
 describe('however a turn ends, it ends once', () => {
   const ticket: TurnTicket = { turnId: 't1', pod: podA, session: undefined }
-  const told: TurnEnd = {
-    status: 200,
-    complete: true,
-    clientLeft: false,
-    upstreamFailed: false,
-    servedBy: undefined,
-    usage: undefined,
-    firstByteMs: undefined,
-  }
   const decision: Decision = {
     kind: 'forward',
     destinations: [podA],
@@ -149,7 +141,7 @@ describe('however a turn ends, it ends once', () => {
     for (const step of order) {
       if (step === 'decided') turns.decided(decision)
       else if (step === 'left') await turns.clientLeft('t1')
-      else await turns.endTurn({ ...told, ticket: encodeTicket(ticket) })
+      else await turns.endTurn({ ...wholeAnswer, ticket: encodeTicket(ticket) })
     }
     return ends
   }

@@ -1,21 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
-import type { TurnEnd } from '../../../src/context/context-service.ts'
 import { createSettling } from '../../../src/context/settling.ts'
 import type { TurnTicket } from '../../../src/context/turn-ticket.ts'
+import { wholeAnswer } from '../../support/turn-end.ts'
 import { until } from '../../support/until.ts'
 
 const ticket: TurnTicket = { turnId: 't', pod: '10.0.0.1:8000', session: undefined }
-
-const turn: TurnEnd = {
-  status: 200,
-  complete: true,
-  clientLeft: false,
-  upstreamFailed: false,
-  servedBy: undefined,
-  usage: undefined,
-  firstByteMs: undefined,
-}
 
 describe('createSettling', () => {
   test('is settled at once when no turn ends', async () => {
@@ -30,7 +20,7 @@ describe('createSettling', () => {
           ends.push(resolve)
         }),
     )
-    const turns = [settling.endTurn(ticket, turn), settling.endTurn(ticket, turn)]
+    const turns = [settling.endTurn(ticket, wholeAnswer), settling.endTurn(ticket, wholeAnswer)]
     let isSettled = false
     const settled = settling.settled().then(() => {
       isSettled = true
@@ -49,7 +39,7 @@ describe('createSettling', () => {
 
   test('is settled although a turn could not be', async () => {
     const settling = createSettling(async () => Promise.reject(new Error('broken')))
-    const ending = settling.endTurn(ticket, turn)
+    const ending = settling.endTurn(ticket, wholeAnswer)
 
     await expect(settling.settled()).resolves.toBeUndefined()
     await expect(ending).rejects.toThrow('broken')
