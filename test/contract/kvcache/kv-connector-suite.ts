@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
@@ -46,8 +47,8 @@ export const describeKvConnector = (
       connector.attach(turnOf(session, pod), kv, signal)
     /** A session with one turn behind it, on the first pod. */
     const begin = async (): Promise<StoredKv> => {
-      const { kv } = await serve(first)
-      if (kv === undefined) throw new Error('the first turn stored nothing')
+      const { kv, offloaded } = await serve(first)
+      if (kv === undefined) throw new Error(`the first turn stored nothing: ${inspect(offloaded)}`)
       return kv
     }
     const removeSession = (kv: StoredKv | undefined) =>
