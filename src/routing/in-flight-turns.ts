@@ -22,7 +22,6 @@ export const createInFlightTurns = (options: {
   const expiriesByPod = new Map<PodAddress, SlotMap<string, number>>()
 
   const forgetExpired = (expiries: SlotMap<string, number>): void => {
-    if (expiries.oldest === undefined) return
     const now = options.nowMs()
     while ((expiries.oldest ?? Number.POSITIVE_INFINITY) <= now) expiries.deleteOldest()
   }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { hashOfId, SlotMap } from '../collections/slot-map.ts'
 import type { PodAddress } from './pod.ts'
 
 /**
@@ -16,7 +17,6 @@ export interface SessionResidency {
   forgetPod(address: PodAddress): void
 }
 
-/** Beyond it the pod that was met first is forgotten. */
 const maxPods = 1000
 
 /** A pod, and tokens by session. */
@@ -42,34 +42,27 @@ export const createSessionResidency = (options: {
           maxSize: Math.max(1, Math.floor(podCapacityTokens)),
           sizeCalculation: (tokens) => Math.max(1, Math.ceil(tokens)),
         })
-  const pods = new Map<PodAddress, PodResidents>()
-
-  const meet = (address: PodAddress): PodResidents => {
-    const pod: PodResidents = { address, tokens: createTokens() }
-    pods.set(address, pod)
-    const [first] = pods.keys()
-    if (pods.size > maxPods && first !== undefined) pods.delete(first)
-    return pod
-  }
+  const pods = new SlotMap<PodAddress, PodResidents>({ hashOf: hashOfId, maxEntries: maxPods })
 
   return {
     served: (sessionKey, address, tokens) => {
       if (!(tokens > 0)) return
-      const pod = pods.get(address) ?? meet(address)
+      const pod = pods.get(address) ?? { address, tokens: createTokens() }
+      pods.set(address, pod)
       pod.tokens.set(sessionKey, tokens)
     },
     tokensByPod: (sessionKey) => {
       let found: Map<PodAddress, number> | undefined
-      for (const { address, tokens } of pods.values()) {
-        const held = tokens.peek(sessionKey)
-        if (held === undefined) continue
+      pods.forEach((pod) => {
+        const tokens = pod.tokens.peek(sessionKey)
+        if (tokens === undefined) return
         found ??= new Map()
-        found.set(address, held)
-      }
+        found.set(pod.address, tokens)
+      })
       return found ?? nowhere
     },
     forget: (sessionKey) => {
-      for (const { tokens } of pods.values()) tokens.delete(sessionKey)
+      pods.forEach(({ tokens }) => void tokens.delete(sessionKey))
     },
     forgetPod: (address) => {
       pods.delete(address)

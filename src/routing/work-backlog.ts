@@ -89,8 +89,8 @@ export const createWorkBacklog = (options: {
     },
     ended: end,
     remainingMs: (address) => {
-      const freeMs = pods.get(address)?.queue.freeMs ?? 0
-      return freeMs === 0 ? 0 : Math.max(0, freeMs - options.nowMs())
+      const pod = pods.get(address)
+      return pod === undefined ? 0 : Math.max(0, pod.queue.freeMs - options.nowMs())
     },
   }
 }
