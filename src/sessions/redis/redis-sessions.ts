@@ -4,6 +4,7 @@ import type { Evicted, KvLimit } from '../eviction.ts'
 import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
 import type {
   BeginOutcome,
+  BeginTurn,
   CompleteOutcome,
   CreateOutcome,
   SessionPage,
@@ -82,6 +83,10 @@ const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
   return { records: reply.detail.map((snapshot) => readRecord(snapshot, tenant)), hasMore: reply.outcome === 'more' }
 }
 
+/** What both of a turn's scripts begin with. */
+const turnLines = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): string =>
+  `${toWord(key)}\n${toWord(tenant)}\n${toWord(turnId)}`
+
 const expiryLines = (expiry: TurnExpiry): string =>
   expiry.kind === 'set' ? `set\n${toWhole(expiry.ttlSeconds)}\n${toWhole(expiry.expiresAtMs)}` : `${expiry.kind}\n\n`
 
@@ -106,15 +111,16 @@ export const createRedisSessions = (options: {
       return toCreateOutcome(await run('create', [toWord(key), toWord(tenant), ...lease, ...texts, ...retry]), tenant)
     },
 
-    async begin({ key, tenant, turnId, leaseMs }) {
-      const turn = `${toWord(key)}\n${toWord(tenant)}\n${toWord(turnId)}\n${toWhole(leaseMs)}`
-      return toBeginOutcome(await runTurn('begin', turn), key, tenant)
+    async begin(turn) {
+      const lines = `${turnLines(turn)}\n${toWhole(turn.leaseMs)}`
+      return toBeginOutcome(await runTurn('begin', lines), turn.key, turn.tenant)
     },
 
-    async complete({ key, tenant, turnId, pod, usage, expiry }) {
-      const turn = `${toWord(key)}\n${toWord(tenant)}\n${toWord(turnId)}\n${toLine(pod)}`
+    async complete(turn) {
+      const { usage } = turn
       const tokens = `${toWhole(usage.prompt)}\n${toWhole(usage.output)}\n${toWhole(usage.cached)}`
-      return toCompleteOutcome(await runTurn('complete', `${turn}\n${tokens}\n${expiryLines(expiry)}`), key, tenant)
+      const lines = `${turnLines(turn)}\n${toLine(turn.pod)}\n${tokens}\n${expiryLines(turn.expiry)}`
+      return toCompleteOutcome(await runTurn('complete', lines), turn.key, turn.tenant)
     },
 
     async abandon({ key, turnId }) {

@@ -101,23 +101,22 @@ local function complete(session, tenant, turn, pod, more_prompt, more_output, mo
   return told(changed)
 end
 
--- How its lines are read, and where the next turn's begin.
 local line = '([^\n]*)\n'
 local ways = {
-  begin = { run = begin, lines = '^' .. line:rep(4) .. '()' },
-  complete = { run = complete, lines = '^' .. line:rep(10) .. '()' },
+  begin = { run = begin, lines = '^' .. line:rep(4) },
+  complete = { run = complete, lines = '^' .. line:rep(10) },
 }
 
-local function run(way, ...)
-  local arguments = select('#', ...)
-  return way.run(...), (select(arguments, ...))
+-- Takes what `find` found of a turn's lines; returns where the next turn's begin, too.
+local function run(way, _, stop, ...)
+  return way.run(...), stop + 1
 end
 
 local turns_text = ARGV[3]
 local results, at = {}, 1
 while at <= #turns_text do
-  local name, start = match(turns_text, '^' .. line .. '()', at)
+  local _, stop, name = find(turns_text, '^' .. line, at)
   local way = ways[name]
-  results[#results + 1], at = run(way, match(turns_text, way.lines, start))
+  results[#results + 1], at = run(way, find(turns_text, way.lines, stop + 1))
 end
 return { 0, 'turns', now, results }
