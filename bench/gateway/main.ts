@@ -33,6 +33,7 @@ const { values } = parseArgs({
     target: { type: 'string', default: 'redis' },
     profile: { type: 'string' },
     instructions: { type: 'string' },
+    workers: { type: 'string' },
   },
 })
 
@@ -52,7 +53,13 @@ const readVariant = (text: string): GatewayVariant => {
 const variants = (values.variant.length === 0 ? ['default'] : values.variant).map(readVariant)
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
 
-type Common = Pick<TargetOptions, 'programs' | 'children' | 'directory' | 'variants' | 'profileDirectory'>
+/** Worker threads of every Envoy. */
+const workers = values.workers === undefined ? undefined : Number(values.workers)
+
+type Common = Pick<
+  TargetOptions,
+  'programs' | 'children' | 'directory' | 'variants' | 'profileDirectory' | 'envoyWorkers'
+>
 
 const measureAll = async (common: Common): Promise<void> => {
   const rounds = Number(values.rounds)
@@ -84,10 +91,11 @@ const measureAll = async (common: Common): Promise<void> => {
   }
   const verdicts = variants.map((variant) => ({ variant: variant.name, verdicts: judge(figures, variant) }))
   const load = { before: loadBefore, after: loadavg() }
+  const workersText = workers === undefined ? 'a worker for each processor' : `workers: ${workers}`
   const loadText = `load average ${loadBefore[0]?.toFixed(1)} before, ${load.after[0]?.toFixed(1)} after`
   process.stdout.write(
     [
-      `${rounds} rounds of ${values.seconds} s on ${cpus().length} processors, ${loadText}; Envoy ${started.envoyVersion}, Node ${process.version}, ${common.programs.version}`,
+      `${rounds} rounds of ${values.seconds} s on ${cpus().length} processors, ${loadText}; Envoy ${started.envoyVersion} with ${workersText}, Node ${process.version}, ${common.programs.version}`,
       figureTables(figures, [...new Set(cells.map(({ target }) => target))]),
       ...verdicts.map(({ variant, verdicts: of }) => `${variant === '' ? '' : `${variant}\n\n`}${verdictTable(of)}`),
     ].join('\n\n'),
@@ -101,7 +109,7 @@ const measureAll = async (common: Common): Promise<void> => {
   const versions = { envoy: started.envoyVersion, go: common.programs.version }
   await writeFile(
     join(out, 'gateway.json'),
-    `${JSON.stringify({ machine, versions, rounds, seconds: Number(values.seconds), figures: Object.fromEntries(figures), verdicts }, null, 2)}\n`,
+    `${JSON.stringify({ machine, versions, envoyWorkers: workers ?? cpus().length, rounds, seconds: Number(values.seconds), figures: Object.fromEntries(figures), verdicts }, null, 2)}\n`,
   )
 }
 
@@ -137,6 +145,8 @@ const countAll = async (common: Common, requests: number): Promise<void> => {
   const cells = listCells(variants, values.only).filter(({ load }) => load.kind !== 'paced')
   const { targets } = await startTargets({
     ...common,
+    // What is counted is one thread.
+    envoyWorkers: 1,
     wrapEnvoy: (command) => underCallgrind(command, directory),
     wants: (name) => cells.some(({ target }) => target === name),
   })
@@ -162,7 +172,7 @@ const withChildren = async (programs: GoPrograms, work: (common: Common) => Prom
   clearWhenInterrupted(clear)
   try {
     if (values.profile !== undefined) await mkdir(values.profile, { recursive: true })
-    await work({ programs, children, directory, variants, profileDirectory: values.profile })
+    await work({ programs, children, directory, variants, profileDirectory: values.profile, envoyWorkers: workers })
   } finally {
     await clear()
   }

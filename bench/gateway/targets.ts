@@ -60,6 +60,8 @@ export interface TargetOptions {
   readonly wants: (target: string) => boolean
   /** Where gateways can be told to write CPU profiles; undefined: they cannot. */
   readonly profileDirectory: string | undefined
+  /** Worker threads of every Envoy. undefined: Envoy's own default, one for each processor. */
+  readonly envoyWorkers: number | undefined
   /** What to start instead of Envoy. Default: Envoy. */
   readonly wrapEnvoy?: (command: Command) => Command
 }
@@ -128,8 +130,7 @@ const startFront = async (start: Start, options: { readonly config: string; read
         gateways: [options.gateway],
       }),
     },
-    // What is compared is the work per request: with a thread for each processor, Envoy would compete with what it waits for.
-    concurrency: 1,
+    concurrency: start.envoyWorkers,
     logLevel: 'error',
   })
   start.children.add(envoy.child)

@@ -17,6 +17,24 @@ const (
 	streamedEvents = 50
 )
 
+// What OpenAI's SDK for Python sends: an ext_proc message carries each of its headers.
+const sdkHeaders = "host: bench\r\n" +
+	"accept-encoding: gzip, deflate\r\n" +
+	"connection: keep-alive\r\n" +
+	"authorization: Bearer bench\r\n" +
+	"accept: application/json\r\n" +
+	"content-type: application/json\r\n" +
+	"user-agent: OpenAI/Python 3.54.0\r\n" +
+	"x-stainless-lang: python\r\n" +
+	"x-stainless-package-version: 3.54.0\r\n" +
+	"x-stainless-os: Linux\r\n" +
+	"x-stainless-arch: x64\r\n" +
+	"x-stainless-runtime: CPython\r\n" +
+	"x-stainless-runtime-version: 3.11.7\r\n" +
+	"x-stainless-async: false\r\n" +
+	"x-stainless-retry-count: 0\r\n" +
+	"x-stainless-read-timeout: 600\r\n"
+
 // client is one connection. It writes a request in one piece and reads the answer with as little work as telling its end takes.
 type client struct {
 	plan
@@ -36,7 +54,7 @@ type outcome struct {
 
 func newClient(p plan, number int) *client {
 	body := chatBody(p.bodyBytes, p.stream)
-	head := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer bench\r\ncontent-type: application/json\r\ncontent-length: %d\r\n", len(body))
+	head := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\n%scontent-length: %d\r\n", sdkHeaders, len(body))
 	c := &client{plan: p}
 	if len(p.ids) > 0 {
 		head += "x-session-id: "
