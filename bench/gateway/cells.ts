@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { type GatewayVariant, targetName } from './targets.ts'
 
 /** What is sent in one measurement. */
@@ -53,3 +54,18 @@ export const listCells = (variants: readonly GatewayVariant[], only: readonly st
       }))
     })
     .filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
+
+/**
+ * One round's order: the measurements of a load next to each other, each time in another order, since a busy case leaves a slower machine to the one
+ * that follows it. The same order in every run.
+ */
+export const orderOfRound = (cells: readonly Cell[], round: number): readonly Cell[] => {
+  const rank = ({ name }: Cell): string => createHash('sha256').update(`${round} ${name}`).digest('hex')
+  return [...new Set(cells.map(({ load }) => load))].flatMap((load) =>
+    cells
+      .filter((cell) => cell.load === load)
+      .map((cell) => ({ cell, rank: rank(cell) }))
+      .sort((one, other) => (one.rank < other.rank ? -1 : 1))
+      .map(({ cell }) => cell),
+  )
+}

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
-import { type Cell, listCells, loads } from './cells.ts'
+import { type Cell, listCells, loads, orderOfRound } from './cells.ts'
 import { type Children, createChildren } from './children.ts'
 import { judge } from './expectations.ts'
 import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
@@ -70,8 +70,7 @@ const measureAll = async (common: Common): Promise<void> => {
   for (const target of started.targets) await compileHotPath(target, common.programs)
   const figures = new Map<string, Figures[]>(cells.map(({ name }) => [name, []]))
   for (let round = 1; round <= rounds; round += 1) {
-    // Every other round runs backwards, so that nobody always comes first.
-    for (const cell of round % 2 === 1 ? cells : [...cells].reverse()) {
+    for (const cell of orderOfRound(cells, round)) {
       const target = targetOf(cell, started.targets)
       common.children.expectRunning()
       const seen = await measureCell(cell, {
