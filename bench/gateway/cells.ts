@@ -61,11 +61,7 @@ export const listCells = (variants: readonly GatewayVariant[], only: readonly st
  */
 export const orderOfRound = (cells: readonly Cell[], round: number): readonly Cell[] => {
   const rank = ({ name }: Cell): string => createHash('sha256').update(`${round} ${name}`).digest('hex')
-  return [...new Set(cells.map(({ load }) => load))].flatMap((load) =>
-    cells
-      .filter((cell) => cell.load === load)
-      .map((cell) => ({ cell, rank: rank(cell) }))
-      .sort((one, other) => (one.rank < other.rank ? -1 : 1))
-      .map(({ cell }) => cell),
+  return loadNames.flatMap((load) =>
+    cells.filter((cell) => cell.load === loads[load]).sort((one, other) => (rank(one) < rank(other) ? -1 : 1)),
   )
 }

@@ -4,7 +4,7 @@
  */
 
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { cpus, loadavg, tmpdir } from 'node:os'
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
@@ -53,8 +53,8 @@ const readVariant = (text: string): GatewayVariant => {
 const variants = (values.variant.length === 0 ? ['default'] : values.variant).map(readVariant)
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
 
-/** Worker threads of every Envoy. */
-const workers = values.workers === undefined ? undefined : Number(values.workers)
+/** Envoy's own default, unless told. */
+const envoyWorkers = Number(values.workers ?? availableParallelism())
 
 type Common = Pick<
   TargetOptions,
@@ -90,11 +90,10 @@ const measureAll = async (common: Common): Promise<void> => {
   }
   const verdicts = variants.map((variant) => ({ variant: variant.name, verdicts: judge(figures, variant) }))
   const load = { before: loadBefore, after: loadavg() }
-  const workersText = workers === undefined ? 'a worker for each processor' : `workers: ${workers}`
   const loadText = `load average ${loadBefore[0]?.toFixed(1)} before, ${load.after[0]?.toFixed(1)} after`
   process.stdout.write(
     [
-      `${rounds} rounds of ${values.seconds} s on ${cpus().length} processors, ${loadText}; Envoy ${started.envoyVersion} with ${workersText}, Node ${process.version}, ${common.programs.version}`,
+      `${rounds} rounds of ${values.seconds} s on ${cpus().length} processors, ${loadText}; Envoy ${started.envoyVersion} (workers: ${envoyWorkers}), Node ${process.version}, ${common.programs.version}`,
       figureTables(figures, [...new Set(cells.map(({ target }) => target))]),
       ...verdicts.map(({ variant, verdicts: of }) => `${variant === '' ? '' : `${variant}\n\n`}${verdictTable(of)}`),
     ].join('\n\n'),
@@ -108,7 +107,7 @@ const measureAll = async (common: Common): Promise<void> => {
   const versions = { envoy: started.envoyVersion, go: common.programs.version }
   await writeFile(
     join(out, 'gateway.json'),
-    `${JSON.stringify({ machine, versions, envoyWorkers: workers ?? cpus().length, rounds, seconds: Number(values.seconds), figures: Object.fromEntries(figures), verdicts }, null, 2)}\n`,
+    `${JSON.stringify({ machine, versions, envoyWorkers, rounds, seconds: Number(values.seconds), figures: Object.fromEntries(figures), verdicts }, null, 2)}\n`,
   )
 }
 
@@ -171,7 +170,7 @@ const withChildren = async (programs: GoPrograms, work: (common: Common) => Prom
   clearWhenInterrupted(clear)
   try {
     if (values.profile !== undefined) await mkdir(values.profile, { recursive: true })
-    await work({ programs, children, directory, variants, profileDirectory: values.profile, envoyWorkers: workers })
+    await work({ programs, children, directory, variants, profileDirectory: values.profile, envoyWorkers })
   } finally {
     await clear()
   }

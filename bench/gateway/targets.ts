@@ -60,8 +60,8 @@ export interface TargetOptions {
   readonly wants: (target: string) => boolean
   /** Where gateways can be told to write CPU profiles; undefined: they cannot. */
   readonly profileDirectory: string | undefined
-  /** Worker threads of every Envoy. undefined: Envoy's own default, one for each processor. */
-  readonly envoyWorkers: number | undefined
+  /** Worker threads of every Envoy. */
+  readonly envoyWorkers: number
   /** What to start instead of Envoy. Default: Envoy. */
   readonly wrapEnvoy?: (command: Command) => Command
 }

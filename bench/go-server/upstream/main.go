@@ -21,6 +21,8 @@ const (
 	events          = 50
 	headBytes       = 512
 	tailBytes       = 256
+	// With the headers that vLLM's server writes.
+	answerHead = "HTTP/1.1 200 OK\r\ndate: Sun, 01 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\n"
 )
 
 var (
@@ -28,7 +30,7 @@ var (
 	completed   = answer("application/json", completions)
 	healthy     = answer("text/plain", "ok\n")
 	metrics     = answer("text/plain; version=0.0.4", fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", time.Now().Unix()))
-	streamHead  = []byte("HTTP/1.1 200 OK\r\ndate: Sun, 01 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+	streamHead  = []byte(answerHead + "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
 	token       = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}` + "\n\n")
 	lastEvents  = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}` + "\n\ndata: [DONE]\n\n")
 	streamEnd   = []byte("0\r\n\r\n")
@@ -37,9 +39,8 @@ var (
 // What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field.
 var requests, marked, spliced atomic.Int64
 
-// answer has the headers that vLLM's server writes.
 func answer(contentType, body string) []byte {
-	return []byte(fmt.Sprintf("HTTP/1.1 200 OK\r\ndate: Sun, 01 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\ncontent-type: %s\r\ncontent-length: %d\r\n\r\n%s", contentType, len(body), body))
+	return []byte(fmt.Sprintf("%scontent-type: %s\r\ncontent-length: %d\r\n\r\n%s", answerHead, contentType, len(body), body))
 }
 
 func chunk(text string) []byte { return []byte(fmt.Sprintf("%x\r\n%s\r\n", len(text), text)) }
