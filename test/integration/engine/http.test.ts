@@ -135,6 +135,7 @@ describe('an engine', () => {
   })
 
   test('shows running requests and the room they take', async () => {
+    await client.complete('a', { id_slot: 1 })
     const leaving = new AbortController()
     const body = { model, prompt: textOf(100, 2), max_tokens: 3000, id_slot: 1 }
     const request = client.post('/v1/completions', body, { signal: leaving.signal })
@@ -150,6 +151,7 @@ describe('an engine', () => {
     ['a stream', true],
     ['an answer', false],
   ])('stops computing when the client of %s leaves', async (_, stream) => {
+    await client.complete('a', { id_slot: 0 })
     const leaving = new AbortController()
     const body = { model, prompt: textOf(100, 3), max_tokens: 3000, stream, id_slot: 0 }
     const request = client.post('/v1/completions', body, { signal: leaving.signal })
