@@ -106,9 +106,9 @@ export const createReaper = (
 
   const expireDue = async (): Promise<void> => {
     for (;;) {
-      const ended = await parts.queue.expireDue(stepSize)
+      const { ended, hasMore } = await parts.queue.expireDue(stepSize)
       if (ended > 0) parts.events.sessionsExpired(ended)
-      if (ended < stepSize || stopping.signal.aborted) return
+      if (!hasMore || stopping.signal.aborted) return
       await setImmediate()
     }
   }

@@ -16,6 +16,14 @@ export interface Removal {
   readonly attempt: number
 }
 
+/** What a step of expiry came to. */
+export interface Expired {
+  /** Sessions that it ended. */
+  readonly ended: number
+  /** Whether others may be due as well: the step stopped at its limit. */
+  readonly hasMore: boolean
+}
+
 /**
  * The work list of the reaper. Lives in the same store as the sessions, since ending a session and queueing its removal is one step.
  * Entries survive a restart of the gateway as far as the store does.
@@ -33,8 +41,8 @@ export interface RemovalQueue {
     readonly payload: string
     readonly graceMs: number
   }): Promise<void>
-  /** Ends up to `limit` sessions whose deadline has passed and that no turn holds; resolves to how many. */
-  expireDue(limit: number): Promise<number>
+  /** Ends up to `limit` sessions whose deadline has passed and that no turn holds. */
+  expireDue(limit: number): Promise<Expired>
   /**
    * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions to the memory they may take, in up to `limit`
    * steps; resolves to how many it took. Nothing that a turn uses goes.

@@ -69,7 +69,10 @@ export const createMemorySessionStore = ({
     ping: async () => {},
     close: async () => memory?.watch.stop(),
     announce: async ({ session, graceMs, ...artefact }) => removals.announce(session, artefact, nowMs() + graceMs),
-    expireDue: async (limit) => table.expireDue(limit, nowMs()),
+    expireDue: async (limit) => {
+      const ended = table.expireDue(limit, nowMs())
+      return { ended, hasMore: ended >= limit }
+    },
     evict: async (limit) => table.evict(limit, nowMs()),
     claim: async (options) => removals.claim(options, nowMs()),
     settle: async (id) => removals.settle(id, nowMs()),

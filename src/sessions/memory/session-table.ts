@@ -143,7 +143,7 @@ export class SessionTable {
     this.#tombstones.add(key, { kind: 'deleted', tenant, sequence, forgetAtMs: this.#forgetAtMs(nowMs) }, nowMs)
   }
 
-  /** Ends up to `limit` sessions whose time is over; resolves to how many. */
+  /** Ends up to `limit` sessions whose time is over; returns how many. */
   expireDue(limit: number, nowMs: number): number {
     let ended = 0
     while (ended < limit) {

@@ -41,7 +41,8 @@ export const createRedisRemovals = ({
   },
 
   async expireDue(limit) {
-    return Number((await run('expire-due', [limit])).detail)
+    const [ended = 0, looked = 0] = readAll((await run('expire-due', [limit])).detail, Number)
+    return { ended, hasMore: looked >= limit }
   },
 
   async evict(limit) {

@@ -36,6 +36,16 @@ const discoverers = [
   },
 ]
 
+/** As the reaper does it. Resolves to how many ended. */
+const sweepInStepsOf = async (limit: number, { store }: StoreUnderTest): Promise<number> => {
+  let total = 0
+  for (;;) {
+    const { ended, hasMore } = await store.expireDue(limit)
+    total += ended
+    if (!hasMore) return total
+  }
+}
+
 export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
   describe('expiry', () => {
     test.each(discoverers)(
@@ -57,7 +67,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
         })
         expect(await under.store.counts()).toEqual({ removals: 1, sessions: 0 })
         expect(await claimAll(under)).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
-        expect(await under.store.expireDue(10)).toBe(0)
+        expect((await under.store.expireDue(10)).ended).toBe(0)
       },
     )
 
@@ -83,11 +93,11 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.begin(aTurn('turn-2', 60_000))
       await under.advance(seconds(30))
 
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       expect(await under.store.get(owned)).toMatchObject({ turns: 1 })
       expect(await under.store.complete(completed('turn-2'))).toMatchObject({ kind: 'completed', record: { turns: 2 } })
       expect(await under.store.get(owned)).toBeUndefined()
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       expect(await under.store.begin(aTurn('turn-3'))).toMatchObject({ kind: 'expired' })
     })
 
@@ -99,11 +109,58 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       await createActive(under, { ttlSeconds: 1 })
       await under.store.begin(aTurn('turn-2', 60_000))
       await under.advance(seconds(30))
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       await end(under)
 
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })
+    })
+
+    test('the sweep passes sessions whose deadline has moved on, and ends those behind them', async () => {
+      const under = await make()
+      for (const name of ['used', 'used-too', 'left'])
+        await createActive(under, { key: sessionKey(name), ttlSeconds: 60 })
+      await under.advance(seconds(30))
+      for (const name of ['used', 'used-too']) {
+        const turn = { ...aTurn('turn-2'), key: sessionKey(name) }
+        await under.store.begin(turn)
+        await under.store.complete({ ...completed('turn-2', { expiry: { kind: 'slide' } }), key: sessionKey(name) })
+      }
+      await under.advance(seconds(30))
+
+      expect(await sweepInStepsOf(1, under)).toBe(1)
+      expect(Object.keys(await claimAll(under))).toEqual([`s:${sessionKey('left')}`])
+      await under.advance(seconds(29))
+      expect(await sweepInStepsOf(1, under)).toBe(0)
+      await under.advance(seconds(1))
+      expect(await sweepInStepsOf(1, under)).toBe(2)
+    })
+
+    test('a lease that outlasts a deadline does not keep the sweep from a session whose turns have ended', async () => {
+      const under = await make()
+      const slide = { expiry: { kind: 'slide' } } as const
+      await createActive(under, { ttlSeconds: 60 })
+      await under.advance(seconds(30))
+      await under.store.begin(aTurn('turn-2'))
+      await under.store.complete(completed('turn-2', slide))
+      await under.store.begin(aTurn('turn-3', 600_000))
+      await under.advance(seconds(30))
+      expect(await sweepInStepsOf(10, under)).toBe(0)
+      await under.store.complete(completed('turn-3', slide))
+      await under.advance(seconds(60))
+
+      expect(await sweepInStepsOf(10, under)).toBe(1)
+    })
+
+    test('a deadline that is set to an earlier time is kept', async () => {
+      const under = await make()
+      await createActive(under, { ttlSeconds: 3600 })
+      await under.store.begin(aTurn('turn-2'))
+      const expiresAtMs = (await under.nowMs()) + seconds(10)
+      await under.store.complete(completed('turn-2', { expiry: { kind: 'set', ttlSeconds: 10, expiresAtMs } }))
+      await under.advance(seconds(10))
+
+      expect(await sweepInStepsOf(10, under)).toBe(1)
     })
 
     test('a create that takes longer than its TTL lives until it completes', async () => {
@@ -111,7 +168,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.create(newSession({ ttlSeconds: 1 }))
       await under.advance(seconds(30))
 
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       expect(await under.store.complete(completed('turn-1'))).toMatchObject({ kind: 'completed', record: { turns: 1 } })
       expect(await under.store.begin(aTurn('turn-2'))).toMatchObject({ kind: 'expired', ttlSeconds: 1 })
     })
@@ -122,11 +179,11 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.begin(aTurn('short', 10_000))
       await under.store.begin(aTurn('long', 60_000))
       await under.advance(seconds(20))
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       await under.advance(seconds(20))
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       await under.advance(seconds(20))
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
     })
 
     test('a turn that is begun again keeps the longer of its leases', async () => {
@@ -146,7 +203,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.abandon({ key: session, turnId: 'turn-1' })
       await under.advance(seconds(10))
 
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
     })
 
     test('a lease that ran out does not hold the session, and its turn comes too late', async () => {
@@ -155,7 +212,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.begin(aTurn('turn-2', 10_000))
       await under.advance(seconds(10))
 
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
       expect(await under.store.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
       expect(await under.store.begin(aTurn('turn-3'))).toMatchObject({ kind: 'expired' })
     })
@@ -176,10 +233,10 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       const under = await make()
       await under.store.create(newSession({ leaseMs: 10_000 }))
       await under.advance(seconds(9))
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       await under.advance(seconds(1))
 
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
       expect(await under.store.begin(aTurn('turn-2'))).toEqual({ kind: 'unknown' })
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })
       expect(await under.store.complete(completed('turn-1'))).toEqual({ kind: 'gone' })
@@ -192,7 +249,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.setTtl({ ...owned, ttlSeconds: 7200 })).toMatchObject({ ttlSeconds: 7200 })
       await under.advance(seconds(10))
 
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
       expect(await under.store.counts()).toEqual({ removals: 1, sessions: 1 })
     })
 
@@ -201,11 +258,11 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.create(newSession({ leaseMs: 10_000 }))
       await under.store.begin(aTurn('turn-2', 60_000))
       await under.advance(seconds(10))
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       expect(await under.store.get(owned)).toBeDefined()
 
       await under.advance(seconds(50))
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
     })
 
     test('artefacts that were announced stay queued when their session ends', async () => {
@@ -231,10 +288,10 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
       }
       await under.advance(seconds(30))
 
-      expect(await under.store.expireDue(2)).toBe(2)
+      expect(await under.store.expireDue(2)).toEqual({ ended: 2, hasMore: true })
       expect(Object.keys(await claimAll(under)).sort()).toEqual([`s:${sessionKey('a')}`, `s:${sessionKey('c')}`])
-      expect(await under.store.expireDue(2)).toBe(1)
-      expect(await under.store.expireDue(2)).toBe(0)
+      expect(await under.store.expireDue(2)).toEqual({ ended: 1, hasMore: false })
+      expect(await under.store.expireDue(2)).toEqual({ ended: 0, hasMore: false })
       expect(await under.store.counts()).toEqual({ removals: 3, sessions: 1 })
     })
   })

@@ -133,7 +133,7 @@ describe('what others did to the keys of the Redis session store', () => {
     test('does not stop the sweep', async () => {
       await redis.raw.zadd(`${prefix}deadlines`, 1, session.slice(0, 22))
 
-      expect(await store.expireDue(10)).toBe(1)
+      expect((await store.expireDue(10)).ended).toBe(1)
       expect(corrupted).toBe(1)
       expect(await store.counts()).toMatchObject({ sessions: 0 })
     })
@@ -232,7 +232,7 @@ describe('what others did to the keys of the Redis session store', () => {
     await under.advance(seconds(3600))
 
     expect(await store.list({ tenant: alice, limit: 10, after: undefined })).toEqual({ records: [], hasMore: false })
-    expect(await store.expireDue(10)).toBe(1)
+    expect((await store.expireDue(10)).ended).toBe(1)
     expect(await store.counts()).toMatchObject({ sessions: 0 })
   })
 

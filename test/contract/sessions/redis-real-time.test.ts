@@ -56,7 +56,7 @@ describe("the Redis session store by Redis' own clock", () => {
     await store.begin(aTurn('turn-2', 60_000))
     await until(async () => (await under.nowMs()) > expiresAtMs)
 
-    expect(await store.expireDue(10)).toBe(0)
+    expect((await store.expireDue(10)).ended).toBe(0)
     expect(await store.complete(completed('turn-2'))).toMatchObject({ kind: 'completed', record: { turns: 2 } })
     expect(await store.begin(aTurn('turn-3'))).toMatchObject({ kind: 'expired' })
   })
@@ -76,7 +76,7 @@ describe("the Redis session store by Redis' own clock", () => {
   test('a create that never ends is swept, and its retry key with it', async () => {
     const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
     await store.create(newSession({ leaseMs: 50, retryOf }))
-    await until(async () => (await store.expireDue(10)) === 1)
+    await until(async () => (await store.expireDue(10)).ended === 1)
 
     const again = newSession({ key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } })
     expect(await store.create(again)).toMatchObject({ kind: 'created' })

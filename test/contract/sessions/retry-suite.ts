@@ -61,7 +61,7 @@ export const describeRetries = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.create(again())
       await under.advance(seconds(30))
 
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       expect(await under.store.complete(completed('turn-again'))).toMatchObject({ kind: 'completed' })
     })
 

@@ -50,7 +50,7 @@ export const describeRevival = (make: () => Promise<StoreUnderTest>): void => {
         hasMore: false,
       })
       await under.advance(seconds(600))
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
     })
 
     test('a revived session keeps what lies in pods, and only its old artefact goes', async () => {
@@ -123,7 +123,7 @@ export const describeRevival = (make: () => Promise<StoreUnderTest>): void => {
       await createActive(under, { key: sessionKey('idle') })
       await createActive(under)
       await under.advance(hours(1))
-      expect(await under.store.expireDue(10)).toBe(2)
+      expect((await under.store.expireDue(10)).ended).toBe(2)
       await under.advance(hours(24) - seconds(30))
       await under.store.begin(aTurn('turn-2', 60_000))
       await under.advance(seconds(45))

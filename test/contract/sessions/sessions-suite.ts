@@ -164,9 +164,9 @@ export const describeSessions = (make: () => Promise<StoreUnderTest>): void => {
 
       await under.store.setTtl({ ...owned, ttlSeconds: 7200 })
       await under.advance(hours(1.9))
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       await under.advance(hours(0.1))
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
     })
 
     test('a TTL set shorter lets the sweep end the session sooner', async () => {
@@ -175,7 +175,7 @@ export const describeSessions = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.setTtl({ ...owned, ttlSeconds: 10 })
 
       await under.advance(10_000)
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
       expect(await under.store.get(owned)).toBeUndefined()
     })
 

@@ -210,10 +210,10 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       for (let turn = 0; turn < 2 * maxLeases; turn++) await under.store.begin(aTurn(`turn-${turn}`))
       await under.advance(hours(2) - seconds(60))
 
-      expect(await under.store.expireDue(10)).toBe(0)
+      expect((await under.store.expireDue(10)).ended).toBe(0)
       expect(await under.store.get(owned)).toMatchObject({ turns: 1 })
       await under.advance(seconds(60))
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
     })
 
     test('set takes the deadline that the answer announced, and its TTL', async () => {
@@ -225,7 +225,7 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
 
       expect(await under.store.get(owned)).toMatchObject({ ttlSeconds: 90, expiresAtMs })
       await under.advance(seconds(90))
-      expect(await under.store.expireDue(10)).toBe(1)
+      expect((await under.store.expireDue(10)).ended).toBe(1)
     })
 
     test('a create that failed leaves nothing but the removal of what it may have left in a pod', async () => {

@@ -173,7 +173,7 @@ export class StoreExercise {
     },
 
     expireDue: async () => {
-      expect(await this.#under.store.expireDue(100)).toBe(this.#model.expireDue())
+      expect((await this.#under.store.expireDue(100)).ended).toBe(this.#model.expireDue())
     },
 
     evict: async () => {

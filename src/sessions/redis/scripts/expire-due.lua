@@ -1,7 +1,7 @@
 -- Ends sessions whose deadline has passed and that no turn holds.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 how many at most
--- Returns: 'done' with their number
+-- Returns: 'done' with how many were ended and how many looked at
 --- @include session
 --- @include expiry
-return reply('done', end_due(ARGV[3]))
+return reply('done', { end_due(ARGV[3]) })

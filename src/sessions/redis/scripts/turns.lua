@@ -94,8 +94,8 @@ local function complete(session, tenant, turn, pod, more_prompt, more_output, mo
   if not has_written(redis.pcall('SET', text_key, changed)) then
     return false
   end
-  -- Where the deadline did not change, the index has it already: its place there follows every change of it.
-  if ends ~= was then
+  -- The index never has a deadline later than it is. That it has it earlier costs the sweep a look, which moves it.
+  if tonumber(ends) < tonumber(was) then
     redis.call('ZADD', prefix .. 'deadlines', ends, sub(session, 1, 22))
   end
   return told(changed)

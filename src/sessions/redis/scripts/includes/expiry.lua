@@ -1,19 +1,19 @@
--- Ends up to `limit` sessions whose deadline has passed and that no turn holds; returns how many. Needs what session.lua declares.
+-- Looks at up to `limit` sessions that the index says are due, and ends those whose deadline has passed and that no turn holds; returns how many, and
+-- how many it looked at. Needs what session.lua declares.
 local function end_due(limit)
   local ended = 0
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', deadlines, '-inf', now, 'LIMIT', 0, limit)) do
+  local names = redis.call('ZRANGEBYSCORE', deadlines, '-inf', now, 'LIMIT', 0, limit)
+  for _, name in ipairs(names) do
     local session = load(name)
     if is_live(session) then
-      local due = held_until(session)
-      if session[STATE] == active then
-        due = math.max(due, tonumber(session[ENDS]))
-      end
-      redis.call('ZADD', deadlines, due, name)
+      -- Never later than a deadline to come, whatever holds the session: turns.lua relies on it.
+      local ends = session[STATE] == active and tonumber(session[ENDS]) or 0
+      redis.call('ZADD', deadlines, ends > now and ends or held_until(session), name)
     else
       ended = ended + 1
       -- The record itself may be lost.
       redis.call('ZREM', deadlines, name)
     end
   end
-  return ended
+  return ended, #names
 end

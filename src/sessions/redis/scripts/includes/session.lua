@@ -1,6 +1,6 @@
 -- Reading a session, and ending it. Needs ARGV[1] prefix and ARGV[2] how long a tombstone is kept, in milliseconds.
 --   <prefix>s:<name>       string, see session-text.ts: a session, or its tombstone
---   <prefix>deadlines      sorted set: names of live sessions by the time the sweep has to look at them
+--   <prefix>deadlines      sorted set: names of live sessions by the time the sweep has to look at them, which is never later than a deadline to come
 --   <prefix>n:<tenant>     sorted set: names of a tenant's live sessions by the time of their creation
 --   <prefix>r:<digest>     string: session key, line feed, digest of the body; which session a repeated create finds
 -- Sessions and tenants go by names here, the first 22 characters of their keys: 132 bits tell them apart, and every index and record is
