@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
-import { withinLimit } from '../kvcache/deadline.ts'
+import { startDeadline, withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
 import { kvStaleNote } from '../sessions/eviction.ts'
@@ -61,12 +61,8 @@ export const createReaper = (
   const delayAfter = (attempt: number): number =>
     Math.min(settings.retryDelayMs * 2 ** Math.min(attempt - 1, 10), maxDelayMs)
 
-  const removeOne = async (removal: Removal): Promise<void> => {
-    const outcome = await withinLimit(
-      removalTimeoutMs,
-      (signal) => parts.connector.remove(toKvRemoval(removal), signal),
-      stopping.signal,
-    )
+  const removeOne = async (removal: Removal, signal: AbortSignal): Promise<void> => {
+    const outcome = await parts.connector.remove(toKvRemoval(removal), signal)
     switch (outcome.kind) {
       case 'removed':
         await parts.queue.settle(removal.id)
@@ -86,22 +82,37 @@ export const createReaper = (
   }
 
   const removeDue = async (): Promise<void> => {
-    const running = new Set<Promise<void>>()
-    const start = (removal: Removal): void => {
-      const removing = removeOne(removal)
-        .catch((error: unknown) => report('removal', error))
-        .finally(() => running.delete(removing))
-      running.add(removing)
+    let underWay = 0
+    let tellEnd = (): void => {}
+    const oneEnds = (): Promise<void> =>
+      new Promise((resolve) => {
+        tellEnd = resolve
+      })
+    const start = async (removal: Removal, signal: AbortSignal): Promise<void> => {
+      underWay += 1
+      try {
+        await removeOne(removal, signal)
+      } catch (error) {
+        report('removal', error)
+      }
+      underWay -= 1
+      tellEnd()
+    }
+    /** They begin together, and so have one deadline: signals are large, and a signal's listeners keep hold of those that came after them. */
+    const startAll = async (batch: readonly Removal[]): Promise<void> => {
+      const deadline = startDeadline(stopping.signal, removalTimeoutMs)
+      await Promise.all(batch.map((removal) => start(removal, deadline.signal)))
+      deadline.end()
     }
     for (;;) {
-      const limit = Math.min(stepSize, settings.batchSize - running.size)
+      const limit = Math.min(stepSize, settings.batchSize - underWay)
       const batch = await parts.queue.claim({ limit, leaseMs: settings.removalLeaseMs })
-      for (const removal of batch) start(removal)
+      if (batch.length > 0) void startAll(batch)
       if (batch.length < limit || stopping.signal.aborted) break
-      if (running.size >= settings.batchSize) await Promise.race(running)
+      if (underWay >= settings.batchSize) await oneEnds()
       await setImmediate()
     }
-    await Promise.all(running)
+    while (underWay > 0) await oneEnds()
   }
 
   const expireDue = async (): Promise<void> => {

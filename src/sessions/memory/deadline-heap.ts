@@ -1,9 +1,10 @@
 import TinyQueue from 'tinyqueue'
+import { hashOfId, SlotMap } from '../../collections/slot-map.ts'
 
 interface Entry<K> {
   readonly key: K
   /** Where the entry stands in the heap. */
-  readonly atMs: number
+  atMs: number
   /** When it is really due: later than `atMs` once the deadline was moved back. */
   dueMs: number
 }
@@ -15,8 +16,8 @@ const smallHeap = 64
  * Keys by deadline. Moving a deadline back costs nothing until its old time comes; moving it forward adds an entry and leaves the old one
  * to be passed over. Every operation is O(log n), and stale entries never outnumber the live ones for long.
  */
-export class DeadlineHeap<K> {
-  readonly #current = new Map<K, Entry<K>>()
+export class DeadlineHeap<K extends string> {
+  readonly #current = new SlotMap<K, Entry<K>>({ hashOf: hashOfId })
   #queue = new TinyQueue<Entry<K>>([], (a, b) => a.atMs - b.atMs)
 
   /** Sets or moves a key's deadline. */
@@ -55,9 +56,11 @@ export class DeadlineHeap<K> {
 
   #tidy(): void {
     if (this.#queue.length < smallHeap || this.#queue.length <= 2 * this.#current.size) return
-    const entries = [...this.#current.values()].map(({ key, dueMs }) => ({ key, atMs: dueMs, dueMs }))
-    this.#current.clear()
-    for (const entry of entries) this.#current.set(entry.key, entry)
+    const entries: Entry<K>[] = []
+    this.#current.forEach((entry) => {
+      entry.atMs = entry.dueMs
+      entries.push(entry)
+    })
     this.#queue = new TinyQueue<Entry<K>>(entries, (a, b) => a.atMs - b.atMs)
   }
 }

@@ -1,3 +1,4 @@
+import { hashOfId, SlotMap } from '../../collections/slot-map.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
@@ -21,10 +22,10 @@ interface Entry {
 
 /** KV that has to go, in memory. Times come from the caller. */
 export class MemoryRemovals {
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new SlotMap<string, Entry>({ hashOf: hashOfId })
   readonly #deadlines = new DeadlineHeap<string>()
   /** Artefacts that an entry names. */
-  readonly #artefacts = new Map<string, string>()
+  readonly #artefacts = new SlotMap<string, string>({ hashOf: hashOfId })
 
   get size(): number {
     return this.#entries.size

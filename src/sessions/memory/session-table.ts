@@ -10,7 +10,7 @@ import { RetryKeys } from './retry-keys.ts'
 import { SequenceIndex } from './sequence-index.ts'
 import { sessionBytes, storedKvBytes } from './session-bytes.ts'
 import { Tombstones } from './tombstones.ts'
-import { heldUntilMs } from './turn-leases.ts'
+import { heldUntilMs, noLeases } from './turn-leases.ts'
 
 export interface SessionTableOptions {
   readonly removals: MemoryRemovals
@@ -219,8 +219,19 @@ export class SessionTable {
   #expire(session: LiveSession, cause: 'time' | 'eviction', nowMs: number): void {
     this.#end(session, nowMs)
     const { key, tenant, sequence, sealedId, model, ttlSeconds } = session
-    const kept = { kind: 'expired', tenant, sequence, sealedId, model, ttlSeconds, cause, leases: [] } as const
-    this.#tombstones.add(key, { ...kept, forgetAtMs: this.#forgetAtMs(nowMs) }, nowMs)
+    const forgetAtMs = this.#forgetAtMs(nowMs)
+    const kept = {
+      kind: 'expired',
+      tenant,
+      sequence,
+      sealedId,
+      model,
+      ttlSeconds,
+      cause,
+      leases: noLeases,
+      forgetAtMs,
+    } as const
+    this.#tombstones.add(key, kept, nowMs)
   }
 
   #end(session: LiveSession, nowMs: number): void {

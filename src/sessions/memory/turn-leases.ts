@@ -6,6 +6,9 @@ export interface TurnLease {
   readonly untilMs: number
 }
 
+/** What nearly every session has between its turns: one list for all of them, which no collection of young garbage has to look at. */
+export const noLeases: readonly TurnLease[] = []
+
 /**
  * The leases with this one taken, or taken again: the later end holds. Those that have run out by `nowMs` go, and of too many the one that
  * ends first.
@@ -19,8 +22,11 @@ export const takeLease = (leases: readonly TurnLease[], lease: TurnLease, nowMs:
   return kept
 }
 
-export const releaseLease = (leases: readonly TurnLease[], turnId: string): readonly TurnLease[] =>
-  leases.filter((lease) => lease.turnId !== turnId)
+export const releaseLease = (leases: readonly TurnLease[], turnId: string): readonly TurnLease[] => {
+  if (leases.length === 1 && leases[0]?.turnId === turnId) return noLeases
+  const left = leases.filter((lease) => lease.turnId !== turnId)
+  return left.length === 0 ? noLeases : left
+}
 
 export const holdsLease = (leases: readonly TurnLease[], turnId: string): boolean =>
   leases.some((lease) => lease.turnId === turnId)
