@@ -114,6 +114,8 @@ func (r *run) start(warmUp time.Duration, progress bool) {
 		queue = make(chan time.Time, r.rate*int((warmUp+r.measured)/time.Second+2))
 		go tick(r.rate, queue, &r.stopped)
 	}
+	// Without a warm-up the very first requests count, too.
+	r.isMeasuring.Store(warmUp == 0)
 	var done sync.WaitGroup
 	for number := range r.connections {
 		done.Add(1)
