@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
-import { startDeadline, withinLimit } from '../kvcache/deadline.ts'
+import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
 import { kvStaleNote } from '../sessions/eviction.ts'
@@ -53,7 +53,7 @@ export const createReaper = (
   let waiting: Promise<void> | undefined
   let sweeps = 0
   const stopping = new AbortController()
-  // Every removal under way listens to it.
+  // Every step of removals under way listens to it.
   setMaxListeners(0, stopping.signal)
 
   const stepSize = Math.min(settings.batchSize, longestStep)
@@ -98,12 +98,13 @@ export const createReaper = (
       underWay -= 1
       tellEnd()
     }
-    /** They begin together, and so have one deadline: signals are large, and a signal's listeners keep hold of those that came after them. */
-    const startAll = async (batch: readonly Removal[]): Promise<void> => {
-      const deadline = startDeadline(stopping.signal, removalTimeoutMs)
-      await Promise.all(batch.map((removal) => start(removal, deadline.signal)))
-      deadline.end()
-    }
+    // They begin together, and so have one deadline: signals are large, and a signal's listeners keep hold of those that came after them.
+    const startAll = (batch: readonly Removal[]): Promise<unknown> =>
+      withinLimit(
+        removalTimeoutMs,
+        (signal) => Promise.all(batch.map((removal) => start(removal, signal))),
+        stopping.signal,
+      )
     for (;;) {
       const limit = Math.min(stepSize, settings.batchSize - underWay)
       const batch = await parts.queue.claim({ limit, leaseMs: settings.removalLeaseMs })

@@ -1,6 +1,8 @@
+import { setMaxListeners } from 'node:events'
+
 /**
  * A signal that fires when `signal` does, or after `limitMs`. `AbortSignal.any` with `AbortSignal.timeout` says the same, but Node 20 may collect
- * such a signal as garbage before it fires.
+ * such a signal as garbage before it fires. Any number of parties may listen to it.
  */
 export interface Deadline {
   readonly signal: AbortSignal
@@ -10,6 +12,8 @@ export interface Deadline {
 
 export const startDeadline = (signal: AbortSignal | undefined, limitMs: number): Deadline => {
   const controller = new AbortController()
+  // Node takes more than ten listeners for a leak, and work may ask as many pods at once.
+  setMaxListeners(0, controller.signal)
   const follow = (): void => controller.abort(signal?.reason)
   const timer = setTimeout(
     () => controller.abort(new DOMException(`no answer within ${limitMs} ms`, 'TimeoutError')),

@@ -23,7 +23,6 @@ export const takeLease = (leases: readonly TurnLease[], lease: TurnLease, nowMs:
 }
 
 export const releaseLease = (leases: readonly TurnLease[], turnId: string): readonly TurnLease[] => {
-  if (leases.length === 1 && leases[0]?.turnId === turnId) return noLeases
   const left = leases.filter((lease) => lease.turnId !== turnId)
   return left.length === 0 ? noLeases : left
 }
