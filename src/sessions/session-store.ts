@@ -146,7 +146,10 @@ export interface SessionStore {
     readonly tenant: TenantKey
     readonly ttlSeconds: number
   }): Promise<SessionRecord | undefined>
-  /** Deletes: tombstone, and removal queued. `false`: there is no such session of this tenant. */
+  /**
+   * Deletes: tombstone, and removal queued. An expired session that a turn is about to start anew is deleted, too. `false`: there is no such
+   * session of this tenant.
+   */
   remove(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<boolean>
   /** Resolves when the store answers; used by readiness. */
   ping(): Promise<void>

@@ -123,9 +123,16 @@ export class MemorySessions {
   }
 
   remove(key: SessionKey, tenant: TenantKey, nowMs: number): boolean {
-    const session = this.#findOwned(key, tenant, nowMs)
-    if (session !== undefined) this.#table.delete(session, nowMs)
-    return session !== undefined
+    const ended = this.#table.findLive(key, nowMs) ?? this.#findReviving(key, nowMs)
+    if (ended?.tenant !== tenant) return false
+    this.#table.delete(key, ended, nowMs)
+    return true
+  }
+
+  /** An expired session that a turn may start anew any moment. */
+  #findReviving(key: SessionKey, nowMs: number): ExpiredTombstone | undefined {
+    const tombstone = this.#table.findTombstone(key, nowMs)
+    return tombstone?.kind === 'expired' && tombstone.leases.length > 0 ? tombstone : undefined
   }
 
   #findOwned(key: SessionKey, tenant: TenantKey, nowMs: number): LiveSession | undefined {

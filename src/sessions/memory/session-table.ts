@@ -137,9 +137,12 @@ export class SessionTable {
     if (session.retryDigest !== undefined) this.#retryKeys.release(session.retryDigest, session.key)
   }
 
-  delete(session: LiveSession, nowMs: number): void {
-    this.#end(session, nowMs)
-    const { key, tenant, sequence } = session
+  /** Leaves a tombstone, in place of that of an expired session if it is one. */
+  delete(key: SessionKey, ended: LiveSession | Tombstone, nowMs: number): void {
+    const session = this.#live.get(key)
+    if (session !== undefined) this.#end(session, nowMs)
+    else this.#options.removals.queueSession(key, undefined, nowMs)
+    const { tenant, sequence } = ended
     this.#tombstones.add(key, { kind: 'deleted', tenant, sequence, forgetAtMs: this.#forgetAtMs(nowMs) }, nowMs)
   }
 

@@ -60,7 +60,6 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
         await discover(under)
 
         expect(await under.store.get(owned)).toBeUndefined()
-        expect(await under.store.remove(owned)).toBe(false)
         expect(await under.store.list({ tenant: alice, limit: 10, after: undefined })).toEqual({
           records: [],
           hasMore: false,

@@ -7,6 +7,7 @@ import {
   createActive,
   drain,
   hours,
+  mallory,
   owned,
   type StoreUnderTest,
   seconds,
@@ -130,6 +131,49 @@ export const describeRevival = (make: () => Promise<StoreUnderTest>): void => {
 
       expect(await under.store.begin({ ...aTurn('turn-2'), key: sessionKey('idle') })).toEqual({ kind: 'unknown' })
       expect(await under.store.complete(completed('turn-2'))).toMatchObject({ kind: 'completed', record: { turns: 1 } })
+    })
+
+    test('a session that is deleted while a turn is about to start it anew stays deleted', async () => {
+      const under = await make()
+      await createActive(under)
+      await under.advance(hours(1))
+      await under.store.begin(aTurn('turn-2'))
+      await drain(under)
+
+      expect(await under.store.remove(owned)).toBe(true)
+      expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })
+      expect(await under.store.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
+      expect(await under.store.begin(aTurn('turn-3'))).toEqual({ kind: 'deleted' })
+      expect(await under.store.remove(owned)).toBe(false)
+    })
+
+    test.each([
+      { name: 'that no turn has begun on', prepare: async (): Promise<void> => {} },
+      {
+        name: 'whose turn failed',
+        prepare: async ({ store }: StoreUnderTest): Promise<void> => {
+          await store.begin(aTurn('turn-2'))
+          await store.abandon({ key: session, turnId: 'turn-2' })
+        },
+      },
+    ])('there is nothing to delete of an expired session $name', async ({ prepare }) => {
+      const under = await make()
+      await createActive(under)
+      await under.advance(hours(1))
+      await prepare(under)
+
+      expect(await under.store.remove(owned)).toBe(false)
+      expect(await under.store.begin(aTurn('turn-3'))).toMatchObject({ kind: 'expired' })
+    })
+
+    test('nobody else can delete a session that a turn is about to start anew', async () => {
+      const under = await make()
+      await createActive(under)
+      await under.advance(hours(1))
+      await under.store.begin(aTurn('turn-2'))
+
+      expect(await under.store.remove({ key: session, tenant: mallory })).toBe(false)
+      expect(await under.store.complete(completed('turn-2'))).toMatchObject({ kind: 'completed' })
     })
 
     test('a revived session outlives its tombstone', async () => {

@@ -1,8 +1,8 @@
 import type { KvLimit } from '../../../src/sessions/eviction.ts'
 import { maxLeases } from '../../../src/sessions/max-leases.ts'
-import type { Removal } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, StoredKv, TenantKey, TokenTotals } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
+import { RemovalModel } from './removal-model.ts'
 
 export interface ModelSession {
   readonly key: SessionKey
@@ -23,15 +23,6 @@ export interface ModelSession {
   forgetAtMs: number
 }
 
-interface ModelRemoval {
-  readonly session: SessionKey
-  readonly kind: Removal['kind']
-  artefact: StoredKv | undefined
-  dueMs: number
-  attempt: number
-  again: boolean
-}
-
 const noTokens: TokenTotals = { prompt: 0, output: 0, cached: 0 }
 
 export interface ModelOptions {
@@ -43,7 +34,7 @@ export interface ModelOptions {
 /** What a store must do, written down as plainly as possible: everything is looked at one by one, and what is over is ended at every step. */
 export class SessionModel {
   readonly sessions = new Map<SessionKey, ModelSession>()
-  readonly removals = new Map<string, ModelRemoval>()
+  readonly removals = new RemovalModel()
   readonly retryKeys = new Map<string, { session: SessionKey; bodyDigest: string; forgetAtMs: number }>()
   readonly #options: ModelOptions
   nowMs = 0
@@ -54,6 +45,7 @@ export class SessionModel {
 
   advance(milliseconds: number): void {
     this.nowMs += milliseconds
+    this.removals.nowMs = this.nowMs
     for (const [key, session] of this.sessions) {
       if (!this.isLive(session) && session.forgetAtMs <= this.nowMs) this.sessions.delete(key)
     }
@@ -162,7 +154,7 @@ export class SessionModel {
     if (session !== undefined && session.tenant !== tenant) return 'gone'
     const isHeld = session?.leases.has(turn.turnId) ?? false
     if (session === undefined || !(this.isLive(session) || (session.state === 'expired' && isHeld))) {
-      this.#queueSession(key, undefined)
+      this.removals.queueSession(key, undefined)
       return 'gone'
     }
     if (!isHeld) return 'completed'
@@ -191,7 +183,7 @@ export class SessionModel {
     const session = this.look(key)
     if (session === undefined) return
     session.leases.delete(turnId)
-    if (!this.isLive(session)) this.#queueSession(key, undefined)
+    if (!this.isLive(session)) this.removals.queueSession(key, undefined)
     else if (session.state === 'creating' && this.isOver(session)) this.#vanish(session)
   }
 
@@ -204,43 +196,43 @@ export class SessionModel {
   }
 
   remove(key: SessionKey, tenant: TenantKey): boolean {
-    const session = this.live(key, tenant)
-    if (session !== undefined) this.#entomb(session, 'deleted')
-    return session !== undefined
+    const session = this.look(key)
+    const isReviving = session?.state === 'expired' && session.leases.size > 0
+    if (session?.tenant !== tenant || !(this.isLive(session) || isReviving)) return false
+    this.#entomb(session, 'deleted')
+    return true
   }
 
   announce(session: SessionKey, artefact: StoredKv, graceMs: number): void {
-    this.#queueArtefact(session, artefact, this.nowMs + graceMs)
+    this.removals.queueArtefact(session, artefact, this.nowMs + graceMs)
   }
 
   /** Whether a commit could win, but for the room that it needs. */
   mayCommit(key: SessionKey, kv: StoredKv): boolean {
     const session = this.live(key)
-    const isWaiting = this.removals.get(`a:${kv.artefactId}`)?.attempt === 0
-    return session !== undefined && isWaiting && kv.turn >= (session.kv?.turn ?? 0)
+    return session !== undefined && this.removals.isWaiting(kv.artefactId) && kv.turn >= (session.kv?.turn ?? 0)
   }
 
   commit(key: SessionKey, kv: StoredKv): boolean {
     const session = this.live(key)
-    const waiting = this.removals.get(`a:${kv.artefactId}`)
     if (session?.kv?.artefactId === kv.artefactId) {
       session.kv = kv
       return true
     }
     // The removal of the session carries it already.
-    if (this.removals.get(`s:${key}`)?.artefact?.artefactId === kv.artefactId) return false
-    if (session === undefined || waiting?.attempt !== 0 || kv.turn < (session.kv?.turn ?? 0)) {
-      this.#queueArtefact(key, kv, this.nowMs)
+    if (this.removals.carries(key, kv.artefactId)) return false
+    if (session === undefined || !this.removals.isWaiting(kv.artefactId) || kv.turn < (session.kv?.turn ?? 0)) {
+      this.removals.queueArtefact(key, kv, this.nowMs)
       return false
     }
     if (this.isTooMuch(key, kv)) {
-      this.#queueArtefact(key, kv, this.nowMs)
+      this.removals.queueArtefact(key, kv, this.nowMs)
       session.kvNote = 'store_full'
       return false
     }
-    this.removals.delete(`a:${kv.artefactId}`)
+    this.removals.takeArtefact(kv.artefactId)
     if (session.kv !== undefined) {
-      this.#queueArtefact(key, session.kv, this.nowMs + this.#options.supersededGraceMs)
+      this.removals.queueArtefact(key, session.kv, this.nowMs + this.#options.supersededGraceMs)
     }
     session.kv = kv
     session.kvNote = undefined
@@ -255,7 +247,7 @@ export class SessionModel {
   drop(key: SessionKey, artefactId: string, reason: string): void {
     const session = this.live(key)
     if (session?.kv?.artefactId !== artefactId) return
-    this.#queueArtefact(key, session.kv, this.nowMs)
+    this.removals.queueArtefact(key, session.kv, this.nowMs)
     session.kv = undefined
     session.kvNote = reason
   }
@@ -266,42 +258,9 @@ export class SessionModel {
     return over.length
   }
 
-  dueRemovals(): readonly string[] {
-    return [...this.removals].filter(([, { dueMs }]) => dueMs <= this.nowMs).map(([id]) => id)
-  }
-
-  claim(id: string, leaseMs: number): Removal | undefined {
-    const removal = this.removals.get(id)
-    if (removal === undefined) return undefined
-    removal.attempt += 1
-    removal.again = false
-    removal.dueMs = this.nowMs + leaseMs
-    const { kind, session, artefact, attempt } = removal
-    return { id, kind, session, payload: artefact?.payload, attempt }
-  }
-
-  /** The artefact that is gone with it, if the removal is struck off. */
-  settle(id: string): string | undefined {
-    const removal = this.removals.get(id)
-    if (removal?.again) {
-      removal.again = false
-      removal.attempt = 0
-      removal.dueMs = this.nowMs
-      return undefined
-    }
-    this.removals.delete(id)
-    return removal?.artefact?.artefactId
-  }
-
-  postpone(id: string, delayMs: number): void {
-    const removal = this.removals.get(id)
-    if (removal !== undefined) removal.dueMs = this.nowMs + delayMs
-  }
-
   knows(artefactId: string): boolean {
     return (
-      [...this.removals.values()].some(({ artefact }) => artefact?.artefactId === artefactId) ||
-      [...this.sessions.values()].some(({ kv }) => kv?.artefactId === artefactId)
+      this.removals.knows(artefactId) || [...this.sessions.values()].some(({ kv }) => kv?.artefactId === artefactId)
     )
   }
 
@@ -321,9 +280,7 @@ export class SessionModel {
     session.turns = 0
     session.tokens = noTokens
     session.forgetAtMs = Number.POSITIVE_INFINITY
-    const removal = this.removals.get(`s:${session.key}`)
-    this.removals.delete(`s:${session.key}`)
-    if (removal?.artefact !== undefined) this.#queueArtefact(session.key, removal.artefact, this.nowMs)
+    this.removals.narrowSession(session.key)
   }
 
   #entomb(session: ModelSession, state: 'expired' | 'deleted'): void {
@@ -335,7 +292,7 @@ export class SessionModel {
     session.retryDigest = undefined
     session.leases.clear()
     session.forgetAtMs = this.nowMs + this.#options.tombstoneMs
-    this.#queueSession(session.key, kv)
+    this.removals.queueSession(session.key, kv)
   }
 
   #vanish(session: ModelSession): void {
@@ -344,26 +301,6 @@ export class SessionModel {
     if (retryDigest !== undefined && this.retryKeys.get(retryDigest)?.session === session.key) {
       this.retryKeys.delete(retryDigest)
     }
-    this.#queueSession(session.key, session.kv)
-  }
-
-  #queueArtefact(session: SessionKey, artefact: StoredKv, dueMs: number): void {
-    const attempt = this.removals.get(`a:${artefact.artefactId}`)?.attempt ?? 0
-    this.removals.set(`a:${artefact.artefactId}`, { session, kind: 'artefact', artefact, dueMs, attempt, again: false })
-  }
-
-  #queueSession(session: SessionKey, artefact: StoredKv | undefined): void {
-    const known = this.removals.get(`s:${session}`)
-    if (known === undefined) {
-      const fresh = { session, kind: 'session', artefact, dueMs: this.nowMs, attempt: 0, again: false } as const
-      this.removals.set(`s:${session}`, { ...fresh })
-      return
-    }
-    if (artefact !== undefined) {
-      if (known.artefact !== undefined) this.#queueArtefact(session, known.artefact, this.nowMs)
-      known.artefact = artefact
-    }
-    if (known.attempt > 0) known.again = true
-    else known.dueMs = this.nowMs
+    this.removals.queueSession(session.key, session.kv)
   }
 }

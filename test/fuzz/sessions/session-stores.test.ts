@@ -29,7 +29,7 @@ const makeMemory = async (): Promise<StoreUnderTest> => {
 }
 
 const exercise = (make: () => Promise<StoreUnderTest>) =>
-  fc.asyncProperty(fc.array(storeOperation, { maxLength: 60, size: 'max' }), async (operations: StoreOperation[]) => {
+  fc.asyncProperty(fc.array(storeOperation, { maxLength: 120, size: 'max' }), async (operations: StoreOperation[]) => {
     const run = new StoreExercise(await make(), times)
     for (const operation of operations) await run.perform(operation)
   })
@@ -46,7 +46,7 @@ describe('whatever is done to it, in any order,', () => {
   })
 
   test('the memory store does what the model does', async () => {
-    await fc.assert(exercise(makeMemory), { numRuns: 1500 })
+    await fc.assert(exercise(makeMemory), { numRuns: 800 })
   }, 120_000)
 
   test('the Redis store does what the model does', async () => {

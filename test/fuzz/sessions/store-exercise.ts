@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals'
-import type { SessionKey, SessionRecord, StoredKv } from '../../../src/sessions/session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
 import { type ModelOptions, type ModelSession, SessionModel } from './session-model.ts'
@@ -8,6 +8,12 @@ import { type OperationName, type StoreOperation, unitMs, unitSeconds } from './
 const tenants = [tenantKey('alice'), tenantKey('mallory')] as const
 const usage = { prompt: 100, output: 10, cached: 50 }
 
+interface Turn {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly turnId: string
+}
+
 /** The same steps for a store and the model, comparing every answer. */
 export class StoreExercise {
   readonly #under: StoreUnderTest
@@ -15,6 +21,8 @@ export class StoreExercise {
   readonly #kvLimit: ModelOptions['kvLimit']
   readonly #announced: { readonly session: SessionKey; readonly kv: StoredKv }[] = []
   readonly #claimed: string[] = []
+  /** Begun and not ended, as far as whoever began them knows. */
+  readonly #open: Turn[] = []
   /** Artefacts that were announced and are not gone yet: the store must know every one. */
   readonly #owed = new Set<string>()
 
@@ -38,7 +46,9 @@ export class StoreExercise {
       const outcome = await this.#under.store.create(wanted)
       const expected = this.#model.create(wanted)
       expect(outcome.kind).toBe(expected.kind)
-      if (outcome.kind !== 'key-reused') await this.#compare(outcome.record, expected.key)
+      if (outcome.kind === 'key-reused') return
+      this.#open.push({ key: expected.key, tenant: wanted.tenant, turnId: wanted.turnId })
+      await this.#compare(outcome.record, expected.key)
     },
 
     begin: async (operation) => {
@@ -47,6 +57,7 @@ export class StoreExercise {
       const outcome = await this.#under.store.begin({ key, tenant, turnId, leaseMs })
       const state = this.#model.begin(key, tenant, turnId, leaseMs)
       expect(outcome.kind).toBe(state === 'creating' ? 'active' : state)
+      if (outcome.kind === 'active' || outcome.kind === 'expired') this.#open.push({ key, tenant, turnId })
       if (outcome.kind === 'active') await this.#compare(outcome.record, key)
       if (outcome.kind === 'expired') {
         const { ttlSeconds, model } = outcome
@@ -55,7 +66,7 @@ export class StoreExercise {
     },
 
     complete: async (operation) => {
-      const { key, tenant, turnId } = this.#turn(operation)
+      const { key, tenant, turnId } = this.#endedTurn(operation)
       const pod = `pod-${operation.count}:8000`
       const expiry = (nowMs: number): TurnExpiry =>
         operation.expiry === 'set'
@@ -79,7 +90,7 @@ export class StoreExercise {
     },
 
     abandon: async (operation) => {
-      const { key, turnId } = this.#turn(operation)
+      const { key, turnId } = this.#endedTurn(operation)
       await this.#under.store.abandon({ key, turnId })
       this.#model.abandon(key, turnId)
     },
@@ -199,11 +210,11 @@ export class StoreExercise {
     claim: async (operation) => {
       const limit = operation.count * operation.count
       const leaseMs = operation.time * unitMs
-      const due = this.#model.dueRemovals()
+      const due = this.#model.removals.due()
       const claimed = await this.#under.store.claim({ limit, leaseMs })
       expect(claimed.length).toBe(Math.min(limit, due.length))
       expect(claimed.filter(({ id }) => !due.includes(id))).toEqual([])
-      expect(claimed).toEqual(claimed.map(({ id }) => this.#model.claim(id, leaseMs)))
+      expect(claimed).toEqual(claimed.map(({ id }) => this.#model.removals.claim(id, leaseMs)))
       this.#claimed.push(...claimed.map(({ id }) => id))
     },
 
@@ -211,7 +222,7 @@ export class StoreExercise {
       const id = this.#claimed.at(-1 - operation.back)
       if (id === undefined) return
       await this.#under.store.settle(id)
-      const gone = this.#model.settle(id)
+      const gone = this.#model.removals.settle(id)
       if (gone !== undefined) this.#owed.delete(gone)
     },
 
@@ -219,7 +230,7 @@ export class StoreExercise {
       const id = this.#claimed.at(-1 - operation.back)
       if (id === undefined) return
       await this.#under.store.postpone(id, operation.time * unitMs)
-      this.#model.postpone(id, operation.time * unitMs)
+      this.#model.removals.postpone(id, operation.time * unitMs)
     },
 
     counts: async () => {
@@ -258,7 +269,14 @@ export class StoreExercise {
     return evicted.length
   }
 
-  #turn(operation: StoreOperation) {
+  /** Takes an open turn, or else any one: it may be unknown, over, or another tenant's. */
+  #endedTurn(operation: StoreOperation): Turn {
+    const at = this.#open.length - 1 - operation.back
+    const [open] = operation.isOfOpenTurn && at >= 0 ? this.#open.splice(at, 1) : []
+    return open ?? this.#turn(operation)
+  }
+
+  #turn(operation: StoreOperation): Turn {
     return {
       key: sessionKey(`session-${operation.session}`),
       tenant: tenants[operation.tenant] ?? tenants[0],

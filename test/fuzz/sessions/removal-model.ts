@@ -1,0 +1,108 @@
+import type { Removal } from '../../../src/sessions/removal-queue.ts'
+import type { SessionKey, StoredKv } from '../../../src/sessions/session-record.ts'
+
+interface ModelRemoval {
+  readonly session: SessionKey
+  readonly kind: Removal['kind']
+  artefact: StoredKv | undefined
+  dueMs: number
+  attempt: number
+  again: boolean
+}
+
+/** What a removal queue must do: a session's removal, or an artefact's, waits in it until it is settled. */
+export class RemovalModel {
+  readonly #removals = new Map<string, ModelRemoval>()
+  nowMs = 0
+
+  get size(): number {
+    return this.#removals.size
+  }
+
+  queueArtefact(session: SessionKey, artefact: StoredKv, dueMs: number): void {
+    const attempt = this.#ofArtefact(artefact.artefactId)?.attempt ?? 0
+    const queued = { session, kind: 'artefact', artefact, dueMs, attempt, again: false } as const
+    this.#removals.set(`a:${artefact.artefactId}`, { ...queued })
+  }
+
+  queueSession(session: SessionKey, artefact: StoredKv | undefined): void {
+    const known = this.#ofSession(session)
+    if (known === undefined) {
+      const fresh = { session, kind: 'session', artefact, dueMs: this.nowMs, attempt: 0, again: false } as const
+      this.#removals.set(`s:${session}`, { ...fresh })
+      return
+    }
+    if (artefact !== undefined) {
+      if (known.artefact !== undefined) this.queueArtefact(session, known.artefact, this.nowMs)
+      known.artefact = artefact
+    }
+    if (known.attempt > 0) known.again = true
+    else known.dueMs = this.nowMs
+  }
+
+  /** The session lives again: of its removal only the artefact is left. */
+  narrowSession(session: SessionKey): void {
+    const removal = this.#ofSession(session)
+    this.#removals.delete(`s:${session}`)
+    if (removal?.artefact !== undefined) this.queueArtefact(session, removal.artefact, this.nowMs)
+  }
+
+  /** Whether the artefact waits, and its removal has not begun. */
+  isWaiting(artefactId: string): boolean {
+    return this.#ofArtefact(artefactId)?.attempt === 0
+  }
+
+  /** Whether the removal of the session carries the artefact. */
+  carries(session: SessionKey, artefactId: string): boolean {
+    return this.#ofSession(session)?.artefact?.artefactId === artefactId
+  }
+
+  /** A commit makes the artefact its session's. */
+  takeArtefact(artefactId: string): void {
+    this.#removals.delete(`a:${artefactId}`)
+  }
+
+  due(): readonly string[] {
+    return [...this.#removals].filter(([, { dueMs }]) => dueMs <= this.nowMs).map(([id]) => id)
+  }
+
+  claim(id: string, leaseMs: number): Removal | undefined {
+    const removal = this.#removals.get(id)
+    if (removal === undefined) return undefined
+    removal.attempt += 1
+    removal.again = false
+    removal.dueMs = this.nowMs + leaseMs
+    const { kind, session, artefact, attempt } = removal
+    return { id, kind, session, payload: artefact?.payload, attempt }
+  }
+
+  /** The artefact that is gone with it, if the removal is struck off. */
+  settle(id: string): string | undefined {
+    const removal = this.#removals.get(id)
+    if (removal?.again) {
+      removal.again = false
+      removal.attempt = 0
+      removal.dueMs = this.nowMs
+      return undefined
+    }
+    this.#removals.delete(id)
+    return removal?.artefact?.artefactId
+  }
+
+  postpone(id: string, delayMs: number): void {
+    const removal = this.#removals.get(id)
+    if (removal !== undefined) removal.dueMs = this.nowMs + delayMs
+  }
+
+  knows(artefactId: string): boolean {
+    return [...this.#removals.values()].some(({ artefact }) => artefact?.artefactId === artefactId)
+  }
+
+  #ofArtefact(artefactId: string): ModelRemoval | undefined {
+    return this.#removals.get(`a:${artefactId}`)
+  }
+
+  #ofSession(session: SessionKey): ModelRemoval | undefined {
+    return this.#removals.get(`s:${session}`)
+  }
+}
