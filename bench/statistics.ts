@@ -11,3 +11,17 @@ export const spread = (values: readonly number[]): readonly [number, number] => 
   Math.min(...values),
   Math.max(...values),
 ]
+
+/**
+ * Where the median of ever more values would be, with a certainty of 95 %: between two of the values, whatever they are spread like (the ranks are
+ * those of a binomial distribution). Undefined for fewer than six values, which cannot tell it.
+ */
+export const medianInterval = (values: readonly number[]): readonly [number, number] | undefined => {
+  const count = values.length
+  if (count < 6) return undefined
+  const sorted = [...values].sort((a, b) => a - b)
+  const reach = 0.98 * Math.sqrt(count)
+  const low = sorted[Math.max(0, Math.floor(count / 2 - reach) - 1)]
+  const high = sorted[Math.min(count - 1, Math.ceil(count / 2 + reach))]
+  return low === undefined || high === undefined ? undefined : [low, high]
+}

@@ -3,7 +3,7 @@ import type { ManagedChild } from '../../src/launcher/child-process.ts'
 /** Everything that a bench started, so that all of it ends with the bench. */
 export interface Children {
   add(child: ManagedChild): void
-  /** By process id, the last one first. */
+  /** By process id, the last one first. Others can be added afterwards. */
   stop(): Promise<void>
   /** @throws Error when one of them has ended by itself */
   expectRunning(): void
@@ -17,6 +17,7 @@ export const createChildren = (): Children => {
     add: (child) => void children.push(child),
     stop: async () => {
       await Promise.all([...children].reverse().map((child) => child.stop({ graceMs })))
+      children.length = 0
     },
     expectRunning: () => {
       const ended = children.find((child) => !child.isRunning())

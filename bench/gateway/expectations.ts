@@ -1,4 +1,4 @@
-import { median, spread } from '../statistics.ts'
+import { median, medianInterval, spread } from '../statistics.ts'
 import { cellName, type LoadName } from './cells.ts'
 import type { FigureName, Figures } from './measure-cell.ts'
 import { type GatewayTargetName, type GatewayVariant, targetName } from './targets.ts'
@@ -13,6 +13,8 @@ export interface Verdict {
   /** Median over the rounds; undefined: not measured. */
   readonly measured: number | undefined
   readonly range: readonly [number, number] | undefined
+  /** How sure the median is, see `medianInterval`. Undefined: too few rounds. */
+  readonly interval: readonly [number, number] | undefined
   readonly holds: boolean | undefined
 }
 
@@ -124,10 +126,19 @@ const each = (
 
 const verdictOn = ({ title, limit, values }: Expectation): Verdict => {
   if (values === undefined || values.length === 0) {
-    return { title, expected: limitText(limit), measured: undefined, range: undefined, holds: undefined }
+    return {
+      title,
+      expected: limitText(limit),
+      measured: undefined,
+      range: undefined,
+      interval: undefined,
+      holds: undefined,
+    }
   }
   const measured = median(values)
-  return { title, expected: limitText(limit), measured, range: spread(values), holds: isWithin(measured, limit) }
+  const interval = medianInterval(values)
+  const holds = isWithin(measured, limit)
+  return { title, expected: limitText(limit), measured, range: spread(values), interval, holds }
 }
 
 const isWithin = (value: number, limit: Limit): boolean => {

@@ -9,21 +9,21 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
-import { type Cell, listCells, loads, orderOfRound } from './cells.ts'
+import { listCells } from './cells.ts'
 import { type Children, createChildren } from './children.ts'
 import { judge } from './expectations.ts'
 import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
 import { countInstructions, findCallgrind, instructionTable, underCallgrind } from './instructions.ts'
-import { runLoad } from './load-run.ts'
-import { type Figures, loadOptions, measureCell } from './measure-cell.ts'
+import { measureRounds } from './measure-rounds.ts'
 import { summariseProfiles } from './profile-summary.ts'
 import { figureTables, verdictTable } from './report.ts'
 import { soak } from './soak.ts'
-import { type GatewayVariant, startTargets, type Target, type TargetOptions } from './targets.ts'
+import { type GatewayVariant, startTargets, type TargetOptions, targetOf } from './targets.ts'
 
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
+    starts: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '2' },
     'warm-up': { type: 'string', default: '0.5' },
     'warm-up-requests': { type: 'string', default: '30000' },
@@ -63,37 +63,26 @@ type Common = Pick<
 
 const measureAll = async (common: Common): Promise<void> => {
   const rounds = Number(values.rounds)
+  const starts = Number(values.starts)
   const cells = listCells(variants, values.only)
   if (cells.length === 0) throw new Error('--only matches nothing')
   const loadBefore = loadavg()
-  const started = await startTargets({ ...common, wants: (name) => cells.some(({ target }) => target === name) })
-  for (const target of started.targets) await compileHotPath(target, common.programs)
-  const figures = new Map<string, Figures[]>(cells.map(({ name }) => [name, []]))
-  for (let round = 1; round <= rounds; round += 1) {
-    for (const cell of orderOfRound(cells, round)) {
-      const target = targetOf(cell, started.targets)
-      common.children.expectRunning()
-      const seen = await measureCell(cell, {
-        target,
-        upstream: started.upstream,
-        program: common.programs.load,
-        seconds: Number(values.seconds),
-        warmUpSeconds: Number(values['warm-up']),
-        isProfiled: common.profileDirectory !== undefined,
-      })
-      figures.get(cell.name)?.push(seen)
-      const failed = seen.failures > 0 ? `, ${seen.failures} FAILED: ${seen.firstFailure}` : ''
-      say(
-        `round ${round} of ${rounds}: ${cell.name}: ${seen.ratePerSecond.toFixed(0)}/s, p50 ${seen.p50.toFixed(2)} ms${failed}`,
-      )
-    }
-  }
+  const { figures, envoyVersion } = await measureRounds({
+    ...common,
+    cells,
+    rounds,
+    starts,
+    seconds: Number(values.seconds),
+    warmUpSeconds: Number(values['warm-up']),
+    warmUpRequests: Number(values['warm-up-requests']),
+    say,
+  })
   const verdicts = variants.map((variant) => ({ variant: variant.name, verdicts: judge(figures, variant) }))
   const load = { before: loadBefore, after: loadavg() }
   const loadText = `load average ${loadBefore[0]?.toFixed(1)} before, ${load.after[0]?.toFixed(1)} after`
   process.stdout.write(
     [
-      `${rounds} rounds of ${values.seconds} s on ${cpus().length} processors, ${loadText}; Envoy ${started.envoyVersion} (workers: ${envoyWorkers}), Node ${process.version}, ${common.programs.version}`,
+      `${rounds} rounds of ${values.seconds} s, ${starts} start${starts === 1 ? '' : 's'}, on ${cpus().length} processors, ${loadText}; Envoy ${envoyVersion} (workers: ${envoyWorkers}), Node ${process.version}, ${common.programs.version}`,
       figureTables(figures, [...new Set(cells.map(({ target }) => target))]),
       ...verdicts.map(({ variant, verdicts: of }) => `${variant === '' ? '' : `${variant}\n\n`}${verdictTable(of)}`),
     ].join('\n\n'),
@@ -104,28 +93,11 @@ const measureAll = async (common: Common): Promise<void> => {
   const out = join(packageRoot(), 'bench/out')
   await mkdir(out, { recursive: true })
   const machine = { processors: cpus().length, model: cpus()[0]?.model, load, node: process.version }
-  const versions = { envoy: started.envoyVersion, go: common.programs.version }
+  const versions = { envoy: envoyVersion, go: common.programs.version }
   await writeFile(
     join(out, 'gateway.json'),
-    `${JSON.stringify({ machine, versions, envoyWorkers, rounds, seconds: Number(values.seconds), figures: Object.fromEntries(figures), verdicts }, null, 2)}\n`,
+    `${JSON.stringify({ machine, versions, envoyWorkers, rounds, starts, seconds: Number(values.seconds), figures: Object.fromEntries(figures), verdicts }, null, 2)}\n`,
   )
-}
-
-const targetOf = (cell: Cell, targets: readonly Target[]): Target => {
-  const found = targets.find(({ name }) => name === cell.target)
-  if (found === undefined) throw new Error(`there is no target ${cell.target}`)
-  return found
-}
-
-/** Node compiles what runs often while it runs: nobody asks what a gateway costs in its first seconds. */
-const compileHotPath = async (target: Target, programs: GoPrograms): Promise<void> => {
-  say(`warming up: ${target.name}`)
-  await runLoad({
-    ...loadOptions(loads['closed 2k'], target),
-    program: programs.load,
-    warmUpSeconds: 0,
-    length: { requests: Number(values['warm-up-requests']) },
-  })
 }
 
 const soakAll = async (common: Common, requests: number): Promise<void> => {

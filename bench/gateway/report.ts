@@ -65,11 +65,14 @@ export const figureTables = (rounds: Rounds, targets: readonly string[]): string
 
 export const verdictTable = (verdicts: readonly Verdict[]): string =>
   [
-    '| case | expected | measured | holds |',
-    '| --- | ---: | ---: | --- |',
-    ...verdicts.map(({ title, expected, measured, range, holds }) => {
-      const spreadText = range === undefined ? '' : ` (${range.map((value) => value.toFixed(2)).join(' to ')})`
-      const text = measured === undefined ? 'not measured' : `${measured.toFixed(2)}${spreadText}`
-      return `| ${title} | ${expected} | ${text} | ${holds === undefined ? '–' : holds ? 'yes' : 'no'} |`
+    '| case | expected | median (minimum to maximum) | surely (95 %) | holds |',
+    '| --- | ---: | ---: | ---: | --- |',
+    ...verdicts.map(({ title, expected, measured, range, interval, holds }) => {
+      const text =
+        measured === undefined || range === undefined ? 'not measured' : `${measured.toFixed(2)} (${fromTo(range)})`
+      const surely = interval === undefined ? '–' : fromTo(interval)
+      return `| ${title} | ${expected} | ${text} | ${surely} | ${holds === undefined ? '–' : holds ? 'yes' : 'no'} |`
     }),
   ].join('\n')
+
+const fromTo = (range: readonly [number, number]): string => range.map((value) => value.toFixed(2)).join(' to ')

@@ -100,6 +100,13 @@ export const startTargets = async (
   return { upstream, targets, envoyVersion: envoyTool.version }
 }
 
+/** The target of a measurement. @throws Error when it was not started */
+export const targetOf = (wanted: { readonly target: string }, targets: readonly Target[]): Target => {
+  const found = targets.find(({ name }) => name === wanted.target)
+  if (found === undefined) throw new Error(`there is no target ${wanted.target}`)
+  return found
+}
+
 interface Start extends TargetOptions {
   readonly envoyTool: ServerTool
   readonly upstream: Upstream
