@@ -1,12 +1,13 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../kvcache/deadline.ts'
-import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
+import type { KvConnector } from '../kvcache/kv-connector.ts'
 import type { TurnForecast } from '../routing/turn-forecast.ts'
 import { kvStaleNote } from '../sessions/eviction.ts'
-import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
+import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextEvents } from './context-events.ts'
+import { createRemoveDue } from './remove-due.ts'
 
 export interface ReaperSettings {
   /** Time between two sweeps. */
@@ -36,8 +37,7 @@ export interface Reaper {
 
 /** Sessions ended, or removals begun, in one step: turns are served between one and the next, in this process and in the store. */
 const longestStep = 10
-const removalTimeoutMs = 10_000
-const maxDelayMs = 30_000
+const reconcileTimeoutMs = 10_000
 
 export const createReaper = (
   parts: {
@@ -58,63 +58,15 @@ export const createReaper = (
 
   const stepSize = Math.min(settings.batchSize, longestStep)
 
-  const delayAfter = (attempt: number): number =>
-    Math.min(settings.retryDelayMs * 2 ** Math.min(attempt - 1, 10), maxDelayMs)
-
-  const removeOne = async (removal: Removal, signal: AbortSignal): Promise<void> => {
-    const outcome = await parts.connector.remove(toKvRemoval(removal), signal)
-    switch (outcome.kind) {
-      case 'removed':
-        await parts.queue.settle(removal.id)
-        if (removal.kind === 'session') parts.forecast.forget(removal.session)
-        parts.events.removed(removal.kind)
-        return
-      case 'busy':
-        await parts.queue.postpone(removal.id, delayAfter(removal.attempt))
-        parts.events.removalPostponed(outcome.reason, removal.attempt)
-        return
-    }
-  }
-
   const report = (where: string, error: unknown): void => {
     if (error instanceof StoreUnavailableError) parts.events.storeFault(where, error)
     else parts.events.fault(where, error)
   }
 
-  const removeDue = async (): Promise<void> => {
-    let underWay = 0
-    let tellEnd = (): void => {}
-    const oneEnds = (): Promise<void> =>
-      new Promise((resolve) => {
-        tellEnd = resolve
-      })
-    const start = async (removal: Removal, signal: AbortSignal): Promise<void> => {
-      underWay += 1
-      try {
-        await removeOne(removal, signal)
-      } catch (error) {
-        report('removal', error)
-      }
-      underWay -= 1
-      tellEnd()
-    }
-    // They begin together, and so have one deadline: signals are large, and a signal's listeners keep hold of those that came after them.
-    const startAll = (batch: readonly Removal[]): Promise<unknown> =>
-      withinLimit(
-        removalTimeoutMs,
-        (signal) => Promise.all(batch.map((removal) => start(removal, signal))),
-        stopping.signal,
-      )
-    for (;;) {
-      const limit = Math.min(stepSize, settings.batchSize - underWay)
-      const batch = await parts.queue.claim({ limit, leaseMs: settings.removalLeaseMs })
-      if (batch.length > 0) void startAll(batch)
-      if (batch.length < limit || stopping.signal.aborted) break
-      if (underWay >= settings.batchSize) await oneEnds()
-      await setImmediate()
-    }
-    while (underWay > 0) await oneEnds()
-  }
+  const removeDue = createRemoveDue(
+    { ...parts, onFault: (error) => report('removal', error), stopping: stopping.signal },
+    { ...settings, stepSize },
+  )
 
   const expireDue = async (): Promise<void> => {
     for (;;) {
@@ -146,7 +98,7 @@ export const createReaper = (
       await removeDue()
       if (sweeps % settings.sweepsPerReconcile === 0) {
         await withinLimit(
-          removalTimeoutMs,
+          reconcileTimeoutMs,
           (signal) => parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), signal, dropUseless),
           stopping.signal,
         )
@@ -187,11 +139,4 @@ export const createReaper = (
     sweep,
     sweepSoon: () => void sweep(),
   }
-}
-
-const toKvRemoval = (removal: Removal): KvRemoval => {
-  const { session, payload } = removal
-  return removal.kind === 'artefact'
-    ? { kind: 'artefact', session, payload: payload ?? '' }
-    : { kind: 'session', session, payload }
 }

@@ -50,8 +50,8 @@ export interface RemovalQueue {
   evict(limit: number): Promise<number>
   /** Up to `limit` due removals. They come again after `leaseMs` unless settled, so a reaper that dies loses none; end the work on one before that. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
-  /** Strikes a removal off. One that was queued once more since it was claimed stays, and is due at once. */
-  settle(id: string): Promise<void>
+  /** Strikes removals off. One that was queued once more since it was claimed stays, and is due at once. */
+  settle(ids: readonly string[]): Promise<void>
   /** Tries a removal again after `delayMs`. */
   postpone(id: string, delayMs: number): Promise<void>
   /** Which of these artefacts a session or the queue still knows; the others are orphans (their store was lost). */

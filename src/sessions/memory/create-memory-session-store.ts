@@ -75,7 +75,9 @@ export const createMemorySessionStore = ({
     },
     evict: async (limit) => table.evict(limit, nowMs()),
     claim: async (options) => removals.claim(options, nowMs()),
-    settle: async (id) => removals.settle(id, nowMs()),
+    settle: async (ids) => {
+      for (const id of ids) removals.settle(id, nowMs())
+    },
     postpone: async (id, delayMs) => removals.postpone(id, nowMs() + delayMs),
     knownArtefacts: async (ids) => new Set(ids.filter((id) => table.ownerOf(id) !== undefined || removals.names(id))),
     counts: async () => ({ removals: removals.size, sessions: table.size }),

@@ -56,8 +56,8 @@ export const createRedisRemovals = ({
     return readAll((await run('claim', [limit, toWhole(leaseMs)])).detail, readRemoval)
   },
 
-  async settle(id) {
-    await run('settle', [id])
+  async settle(ids) {
+    await run('settle', ids)
   },
 
   async postpone(id, delayMs) {

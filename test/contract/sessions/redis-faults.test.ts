@@ -97,7 +97,7 @@ describe('a Redis in trouble', () => {
     { name: 'announce', call: () => announceFor(under, 'artefact-1') },
     { name: 'expireDue', call: () => store.expireDue(10) },
     { name: 'claim', call: () => store.claim({ limit: 10, leaseMs: 1000 }) },
-    { name: 'settle', call: () => store.settle('a:artefact-1') },
+    { name: 'settle', call: () => store.settle(['a:artefact-1']) },
     { name: 'postpone', call: () => store.postpone('a:artefact-1', 1000) },
     { name: 'knownArtefacts', call: () => store.knownArtefacts(['artefact-1']) },
     { name: 'counts', call: () => store.counts() },
@@ -232,7 +232,7 @@ describe('a Redis in trouble', () => {
     test('still deletes, and hands the removal out', async () => {
       expect(await store.remove(owned)).toBe(true)
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
-      await store.settle(`s:${session}`)
+      await store.settle([`s:${session}`])
       expect(await store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
   })
@@ -289,7 +289,7 @@ describe('a Redis in trouble', () => {
     await store.knownArtefacts(['artefact-1', 'unknown'])
     for (const { id } of await store.claim({ limit: 10, leaseMs: 1000 })) {
       await store.postpone(id, 0)
-      await store.settle(id)
+      await store.settle([id])
     }
 
     expect(await store.counts()).toEqual({ removals: 1, sessions: 0 })

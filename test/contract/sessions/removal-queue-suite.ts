@@ -69,13 +69,38 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
       await under.store.claim({ limit: 10, leaseMs: 30_000 })
-      await under.store.settle(`a:${named('artefact-1')}`)
-      await under.store.settle(`a:${named('artefact-1')}`)
-      await under.store.settle('a:unknown')
+      await under.store.settle([`a:${named('artefact-1')}`])
+      await under.store.settle([`a:${named('artefact-1')}`])
+      await under.store.settle(['a:unknown'])
       await under.advance(seconds(60))
 
       expect(await claimAll(under)).toEqual({})
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
+    })
+
+    test('settles several at once, but for those that were queued again meanwhile', async () => {
+      const under = await make()
+      const others = ['one', 'two'].map(sessionKey)
+      for (const key of [session, ...others]) {
+        await createActive(under, { key })
+        await storeKv(under, named(`artefact-${key}`), 1, key)
+        await under.store.remove({ key, tenant: alice })
+      }
+      const claimed = await under.store.claim({ limit: 10, leaseMs: 30_000 })
+      await under.store.abandon({ key: session, turnId: 'turn-2' })
+      await under.store.settle(['a:unknown', ...claimed.map(({ id }) => id)])
+
+      expect(claimed).toHaveLength(3)
+      expect(await claimAll(under)).toEqual({ [`s:${session}`]: `{"file":"${named(`artefact-${session}`)}"}` })
+      expect(await under.store.knownArtefacts(others.map((key) => named(`artefact-${key}`)))).toEqual(new Set())
+    })
+
+    test('settles nothing when there is nothing to settle', async () => {
+      const under = await make()
+      await announceFor(under, named('artefact-1'), { graceMs: 0 })
+      await under.store.settle([])
+
+      expect(await under.store.counts()).toEqual({ removals: 1, sessions: 0 })
     })
 
     test('brings a postponed removal after its delay', async () => {
@@ -188,7 +213,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       const under = await make()
       await createActive(under)
       await storeKv(under, named('artefact-1'), 1)
-      await under.store.settle(`a:${named('artefact-1')}`)
+      await under.store.settle([`a:${named('artefact-1')}`])
 
       expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1) })
     })

@@ -124,7 +124,7 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
 
       expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(false)
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: payloadOf(named('artefact-1')) })
-      await under.store.settle(`s:${session}`)
+      await under.store.settle([`s:${session}`])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 

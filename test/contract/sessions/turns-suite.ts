@@ -280,10 +280,10 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
 
       expect(await under.store.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
       expect(await claimAll(under)).toEqual({})
-      await under.store.settle(claimed?.id ?? '')
+      await under.store.settle([claimed?.id ?? ''])
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
       expect(await drain(under)).toEqual([])
-      await under.store.settle(`s:${session}`)
+      await under.store.settle([`s:${session}`])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 

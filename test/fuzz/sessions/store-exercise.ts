@@ -221,7 +221,7 @@ export class StoreExercise {
     settle: async (operation) => {
       const id = this.#claimed.at(-1 - operation.back)
       if (id === undefined) return
-      await this.#under.store.settle(id)
+      await this.#under.store.settle([id])
       const gone = this.#model.removals.settle(id)
       if (gone !== undefined) this.#owed.delete(gone)
     },

@@ -214,8 +214,9 @@ describe('sweeps that are asked for while one runs', () => {
 
     gateway.reaper.sweepSoon()
 
-    await until(() => gateway.fleet.everything().length === 0)
+    await until(() => gateway.events.of('removed').length > 0)
     expect(gateway.events.of('removed')).toEqual([['session']])
+    expect(gateway.fleet.everything()).toEqual([])
   })
 })
 
