@@ -1,26 +1,29 @@
 import TinyQueue from 'tinyqueue'
 
-interface Entry<K> {
+/** An entry's place in the order. Whoever has the entry keeps it: a table of them would be one more that every use has to look into. */
+export interface EvictionPlace<K> {
   readonly key: K
   readonly group: number
   bytes: number
   /** Where the entry stands in its group's heap. */
-  readonly atMs: number
-  readonly order: number
+  atMs: number
+  order: number
   /** When it was really used last: later than `atMs` once it was used again. */
   usedMs: number
   usedOrder: number
+  /** It may still be in the heap. */
+  isGone: boolean
 }
 
 interface Group<K> {
-  heap: TinyQueue<Entry<K>>
+  heap: TinyQueue<EvictionPlace<K>>
   live: number
 }
 
 /** Below this many entries a heap is not worth tidying. */
 const smallHeap = 64
 
-const byUse = (a: Entry<unknown>, b: Entry<unknown>): number => a.atMs - b.atMs || a.order - b.order
+const byUse = (a: EvictionPlace<unknown>, b: EvictionPlace<unknown>): number => a.atMs - b.atMs || a.order - b.order
 
 /**
  * Which entry goes first when room is needed: least recently used, weighted by size. Entries are grouped by size in powers of two; of the
@@ -28,13 +31,13 @@ const byUse = (a: Entry<unknown>, b: Entry<unknown>): number => a.atMs - b.atMs 
  * factor of two of the greatest such product of all, and finding it is O(log n).
  */
 export class EvictionOrder<K> {
-  readonly #entries = new Map<K, Entry<K>>()
   readonly #groups = new Map<number, Group<K>>()
+  #size = 0
   #bytes = 0
   #uses = 0
 
   get size(): number {
-    return this.#entries.size
+    return this.#size
   }
 
   /** Of all entries together. */
@@ -43,39 +46,47 @@ export class EvictionOrder<K> {
   }
 
   /**
-   * Adds an entry, or notes its use. `usedMs` may lie ahead: until then the entry is in use, and no victim. Entries used in the same
-   * millisecond keep their order.
+   * Notes the use of the entry that has the place, or adds one without; returns its place from now on. `usedMs` may lie ahead: until then the
+   * entry is in use, and no victim. Entries used in the same millisecond keep their order.
    */
-  set(key: K, { bytes, usedMs }: { readonly bytes: number; readonly usedMs: number }): void {
-    const known = this.#entries.get(key)
+  put(
+    place: EvictionPlace<K> | undefined,
+    key: K,
+    { bytes, usedMs }: { readonly bytes: number; readonly usedMs: number },
+  ): EvictionPlace<K> {
     const group = groupOf(bytes)
     this.#uses += 1
-    if (known !== undefined && known.group === group && usedMs >= known.atMs) {
-      this.#bytes += bytes - known.bytes
-      known.bytes = bytes
-      known.usedMs = usedMs
-      known.usedOrder = this.#uses
-      return
+    if (place !== undefined && !place.isGone && place.group === group && usedMs >= place.atMs) {
+      this.#bytes += bytes - place.bytes
+      place.bytes = bytes
+      place.usedMs = usedMs
+      place.usedOrder = this.#uses
+      return place
     }
-    this.delete(key)
+    this.delete(place)
+    const order = this.#uses
+    const added = { key, group, bytes, atMs: usedMs, order, usedMs, usedOrder: order, isGone: false }
+    const joined = this.#groupAt(group)
+    joined.heap.push(added)
+    joined.live += 1
+    this.#size += 1
     this.#bytes += bytes
-    this.#push({ key, group, bytes, atMs: usedMs, order: this.#uses, usedMs, usedOrder: this.#uses })
-    this.#groupAt(group).live += 1
+    return added
   }
 
-  delete(key: K): void {
-    const entry = this.#entries.get(key)
-    if (entry === undefined) return
-    this.#entries.delete(key)
-    this.#bytes -= entry.bytes
-    const group = this.#groupAt(entry.group)
+  delete(place: EvictionPlace<K> | undefined): void {
+    if (place === undefined || place.isGone) return
+    place.isGone = true
+    this.#size -= 1
+    this.#bytes -= place.bytes
+    const group = this.#groupAt(place.group)
     group.live -= 1
-    this.#tidy(entry.group, group)
+    this.#tidy(place.group, group)
   }
 
   /** The entry that has to go first; undefined: all are in use, or there is none. */
   victim(nowMs: number): K | undefined {
-    let victim: Entry<K> | undefined
+    let victim: EvictionPlace<K> | undefined
     for (const group of this.#groups.values()) {
       const oldest = this.#oldest(group, nowMs)
       if (oldest !== undefined && (victim === undefined || goesBefore(oldest, victim, nowMs))) victim = oldest
@@ -83,27 +94,22 @@ export class EvictionOrder<K> {
     return victim?.key
   }
 
-  #oldest({ heap }: Group<K>, nowMs: number): Entry<K> | undefined {
+  #oldest({ heap }: Group<K>, nowMs: number): EvictionPlace<K> | undefined {
     for (let top = heap.peek(); top !== undefined && top.atMs <= nowMs; top = heap.peek()) {
-      if (this.#entries.get(top.key) !== top) heap.pop()
-      else if (top.usedOrder === top.order) return top
-      else {
-        heap.pop()
-        this.#push({ ...top, atMs: top.usedMs, order: top.usedOrder })
-      }
+      if (!top.isGone && top.usedOrder === top.order) return top
+      heap.pop()
+      if (top.isGone) continue
+      top.atMs = top.usedMs
+      top.order = top.usedOrder
+      heap.push(top)
     }
     return undefined
-  }
-
-  #push(entry: Entry<K>): void {
-    this.#entries.set(entry.key, entry)
-    this.#groupAt(entry.group).heap.push(entry)
   }
 
   #groupAt(number: number): Group<K> {
     const known = this.#groups.get(number)
     if (known !== undefined) return known
-    const group: Group<K> = { heap: new TinyQueue<Entry<K>>([], byUse), live: 0 }
+    const group: Group<K> = { heap: new TinyQueue<EvictionPlace<K>>([], byUse), live: 0 }
     this.#groups.set(number, group)
     return group
   }
@@ -116,13 +122,13 @@ export class EvictionOrder<K> {
     }
     if (group.heap.length < smallHeap || group.heap.length <= 2 * group.live) return
     group.heap = new TinyQueue(
-      group.heap.data.filter((entry) => this.#entries.get(entry.key) === entry),
+      group.heap.data.filter(({ isGone }) => !isGone),
       byUse,
     )
   }
 }
 
-const goesBefore = (a: Entry<unknown>, b: Entry<unknown>, nowMs: number): boolean => {
+const goesBefore = (a: EvictionPlace<unknown>, b: EvictionPlace<unknown>, nowMs: number): boolean => {
   const [scoreA, scoreB] = [(nowMs - a.atMs) * a.bytes, (nowMs - b.atMs) * b.bytes]
   return scoreA > scoreB || (scoreA === scoreB && byUse(a, b) < 0)
 }

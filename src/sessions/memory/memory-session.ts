@@ -1,4 +1,6 @@
 import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from '../session-record.ts'
+import type { EvictionPlace } from './eviction-order.ts'
+import { sessionBytes } from './session-bytes.ts'
 import type { TurnLease } from './turn-leases.ts'
 
 /** A session that lives. */
@@ -21,13 +23,21 @@ export interface LiveSession {
   leases: readonly TurnLease[]
   /** The retry key that names it, while it is being created. */
   retryDigest: string | undefined
+  /** About what it takes of this process's memory. */
+  bytes: number
+  /** Where it stands among all sessions, and its stored KV among all that is stored, when room is needed. */
+  place: EvictionPlace<SessionKey> | undefined
+  kvPlace: EvictionPlace<SessionKey> | undefined
 }
+
+/** A session that a table does not know yet. */
+export type NewLiveSession = Omit<LiveSession, 'sequence' | 'bytes' | 'place' | 'kvPlace'>
 
 /**
  * A session with its place. Named one by one: V8 gives each object that a spread makes of so many members a hidden class of its own, and whatever
  * reads a session then has to find its members anew.
  */
-export const toLive = (session: Omit<LiveSession, 'sequence'>, sequence: number): LiveSession => ({
+export const toLive = (session: NewLiveSession, sequence: number): LiveSession => ({
   key: session.key,
   tenant: session.tenant,
   sealedId: session.sealedId,
@@ -44,6 +54,9 @@ export const toLive = (session: Omit<LiveSession, 'sequence'>, sequence: number)
   kvNote: session.kvNote,
   leases: session.leases,
   retryDigest: session.retryDigest,
+  bytes: sessionBytes(session),
+  place: undefined,
+  kvPlace: undefined,
 })
 
 /** What is remembered of a session that has ended. */

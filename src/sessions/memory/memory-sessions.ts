@@ -11,7 +11,7 @@ import {
 } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type ExpiredTombstone, type LiveSession, toRecord } from './memory-session.ts'
+import { type ExpiredTombstone, type LiveSession, type NewLiveSession, toRecord } from './memory-session.ts'
 import type { SessionTable } from './session-table.ts'
 import { heldUntilMs, holdsLease, releaseLease, takeLease } from './turn-leases.ts'
 
@@ -197,7 +197,7 @@ export class MemorySessions {
     return session
   }
 
-  #insert(session: Omit<LiveSession, 'sequence'>, nowMs: number): LiveSession {
+  #insert(session: NewLiveSession, nowMs: number): LiveSession {
     const added = this.#table.add(session, nowMs)
     if (added === undefined) {
       throw new StoreUnavailableError('The session store is full, and every session in it is in use')

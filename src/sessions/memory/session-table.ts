@@ -5,7 +5,7 @@ import type { RetryKey } from '../session-store.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
 import { EvictionOrder } from './eviction-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type LiveSession, type Tombstone, toLive } from './memory-session.ts'
+import { type LiveSession, type NewLiveSession, type Tombstone, toLive } from './memory-session.ts'
 import { RetryKeys } from './retry-keys.ts'
 import { SequenceIndex } from './sequence-index.ts'
 import { sessionBytes, storedKvBytes } from './session-bytes.ts'
@@ -83,14 +83,15 @@ export class SessionTable {
   /** To be called when a turn has taken or released its lease: marks the session as the most recently used. */
   touch(session: LiveSession, nowMs: number): void {
     const usedMs = Math.max(nowMs, heldUntilMs(session.leases))
-    this.#order.set(session.key, { bytes: sessionBytes(session), usedMs })
-    if (session.kv !== undefined) this.#kvOrder.set(session.key, { bytes: session.kv.bytes, usedMs })
+    const { key, bytes, kv } = session
+    session.place = this.#order.put(session.place, key, { bytes, usedMs })
+    if (kv !== undefined) session.kvPlace = this.#kvOrder.put(session.kvPlace, key, { bytes: kv.bytes, usedMs })
   }
 
   /** Adds a session, in place of its tombstone if there is one. Undefined: there is no room, and every session is held by a turn. */
-  add(session: Omit<LiveSession, 'sequence'>, nowMs: number): LiveSession | undefined {
+  add(session: NewLiveSession, nowMs: number): LiveSession | undefined {
     const added = toLive(session, this.#sequence + 1)
-    if (!this.#makeRoom(sessionBytes(added), nowMs)) return undefined
+    if (!this.#makeRoom(added.bytes, nowMs)) return undefined
     this.#sequence += 1
     this.#tombstones.delete(added.key)
     this.#live.set(added.key, added)
@@ -110,9 +111,12 @@ export class SessionTable {
   /** Storing KV counts as a use of the session. */
   setKv(session: LiveSession, kv: StoredKv | undefined, nowMs: number): void {
     if (session.kv !== undefined) this.#artefacts.delete(session.kv.artefactId)
-    if (kv === undefined) this.#kvOrder.delete(session.key)
-    else this.#artefacts.set(kv.artefactId, session.key)
+    if (kv === undefined) {
+      this.#kvOrder.delete(session.kvPlace)
+      session.kvPlace = undefined
+    } else this.#artefacts.set(kv.artefactId, session.key)
     session.kv = kv
+    session.bytes = sessionBytes(session)
     if (kv !== undefined) this.touch(session, nowMs)
   }
 
@@ -241,7 +245,7 @@ export class SessionTable {
     const { kv } = session
     this.#live.delete(session.key)
     this.#deadlines.delete(session.key)
-    this.#order.delete(session.key)
+    this.#order.delete(session.place)
     const index = this.#tenants.get(session.tenant)
     index?.remove(session.sequence)
     if (index?.size === 0) this.#tenants.delete(session.tenant)
@@ -286,10 +290,11 @@ export class SessionTable {
     if (this.kvBytes - (replaced?.bytes ?? 0) <= freeBytes) return true
     this.expireDue(evictionsPerStep, nowMs)
     // It is in use, whatever its leases say.
-    if (replaced !== undefined) this.#kvOrder.delete(session.key)
+    if (replaced !== undefined) this.#kvOrder.delete(session.kvPlace)
     this.#dropKvDownTo(freeBytes, Number.POSITIVE_INFINITY, nowMs)
     const hasRoom = this.kvBytes <= freeBytes
-    if (replaced !== undefined) this.#kvOrder.set(session.key, { bytes: replaced.bytes, usedMs: nowMs })
+    if (replaced !== undefined)
+      session.kvPlace = this.#kvOrder.put(session.kvPlace, session.key, { bytes: replaced.bytes, usedMs: nowMs })
     return hasRoom
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { DeadlineHeap } from '../../../src/sessions/memory/deadline-heap.ts'
-import { EvictionOrder } from '../../../src/sessions/memory/eviction-order.ts'
+import { EvictionOrder, type EvictionPlace } from '../../../src/sessions/memory/eviction-order.ts'
 import { LinkedTable } from '../../../src/sessions/memory/linked-table.ts'
 import { SequenceIndex } from '../../../src/sessions/memory/sequence-index.ts'
 
@@ -116,14 +116,16 @@ describe('the indexes of the memory store', () => {
     })
     const property = fc.property(fc.array(step, { maxLength: 500, size: 'max' }), (steps) => {
       const order = new EvictionOrder<number>()
+      // Places of entries that went are kept, and given back when the entry comes again.
+      const places = new Map<number, EvictionPlace<number>>()
       const plain = new Map<number, { readonly bytes: number; readonly usedMs: number }>()
       let nowMs = 1_000
       const use = (key: number, bytes: number, usedMs: number): void => {
-        order.set(key, { bytes, usedMs })
+        places.set(key, order.put(places.get(key), key, { bytes, usedMs }))
         plain.set(key, { bytes, usedMs })
       }
       const remove = (key: number): void => {
-        order.delete(key)
+        order.delete(places.get(key))
         plain.delete(key)
       }
       const perform: Readonly<Record<string, (step: { key: number; bytes: number; time: number }) => void>> = {

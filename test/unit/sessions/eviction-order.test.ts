@@ -1,12 +1,15 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { EvictionOrder } from '../../../src/sessions/memory/eviction-order.ts'
+import { EvictionOrder, type EvictionPlace } from '../../../src/sessions/memory/eviction-order.ts'
 
 describe('what goes first when room is needed', () => {
   let order: EvictionOrder<string>
+  let places: Map<string, EvictionPlace<string>>
   beforeEach(() => {
     order = new EvictionOrder()
+    places = new Map()
   })
-  const add = (key: string, bytes: number, usedMs: number): void => order.set(key, { bytes, usedMs })
+  const add = (key: string, bytes: number, usedMs: number): void =>
+    void places.set(key, order.put(places.get(key), key, { bytes, usedMs }))
 
   test.each([
     {
@@ -90,8 +93,12 @@ describe('what goes first when room is needed', () => {
     add('b', 50, 10)
     add('a', 5000, 20)
     expect([order.size, order.bytes]).toEqual([2, 5050])
-    order.delete('a')
-    order.delete('nobody')
+    order.delete(places.get('a'))
+    order.delete(places.get('a'))
+    order.delete(undefined)
     expect([order.size, order.bytes]).toEqual([1, 50])
+    expect(order.victim(100)).toBe('b')
+    add('a', 70, 10)
+    expect([order.size, order.bytes]).toEqual([2, 120])
   })
 })
