@@ -21,7 +21,12 @@ import {
 /** How the end of a session is brought about: by the sweep, or by the first to come upon it. */
 const discoverers = [
   { name: 'the sweep', discover: (under: StoreUnderTest) => under.store.expireDue(10) },
-  { name: 'the next turn', discover: (under: StoreUnderTest) => under.store.begin(aTurn('turn-x')) },
+  {
+    name: 'the next turn',
+    discover: (under: StoreUnderTest) => under.store.begin(aTurn('turn-x')),
+    // It may start the session anew.
+    canBeDeleted: true,
+  },
   {
     name: 'a list',
     discover: (under: StoreUnderTest) => under.store.list({ tenant: alice, limit: 10, after: undefined }),
@@ -50,7 +55,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
   describe('expiry', () => {
     test.each(discoverers)(
       'found by $name, an expired session is gone and its KV queued once',
-      async ({ discover }) => {
+      async ({ discover, canBeDeleted = false }) => {
         const under = await make()
         await createActive(under)
         await storeKv(under, 'artefact-1', 1)
@@ -60,6 +65,7 @@ export const describeExpiry = (make: () => Promise<StoreUnderTest>): void => {
         await discover(under)
 
         expect(await under.store.get(owned)).toBeUndefined()
+        expect(await under.store.remove(owned)).toBe(canBeDeleted)
         expect(await under.store.list({ tenant: alice, limit: 10, after: undefined })).toEqual({
           records: [],
           hasMore: false,
