@@ -12,6 +12,10 @@ export const spread = (values: readonly number[]): readonly [number, number] => 
   Math.max(...values),
 ]
 
+/** `0.95 to 1.05` */
+export const rangeText = ([low, high]: readonly [number, number], digits: number): string =>
+  `${low.toFixed(digits)} to ${high.toFixed(digits)}`
+
 /**
  * Where the median of ever more values would be, with a certainty of 95 %: between two of the values, whatever they are spread like (the ranks are
  * those of a binomial distribution). Undefined for fewer than six values, which cannot tell it.

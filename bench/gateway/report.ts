@@ -1,4 +1,4 @@
-import { median, spread } from '../statistics.ts'
+import { median, rangeText, spread } from '../statistics.ts'
 import { cellName, loadNames } from './cells.ts'
 import type { Rounds, Verdict } from './expectations.ts'
 import type { FigureName, Figures } from './measure-cell.ts'
@@ -69,10 +69,10 @@ export const verdictTable = (verdicts: readonly Verdict[]): string =>
     '| --- | ---: | ---: | ---: | --- |',
     ...verdicts.map(({ title, expected, measured, range, interval, holds }) => {
       const text =
-        measured === undefined || range === undefined ? 'not measured' : `${measured.toFixed(2)} (${fromTo(range)})`
-      const surely = interval === undefined ? '–' : fromTo(interval)
+        measured === undefined || range === undefined
+          ? 'not measured'
+          : `${measured.toFixed(2)} (${rangeText(range, 2)})`
+      const surely = interval === undefined ? '–' : rangeText(interval, 2)
       return `| ${title} | ${expected} | ${text} | ${surely} | ${holds === undefined ? '–' : holds ? 'yes' : 'no'} |`
     }),
   ].join('\n')
-
-const fromTo = (range: readonly [number, number]): string => range.map((value) => value.toFixed(2)).join(' to ')

@@ -1,4 +1,4 @@
-import { median, spread } from '../statistics.ts'
+import { median, rangeText, spread } from '../statistics.ts'
 import type { ExpiryFigures, ExpirySecond } from './expiry.ts'
 import type { SizeFigures, StoreFigures } from './figures.ts'
 import type { Timings } from './measure-operations.ts'
@@ -6,10 +6,8 @@ import type { Timings } from './measure-operations.ts'
 const over = (figures: SizeFigures, name: keyof Timings, quantile: 'p50' | 'p99'): readonly number[] =>
   figures.rounds.map((round) => round[name][quantile])
 
-const withSpread = (values: readonly number[]): string => {
-  const [low, high] = spread(values)
-  return `${median(values).toFixed(1)} (${low.toFixed(1)} to ${high.toFixed(1)})`
-}
+const withSpread = (values: readonly number[]): string =>
+  `${median(values).toFixed(1)} (${rangeText(spread(values), 1)})`
 
 export const sizeTable = ({ sizes }: StoreFigures): string =>
   [
@@ -93,11 +91,6 @@ export const verdictTable = (stores: Readonly<Record<string, StoreFigures>>): st
 }
 
 const line = (title: string, limit: number, value: number, values?: readonly number[]): string => {
-  const range =
-    values === undefined
-      ? ''
-      : ` (${spread(values)
-          .map((one) => one.toFixed(2))
-          .join(' to ')})`
+  const range = values === undefined ? '' : ` (${rangeText(spread(values), 2)})`
   return `| ${title} | at most ${Number(limit.toFixed(2))} | ${value.toFixed(2)}${range} | ${value <= limit ? 'yes' : 'no'} |`
 }

@@ -7,17 +7,11 @@ import { kvStaleNote } from '../sessions/eviction.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextEvents } from './context-events.ts'
-import { createRemoveDue } from './remove-due.ts'
+import { createRemoveDue, type RemoveDueSettings } from './remove-due.ts'
 
-export interface ReaperSettings {
+export interface ReaperSettings extends Omit<RemoveDueSettings, 'stepSize'> {
   /** Time between two sweeps. */
   readonly intervalMs: number
-  /** Removals that run at once, at most. */
-  readonly batchSize: number
-  /** A removal that was taken comes again after this time unless it was done. */
-  readonly removalLeaseMs: number
-  /** Wait before a removal whose KV is still in use is tried again; doubles with every try, up to 30 s. */
-  readonly retryDelayMs: number
   /** Orphans are looked for with every so many sweeps. */
   readonly sweepsPerReconcile: number
 }

@@ -21,6 +21,7 @@ export interface RemoveDueSettings {
   readonly batchSize: number
   /** Removals that begin, or are struck off, in one step, at most: turns are served between one and the next. */
   readonly stepSize: number
+  /** A removal that was taken comes again after this time unless it was done. */
   readonly removalLeaseMs: number
   /** Wait before a removal whose KV is still in use is tried again; doubles with every try, up to 30 s. */
   readonly retryDelayMs: number

@@ -32,12 +32,11 @@ const byUse = (a: EvictionPlace<unknown>, b: EvictionPlace<unknown>): number => 
  */
 export class EvictionOrder<K> {
   readonly #groups = new Map<number, Group<K>>()
-  #size = 0
   #bytes = 0
   #uses = 0
 
   get size(): number {
-    return this.#size
+    return [...this.#groups.values()].reduce((sum, { live }) => sum + live, 0)
   }
 
   /** Of all entries together. */
@@ -69,7 +68,6 @@ export class EvictionOrder<K> {
     const joined = this.#groupAt(group)
     joined.heap.push(added)
     joined.live += 1
-    this.#size += 1
     this.#bytes += bytes
     return added
   }
@@ -77,7 +75,6 @@ export class EvictionOrder<K> {
   delete(place: EvictionPlace<K> | undefined): void {
     if (place === undefined || place.isGone) return
     place.isGone = true
-    this.#size -= 1
     this.#bytes -= place.bytes
     const group = this.#groupAt(place.group)
     group.live -= 1

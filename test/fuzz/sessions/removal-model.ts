@@ -13,7 +13,11 @@ interface ModelRemoval {
 /** What a removal queue must do: a session's removal, or an artefact's, waits in it until it is settled. */
 export class RemovalModel {
   readonly #removals = new Map<string, ModelRemoval>()
-  nowMs = 0
+  readonly #nowMs: () => number
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
 
   get size(): number {
     return this.#removals.size
@@ -21,30 +25,36 @@ export class RemovalModel {
 
   queueArtefact(session: SessionKey, artefact: StoredKv, dueMs: number): void {
     const attempt = this.#ofArtefact(artefact.artefactId)?.attempt ?? 0
-    const queued = { session, kind: 'artefact', artefact, dueMs, attempt, again: false } as const
-    this.#removals.set(`a:${artefact.artefactId}`, { ...queued })
+    this.#removals.set(`a:${artefact.artefactId}`, {
+      session,
+      kind: 'artefact',
+      artefact,
+      dueMs,
+      attempt,
+      again: false,
+    })
   }
 
   queueSession(session: SessionKey, artefact: StoredKv | undefined): void {
     const known = this.#ofSession(session)
     if (known === undefined) {
-      const fresh = { session, kind: 'session', artefact, dueMs: this.nowMs, attempt: 0, again: false } as const
-      this.#removals.set(`s:${session}`, { ...fresh })
+      const dueMs = this.#nowMs()
+      this.#removals.set(`s:${session}`, { session, kind: 'session', artefact, dueMs, attempt: 0, again: false })
       return
     }
     if (artefact !== undefined) {
-      if (known.artefact !== undefined) this.queueArtefact(session, known.artefact, this.nowMs)
+      if (known.artefact !== undefined) this.queueArtefact(session, known.artefact, this.#nowMs())
       known.artefact = artefact
     }
     if (known.attempt > 0) known.again = true
-    else known.dueMs = this.nowMs
+    else known.dueMs = this.#nowMs()
   }
 
   /** The session lives again: of its removal only the artefact is left. */
   narrowSession(session: SessionKey): void {
     const removal = this.#ofSession(session)
     this.#removals.delete(`s:${session}`)
-    if (removal?.artefact !== undefined) this.queueArtefact(session, removal.artefact, this.nowMs)
+    if (removal?.artefact !== undefined) this.queueArtefact(session, removal.artefact, this.#nowMs())
   }
 
   /** Whether the artefact waits, and its removal has not begun. */
@@ -63,7 +73,7 @@ export class RemovalModel {
   }
 
   due(): readonly string[] {
-    return [...this.#removals].filter(([, { dueMs }]) => dueMs <= this.nowMs).map(([id]) => id)
+    return [...this.#removals].filter(([, { dueMs }]) => dueMs <= this.#nowMs()).map(([id]) => id)
   }
 
   claim(id: string, leaseMs: number): Removal | undefined {
@@ -71,7 +81,7 @@ export class RemovalModel {
     if (removal === undefined) return undefined
     removal.attempt += 1
     removal.again = false
-    removal.dueMs = this.nowMs + leaseMs
+    removal.dueMs = this.#nowMs() + leaseMs
     const { kind, session, artefact, attempt } = removal
     return { id, kind, session, payload: artefact?.payload, attempt }
   }
@@ -82,7 +92,7 @@ export class RemovalModel {
     if (removal?.again) {
       removal.again = false
       removal.attempt = 0
-      removal.dueMs = this.nowMs
+      removal.dueMs = this.#nowMs()
       return undefined
     }
     this.#removals.delete(id)
@@ -91,7 +101,7 @@ export class RemovalModel {
 
   postpone(id: string, delayMs: number): void {
     const removal = this.#removals.get(id)
-    if (removal !== undefined) removal.dueMs = this.nowMs + delayMs
+    if (removal !== undefined) removal.dueMs = this.#nowMs() + delayMs
   }
 
   knows(artefactId: string): boolean {

@@ -34,7 +34,7 @@ export interface ModelOptions {
 /** What a store must do, written down as plainly as possible: everything is looked at one by one, and what is over is ended at every step. */
 export class SessionModel {
   readonly sessions = new Map<SessionKey, ModelSession>()
-  readonly removals = new RemovalModel()
+  readonly removals = new RemovalModel(() => this.nowMs)
   readonly retryKeys = new Map<string, { session: SessionKey; bodyDigest: string; forgetAtMs: number }>()
   readonly #options: ModelOptions
   nowMs = 0
@@ -45,7 +45,6 @@ export class SessionModel {
 
   advance(milliseconds: number): void {
     this.nowMs += milliseconds
-    this.removals.nowMs = this.nowMs
     for (const [key, session] of this.sessions) {
       if (!this.isLive(session) && session.forgetAtMs <= this.nowMs) this.sessions.delete(key)
     }
