@@ -18,7 +18,8 @@ import { measureRounds } from './measure-rounds.ts'
 import { summariseProfiles } from './profile-summary.ts'
 import { figureTables, verdictTable } from './report.ts'
 import { soak } from './soak.ts'
-import { type GatewayVariant, startTargets, type TargetOptions, targetOf } from './targets.ts'
+import { startTargets, type TargetOptions } from './start-targets.ts'
+import { type GatewayVariant, targetOf } from './targets.ts'
 
 const { values } = parseArgs({
   options: {

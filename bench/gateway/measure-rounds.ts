@@ -4,7 +4,8 @@ import { type Cell, loads, orderOfRound } from './cells.ts'
 import type { Rounds } from './expectations.ts'
 import { runLoad } from './load-run.ts'
 import { type Figures, loadOptions, measureCell } from './measure-cell.ts'
-import { startTargets, type Target, type TargetOptions, targetOf } from './targets.ts'
+import { startTargets, type TargetOptions } from './start-targets.ts'
+import { type Target, targetOf } from './targets.ts'
 
 export interface RoundsOptions extends Omit<TargetOptions, 'wants' | 'wrapEnvoy'> {
   readonly cells: readonly Cell[]
