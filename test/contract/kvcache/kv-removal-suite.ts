@@ -145,8 +145,9 @@ export const describeKvRemoval = (
             await first.run({ prompt: lost, fields })
             await until(async () => (await first.probe(lost)) > 0)
             await until(async () => (await reconcile([])) > 0)
+            // An engine may still be storing the rest of the prompt; a later sweep takes it.
+            await until(async () => (await reconcile([])) === 0)
             expect(await first.probe(lost)).toBe(0)
-            expect(await reconcile([])).toBe(0)
             expect(await presenceOn(second, kv)).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
           })
 
