@@ -23,7 +23,7 @@ const readyTimeoutMs = 120_000
 
 /**
  * Starts what stands in front of all targets, and returns whose process it is. One Envoy for all: two of one configuration may differ by a tenth for as
- * long as they live, and two listeners of one do not.
+ * long as they live, and two listeners of one by far less.
  */
 export const startFronts = async (
   fronts: readonly Front[],
