@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache'
-import { chainTokens, createBlockTree, type TreeBlock } from './block-tree.ts'
+import { createBlockTree } from './block-tree.ts'
 import type { KvBlock, KvBlockEvent, KvBlocksStored } from './kv-block-event.ts'
 import type { KvPrefix } from './kv-events.ts'
 import { standsAt } from './token-fingerprint.ts'
+import { chainTokens, type TreeBlock, type TreeRoot } from './tree-block.ts'
 
 /** What one engine's own cache holds, as far as its events told. What it does not know counts as not held. */
 export interface BlockIndex {
@@ -20,7 +21,7 @@ export interface BlockIndex {
 }
 
 export interface BlockIndexOptions {
-  /** Beyond this, ends of chains are forgotten, those first that the engine has dropped, then those not told of for the longest time. */
+  /** Beyond this, chains are forgotten from their ends, those first that the engine has dropped, then those not told of for the longest time. */
   readonly maxBlocks: number
 }
 
@@ -41,6 +42,7 @@ export const createBlockIndex = ({ maxBlocks }: BlockIndexOptions): BlockIndex =
   const heldEnds = new Set<TreeBlock>()
   const droppedEnds = new Set<TreeBlock>()
   let dropped = 0
+  let events = 0
 
   const endsLike = (block: TreeBlock): Set<TreeBlock> => (block.resident ? heldEnds : droppedEnds)
 
@@ -48,51 +50,73 @@ export const createBlockIndex = ({ maxBlocks }: BlockIndexOptions): BlockIndex =
     endsLike(block).delete(block)
     if (block.resident !== resident) dropped += resident ? -1 : 1
     block.resident = resident
-    if (block.children.size === 0) endsLike(block).add(block)
+    if (block.children === undefined) endsLike(block).add(block)
   }
 
-  const forgetEnd = (end: TreeBlock): void => {
+  /** Returns the block before it where that is an end of the same kind now, and was not told of since. */
+  const forgetEnd = (end: TreeBlock): TreeBlock | undefined => {
     endsLike(end).delete(end)
     if (!end.resident) dropped -= 1
     tree.remove(end)
     const { parent } = end
-    if ('hash' in parent && parent.children.size === 0) endsLike(parent).add(parent)
+    if (!('hash' in parent) || parent.children !== undefined) return undefined
+    endsLike(parent).add(parent)
+    return parent.resident === end.resident && parent.told <= end.told ? parent : undefined
+  }
+
+  /** Chain by chain: one block of each would leave no turn a chain to go on with. */
+  const forgetWhile = (isTooMuch: () => boolean, ends: ReadonlySet<TreeBlock>): void => {
+    for (const oldest of ends) {
+      let end: TreeBlock | undefined = oldest
+      while (end !== undefined && isTooMuch()) end = forgetEnd(end)
+      if (!isTooMuch()) return
+    }
   }
 
   const trim = (): void => {
-    for (const end of droppedEnds) {
-      if (dropped <= maxBlocks / droppedShare && tree.size <= maxBlocks) break
-      forgetEnd(end)
-    }
-    for (const end of heldEnds) {
-      if (tree.size <= maxBlocks) break
-      forgetEnd(end)
-    }
+    forgetWhile(() => dropped > maxBlocks / droppedShare || tree.size > maxBlocks, droppedEnds)
+    forgetWhile(() => tree.size > maxBlocks, heldEnds)
   }
 
-  /** The block at this place, known or new. Undefined: the engine gave its name to something else, so neither can be told from the other. */
-  const put = (parent: NonNullable<ReturnType<typeof tree.find>>, block: KvBlock): TreeBlock | undefined => {
-    const known = tree.block(block.hash)
-    if (known === undefined) {
-      if ('hash' in parent) endsLike(parent).delete(parent)
-      const added = tree.add(parent, block)
-      heldEnds.add(added)
-      return added
+  /** The known block, if it is the one that is told of. Undefined: the engine gave its name to something else, so neither can be told from the other. */
+  const known = (parent: TreeBlock | TreeRoot, block: TreeBlock, { tokens }: KvBlock): TreeBlock | undefined => {
+    if (block.parent !== parent || block.tokens.length !== tokens.length) return undefined
+    if (!standsAt(block.tokens, tokens, 0)) return undefined
+    setResident(block, true)
+    block.told = events
+    return block
+  }
+
+  /** Behind a new block only new ones come, so just the last of them is an end. */
+  const append = (parent: TreeBlock | TreeRoot, blocks: readonly KvBlock[]): TreeBlock | undefined => {
+    if ('hash' in parent) endsLike(parent).delete(parent)
+    let tip: TreeBlock | undefined
+    for (const block of blocks) {
+      if (tree.block(block.hash) !== undefined) break
+      tip = tree.add(tip ?? parent, block, events)
     }
-    if (known.parent !== parent || known.tokens.length !== block.tokens.length) return undefined
-    if (!standsAt(known.tokens, block.tokens, 0)) return undefined
-    setResident(known, true)
-    return known
+    if (tip !== undefined) heldEnds.add(tip)
+    return tip
+  }
+
+  /** The last of the blocks that can be told apart; undefined where there is none. */
+  const follow = (start: TreeBlock | TreeRoot, blocks: readonly KvBlock[]): TreeBlock | undefined => {
+    let tip: TreeBlock | undefined
+    for (const [at, block] of blocks.entries()) {
+      const there = tree.block(block.hash)
+      if (there === undefined) return append(tip ?? start, blocks.slice(at))
+      const next = known(tip ?? start, there, block)
+      if (next === undefined) return tip
+      tip = next
+    }
+    return tip
   }
 
   const store = ({ after, blocks, turnId }: KvBlocksStored): void => {
-    let parent = tree.find(after)
-    let tip: TreeBlock | undefined
-    for (const block of blocks) {
-      if (parent === undefined) break
-      parent = put(parent, block)
-      tip = parent ?? tip
-    }
+    const start = tree.find(after)
+    if (start === undefined) return
+    events += 1
+    const tip = follow(start, blocks)
     if (tip !== undefined && turnId !== undefined && tip.end > (turns.get(turnId)?.end ?? 0)) turns.set(turnId, tip)
     trim()
   }

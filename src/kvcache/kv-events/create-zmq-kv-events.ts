@@ -10,7 +10,7 @@ export interface ZmqKvEventsOptions {
   readonly sourcesOf: (pod: string, signal: AbortSignal) => Promise<readonly KvEventSource[]>
   readonly log: KvLog
   /**
-   * Blocks kept in mind per pod, at about a kilobyte each. Default 200,000, which is more than an engine holds; beyond
+   * Blocks kept in mind per pod, at about half a kilobyte each. Default 200,000, which is more than an engine holds; beyond
    * it, ends of chains are forgotten and count as not held.
    */
   readonly maxBlocksPerPod?: number

@@ -176,6 +176,29 @@ describe('a bounded index', () => {
     expect(resident(index, [21, 22])).toBe(2)
   })
 
+  test('forgets one chain before it begins with the next, so that the last one told of can go on', () => {
+    const [first, last] = [
+      stored(root('s'), 't1', { a: [1, 2], b: [3, 4], c: [5, 6], d: [7, 8] }),
+      stored(root('s'), 't2', { v: [11, 12], w: [13, 14], x: [15, 16], y: [17, 18] }),
+    ]
+    const index = filled({ maxBlocks: 5 }, first, last, stored(behind('y'), 't3', { z: [19, 20] }))
+    expect(resident(index, [1, 2, 3, 4, 5, 6, 7, 8])).toBe(0)
+    expect(resident(index, [11, 12, 13, 14, 15, 16, 17, 18, 19, 20])).toBe(10)
+    expect(turn(index, 't3')).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19, 20])
+  })
+
+  test('keeps the beginning of a chain that was told of again', () => {
+    const index = filled(
+      { maxBlocks: 6 },
+      stored(root('s'), 't1', { a: [1, 2], b: [3, 4], c: [5, 6], d: [7, 8] }),
+      stored(root('s'), 't2', { v: [11, 12] }),
+      stored(root('s'), 't3', { a: [1, 2], b: [3, 4] }),
+      stored(root('s'), 't4', { w: [21, 22], x: [23, 24], y: [25, 26] }),
+    )
+    expect(resident(index, [1, 2, 3, 4, 5, 6])).toBe(4)
+    expect(resident(index, [11, 12])).toBe(2)
+  })
+
   test('forgets blocks that the engine dropped first', () => {
     const index = filled(
       { maxBlocks: 4 },
