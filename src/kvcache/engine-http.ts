@@ -14,7 +14,7 @@ export interface EngineCall {
   /** `host:port` */
   readonly pod: string
   readonly path: string
-  /** Sent as JSON. */
+  /** Sent as JSON; bytes are JSON already. */
   readonly body?: unknown
   readonly signal: AbortSignal
 }
@@ -47,9 +47,14 @@ export const createEngineHttp = (options: { readonly callsPerPod: number }): Eng
           dispatcher: agent,
           method,
           signal,
+          // Else undici would not use a connection again after a DELETE with a body, which LMCache's interface asks for and reads.
+          reset: false,
           ...(body === undefined
             ? {}
-            : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+            : {
+                body: body instanceof Uint8Array ? body : JSON.stringify(body),
+                headers: { 'content-type': 'application/json' },
+              }),
         })
         return { kind: 'answered', status: answer.statusCode, text: await readText(answer.body) }
       } catch (cause) {

@@ -1,4 +1,5 @@
 import { decode } from '@msgpack/msgpack'
+import { readTokenIds } from '../token-ids.ts'
 import type { ChainPosition, KvBlock, KvBlockEvent } from './kv-block-event.ts'
 
 const maxBatchBytes = 32 * 1024 * 1024
@@ -56,7 +57,7 @@ const readRemoved = (fields: Fields): KvBlockEvent | 'irrelevant' | 'malformed' 
 
 const readStored = (fields: Fields): KvBlockEvent | 'irrelevant' | 'malformed' => {
   const hashes = readHashes(fields['block_hashes'])
-  const tokens = readTokens(fields['token_ids'])
+  const tokens = readTokenIds(fields['token_ids'])
   const blockSize = fields['block_size']
   if (hashes === undefined || tokens === undefined || !isCount(blockSize) || blockSize === 0) return 'malformed'
   if (!ofOwnCache(fields) || hashes.length === 0 || tokens.length !== hashes.length * blockSize) return 'irrelevant'
@@ -141,16 +142,6 @@ const readHash = (value: unknown): string | undefined => {
     return `b${Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('latin1')}`
   }
   return typeof value === 'bigint' || Number.isSafeInteger(value) ? `i${String(value)}` : undefined
-}
-
-const readTokens = (value: unknown): Uint32Array | undefined => {
-  if (!Array.isArray(value)) return undefined
-  const tokens = new Uint32Array(value.length)
-  for (const [at, token] of value.entries()) {
-    if (!isCount(token)) return undefined
-    tokens[at] = token
-  }
-  return tokens
 }
 
 const isCount = (value: unknown): value is number =>

@@ -1,6 +1,7 @@
 import type { OffloadRequest } from '../kv-connector.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
-import type { Parts } from './parts.ts'
+import type { LmcacheClient } from './lmcache-client.ts'
+import type { Limits } from './parts.ts'
 import { objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
 import { untilGrown } from './until-grown.ts'
 
@@ -18,29 +19,40 @@ const pollMs = 50
  * was started anew no longer lists them, and an engine that finds them does not write them again.
  */
 export const untilArrived = (
-  parts: Parts,
-  { promptTokens, signal }: OffloadRequest,
-  prefix: { readonly stored: StoredPrefix; readonly known: number },
+  parts: { readonly lmcache: Pick<LmcacheClient, 'locate'>; readonly limits: Pick<Limits, 'settleMs'> },
+  { promptTokens, signal }: Pick<OffloadRequest, 'promptTokens' | 'signal'>,
+  prefix: {
+    readonly stored: Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
+    readonly known: number
+  },
 ): Promise<Arrived> => {
   const { stored, known } = prefix
-  const keys = objectKeysOf(stored, stored.chunks)
+  const perChunk = stored.pieces.length
   const ofPrompt = promptTokens === undefined ? Number.POSITIVE_INFINITY : Math.floor(promptTokens / stored.chunkTokens)
+  let chunks = known
+  const look = async (): Promise<Arrived> => {
+    // A long conversation has hundreds of chunks of which a turn adds a few: only these are asked for, and the one before them for its size.
+    const from = Math.max(0, chunks - 1)
+    const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
+    chunks += Math.floor(leading(sizes.slice((chunks - from) * perChunk)) / perChunk)
+    const listed = sizes.slice(0, (chunks - from) * perChunk).filter((size) => size !== undefined)
+    const meanBytes = listed.length === 0 ? 0 : listed.reduce((sum, size) => sum + size, 0) / listed.length
+    return { chunks, bytes: Math.round(meanBytes * chunks * perChunk) }
+  }
   return untilGrown(
-    async () => countArrived(await parts.lmcache.locate(keys, signal), { perChunk: stored.pieces.length, known }),
-    ({ chunks }) => chunks,
+    look,
+    (arrived) => arrived.chunks,
     { expected: Math.min(ofPrompt, stored.chunks.length), quietMs: parts.limits.settleMs, pollMs },
     signal,
   )
 }
 
-const countArrived = (
-  entries: readonly DirectoryEntry[],
-  chunk: { readonly perChunk: number; readonly known: number },
-): Arrived => {
-  const sizes = entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)
-  const firstMissing = sizes.findIndex((size, piece) => size === undefined && piece >= chunk.known * chunk.perChunk)
-  const chunks = Math.floor((firstMissing === -1 ? sizes.length : firstMissing) / chunk.perChunk)
-  const listed = sizes.slice(0, chunks * chunk.perChunk).filter((size) => size !== undefined)
-  const meanBytes = listed.length === 0 ? 0 : listed.reduce((sum, size) => sum + size, 0) / listed.length
-  return { chunks, bytes: Math.round(meanBytes * chunks * chunk.perChunk) }
+/** What each piece takes in the store; undefined for those that are not there. */
+const storedSizes = (entries: readonly DirectoryEntry[]): readonly (number | undefined)[] =>
+  entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)
+
+/** How many of the first ones are there. */
+const leading = (sizes: readonly (number | undefined)[]): number => {
+  const firstMissing = sizes.indexOf(undefined)
+  return firstMissing === -1 ? sizes.length : firstMissing
 }

@@ -1,12 +1,13 @@
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
 import type { KvOpening, KvTurn } from '../kv-connector.ts'
+import { readTokenIds } from '../token-ids.ts'
 import { openingName } from '../vault/opening-name.ts'
 import { tokensToBytes } from '../vault/token-bytes.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 import type { Parts } from './parts.ts'
 
-const tokenizedSchema = z.object({ tokens: z.array(z.int().min(0).max(0xffff_ffff)).max(10_000_000) })
+const tokenizedSchema = z.object({ tokens: z.unknown() })
 
 /** What of a request decides its token ids, as vLLM's `/tokenize` takes it. */
 const tokenizeFields = [
@@ -45,8 +46,10 @@ const tokenize = async (parts: Parts, pod: string, opening: KvOpening): Promise<
   if (typeof json !== 'object' || json === null) return undefined
   const request = new Map(Object.entries(json))
   const prompt: unknown = request.get('prompt')
-  if (opening.form === 'completions' && isTokenList(prompt)) return Uint32Array.from(prompt)
-  if (opening.form === 'completions' && typeof prompt !== 'string') return undefined
+  if (opening.form === 'completions' && typeof prompt !== 'string') {
+    const tokens = readTokenIds(prompt)
+    return tokens?.length === 0 ? undefined : tokens
+  }
   if (opening.form === 'responses') {
     const messages = messagesOf(request)
     if (messages === undefined) return undefined
@@ -63,12 +66,8 @@ const tokenize = async (parts: Parts, pod: string, opening: KvOpening): Promise<
     signal: AbortSignal.timeout(parts.limits.callTimeoutMs),
   })
   if (reply.kind !== 'answered' || reply.status !== 200) return undefined
-  const parsed = tokenizedSchema.safeParse(readJson(reply.text))
-  return parsed.success ? Uint32Array.from(parsed.data.tokens) : undefined
+  return readTokenIds(tokenizedSchema.safeParse(readJson(reply.text)).data?.tokens)
 }
-
-const isTokenList = (prompt: unknown): prompt is readonly number[] =>
-  Array.isArray(prompt) && prompt.length > 0 && prompt.every((token) => Number.isInteger(token) && token >= 0)
 
 /** A plain-text `input` of the Responses API as the chat that engines make of it. */
 const messagesOf = (request: ReadonlyMap<string, unknown>): readonly object[] | undefined => {

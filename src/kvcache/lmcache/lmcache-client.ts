@@ -15,6 +15,7 @@ import {
   usageSchema,
   usagesSchema,
 } from './lmcache-answers.ts'
+import { prefixBody } from './prefix-body.ts'
 
 /** A prefix as LMCache's interfaces take it: token ids from position 0. */
 export interface TokenPrefix {
@@ -108,12 +109,8 @@ export const createLmcacheClient = (options: {
     return parsed.data
   }
 
-  const prefixBody = ({ modelRoot, salt, tokens }: TokenPrefix) => ({
-    model_name: modelRoot,
-    world_size: worldSize,
-    token_ids: Array.from(tokens),
-    cache_salt: salt,
-  })
+  const bodyOf = ({ modelRoot, salt, tokens }: TokenPrefix, others: { readonly instance_id?: string } = {}) =>
+    prefixBody({ ...others, model_name: modelRoot, world_size: worldSize, cache_salt: salt }, tokens)
 
   return {
     healthy: async (signal) => {
@@ -130,7 +127,7 @@ export const createLmcacheClient = (options: {
     chunkTokens: async (pod, signal) =>
       (await ask(statusSchema, { method: 'GET', pod, path: '/status', signal })).chunk_size,
     lookup: async (prefix, signal) => {
-      const body = prefixBody(prefix)
+      const body = bodyOf(prefix)
       const { chunks, results } = await ask(lookupSchema, { method: 'POST', path: '/directory/lookup', body, signal })
       return { chunks, entries: results }
     },
@@ -155,7 +152,7 @@ export const createLmcacheClient = (options: {
       return found
     },
     prefetch: async (prefix, instanceId, signal) => {
-      const body = { instance_id: instanceId, ...prefixBody(prefix) }
+      const body = bodyOf(prefix, { instance_id: instanceId })
       const answer = await ask(prefetchSchema, { method: 'POST', path: '/cache/prefetches', body, signal })
       return answer.request_id === '' ? undefined : answer.request_id
     },
@@ -166,10 +163,10 @@ export const createLmcacheClient = (options: {
       return { kind: 'completed', foundKeys: state.found_keys ?? 0, totalKeys: state.total_keys ?? 0 }
     },
     pin: async (prefix, signal) => {
-      await ask(anySchema, { method: 'POST', path: '/cache/pins', body: prefixBody(prefix), signal })
+      await ask(anySchema, { method: 'POST', path: '/cache/pins', body: bodyOf(prefix), signal })
     },
     unpin: async (prefix, signal) => {
-      await ask(anySchema, { method: 'DELETE', path: '/cache/pins', body: prefixBody(prefix), signal })
+      await ask(anySchema, { method: 'DELETE', path: '/cache/pins', body: bodyOf(prefix), signal })
     },
     deleteObjects: async (address, { keys, tier }, signal) => {
       for (const batch of batchesOf(keys, keysPerDelete)) {

@@ -24,6 +24,14 @@ export interface StoredPrefix {
 /** LMCache's kv_rank and object_group_id. */
 export type Piece = readonly [rank: number, group: number]
 
+const maxChunks = 100_000
+const chunkHash = /^[0-9a-f]{8,128}$/
+
+const isChunkList = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.length <= maxChunks &&
+  value.every((chunk: unknown) => typeof chunk === 'string' && chunkHash.test(chunk))
+
 const schema = z.strictObject({
   v: z.literal(1),
   a: z.string().min(1).max(64),
@@ -31,7 +39,8 @@ const schema = z.strictObject({
   s: z.string().regex(/^[0-9a-f]{32}$/),
   l: z.string().max(64),
   o: z.boolean(),
-  c: z.array(z.string().regex(/^[0-9a-f]{8,128}$/)).max(100_000),
+  // One check for all, since a long conversation has hundreds.
+  c: z.custom<readonly string[]>((value) => isChunkList(value)),
   p: z
     .array(z.tuple([z.number(), z.number()]))
     .min(1)

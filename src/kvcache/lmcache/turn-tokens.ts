@@ -25,8 +25,9 @@ export const tokensSharedWithBase = async (parts: Parts, claim: Claim, tokens: U
   if (claim.base === undefined) return 0
   const base = await keptTokens(parts, claim.base.artefactId, claim)
   if (base === undefined) return 0
-  const firstOther = tokens.findIndex((token, at) => token !== base[at])
-  return firstOther === -1 ? tokens.length : firstOther
+  let shared = 0
+  while (shared < tokens.length && tokens[shared] === base[shared]) shared += 1
+  return shared
 }
 
 const pollMs = 25

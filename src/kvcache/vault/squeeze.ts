@@ -18,6 +18,8 @@ const quality = 1
 export const squeeze = async (content: Uint8Array): Promise<Uint8Array | undefined> => {
   if (content.length < minBytes || content.length > maxBytes) return undefined
   const packed = await compress(content, {
+    // In one piece: each takes a trip to the thread pool and back.
+    chunkSize: content.length,
     params: { [constants.BROTLI_PARAM_QUALITY]: quality, [constants.BROTLI_PARAM_SIZE_HINT]: content.length },
   })
   if (lengthBytes + packed.length >= content.length) return undefined
@@ -33,7 +35,7 @@ export const unsqueeze = async (squeezed: Uint8Array): Promise<Uint8Array | unde
   const length = bytes.readUInt32LE()
   if (length < minBytes || length > maxBytes) return undefined
   try {
-    const content = await decompress(bytes.subarray(lengthBytes), { maxOutputLength: length })
+    const content = await decompress(bytes.subarray(lengthBytes), { chunkSize: length, maxOutputLength: length })
     return content.length === length ? content : undefined
   } catch {
     return undefined

@@ -1,20 +1,21 @@
+import { endianness } from 'node:os'
+
 const bytesPerToken = Uint32Array.BYTES_PER_ELEMENT
+const isBigEndian = endianness() === 'BE'
 
-/** Token ids one after the other, 4 bytes each, little endian whatever the machine is. */
-export const tokensToBytes = (tokens: Uint32Array): Uint8Array => {
-  const bytes = new Uint8Array(tokens.length * bytesPerToken)
-  const view = new DataView(bytes.buffer)
-  tokens.forEach((token, index) => {
-    view.setUint32(index * bytesPerToken, token, true)
-  })
-  return bytes
-}
+/** Token ids one after the other, 4 bytes each, little endian whatever the machine is. A copy. */
+export const tokensToBytes = (tokens: Uint32Array): Uint8Array => new Uint8Array(littleEndian(tokens.slice()))
 
-/** What {@link tokensToBytes} was given; undefined when the bytes cannot be token ids, since their number is no multiple of 4. */
+/** What {@link tokensToBytes} was given; undefined when the bytes cannot be token ids, since their number is no multiple of 4. A copy. */
 export const tokensFromBytes = (bytes: Uint8Array): Uint32Array | undefined => {
   if (bytes.length % bytesPerToken !== 0) return undefined
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return Uint32Array.from({ length: bytes.length / bytesPerToken }, (_none, index) =>
-    view.getUint32(index * bytesPerToken, true),
-  )
+  const tokens = new Uint32Array(bytes.length / bytesPerToken)
+  new Uint8Array(tokens.buffer).set(bytes)
+  return new Uint32Array(littleEndian(tokens))
+}
+
+/** The memory of the numbers, which this machine may have the other way round. */
+const littleEndian = ({ buffer }: Uint32Array<ArrayBuffer>): ArrayBuffer => {
+  if (isBigEndian) Buffer.from(buffer).swap32()
+  return buffer
 }

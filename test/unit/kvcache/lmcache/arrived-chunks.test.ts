@@ -1,0 +1,89 @@
+import { describe, expect, test } from '@jest/globals'
+import { untilArrived } from '../../../../src/kvcache/lmcache/arrived-chunks.ts'
+import type { ObjectKey } from '../../../../src/kvcache/lmcache/lmcache-answers.ts'
+import type { Piece } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
+import { anySignal } from '../../../contract/kvcache/kv-test-bed.ts'
+
+const chunkTokens = 64
+const chunks = ['c0', 'c1', 'c2', 'c3', 'c4']
+
+/** Pieces as `chunk/rank`, with their sizes in the store. */
+type Stored = Readonly<Record<string, number>>
+
+const nameOf = ({ chunk_hash_hex, kv_rank }: ObjectKey): string => `${chunk_hash_hex}/${kv_rank}`
+
+/** What is seen of a store that looks like each of these in turn, and like the last one from then on; and which pieces each look asked for. */
+const arrived = async (
+  looks: readonly [Stored, ...Stored[]],
+  { known, pieces = [[0, 0]], settleMs = 0 }: { known: number; pieces?: readonly Piece[]; settleMs?: number },
+) => {
+  const asked: string[][] = []
+  const locate = async (keys: readonly ObjectKey[]) => {
+    const stored: Stored = looks[Math.min(asked.length, looks.length - 1)] ?? {}
+    asked.push(keys.map(nameOf))
+    return keys.map((key) => {
+      const size = stored[nameOf(key)]
+      const placements = size === undefined ? [] : [{ instance_id: 'i', tier: 'l2', size_bytes: size }]
+      return { key, placements: [{ instance_id: 'i', tier: 'l1', size_bytes: 1 }, ...placements] }
+    })
+  }
+  const seen = await untilArrived(
+    { lmcache: { locate }, limits: { settleMs } },
+    { signal: anySignal() },
+    { stored: { modelRoot: 'm', salt: 's', chunks, pieces, chunkTokens }, known },
+  )
+  return { ...seen, asked }
+}
+
+const whole: Stored = { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10, 'c3/0': 10, 'c4/0': 10 }
+
+describe('what has arrived in the store', () => {
+  test('is all of a prefix', async () => {
+    expect(await arrived([whole], { known: 0 })).toMatchObject({ chunks: 5, bytes: 50 })
+  })
+
+  test('ends before the first chunk that is missing', async () => {
+    const { 'c2/0': _missing, ...others } = whole
+    expect(await arrived([{ ...others, 'c1/0': 20 }], { known: 0 })).toMatchObject({ chunks: 2, bytes: 30 })
+  })
+
+  test('is nothing where the first chunk is missing', async () => {
+    expect(await arrived([{ 'c1/0': 10 }], { known: 0 })).toMatchObject({ chunks: 0, bytes: 0 })
+  })
+
+  test('has every piece of its chunks', async () => {
+    const stored = { 'c0/0': 10, 'c0/1': 14, 'c1/0': 10 }
+    const seen = await arrived([stored], {
+      known: 0,
+      pieces: [
+        [0, 0],
+        [1, 0],
+      ],
+    })
+    expect(seen).toMatchObject({ chunks: 1, bytes: 24 })
+  })
+
+  test('counts what is known although nothing lists it any more', async () => {
+    expect(await arrived([{ 'c3/0': 10, 'c4/0': 10 }], { known: 3 })).toMatchObject({ chunks: 5, bytes: 50 })
+    expect(await arrived([{}], { known: 3 })).toMatchObject({ chunks: 3, bytes: 0 })
+  })
+
+  test('has the size of what is known where nothing new came', async () => {
+    expect(await arrived([{ 'c0/0': 10, 'c1/0': 10, 'c2/0': 10 }], { known: 3 })).toMatchObject({
+      chunks: 3,
+      bytes: 30,
+    })
+  })
+
+  test('is waited for as long as more comes, and what came is not asked for again', async () => {
+    const looks = [{ 'c0/0': 10 }, { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10 }, whole] as const
+    const seen = await arrived(looks, { known: 0, settleMs: 20_000 })
+    expect(seen).toMatchObject({ chunks: 5, bytes: 50 })
+    expect(seen.asked.map(([first]) => first)).toEqual(['c0/0', 'c0/0', 'c2/0'])
+  })
+
+  test('is asked for from the last known chunk on', async () => {
+    expect(await arrived([whole], { known: 3 })).toMatchObject({ asked: [['c2/0', 'c3/0', 'c4/0']] })
+    expect(await arrived([whole], { known: 0 })).toMatchObject({ asked: [chunks.map((chunk) => `${chunk}/0`)] })
+  })
+})
