@@ -10,8 +10,8 @@ export interface ZmqKvEventsOptions {
   readonly sourcesOf: (pod: string, signal: AbortSignal) => Promise<readonly KvEventSource[]>
   readonly log: KvLog
   /**
-   * Blocks kept in mind per pod, at about half a kilobyte each. Default 200,000, which is more than an engine holds; beyond
-   * it, ends of chains are forgotten and count as not held.
+   * Blocks kept in mind per pod, at about half a kilobyte each. Default 400,000: 6.4 million tokens in blocks of 16. Beyond it, the chains that were
+   * told of the longest time ago are forgotten from their ends: what is forgotten counts as not held, and what a turn adds to it stays unknown.
    */
   readonly maxBlocksPerPod?: number
   /** How often `pods` is asked, milliseconds. Default 1,000. */
@@ -76,7 +76,7 @@ const newWatch = (pod: string, options: ZmqKvEventsOptions): PodWatch =>
     pod,
     sourcesOf: options.sourcesOf,
     log: options.log,
-    maxBlocks: options.maxBlocksPerPod ?? 200_000,
+    maxBlocks: options.maxBlocksPerPod ?? 400_000,
     replaySilenceMs: options.replaySilenceMs ?? 5_000,
     tailCheckMs: options.tailCheckMs ?? 30_000,
     sourcesCheckMs: options.sourcesCheckMs ?? 60_000,
