@@ -13,16 +13,9 @@ import { createLmcacheConnector } from '../../src/kvcache/lmcache/connector.ts'
 import { createMemoryTokenVault } from '../../src/kvcache/vault/memory-token-vault.ts'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
-import { median, rangeText, spread } from '../statistics.ts'
 import { startFleet } from './fleet.ts'
-import {
-  type BenchSession,
-  measureSession,
-  measureTogether,
-  newSession,
-  type SessionFigures,
-  type TurnFigures,
-} from './measure-session.ts'
+import { type BenchSession, measureSession, measureTogether, newSession } from './measure-session.ts'
+import { type LengthFigures, togetherTable, turnsTable } from './report.ts'
 
 const { values } = parseArgs({
   options: {
@@ -79,12 +72,6 @@ const close = async (): Promise<void> => {
 }
 clearWhenInterrupted(close)
 
-interface LengthFigures {
-  readonly sessions: SessionFigures[]
-  /** What the gateway's thread computes for each turn, milliseconds. */
-  readonly together: number[]
-}
-
 /** Lengths take turns, so that a busy moment of the machine meets all of them. */
 const measure = async (): Promise<ReadonlyMap<number, LengthFigures>> => {
   const figures = new Map<number, LengthFigures>(lengths.map((tokens) => [tokens, { sessions: [], together: [] }]))
@@ -110,44 +97,11 @@ const measure = async (): Promise<ReadonlyMap<number, LengthFigures>> => {
   return figures
 }
 
-const turnNames = { first: 'first', samePod: 'on its pod', otherPod: 'on another pod' } as const
-
-const lineOf = (tokens: number, name: string, turns: readonly TurnFigures[]): string => {
-  const middle = (of: (turn: TurnFigures) => number): string => median(turns.map(of)).toFixed(2)
-  const cells = [
-    tokens.toLocaleString('en'),
-    name,
-    middle(({ beginMs }) => beginMs),
-    middle(({ cpuMs }) => cpuMs.begin),
-    middle(({ cpuMs }) => cpuMs.events),
-    middle(({ cpuMs }) => cpuMs.end),
-  ]
-  return `| ${cells.join(' | ')} |`
-}
-
 try {
   while (!pods.every((pod) => events.isLive(pod))) await new Promise((resolve) => setTimeout(resolve, 20))
   const figures = await measure()
-  console.log('| tokens | turn | waits ms | CPU before it goes on, ms | with events, ms | after its end, ms |')
-  console.log('| ---: | --- | ---: | ---: | ---: | ---: |')
-  for (const [tokens, { sessions }] of figures) {
-    for (const kind of ['first', 'samePod', 'otherPod'] as const) {
-      console.log(
-        lineOf(
-          tokens,
-          turnNames[kind],
-          sessions.map((session) => session[kind]),
-        ),
-      )
-    }
-  }
-  console.log(`\n| tokens | CPU for each turn of ${atOnce} sessions at once, ms | to remove a session, ms |`)
-  console.log('| ---: | ---: | ---: |')
-  for (const [tokens, { sessions, together }] of figures) {
-    const turn = `${median(together).toFixed(2)} (${rangeText(spread(together), 2)})`
-    const removal = median(sessions.map(({ removalCpuMs }) => removalCpuMs)).toFixed(2)
-    console.log(`| ${tokens.toLocaleString('en')} | ${turn} | ${removal} |`)
-  }
+  console.log(turnsTable(figures))
+  console.log(`\n${togetherTable(figures, atOnce)}`)
   const folder = join(packageRoot(), 'bench', 'out')
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'long-turns.json'), JSON.stringify(Object.fromEntries(figures), undefined, 2))
