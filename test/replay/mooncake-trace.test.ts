@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import type { FleetSettings } from '../../src/replay/fleet-settings.ts'
 import { readTrace } from '../../src/replay/read-trace.ts'
+import { parseReplayArguments } from '../../src/replay/replay-options.ts'
 import type { ReplayResult } from '../../src/replay/replay-record.ts'
 import { replayTrace } from '../../src/replay/replay-trace.ts'
 import { createTraceSurvey, fleetLoad } from '../../src/replay/trace-facts.ts'
@@ -9,16 +10,12 @@ import type { PolicyName } from '../../src/routing/policies.ts'
 
 const tracePath = fileURLToPath(new URL('traces/conversation_trace.jsonl.gz', import.meta.url))
 
-/** The defaults of the command. */
-const settings: FleetSettings = {
-  pods: 8,
-  podBlocks: 2_000,
-  storeBlocks: Number.POSITIVE_INFINITY,
-  prefillTokensPerSecond: 10_000,
-  loadTokensPerSecond: 100_000,
-  decodeTokensPerSecond: 20,
-  timeScale: 1,
+const defaults = (): FleetSettings => {
+  const read = parseReplayArguments([tracePath])
+  if (read.kind !== 'replay') throw new Error('the command takes a trace alone')
+  return read.options.settings
 }
+const settings = defaults()
 
 const replay = (policy: PolicyName, change: Partial<FleetSettings>): Promise<ReplayResult> =>
   replayTrace(readTrace(tracePath), { policy, settings: { ...settings, ...change } })

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 
 /** An object store in memory: PUT, GET and DELETE. */
 export interface ObjectServer {
@@ -16,9 +17,9 @@ export const startObjectServer = async (): Promise<ObjectServer> => {
   let failure: number | undefined
   const server = createServer(async (request, response) => {
     const name = decodeURIComponent(new URL(request.url ?? '/', 'http://any').pathname.slice('/kv/'.length))
-    const chunks: Buffer[] = []
+    let body: Buffer
     try {
-      for await (const chunk of request) chunks.push(chunk)
+      body = await buffer(request)
     } catch {
       // The body broke off: nothing is kept.
       return
@@ -26,7 +27,7 @@ export const startObjectServer = async (): Promise<ObjectServer> => {
     if (failure !== undefined) return response.writeHead(failure).end('no')
     switch (request.method) {
       case 'PUT':
-        objects.set(name, Buffer.concat(chunks))
+        objects.set(name, body)
         return response.writeHead(201).end()
       case 'DELETE':
         return response.writeHead(objects.delete(name) ? 204 : 404).end()

@@ -1,4 +1,5 @@
 import type { OffloadRequest } from '../kv-connector.ts'
+import { leading } from './leading.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
 import type { LmcacheClient } from './lmcache-client.ts'
 import type { Limits } from './parts.ts'
@@ -34,7 +35,8 @@ export const untilArrived = (
     // A long conversation has hundreds of chunks of which a turn adds a few: only these are asked for, and the one before them for its size.
     const from = Math.max(0, chunks - 1)
     const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
-    chunks += Math.floor(leading(sizes.slice((chunks - from) * perChunk)) / perChunk)
+    const unknown = sizes.slice((chunks - from) * perChunk)
+    chunks += Math.floor(leading(unknown, (size) => size !== undefined) / perChunk)
     const listed = sizes.slice(0, (chunks - from) * perChunk).filter((size) => size !== undefined)
     const meanBytes = listed.length === 0 ? 0 : listed.reduce((sum, size) => sum + size, 0) / listed.length
     return { chunks, bytes: Math.round(meanBytes * chunks * perChunk) }
@@ -50,9 +52,3 @@ export const untilArrived = (
 /** What each piece takes in the store; undefined for those that are not there. */
 const storedSizes = (entries: readonly DirectoryEntry[]): readonly (number | undefined)[] =>
   entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)
-
-/** How many of the first ones are there. */
-const leading = (sizes: readonly (number | undefined)[]): number => {
-  const firstMissing = sizes.indexOf(undefined)
-  return firstMissing === -1 ? sizes.length : firstMissing
-}

@@ -7,7 +7,10 @@ import { tokensToBytes } from '../vault/token-bytes.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 import type { Parts } from './parts.ts'
 
-const tokenizedSchema = z.object({ tokens: z.unknown() })
+const maxTokens = 10_000_000
+const tokenizedSchema = z.object({
+  tokens: z.custom<readonly unknown[]>((value) => Array.isArray(value) && value.length <= maxTokens),
+})
 
 /** What of a request decides its token ids, as vLLM's `/tokenize` takes it. */
 const tokenizeFields = [

@@ -2,6 +2,7 @@ import type { StoredKv } from '../../sessions/session-record.ts'
 import type { KvPresence } from '../kv-connector.ts'
 import { tokensFromBytes } from '../vault/token-bytes.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
+import { leading } from './leading.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
 import { LmcacheFault } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
@@ -108,10 +109,4 @@ const untilLoaded = async (parts: Parts, instanceId: string, requestId: string):
     if (state.kind === 'completed') return state.foundKeys
     await pause(waitMs, limit)
   }
-}
-
-/** How many of the first entries are all there. */
-const leading = (entries: readonly DirectoryEntry[], isThere: (entry: DirectoryEntry) => boolean): number => {
-  const firstMissing = entries.findIndex((entry) => !isThere(entry))
-  return firstMissing === -1 ? entries.length : firstMissing
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 
 /** One call as a server of the fleet received it. */
 export interface SimCall {
@@ -98,10 +99,8 @@ export const startSimServer = async (options: SimServerOptions): Promise<SimServ
 }
 
 const readBody = async (request: IncomingMessage): Promise<unknown> => {
-  const parts: Buffer[] = []
-  for await (const part of request) parts.push(part as Buffer)
-  const text = Buffer.concat(parts).toString('utf8')
-  return text === '' ? undefined : JSON.parse(text)
+  const body = await text(request)
+  return body === '' ? undefined : JSON.parse(body)
 }
 
 const send = (response: ServerResponse, { status, body }: SimReply): void => {
