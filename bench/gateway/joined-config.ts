@@ -42,9 +42,12 @@ export const joinConfigs = (configs: readonly [NamedConfig, ...NamedConfig[]]): 
 const withClusters = (value: unknown, names: ReadonlyMap<string, string>): unknown => {
   if (Array.isArray(value)) return value.map((item) => withClusters(item, names))
   if (typeof value !== 'object' || value === null) return value
+  const isText = '@type' in value && value['@type'] === 'type.googleapis.com/google.protobuf.StringValue'
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => {
-      const isName = (key === 'cluster' || key === 'cluster_name') && typeof member === 'string'
+      // The filter for turns is told its cluster as a text.
+      const namesCluster = key === 'cluster' || key === 'cluster_name' || (isText && key === 'value')
+      const isName = namesCluster && typeof member === 'string'
       return [key, isName ? (names.get(member) ?? member) : withClusters(member, names)]
     }),
   )

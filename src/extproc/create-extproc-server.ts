@@ -9,6 +9,7 @@ import { createHttp2Server } from './http2/create-http2-server.ts'
 import type { ProcessHooks } from './process-hooks.ts'
 import { createProcessMethod, type ProcessOptions } from './process-stream.ts'
 import type { CreateRpcServer, ListenAddress, RpcMethod } from './transport.ts'
+import { createTurnsMethod } from './turns/turns-method.ts'
 
 /** What a message may hold beyond a body: headers, metadata, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
@@ -71,25 +72,29 @@ interface Transport {
   readonly methods: (options: ExtProcServerOptions) => readonly RpcMethod<unknown, unknown>[]
 }
 
-const processMethod = (
+const decisionMethods = (
   options: ExtProcServerOptions,
   { codec, endsFirst }: Pick<ProcessOptions, 'codec' | 'endsFirst'>,
-): RpcMethod<unknown, unknown> =>
-  createProcessMethod({
+): readonly RpcMethod<unknown, unknown>[] => {
+  const parts = {
     service: options.service,
     codec,
-    endsFirst,
     maxBodyBytes: options.maxBodyBytes,
     hooks: options.hooks,
     now: options.now ?? (() => performance.now()),
-  })
+  }
+  return [
+    createProcessMethod({ ...parts, endsFirst }),
+    createTurnsMethod({ exchanges: createProcessMethod({ ...parts, endsFirst: true }), health: options.health }),
+  ]
+}
 
 const transports: Readonly<Record<ExtProcTransport, Transport>> = {
   'grpc-js': {
     createServer: createGrpcJsServer,
     methods: (options) => [
       // Node's HTTP/2 server, which is beneath, takes streams that it ends before its peer does for an attack.
-      processMethod(options, { codec: createExtProcCodec(), endsFirst: false }),
+      ...decisionMethods(options, { codec: createExtProcCodec(), endsFirst: false }),
       createAccessLogMethod(options),
       ...createHealthMethods(options.health),
     ],
@@ -97,7 +102,7 @@ const transports: Readonly<Record<ExtProcTransport, Transport>> = {
   http2: {
     createServer: createHttp2Server,
     methods: (options) => [
-      processMethod(options, { codec: createLeanCodec(), endsFirst: true }),
+      ...decisionMethods(options, { codec: createLeanCodec(), endsFirst: true }),
       createAccessLogMethod(options, leanAccessLogCodec),
       ...createHealthMethods(options.health, leanHealthCodecs),
     ],

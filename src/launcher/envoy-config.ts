@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import { type Document, isMap, isSeq, parseDocument } from 'yaml'
+import { packageRoot } from './tools-dir.ts'
 
 /** Where the parts of one Envoy meet. Addresses are `host:port`; a gateway may also be `unix:/path`. */
 export interface EnvoyAddresses {
@@ -9,7 +11,9 @@ export interface EnvoyAddresses {
   readonly gateways: readonly string[]
 }
 
-/** The repository's envoy.yaml with other addresses in it; everything else stays as it is written there. @throws Error when the template has not the expected parts */
+/**
+ * The repository's envoy.yaml with other addresses in it, and the filter for turns where it lies; everything else stays as it is written there. @throws Error when the template has not the expected parts
+ */
 export const renderEnvoyConfig = (template: string, addresses: EnvoyAddresses): string => {
   const document = parseDocument(template)
   if (document.errors.length > 0)
@@ -18,6 +22,7 @@ export const renderEnvoyConfig = (template: string, addresses: EnvoyAddresses): 
   setSocket(document, ['static_resources', 'listeners', 0, 'address'], addresses.listen)
   setEndpoints(document, 'pods', addresses.pods)
   setEndpoints(document, 'gateway', addresses.gateways)
+  setTurnsFilter(document)
   return document.toString({ lineWidth: 0 })
 }
 
@@ -37,6 +42,28 @@ const setEndpoints = (document: Document, cluster: string, addresses: readonly s
     ['static_resources', 'clusters', index, 'load_assignment', 'endpoints'],
     document.createNode([{ lb_endpoints: endpoints }]),
   )
+}
+
+const httpFilters: Path = [
+  'static_resources',
+  'listeners',
+  0,
+  'filter_chains',
+  0,
+  'filters',
+  0,
+  'typed_config',
+  'http_filters',
+]
+const filterCode: Path = ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename']
+
+/** Envoy takes a relative name from the folder that it was started in. */
+const setTurnsFilter = (document: Document): void => {
+  const filters = document.getIn(httpFilters)
+  if (!isSeq(filters)) return
+  const index = filters.items.findIndex((item) => isMap(item) && item.get('name') === 'envoy.filters.http.wasm')
+  if (index !== -1)
+    document.setIn([...httpFilters, index, ...filterCode], join(packageRoot(), 'dist/envoy-filter/turns.wasm'))
 }
 
 const addressOf = (address: string): unknown => {

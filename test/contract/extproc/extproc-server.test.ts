@@ -196,6 +196,77 @@ describe('ext_proc', () => {
   })
 })
 
+describe.each(['http2', 'grpc-js'] as const)('turns by the filter for them, over %s', (transport) => {
+  const turns = '/contextcache.v1.Turns/Decide'
+  const ask = (id: number): Buffer => Buffer.from([1, id, 0, 0, 0, 0, 0, 0, 0, 0])
+  const idsOf = (messages: readonly Buffer[]): readonly number[] => messages.map((bytes) => bytes.readUInt32LE(1))
+
+  test('are many on one stream, each decided by itself', async () => {
+    const { client, log } = await start({}, transport)
+    const call = client.call(turns)
+    for (let id = 1; id <= 100; id++) call.stream.write(ask(id))
+    const replies = await call.messages(100)
+    expect(new Set(idsOf(replies)).size).toBe(100)
+    expect(replies[0]?.toString()).toContain('10.0.0.1:8000')
+    expect(log.events.filter((event) => event === 'closed')).toHaveLength(100)
+    call.stream.end()
+    await expect(call.status).resolves.toMatchObject({ code: status.OK })
+  })
+
+  test('a stream that is cut aborts what is being decided', async () => {
+    const log = createSeamLog()
+    const { client } = await start(
+      {
+        onHeaders: (_request, { signal }) =>
+          new Promise(() => {
+            log.note('asked')
+            signal.addEventListener('abort', () => log.note('aborted'))
+          }),
+      },
+      transport,
+    )
+    const call = client.call(turns)
+    call.stream.write(ask(1))
+    await log.noted('asked')
+    call.stream.cancel()
+    await log.noted('aborted')
+  })
+
+  test('what is no message ends the stream with an error', async () => {
+    const { client } = await start({}, transport)
+    const call = client.call(turns)
+    call.stream.write(Buffer.from([1]))
+    await expect(call.status).resolves.toMatchObject({ code: status.INTERNAL })
+  })
+
+  test('a drain tells the filter to go elsewhere, and waits for what it owes and for the stream to be closed', async () => {
+    const log = createSeamLog()
+    let finish = (): void => {}
+    const { client, server, health } = await start(
+      {
+        onHeaders: () =>
+          new Promise((resolve) => {
+            finish = () => resolve({ kind: 'pass', destinations: [] })
+            log.note('asked')
+          }),
+      },
+      transport,
+    )
+    health.setServing(true)
+    const call = client.call(turns)
+    call.stream.write(ask(9))
+    await log.noted('asked')
+    const drained = server.drain(60_000)
+    const [retire] = await call.messages(1)
+    expect(retire).toEqual(Buffer.from([4, 0, 0, 0, 0]))
+    finish()
+    expect(idsOf(await call.messages(2)).at(-1)).toBe(9)
+    call.stream.end()
+    await expect(call.status).resolves.toMatchObject({ code: status.OK })
+    await drained
+  })
+})
+
 describe('access log', () => {
   const usage = '{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}'
   const turn = (ticket: string): string => entryOf({ ...answered, ticket, usage })

@@ -1,0 +1,188 @@
+// Envoy's filter for turns: asks a gateway what to do with a request, and does it. A gateway that cannot be asked, or does not answer in time, does
+// not stop a request: it goes on as it came.
+
+import {
+  counter,
+  goOn,
+  grpcMessage,
+  pause,
+  proxy_continue_stream,
+  proxy_define_metric,
+  proxy_get_buffer_bytes,
+  proxy_get_header_map_pairs,
+  proxy_increment_metric,
+  proxy_set_effective_context,
+  proxy_set_tick_period_milliseconds,
+  requestHeaders,
+  requestSide,
+  vmConfiguration,
+} from './env'
+import { begin, result, take, writeText } from './scratch'
+import { choose, configure, forget, openBy, owe, replaceOld, retire, send } from './streams'
+import { answerAsTold, answerKind, goOnAsTold, goOnKind, headBytes, laterKind, retireKind } from './verdict'
+import * as waiting from './waiting'
+
+const tickMilliseconds: u32 = 100
+/** As `message_timeout` and `max_message_timeout` of the ext_proc filter, in ticks. */
+const patience: u32 = 20
+const mostPatience: u32 = 300
+/** As often as Envoy repeats a call that failed. */
+const mostRepeats: u32 = 2
+
+const askKind: u8 = 1
+const leftKind: u8 = 2
+/** Kind, id, and whether the request has no body; then its headers as Envoy writes them. */
+const askBytes: i32 = 6
+
+let tick: u32 = 0
+let unaskedTotal: i32 = 0
+let timedOutTotal: i32 = 0
+let repeatedTotal: i32 = 0
+
+export function proxy_abi_version_0_2_1(): void {}
+
+export function proxy_on_memory_allocate(size: usize): usize {
+  return take((size + 7) & ~7)
+}
+
+export function proxy_on_context_create(_id: u32, parent: u32): void {
+  if (parent !== 0) openBy(parent)
+}
+
+export function proxy_on_vm_start(_id: u32, length: i32): i32 {
+  begin(0)
+  if (proxy_get_buffer_bytes(vmConfiguration, 0, length, result, result + 4) !== 0) return 0
+  if (!configure(load<u32>(result), load<i32>(result, 4))) return 0
+  unaskedTotal = define('turns.unasked')
+  timedOutTotal = define('turns.timed_out')
+  repeatedTotal = define('turns.repeated')
+  proxy_set_tick_period_milliseconds(tickMilliseconds)
+  return 1
+}
+
+export function proxy_on_request_headers(id: u32, _headers: i32, isWhole: i32): i32 {
+  const token = waiting.hasRoom() ? choose(tick) : 0
+  if (token === 0 || !ask(id, token, isWhole)) {
+    proxy_set_effective_context(id)
+    proxy_increment_metric(unaskedTotal, 1)
+    return goOn
+  }
+  waiting.add(id, token, tick + patience)
+  owe(token, 1)
+  proxy_set_effective_context(id)
+  return pause
+}
+
+export function proxy_on_grpc_receive(_context: u32, token: u32, length: i32): void {
+  begin(0)
+  if (length < headBytes || proxy_get_buffer_bytes(grpcMessage, 0, length, result, result + 4) !== 0) return
+  const message = <usize>load<u32>(result)
+  const kind = load<u8>(message)
+  if (kind === retireKind) {
+    retire(token)
+    return
+  }
+  const entry = waiting.find(load<u32>(message, 1))
+  if (entry !== 0 && waiting.tokenOf(entry) === token) takeVerdict(entry, kind, message, message + length)
+}
+
+export function proxy_on_grpc_close(_context: u32, token: u32, _status: i32): void {
+  forget(token)
+  if (waiting.isEmpty()) return
+  for (let place: u32 = 0; place < waiting.places; place++) {
+    let entry = waiting.entryAt(place)
+    // What is taken out may bring another entry to its place.
+    while (entry !== 0 && waiting.tokenOf(entry) === token && !askAgain(entry)) {
+      passUnasked(entry)
+      entry = waiting.entryAt(place)
+    }
+  }
+}
+
+export function proxy_on_tick(_context: u32): void {
+  tick += 1
+  replaceOld(tick)
+  if (waiting.isEmpty()) return
+  for (let place: u32 = 0; place < waiting.places; place++) {
+    let entry = waiting.entryAt(place)
+    while (entry !== 0 && <i32>(waiting.deadlineOf(entry) - tick) <= 0) {
+      tellLeft(entry)
+      proxy_increment_metric(timedOutTotal, 1)
+      passUnasked(entry)
+      entry = waiting.entryAt(place)
+    }
+  }
+}
+
+/** Envoy is done with a request. One that still waits was left by its client. */
+export function proxy_on_delete(id: u32): void {
+  const entry = waiting.find(id)
+  if (entry === 0) return
+  tellLeft(entry)
+  finish(entry)
+}
+
+function takeVerdict(entry: usize, kind: u8, message: usize, end: usize): void {
+  const id = waiting.idOf(entry)
+  if (kind === laterKind) {
+    if (message + headBytes + 4 > end) return
+    const ticks = load<u32>(message, headBytes) / tickMilliseconds + 1
+    waiting.setDeadline(entry, tick + (ticks < mostPatience ? ticks : mostPatience))
+    return
+  }
+  let isDone = false
+  if (kind === goOnKind) isDone = goOnAsTold(id, message, end)
+  else if (kind === answerKind) isDone = answerAsTold(id, message, end)
+  if (isDone) finish(entry)
+  else passUnasked(entry)
+}
+
+/** Asks the gateways for a turn whose stream is gone once more; false when it has been asked for often enough, or cannot be. */
+function askAgain(entry: usize): bool {
+  if (waiting.repeatsOf(entry) >= mostRepeats) return false
+  const token = choose(tick)
+  if (token === 0) return false
+  const id = waiting.idOf(entry)
+  if (proxy_set_effective_context(id) !== 0 || !ask(id, token, 0)) return false
+  waiting.repeat(entry, token, tick + patience)
+  owe(token, 1)
+  proxy_increment_metric(repeatedTotal, 1)
+  return true
+}
+
+/** Sends a request's headers to the gateway. */
+function ask(id: u32, token: u32, isWhole: i32): bool {
+  const message = begin(askBytes)
+  proxy_set_effective_context(id)
+  if (proxy_get_header_map_pairs(requestHeaders, result, result + 4) !== 0) return false
+  // They stand right behind, as the first that Envoy hands over.
+  if (<usize>load<u32>(result) !== message + askBytes) return false
+  store<u8>(message, askKind)
+  store<u32>(message, id, 1)
+  store<u8>(message, <u8>isWhole, 5)
+  return send(token, message, askBytes + load<i32>(result, 4))
+}
+
+function tellLeft(entry: usize): void {
+  const message = begin(headBytes)
+  store<u8>(message, leftKind)
+  store<u32>(message, waiting.idOf(entry), 1)
+  send(waiting.tokenOf(entry), message, headBytes)
+}
+
+function passUnasked(entry: usize): void {
+  if (proxy_set_effective_context(waiting.idOf(entry)) === 0) proxy_continue_stream(requestSide)
+  proxy_increment_metric(unaskedTotal, 1)
+  finish(entry)
+}
+
+function finish(entry: usize): void {
+  const token = waiting.tokenOf(entry)
+  waiting.remove(entry)
+  owe(token, -1)
+}
+
+function define(name: string): i32 {
+  const at = begin(64)
+  return proxy_define_metric(counter, at, writeText(name, at), result) === 0 ? load<i32>(result) : 0
+}

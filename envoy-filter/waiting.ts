@@ -1,0 +1,102 @@
+// The turns that wait for a verdict, by the id that Envoy gave their request: id, stream, deadline and how often they were asked for, in an open
+// hash table. Envoy counts its ids up, so that neighbours rarely meet.
+
+const entryBytes: u32 = 16
+const capacity: u32 = 65_536
+const table: usize = memory.data(1_048_576)
+/** Half of the table: beyond it, searches would grow long. */
+const most: u32 = 32_768
+
+let count: u32 = 0
+
+/** Room for one more. */
+export function hasRoom(): bool {
+  return count < most
+}
+
+export function isEmpty(): bool {
+  return count === 0
+}
+
+/** Where an entry stands; 0 for none. */
+export function find(id: u32): usize {
+  let slot = id & (capacity - 1)
+  while (true) {
+    const entry = at(slot)
+    const there = load<u32>(entry)
+    if (there === id) return entry
+    if (there === 0) return 0
+    slot = (slot + 1) & (capacity - 1)
+  }
+}
+
+/** A turn that is not there begins to wait, until the tick `deadline`. */
+export function add(id: u32, token: u32, deadline: u32): void {
+  let slot = id & (capacity - 1)
+  while (load<u32>(at(slot)) !== 0) slot = (slot + 1) & (capacity - 1)
+  const entry = at(slot)
+  store<u32>(entry, id)
+  store<u32>(entry, token, 4)
+  store<u32>(entry, deadline, 8)
+  store<u32>(entry, 0, 12)
+  count += 1
+}
+
+export function idOf(entry: usize): u32 {
+  return load<u32>(entry)
+}
+
+/** The stream on which a turn was asked for. */
+export function tokenOf(entry: usize): u32 {
+  return load<u32>(entry, 4)
+}
+
+export function deadlineOf(entry: usize): u32 {
+  return load<u32>(entry, 8)
+}
+
+export function setDeadline(entry: usize, deadline: u32): void {
+  store<u32>(entry, deadline, 8)
+}
+
+/** How often a turn was asked for again. */
+export function repeatsOf(entry: usize): u32 {
+  return load<u32>(entry, 12)
+}
+
+/** A turn was asked for again, on another stream. */
+export function repeat(entry: usize, token: u32, deadline: u32): void {
+  store<u32>(entry, token, 4)
+  store<u32>(entry, deadline, 8)
+  store<u32>(entry, repeatsOf(entry) + 1, 12)
+}
+
+/** Takes an entry out, and moves those behind it that it kept from their places. */
+export function remove(entry: usize): void {
+  count -= 1
+  let hole = <u32>(entry - table) / entryBytes
+  let slot = hole
+  while (true) {
+    slot = (slot + 1) & (capacity - 1)
+    const next = at(slot)
+    const id = load<u32>(next)
+    if (id === 0) break
+    const home = id & (capacity - 1)
+    if (((slot - home) & (capacity - 1)) < ((slot - hole) & (capacity - 1))) continue
+    memory.copy(at(hole), next, entryBytes)
+    hole = slot
+  }
+  store<u32>(at(hole), 0)
+}
+
+/** The entry at a place, 0 for none; places are 0 to `places - 1`. */
+export function entryAt(place: u32): usize {
+  const entry = at(place)
+  return load<u32>(entry) === 0 ? 0 : entry
+}
+
+export const places: u32 = capacity
+
+function at(slot: u32): usize {
+  return table + <usize>(slot * entryBytes)
+}

@@ -1,0 +1,68 @@
+import { createTableLookup } from '../codec/header-table.ts'
+import type { ExtProcEvent } from '../messages.ts'
+
+/** What Envoy's filter for turns says on its stream (envoy-filter/filter.ts). `id` names the request on this stream. */
+export type TurnMessage =
+  /** What is to be done with a request? */
+  | {
+      readonly kind: 'ask'
+      readonly id: number
+      readonly request: Extract<ExtProcEvent, { kind: 'request-headers' }>
+    }
+  /** Nobody waits for this request's verdict any more. */
+  | { readonly kind: 'left'; readonly id: number }
+
+const askKind = 1
+const leftKind = 2
+/** Kind and id. */
+const headBytes = 5
+const askBytes = headBytes + 1
+const countBytes = 4
+/** Lengths of a header's name and value. */
+const pairBytes = 8
+
+/**
+ * Reads a message: a byte for its kind, the request's id (32 bits, little-endian), and to ask a byte for whether the request has no body, and the
+ * request's headers as proxy-wasm lays them out. @throws Error on what is no such message
+ */
+export const decodeTurnMessage = (bytes: Buffer): TurnMessage => {
+  const kind = bytes[0]
+  if (bytes.length < headBytes || (kind === askKind && bytes.length < askBytes + countBytes)) throw malformed()
+  const id = bytes.readUInt32LE(1)
+  if (kind === leftKind) return { kind: 'left', id }
+  if (kind !== askKind) throw malformed()
+  return {
+    kind: 'ask',
+    id,
+    request: {
+      kind: 'request-headers',
+      headers: createTableLookup(bytes, headerOffsets(bytes, askBytes)),
+      endOfStream: bytes[headBytes] !== 0,
+      bodyMode: 'none',
+      answerMode: 'untold',
+    },
+  }
+}
+
+/**
+ * Where names and values lie: their number, the lengths of every name and value (32 bits each), and then all of them in turn, each with a zero behind it.
+ * (https://github.com/proxy-wasm/spec, "Serialization".)
+ */
+const headerOffsets = (bytes: Buffer, start: number): readonly number[] => {
+  const count = bytes.readUInt32LE(start)
+  let lengthAt = start + countBytes
+  let at = lengthAt + count * pairBytes
+  if (at > bytes.length) throw malformed()
+  const offsets: number[] = []
+  for (let index = 0; index < count; index++) {
+    const nameEnd = at + bytes.readUInt32LE(lengthAt)
+    const valueEnd = nameEnd + 1 + bytes.readUInt32LE(lengthAt + 4)
+    if (valueEnd >= bytes.length) throw malformed()
+    offsets.push(at, nameEnd, nameEnd + 1, valueEnd)
+    at = valueEnd + 1
+    lengthAt += pairBytes
+  }
+  return offsets
+}
+
+const malformed = (): Error => new Error('not a message of the filter for turns')

@@ -1,0 +1,87 @@
+import type { HealthState } from '../../admin/grpc-health-state.ts'
+import { SlotMap } from '../../collections/slot-map.ts'
+import type { ExtProcEvent, Reply } from '../messages.ts'
+import type { RpcCall, RpcMethod, RpcReceiver } from '../transport.ts'
+import { decodeTurnMessage, type TurnMessage } from './turn-message.ts'
+import { encodeTurnReply, retireReply } from './turn-reply.ts'
+
+/** More than Envoy's filter lets wait on all its streams. */
+const maxWaitingTurns = 65_536
+
+export interface TurnsOptions {
+  /** Opens an exchange about one request, as ext_proc does with a stream for each. */
+  readonly exchanges: Pick<RpcMethod<ExtProcEvent, Reply>, 'open'>
+  /** Streams are told to go elsewhere once this process no longer serves. */
+  readonly health: Pick<HealthState, 'onChange'>
+}
+
+/**
+ * Where Envoy's filter for turns asks (docs/adr/0013): one long call on which each turn is a message, and so is its verdict. A stream for each request,
+ * as ext_proc has it, costs Envoy more than the request itself.
+ */
+export const createTurnsMethod = (options: TurnsOptions): RpcMethod<TurnMessage, Buffer> => ({
+  path: '/contextcache.v1.Turns/Decide',
+  // The filter closes its streams once it is told to go elsewhere, and all verdicts are out.
+  longLived: false,
+  decode: decodeTurnMessage,
+  encode: (reply) => reply,
+  open: (call) => new TurnsStream(call, options),
+})
+
+/** One of a worker's streams. */
+class TurnsStream implements RpcReceiver<TurnMessage> {
+  readonly #call: RpcCall<Buffer>
+  readonly #options: TurnsOptions
+  readonly #waiting = new SlotMap<number, RpcReceiver<ExtProcEvent>>({ hashOf: (id) => id })
+  readonly #stopWatching: () => void
+
+  constructor(call: RpcCall<Buffer>, options: TurnsOptions) {
+    this.#call = call
+    this.#options = options
+    this.#stopWatching = options.health.onChange((serving) => {
+      if (!serving) call.send(retireReply)
+    })
+  }
+
+  message(message: TurnMessage): void {
+    switch (message.kind) {
+      case 'ask':
+        this.#ask(message.id, message.request)
+        return
+      case 'left':
+        this.#waiting.delete(message.id)?.closed()
+        return
+    }
+  }
+
+  halfClosed(): void {
+    this.#leaveAll()
+    this.#call.end({ code: 'ok' })
+  }
+
+  closed(): void {
+    this.#stopWatching()
+    this.#leaveAll()
+  }
+
+  #ask(id: number, request: Extract<TurnMessage, { kind: 'ask' }>['request']): void {
+    if (this.#waiting.size >= maxWaitingTurns || this.#waiting.has(id)) {
+      this.#call.end({ code: 'invalid-argument', message: 'too many turns, or two of one id' })
+      return
+    }
+    const over = (): void => this.#waiting.delete(id)?.closed()
+    const turn = this.#options.exchanges.open({
+      send: (reply) => {
+        this.#call.send(encodeTurnReply(id, reply))
+        if (reply.kind === 'immediate') over()
+      },
+      end: over,
+    })
+    this.#waiting.set(id, turn)
+    turn.message(request)
+  }
+
+  #leaveAll(): void {
+    while (this.#waiting.size > 0) this.#waiting.deleteOldest()?.closed()
+  }
+}
