@@ -3,6 +3,12 @@
 
 /** The request's headers, where a function asks for a map of headers. */
 export const requestHeaders: i32 = 0
+/** The answer's headers. */
+export const responseHeaders: i32 = 2
+/** What of a request's body has come, where a function asks for a buffer. */
+export const requestBody: i32 = 0
+/** The same of its answer. */
+export const responseBody: i32 = 1
 /** What the gateway sent on a gRPC stream. */
 export const grpcMessage: i32 = 5
 /** The configuration of this filter's VM. */
@@ -11,7 +17,7 @@ export const vmConfiguration: i32 = 6
 export const requestSide: i32 = 0
 
 export const goOn: i32 = 0
-/** Neither headers nor body go on before `continueStream`; Envoy stops reading at the route's limit. */
+/** Headers and body are held, up to the route's limit; more of the body is told of as it comes. */
 export const pause: i32 = 1
 export const counter: i32 = 0
 export const noGrpcStatus: i32 = -1
@@ -26,7 +32,10 @@ export declare function proxy_get_buffer_bytes(
   returnAt: usize,
   returnLength: usize,
 ): i32
+export declare function proxy_set_buffer_bytes(kind: i32, start: i32, length: i32, bytes: usize, bytesLength: i32): i32
+export declare function proxy_get_property(path: usize, pathLength: i32, returnAt: usize, returnLength: usize): i32
 export declare function proxy_get_header_map_pairs(map: i32, returnAt: usize, returnLength: usize): i32
+export declare function proxy_remove_header_map_value(map: i32, name: usize, nameLength: i32): i32
 export declare function proxy_replace_header_map_value(
   map: i32,
   name: usize,
@@ -58,6 +67,7 @@ export declare function proxy_grpc_stream(
 ): i32
 export declare function proxy_grpc_send(token: u32, message: usize, length: i32, isLast: i32): i32
 export declare function proxy_grpc_close(token: u32): i32
+export declare function proxy_grpc_cancel(token: u32): i32
 export declare function proxy_set_effective_context(id: u32): i32
 export declare function proxy_continue_stream(side: i32): i32
 export declare function proxy_set_tick_period_milliseconds(milliseconds: i32): i32

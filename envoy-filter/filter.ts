@@ -1,6 +1,7 @@
 // Envoy's filter for turns: asks a gateway what to do with a request, and does it. A gateway that cannot be asked, or does not answer in time, does
-// not stop a request: it goes on as it came.
+// not stop a request: it goes on as it came. Whoever is asked, the body is held meanwhile.
 
+import { takeBody, takeHeaders } from './answer'
 import {
   counter,
   goOn,
@@ -19,7 +20,19 @@ import {
 } from './env'
 import { begin, result, take, writeText } from './scratch'
 import { choose, configure, forget, openBy, owe, replaceOld, retire, send } from './streams'
-import { answerAsTold, answerKind, goOnAsTold, goOnKind, headBytes, laterKind, retireKind } from './verdict'
+import {
+  answerAsTold,
+  answerKind,
+  finishWithBody,
+  goOnAsTold,
+  goOnKind,
+  headBytes,
+  laterKind,
+  malformed,
+  ready,
+  retireKind,
+  wantsBody,
+} from './verdict'
 import * as waiting from './waiting'
 
 const tickMilliseconds: u32 = 100
@@ -61,16 +74,37 @@ export function proxy_on_vm_start(_id: u32, length: i32): i32 {
 }
 
 export function proxy_on_request_headers(id: u32, _headers: i32, isWhole: i32): i32 {
-  const token = waiting.hasRoom() ? choose(tick) : 0
-  if (token === 0 || !ask(id, token, isWhole)) {
-    proxy_set_effective_context(id)
+  const token = ask(id, isWhole)
+  if (token === 0) {
     proxy_increment_metric(unaskedTotal, 1)
     return goOn
   }
-  waiting.add(id, token, tick + patience)
-  owe(token, 1)
-  proxy_set_effective_context(id)
+  waiting.add(id, token, tick + patience, isWhole !== 0)
   return pause
+}
+
+export function proxy_on_request_body(id: u32, _length: i32, isLast: i32): i32 {
+  const entry = waiting.find(id)
+  if (entry === 0) return goOn
+  if (isLast === 0) return pause
+  waiting.setBodyThere(entry)
+  return waiting.isDecided(entry) ? finishDecided(entry) : pause
+}
+
+export function proxy_on_request_trailers(id: u32, _trailers: i32): i32 {
+  return proxy_on_request_body(id, 0, 1)
+}
+
+export function proxy_on_response_headers(_id: u32, _headers: i32, isWhole: i32): i32 {
+  return takeHeaders(isWhole !== 0)
+}
+
+export function proxy_on_response_body(_id: u32, _length: i32, isLast: i32): i32 {
+  return takeBody(isLast !== 0)
+}
+
+export function proxy_on_response_trailers(_id: u32, _trailers: i32): i32 {
+  return takeBody(true)
 }
 
 export function proxy_on_grpc_receive(_context: u32, token: u32, length: i32): void {
@@ -83,18 +117,19 @@ export function proxy_on_grpc_receive(_context: u32, token: u32, length: i32): v
     return
   }
   const entry = waiting.find(load<u32>(message, 1))
-  if (entry !== 0 && waiting.tokenOf(entry) === token) takeVerdict(entry, kind, message, message + length)
+  if (entry === 0 || waiting.isDecided(entry) || waiting.tokenOf(entry) !== token) return
+  takeVerdict(entry, kind, message, message + length)
 }
 
 export function proxy_on_grpc_close(_context: u32, token: u32, _status: i32): void {
   forget(token)
   if (waiting.isEmpty()) return
   for (let place: u32 = 0; place < waiting.places; place++) {
-    let entry = waiting.entryAt(place)
+    let entry = waiting.undecidedAt(place)
     // What is taken out may bring another entry to its place.
     while (entry !== 0 && waiting.tokenOf(entry) === token && !askAgain(entry)) {
       passUnasked(entry)
-      entry = waiting.entryAt(place)
+      entry = waiting.undecidedAt(place)
     }
   }
 }
@@ -104,12 +139,12 @@ export function proxy_on_tick(_context: u32): void {
   replaceOld(tick)
   if (waiting.isEmpty()) return
   for (let place: u32 = 0; place < waiting.places; place++) {
-    let entry = waiting.entryAt(place)
+    let entry = waiting.undecidedAt(place)
     while (entry !== 0 && <i32>(waiting.deadlineOf(entry) - tick) <= 0) {
       tellLeft(entry)
       proxy_increment_metric(timedOutTotal, 1)
       passUnasked(entry)
-      entry = waiting.entryAt(place)
+      entry = waiting.undecidedAt(place)
     }
   }
 }
@@ -118,8 +153,11 @@ export function proxy_on_tick(_context: u32): void {
 export function proxy_on_delete(id: u32): void {
   const entry = waiting.find(id)
   if (entry === 0) return
-  tellLeft(entry)
-  finish(entry)
+  if (waiting.isDecided(entry)) waiting.remove(entry)
+  else {
+    tellLeft(entry)
+    finish(entry)
+  }
 }
 
 function takeVerdict(entry: usize, kind: u8, message: usize, end: usize): void {
@@ -130,37 +168,56 @@ function takeVerdict(entry: usize, kind: u8, message: usize, end: usize): void {
     waiting.setDeadline(entry, tick + (ticks < mostPatience ? ticks : mostPatience))
     return
   }
-  let isDone = false
-  if (kind === goOnKind) isDone = goOnAsTold(id, message, end)
-  else if (kind === answerKind) isDone = answerAsTold(id, message, end)
-  if (isDone) finish(entry)
-  else passUnasked(entry)
+  let outcome = malformed
+  if (kind === goOnKind) outcome = goOnAsTold(id, message, end, waiting.isBodyThere(entry))
+  else if (kind === answerKind) outcome = answerAsTold(id, message, end)
+  if (outcome === malformed) {
+    passUnasked(entry)
+    return
+  }
+  if (outcome === wantsBody) {
+    owe(waiting.tokenOf(entry), -1)
+    waiting.setDecided(entry)
+    return
+  }
+  if (outcome === ready) proxy_continue_stream(requestSide)
+  finish(entry)
+}
+
+/** The body of a request whose verdict is there is whole. */
+function finishDecided(entry: usize): i32 {
+  begin(0)
+  waiting.remove(entry)
+  return finishWithBody() === ready ? goOn : pause
 }
 
 /** Asks the gateways for a turn whose stream is gone once more; false when it has been asked for often enough, or cannot be. */
 function askAgain(entry: usize): bool {
-  if (waiting.repeatsOf(entry) >= mostRepeats) return false
-  const token = choose(tick)
-  if (token === 0) return false
   const id = waiting.idOf(entry)
-  if (proxy_set_effective_context(id) !== 0 || !ask(id, token, 0)) return false
+  if (waiting.repeatsOf(entry) >= mostRepeats || proxy_set_effective_context(id) !== 0) return false
+  const token = ask(id, 0)
+  if (token === 0) return false
   waiting.repeat(entry, token, tick + patience)
-  owe(token, 1)
   proxy_increment_metric(repeatedTotal, 1)
   return true
 }
 
-/** Sends a request's headers to the gateway. */
-function ask(id: u32, token: u32, isWhole: i32): bool {
+/** Sends the headers of the request whose context is in effect. Returns the stream that owes a verdict then; 0 for none. */
+function ask(id: u32, isWhole: i32): u32 {
+  if (!waiting.hasRoom()) return 0
   const message = begin(askBytes)
-  proxy_set_effective_context(id)
-  if (proxy_get_header_map_pairs(requestHeaders, result, result + 4) !== 0) return false
+  if (proxy_get_header_map_pairs(requestHeaders, result, result + 4) !== 0) return 0
   // They stand right behind, as the first that Envoy hands over.
-  if (<usize>load<u32>(result) !== message + askBytes) return false
+  if (<usize>load<u32>(result) !== message + askBytes) return 0
+  const length = askBytes + load<i32>(result, 4)
+  const token = choose(tick)
+  if (token === 0) return 0
   store<u8>(message, askKind)
   store<u32>(message, id, 1)
   store<u8>(message, <u8>isWhole, 5)
-  return send(token, message, askBytes + load<i32>(result, 4))
+  if (!send(token, message, length)) return 0
+  owe(token, 1)
+  return token
 }
 
 function tellLeft(entry: usize): void {

@@ -30,3 +30,15 @@ export function writeText(text: string, to: usize): i32 {
   for (let index = 0; index < text.length; index++) store<u8>(to + index, <u8>text.charCodeAt(index))
   return text.length
 }
+
+/** Writes a number that is not negative, and returns its length. */
+export function writeDecimal(value: i32, to: usize): i32 {
+  let length = 1
+  for (let rest = value; rest >= 10; rest /= 10) length++
+  let rest = value
+  for (let index = length - 1; index >= 0; index--) {
+    store<u8>(to + index, <u8>(48 + (rest % 10)))
+    rest /= 10
+  }
+  return length
+}

@@ -5,6 +5,7 @@
 import {
   noHeaders,
   noHeadersBytes,
+  proxy_grpc_cancel,
   proxy_grpc_close,
   proxy_grpc_send,
   proxy_grpc_stream,
@@ -92,10 +93,11 @@ export function retire(token: u32): void {
   }
 }
 
-/** A stream is gone. */
+/** A stream is gone, as the context in effect is told. Envoy would keep it until its side is closed as well. */
 export function forget(token: u32): void {
   const record = find(token)
   if (record !== 0) store<u32>(record, 0)
+  proxy_grpc_cancel(token)
 }
 
 /** Retires the streams that are old. */

@@ -12,6 +12,7 @@ const { error, stderr } = await asc.main([
   'envoy-filter/filter.ts',
   ...['--baseDir', root, '--outFile', outFile],
   '-O3',
+  ...['--enable', 'simd'],
   '--noAssert',
   // It allocates nothing of its own, and has no way to end with a message.
   ...['--runtime', 'stub', '--use', 'abort='],

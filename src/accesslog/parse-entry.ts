@@ -24,6 +24,8 @@ const order = [
   'stream',
   'usage',
   'timings',
+  'notes',
+  // Of two parts, one of which says nothing.
   'ticket',
 ] as const
 type PartName = (typeof order)[number]
@@ -33,10 +35,18 @@ const placeOf = Object.fromEntries(order.map((name, place) => [name, place])) as
 /** Stands in no JSON text. A ticket may hold one, and comes last. */
 const separator = '\u001f'
 
+/** Between the notes of the filter for turns. */
+const noteSeparator = '\u001e'
+
 /** What Envoy writes for a part that there is not. */
 const nothing = '-'
 
 const maxPort = 65_535
+
+/** What stands ahead of the ticket that the filter for turns has: that the request is a turn, or, of one that ended early, nothing. */
+const mark = `1${separator}`
+const none = `${nothing}${separator}`
+const behindTicket = `${separator}${nothing}`
 
 /** Reads how a turn ended. Total: whatever the entry holds, it returns. */
 export const parseEntry = (entry: LogEntry): ParsedEntry => {
@@ -59,8 +69,15 @@ const partsOf = (entry: LogEntry): readonly string[] => {
     from = at + 1
     at = entry.indexOf(separator, from)
   }
-  parts.push(entry.slice(from))
+  const ticket = ticketIn(entry.slice(from))
+  if (ticket !== undefined) parts.push(ticket)
   return parts
+}
+
+/** The ticket stands last if the filter for turns has it, else ahead of a part that is missing. */
+const ticketIn = (parts: string): string | undefined => {
+  if (parts.startsWith(mark) || parts.startsWith(none)) return parts.slice(mark.length)
+  return parts.endsWith(behindTicket) ? parts.slice(0, -behindTicket.length) : undefined
 }
 
 const withoutTicket = (parts: readonly string[], flags: ResponseFlags): ParsedEntry => {
@@ -72,15 +89,16 @@ const endedTurn = (parts: readonly string[], ticket: string, flags: ResponseFlag
   const status = wholeNumber(partAt(parts, 'status')) ?? 0
   const sentUs = wholeNumber(partAt(parts, 'sentUs'))
   const answeredUs = wholeNumber(partAt(parts, 'answeredUs'))
+  const { stream, usage, timings } = notesIn(parts)
   return {
     ticket,
     status,
-    complete: status > 0 && !flags.isCut && isWholeStream(partAt(parts, 'stream')),
+    complete: status > 0 && !flags.isCut && isWholeStream(stream),
     clientLeft: flags.clientLeft,
     upstreamFailed: flags.upstreamFailed,
     // An address alone proves nothing: it is there for a connection that failed, too.
     servedBy: answeredUs === undefined ? undefined : hostAndPort(partAt(parts, 'upstreamAddress')),
-    usage: readCounts(partAt(parts, 'usage'), partAt(parts, 'timings')),
+    usage: readCounts(usage, timings),
     firstByteMs:
       sentUs === undefined || answeredUs === undefined || answeredUs < sentUs
         ? undefined
@@ -88,10 +106,24 @@ const endedTurn = (parts: readonly string[], ticket: string, flags: ResponseFlag
   }
 }
 
-const partAt = (parts: readonly string[], name: PartName): string | undefined => {
-  const part = parts[placeOf[name]]
-  return part === nothing || part === '' ? undefined : part
+interface Notes {
+  readonly stream: string | undefined
+  readonly usage: string | undefined
+  readonly timings: string | undefined
 }
+
+/** What a filter noted on the answer: the Lua filter each by itself, the filter for turns all in one text. */
+const notesIn = (parts: readonly string[]): Notes => {
+  const notes = partAt(parts, 'notes')
+  if (notes === undefined)
+    return { stream: partAt(parts, 'stream'), usage: partAt(parts, 'usage'), timings: partAt(parts, 'timings') }
+  const [stream, usage, timings] = notes.split(noteSeparator)
+  return { stream: said(stream), usage: said(usage), timings: said(timings) }
+}
+
+const partAt = (parts: readonly string[], name: PartName): string | undefined => said(parts[placeOf[name]])
+
+const said = (part: string | undefined): string | undefined => (part === nothing || part === '' ? undefined : part)
 
 /** A streamed answer is whole when its end was seen in it, and no error event; any other answer by its framing. */
 const isWholeStream = (stream: string | undefined): boolean => stream === undefined || stream === 'done'

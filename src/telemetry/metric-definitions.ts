@@ -181,7 +181,11 @@ export const metricDefinitions = {
     help: 'Copies of a resource that there are, at a pod or of a global one.',
     labels: { resource: { atMost: 64 }, pod: { atMost: 64 } },
   },
-  ext_proc_streams_active: { type: 'gauge', help: 'Requests that Envoy asks about: open ext_proc streams, and turns that wait for their verdict.', labels: {} },
+  ext_proc_streams_active: {
+    type: 'gauge',
+    help: 'Requests that Envoy asks about: open ext_proc streams, and turns that wait for their verdict.',
+    labels: {},
+  },
   ext_proc_message_duration_seconds: {
     type: 'histogram',
     help: 'Time from a message of Envoy to the answer, KV loads included.',

@@ -1,10 +1,16 @@
 import { Buffer } from 'node:buffer'
+import { headersIn, pairsOf } from './header-pairs.ts'
 
 /** What became of a request that the filter saw. */
 export type Fate =
   | { readonly kind: 'waits' }
-  /** `note` is what the filter left for the Lua filter. */
-  | { readonly kind: 'went-on'; readonly headers: Readonly<Record<string, string>>; readonly note: string | undefined }
+  /** `properties`: what the filter left for other filters and the access log. */
+  | {
+      readonly kind: 'went-on'
+      readonly headers: Readonly<Record<string, string>>
+      readonly properties: Readonly<Record<string, string>>
+      readonly body: string
+    }
   | {
       readonly kind: 'answered'
       readonly status: number
@@ -27,13 +33,29 @@ interface Exports {
   proxy_on_context_create(id: number, parent: number): void
   proxy_on_vm_start(id: number, length: number): number
   proxy_on_request_headers(id: number, headers: number, isWhole: number): number
+  proxy_on_request_body(id: number, length: number, isLast: number): number
+  proxy_on_request_trailers(id: number, trailers: number): number
+  proxy_on_response_headers(id: number, headers: number, isWhole: number): number
+  proxy_on_response_body(id: number, length: number, isLast: number): number
+  proxy_on_response_trailers(id: number, trailers: number): number
   proxy_on_grpc_receive(context: number, token: number, length: number): void
   proxy_on_grpc_close(context: number, token: number, status: number): void
   proxy_on_tick(context: number): void
   proxy_on_delete(id: number): void
 }
 
+interface Request {
+  fate: Fate
+  readonly headers: Record<string, string>
+  readonly properties: Record<string, string>
+  body: Buffer
+  readonly answer: { readonly headers: Record<string, string>; body: Buffer }
+}
+
 const ok = 0
+const requestBody = 0
+const responseBody = 1
+const responseHeaders = 2
 const notFound = 1
 const badArgument = 2
 const pause = 1
@@ -52,13 +74,13 @@ export class SimulatedEnvoy {
   canOpen = true
   readonly isConfigured: boolean
   readonly #exports: Exports
-  readonly #requests = new Map<number, { fate: Fate; headers: Record<string, string>; note: string | undefined }>()
+  readonly #requests = new Map<number, Request>()
   readonly #roots = new Set<number>([firstRoot])
   readonly #metrics: string[] = []
   #effective = firstRoot
   #nextToken = 2
   #lastId = 1000
-  /** What `proxy_get_buffer_bytes` gives. */
+  /** What `proxy_get_buffer_bytes` gives, of what is no body. */
   #buffer: Buffer = Buffer.alloc(0)
 
   constructor(module: WebAssembly.Module, cluster = 'gateway') {
@@ -73,8 +95,13 @@ export class SimulatedEnvoy {
   request(headers: Readonly<Record<string, string>>, options: { readonly isWhole?: boolean } = {}): number {
     this.#lastId += 1
     const id = this.#lastId
-    const request = { fate: { kind: 'waits' } as Fate, headers: { ...headers }, note: undefined }
-    this.#requests.set(id, request)
+    this.#requests.set(id, {
+      fate: { kind: 'waits' },
+      headers: { ...headers },
+      properties: {},
+      body: Buffer.alloc(0),
+      answer: { headers: {}, body: Buffer.alloc(0) },
+    })
     this.#exports.proxy_on_context_create(id, Math.max(...this.#roots))
     this.#effective = id
     const action = this.#exports.proxy_on_request_headers(id, Object.keys(headers).length, options.isWhole ? 1 : 0)
@@ -82,8 +109,56 @@ export class SimulatedEnvoy {
     return id
   }
 
+  /** More of a request's body comes, which Envoy only tells of while the filter holds it. */
+  body(id: number, text: string, how: 'more' | 'last' | 'before trailers' = 'last'): void {
+    const request = this.#requests.get(id)
+    if (request?.fate.kind !== 'waits') return
+    request.body = Buffer.concat([request.body, Buffer.from(text)])
+    this.#effective = id
+    const action = this.#exports.proxy_on_request_body(id, request.body.length, how === 'last' ? 1 : 0)
+    if (action !== pause) this.#goOn(id)
+    if (how !== 'before trailers' || request.fate.kind !== 'waits') return
+    this.#effective = id
+    if (this.#exports.proxy_on_request_trailers(id, 1) !== pause) this.#goOn(id)
+  }
+
   fate(id: number): Fate | undefined {
     return this.#requests.get(id)?.fate
+  }
+
+  /**
+   * An answer comes in these pieces. Returns its headers as the client gets them, what the filter held before it was whole, and the notes for the
+   * access log.
+   */
+  answer(
+    id: number,
+    headers: Readonly<Record<string, string>>,
+    pieces: readonly string[],
+    end: 'last piece' | 'trailers' = 'last piece',
+  ): {
+    readonly headers: Readonly<Record<string, string>>
+    readonly isHeld: boolean
+    readonly notes: string | undefined
+  } {
+    const request = this.#requests.get(id)
+    if (request === undefined) throw new Error('there is no such request')
+    const { answer } = request
+    Object.assign(answer.headers, headers)
+    const onAnswer = (call: () => number): boolean => {
+      this.#effective = id
+      return call() === pause
+    }
+    const isHeld = onAnswer(() => this.#exports.proxy_on_response_headers(id, 1, pieces.length === 0 ? 1 : 0))
+    for (const [index, piece] of pieces.entries()) {
+      const isLast = index === pieces.length - 1 && end === 'last piece'
+      // What the filter holds is told of as a whole.
+      answer.body = isHeld ? Buffer.concat([answer.body, Buffer.from(piece)]) : Buffer.from(piece)
+      const isPaused = onAnswer(() => this.#exports.proxy_on_response_body(id, answer.body.length, isLast ? 1 : 0))
+      if (isPaused !== (isHeld && !isLast)) throw new Error('an answer is held to its end, or not at all')
+    }
+    if (end === 'trailers' && onAnswer(() => this.#exports.proxy_on_response_trailers(id, 1)))
+      throw new Error('an answer that is whole is held')
+    return { headers: answer.headers, isHeld, notes: request.properties['notes'] }
   }
 
   waiting(): readonly number[] {
@@ -98,8 +173,9 @@ export class SimulatedEnvoy {
 
   /** A stream is over by the gateway, or by its connection. */
   end(token: number): void {
-    this.streams.delete(token)
-    this.#exports.proxy_on_grpc_close(firstRoot, token, 14)
+    this.#effective = Math.max(...this.#roots)
+    this.#exports.proxy_on_grpc_close(this.#effective, token, 14)
+    if (this.streams.has(token)) throw new Error('Envoy is left with a stream that is gone')
   }
 
   tick(times = 1): void {
@@ -124,22 +200,48 @@ export class SimulatedEnvoy {
 
   #imports(): Record<string, (...args: never[]) => number> {
     return {
-      proxy_get_buffer_bytes: (_kind: number, _start: number, length: number, returnAt: number, returnLength: number) =>
-        this.#give(this.#buffer.subarray(0, length), returnAt, returnLength),
-      proxy_get_header_map_pairs: (_map: number, returnAt: number, returnLength: number) => {
+      proxy_get_buffer_bytes: (
+        kind: number,
+        _start: number,
+        length: number,
+        returnAt: number,
+        returnLength: number,
+      ) => {
         const request = this.#requests.get(this.#effective)
-        return request === undefined ? badArgument : this.#give(pairsOf(request.headers), returnAt, returnLength)
+        const bytes = kind === requestBody ? request?.body : kind === responseBody ? request?.answer.body : this.#buffer
+        return bytes === undefined ? notFound : this.#give(bytes.subarray(0, length), returnAt, returnLength)
       },
-      proxy_replace_header_map_value: (_map: number, name: number, nameLength: number, at: number, length: number) => {
-        const request = this.#requests.get(this.#effective)
-        if (request === undefined) return badArgument
-        request.headers[this.#text(name, nameLength)] = this.#text(at, length)
-        return ok
-      },
-      proxy_set_property: (_path: number, _pathLength: number, at: number, length: number) => {
+      proxy_set_buffer_bytes: (_kind: number, start: number, length: number, at: number, bytesLength: number) => {
         const request = this.#requests.get(this.#effective)
         if (request === undefined) return notFound
-        request.note = this.#text(at, length)
+        if (start !== 0 || length > request.body.length) return badArgument
+        request.body = Buffer.concat([this.#bytes(at, bytesLength), request.body.subarray(length)])
+        return ok
+      },
+      proxy_get_property: (path: number, pathLength: number, returnAt: number, returnLength: number) => {
+        const value = this.#requests.get(this.#effective)?.properties[this.#text(path, pathLength)]
+        return value === undefined ? notFound : this.#give(encoded(value), returnAt, returnLength)
+      },
+      proxy_get_header_map_pairs: (map: number, returnAt: number, returnLength: number) => {
+        const headers = this.#headers(map)
+        return headers === undefined ? badArgument : this.#give(pairsOf(headers), returnAt, returnLength)
+      },
+      proxy_replace_header_map_value: (map: number, name: number, nameLength: number, at: number, length: number) => {
+        const headers = this.#headers(map)
+        if (headers === undefined) return badArgument
+        headers[this.#text(name, nameLength)] = this.#text(at, length)
+        return ok
+      },
+      proxy_remove_header_map_value: (map: number, name: number, nameLength: number) => {
+        const headers = this.#headers(map)
+        if (headers === undefined) return badArgument
+        delete headers[this.#text(name, nameLength)]
+        return ok
+      },
+      proxy_set_property: (path: number, pathLength: number, at: number, length: number) => {
+        const request = this.#requests.get(this.#effective)
+        if (request === undefined) return notFound
+        request.properties[this.#text(path, pathLength)] = this.#text(at, length)
         return ok
       },
       proxy_send_local_response: (
@@ -183,6 +285,7 @@ export class SimulatedEnvoy {
         stream.isClosed = true
         return ok
       },
+      proxy_grpc_cancel: (token: number) => (this.streams.delete(token) ? ok : notFound),
       proxy_set_effective_context: (id: number) => {
         if (!this.#roots.has(id) && !this.#requests.has(id)) return badArgument
         this.#effective = id
@@ -207,10 +310,16 @@ export class SimulatedEnvoy {
     }
   }
 
+  #headers(map: number): Record<string, string> | undefined {
+    const request = this.#requests.get(this.#effective)
+    return map === responseHeaders ? request?.answer.headers : request?.headers
+  }
+
   #goOn(id: number): void {
     const request = this.#requests.get(id)
     if (request?.fate.kind !== 'waits') throw new Error('a request that does not wait goes on')
-    request.fate = { kind: 'went-on', headers: request.headers, note: request.note }
+    const { headers, properties, body } = request
+    request.fate = { kind: 'went-on', headers, properties, body: body.toString() }
   }
 
   #view(): DataView {
@@ -232,30 +341,4 @@ export class SimulatedEnvoy {
     this.#view().setUint32(returnLength, bytes.length, true)
     return ok
   }
-}
-
-/** Headers as proxy-wasm lays them out. */
-export const pairsOf = (headers: Readonly<Record<string, string>>): Buffer => {
-  const pairs = Object.entries(headers).map(([name, value]) => [encoded(name), encoded(value)] as const)
-  const lengths = Buffer.alloc(4 + 8 * pairs.length)
-  lengths.writeUInt32LE(pairs.length, 0)
-  for (const [index, [name, value]] of pairs.entries()) {
-    lengths.writeUInt32LE(name.length, 4 + 8 * index)
-    lengths.writeUInt32LE(value.length, 8 + 8 * index)
-  }
-  const end = Buffer.alloc(1)
-  return Buffer.concat([lengths, ...pairs.flatMap(([name, value]) => [name, end, value, end])])
-}
-
-const headersIn = (bytes: Buffer): Readonly<Record<string, string>> => {
-  const count = bytes.readUInt32LE(0)
-  const headers: Record<string, string> = {}
-  let at = 4 + 8 * count
-  for (let index = 0; index < count; index++) {
-    const nameEnd = at + bytes.readUInt32LE(4 + 8 * index)
-    const valueEnd = nameEnd + 1 + bytes.readUInt32LE(8 + 8 * index)
-    headers[bytes.toString('latin1', at, nameEnd)] = bytes.toString('latin1', nameEnd + 1, valueEnd)
-    at = valueEnd + 1
-  }
-  return headers
 }

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
-import { pairsOf } from '../../support/simulated-envoy.ts'
+import { pairsOf } from '../../support/header-pairs.ts'
 
 const askOf = (id: number, pairs: Uint8Array): Buffer => {
   const head = Buffer.alloc(6)

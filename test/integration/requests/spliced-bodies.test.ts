@@ -83,18 +83,34 @@ const objectOf = (source: string): Record<string, unknown> | undefined => {
   }
 }
 
+const members = String.raw`"id_slot":\d+(?:,"\w+":(?:"\w*"|\d+))*`
+
+/** What the gateway's filters added to a body, and where; the rest of it is as it was. */
+const splicedInto = (
+  source: string,
+  arrived: string,
+): { readonly place: 'first' | 'last'; readonly spliced: Record<string, unknown> } => {
+  const behindBrace = source.slice(source.indexOf('{') + 1)
+  const first = new RegExp(`^\\{(${members}),`).exec(arrived)
+  if (first !== null && arrived.slice(first[0].length) === behindBrace)
+    return { place: 'first', spliced: JSON.parse(`{${first[1]}}`) }
+  const kept = source.slice(0, source.lastIndexOf('}'))
+  expect(arrived.slice(0, kept.length)).toBe(kept)
+  const [, last] = new RegExp(`^,(${members})\\}$`).exec(arrived.slice(kept.length)) ?? []
+  if (last === undefined) throw new Error(`nothing was added to ${arrived}`)
+  return { place: 'last', spliced: JSON.parse(`{${last}}`) }
+}
+
 describe('the body of a turn', () => {
-  test('reaches the engine as it was written, with the gateway’s fields as its last members', async () => {
+  test('reaches the engine as it was written, with the gateway’s fields ahead of its members, or behind them where these might be of their names', async () => {
+    const places = new Set<string>()
     await fc.assert(
       fc.asyncProperty(objectWith('"model":"tiny-random"'), fc.constantFrom(...framings), async (source, framing) => {
         const { answer, arrived } = await takeTurn(source, framing)
 
         expect(answer.status).toBe(200)
-        const kept = source.slice(0, source.lastIndexOf('}'))
-        expect(arrived?.body.slice(0, kept.length)).toBe(kept)
-        const tail = arrived?.body.slice(kept.length) ?? ''
-        expect(tail).toMatch(/^,"id_slot":\d+(,"\w+":("\w*"|\d+))*\}$/)
-        const spliced = JSON.parse(`{${tail.slice(1)}`) as Record<string, unknown>
+        const { place, spliced } = splicedInto(source, arrived?.body ?? '')
+        places.add(`${place}, ${framing}`)
         expect(slotIds).toContain(splicedForm.parse(spliced).id_slot)
         expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), ...spliced })
         expect(arrived?.headers['content-length']).toBe(String(arrived?.bytes.length))
@@ -102,6 +118,8 @@ describe('the body of a turn', () => {
       }),
       { numRuns: 200 },
     )
+    // By ext_proc, as a body whose length is not told goes, they are always the last ones.
+    expect([...places].sort()).toEqual(['first, content-length', 'last, chunked', 'last, content-length'])
   })
 
   test.each(['{}', ' {\n} ', '{"model":"tiny-random"}', '{"a":{}}', '{"a":"}"}', '{"a":"{"}\n'])(
@@ -119,7 +137,7 @@ describe('the body of a turn', () => {
     expect(objectOf(arrived?.body ?? '')).toEqual({ prompt: 'x', id_slot: expect.any(Number) })
   })
 
-  test('cannot choose a slot or a salt by itself: what the gateway says comes last', async () => {
+  test('cannot choose a slot or a salt by itself: what the gateway says counts', async () => {
     const { arrived } = await takeTurn('{"id_slot":99,"id_sl\\u006ft":98,"prompt":"x","n_keep":1}', 'content-length')
 
     expect(slotIds).toContain(objectOf(arrived?.body ?? '')?.['id_slot'])

@@ -31,6 +31,8 @@ test('envoy.yaml writes the parts in the order in which they are read', () => {
   expect(log.typed_config.body.string_value).toBe(
     entryOf({
       ticket: '%DYNAMIC_METADATA(ctx:turn)%',
+      notes: '%FILTER_STATE(wasm.notes:PLAIN)%',
+      filterTicket: '%FILTER_STATE(wasm.turn:PLAIN)%',
       requestKey: '%REQ(x-context-request-key)%',
       status: '%RESPONSE_CODE%',
       flags: '%RESPONSE_FLAGS%',
@@ -42,6 +44,35 @@ test('envoy.yaml writes the parts in the order in which they are read', () => {
       timings: '%DYNAMIC_METADATA(answer:timings)%',
     }),
   )
+})
+
+describe('the ticket', () => {
+  test.each([
+    { name: 'that ext_proc gave Envoy', said: { ticket: '2 t' }, ticket: '2 t' },
+    { name: 'with a separator in it', said: { ticket: `a${separator}b` }, ticket: `a${separator}b` },
+    { name: 'that the filter for turns has', said: { ticket: '1', filterTicket: '2 t' }, ticket: '2 t' },
+    {
+      name: 'of the filter, with a separator',
+      said: { ticket: '1', filterTicket: `a${separator}-` },
+      ticket: `a${separator}-`,
+    },
+    { name: 'of a turn that ended before it was forwarded', said: { ticket: '-', filterTicket: '2 t' }, ticket: '2 t' },
+  ])('$name', ({ said, ticket }) => {
+    expect(parseEntry(entryOf({ ...answered, ...said }))).toMatchObject({ kind: 'turn', turn: { ticket, status: 200 } })
+  })
+})
+
+describe('notes of the filter for turns', () => {
+  const usage = '{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}'
+  const counts = { promptTokens: 12, outputTokens: 3, cachedTokens: 8 }
+  test.each([
+    { name: 'counts', notes: `-\u001e${usage}\u001e-`, is: { complete: true, usage: counts } },
+    { name: 'a stream that was whole', notes: `done\u001e${usage}\u001e-`, is: { complete: true, usage: counts } },
+    { name: 'a stream that was cut', notes: 'cut\u001e-\u001e-', is: { complete: false, usage: undefined } },
+    { name: 'less than expected', notes: 'done', is: { complete: true, usage: undefined } },
+  ])('$name', ({ notes, is }) => {
+    expect(parseEntry(entryOf({ ...answered, notes }))).toMatchObject({ kind: 'turn', turn: is })
+  })
 })
 
 describe('entries that are no end of a turn', () => {

@@ -8,7 +8,7 @@ import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
 import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
 import { createTurnsMethod } from '../../../src/extproc/turns/turns-method.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
-import { pairsOf } from '../../support/simulated-envoy.ts'
+import { pairsOf } from '../../support/header-pairs.ts'
 import { until } from '../../support/until.ts'
 
 /** One stream of the filter, without a network. */

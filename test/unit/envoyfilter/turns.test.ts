@@ -1,37 +1,8 @@
-import { beforeAll, describe, expect, test } from '@jest/globals'
-import type { Reply } from '../../../src/extproc/messages.ts'
-import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
-import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
-import { compileFilter } from '../../support/compiled-filter.ts'
-import { SimulatedEnvoy } from '../../support/simulated-envoy.ts'
+import { describe, expect, test } from '@jest/globals'
+import { encodeTurnReply } from '../../../src/extproc/turns/turn-reply.ts'
+import { goOn, only, ticksToWait, told, useFilter } from './filter-bench.ts'
 
-let module: WebAssembly.Module
-beforeAll(async () => {
-  module = await compileFilter()
-}, 60_000)
-
-const goOn: Reply = { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } }
-const ticksToWait = 20
-
-/** What was sent on every stream, oldest stream first. */
-const told = (envoy: SimulatedEnvoy) =>
-  [...envoy.streams.values()].flatMap(({ token, sent }) =>
-    sent.map((bytes) => ({ token, message: decodeTurnMessage(bytes) })),
-  )
-
-const only = <T>(items: readonly T[]): T => {
-  const [item] = items
-  if (item === undefined || items.length > 1) throw new Error(`one is expected, not ${items.length}`)
-  return item
-}
-
-/** An Envoy with one request that waits. */
-const waiting = (headers: Readonly<Record<string, string>> = { ':path': '/v1/completions' }) => {
-  const envoy = new SimulatedEnvoy(module)
-  const id = envoy.request(headers)
-  const { token } = only(told(envoy))
-  return { envoy, id, token }
-}
+const { start, waiting } = useFilter()
 
 describe('a turn', () => {
   test('is one message with its id and its headers, and waits', () => {
@@ -52,27 +23,27 @@ describe('a turn', () => {
   })
 
   test('without a body says so', () => {
-    const envoy = new SimulatedEnvoy(module)
+    const envoy = start()
     envoy.request({}, { isWhole: true })
     expect(only(told(envoy)).message).toMatchObject({ request: { endOfStream: true } })
   })
 
-  test('goes on with the headers and the note of its verdict', () => {
+  test('goes on with the headers of its verdict, and tells Envoy where, that it is a turn, and what its answer gets', () => {
     const { envoy, id, token } = waiting()
     const changes = {
       setHeaders: { ':path': '/other', 'x-a': 'é' },
       metadata: {
         'envoy.lb': { 'x-gateway-destination-endpoint': 'a:1,b:2' },
-        ctx: { turn: 'ticket', headers: 'x-b:c\n', splice: '"ü":1' },
+        ctx: { turn: 'ticket', headers: 'x-b:c\n' },
       },
     }
     envoy.receive(token, encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
-    const fate = envoy.fate(id)
-    if (fate?.kind !== 'went-on' || fate.note === undefined) throw new Error('it should have gone on with a note')
-    expect(fate.headers).toEqual({ ':path': '/other', 'x-a': 'é' })
-    const note = Buffer.from(fate.note, 'latin1')
-    expect([0, 1, 2, 3, 4].map((index) => note.readUInt32LE(4 * index))).toEqual([7, 6, 6, 0xffff_ffff, 6])
-    expect(note.toString('utf8', 20)).toBe('a:1,b:2ticketx-b:c\n"ü":1')
+    expect(envoy.fate(id)).toEqual({
+      kind: 'went-on',
+      headers: { ':path': '/other', 'x-a': 'é', 'x-gateway-destination-endpoint': 'a:1,b:2', 'x-context-turn': '1' },
+      properties: { turn: 'ticket', headers: 'x-b:c\n' },
+      body: '',
+    })
   })
 
   test('is answered with status, headers, body and details', () => {
@@ -92,11 +63,11 @@ describe('a turn', () => {
     envoy.tick(ticksToWait - 1)
     expect(envoy.fate(id)).toEqual({ kind: 'waits' })
     envoy.tick()
-    expect(envoy.fate(id)).toEqual({ kind: 'went-on', headers: { 'x-a': '1' }, note: undefined })
+    expect(envoy.fate(id)).toEqual({ kind: 'went-on', headers: { 'x-a': '1' }, properties: {}, body: '' })
     expect(told(envoy).map(({ message }) => message.kind)).toEqual(['ask', 'left'])
     expect(Object.fromEntries(envoy.counters)).toEqual({ 'turns.timed_out': 1, 'turns.unasked': 1 })
     envoy.receive(token, encodeTurnReply(id, goOn))
-    expect(envoy.fate(id)).toMatchObject({ kind: 'went-on', note: undefined })
+    expect(envoy.fate(id)).toMatchObject({ kind: 'went-on', properties: {} })
   })
 
   test.each([
@@ -130,12 +101,12 @@ describe('a turn', () => {
       expect(message).toMatchObject({ kind: 'ask', id })
       envoy.end(token)
     }
-    expect(envoy.fate(id)).toMatchObject({ kind: 'went-on', note: undefined })
+    expect(envoy.fate(id)).toMatchObject({ kind: 'went-on', properties: {} })
     expect(Object.fromEntries(envoy.counters)).toEqual({ 'turns.repeated': 2, 'turns.unasked': 1 })
   })
 
   test('goes on as it came when no stream can be opened', () => {
-    const envoy = new SimulatedEnvoy(module)
+    const envoy = start()
     envoy.canOpen = false
     expect(envoy.fate(envoy.request({ 'x-a': '1' }))).toMatchObject({ kind: 'went-on', headers: { 'x-a': '1' } })
     expect(Object.fromEntries(envoy.counters)).toEqual({ 'turns.unasked': 1 })
@@ -145,6 +116,9 @@ describe('a turn', () => {
     { name: 'of no known kind', bytes: [9] },
     { name: 'to go on, cut in its headers', bytes: [1, 1, 0, 3, 0, 0xff, 0xff, 0xff, 0xff, 97] },
     { name: 'to go on, without headers', bytes: [1] },
+    { name: 'to go on, without a note', bytes: [1, 0, 0] },
+    { name: 'to go on, with a note that is cut', bytes: [1, 0, 0, ...Array.from({ length: 20 }, () => 1), 1, 1, 1, 1] },
+    { name: 'to go on, with a note that is longer', bytes: [1, 0, 0, ...Array.from({ length: 20 }, () => 255), 1] },
     { name: 'to answer, cut in its lengths', bytes: [2, 200, 0, 1, 0] },
     { name: 'to answer, longer than it says', bytes: [2, 200, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] },
     { name: 'to answer, of lengths beyond all', bytes: [2, 200, 0, 255, 255, 255, 255, 1, 0, 0, 0, 0, 0, 0, 0] },
@@ -154,7 +128,7 @@ describe('a turn', () => {
     head[0] = kind
     head.writeUInt32LE(id, 1)
     envoy.receive(token, Buffer.concat([head, Buffer.from(rest)]))
-    expect(envoy.fate(id)).toEqual({ kind: 'went-on', headers: { 'x-a': '1' }, note: undefined })
+    expect(envoy.fate(id)).toEqual({ kind: 'went-on', headers: { 'x-a': '1' }, properties: {}, body: '' })
   })
 
   test.each([
@@ -169,7 +143,7 @@ describe('a turn', () => {
   })
 
   test('is decided on its own stream alone', () => {
-    const envoy = new SimulatedEnvoy(module)
+    const envoy = start()
     const first = envoy.request({})
     envoy.request({})
     const [one, two] = told(envoy)
@@ -178,66 +152,4 @@ describe('a turn', () => {
     envoy.receive(two.token, encodeTurnReply(first, goOn))
     expect(envoy.fate(first)).toEqual({ kind: 'waits' })
   })
-})
-
-describe('streams', () => {
-  test('are four, asked in turn', () => {
-    const envoy = new SimulatedEnvoy(module)
-    for (let time = 0; time < 12; time++) envoy.request({})
-    expect([...envoy.streams.values()].map(({ sent }) => sent.length)).toEqual([3, 3, 3, 3])
-  })
-
-  test('are replaced after thirty seconds, and closed when all is said on them', () => {
-    const { envoy, id, token } = waiting()
-    envoy.receive(token, encodeTurnReply(id, { kind: 'extend', milliseconds: 30_000 }))
-    envoy.tick(290)
-    const late = [0, 1, 2, 3].map(() => envoy.request({}))
-    const old = late.find((one) => envoy.streams.get(token)?.sent.some((bytes) => bytes.readUInt32LE(1) === one))
-    if (old === undefined) throw new Error('one should be asked for on the first stream')
-    envoy.tick(12)
-    const isClosed = (): unknown => envoy.streams.get(token)?.isClosed
-    expect(isClosed()).toBe(false)
-    for (let time = 0; time < 8; time++) envoy.request({})
-    expect(envoy.streams.get(token)?.sent.filter((bytes) => bytes[0] === 1)).toHaveLength(2)
-    envoy.receive(token, encodeTurnReply(old, goOn))
-    expect(envoy.fate(old)).toMatchObject({ kind: 'went-on' })
-    envoy.receive(token, encodeTurnReply(id, goOn))
-    expect(isClosed()).toBe(true)
-  })
-
-  test('of a gateway that shuts down are asked no more, and what it owes still counts', () => {
-    const { envoy, id, token } = waiting()
-    envoy.receive(token, retireReply)
-    for (let time = 0; time < 8; time++) envoy.request({})
-    expect(envoy.streams.get(token)).toMatchObject({ isClosed: false, sent: { length: 1 } })
-    envoy.receive(token, encodeTurnReply(id, goOn))
-    expect(envoy.fate(id)).toMatchObject({ kind: 'went-on' })
-    expect(envoy.streams.get(token)?.isClosed).toBe(true)
-  })
-
-  test('that went with the filter which had opened them are opened anew', () => {
-    const { envoy } = waiting()
-    envoy.replaceRoot()
-    const ids = [0, 1, 2, 3].map(() => envoy.request({}))
-    for (const id of ids) expect(envoy.fate(id)).toEqual({ kind: 'waits' })
-    expect(told(envoy)).toHaveLength(4)
-  })
-})
-
-test.each([
-  { name: 'a name', cluster: 'gateway of a', isConfigured: true },
-  { name: 'no name', cluster: '', isConfigured: false },
-  { name: 'a name that is too long', cluster: 'g'.repeat(121), isConfigured: false },
-])('its cluster: $name', ({ cluster, isConfigured }) => {
-  expect(new SimulatedEnvoy(module, cluster).isConfigured).toBe(isConfigured)
-})
-
-test('half of the table may wait; one more goes on as it came', () => {
-  const envoy = new SimulatedEnvoy(module)
-  const most = 32_768
-  for (let time = 0; time < most; time++) envoy.request({})
-  expect(envoy.waiting()).toHaveLength(most)
-  expect(envoy.fate(envoy.request({}))).toMatchObject({ kind: 'went-on' })
-  envoy.tick(ticksToWait)
-  expect(envoy.waiting()).toEqual([])
 })

@@ -1,0 +1,52 @@
+import { beforeAll } from '@jest/globals'
+import type { Reply } from '../../../src/extproc/messages.ts'
+import { decodeTurnMessage, type TurnMessage } from '../../../src/extproc/turns/turn-message.ts'
+import { compileFilter } from '../../support/compiled-filter.ts'
+import { SimulatedEnvoy } from '../../support/simulated-envoy.ts'
+
+/** A verdict that changes nothing. */
+export const goOn: Reply = { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } }
+
+/** How long a turn waits for its verdict. */
+export const ticksToWait = 20
+
+/** What was sent on every stream, oldest stream first. */
+export const told = (envoy: SimulatedEnvoy): readonly { readonly token: number; readonly message: TurnMessage }[] =>
+  [...envoy.streams.values()].flatMap(({ token, sent }) =>
+    sent.map((bytes) => ({ token, message: decodeTurnMessage(bytes) })),
+  )
+
+/** The one item of a list of one. */
+export const only = <T>(items: readonly T[]): T => {
+  const [item] = items
+  if (item === undefined || items.length > 1) throw new Error(`one is expected, not ${items.length}`)
+  return item
+}
+
+/** An Envoy with one request that waits, asked for on the stream `token`. */
+export interface Waiting {
+  readonly envoy: SimulatedEnvoy
+  readonly id: number
+  readonly token: number
+}
+
+/** To be called once, at the top of a suite: compiles the filter before its tests. */
+export const useFilter = (): {
+  readonly start: (cluster?: string) => SimulatedEnvoy
+  readonly waiting: (headers?: Readonly<Record<string, string>>) => Waiting
+} => {
+  let module: WebAssembly.Module
+  beforeAll(async () => {
+    module = await compileFilter()
+  }, 60_000)
+  const start = (cluster?: string): SimulatedEnvoy => new SimulatedEnvoy(module, cluster)
+  return {
+    start,
+    waiting: (headers = { ':path': '/v1/completions' }) => {
+      const envoy = start()
+      const id = envoy.request(headers)
+      const { token } = only(told(envoy))
+      return { envoy, id, token }
+    },
+  }
+}
