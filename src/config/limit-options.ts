@@ -36,7 +36,9 @@ export const admission = z
       .describe('How long a turn may wait for resources before it is refused.'),
     messageTimeoutMs: milliseconds
       .default(30_000)
-      .describe('The `max_message_timeout` of Envoy’s ext_proc filter, within which waiting and loading must fit.'),
+      .describe(
+        'How long Envoy waits for a decision at most, within which waiting and loading must fit: `max_message_timeout` of its ext_proc filter, and never more than 30 s in the filter for turns.',
+      ),
   })
   .prefault({})
 
