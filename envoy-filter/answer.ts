@@ -8,17 +8,15 @@ import {
   pause,
   proxy_get_buffer_bytes,
   proxy_get_header_map_pairs,
-  proxy_remove_header_map_value,
   proxy_replace_header_map_value,
   responseBody,
   responseHeaders,
 } from './env'
+import { removeResponseHeader } from './headers'
 import { getProperty, note, noteStream, setProperty, timingsNote, usageNote } from './properties'
-import { begin, result, take, writeText } from './scratch'
+import { begin, mostBodyBytes, result, take } from './scratch'
 
-const mostBytes: u64 = 16_777_216
 const newline: u8 = 10
-const name: usize = memory.data(32)
 
 /** What the property `answer` says in its first byte: a stream, with what is left of its last piece behind it, or one JSON text. */
 const streamed: u8 = 115
@@ -77,7 +75,7 @@ function beginBody(headers: usize, isWhole: bool): i32 {
   const behind = type + json.length
   if (find(type, end, json) !== type || (behind < end && load<u8>(behind) !== 59)) return goOn
   // One that no buffer would hold passes as it is.
-  if (isWhole || contentLength(headers) > mostBytes) return goOn
+  if (isWhole || contentLength(headers) > mostBodyBytes) return goOn
   const kept = take(1)
   store<u8>(kept, whole)
   setProperty('answer', kept, 1)
@@ -88,7 +86,7 @@ function contentLength(headers: usize): u64 {
   if (!findHeader(headers, 'content-length')) return 0
   let length: u64 = 0
   const end = <usize>load<u32>(result) + <usize>load<u32>(result, 4)
-  for (let at = <usize>load<u32>(result); at < end && isDigit(load<u8>(at)) && length <= mostBytes; at++)
+  for (let at = <usize>load<u32>(result); at < end && isDigit(load<u8>(at)) && length <= mostBodyBytes; at++)
     length = length * 10 + (load<u8>(at) - 48)
   return length
 }
@@ -172,7 +170,7 @@ function findHeader(headers: usize, header: string): bool {
 }
 
 function removeHeader(headers: usize, header: string): void {
-  if (findHeader(headers, header)) proxy_remove_header_map_value(responseHeaders, name, writeText(header, name))
+  if (findHeader(headers, header)) removeResponseHeader(header)
 }
 
 /** Sets the headers of lines `name:value`. */

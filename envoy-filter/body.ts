@@ -1,22 +1,18 @@
 // A turn's body: read where the gateway wants its model checked, and given the members that the gateway adds.
 
-import { dropBlanks, skipBlanks } from './bytes'
+import { closeBrace, dropBlanks, openBrace, skipBlanks } from './bytes'
 import {
   noGrpcStatus,
   proxy_get_buffer_bytes,
-  proxy_replace_header_map_value,
   proxy_send_local_response,
   proxy_set_buffer_bytes,
   requestBody,
-  requestHeaders,
 } from './env'
+import { setRequestHeader } from './headers'
 import { lookForNames, namesOf, otherModel, splicedName } from './member-names'
 import { namesOtherModel } from './other-model'
-import { result, take, writeDecimal, writeText } from './scratch'
+import { mostBodyBytes, result, take, writeDecimal, writeText } from './scratch'
 
-const mostBytes: usize = 16_777_216
-const openBrace: u8 = 123
-const closeBrace: u8 = 125
 const comma: u8 = 44
 
 /**
@@ -27,7 +23,7 @@ export function editBody(model: usize, modelLength: i32, splice: usize, spliceLe
   if (proxy_get_buffer_bytes(requestBody, 0, i32.MAX_VALUE, result, result + 4) !== 0) return true
   const start = <usize>load<u32>(result)
   const length = <usize>load<u32>(result, 4)
-  if (length > mostBytes) return refuse(413, 'request_too_large', 'null', 'The request body is too large.')
+  if (length > <usize>mostBodyBytes) return refuse(413, 'request_too_large', 'null', 'The request body is too large.')
   const first = skipBlanks(start, start + length)
   const end = dropBlanks(first, start + length)
   if (end - first < 2 || load<u8>(first) !== openBrace || load<u8>(end - 1) !== closeBrace)
@@ -77,9 +73,8 @@ function putLast(start: usize, end: usize, length: usize, splice: usize, spliceL
 }
 
 function setContentLength(length: i32): void {
-  const at = take(32)
-  const nameLength = writeText('content-length', at)
-  proxy_replace_header_map_value(requestHeaders, at, nameLength, at + nameLength, writeDecimal(length, at + nameLength))
+  const value = take(16)
+  setRequestHeader('content-length', value, writeDecimal(length, value))
 }
 
 /** Answers in OpenAI's form of errors; docs/errors.md tells what these mean. */

@@ -3,6 +3,8 @@
 export const quote: u8 = 34
 export const colon: u8 = 58
 export const backslash: u8 = 92
+export const openBrace: u8 = 123
+export const closeBrace: u8 = 125
 
 /** Where one of two bytes stands first, from `at` on; `end` when neither does. */
 export function findEither(at: usize, end: usize, one: u8, other: u8): usize {

@@ -1,14 +1,12 @@
 // Token counts in answers: the object `usage`, and llama-server's `timings`, which serve for chat streams that did not ask for usage. Their texts are
 // noted whole for the gateway to read. In a string of the JSON these names would be escaped, so they are members.
 
-import { colon, find, isDigit, isText, quote, skipBlanks } from './bytes'
+import { closeBrace, colon, find, isDigit, isText, openBrace, quote, skipBlanks } from './bytes'
 import { levelOf, stringEnd } from './json-text'
 import { take } from './scratch'
 
 export const usageKind: i32 = 0
 export const timingsKind: i32 = 1
-const openBrace: u8 = 123
-const closeBrace: u8 = 125
 
 /** Longer objects are no counts. */
 const longestCounts: usize = 4096

@@ -165,7 +165,7 @@ function takeVerdict(entry: usize, kind: u8, message: usize, end: usize): void {
   if (kind === laterKind) {
     if (message + headBytes + 4 > end) return
     const ticks = load<u32>(message, headBytes) / tickMilliseconds + 1
-    waiting.setDeadline(entry, tick + (ticks < mostPatience ? ticks : mostPatience))
+    waiting.setDeadline(entry, tick + min(ticks, mostPatience))
     return
   }
   let outcome = malformed

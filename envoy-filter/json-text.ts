@@ -1,6 +1,6 @@
 // What walking through a JSON text takes.
 
-import { backslash, findEither, quote } from './bytes'
+import { backslash, closeBrace, findEither, openBrace, quote } from './bytes'
 
 /** What `withoutEscapes` returns for a string that it does not read. */
 export const unread: i32 = -1
@@ -90,6 +90,6 @@ function writeUtf8(code: i32, to: usize): usize {
 
 /** How much deeper it is behind a mark. */
 export function levelOf(mark: u8): i32 {
-  if (mark === 123 || mark === 91) return 1
-  return mark === 125 || mark === 93 ? -1 : 0
+  if (mark === openBrace || mark === 91) return 1
+  return mark === closeBrace || mark === 93 ? -1 : 0
 }

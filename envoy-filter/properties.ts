@@ -1,5 +1,6 @@
 // What Envoy keeps of a request for this filter, and for the access log.
 
+import { isText } from './bytes'
 import { proxy_get_property, proxy_set_property } from './env'
 import { result, take, writeText } from './scratch'
 
@@ -53,7 +54,7 @@ function partEnd(at: usize, end: usize): usize {
 /** Notes how a stream stands. One that failed stays so, whatever else comes. */
 export function noteStream(state: string): void {
   const failed = 'failed'
-  if (getProperty('notes') && load<u32>(result, 4) >= <u32>failed.length && load<u8>(<usize>load<u32>(result)) === 102)
+  if (getProperty('notes') && load<u32>(result, 4) >= <u32>failed.length && isText(<usize>load<u32>(result), failed))
     return
   const text = take(16)
   note(streamNote, text, writeText(state, text))

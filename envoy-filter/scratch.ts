@@ -3,6 +3,9 @@
 
 const pageBytes: usize = 65_536
 
+/** Longer bodies are not held: of requests they are refused, and answers pass as they are. */
+export const mostBodyBytes: u64 = 16_777_216
+
 /** Two results of a function of Envoy's: where, and how long. */
 export const result: usize = memory.data(8)
 

@@ -8,14 +8,14 @@
 import { editBody } from './body'
 import {
   noGrpcStatus,
-  proxy_get_property,
   proxy_replace_header_map_value,
   proxy_send_local_response,
   proxy_set_effective_context,
-  proxy_set_property,
   requestHeaders,
 } from './env'
-import { result, writeText } from './scratch'
+import { setRequestHeader } from './headers'
+import { getProperty, setProperty } from './properties'
+import { result } from './scratch'
 
 export const goOnKind: u8 = 1
 export const answerKind: u8 = 2
@@ -27,18 +27,7 @@ export const headBytes: i32 = 5
 const noteHeadBytes: usize = 20
 const lengthBytes: usize = 4
 
-/** Names that envoy.yaml knows: two headers that become metadata, and two properties. */
-const pods: usize = memory.data(32)
-const podsLength: i32 = writeText('x-gateway-destination-endpoint', pods)
-const mark: usize = memory.data(16)
-const markLength: i32 = writeText('x-context-turn', mark)
-const turn: usize = memory.data(8)
-const turnLength: i32 = writeText('turn', turn)
-const answerHeaders: usize = memory.data(8)
-const answerHeadersLength: i32 = writeText('headers', answerHeaders)
-/** For this filter alone: a note whose body has not come. */
-const note: usize = memory.data(8)
-const noteLength: i32 = writeText('note', note)
+/** A text of one digit. */
 const one: usize = memory.data(1)
 store<u8>(one, 49)
 
@@ -73,7 +62,7 @@ export function goOnAsTold(id: u32, message: usize, end: usize, bodyIsThere: boo
 
 /** Does the rest for a request whose body is there, and whose context is in effect. */
 export function finishWithBody(): i32 {
-  if (proxy_get_property(note, noteLength, result, result + 4) !== 0) return ready
+  if (!getProperty('note')) return ready
   const at = <usize>load<u32>(result)
   return edit(at) ? ready : refused
 }
@@ -113,17 +102,16 @@ function isNote(at: usize, end: usize): bool {
 }
 
 function takeNote(at: usize, length: i32, bodyIsThere: bool): i32 {
-  if (lengthOf(at, 0) >= 0)
-    proxy_replace_header_map_value(requestHeaders, pods, podsLength, textOf(at, 0), lengthOf(at, 0))
+  if (lengthOf(at, 0) >= 0) setRequestHeader('x-gateway-destination-endpoint', textOf(at, 0), lengthOf(at, 0))
   if (lengthOf(at, 1) >= 0) {
-    proxy_set_property(turn, turnLength, textOf(at, 1), lengthOf(at, 1))
-    proxy_replace_header_map_value(requestHeaders, mark, markLength, one, 1)
+    setProperty('turn', textOf(at, 1), lengthOf(at, 1))
+    setRequestHeader('x-context-turn', one, 1)
     // There for every turn, by which its answer is known.
-    proxy_set_property(answerHeaders, answerHeadersLength, textOf(at, 2), max(lengthOf(at, 2), 0))
+    setProperty('headers', textOf(at, 2), max(lengthOf(at, 2), 0))
   }
   if (lengthOf(at, 3) < 0 && lengthOf(at, 4) < 0) return ready
   if (bodyIsThere) return edit(at) ? ready : refused
-  proxy_set_property(note, noteLength, at, length)
+  setProperty('note', at, length)
   return wantsBody
 }
 

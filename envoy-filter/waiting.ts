@@ -25,8 +25,8 @@ export function find(id: u32): usize {
   while (true) {
     const entry = at(slot)
     const there = load<u32>(entry)
-    if (there === id) return entry
     if (there === 0) return 0
+    if (there === id) return entry
     slot = (slot + 1) & (capacity - 1)
   }
 }

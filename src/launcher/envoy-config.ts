@@ -34,8 +34,7 @@ const setSocket = (document: Document, path: Path, address: string): void => {
 }
 
 const setEndpoints = (document: Document, cluster: string, addresses: readonly string[]): void => {
-  const clusters = document.getIn(['static_resources', 'clusters'])
-  const index = isSeq(clusters) ? clusters.items.findIndex((item) => isMap(item) && item.get('name') === cluster) : -1
+  const index = indexOfNamed(document, ['static_resources', 'clusters'], cluster)
   if (index === -1) throw new Error(`The Envoy configuration has no cluster ${cluster}`)
   const endpoints = addresses.map((address) => ({ endpoint: { address: addressOf(address) } }))
   document.setIn(
@@ -59,11 +58,15 @@ const filterCode: Path = ['typed_config', 'config', 'vm_config', 'code', 'local'
 
 /** Envoy takes a relative name from the folder that it was started in. */
 const setTurnsFilter = (document: Document): void => {
-  const filters = document.getIn(httpFilters)
-  if (!isSeq(filters)) return
-  const index = filters.items.findIndex((item) => isMap(item) && item.get('name') === 'envoy.filters.http.wasm')
+  const index = indexOfNamed(document, httpFilters, 'envoy.filters.http.wasm')
   if (index !== -1)
     document.setIn([...httpFilters, index, ...filterCode], join(packageRoot(), 'dist/envoy-filter/turns.wasm'))
+}
+
+/** -1 when the list holds none of that name, or is none. */
+const indexOfNamed = (document: Document, path: Path, name: string): number => {
+  const list = document.getIn(path)
+  return isSeq(list) ? list.items.findIndex((item) => isMap(item) && item.get('name') === name) : -1
 }
 
 const addressOf = (address: string): unknown => {

@@ -135,6 +135,7 @@ describe('a turn', () => {
     { name: 'a message without an id', bytes: [1, 1] },
     { name: 'nothing', bytes: [] },
     { name: 'a verdict on another request', bytes: [1, 1, 0, 0, 0, 0, 0] },
+    { name: 'a verdict on no request', bytes: [1, 0, 0, 0, 0, 0, 0] },
     { name: 'more time for another request', bytes: [3, 1, 0, 0, 0, 1, 1, 1, 1] },
   ])('waits on after $name', ({ bytes }) => {
     const { envoy, id, token } = waiting()
