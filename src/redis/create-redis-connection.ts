@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { types } from 'node:util'
 import { Command, Redis } from 'ioredis'
-import { answerInTime } from './answer-in-time.ts'
+import { createAnswerWatch } from './answer-watch.ts'
 import { createWriteJoiner } from './join-writes.ts'
+import { limitHandshakes } from './limit-handshakes.ts'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
 import type { RedisConnection, RedisScript } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
@@ -29,13 +30,12 @@ const silentTimeouts = 10
 
 const textReplies = { replyEncoding: 'utf8' } as const
 
-const openClient = (url: string, commandTimeoutMs: number, connectTimeoutMs: number): Redis => {
+const openClient = (url: string, connectTimeoutMs: number): Redis => {
   try {
     return new Redis(url, {
       lazyConnect: true,
       protocol: 2,
       connectTimeout: connectTimeoutMs,
-      socketTimeout: commandTimeoutMs * silentTimeouts,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
@@ -59,10 +59,10 @@ const connectOnce = async (client: Redis): Promise<void> => {
   }
 }
 
-const joined = (script: string, keys: readonly string[], args: readonly (string | number)[]): (string | number)[] => {
-  const all: (string | number)[] = [script, keys.length]
+const joined = (script: string, keys: readonly string[], args: readonly (string | number)[]): string[] => {
+  const all = [script, String(keys.length)]
   for (const key of keys) all.push(key)
-  for (const argument of args) all.push(argument)
+  for (const argument of args) all.push(String(argument))
   return all
 }
 
@@ -80,8 +80,15 @@ export const createRedisConnection = async ({
   onFault,
   onBreaker,
 }: RedisConnectionOptions): Promise<RedisConnection> => {
-  const client = openClient(url, commandTimeoutMs, connectTimeoutMs)
+  const client = openClient(url, connectTimeoutMs)
   client.on('error', (error: Error) => onFault(withoutArguments(error)))
+  const silenceMs = commandTimeoutMs * silentTimeouts
+  const giveUpConnection = (): void => {
+    // The client hears of it as of any other fault of its connection, and connects anew.
+    client.stream.destroy(new Error(`Socket timeout: no answer in ${silenceMs} ms`))
+  }
+  const inTime = createAnswerWatch({ limitMs: commandTimeoutMs, silenceMs, onSilence: giveUpConnection })
+  limitHandshakes(client, silenceMs, giveUpConnection)
   const breaker = createRedisBreaker({ onState: onBreaker })
   const digests = new Map<RedisScript, string>()
 
@@ -96,9 +103,11 @@ export const createRedisConnection = async ({
   }
 
   /** The client's own `evalsha` looks at its arguments three times, and every turn makes two of these calls. */
-  const call = (name: 'evalsha' | 'eval', args: (string | number)[]): Promise<unknown> => {
+  const call = (name: 'evalsha' | 'eval', args: string[]): Promise<unknown> => {
     if (client.status === 'ready') joinWrites(client.stream)
-    const command = new Command(name, args, textReplies)
+    const command = new Command(name, [], textReplies)
+    // Given to the constructor they would be flattened, each by a call into V8's runtime, and made strings, which they are.
+    command.args = args
     void client.sendCommand(command)
     return command.promise
   }
@@ -115,7 +124,7 @@ export const createRedisConnection = async ({
   const guarded = <T>(action: string, command: () => Promise<T>): Promise<T> =>
     breaker.run(async () => {
       try {
-        return await answerInTime(command(), commandTimeoutMs)
+        return await inTime(command())
       } catch (error) {
         throw toRedisFault(error, action)
       }

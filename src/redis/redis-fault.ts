@@ -1,5 +1,5 @@
 import { types } from 'node:util'
-import { AnswerLateError } from './answer-in-time.ts'
+import { AnswerLateError } from './answer-watch.ts'
 import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
 
 /**

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../src/launcher/free-port.ts'
@@ -39,5 +41,37 @@ describe('a connection to Redis', () => {
     await connection.close()
 
     await expect(connection.ping()).rejects.toBeInstanceOf(RedisUnavailableError)
+  })
+
+  test.each([
+    { name: 'from the first call on', login: '' },
+    { name: 'before it lets the client in', login: ':secret@' },
+  ])('is given up, reported and made anew when its other end is silent $name', async ({ login }) => {
+    const sockets: Socket[] = []
+    const silent = createServer((socket) => {
+      sockets.push(socket)
+      socket.on('error', () => {}).resume()
+    }).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const address = silent.address()
+    const port = typeof address === 'object' ? address?.port : undefined
+    const faults: string[] = []
+    const connection = await createRedisConnection({
+      url: `redis://${login}127.0.0.1:${port}`,
+      commandTimeoutMs: 10,
+      onFault: ({ message }) => faults.push(message),
+    })
+
+    try {
+      while (sockets.length < 2) {
+        await connection.ping().catch(() => {})
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      }
+      expect(faults[0]).toBe('Socket timeout: no answer in 100 ms')
+    } finally {
+      await connection.close()
+      for (const socket of sockets) socket.destroy()
+      silent.close()
+    }
   })
 })

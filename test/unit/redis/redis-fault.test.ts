@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { AnswerLateError } from '../../../src/redis/answer-in-time.ts'
+import { AnswerLateError } from '../../../src/redis/answer-watch.ts'
 import { RedisScriptError, RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import { isReadOnlyRefusal, RedisSilentError, toRedisFault, withoutArguments } from '../../../src/redis/redis-fault.ts'
 
