@@ -1,5 +1,4 @@
-// The answer of a turn: it gets the gateway's headers, and its end and its token counts are noted for the access log. What is known of it between two
-// of Envoy's calls lies with Envoy, as properties of the request.
+// The answer of a turn: it gets the gateway's headers, and its end and its token counts are noted for the access log.
 
 import { contains, find, isDigit, isText } from './bytes'
 import { found, readPiece, readWhole, timingsKind, usageKind } from './counts'
@@ -13,21 +12,22 @@ import {
   responseHeaders,
 } from './env'
 import { removeResponseHeader } from './headers'
-import { getProperty, note, noteStream, setProperty, timingsNote, usageNote } from './properties'
-import { begin, mostBodyBytes, result, take } from './scratch'
+import { findKept, keepText } from './kept'
+import { note, streamNote, timingsNote, usageNote } from './notes'
+import { begin, mostBodyBytes, result, take, writeText } from './scratch'
+import * as turns from './turns'
 
 const newline: u8 = 10
 
-/** What the property `answer` says in its first byte: a stream, with what is left of its last piece behind it, or one JSON text. */
-const streamed: u8 = 115
-const whole: u8 = 106
 /** The longest of what is looked for in a stream, apart from counts. */
 const longestMark: usize = 28
 
-/** Status and headers of an answer come. Returns whether Envoy goes on with them. */
-export function takeHeaders(isWhole: bool): i32 {
+/** Status and headers of a turn's answer come. Returns whether Envoy goes on with them. */
+export function takeHeaders(entry: usize, isWhole: bool): i32 {
+  if (turns.stateOf(entry) !== turns.wentOn) return goOn
   begin(0)
-  if (!getProperty('headers')) return goOn
+  turns.setState(entry, turns.passing)
+  if (!findKept(entry)) return goOn
   let start = <usize>load<u32>(result)
   const end = start + <usize>load<u32>(result, 4)
   if (proxy_get_header_map_pairs(responseHeaders, result, result + 4) !== 0) return goOn
@@ -39,36 +39,36 @@ export function takeHeaders(isWhole: bool): i32 {
   if (!contains(start, end, 'x-context-cache:')) removeHeader(headers, 'x-context-cache')
   if (!isAnswered) return goOn
   setHeaders(start, end)
-  return beginBody(headers, isWhole)
+  return beginBody(entry, headers, isWhole)
 }
 
 /** A piece of the body comes; of one that is held, all of it. Returns whether Envoy goes on with it. */
-export function takeBody(isLast: bool): i32 {
+export function takeBody(entry: usize, isLast: bool): i32 {
+  const state = turns.stateOf(entry)
   begin(0)
-  if (!getProperty('answer')) return goOn
-  const kept = <usize>load<u32>(result)
-  if (load<u8>(kept) === streamed) {
-    takePiece(kept + 1, <usize>load<u32>(result, 4) - 1)
+  if (state === turns.streaming) {
+    if (findKept(entry)) takePiece(entry, <usize>load<u32>(result), <usize>load<u32>(result, 4))
     return goOn
   }
+  if (state !== turns.holding) return goOn
   // Held until it is whole, so that one which stops short becomes an error.
   if (!isLast) return pause
   if (getBody()) readWhole(<usize>load<u32>(result), <usize>load<u32>(result) + <usize>load<u32>(result, 4))
-  noteCounts()
+  noteCounts(entry)
   return goOn
 }
 
-function beginBody(headers: usize, isWhole: bool): i32 {
+function beginBody(entry: usize, headers: usize, isWhole: bool): i32 {
   if (!findHeader(headers, 'content-type')) return goOn
   const type = <usize>load<u32>(result)
   const end = type + <usize>load<u32>(result, 4)
   if (contains(type, end, 'text/event-stream')) {
-    noteStream('cut')
+    noteStream(entry, 'cut')
     // A first line is one like all others.
-    const kept = take(2)
-    store<u8>(kept, streamed)
-    store<u8>(kept, newline, 1)
-    setProperty('answer', kept, 2)
+    const line = take(1)
+    store<u8>(line, newline)
+    keepText(entry, line, 1)
+    turns.setState(entry, turns.streaming)
     return goOn
   }
   const json = 'application/json'
@@ -76,9 +76,7 @@ function beginBody(headers: usize, isWhole: bool): i32 {
   if (find(type, end, json) !== type || (behind < end && load<u8>(behind) !== 59)) return goOn
   // One that no buffer would hold passes as it is.
   if (isWhole || contentLength(headers) > mostBodyBytes) return goOn
-  const kept = take(1)
-  store<u8>(kept, whole)
-  setProperty('answer', kept, 1)
+  turns.setState(entry, turns.holding)
   return pause
 }
 
@@ -91,7 +89,7 @@ function contentLength(headers: usize): u64 {
   return length
 }
 
-function takePiece(tail: usize, tailLength: usize): void {
+function takePiece(entry: usize, tail: usize, tailLength: usize): void {
   // What is left of the last piece, and right behind it this one: one text. (Both stand in memory that is free again.)
   const start = begin(tailLength)
   memory.copy(start, tail, tailLength)
@@ -100,30 +98,35 @@ function takePiece(tail: usize, tailLength: usize): void {
   const end = start + tailLength + <usize>load<u32>(result, 4)
   const namesEvent = contains(start, end, '\ne')
   // Most pieces hold a token and nothing else, which a few searches for what is rare in them tell.
-  if ((namesEvent || contains(start, end, '[DONE]')) && hasLastEvent(start, end)) noteStream('done')
-  if ((namesEvent || contains(start, end, '{"e')) && hasError(start, end)) noteStream('failed')
+  if ((namesEvent || contains(start, end, '[DONE]')) && hasLastEvent(start, end)) noteStream(entry, 'done')
+  if ((namesEvent || contains(start, end, '{"e')) && hasError(start, end)) failStream(entry)
   const cut = readPiece(start, end)
-  noteCounts()
+  noteCounts(entry)
   const isLine = cut === end && load<u8>(end - 1) === newline
   // Nothing that is looked for goes on behind the end of a line.
   if (isLine && wasLine) return
   let from = isLine ? end - 1 : end - start > longestMark ? end - longestMark - 1 : start
   if (cut < from) from = cut
-  keep(from, end)
+  keepText(entry, from, <i32>(end - from))
 }
 
-function keep(from: usize, end: usize): void {
-  const kept = take(end - from + 1)
-  store<u8>(kept, streamed)
-  memory.copy(kept + 1, from, end - from)
-  setProperty('answer', kept, end - from + 1)
+/** Notes how a stream stands. One that failed stays so, whatever else comes. */
+function noteStream(entry: usize, state: string): void {
+  if (turns.isFailed(entry)) return
+  const text = take(16)
+  note(entry, streamNote, text, writeText(state, text))
 }
 
-function noteCounts(): void {
+function failStream(entry: usize): void {
+  noteStream(entry, 'failed')
+  turns.setFailed(entry)
+}
+
+function noteCounts(entry: usize): void {
   const usage = <usize>load<u32>(found + 8 * usageKind)
-  if (usage !== 0) note(usageNote, usage, <usize>load<u32>(found + 8 * usageKind, 4))
+  if (usage !== 0) note(entry, usageNote, usage, <usize>load<u32>(found + 8 * usageKind, 4))
   const timings = <usize>load<u32>(found + 8 * timingsKind)
-  if (timings !== 0) note(timingsNote, timings, <usize>load<u32>(found + 8 * timingsKind, 4))
+  if (timings !== 0) note(entry, timingsNote, timings, <usize>load<u32>(found + 8 * timingsKind, 4))
 }
 
 function hasLastEvent(start: usize, end: usize): bool {

@@ -20,6 +20,7 @@ import {
 } from './env'
 import { begin, result, take, writeText } from './scratch'
 import { choose, configure, forget, openBy, owe, replaceOld, retire, send } from './streams'
+import * as turns from './turns'
 import {
   answerAsTold,
   answerKind,
@@ -33,7 +34,6 @@ import {
   retireKind,
   wantsBody,
 } from './verdict'
-import * as waiting from './waiting'
 
 const tickMilliseconds: u32 = 100
 /** As `message_timeout` and `max_message_timeout` of the ext_proc filter, in ticks. */
@@ -79,32 +79,36 @@ export function proxy_on_request_headers(id: u32, _headers: i32, isWhole: i32): 
     proxy_increment_metric(unaskedTotal, 1)
     return goOn
   }
-  waiting.add(id, token, tick + patience, isWhole !== 0)
+  turns.add(id, token, tick + patience, isWhole !== 0)
   return pause
 }
 
 export function proxy_on_request_body(id: u32, _length: i32, isLast: i32): i32 {
-  const entry = waiting.find(id)
+  const entry = turns.find(id)
   if (entry === 0) return goOn
+  const isAwaited = turns.wantsBody(entry)
+  if (!isAwaited && !turns.isUndecided(entry)) return goOn
   if (isLast === 0) return pause
-  waiting.setBodyThere(entry)
-  return waiting.isDecided(entry) ? finishDecided(entry) : pause
+  turns.setBodyThere(entry)
+  return isAwaited ? finishDecided(entry) : pause
 }
 
 export function proxy_on_request_trailers(id: u32, _trailers: i32): i32 {
   return proxy_on_request_body(id, 0, 1)
 }
 
-export function proxy_on_response_headers(_id: u32, _headers: i32, isWhole: i32): i32 {
-  return takeHeaders(isWhole !== 0)
+export function proxy_on_response_headers(id: u32, _headers: i32, isWhole: i32): i32 {
+  const entry = turns.find(id)
+  return entry === 0 ? goOn : takeHeaders(entry, isWhole !== 0)
 }
 
-export function proxy_on_response_body(_id: u32, _length: i32, isLast: i32): i32 {
-  return takeBody(isLast !== 0)
+export function proxy_on_response_body(id: u32, _length: i32, isLast: i32): i32 {
+  const entry = turns.find(id)
+  return entry === 0 ? goOn : takeBody(entry, isLast !== 0)
 }
 
-export function proxy_on_response_trailers(_id: u32, _trailers: i32): i32 {
-  return takeBody(true)
+export function proxy_on_response_trailers(id: u32, _trailers: i32): i32 {
+  return proxy_on_response_body(id, 0, 1)
 }
 
 export function proxy_on_grpc_receive(_context: u32, token: u32, length: i32): void {
@@ -116,20 +120,20 @@ export function proxy_on_grpc_receive(_context: u32, token: u32, length: i32): v
     retire(token)
     return
   }
-  const entry = waiting.find(load<u32>(message, 1))
-  if (entry === 0 || waiting.isDecided(entry) || waiting.tokenOf(entry) !== token) return
+  const entry = turns.find(load<u32>(message, 1))
+  if (entry === 0 || !turns.isUndecided(entry) || turns.tokenOf(entry) !== token) return
   takeVerdict(entry, kind, message, message + length)
 }
 
 export function proxy_on_grpc_close(_context: u32, token: u32, _status: i32): void {
   forget(token)
-  if (waiting.isEmpty()) return
-  for (let place: u32 = 0; place < waiting.places; place++) {
-    let entry = waiting.undecidedAt(place)
+  if (turns.allDecided()) return
+  for (let place: u32 = 0; place < turns.places; place++) {
+    let entry = turns.undecidedAt(place)
     // What is taken out may bring another entry to its place.
-    while (entry !== 0 && waiting.tokenOf(entry) === token && !askAgain(entry)) {
+    while (entry !== 0 && turns.tokenOf(entry) === token && !askAgain(entry)) {
       passUnasked(entry)
-      entry = waiting.undecidedAt(place)
+      entry = turns.undecidedAt(place)
     }
   }
 }
@@ -137,74 +141,78 @@ export function proxy_on_grpc_close(_context: u32, token: u32, _status: i32): vo
 export function proxy_on_tick(_context: u32): void {
   tick += 1
   replaceOld(tick)
-  if (waiting.isEmpty()) return
-  for (let place: u32 = 0; place < waiting.places; place++) {
-    let entry = waiting.undecidedAt(place)
-    while (entry !== 0 && <i32>(waiting.deadlineOf(entry) - tick) <= 0) {
+  if (turns.allDecided()) return
+  for (let place: u32 = 0; place < turns.places; place++) {
+    let entry = turns.undecidedAt(place)
+    while (entry !== 0 && <i32>(turns.deadlineOf(entry) - tick) <= 0) {
       tellLeft(entry)
       proxy_increment_metric(timedOutTotal, 1)
       passUnasked(entry)
-      entry = waiting.undecidedAt(place)
+      entry = turns.undecidedAt(place)
     }
   }
 }
 
 /** Envoy is done with a request. One that still waits was left by its client. */
 export function proxy_on_delete(id: u32): void {
-  const entry = waiting.find(id)
+  const entry = turns.find(id)
   if (entry === 0) return
-  if (waiting.isDecided(entry)) waiting.remove(entry)
-  else {
+  if (turns.isUndecided(entry)) {
     tellLeft(entry)
-    finish(entry)
+    owe(turns.tokenOf(entry), -1)
   }
+  turns.remove(entry)
 }
 
 function takeVerdict(entry: usize, kind: u8, message: usize, end: usize): void {
-  const id = waiting.idOf(entry)
   if (kind === laterKind) {
     if (message + headBytes + 4 > end) return
     const ticks = load<u32>(message, headBytes) / tickMilliseconds + 1
-    waiting.setDeadline(entry, tick + min(ticks, mostPatience))
+    turns.setDeadline(entry, tick + min(ticks, mostPatience))
     return
   }
   let outcome = malformed
-  if (kind === goOnKind) outcome = goOnAsTold(id, message, end, waiting.isBodyThere(entry))
-  else if (kind === answerKind) outcome = answerAsTold(id, message, end)
+  if (kind === goOnKind) outcome = goOnAsTold(entry, message, end)
+  else if (kind === answerKind) outcome = answerAsTold(entry, message, end)
   if (outcome === malformed) {
     passUnasked(entry)
     return
   }
-  if (outcome === wantsBody) {
-    owe(waiting.tokenOf(entry), -1)
-    waiting.setDecided(entry)
-    return
-  }
+  const token = turns.tokenOf(entry)
   if (outcome === ready) proxy_continue_stream(requestSide)
-  finish(entry)
+  if (outcome !== wantsBody) letGo(entry, outcome)
+  // Which may close the stream, in another context.
+  owe(token, -1)
 }
 
 /** The body of a request whose verdict is there is whole. */
 function finishDecided(entry: usize): i32 {
   begin(0)
-  waiting.remove(entry)
-  return finishWithBody() === ready ? goOn : pause
+  const outcome = finishWithBody()
+  letGo(entry, outcome)
+  return outcome === ready ? goOn : pause
+}
+
+/** A request goes on to its pod, where a turn's answer is awaited, or needs nothing any more. */
+function letGo(entry: usize, outcome: i32): void {
+  if (outcome === ready && turns.hasTicket(entry)) turns.setState(entry, turns.wentOn)
+  else turns.remove(entry)
 }
 
 /** Asks the gateways for a turn whose stream is gone once more; false when it has been asked for often enough, or cannot be. */
 function askAgain(entry: usize): bool {
-  const id = waiting.idOf(entry)
-  if (waiting.repeatsOf(entry) >= mostRepeats || proxy_set_effective_context(id) !== 0) return false
+  const id = turns.idOf(entry)
+  if (turns.repeatsOf(entry) >= mostRepeats || proxy_set_effective_context(id) !== 0) return false
   const token = ask(id, 0)
   if (token === 0) return false
-  waiting.repeat(entry, token, tick + patience)
+  turns.repeat(entry, token, tick + patience)
   proxy_increment_metric(repeatedTotal, 1)
   return true
 }
 
 /** Sends the headers of the request whose context is in effect. Returns the stream that owes a verdict then; 0 for none. */
 function ask(id: u32, isWhole: i32): u32 {
-  if (!waiting.hasRoom()) return 0
+  if (!turns.hasRoom()) return 0
   const message = begin(askBytes)
   if (proxy_get_header_map_pairs(requestHeaders, result, result + 4) !== 0) return 0
   // They stand right behind, as the first that Envoy hands over.
@@ -223,19 +231,15 @@ function ask(id: u32, isWhole: i32): u32 {
 function tellLeft(entry: usize): void {
   const message = begin(headBytes)
   store<u8>(message, leftKind)
-  store<u32>(message, waiting.idOf(entry), 1)
-  send(waiting.tokenOf(entry), message, headBytes)
+  store<u32>(message, turns.idOf(entry), 1)
+  send(turns.tokenOf(entry), message, headBytes)
 }
 
 function passUnasked(entry: usize): void {
-  if (proxy_set_effective_context(waiting.idOf(entry)) === 0) proxy_continue_stream(requestSide)
+  if (proxy_set_effective_context(turns.idOf(entry)) === 0) proxy_continue_stream(requestSide)
   proxy_increment_metric(unaskedTotal, 1)
-  finish(entry)
-}
-
-function finish(entry: usize): void {
-  const token = waiting.tokenOf(entry)
-  waiting.remove(entry)
+  const token = turns.tokenOf(entry)
+  turns.remove(entry)
   owe(token, -1)
 }
 

@@ -14,8 +14,10 @@ import {
   requestHeaders,
 } from './env'
 import { setRequestHeader } from './headers'
+import { keepText } from './kept'
 import { getProperty, setProperty } from './properties'
 import { result } from './scratch'
+import * as turns from './turns'
 
 export const goOnKind: u8 = 1
 export const answerKind: u8 = 2
@@ -26,10 +28,6 @@ export const headBytes: i32 = 5
 
 const noteHeadBytes: usize = 20
 const lengthBytes: usize = 4
-
-/** A text of one digit. */
-const one: usize = memory.data(1)
-store<u8>(one, 49)
 
 /** What becomes of a request by its verdict. */
 export const malformed: i32 = 0
@@ -42,7 +40,7 @@ export const wantsBody: i32 = 3
  * Does what the message from `at` to `end` says of a request that goes on. `malformed`: it cannot be read, and nothing was done. `wantsBody`: the rest is to be
  * done by `finishWithBody`, once the body is there.
  */
-export function goOnAsTold(id: u32, message: usize, end: usize, bodyIsThere: bool): i32 {
+export function goOnAsTold(entry: usize, message: usize, end: usize): i32 {
   let at = message + headBytes
   if (at + 2 > end) return malformed
   const headers = load<u16>(at)
@@ -55,9 +53,10 @@ export function goOnAsTold(id: u32, message: usize, end: usize, bodyIsThere: boo
     at += <usize>length
   }
   if (!isNote(at, end)) return malformed
-  if (proxy_set_effective_context(id) !== 0) return refused
+  if (proxy_set_effective_context(turns.idOf(entry)) !== 0) return refused
+  turns.decide(entry)
   setHeaders(first, headers)
-  return takeNote(at, <i32>(end - at), bodyIsThere)
+  return takeNote(entry, at, <i32>(end - at))
 }
 
 /** Does the rest for a request whose body is there, and whose context is in effect. */
@@ -101,16 +100,16 @@ function isNote(at: usize, end: usize): bool {
   return length === <u64>(end - at)
 }
 
-function takeNote(at: usize, length: i32, bodyIsThere: bool): i32 {
+function takeNote(entry: usize, at: usize, length: i32): i32 {
+  // The header of a turn also says that it is to be logged.
   if (lengthOf(at, 0) >= 0) setRequestHeader('x-gateway-destination-endpoint', textOf(at, 0), lengthOf(at, 0))
   if (lengthOf(at, 1) >= 0) {
     setProperty('turn', textOf(at, 1), lengthOf(at, 1))
-    setRequestHeader('x-context-turn', one, 1)
-    // There for every turn, by which its answer is known.
-    setProperty('headers', textOf(at, 2), max(lengthOf(at, 2), 0))
+    turns.setTicket(entry)
+    keepText(entry, textOf(at, 2), max(lengthOf(at, 2), 0))
   }
   if (lengthOf(at, 3) < 0 && lengthOf(at, 4) < 0) return ready
-  if (bodyIsThere) return edit(at) ? ready : refused
+  if (turns.isBodyThere(entry)) return edit(at) ? ready : refused
   setProperty('note', at, length)
   return wantsBody
 }
@@ -120,7 +119,7 @@ function edit(at: usize): bool {
 }
 
 /** Answers a request by itself; `malformed`, and nothing done, when the message cannot be read. */
-export function answerAsTold(id: u32, message: usize, end: usize): i32 {
+export function answerAsTold(entry: usize, message: usize, end: usize): i32 {
   const at = message + headBytes
   if (at + 14 > end) return malformed
   const details = load<u32>(at, 2)
@@ -128,7 +127,7 @@ export function answerAsTold(id: u32, message: usize, end: usize): i32 {
   const body = load<u32>(at, 10)
   const start = at + 14
   if (<u64>details + <u64>headers + <u64>body !== <u64>(end - start)) return malformed
-  if (proxy_set_effective_context(id) !== 0) return refused
+  if (proxy_set_effective_context(turns.idOf(entry)) !== 0) return refused
   proxy_send_local_response(
     load<u16>(at),
     start,

@@ -43,9 +43,7 @@ const nothing = '-'
 
 const maxPort = 65_535
 
-/** What stands ahead of the ticket that the filter for turns has: that the request is a turn, or, of one that ended early, nothing. */
-const mark = `1${separator}`
-const none = `${nothing}${separator}`
+const aheadOfTicket = `${nothing}${separator}`
 const behindTicket = `${separator}${nothing}`
 
 /** Reads how a turn ended. Total: whatever the entry holds, it returns. */
@@ -76,7 +74,7 @@ const partsOf = (entry: LogEntry): readonly string[] => {
 
 /** The ticket stands last if the filter for turns has it, else ahead of a part that is missing. */
 const ticketIn = (parts: string): string | undefined => {
-  if (parts.startsWith(mark) || parts.startsWith(none)) return parts.slice(mark.length)
+  if (parts.startsWith(aheadOfTicket)) return parts.slice(aheadOfTicket.length)
   return parts.endsWith(behindTicket) ? parts.slice(0, -behindTicket.length) : undefined
 }
 

@@ -31,6 +31,16 @@ describe('an answer', () => {
     expect(headers).toEqual({ ...json, 'x-session-id': 's', 'x-context-cache': 'hit; a=b:c', 'x-a': '1' })
   })
 
+  test.each([252, 253, 5000])('gets headers of %i bytes, however many pieces come', (length) => {
+    const told = `x-session-id:${'s'.repeat(length - 'x-session-id:\n'.length)}\n`
+    const pieces = [`data: {"usage":{"a":"${'x'.repeat(length)}`, `","prompt_tokens":1`, '}}\n\ndata: [DONE]\n\n']
+    const { headers, notes } = answered(sse, pieces, { told })
+    expect(headers).toEqual({ ...sse, 'x-session-id': told.slice('x-session-id:'.length, -1) })
+    // Longer objects than 4 KiB are no counts.
+    const counts = length > 4096 ? '-' : `{"a":"${'x'.repeat(length)}","prompt_tokens":1}`
+    expect(notes).toBe(`done\u001e${counts}\u001e-`)
+  })
+
   test.each([
     { name: 'that is an error', status: '500', told: 'x-session-id:s\nx-context-cache:hit\n' },
     { name: 'of a turn of which nothing is told', status: '200', told: '' },

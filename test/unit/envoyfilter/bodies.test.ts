@@ -38,7 +38,7 @@ describe('a body', () => {
       const body = '{"model":"a","prompt":"ü}"} \n'
       expect(edited(body, { splice: '"cache_salt":"s"' }, when)).toMatchObject({
         kind: 'went-on',
-        headers: { 'content-length': '47', 'x-context-turn': '1' },
+        headers: { 'content-length': '47' },
         body: '{"cache_salt":"s","model":"a","prompt":"ü}"} \n',
       })
     },

@@ -40,8 +40,8 @@ describe('a turn', () => {
     envoy.receive(token, encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
     expect(envoy.fate(id)).toEqual({
       kind: 'went-on',
-      headers: { ':path': '/other', 'x-a': 'é', 'x-gateway-destination-endpoint': 'a:1,b:2', 'x-context-turn': '1' },
-      properties: { turn: 'ticket', headers: 'x-b:c\n' },
+      headers: { ':path': '/other', 'x-a': 'é', 'x-gateway-destination-endpoint': 'a:1,b:2' },
+      properties: { turn: 'ticket' },
       body: '',
     })
   })
@@ -110,6 +110,26 @@ describe('a turn', () => {
     envoy.canOpen = false
     expect(envoy.fate(envoy.request({ 'x-a': '1' }))).toMatchObject({ kind: 'went-on', headers: { 'x-a': '1' } })
     expect(Object.fromEntries(envoy.counters)).toEqual({ 'turns.unasked': 1 })
+  })
+
+  test('is told apart from thousands of others, and what one leaves is free for the next ones', () => {
+    const envoy = start()
+    const turns = 9000
+    for (const round of ['a', 'b']) {
+      const ids = Array.from({ length: turns }, () => envoy.request({ ':path': '/' }))
+      const tokens = new Map(told(envoy).map(({ token, message }) => [message.id, token] as const))
+      for (const id of ids) {
+        const ctx = { turn: `t${id}`, headers: `x-session-id:${round}${id}\n` }
+        const changes = { setHeaders: {}, metadata: { ctx } }
+        envoy.receive(tokens.get(id) ?? 0, encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
+      }
+      const answers = ids.toReversed().map((id) => {
+        const { headers } = envoy.answer(id, { ':status': '200', 'content-type': 'text/event-stream' }, ['data: x\n'])
+        envoy.delete(id)
+        return headers['x-session-id'] === `${round}${id}`
+      })
+      expect(answers.filter((isOwn) => !isOwn)).toEqual([])
+    }
   })
 
   test.each([
