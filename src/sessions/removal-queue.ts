@@ -14,7 +14,12 @@ export interface Removal {
   readonly payload: string | undefined
   /** How often the removal was claimed, this time included. */
   readonly attempt: number
+  /** Names this claim of it, and no other. */
+  readonly claim: string
 }
+
+/** A removal that was claimed, for whoever claimed it. */
+export type ClaimedRemoval = Pick<Removal, 'id' | 'claim'>
 
 /** What a step of expiry came to. */
 export interface Expired {
@@ -50,10 +55,13 @@ export interface RemovalQueue {
   evict(limit: number): Promise<number>
   /** Up to `limit` due removals. They come again after `leaseMs` unless settled, so a reaper that dies loses none; end the work on one before that. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
-  /** Strikes removals off. One that was queued once more since it was claimed stays, and is due at once. */
-  settle(ids: readonly string[]): Promise<void>
-  /** Tries a removal again after `delayMs`. */
-  postpone(id: string, delayMs: number): Promise<void>
+  /**
+   * Strikes removals off. One that was queued once more since it was claimed stays, and is due at once. One that somebody else has claimed since, or that
+   * was taken off and is another one now (its session lived again, and has ended again), is none of the caller's.
+   */
+  settle(removals: readonly ClaimedRemoval[]): Promise<void>
+  /** Tries a removal again after `delayMs`, if it still is the caller's. */
+  postpone(removal: ClaimedRemoval, delayMs: number): Promise<void>
   /** Which of these artefacts a session or the queue still knows; the others are orphans (their store was lost). */
   knownArtefacts(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
   /** Drops these artefacts from whichever sessions have them, as `dropKv` does; resolves to how many a session had. */

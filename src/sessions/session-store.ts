@@ -115,7 +115,7 @@ export interface SessionStore {
   complete(turn: CompleteTurn): Promise<CompleteOutcome>
   /**
    * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its retry key; an *expired* one stays
-   * expired. For a session that has ended, its removal is queued again: the turn may have left KV in its pod.
+   * expired. For a session that has ended, or of which nothing is known any more, its removal is queued again: the turn may have left KV in its pod.
    */
   abandon(turn: { readonly key: SessionKey; readonly turnId: string }): Promise<void>
   /**

@@ -75,10 +75,10 @@ export const createMemorySessionStore = ({
     },
     evict: async (limit) => table.evict(limit, nowMs()),
     claim: async (options) => removals.claim(options, nowMs()),
-    settle: async (ids) => {
-      for (const id of ids) removals.settle(id, nowMs())
+    settle: async (claimed) => {
+      for (const each of claimed) removals.settle(each, nowMs())
     },
-    postpone: async (id, delayMs) => removals.postpone(id, nowMs() + delayMs),
+    postpone: async (claimed, delayMs) => removals.postpone(claimed, nowMs() + delayMs),
     knownArtefacts: async (ids) => new Set(ids.filter((id) => table.ownerOf(id) !== undefined || removals.names(id))),
     counts: async () => ({ removals: removals.size, sessions: table.size }),
     sizes: async () => ({ kvBytes: table.kvBytes, sessionBytes: table.bytes }),

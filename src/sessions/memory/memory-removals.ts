@@ -1,5 +1,5 @@
 import { hashOfId, SlotMap } from '../../collections/slot-map.ts'
-import type { Removal, RemovalQueue } from '../removal-queue.ts'
+import type { ClaimedRemoval, Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
 import { DeadlineHeap } from './deadline-heap.ts'
 
@@ -16,6 +16,8 @@ interface Entry {
   dueMs: number
   /** How often it was claimed. */
   attempt: number
+  /** The last claim's name. */
+  claim: string | undefined
   /** Queued once more since it was claimed. */
   again: boolean
 }
@@ -26,6 +28,7 @@ export class MemoryRemovals {
   readonly #deadlines = new DeadlineHeap<string>()
   /** Artefacts that an entry names. */
   readonly #artefacts = new SlotMap<string, string>({ hashOf: hashOfId })
+  #claims = 0
 
   get size(): number {
     return this.#entries.size
@@ -37,14 +40,8 @@ export class MemoryRemovals {
 
   announce(session: SessionKey, artefact: NamedArtefact, dueMs: number): void {
     const id = `a:${artefact.artefactId}`
-    this.#put(id, {
-      kind: 'artefact',
-      session,
-      artefact,
-      dueMs,
-      attempt: this.#entries.get(id)?.attempt ?? 0,
-      again: false,
-    })
+    const { attempt = 0, claim } = this.#entries.get(id) ?? {}
+    this.#put(id, { kind: 'artefact', session, artefact, dueMs, attempt, claim, again: false })
   }
 
   /** Queues an artefact, or sets anew when it is due. */
@@ -59,7 +56,7 @@ export class MemoryRemovals {
     const id = `s:${session}`
     const known = this.#entries.get(id)
     if (known === undefined) {
-      this.#put(id, { kind: 'session', session, artefact, dueMs: nowMs, attempt: 0, again: false })
+      this.#put(id, { kind: 'session', session, artefact, dueMs: nowMs, attempt: 0, claim: undefined, again: false })
       return
     }
     if (artefact !== undefined) {
@@ -99,19 +96,24 @@ export class MemoryRemovals {
       const entry = this.#change(id, { dueMs: nowMs + leaseMs, again: false })
       if (entry === undefined) continue
       entry.attempt += 1
+      this.#claims += 1
+      const claim = String(this.#claims)
+      entry.claim = claim
       const { kind, session, artefact, attempt } = entry
-      claimed.push({ id, kind, session, payload: artefact?.payload, attempt })
+      claimed.push({ id, kind, session, payload: artefact?.payload, attempt, claim })
     }
     return claimed
   }
 
-  settle(id: string, nowMs: number): void {
-    if (this.#entries.get(id)?.again) this.#change(id, { again: false, attempt: 0, dueMs: nowMs })
+  settle({ id, claim }: ClaimedRemoval, nowMs: number): void {
+    const entry = this.#entries.get(id)
+    if (entry?.claim !== claim) return
+    if (entry.again) this.#change(id, { again: false, attempt: 0, claim: undefined, dueMs: nowMs })
     else this.#drop(id)
   }
 
-  postpone(id: string, dueMs: number): void {
-    this.#change(id, { dueMs })
+  postpone({ id, claim }: ClaimedRemoval, dueMs: number): void {
+    if (this.#entries.get(id)?.claim === claim) this.#change(id, { dueMs })
   }
 
   #put(id: string, entry: Entry): void {
@@ -128,7 +130,7 @@ export class MemoryRemovals {
     this.#deadlines.delete(id)
   }
 
-  #change(id: string, change: Partial<Pick<Entry, 'dueMs' | 'again' | 'attempt'>>): Entry | undefined {
+  #change(id: string, change: Partial<Pick<Entry, 'dueMs' | 'again' | 'attempt' | 'claim'>>): Entry | undefined {
     const entry = this.#entries.get(id)
     if (entry === undefined) return undefined
     Object.assign(entry, change)

@@ -88,8 +88,7 @@ export class MemorySessions {
     const session = this.#table.findLive(key, nowMs)
     if (session === undefined) {
       const tombstone = this.#table.findTombstone(key, nowMs)
-      if (tombstone === undefined) return
-      if (tombstone.kind === 'expired') tombstone.leases = releaseLease(tombstone.leases, turnId)
+      if (tombstone?.kind === 'expired') tombstone.leases = releaseLease(tombstone.leases, turnId)
       // The turn may have left KV in its pod after the session's removal had passed there.
       this.#removals.queueSession(key, undefined, nowMs)
       return

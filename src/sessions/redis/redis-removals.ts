@@ -1,3 +1,4 @@
+import { nanoid } from 'nanoid'
 import type { Evicted, KvLimit } from '../eviction.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
@@ -9,16 +10,16 @@ import { readArtefact, toLine, toWord } from './session-text.ts'
 const artefactsPerLookup = 500
 const artefactsPerDrop = 200
 
-const readRemoval = (claimed: unknown): Removal => {
+const readRemoval = (claimed: unknown, claim: string): Removal => {
   if (!Array.isArray(claimed) || typeof claimed[0] !== 'string') throw new Error('Script claim answered without an id')
   const [id, attempt, value] = claimed
   const artefact = readArtefact(value)
   if (id.startsWith('s:')) {
     const session = id.slice(2) as SessionKey
-    return { id, session, kind: 'session', payload: artefact?.payload, attempt: Number(attempt) }
+    return { id, session, kind: 'session', payload: artefact?.payload, attempt: Number(attempt), claim }
   }
   if (artefact === undefined) throw new Error('Script claim answered without an artefact')
-  return { id, session: artefact.session, kind: 'artefact', payload: artefact.payload, attempt: Number(attempt) }
+  return { id, session: artefact.session, kind: 'artefact', payload: artefact.payload, attempt: Number(attempt), claim }
 }
 
 const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] => {
@@ -53,15 +54,19 @@ export const createRedisRemovals = ({
   },
 
   async claim({ limit, leaseMs }) {
-    return readAll((await run('claim', [limit, toWhole(leaseMs)])).detail, readRemoval)
+    const claim = nanoid(12)
+    const { detail } = await run('claim', [limit, toWhole(leaseMs), claim])
+    return readAll(detail, (claimed) => readRemoval(claimed, claim))
   },
 
-  async settle(ids) {
-    await run('settle', ids)
+  async settle(removals) {
+    const args: string[] = []
+    for (const { id, claim } of removals) args.push(id, claim)
+    await run('settle', args)
   },
 
-  async postpone(id, delayMs) {
-    await run('postpone', [id, toWhole(delayMs)])
+  async postpone({ id, claim }, delayMs) {
+    await run('postpone', [id, toWhole(delayMs), claim])
   },
 
   async knownArtefacts(artefactIds) {

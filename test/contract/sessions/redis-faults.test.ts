@@ -10,7 +10,7 @@ import {
   alice,
   announceFor,
   aTurn,
-  claimAll,
+  claimOne,
   completed,
   createActive,
   newSession,
@@ -97,8 +97,8 @@ describe('a Redis in trouble', () => {
     { name: 'announce', call: () => announceFor(under, 'artefact-1') },
     { name: 'expireDue', call: () => store.expireDue(10) },
     { name: 'claim', call: () => store.claim({ limit: 10, leaseMs: 1000 }) },
-    { name: 'settle', call: () => store.settle(['a:artefact-1']) },
-    { name: 'postpone', call: () => store.postpone('a:artefact-1', 1000) },
+    { name: 'settle', call: () => store.settle([{ id: 'a:artefact-1', claim: 'claim' }]) },
+    { name: 'postpone', call: () => store.postpone({ id: 'a:artefact-1', claim: 'claim' }, 1000) },
     { name: 'knownArtefacts', call: () => store.knownArtefacts(['artefact-1']) },
     { name: 'counts', call: () => store.counts() },
   ]
@@ -231,8 +231,9 @@ describe('a Redis in trouble', () => {
 
     test('still deletes, and hands the removal out', async () => {
       expect(await store.remove(owned)).toBe(true)
-      expect(await claimAll(under)).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
-      await store.settle([`s:${session}`])
+      const removal = await claimOne(under)
+      expect(removal).toMatchObject({ id: `s:${session}`, payload: '{"file":"artefact-1"}' })
+      await store.settle([removal])
       expect(await store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
   })
@@ -287,9 +288,9 @@ describe('a Redis in trouble', () => {
     await store.remove(owned)
     await store.expireDue(10)
     await store.knownArtefacts(['artefact-1', 'unknown'])
-    for (const { id } of await store.claim({ limit: 10, leaseMs: 1000 })) {
-      await store.postpone(id, 0)
-      await store.settle([id])
+    for (const removal of await store.claim({ limit: 10, leaseMs: 1000 })) {
+      await store.postpone(removal, 0)
+      await store.settle([removal])
     }
 
     expect(await store.counts()).toEqual({ removals: 1, sessions: 0 })

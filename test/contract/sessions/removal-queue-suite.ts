@@ -3,9 +3,13 @@ import {
   alice,
   announceFor,
   artefactNames,
+  aTurn,
   claimAll,
+  claimOne,
+  completed,
   createActive,
   drain,
+  hours,
   newSession,
   owned,
   type StoreUnderTest,
@@ -33,8 +37,16 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
           kind: 'artefact',
           payload: storedKv(named('artefact-2'), 0).payload,
           attempt: 1,
+          claim: expect.any(String),
         },
-        { id: `s:${session}`, session, kind: 'session', payload: storedKv(named('artefact-1'), 0).payload, attempt: 1 },
+        {
+          id: `s:${session}`,
+          session,
+          kind: 'session',
+          payload: storedKv(named('artefact-1'), 0).payload,
+          attempt: 1,
+          claim: expect.any(String),
+        },
       ])
     })
 
@@ -68,10 +80,10 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('forgets what is settled', async () => {
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
-      await under.store.claim({ limit: 10, leaseMs: 30_000 })
-      await under.store.settle([`a:${named('artefact-1')}`])
-      await under.store.settle([`a:${named('artefact-1')}`])
-      await under.store.settle(['a:unknown'])
+      const claimed = await under.store.claim({ limit: 10, leaseMs: 30_000 })
+      await under.store.settle(claimed)
+      await under.store.settle(claimed)
+      await under.store.settle([{ id: 'a:unknown', claim: 'unknown' }])
       await under.advance(seconds(60))
 
       expect(await claimAll(under)).toEqual({})
@@ -88,11 +100,40 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       }
       const claimed = await under.store.claim({ limit: 10, leaseMs: 30_000 })
       await under.store.abandon({ key: session, turnId: 'turn-2' })
-      await under.store.settle(['a:unknown', ...claimed.map(({ id }) => id)])
+      await under.store.settle([{ id: 'a:unknown', claim: 'unknown' }, ...claimed])
 
       expect(claimed).toHaveLength(3)
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: `{"file":"${named(`artefact-${session}`)}"}` })
       expect(await under.store.knownArtefacts(others.map((key) => named(`artefact-${key}`)))).toEqual(new Set())
+    })
+
+    test('leaves a removal to whoever claimed it last', async () => {
+      const under = await make()
+      await announceFor(under, named('artefact-1'), { graceMs: 0 })
+      const late = await claimOne(under)
+      await under.advance(seconds(30))
+      const current = await claimOne(under)
+      await under.store.postpone(late, 0)
+      await under.store.settle([late])
+
+      expect(await claimAll(under)).toEqual({})
+      expect(await under.store.counts()).toEqual({ removals: 1, sessions: 0 })
+      await under.store.settle([current])
+      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
+    })
+
+    test('a removal from before its session lived again does not stand for the one after', async () => {
+      const under = await make()
+      await createActive(under)
+      await under.advance(hours(1))
+      await under.store.begin(aTurn('turn-2'))
+      const before = await claimOne(under)
+      await under.store.complete(completed('turn-2'))
+      await under.store.remove(owned)
+      await under.store.postpone(before, seconds(60))
+      await under.store.settle([before])
+
+      expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })
     })
 
     test('settles nothing when there is nothing to settle', async () => {
@@ -106,8 +147,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('brings a postponed removal after its delay', async () => {
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
-      await under.store.claim({ limit: 10, leaseMs: 30_000 })
-      await under.store.postpone(`a:${named('artefact-1')}`, 300_000)
+      await under.store.postpone(await claimOne(under), 300_000)
       await under.advance(seconds(299))
       expect(await under.store.claim({ limit: 10, leaseMs: 30_000 })).toEqual([])
       await under.advance(seconds(1))
@@ -118,8 +158,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('a removal can be postponed to sooner than its claim runs out', async () => {
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
-      await under.store.claim({ limit: 10, leaseMs: 300_000 })
-      await under.store.postpone(`a:${named('artefact-1')}`, 1000)
+      await under.store.postpone(await claimOne(under, 300_000), 1000)
       await under.advance(seconds(1))
 
       expect(Object.keys(await claimAll(under))).toEqual([`a:${named('artefact-1')}`])
@@ -127,7 +166,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
 
     test('postponing what is not there queues nothing', async () => {
       const under = await make()
-      await under.store.postpone('a:unknown', 0)
+      await under.store.postpone({ id: 'a:unknown', claim: 'unknown' }, 0)
 
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
@@ -212,8 +251,11 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('a settled artefact does not take a session with it', async () => {
       const under = await make()
       await createActive(under)
+      await announceFor(under, named('artefact-1'), { graceMs: 0 })
+      const claimed = await claimOne(under)
+      await under.store.settle([claimed])
       await storeKv(under, named('artefact-1'), 1)
-      await under.store.settle([`a:${named('artefact-1')}`])
+      await under.store.settle([claimed])
 
       expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1) })
     })

@@ -14,6 +14,7 @@ import {
   session,
   sessionKey,
   storeKv,
+  testTombstoneSeconds,
 } from './store-under-test.ts'
 
 export const describeRevival = (make: () => Promise<StoreUnderTest>): void => {
@@ -105,6 +106,19 @@ export const describeRevival = (make: () => Promise<StoreUnderTest>): void => {
       await under.advance(hours(1))
       await under.store.begin(aTurn('turn-2'))
       await drain(under)
+      await under.store.abandon({ key: session, turnId: 'turn-2' })
+
+      expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })
+    })
+
+    test('a failed turn on a session that was forgotten meanwhile has its leavings removed', async () => {
+      const under = await make()
+      await createActive(under)
+      await under.advance(hours(1))
+      await under.store.begin(aTurn('turn-2'))
+      await drain(under)
+      await under.advance(seconds(2 * testTombstoneSeconds))
+      expect(await under.store.begin(aTurn('turn-3'))).toEqual({ kind: 'unknown' })
       await under.store.abandon({ key: session, turnId: 'turn-2' })
 
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })

@@ -104,7 +104,6 @@ export const describeSessions = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.get(owned)).toBeUndefined()
       expect(await under.store.setTtl({ ...owned, ttlSeconds: 60 })).toBeUndefined()
       expect(await under.store.remove(owned)).toBe(false)
-      await under.store.abandon({ key: session, turnId: 'turn-1' })
       await under.store.noteKv({ key: session, reason: 'too_short' })
       await under.store.dropKv({ key: session, artefactId: 'artefact', reason: 'missing' })
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })

@@ -1,5 +1,5 @@
 import type { KvLimit } from '../../../src/sessions/eviction.ts'
-import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
+import type { Removal, RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { CompleteTurn, NewSession, SessionStore } from '../../../src/sessions/session-store.ts'
 
@@ -108,9 +108,16 @@ export const claimAll = async ({ store }: StoreUnderTest): Promise<Readonly<Reco
   return Object.fromEntries(claimed.map(({ id, payload }) => [id, payload]))
 }
 
+/** Claims the one removal that is due. */
+export const claimOne = async ({ store }: StoreUnderTest, leaseMs = 30_000): Promise<Removal> => {
+  const [removal, ...others] = await store.claim({ limit: 10, leaseMs })
+  if (removal === undefined || others.length > 0) throw new Error('Not one removal is due')
+  return removal
+}
+
 /** Claims and settles whatever is due. */
 export const drain = async ({ store }: StoreUnderTest): Promise<readonly string[]> => {
   const claimed = await store.claim({ limit: 1000, leaseMs: 60_000 })
-  await store.settle(claimed.map(({ id }) => id))
+  await store.settle(claimed)
   return claimed.map(({ id }) => id).sort()
 }

@@ -4,6 +4,7 @@ import {
   artefactNames,
   aTurn,
   claimAll,
+  claimOne,
   completed,
   createActive,
   drain,
@@ -123,8 +124,9 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
       await under.store.remove(owned)
 
       expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(false)
-      expect(await claimAll(under)).toEqual({ [`s:${session}`]: payloadOf(named('artefact-1')) })
-      await under.store.settle([`s:${session}`])
+      const removal = await claimOne(under)
+      expect(removal).toMatchObject({ id: `s:${session}`, payload: payloadOf(named('artefact-1')) })
+      await under.store.settle([removal])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 

@@ -4,6 +4,7 @@ import {
   alice,
   aTurn,
   claimAll,
+  claimOne,
   completed,
   createActive,
   drain,
@@ -276,14 +277,15 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       await storeKv(under, 'artefact-1', 1)
       await under.store.begin(aTurn('turn-2'))
       await under.store.remove(owned)
-      const [claimed] = await under.store.claim({ limit: 1, leaseMs: 60_000 })
+      const first = await claimOne(under)
 
       expect(await under.store.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
       expect(await claimAll(under)).toEqual({})
-      await under.store.settle([claimed?.id ?? ''])
-      expect(await claimAll(under)).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
+      await under.store.settle([first])
+      const second = await claimOne(under)
+      expect(second).toMatchObject({ id: `s:${session}`, payload: '{"file":"artefact-1"}' })
       expect(await drain(under)).toEqual([])
-      await under.store.settle([`s:${session}`])
+      await under.store.settle([second])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 

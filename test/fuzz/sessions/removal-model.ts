@@ -1,4 +1,4 @@
-import type { Removal } from '../../../src/sessions/removal-queue.ts'
+import type { ClaimedRemoval, Removal } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, StoredKv } from '../../../src/sessions/session-record.ts'
 
 interface ModelRemoval {
@@ -7,6 +7,7 @@ interface ModelRemoval {
   artefact: StoredKv | undefined
   dueMs: number
   attempt: number
+  claim: string | undefined
   again: boolean
 }
 
@@ -24,13 +25,14 @@ export class RemovalModel {
   }
 
   queueArtefact(session: SessionKey, artefact: StoredKv, dueMs: number): void {
-    const attempt = this.#ofArtefact(artefact.artefactId)?.attempt ?? 0
+    const { attempt = 0, claim } = this.#ofArtefact(artefact.artefactId) ?? {}
     this.#removals.set(`a:${artefact.artefactId}`, {
       session,
       kind: 'artefact',
       artefact,
       dueMs,
       attempt,
+      claim,
       again: false,
     })
   }
@@ -39,7 +41,15 @@ export class RemovalModel {
     const known = this.#ofSession(session)
     if (known === undefined) {
       const dueMs = this.#nowMs()
-      this.#removals.set(`s:${session}`, { session, kind: 'session', artefact, dueMs, attempt: 0, again: false })
+      this.#removals.set(`s:${session}`, {
+        session,
+        kind: 'session',
+        artefact,
+        dueMs,
+        attempt: 0,
+        claim: undefined,
+        again: false,
+      })
       return
     }
     if (artefact !== undefined) {
@@ -76,32 +86,36 @@ export class RemovalModel {
     return [...this.#removals].filter(([, { dueMs }]) => dueMs <= this.#nowMs()).map(([id]) => id)
   }
 
-  claim(id: string, leaseMs: number): Removal | undefined {
+  /** `claim` is the name that the store gave to it. */
+  claim({ id, claim }: ClaimedRemoval, leaseMs: number): Removal | undefined {
     const removal = this.#removals.get(id)
     if (removal === undefined) return undefined
     removal.attempt += 1
+    removal.claim = claim
     removal.again = false
     removal.dueMs = this.#nowMs() + leaseMs
     const { kind, session, artefact, attempt } = removal
-    return { id, kind, session, payload: artefact?.payload, attempt }
+    return { id, kind, session, payload: artefact?.payload, attempt, claim }
   }
 
   /** The artefact that is gone with it, if the removal is struck off. */
-  settle(id: string): string | undefined {
+  settle({ id, claim }: ClaimedRemoval): string | undefined {
     const removal = this.#removals.get(id)
-    if (removal?.again) {
+    if (removal?.claim !== claim) return undefined
+    if (removal.again) {
       removal.again = false
       removal.attempt = 0
+      removal.claim = undefined
       removal.dueMs = this.#nowMs()
       return undefined
     }
     this.#removals.delete(id)
-    return removal?.artefact?.artefactId
+    return removal.artefact?.artefactId
   }
 
-  postpone(id: string, delayMs: number): void {
+  postpone({ id, claim }: ClaimedRemoval, delayMs: number): void {
     const removal = this.#removals.get(id)
-    if (removal !== undefined) removal.dueMs = this.#nowMs() + delayMs
+    if (removal?.claim === claim) removal.dueMs = this.#nowMs() + delayMs
   }
 
   knows(artefactId: string): boolean {

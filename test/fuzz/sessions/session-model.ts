@@ -180,9 +180,8 @@ export class SessionModel {
 
   abandon(key: SessionKey, turnId: string): void {
     const session = this.look(key)
-    if (session === undefined) return
-    session.leases.delete(turnId)
-    if (!this.isLive(session)) this.removals.queueSession(key, undefined)
+    session?.leases.delete(turnId)
+    if (session === undefined || !this.isLive(session)) this.removals.queueSession(key, undefined)
     else if (session.state === 'creating' && this.isOver(session)) this.#vanish(session)
   }
 

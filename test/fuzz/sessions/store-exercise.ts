@@ -1,4 +1,5 @@
 import { expect } from '@jest/globals'
+import type { ClaimedRemoval } from '../../../src/sessions/removal-queue.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
@@ -20,7 +21,7 @@ export class StoreExercise {
   readonly #model: SessionModel
   readonly #kvLimit: ModelOptions['kvLimit']
   readonly #announced: { readonly session: SessionKey; readonly kv: StoredKv }[] = []
-  readonly #claimed: string[] = []
+  readonly #claimed: ClaimedRemoval[] = []
   /** Begun and not ended, as far as whoever began them knows. */
   readonly #open: Turn[] = []
   /** Artefacts that were announced and are not gone yet: the store must know every one. */
@@ -214,23 +215,23 @@ export class StoreExercise {
       const claimed = await this.#under.store.claim({ limit, leaseMs })
       expect(claimed.length).toBe(Math.min(limit, due.length))
       expect(claimed.filter(({ id }) => !due.includes(id))).toEqual([])
-      expect(claimed).toEqual(claimed.map(({ id }) => this.#model.removals.claim(id, leaseMs)))
-      this.#claimed.push(...claimed.map(({ id }) => id))
+      expect(claimed).toEqual(claimed.map((removal) => this.#model.removals.claim(removal, leaseMs)))
+      this.#claimed.push(...claimed)
     },
 
     settle: async (operation) => {
-      const id = this.#claimed.at(-1 - operation.back)
-      if (id === undefined) return
-      await this.#under.store.settle([id])
-      const gone = this.#model.removals.settle(id)
+      const claimed = this.#claimed.at(-1 - operation.back)
+      if (claimed === undefined) return
+      await this.#under.store.settle([claimed])
+      const gone = this.#model.removals.settle(claimed)
       if (gone !== undefined) this.#owed.delete(gone)
     },
 
     postpone: async (operation) => {
-      const id = this.#claimed.at(-1 - operation.back)
-      if (id === undefined) return
-      await this.#under.store.postpone(id, operation.time * unitMs)
-      this.#model.removals.postpone(id, operation.time * unitMs)
+      const claimed = this.#claimed.at(-1 - operation.back)
+      if (claimed === undefined) return
+      await this.#under.store.postpone(claimed, operation.time * unitMs)
+      this.#model.removals.postpone(claimed, operation.time * unitMs)
     },
 
     counts: async () => {

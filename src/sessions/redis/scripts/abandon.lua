@@ -5,6 +5,8 @@
 --- @include session
 local session = load(ARGV[3])
 if not session then
+  -- It may have been forgotten while the turn ran, and the turn may have left KV in its pod.
+  queue_session(ARGV[3])
   return reply('done')
 end
 

@@ -1,6 +1,6 @@
 -- Takes due removals for a while.
 -- KEYS: none
--- ARGV: 1 prefix, 2 unused, 3 how many at most, 4 lease ms
+-- ARGV: 1 prefix, 2 unused, 3 how many at most, 4 lease ms, 5 the claim's name
 -- Returns: 'done' with { removal id, how often it was claimed, value of its artefact or nil } for each
 --- @include arguments
 --- @include removals
@@ -13,6 +13,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', removals, '-inf', now, 'LIMIT', 
   local value = artefact and read_artefact(artefact)
   if value or not own_artefact then
     redis.call('HDEL', info, 'g')
+    redis.call('HSET', info, 't', ARGV[5])
     redis.call('ZADD', removals, now + ARGV[4], id)
     claimed[#claimed + 1] = { id, redis.call('HINCRBY', info, 'n', 1), value or false }
   else

@@ -1,16 +1,17 @@
--- Strikes removals off, but for those that were queued again since they were claimed.
+-- Strikes removals off, but for those that were queued again since they were claimed, and those of another claim.
 -- KEYS: none
--- ARGV: 1 prefix, 2 unused, from 3 on removal ids
+-- ARGV: 1 prefix, 2 unused, from 3 on removal ids, each with the name of its claim
 -- Returns: 'done'
 --- @include arguments
 --- @include removals
-for place = 3, #ARGV do
+for place = 3, #ARGV, 2 do
   local id = ARGV[place]
   local info = removal_key(id)
-  if redis.call('HDEL', info, 'g') == 1 then
-    redis.call('HDEL', info, 'n')
+  local is_callers = redis.call('HGET', info, 't') == ARGV[place + 1]
+  if is_callers and redis.call('HDEL', info, 'g') == 1 then
+    redis.call('HDEL', info, 'n', 't')
     redis.call('ZADD', removals, now, id)
-  elseif redis.call('ZREM', removals, id) == 1 then
+  elseif is_callers and redis.call('ZREM', removals, id) == 1 then
     local artefact = string.match(id, '^a:(.*)$') or redis.call('HGET', info, 'k')
     redis.call('DEL', info)
     if artefact then
