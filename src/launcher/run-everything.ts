@@ -5,14 +5,13 @@ import { join } from 'node:path'
 import type { ManagedChild } from './child-process.ts'
 import { renderEnvoyConfig } from './envoy-config.ts'
 import { findEnvoy } from './find-envoy.ts'
-import { httpGet } from './http-get.ts'
 import { type RunSettings, readRunSettings } from './run-settings.ts'
 import { type Environment, requireTool } from './server-tool.ts'
 import { startEngine } from './start-engine.ts'
 import { startEnvoy } from './start-envoy.ts'
 import { startGateway } from './start-gateway.ts'
 import { packageRoot, toolsDir } from './tools-dir.ts'
-import { type ReadyProbe, waitUntilReady } from './wait-until-ready.ts'
+import { waitUntilReady } from './wait-until-ready.ts'
 
 /** Where `make run` keeps what outlives it: stored KV, the random model, the secret. */
 const runDirectory = (): string => join(packageRoot(), '.run')
@@ -85,22 +84,15 @@ const startAll = async (
   })
   const envoy = await startEnvoy({ tool: envoyTool, config: { text }, logLevel: 'error', onLine: print })
   onChild(envoy.child)
-  await waitUntilReady(envoy.child, answeredThroughEnvoy(settings.port))
+  // Envoy is ready when its listeners are; that the gateway is well each of its workers learns a moment later, and answers 503 until then.
+  await waitUntilReady(envoy.child, {
+    kind: 'http',
+    url: `http://127.0.0.1:${settings.port}/v1/context`,
+    // As the gateway does without credentials.
+    mayRefuse: true,
+  })
   print(readyText(settings, { pods, adminUrl: gateway.adminUrl, envoyAdmin: envoy.adminAddress }))
 }
-
-/** Envoy is ready when its listeners are; that the gateway is well each of its workers learns a moment later, and answers 503 until then. */
-const answeredThroughEnvoy = (port: number): ReadyProbe => ({
-  kind: 'check',
-  description: 'an answer of the gateway through Envoy',
-  check: async (signal) => {
-    const answer = await httpGet(`http://127.0.0.1:${port}/v1/context`, { timeoutMs: attemptTimeoutMs, signal })
-    // Without credentials the gateway refuses, which is an answer.
-    return answer.ok && answer.status < 500
-  },
-})
-
-const attemptTimeoutMs = 1000
 
 const startPods = async (
   settings: RunSettings,

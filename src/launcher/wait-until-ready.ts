@@ -8,8 +8,8 @@ import { httpGet } from './http-get.ts'
 export type ReadyProbe =
   /** A line it printed, before or after the wait began. */
   | { readonly kind: 'line'; readonly pattern: RegExp }
-  /** A GET that is answered 200. */
-  | { readonly kind: 'http'; readonly url: string }
+  /** A GET that is answered 200; with `mayRefuse`, one that is answered at all, other than by a fault (500 and more). */
+  | { readonly kind: 'http'; readonly url: string; readonly mayRefuse?: boolean }
   /** A port of 127.0.0.1 that accepts a connection. */
   | { readonly kind: 'tcp'; readonly port: number }
   /** Anything else; asked again and again until it is true, never rejects. `description` completes "waiting for …". */
@@ -114,7 +114,7 @@ async function attempt(probe: Exclude<ReadyProbe, { kind: 'line' }>, signal: Abo
       return probe.check(signal)
     case 'http': {
       const answer = await httpGet(probe.url, { timeoutMs: attemptTimeoutMs, signal })
-      return answer.ok && answer.status === 200
+      return answer.ok && (probe.mayRefuse === true ? answer.status < 500 : answer.status === 200)
     }
   }
 }
@@ -132,7 +132,7 @@ function describe(probe: ReadyProbe): string {
     case 'line':
       return `a line like ${probe.pattern}`
     case 'http':
-      return `200 from ${probe.url}`
+      return `${probe.mayRefuse === true ? 'a status below 500' : '200'} from ${probe.url}`
     case 'tcp':
       return `port ${probe.port}`
     case 'check':

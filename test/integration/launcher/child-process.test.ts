@@ -118,6 +118,27 @@ describe('waitUntilReady', () => {
     await expect(waitUntilReady(child, probe)).resolves.toBeUndefined()
   })
 
+  test.each([
+    { name: 'is none', mayRefuse: false, asked: 3 },
+    { name: 'is one', mayRefuse: true, asked: 2 },
+  ])('a refusal, where it $name that counts as an answer', async ({ mayRefuse, asked }) => {
+    const statuses = [503, 401, 200]
+    let requests = 0
+    const server = createServer((_, response) => {
+      response.writeHead(statuses[requests] ?? 200).end()
+      requests += 1
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`
+    try {
+      await waitUntilReady(await start(forever), { kind: 'http', url, mayRefuse })
+      expect(requests).toBe(asked)
+    } finally {
+      server.close()
+    }
+  })
+
   test('fails at once when the child ends, and shows what it printed', async () => {
     const child = await start('console.error("address in use"); process.exit(1)')
     await expect(
