@@ -5,11 +5,9 @@ export class AnswerLateError extends Error {
 
 /**
  * Waits for the answer to a call that has just been made, but no longer than the watch's limit. A call that was given up counts as
- * unanswered until its own promise settles.
- *
- * @throws AnswerLateError
+ * unanswered until its own promise settles. Rejects with what `toFault` makes of the call's own error, or of an `AnswerLateError`.
  */
-export type AnswerWatch = <T>(answer: Promise<T>) => Promise<T>
+export type AnswerWatch = <T>(answer: Promise<T>, toFault: (error: unknown) => Error) => Promise<T>
 
 export interface AnswerWatchOptions {
   /** How long a call may wait for its answer, in milliseconds. */
@@ -25,7 +23,8 @@ export interface AnswerWatchOptions {
 /** A call within its limit. It takes itself out as soon as it is settled, and lets go of its neighbours: so the list never has more than what waits. */
 interface WaitingCall {
   readonly askedMs: number
-  readonly reject: (error: AnswerLateError) => void
+  readonly reject: (error: Error) => void
+  readonly toFault: (error: unknown) => Error
   isListed: boolean
   before: WaitingCall | undefined
   after: WaitingCall | undefined
@@ -88,9 +87,9 @@ export const createAnswerWatch = ({
 
   const look = (dueMs: number): void => {
     while (first !== undefined && dueMs - first.askedMs >= limitMs) {
-      const { reject } = first
+      const { reject, toFault } = first
       takeOut(first)
-      reject(new AnswerLateError(`no answer within ${limitMs} ms`))
+      reject(toFault(new AnswerLateError(`no answer within ${limitMs} ms`)))
     }
     if (unanswered > 0 && dueMs - silentSinceMs >= silenceMs) {
       silentSinceMs = dueMs
@@ -103,10 +102,10 @@ export const createAnswerWatch = ({
     arm(Math.min(nextMs - now(), limitMs))
   }
 
-  return (answer) =>
+  return (answer, toFault) =>
     new Promise((resolve, reject) => {
       const askedMs = now()
-      const call: WaitingCall = { askedMs, reject, isListed: true, before: undefined, after: undefined }
+      const call: WaitingCall = { askedMs, reject, toFault, isListed: true, before: undefined, after: undefined }
       append(call)
       if (unanswered === 0) silentSinceMs = askedMs
       unanswered += 1
@@ -118,7 +117,7 @@ export const createAnswerWatch = ({
         },
         (error: unknown) => {
           settled(call)
-          reject(error)
+          reject(toFault(error))
         },
       )
     })

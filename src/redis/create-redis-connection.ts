@@ -4,6 +4,7 @@ import { Command, Redis } from 'ioredis'
 import { createAnswerWatch } from './answer-watch.ts'
 import { createWriteJoiner } from './join-writes.ts'
 import { limitHandshakes } from './limit-handshakes.ts'
+import { readAtOnce } from './read-at-once.ts'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
 import type { RedisConnection, RedisScript } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
@@ -89,6 +90,7 @@ export const createRedisConnection = async ({
   }
   const inTime = createAnswerWatch({ limitMs: commandTimeoutMs, silenceMs, onSilence: giveUpConnection })
   limitHandshakes(client, silenceMs, giveUpConnection)
+  client.on('connect', () => readAtOnce(client.stream))
   const breaker = createRedisBreaker({ onState: onBreaker })
   const digests = new Map<RedisScript, string>()
 
@@ -112,23 +114,14 @@ export const createRedisConnection = async ({
     return command.promise
   }
 
-  const evaluate: RedisConnection['run'] = async (script, keys, args) => {
-    try {
-      return await call('evalsha', joined(digestOf(script), keys, args))
-    } catch (error) {
+  const evaluate: RedisConnection['run'] = (script, keys, args) =>
+    call('evalsha', joined(digestOf(script), keys, args)).catch((error: unknown) => {
       if (!types.isNativeError(error) || !error.message.startsWith('NOSCRIPT')) throw error
       return call('eval', joined(script.source, keys, args))
-    }
-  }
+    })
 
   const guarded = <T>(action: string, command: () => Promise<T>): Promise<T> =>
-    breaker.run(async () => {
-      try {
-        return await inTime(command())
-      } catch (error) {
-        throw toRedisFault(error, action)
-      }
-    })
+    breaker.run(() => inTime(command(), (error) => toRedisFault(error, action)))
 
   await connectOnce(client)
 

@@ -52,23 +52,27 @@ export const createRedisBreaker = ({
     }
   }
 
+  /** What an answer means for the breaker, told once the answer is there. */
+  const noteAnswer = (): void => {
+    if (isAlert && breaker.state === CircuitState.Closed) runAlert(async () => {}).catch(() => {})
+  }
+
+  const noteFault = (error: unknown): void => {
+    if (!(error instanceof RedisSilentError) || breaker.state !== CircuitState.Closed) return
+    isAlert = true
+    breaker.execute(() => Promise.reject(error)).catch(() => {})
+  }
+
   return {
-    async run(command) {
+    run(command) {
       // cockatiel lets further callers wait for the one that tries; here that would cost each of them the whole time limit.
-      if (breaker.state === CircuitState.HalfOpen) throw new RedisUnavailableError('Redis has not answered lately')
+      if (breaker.state === CircuitState.HalfOpen)
+        return Promise.reject(new RedisUnavailableError('Redis has not answered lately'))
       if (isAlert || breaker.state !== CircuitState.Closed) return runAlert(command)
-      // As long as all is well the breaker has nothing to count.
-      try {
-        const result = await command()
-        if (isAlert && breaker.state === CircuitState.Closed) await runAlert(async () => {})
-        return result
-      } catch (error) {
-        if (error instanceof RedisSilentError && breaker.state === CircuitState.Closed) {
-          isAlert = true
-          await breaker.execute(() => Promise.reject(error)).catch(() => {})
-        }
-        throw error
-      }
+      // As long as all is well the breaker has nothing to count, and the caller waits for the command itself.
+      const answer = command()
+      void answer.then(noteAnswer, noteFault)
+      return answer
     },
   }
 }

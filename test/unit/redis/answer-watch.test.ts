@@ -15,7 +15,7 @@ const openCall = (watch: ReturnType<typeof createAnswerWatch>) => {
     answer = resolve
     refuse = reject
   })
-  watch(asked).then(
+  watch(asked, asItIs).then(
     (text) => {
       outcome.settled = text
     },
@@ -27,6 +27,7 @@ const openCall = (watch: ReturnType<typeof createAnswerWatch>) => {
 }
 
 const late = expect.any(AnswerLateError)
+const asItIs = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))
 
 describe('the watch of a connection', () => {
   let silences: number
@@ -192,7 +193,7 @@ describe('a process that is busy for longer than the limit', () => {
     const watch = openWatch()
     // From here the event loop comes to its timers before it looks for answers.
     await nextRound()
-    const answer = watch(fromOutside())
+    const answer = watch(fromOutside(), asItIs)
     beBusy(200)
 
     expect(await answer).toHaveLength(8)
@@ -202,10 +203,10 @@ describe('a process that is busy for longer than the limit', () => {
   test('also when it was busy with what it read before it looked', async () => {
     const watch = openWatch()
     await nextRound()
-    const first = watch(fromOutside())
+    const first = watch(fromOutside(), asItIs)
     beBusy(200)
     await first
-    const second = watch(fromOutside())
+    const second = watch(fromOutside(), asItIs)
     beBusy(200)
 
     expect(await second).toHaveLength(8)
