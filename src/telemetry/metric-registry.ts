@@ -1,4 +1,5 @@
 import { Counter, Gauge, Registry } from 'prom-client'
+import { createDeferredRecords } from './deferred-records.ts'
 import { createLabelledCells, type LabelledCells, type LabelValues } from './labelled-cells.ts'
 import { LeanHistogram } from './lean-histogram.ts'
 import { type MetricDefinition, type MetricName, metricDefinitions, metricPrefix } from './metric-definitions.ts'
@@ -63,18 +64,22 @@ export const createMetricRegistry = (): MetricRegistry => {
     for (const [labels, { value }] of values.all()) gauge.set({ ...labels }, value)
   }
 
+  const records = createDeferredRecords((name, value, labels) => {
+    const counter = counters.get(name)
+    if (counter === undefined) histograms.get(name)?.record(labels, value)
+    else counter.added.cell(labels).amount += value
+  })
+
   return {
     contentType: registry.contentType,
-    add: (name, amount, labels = noLabels) => {
-      const cell = counters.get(name)?.added.cell(labels)
-      if (cell !== undefined) cell.amount += amount
-    },
+    add: (name, amount, labels = noLabels) => records.tell(name, amount, labels),
     set: (name, value, labels = noLabels) => {
       const cell = gauges.get(name)?.values.cell(labels)
       if (cell !== undefined) cell.value = value
     },
-    observe: (name, value, labels = noLabels) => histograms.get(name)?.record(labels, value),
+    observe: (name, value, labels = noLabels) => records.tell(name, value, labels),
     render: () => {
+      records.settle()
       for (const counter of counters.values()) count(counter)
       for (const gauge of gauges.values()) show(gauge)
       return registry.metrics()
