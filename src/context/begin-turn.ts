@@ -258,10 +258,8 @@ const bring = (
 }
 
 /** Body fields as JSON members without the braces. */
-const spliceOf = (fields: Readonly<Record<string, EngineField>>): string | undefined => {
-  const members = JSON.stringify(fields).slice(1, -1)
-  return members === '' ? undefined : members
-}
+const spliceOf = (fields: Readonly<Record<string, EngineField>>): string | undefined =>
+  Object.keys(fields).length === 0 ? undefined : JSON.stringify(fields).slice(1, -1)
 
 /** What the load of a turn will bring, if there is one: what its pod probably lacks of what is stored. */
 const bytesToLoad = (turn: KvTurn, kv: StoredKv | undefined, routing: RoutingTurn): number => {

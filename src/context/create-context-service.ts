@@ -9,7 +9,7 @@ import type { ManageSessions } from './manage-sessions.ts'
 import { createOpenTurns } from './open-turns.ts'
 import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
 import { requestOutcomeOf, requestRouteOf } from './request-kind.ts'
-import { parseRequestPath } from './request-path.ts'
+import { parseRequestPath, type RequestPath } from './request-path.ts'
 import { isSessionId } from './session-id.ts'
 import type { UseSession } from './use-session.ts'
 
@@ -71,8 +71,11 @@ export const createContextService = (
     return { kind: 'pass', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
   }
 
-  const dispatch = (request: GatewayRequest, scope: DecisionScope): HeadersDecision | Promise<HeadersDecision> => {
-    const path = parseRequestPath(request.path)
+  const dispatch = (
+    request: GatewayRequest,
+    path: RequestPath,
+    scope: DecisionScope,
+  ): HeadersDecision | Promise<HeadersDecision> => {
     switch (path.kind) {
       case 'inference':
         return onInference(request, path, scope)
@@ -87,29 +90,30 @@ export const createContextService = (
     }
   }
 
-  const counted = (request: GatewayRequest, decision: Decision): Decision => {
-    parts.events.requestDecided(requestRouteOf(request), requestOutcomeOf(decision))
+  const counted = (request: GatewayRequest, path: RequestPath, decision: Decision): Decision => {
+    parts.events.requestDecided(requestRouteOf(request, path), requestOutcomeOf(decision))
     openTurns.decided(decision)
     return decision
   }
 
   return {
     onHeaders: async (request, scope) => {
+      const path = parseRequestPath(request.path)
       try {
-        const decision = await dispatch(request, scope)
-        if (decision.kind !== 'need-body') return counted(request, decision)
+        const decision = await dispatch(request, path, scope)
+        if (decision.kind !== 'need-body') return counted(request, path, decision)
         return {
           kind: 'need-body',
           decide: async (body, bodyScope) => {
             try {
-              return counted(request, await decision.decide(body, bodyScope))
+              return counted(request, path, await decision.decide(body, bodyScope))
             } catch (error) {
-              return counted(request, reject('body', error))
+              return counted(request, path, reject('body', error))
             }
           },
         }
       } catch (error) {
-        return counted(request, reject('headers', error))
+        return counted(request, path, reject('headers', error))
       }
     },
     endTurn: openTurns.endTurn,
@@ -117,4 +121,4 @@ export const createContextService = (
   }
 }
 
-type InferencePath = Extract<ReturnType<typeof parseRequestPath>, { readonly kind: 'inference' }>
+type InferencePath = Extract<RequestPath, { readonly kind: 'inference' }>

@@ -2,7 +2,7 @@ import type { InferenceApi } from '../openai/inference-api.ts'
 import { ClientLeftError } from './begin-turn.ts'
 import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import type { Decision, GatewayRequest } from './context-service.ts'
-import { parseRequestPath } from './request-path.ts'
+import type { RequestPath } from './request-path.ts'
 
 const routeByApi: Readonly<Record<InferenceApi, RequestRoute>> = {
   completions: 'completions',
@@ -11,11 +11,10 @@ const routeByApi: Readonly<Record<InferenceApi, RequestRoute>> = {
 }
 
 /** What a request asks for, for metrics. */
-export const requestRouteOf = (request: GatewayRequest): RequestRoute => {
-  const path = parseRequestPath(request.path)
+export const requestRouteOf = (request: GatewayRequest, path: RequestPath): RequestRoute => {
   switch (path.kind) {
     case 'inference':
-      return request.header('x-session-id').length === 0 && request.header('x-session-ttl').length > 0
+      return request.header('x-session-ttl').length > 0 && request.header('x-session-id').length === 0
         ? 'create'
         : routeByApi[path.api]
     case 'contexts':

@@ -1,5 +1,5 @@
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { TenantKey } from '../sessions/session-record.ts'
+import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import { type BeginOutcome, StoreUnavailableError, type TurnExpiry } from '../sessions/session-store.ts'
 import {
   abandonTurn,
@@ -14,11 +14,12 @@ import {
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
 import { checkNotCompressed } from './content-headers.ts'
 import type { Decision, DecisionScope, ForwardDecision, GatewayRequest } from './context-service.ts'
+import { createKnownSessionKeys } from './known-session-keys.ts'
 import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
 import { completeReplayedTurn } from './replayed-turn.ts'
 import { routingFacts } from './routing-facts.ts'
 import { createSessionHeaders } from './session-headers.ts'
-import { contentKeyOf, sessionKeyOf } from './session-id.ts'
+import { contentKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
 import { parseTtlHeader, type TtlBounds } from './ttl.ts'
 
@@ -45,6 +46,7 @@ export const createUseSession = (
   settings: UseSettings,
 ): UseSession => {
   const sessionHeaders = createSessionHeaders()
+  const keyOf = createKnownSessionKeys()
 
   /** Whatever is wrong with the store, the turn can be answered without it. */
   const notBegun = (error: unknown): Begun => {
@@ -66,7 +68,7 @@ export const createUseSession = (
     scope: DecisionScope,
   ): Decision | Promise<Decision> => {
     if (turn.cached !== undefined) return replayAnswer(turn.cached, turn.headers)
-    const route = routeTurn(parts, request, { affinityKey: sessionKeyOf(turn.id), residentPod: undefined })
+    const route = routeTurn(parts, request, { affinityKey: keyOf(turn.id), residentPod: undefined })
     const { turnId, tenant } = turn
     return whenAdmitted(parts, { turnId, model: undefined, pod: route.pod }, { laterMs: 0, scope }, () => ({
       ...forward(route),
@@ -133,7 +135,7 @@ export const createUseSession = (
       const tenant = parts.tenants.tenantOf(request)
       const ttlSeconds = parseTtlHeader(request.header('x-session-ttl'), settings)
       const turnId = turnIdFor(request)
-      const key = sessionKeyOf(id)
+      const key = keyOf(id)
       let begun: Begun
       try {
         begun = await parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
@@ -190,7 +192,7 @@ type Begun = BeginOutcome | { readonly kind: 'store_unavailable' }
 interface LiveTurn {
   readonly begun: Extract<BeginOutcome, { readonly kind: 'active' | 'expired' }>
   readonly id: string
-  readonly key: ReturnType<typeof sessionKeyOf>
+  readonly key: SessionKey
   readonly tenant: TenantKey
   readonly turnId: string
   /** From the request's own header. */
