@@ -4,7 +4,7 @@ import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionStore } from '../session-store.ts'
 import { createRedisRemovals } from './redis-removals.ts'
 import { createRedisSessions } from './redis-sessions.ts'
-import { createScriptRunner } from './session-script-runner.ts'
+import { createSessionScripts } from './session-script-runner.ts'
 
 export interface RedisSessionStoreOptions {
   /** Its key prefix keeps several gateways' sessions apart in one Redis. `close` closes it. */
@@ -35,9 +35,9 @@ export const createRedisSessionStore = ({
   onCorrupted = () => {},
   onEvicted = () => {},
 }: RedisSessionStoreOptions): SessionStore & RemovalQueue => {
-  const run = createScriptRunner({ connection, tombstoneSeconds, onCorrupted })
+  const scripts = createSessionScripts({ connection, tombstoneSeconds, onCorrupted })
   return {
-    ...createRedisSessions({ connection, run, supersededGraceMs, kvLimit, onEvicted }),
-    ...createRedisRemovals({ run, kvLimit, onEvicted }),
+    ...createRedisSessions({ connection, scripts, supersededGraceMs, kvLimit, onEvicted }),
+    ...createRedisRemovals({ run: scripts.run, kvLimit, onEvicted }),
   }
 }

@@ -13,7 +13,7 @@ import type {
 } from '../session-store.ts'
 import { StoreUnavailableError } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
-import type { ScriptReply, ScriptRunner } from './session-script-runner.ts'
+import type { ScriptReply, SessionScripts } from './session-script-runner.ts'
 import { readRecord, readTombstone, readUsual, toLine, toWord } from './session-text.ts'
 import { createTurnCalls } from './turn-calls.ts'
 
@@ -93,13 +93,14 @@ const expiryLines = (expiry: TurnExpiry): string =>
 /** The sessions' half of the Redis store. Every method is one script; several turns share one. */
 export const createRedisSessions = (options: {
   readonly connection: RedisConnection
-  readonly run: ScriptRunner
+  readonly scripts: SessionScripts
   readonly supersededGraceMs: number
   readonly kvLimit: KvLimit | undefined
   readonly onEvicted: (what: Evicted, count: number) => void
 }): SessionStore => {
-  const { connection, run, supersededGraceMs, kvLimit, onEvicted } = options
-  const runTurn = createTurnCalls(run)
+  const { connection, scripts, supersededGraceMs, kvLimit, onEvicted } = options
+  const { run } = scripts
+  const runTurn = createTurnCalls(scripts)
   const maxKvBytes = kvLimit === undefined ? '' : toWhole(kvLimit.maxBytes)
   return {
     async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {

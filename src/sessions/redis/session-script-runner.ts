@@ -1,5 +1,5 @@
 import { loadScript } from '../../redis/load-script.ts'
-import { type RedisConnection, RedisUnavailableError } from '../../redis/redis-connection.ts'
+import { type RedisConnection, type RedisScript, RedisUnavailableError } from '../../redis/redis-connection.ts'
 import { StoreUnavailableError } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
 
@@ -10,8 +10,16 @@ export interface ScriptReply {
   readonly detail: unknown
 }
 
-/** Runs the session scripts; `name` is that of a file in `scripts/`. */
+/** Runs a session script; `name` is that of a file in `scripts/`. @throws StoreUnavailableError */
 export type ScriptRunner = (name: SessionScriptName, args: readonly (string | number)[]) => Promise<ScriptReply>
+
+/** Runs `turns.lua`, whose answer is one text. @throws StoreUnavailableError */
+export type TurnsRunner = (turns: string) => Promise<string>
+
+export interface SessionScripts {
+  readonly run: ScriptRunner
+  readonly runTurns: TurnsRunner
+}
 
 const scriptNames = [
   'abandon',
@@ -35,37 +43,49 @@ const scriptNames = [
   'set-ttl',
   'settle',
   'sizes',
-  'turns',
 ] as const
 
 export type SessionScriptName = (typeof scriptNames)[number]
 
 const scriptFolder = new URL('scripts/', import.meta.url)
 
-export const createScriptRunner = (options: {
+export const createSessionScripts = (options: {
   readonly connection: RedisConnection
   readonly tombstoneSeconds: number
   readonly onCorrupted: () => void
-}): ScriptRunner => {
+}): SessionScripts => {
   const { connection, onCorrupted } = options
   const scripts = new Map(scriptNames.map((name) => [name, loadScript(scriptFolder, name)] as const))
+  const turnsScript = loadScript(scriptFolder, 'turns')
   const tombstoneMs = toWhole(options.tombstoneSeconds * 1000)
 
-  return async (name, args) => {
-    const script = scripts.get(name)
-    if (script === undefined) throw new Error(`No script ${name}`)
-    let reply: unknown
+  const call = async (script: RedisScript, args: readonly (string | number)[]): Promise<unknown> => {
+    const all: (string | number)[] = [connection.keyPrefix, tombstoneMs]
+    for (const argument of args) all.push(argument)
     try {
-      const all: (string | number)[] = [connection.keyPrefix, tombstoneMs]
-      for (const argument of args) all.push(argument)
-      reply = await connection.run(script, [], all)
+      return await connection.run(script, [], all)
     } catch (error) {
       if (!(error instanceof RedisUnavailableError)) throw error
       throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
     }
-    if (!Array.isArray(reply)) throw new Error(`Script ${name} answered in an unknown form`)
-    const [corrupted, outcome, nowMs, detail] = reply
-    for (let count = 0; count < Number(corrupted); count++) onCorrupted()
-    return { outcome: String(outcome), nowMs: Number(nowMs), detail }
+  }
+
+  return {
+    run: async (name, args) => {
+      const script = scripts.get(name)
+      if (script === undefined) throw new Error(`No script ${name}`)
+      const reply = await call(script, args)
+      if (!Array.isArray(reply)) throw unknownForm(name)
+      const [corrupted, outcome, nowMs, detail] = reply
+      for (let count = 0; count < Number(corrupted); count++) onCorrupted()
+      return { outcome: String(outcome), nowMs: Number(nowMs), detail }
+    },
+    runTurns: async (turns) => {
+      const reply = await call(turnsScript, [turns])
+      if (typeof reply !== 'string') throw unknownForm(turnsScript.name)
+      return reply
+    },
   }
 }
+
+const unknownForm = (name: string): Error => new Error(`Script ${name} answered in an unknown form`)

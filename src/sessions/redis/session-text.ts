@@ -4,7 +4,7 @@ import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-
 
 /**
  * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free texts are escaped as
- * in JSON, and a line without content is empty:
+ * in JSON (so that it has no control characters but the ends of its lines), and a line without content is empty:
  *
  * 1. state and version of this layout: `c2` creating, `a2` active, `x2` expired, `d2` deleted
  * 2. what the key has beyond its first 22 characters
@@ -24,6 +24,7 @@ interface SessionLines {
 }
 
 const lineCount = 18
+const unitSeparator = '\u001f'
 
 /** A script answered with something that no session can be read from: the scripts check every text, so this is a mistake in one of them. */
 const unreadable = (what: string): Error => new Error(`A session script answered without ${what}`)
@@ -52,10 +53,11 @@ const optionalTextOf = (lines: SessionLines, number: number): string | undefined
 /**
  * An id as it stands in keys and lists.
  *
- * @throws Error when it is empty or has white space, which no id of the gateway has.
+ * @throws Error when it is empty or has white space or control characters, which no id of the gateway has.
  */
 export const toWord = (id: string): string => {
-  if (!isPlainWord(id) && !/^\S+$/.test(id)) throw new Error('An id is empty or contains white space')
+  if (!isPlainWord(id) && !/^[^\s\p{Cc}]+$/u.test(id))
+    throw new Error('An id is empty, or contains white space or control characters')
   return id
 }
 
@@ -143,10 +145,11 @@ export const readRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord 
   return readText(key as SessionKey, text, artefact, tenant)
 }
 
-/** A session after a turn that went the short way: its text, or text and value of its artefact's key. */
+/** A session after a turn that went the short way: its text, and behind a unit separator the value of its artefact's key, if that was asked for. */
 export const readUsual = (detail: unknown, key: SessionKey, tenant: TenantKey): SessionRecord => {
-  const [text, artefact] = Array.isArray(detail) ? detail : [detail]
-  return readText(key, text, artefact, tenant)
+  const end = typeof detail === 'string' ? detail.indexOf(unitSeparator) : -1
+  if (typeof detail !== 'string' || end < 0) return readText(key, detail, undefined, tenant)
+  return readText(key, detail.slice(0, end), detail.slice(end + 1), tenant)
 }
 
 /** What a tombstone of an expired session still tells. */

@@ -1,4 +1,5 @@
-import type { ScriptReply, ScriptRunner } from './session-script-runner.ts'
+import { digitsIn } from '../../collections/digits-in.ts'
+import type { ScriptReply, SessionScripts } from './session-script-runner.ts'
 
 /** So many turns go out in one call: Redis begins with them while the next ones are still being made, and nobody waits long behind them. */
 const turnsPerCall = 16
@@ -23,22 +24,23 @@ interface WaitingTurn {
  * Joins what the turns of one round of the event loop ask into few calls of `turns.lua`. A turn alone goes out as soon as what made it has run. What
  * cannot go the short way takes a second call, of a script of its own.
  */
-export const createTurnCalls = (run: ScriptRunner): RunTurn => {
+export const createTurnCalls = ({ run, runTurns }: SessionScripts): RunTurn => {
   let waiting: WaitingTurn[] = []
 
   const call = async (turns: readonly WaitingTurn[]): Promise<void> => {
-    let reply: ScriptReply
+    let reply: string
     try {
-      reply = await run('turns', [textOf(turns)])
+      reply = await runTurns(textOf(turns))
     } catch (error) {
       for (const { reject } of turns) reject(error)
       return
     }
-    const details: readonly unknown[] = Array.isArray(reply.detail) ? reply.detail : []
+    const details = detailsIn(reply, turns.length)
+    const nowMs = digitsIn(reply, 0, endOf(reply, 0))
     let index = 0
     for (const { name, lines, resolve } of turns) {
-      const detail = details[index] ?? undefined
-      resolve(detail === undefined ? run(name, lines.split('\n')) : { outcome: 'usual', nowMs: reply.nowMs, detail })
+      const detail = details[index] ?? ''
+      resolve(detail === '' ? run(name, lines.split('\n')) : { outcome: 'usual', nowMs, detail })
       index += 1
     }
   }
@@ -62,4 +64,26 @@ const textOf = (turns: readonly WaitingTurn[]): string => {
   let text = ''
   for (const { name, lines } of turns) text += `${name}\n${lines}\n`
   return text
+}
+
+const separator = '\u001e'
+
+const endOf = (reply: string, start: number): number => {
+  const end = reply.indexOf(separator, start)
+  return end < 0 ? reply.length : end
+}
+
+/**
+ * What `turns.lua` says of each turn, empty for what it leaves to other scripts. A session whose text somebody else wrote may have the separator in it.
+ * Then there are more texts than turns, and no telling which is whose: all go the long way, where each is read by itself.
+ */
+const detailsIn = (reply: string, count: number): readonly string[] => {
+  const details: string[] = []
+  let at = endOf(reply, 0)
+  while (at < reply.length) {
+    const end = endOf(reply, at + 1)
+    details.push(reply.slice(at + 1, end))
+    at = end
+  }
+  return details.length === count ? details : []
 }

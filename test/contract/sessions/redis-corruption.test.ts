@@ -286,6 +286,21 @@ describe('what others did to the keys of the Redis session store', () => {
     expect(await redis.raw.keys(`${prefix}*`)).toEqual([])
   })
 
+  test.each([
+    { name: 'of turns', separator: '\u001e' },
+    { name: 'of a text and a value', separator: '\u001f' },
+  ])('a separator $name in a text mixes up no turns that are asked for together', async ({ separator }) => {
+    const neighbour = { key: sessionKey('neighbour'), tenant: alice, turnId: 'turn-2', leaseMs: 60_000 }
+    await createActive(under)
+    await createActive(under, { key: neighbour.key, model: 'qwen3' })
+    const own = await store.get({ ...neighbour })
+    await spoilLine(12, `llama${separator}${(await redis.raw.get(sessionText())) ?? ''}`.replaceAll('\n', ' '))
+
+    const [, begun] = await Promise.allSettled([store.begin(aTurn('turn-2')), store.begin(neighbour)])
+
+    expect(begun).toEqual({ status: 'fulfilled', value: { kind: 'active', record: own, nowMs: expect.any(Number) } })
+  })
+
   test('a spoilt index is a fault of its own, and does not pass for an outage', async () => {
     await redis.raw.set(`${prefix}deadlines`, 'not a sorted set')
 

@@ -67,9 +67,12 @@ describe('the text of a session', () => {
     },
   )
 
-  test.each([{ id: '' }, { id: 'a b' }, { id: 'a\nb' }, { id: '\t' }])('takes no id like $id', ({ id }) => {
-    expect(() => toWord(id)).toThrow('An id is empty or contains white space')
-  })
+  test.each([{ id: '' }, { id: 'a b' }, { id: 'a\nb' }, { id: '\t' }, { id: 'a\u001eb' }])(
+    'takes no id like $id',
+    ({ id }) => {
+      expect(() => toWord(id)).toThrow('An id is empty, or contains white space or control characters')
+    },
+  )
 
   test.each([
     { name: 'nothing', value: null },

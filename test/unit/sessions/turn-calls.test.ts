@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import type { ScriptReply } from '../../../src/sessions/redis/session-script-runner.ts'
 import { createTurnCalls } from '../../../src/sessions/redis/turn-calls.ts'
 
 type Call = readonly [name: string, args: readonly (string | number)[]]
@@ -7,15 +6,22 @@ type Call = readonly [name: string, args: readonly (string | number)[]]
 const sessionsIn = ([text]: Call[1]): readonly string[] =>
   [...String(text).matchAll(/^(?:begin|complete)\n(.*)$/gm)].map(([, session = '']) => session)
 
+/** What `turns.lua` answers at the time 1: a text for each turn, empty for what it leaves to other scripts. */
+const answerOf = (texts: readonly string[]): string => ['1', ...texts].join('\u001e')
+
 /** Turns of sessions named `usual…` go the short way. */
-const openCalls = (answer?: () => Promise<ScriptReply>) => {
+const openCalls = (answer?: () => Promise<string>) => {
   const calls: Call[] = []
-  const runTurn = createTurnCalls(async (name, args) => {
-    calls.push([name, args])
-    if (answer !== undefined) return answer()
-    if (name !== 'turns') return { outcome: `by ${name}`, nowMs: 2, detail: args[0] }
-    const detail = sessionsIn(args).map((session) => (session.startsWith('usual') ? `text of ${session}` : null))
-    return { outcome: 'turns', nowMs: 1, detail }
+  const runTurn = createTurnCalls({
+    run: async (name, args) => {
+      calls.push([name, args])
+      return { outcome: `by ${name}`, nowMs: 2, detail: args[0] }
+    },
+    runTurns: async (turns) => {
+      calls.push(['turns', [turns]])
+      if (answer !== undefined) return answer()
+      return answerOf(sessionsIn([turns]).map((session) => (session.startsWith('usual') ? `text of ${session}` : '')))
+    },
   })
   return { calls, runTurn }
 }
@@ -46,11 +52,28 @@ describe('calls of turns', () => {
     expect(calls[1]?.[1]).toEqual(['odd', 'tenant'])
   })
 
+  test('where there are more texts than turns nobody knows whose is which, and every turn takes a script of its own', async () => {
+    const { calls, runTurn } = openCalls(async () => answerOf(['text of another', 'session', 'text']))
+    const replies = await Promise.all([runTurn('begin', 'one'), runTurn('begin', 'two')])
+    expect(replies.map(({ detail }) => detail)).toEqual(['one', 'two'])
+    expect(calls.map(([name]) => name)).toEqual(['turns', 'begin', 'begin'])
+  })
+
+  test.each([
+    { name: 'all of them', texts: ['', ''] },
+    { name: 'the last one', texts: ['text', ''] },
+    { name: 'the first one', texts: ['', 'text'] },
+  ])('what is left to other scripts may be $name', async ({ texts }) => {
+    const { runTurn } = openCalls(async () => answerOf(texts))
+    const replies = await Promise.all([runTurn('begin', 'one'), runTurn('begin', 'two')])
+    expect(replies.map(({ outcome }) => outcome)).toEqual(texts.map((text) => (text === '' ? 'by begin' : 'usual')))
+  })
+
   test('a call that fails fails each of its turns, and no other', async () => {
     let isAway = true
     const { runTurn } = openCalls(async () => {
       if (isAway) throw new Error('away')
-      return { outcome: 'turns', nowMs: 1, detail: ['text'] }
+      return answerOf(['text'])
     })
     const failed = await Promise.allSettled([runTurn('begin', 'one'), runTurn('complete', 'two')])
     expect(failed).toMatchObject([{ reason: new Error('away') }, { reason: new Error('away') }])

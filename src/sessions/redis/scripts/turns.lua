@@ -3,8 +3,9 @@
 -- those names.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 for each turn 'begin' or 'complete' and what that script has from its third argument on, a line each
--- Returns: 'turns' with a list: for each turn false, or its session's text after it (but for its leases), or that text and the value of its
---          artefact's key
+-- Returns: one text, which takes a third of what a list of lists does to make and to read. The time, and for each turn a record separator (30) and
+--          its session's text after it (but for its leases); behind that, where the artefact has a key, a unit separator (31) and its value.
+--          Nothing for a turn that is left to its own script. No text in Redis has these separators, see session-text.ts.
 --- @include arguments
 --- @include leases
 -- Most calls have one turn, and each call makes its functions anew: what it would take to make them, and to share variables among them, is
@@ -26,7 +27,7 @@ local function has_written(outcome)
 end
 
 local turns_text = ARGV[3]
-local results, at = {}, 1
+local results, at = { string.format('%d', now) }, 1
 while at <= #turns_text do
   local kind, session, tenant, turn, lease_ms_or_pod
   kind, session, tenant, turn, lease_ms_or_pod, at = match(turns_text, turn_lines, at)
@@ -83,8 +84,8 @@ while at <= #turns_text do
   -- With the value of the artefact's key where the session has one: it has an artefact, and no record of it in its text.
   if result and record_at - artefact_at > 1 and string.byte(text, record_at) == 10 then
     local value = pcall('GET', prefix .. 'a:' .. sub(text, artefact_at, record_at - 2))
-    result = type(value) == 'string' and { result, value } or result
+    result = type(value) == 'string' and result .. '\31' .. value or result
   end
-  results[#results + 1] = result
+  results[#results + 1] = result or ''
 end
-return { 0, 'turns', now, results }
+return table.concat(results, '\30')
