@@ -21,6 +21,7 @@ import { openingName } from '../vault/opening-name.ts'
 import type { ContentKey, TokenVault } from '../vault/token-vault.ts'
 import { openingFromBytes, openingToBytes } from './opening-record.ts'
 import { createPodBoots, type PodBoots } from './pod-boots.ts'
+import { createPrefixReader, type PrefixReader } from './prefix-reader.ts'
 import { encodeWarmPrefix, parseWarmPrefix, type WarmPrefix } from './warm-prefix.ts'
 import { warmUp } from './warm-request.ts'
 
@@ -85,17 +86,8 @@ interface Parts extends WarmupOptions {
   readonly http: EngineHttp
   readonly salts: CacheSalts
   readonly boots: PodBoots
-  readonly prefixOf: (kv: StoredKv) => WarmPrefix | undefined
+  readonly prefixOf: PrefixReader
   readonly loads: SharedLoads<KvPresence>
-}
-
-/** Reads what is stored; of the same text twice in a row, as a turn asks for it, once. */
-const createPrefixReader = (): Parts['prefixOf'] => {
-  let last: { readonly payload: string; readonly prefix: WarmPrefix | undefined } | undefined
-  return ({ payload }) => {
-    if (last?.payload !== payload) last = { payload, prefix: parseWarmPrefix(payload) }
-    return last.prefix
-  }
 }
 
 const claimSchema = z.object({

@@ -11,7 +11,7 @@ export interface WarmPrefix {
 export const encodeWarmPrefix = ({ artefactId, life, pods }: WarmPrefix): string =>
   JSON.stringify({ v: 1, a: artefactId, l: life, p: pods })
 
-/** Undefined for what is no payload of this version. Every turn reads one several times, so it is checked by hand. */
+/** Undefined for what is no payload of this version. Many turns read one, so it is checked by hand. */
 export const parseWarmPrefix = (payload: string): WarmPrefix | undefined => {
   const json = readJson(payload)
   if (!isObject(json)) return undefined
