@@ -1,4 +1,4 @@
-import type { PodAddress, PodSource } from './pod.ts'
+import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { podLoad } from './pod-load.ts'
 import type { RoutingPolicy, RoutingTurn } from './routing-policy.ts'
 
@@ -30,15 +30,25 @@ export const createRouter = (options: {
       const policy = policyName === undefined ? options.policies[0] : byName.get(policyName)
       if (policy === undefined) return { kind: 'unknown-policy', known: [...byName.keys()] }
       const ready = options.source.pods().filter((pod) => pod.ready)
-      const [first, ...others] = ready
-      if (first === undefined) return { kind: 'no-ready-pod' }
-      const chosen = policy.pick(turn, [first, ...others])
-      // Equals follow the chosen pod in a circle: the turns of a pod that dies spread over the others instead of all meeting the first.
-      const position = ready.findIndex((pod) => pod.address === chosen.address)
-      const fallbacks = [...ready.slice(position + 1), ...ready.slice(0, Math.max(0, position))]
+      if (!isNotEmpty(ready)) return { kind: 'no-ready-pod' }
+      const chosen = policy.pick(turn, ready)
+      const fallbacks = behind(ready, chosen)
         .sort((a, b) => podLoad(a) - podLoad(b))
         .map((pod) => pod.address)
       return { kind: 'routed', policy: policy.name, pod: chosen.address, fallbacks }
     },
   }
+}
+
+const isNotEmpty = (pods: readonly PodState[]): pods is readonly [PodState, ...PodState[]] => pods.length > 0
+
+/** Equals follow the chosen pod in a circle: the turns of a pod that dies spread over the others instead of all meeting the first. */
+const behind = (pods: readonly PodState[], { address }: PodState): PodState[] => {
+  const position = pods.findIndex((pod) => pod.address === address)
+  const others: PodState[] = []
+  for (let step = 1; step < pods.length; step++) {
+    const pod = pods[(position + step) % pods.length]
+    if (pod !== undefined) others.push(pod)
+  }
+  return others
 }

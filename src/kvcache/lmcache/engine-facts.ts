@@ -81,6 +81,7 @@ export const createEngineFacts = (options: {
   const engines = new LRUCache<string, Engine>({
     max: 10_000,
     ttl: options.maxAgeMs ?? 10_000,
+    ttlResolution: 0,
     allowStale: false,
     fetchMethod: (pod) => askEngine(pod),
   })

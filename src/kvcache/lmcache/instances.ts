@@ -19,8 +19,8 @@ export const createInstances = (
   client: Pick<LmcacheClient, 'instances' | 'chunkTokens'>,
   named: ReadonlyMap<string, string>,
 ): Instances => {
-  const cache = new LRUCache<'all', readonly LmcacheInstance[]>({ max: 1, ttl: maxAgeMs })
-  const chunkSize = new LRUCache<'all', number>({ max: 1, ttl: chunkSizeMaxAgeMs })
+  const cache = new LRUCache<'all', readonly LmcacheInstance[]>({ max: 1, ttl: maxAgeMs, ttlResolution: 0 })
+  const chunkSize = new LRUCache<'all', number>({ max: 1, ttl: chunkSizeMaxAgeMs, ttlResolution: 0 })
   const all = async (signal: AbortSignal): Promise<readonly LmcacheInstance[]> => {
     const known = cache.get('all')
     if (known !== undefined) return known
