@@ -78,14 +78,12 @@ const decisionMethods = (
 ): readonly RpcMethod<unknown, unknown>[] => {
   const parts = {
     service: options.service,
-    codec,
-    maxBodyBytes: options.maxBodyBytes,
     hooks: options.hooks,
     now: options.now ?? (() => performance.now()),
   }
   return [
-    createProcessMethod({ ...parts, endsFirst }),
-    createTurnsMethod({ exchanges: createProcessMethod({ ...parts, endsFirst: true }), health: options.health }),
+    createProcessMethod({ ...parts, codec, endsFirst, maxBodyBytes: options.maxBodyBytes }),
+    createTurnsMethod({ ...parts, health: options.health }),
   ]
 }
 

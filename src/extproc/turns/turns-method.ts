@@ -1,16 +1,15 @@
 import type { HealthState } from '../../admin/grpc-health-state.ts'
 import { SlotMap } from '../../collections/slot-map.ts'
-import type { ExtProcEvent, Reply } from '../messages.ts'
+import type { Reply } from '../messages.ts'
 import type { RpcCall, RpcMethod, RpcReceiver } from '../transport.ts'
+import { Turn, type TurnHome, type TurnOptions, type TurnRequest } from './turn.ts'
 import { decodeTurnMessage, type TurnMessage } from './turn-message.ts'
 import { encodeTurnReply, retireReply } from './turn-reply.ts'
 
 /** More than Envoy's filter lets wait on all its streams. */
 const maxWaitingTurns = 65_536
 
-export interface TurnsOptions {
-  /** Opens an exchange about one request, as ext_proc does with a stream for each. */
-  readonly exchanges: Pick<RpcMethod<ExtProcEvent, Reply>, 'open'>
+export interface TurnsOptions extends TurnOptions {
   /** Streams are told to go elsewhere once this process no longer serves. */
   readonly health: Pick<HealthState, 'onChange'>
 }
@@ -29,10 +28,10 @@ export const createTurnsMethod = (options: TurnsOptions): RpcMethod<TurnMessage,
 })
 
 /** One of a worker's streams. */
-class TurnsStream implements RpcReceiver<TurnMessage> {
+class TurnsStream implements RpcReceiver<TurnMessage>, TurnHome {
   readonly #call: RpcCall<Buffer>
   readonly #options: TurnsOptions
-  readonly #waiting = new SlotMap<number, RpcReceiver<ExtProcEvent>>({ hashOf: (id) => id })
+  readonly #waiting = new SlotMap<number, Turn>({ hashOf: (id) => id })
   readonly #stopWatching: () => void
 
   constructor(call: RpcCall<Buffer>, options: TurnsOptions) {
@@ -49,7 +48,7 @@ class TurnsStream implements RpcReceiver<TurnMessage> {
         this.#ask(message.id, message.request)
         return
       case 'left':
-        this.#waiting.delete(message.id)?.closed()
+        this.#waiting.delete(message.id)?.leave()
         return
     }
   }
@@ -64,24 +63,25 @@ class TurnsStream implements RpcReceiver<TurnMessage> {
     this.#leaveAll()
   }
 
-  #ask(id: number, request: Extract<TurnMessage, { kind: 'ask' }>['request']): void {
+  reply(id: number, reply: Reply): void {
+    this.#call.send(encodeTurnReply(id, reply))
+  }
+
+  over(id: number): void {
+    this.#waiting.delete(id)
+  }
+
+  #ask(id: number, request: TurnRequest): void {
     if (this.#waiting.size >= maxWaitingTurns || this.#waiting.has(id)) {
       this.#call.end({ code: 'invalid-argument', message: 'too many turns, or two of one id' })
       return
     }
-    const over = (): void => this.#waiting.delete(id)?.closed()
-    const turn = this.#options.exchanges.open({
-      send: (reply) => {
-        this.#call.send(encodeTurnReply(id, reply))
-        if (reply.kind === 'immediate') over()
-      },
-      end: over,
-    })
+    const turn = new Turn(id, this, this.#options)
     this.#waiting.set(id, turn)
-    turn.message(request)
+    void turn.decide(request)
   }
 
   #leaveAll(): void {
-    while (this.#waiting.size > 0) this.#waiting.deleteOldest()?.closed()
+    while (this.#waiting.size > 0) this.#waiting.deleteOldest()?.leave()
   }
 }

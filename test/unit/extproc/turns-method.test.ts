@@ -1,8 +1,12 @@
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { createHealthState } from '../../../src/admin/grpc-health-state.ts'
-import type { ContextService, DecisionScope, HeadersDecision } from '../../../src/context/context-service.ts'
-import { createLeanCodec } from '../../../src/extproc/codec/lean-codec.ts'
-import { createProcessMethod } from '../../../src/extproc/process-stream.ts'
+import type {
+  AnswerObserver,
+  ContextService,
+  DecisionScope,
+  HeadersDecision,
+} from '../../../src/context/context-service.ts'
+import type { Phase } from '../../../src/extproc/messages.ts'
 import type { RpcStatus } from '../../../src/extproc/transport.ts'
 import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
 import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
@@ -18,12 +22,13 @@ const openStream = (onHeaders: ContextService['onHeaders']) => {
   const turns = { opened: 0, closed: 0 }
   const health = createHealthState()
   health.setServing(true)
-  const exchanges = createProcessMethod({
+  const faults: unknown[] = []
+  const messages: (readonly [Phase, number])[] = []
+  let clock = 0
+  const receiver = createTurnsMethod({
     service: { onHeaders },
-    codec: createLeanCodec(),
-    maxBodyBytes: 1000,
-    endsFirst: true,
-    now: () => 0,
+    health,
+    now: () => clock++,
     hooks: {
       streamOpened: () => {
         turns.opened++
@@ -31,15 +36,23 @@ const openStream = (onHeaders: ContextService['onHeaders']) => {
       streamClosed: () => {
         turns.closed++
       },
-      message: () => {},
-      fault: () => {},
+      message: (phase, milliseconds) => messages.push([phase, milliseconds]),
+      fault: (error) => faults.push(error),
     },
-  })
-  const receiver = createTurnsMethod({ exchanges, health }).open({
+  }).open({
     send: (bytes) => sent.push(bytes),
     end: (status) => ends.push(status),
   })
-  return { receiver, sent, ends, turns, health, replies: (count: number) => until(() => sent.length >= count) }
+  return {
+    receiver,
+    sent,
+    ends,
+    faults,
+    messages,
+    turns,
+    health,
+    replies: (count: number) => until(() => sent.length >= count),
+  }
 }
 
 const askBytes = (id: number, headers: Readonly<Record<string, string>> = {}, isWhole = false): Buffer => {
@@ -69,6 +82,10 @@ test('turns are decided by their headers, each under its id, whichever is first'
   expect(stream.sent[1]?.readUInt32LE(1)).toBe(7)
   expect(stream.sent[1]?.toString()).toContain('10.0.0.1:1')
   expect(stream.turns).toEqual({ opened: 2, closed: 2 })
+  expect(stream.messages).toEqual([
+    ['request-headers', 1],
+    ['request-headers', 3],
+  ])
   expect(stream.ends).toEqual([])
 })
 
@@ -83,14 +100,104 @@ test('no body can be asked for', async () => {
   expect(stream.turns).toEqual({ opened: 1, closed: 1 })
 })
 
-test('a turn asks for more time, and is decided then', async () => {
+test('a turn asks for more time once, and is decided then', async () => {
+  const scopes: DecisionScope[] = []
   const stream = openStream(async (_request, scope) => {
-    scope.extendDeadline(5000)
+    scopes.push(scope)
+    for (const milliseconds of [Number.NaN, 0, 5000, 6000]) scope.extendDeadline(milliseconds)
     return pass
   })
   stream.receiver.message(ask(3))
   await stream.replies(2)
+  scopes[0]?.extendDeadline(7000)
   expect(stream.sent).toEqual([encodeTurnReply(3, { kind: 'extend', milliseconds: 5000 }), passed(3)])
+})
+
+test('a decided turn has no time to ask for', async () => {
+  const scopes: DecisionScope[] = []
+  const stream = openStream(async (_request, scope) => {
+    scopes.push(scope)
+    return pass
+  })
+  stream.receiver.message(ask(3))
+  await stream.replies(1)
+  scopes[0]?.extendDeadline(5000)
+  stream.receiver.closed()
+  expect(stream.sent).toEqual([passed(3)])
+  expect(scopes[0]?.signal.aborted).toBe(false)
+})
+
+test.each([
+  {
+    name: 'throws at once',
+    onHeaders: (): never => {
+      throw new Error('broken')
+    },
+  },
+  { name: 'rejects', onHeaders: () => Promise.reject(new Error('broken')) },
+])('a service that $name is a 500 for this turn alone, and told', async ({ onHeaders }) => {
+  const stream = openStream(onHeaders)
+  stream.receiver.message(ask(3))
+  expect(stream.sent).toEqual([])
+  await stream.replies(1)
+  expect(stream.sent[0]?.readUInt16LE(5)).toBe(500)
+  expect(stream.sent[0]?.toString()).toContain('"code":"internal_error"')
+  expect(stream.faults).toEqual([new Error('broken')])
+  expect(stream.turns).toEqual({ opened: 1, closed: 1 })
+  expect(stream.ends).toEqual([])
+})
+
+describe('a decision that needs the body', () => {
+  const wanting = openStream.bind(undefined, async () => ({
+    kind: 'need-body',
+    decide: async (body) =>
+      body.length === 0 ? pass : { kind: 'reject', error: new GatewayError('invalid_session_id') },
+  }))
+
+  test('is taken at once where there is none', async () => {
+    const stream = wanting()
+    stream.receiver.message(decodeTurnMessage(askBytes(3, {}, true)))
+    await stream.replies(1)
+    expect(stream.sent).toEqual([passed(3)])
+    expect(stream.faults).toEqual([])
+  })
+
+  test('is a fault where there is one, which the filter keeps to itself', async () => {
+    const stream = wanting()
+    stream.receiver.message(ask(3))
+    await stream.replies(1)
+    expect(stream.sent[0]?.readUInt16LE(5)).toBe(500)
+    expect(stream.faults).toHaveLength(1)
+  })
+})
+
+test.each([
+  { name: 'a turn goes on', leave: false },
+  { name: 'a turn was left', leave: true },
+])('who wants to see the answer learns that it is not told when $name', async ({ leave }) => {
+  const told: string[] = []
+  const observer: AnswerObserver = {
+    setHeaders: {},
+    head: () => 'more',
+    chunk: () => 'more',
+    end: (how) => {
+      told.push(how)
+      throw new Error('broken observer')
+    },
+  }
+  let decide = (_decision: HeadersDecision): void => {}
+  const stream = openStream(
+    () =>
+      new Promise((resolve) => {
+        decide = resolve
+      }),
+  )
+  stream.receiver.message(ask(3))
+  if (leave) stream.receiver.message(left(3))
+  decide({ kind: 'pass', destinations: [], observer })
+  await until(() => stream.faults.length > 0)
+  expect(told).toEqual(['broken'])
+  expect(stream.sent).toEqual(leave ? [] : [passed(3)])
 })
 
 test.each([
