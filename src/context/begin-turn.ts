@@ -173,13 +173,16 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
   const startedMs = performance.now()
   // Counted from here on, so that routing sees the turns that are still loading.
   parts.pods.turnStarted(turn.pod, turn.turnId)
-  parts.forecast.routed(turn, turn.routing)
-  const attach = (signal: AbortSignal) => bring(parts, turn, kvTurn, { budgetMs, signal })
-  const attached = await (parts.connector.isInstant?.(kvTurn, turn.kv) === true
-    ? attach(unlimited)
-    : withBudget({ budgetMs, scope }, attach))
+  const isInstant = parts.connector.isInstant?.(kvTurn, turn.kv) === true
+  const promptTokens = turn.routing.promptTokens ?? 0
+  const storedTokens = turn.kv?.tokens ?? 0
+  if (isInstant) parts.forecast.sent(turn, turn.routing, promptTokens - storedTokens)
+  else parts.forecast.routed(turn, turn.routing)
+  const attached = await (isInstant
+    ? parts.connector.attach(kvTurn, turn.kv, unlimited)
+    : withBudget({ budgetMs, scope }, (signal) => bring(parts, turn, kvTurn, { budgetMs, signal })))
   const { presence, fields, claim } = attached
-  parts.forecast.loadEnded(turn, loadedOf(presence, turn.kv))
+  if (!isInstant) parts.forecast.loadEnded(turn, loadedOf(presence, turn.kv))
   if (scope.isAbandoned()) {
     parts.pods.turnEnded(turn.pod, turn.turnId)
     parts.forecast.ended(turn, { sessionKey: turn.session, how: 'abandoned', answer: undefined })
@@ -188,7 +191,8 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
     throw new ClientLeftError()
   }
   parts.events.attached(presence, performance.now() - startedMs)
-  parts.forecast.forwarded(turn, (turn.routing.promptTokens ?? 0) - presentTokensOf(presence))
+  const presentTokens = presentTokensOf(presence)
+  if (!isInstant || presentTokens !== storedTokens) parts.forecast.forwarded(turn, promptTokens - presentTokens)
   if (presence.kind === 'missing' && turn.kv !== undefined) {
     const drop = parts.store.dropKv({ key: turn.session, artefactId: turn.kv.artefactId, reason: 'kv_missing' })
     drop.catch((error: unknown) => parts.events.storeFault('drop_kv', error))

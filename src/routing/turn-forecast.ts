@@ -24,6 +24,8 @@ export interface TurnForecast {
   residentTokens(sessionKey: string): ReadonlyMap<PodAddress, number>
   /** A turn was given a pod, by `routing`: it counts from now on, though it may have to wait for its KV first. */
   routed(turn: ForecastTurn, routing: RoutingTurn): void
+  /** A turn was given a pod that has its KV, and need not wait: `routed` and `forwarded` in one. */
+  sent(turn: ForecastTurn, routing: RoutingTurn, tokensToCompute: number): void
   /** KV of so many bytes is being loaded for a turn; 0: nothing is. */
   loadStarted(turn: ForecastTurn, bytes: number): void
   /** The load is over. `loaded` is what came of it, if it came whole. */
@@ -81,19 +83,37 @@ export const createTurnForecast = (options: {
       loadBacklogMs: loads.remainingMs(pod.address),
     }))
 
+  const predictedMs = (pod: PodAddress, routing: RoutingTurn): number =>
+    predictWork(costs, routing, { address: pod, loadBacklogMs: loads.remainingMs(pod) }).prefillMs
+
+  /** Whether a turn goes where another one of its session is: what that one will leave does not lie there yet. */
+  const follows = ({ pod }: ForecastTurn, { affinityKey }: RoutingTurn): boolean =>
+    affinityKey !== undefined && latest.get(affinityKey)?.pod === pod
+
+  const remember = ({ turnId, pod }: ForecastTurn, { affinityKey, promptTokens = 0 }: RoutingTurn): void => {
+    if (affinityKey === undefined) return
+    latest.set(affinityKey, { turnId, pod })
+    // The session's next turn may come before this one has ended.
+    residency.served(affinityKey, pod, promptTokens)
+  }
+
   return {
     pods,
     residentTokens: (sessionKey) => residency.tokensByPod(sessionKey),
     routed: (turn, routing) => {
       const { turnId, pod } = turn
-      const workMs = predictWork(costs, routing, { address: pod, loadBacklogMs: loads.remainingMs(pod) }).prefillMs
+      const workMs = predictedMs(pod, routing)
       prefills.started(pod, turnId, workMs)
-      const session = routing.affinityKey
-      if (session === undefined) return
-      if (latest.get(session)?.pod === pod) followers.set(turnId, workMs)
-      latest.set(session, { turnId, pod })
-      // The session's next turn may come before this one has ended.
-      residency.served(session, pod, routing.promptTokens ?? 0)
+      if (follows(turn, routing)) followers.set(turnId, workMs)
+      remember(turn, routing)
+    },
+    sent: (turn, routing, tokensToCompute) => {
+      const { turnId, pod, model } = turn
+      const lackingMs = costs.recomputeMs(model, Math.max(1, tokensToCompute))
+      const expectedMs = follows(turn, routing) ? predictedMs(pod, routing) : undefined
+      prefills.started(pod, turnId, Math.min(lackingMs, expectedMs ?? lackingMs))
+      if (expectedMs !== undefined) followers.set(turnId, expectedMs)
+      remember(turn, routing)
     },
     loadStarted: ({ turnId, pod, model }, bytes) => {
       if (bytes > 0) loads.started(pod, turnId, costs.loadMs(model, bytes))
@@ -104,7 +124,6 @@ export const createTurnForecast = (options: {
     },
     forwarded: ({ turnId, pod, model }, tokensToCompute) => {
       const lackingMs = costs.recomputeMs(model, Math.max(1, tokensToCompute))
-      // What the turn ahead will leave does not lie there yet.
       prefills.started(pod, turnId, Math.min(lackingMs, followers.get(turnId) ?? lackingMs))
     },
     ended: ({ turnId, pod, model }, { sessionKey, how, answer }) => {

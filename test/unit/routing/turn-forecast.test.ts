@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
 import type { RoutingTurn } from '../../../src/routing/routing-policy.ts'
-import { createTurnForecast } from '../../../src/routing/turn-forecast.ts'
+import { createTurnForecast, type ForecastTurn, type TurnForecast } from '../../../src/routing/turn-forecast.ts'
 import { podState } from './pod-state.ts'
 
 /** A token takes 1 ms to compute, a million bytes 100 ms to load. */
@@ -65,6 +65,33 @@ describe('the forecast', () => {
     forecast.routed(turnAt('a:1', 't2'), second)
     forecast.forwarded(turnAt('a:1', 't2'), 1_200)
     expect(prefills()).toEqual([1_200, 0])
+  })
+
+  test.each([
+    { name: 'its first', ahead: [], tokens: 400 },
+    { name: 'behind one of its session', ahead: ['t1'], tokens: 1_200 },
+    { name: 'behind one of its session, which finds more than that one leaves', ahead: ['t1'], tokens: 50 },
+    { name: 'one with nothing left to compute', ahead: [], tokens: 0 },
+  ])('a turn that is sent at once counts as one that is routed and forwarded: $name', ({ ahead, tokens }) => {
+    const outcomeOf = (begin: (forecast: TurnForecast, turn: ForecastTurn, facts: RoutingTurn) => void) => {
+      const { forecast, prefills } = forecastWithClock()
+      for (const turnId of ahead) {
+        forecast.routed(turnAt('a:1', turnId), routing())
+        forecast.forwarded(turnAt('a:1', turnId), 1_000)
+      }
+      const facts = routing({ promptTokens: 1_200, residentTokens: forecast.residentTokens('s') })
+      begin(forecast, turnAt('a:1', 't9'), facts)
+      const begun = prefills()
+      // Its pod lacks more than was thought.
+      forecast.forwarded(turnAt('a:1', 't9'), 1_100)
+      return { begun, corrected: prefills(), resident: forecast.residentTokens('s') }
+    }
+    expect(outcomeOf((forecast, turn, facts) => forecast.sent(turn, facts, tokens))).toEqual(
+      outcomeOf((forecast, turn, facts) => {
+        forecast.routed(turn, facts)
+        forecast.forwarded(turn, tokens)
+      }),
+    )
   })
 
   test('believes what is found where no turn is ahead', () => {
