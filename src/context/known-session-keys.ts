@@ -10,12 +10,6 @@ const maxKnown = 10_000
  * gateway busy with. Ids stay in this process's memory, where every turn brings them in any case.
  */
 export const createKnownSessionKeys = (): ((id: string) => SessionKey) => {
-  const keys = new LRUCache<string, SessionKey>({ max: maxKnown })
-  return (id) => {
-    const known = keys.get(id)
-    if (known !== undefined) return known
-    const key = sessionKeyOf(id)
-    keys.set(id, key)
-    return key
-  }
+  const keys = new LRUCache<string, SessionKey>({ max: maxKnown, memoMethod: (id) => sessionKeyOf(id) })
+  return (id) => keys.memo(id)
 }

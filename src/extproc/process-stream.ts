@@ -1,5 +1,4 @@
 import type { ContextService, DecisionScope, HeadersDecision } from '../context/context-service.ts'
-import { GatewayError } from '../openai/gateway-error.ts'
 import type { ExtProcCodec } from './codec.ts'
 import { advance, initialExchange } from './exchange.ts'
 import type { ExchangeEffect, ExchangeInput, ExchangeState } from './exchange-state.ts'
@@ -9,7 +8,7 @@ import type { ExtProcEvent, Reply } from './messages.ts'
 import type { ProcessHooks } from './process-hooks.ts'
 import { ReplyTimer, type ReplyTiming } from './reply-timer.ts'
 import type { RpcCall, RpcMethod, RpcReceiver, RpcStatus } from './transport.ts'
-import { rejection, toVerdict, type Verdict } from './verdict.ts'
+import { verdictOf } from './verdict-of.ts'
 
 /** What a stream needs to be served. */
 export interface ProcessOptions {
@@ -137,18 +136,8 @@ class ProcessStream implements RpcReceiver<ExtProcEvent>, DecisionScope {
     if (wish === 'enough') this.#take({ kind: 'enough' })
   }
 
-  /** Whatever goes wrong while a decision is taken becomes a 500 for this client alone. */
   async #settle(decide: () => Promise<HeadersDecision>): Promise<void> {
-    let verdict: Verdict
-    try {
-      verdict = toVerdict(await decide())
-    } catch (thrown) {
-      this.#options.hooks.fault(thrown)
-      verdict = rejection(GatewayError.from(thrown))
-      // One that throws at once would be answered in the midst of the message that it is about.
-      await Promise.resolve()
-    }
-    this.#take({ kind: 'verdict', verdict })
+    this.#take({ kind: 'verdict', verdict: await verdictOf(decide, this.#options.hooks) })
   }
 }
 

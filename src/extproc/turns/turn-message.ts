@@ -1,5 +1,8 @@
 import { createTableLookup } from '../codec/header-table.ts'
-import type { ExtProcEvent } from '../messages.ts'
+import type { RequestHead } from '../gateway-request.ts'
+
+/** A request that the filter asks about; it keeps bodies to itself. */
+export type TurnRequest = RequestHead & { readonly bodyMode: 'none' }
 
 /** What Envoy's filter for turns says on its stream (envoy-filter/filter.ts). `id` names the request on this stream. */
 export type TurnMessage =
@@ -7,7 +10,7 @@ export type TurnMessage =
   | {
       readonly kind: 'ask'
       readonly id: number
-      readonly request: Extract<ExtProcEvent, { kind: 'request-headers' }>
+      readonly request: TurnRequest
     }
   /** Nobody waits for this request's verdict any more. */
   | { readonly kind: 'left'; readonly id: number }
@@ -35,11 +38,9 @@ export const decodeTurnMessage = (bytes: Buffer): TurnMessage => {
     kind: 'ask',
     id,
     request: {
-      kind: 'request-headers',
       headers: createTableLookup(bytes, headerOffsets(bytes, askBytes)),
       endOfStream: bytes[headBytes] !== 0,
       bodyMode: 'none',
-      answerMode: 'untold',
     },
   }
 }

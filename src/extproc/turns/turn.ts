@@ -1,9 +1,11 @@
 import type { AnswerObserver, ContextService, DecisionScope } from '../../context/context-service.ts'
 import { GatewayError } from '../../openai/gateway-error.ts'
 import { toGatewayRequest } from '../gateway-request.ts'
-import type { ExtProcEvent, Reply } from '../messages.ts'
+import type { Reply } from '../messages.ts'
 import type { ProcessHooks } from '../process-hooks.ts'
-import { rejection, toVerdict, type Verdict } from '../verdict.ts'
+import { rejection, type Verdict } from '../verdict.ts'
+import { verdictOf } from '../verdict-of.ts'
+import type { TurnRequest } from './turn-message.ts'
 
 /** What all turns have in common. */
 export interface TurnOptions {
@@ -19,8 +21,6 @@ export interface TurnHome {
   /** Nothing more comes of the turn. */
   over(id: number): void
 }
-
-export type TurnRequest = Extract<ExtProcEvent, { kind: 'request-headers' }>
 
 /** One request that the filter for turns asked about: one verdict, and ahead of it at most one word that it takes longer; none once it was left. */
 export class Turn implements DecisionScope {
@@ -38,20 +38,12 @@ export class Turn implements DecisionScope {
     options.hooks.streamOpened()
   }
 
-  /** Never rejects: whatever goes wrong becomes a 500 for this client alone. */
+  /** Decides, and replies. */
   async decide(request: TurnRequest): Promise<void> {
-    const { hooks, now } = this.#options
+    const { service, hooks, now } = this.#options
     const askedMs = now()
-    let verdict: Decided
-    try {
-      const first = toVerdict(await this.#options.service.onHeaders(toGatewayRequest(request), this))
-      verdict = first.kind === 'need-body' ? await this.#withoutBody(request, first) : first
-    } catch (thrown) {
-      hooks.fault(thrown)
-      verdict = rejection(GatewayError.from(thrown))
-      // One that throws at once would be answered in the midst of the message that it is about.
-      await Promise.resolve()
-    }
+    const first = await verdictOf(() => service.onHeaders(toGatewayRequest(request), this), hooks)
+    const verdict = first.kind === 'need-body' ? await this.#withoutBody(request, first) : first
     if (this.#state === 'deciding') {
       this.#state = 'decided'
       this.#home.reply(this.#id, replyOf(verdict))
@@ -87,11 +79,12 @@ export class Turn implements DecisionScope {
 
   /** The filter keeps bodies to itself, so that only a request without one can be decided by it. */
   async #withoutBody(request: TurnRequest, { decide }: Extract<Verdict, { kind: 'need-body' }>): Promise<Decided> {
+    const { hooks } = this.#options
     if (request.endOfStream) {
-      const verdict = toVerdict(await decide(Buffer.alloc(0), this))
+      const verdict = await verdictOf(() => decide(Buffer.alloc(0), this), hooks)
       if (verdict.kind !== 'need-body') return verdict
     }
-    this.#options.hooks.fault(new Error('a request body is needed, which the filter for turns does not tell'))
+    hooks.fault(new Error('a request body is needed, which the filter for turns does not tell'))
     return rejection(new GatewayError('internal_error'))
   }
 

@@ -2,8 +2,8 @@ import type { HealthState } from '../../admin/grpc-health-state.ts'
 import { SlotMap } from '../../collections/slot-map.ts'
 import type { Reply } from '../messages.ts'
 import type { RpcCall, RpcMethod, RpcReceiver } from '../transport.ts'
-import { Turn, type TurnHome, type TurnOptions, type TurnRequest } from './turn.ts'
-import { decodeTurnMessage, type TurnMessage } from './turn-message.ts'
+import { Turn, type TurnHome, type TurnOptions } from './turn.ts'
+import { decodeTurnMessage, type TurnMessage, type TurnRequest } from './turn-message.ts'
 import { encodeTurnReply, retireReply } from './turn-reply.ts'
 
 /** More than Envoy's filter lets wait on all its streams. */

@@ -10,12 +10,9 @@ export type PrefixReader = (kv: StoredKv) => WarmPrefix | undefined
 
 /** Remembers what it has read. */
 export const createPrefixReader = (): PrefixReader => {
-  const known = new LRUCache<string, { readonly prefix: WarmPrefix | undefined }>({ max: maxKnown })
-  return ({ payload }) => {
-    const found = known.get(payload)
-    if (found !== undefined) return found.prefix
-    const prefix = parseWarmPrefix(payload)
-    known.set(payload, { prefix })
-    return prefix
-  }
+  const known = new LRUCache<string, { readonly prefix: WarmPrefix | undefined }>({
+    max: maxKnown,
+    memoMethod: (payload) => ({ prefix: parseWarmPrefix(payload) }),
+  })
+  return ({ payload }) => known.memo(payload).prefix
 }

@@ -35,8 +35,9 @@ export const createTurnCalls = ({ run, runTurns }: SessionScripts): RunTurn => {
       for (const { reject } of turns) reject(error)
       return
     }
-    const details = detailsIn(reply, turns.length)
-    const nowMs = digitsIn(reply, 0, endOf(reply, 0))
+    const headEnd = endOf(reply, 0)
+    const nowMs = digitsIn(reply, 0, headEnd)
+    const details = detailsIn(reply, headEnd, turns.length)
     let index = 0
     for (const { name, lines, resolve } of turns) {
       const detail = details[index] ?? ''
@@ -74,12 +75,12 @@ const endOf = (reply: string, start: number): number => {
 }
 
 /**
- * What `turns.lua` says of each turn, empty for what it leaves to other scripts. A session whose text somebody else wrote may have the separator in it.
+ * What `turns.lua` says of each turn, from the first separator at `start` on; empty for what it leaves to other scripts. A session whose text somebody else wrote may have the separator in it.
  * Then there are more texts than turns, and no telling which is whose: all go the long way, where each is read by itself.
  */
-const detailsIn = (reply: string, count: number): readonly string[] => {
+const detailsIn = (reply: string, start: number, count: number): readonly string[] => {
   const details: string[] = []
-  let at = endOf(reply, 0)
+  let at = start
   while (at < reply.length) {
     const end = endOf(reply, at + 1)
     details.push(reply.slice(at + 1, end))

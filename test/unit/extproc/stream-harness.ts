@@ -4,6 +4,7 @@ import type { ExtProcCodec } from '../../../src/extproc/codec.ts'
 import type { ExtProcEvent, Phase, Reply } from '../../../src/extproc/messages.ts'
 import { createProcessMethod } from '../../../src/extproc/process-stream.ts'
 import type { RpcReceiver, RpcStatus } from '../../../src/extproc/transport.ts'
+import { recordingHooks } from './recording-hooks.ts'
 
 /** One ext_proc stream without a network: what it sends, how it ends, what its hooks are told. */
 export interface StreamHarness {
@@ -24,9 +25,7 @@ export const openStream = (
 ): StreamHarness => {
   const sent: Reply[] = []
   const ends: RpcStatus[] = []
-  const faults: unknown[] = []
-  const messages: { phase: Phase; milliseconds: number }[] = []
-  const streams = { opened: 0, closed: 0 }
+  const { hooks, faults, messages, streams } = recordingHooks()
   const replies = new EventEmitter()
   let clock = 0
   const method = createProcessMethod({
@@ -35,16 +34,7 @@ export const openStream = (
     maxBodyBytes,
     endsFirst: false,
     now: () => clock++,
-    hooks: {
-      streamOpened: () => {
-        streams.opened++
-      },
-      streamClosed: () => {
-        streams.closed++
-      },
-      message: (phase, milliseconds) => messages.push({ phase, milliseconds }),
-      fault: (error) => faults.push(error),
-    },
+    hooks,
   })
   const receiver = method.open({
     send: (reply) => {

@@ -6,7 +6,6 @@ import type {
   DecisionScope,
   HeadersDecision,
 } from '../../../src/context/context-service.ts'
-import type { Phase } from '../../../src/extproc/messages.ts'
 import type { RpcStatus } from '../../../src/extproc/transport.ts'
 import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
 import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
@@ -14,31 +13,21 @@ import { createTurnsMethod } from '../../../src/extproc/turns/turns-method.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { pairsOf } from '../../support/header-pairs.ts'
 import { until } from '../../support/until.ts'
+import { recordingHooks } from './recording-hooks.ts'
 
 /** One stream of the filter, without a network. */
 const openStream = (onHeaders: ContextService['onHeaders']) => {
   const sent: Buffer[] = []
   const ends: RpcStatus[] = []
-  const turns = { opened: 0, closed: 0 }
   const health = createHealthState()
   health.setServing(true)
-  const faults: unknown[] = []
-  const messages: (readonly [Phase, number])[] = []
+  const { hooks, faults, messages, streams: turns } = recordingHooks()
   let clock = 0
   const receiver = createTurnsMethod({
     service: { onHeaders },
     health,
     now: () => clock++,
-    hooks: {
-      streamOpened: () => {
-        turns.opened++
-      },
-      streamClosed: () => {
-        turns.closed++
-      },
-      message: (phase, milliseconds) => messages.push([phase, milliseconds]),
-      fault: (error) => faults.push(error),
-    },
+    hooks,
   }).open({
     send: (bytes) => sent.push(bytes),
     end: (status) => ends.push(status),
@@ -83,8 +72,8 @@ test('turns are decided by their headers, each under its id, whichever is first'
   expect(stream.sent[1]?.toString()).toContain('10.0.0.1:1')
   expect(stream.turns).toEqual({ opened: 2, closed: 2 })
   expect(stream.messages).toEqual([
-    ['request-headers', 1],
-    ['request-headers', 3],
+    { phase: 'request-headers', milliseconds: 1 },
+    { phase: 'request-headers', milliseconds: 3 },
   ])
   expect(stream.ends).toEqual([])
 })
