@@ -18,7 +18,7 @@ describe('a turn', () => {
       [''],
       [],
     ])
-    expect(message.request).toMatchObject({ endOfStream: false, bodyMode: 'none', answerMode: 'untold' })
+    expect(message.request).toMatchObject({ endOfStream: false, bodyMode: 'none' })
     expect(envoy.fate(id)).toEqual({ kind: 'waits' })
   })
 
