@@ -10,7 +10,7 @@ import { createOpenTurns } from './open-turns.ts'
 import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
 import { requestOutcomeOf, requestRouteOf } from './request-kind.ts'
 import { parseRequestPath, type RequestPath } from './request-path.ts'
-import { isSessionId } from './session-id.ts'
+import { holdsSessionId, isSessionId } from './session-id.ts'
 import type { UseSession } from './use-session.ts'
 
 /** Hands each request to the part that knows it, and turns whatever they throw into an answer. */
@@ -55,9 +55,8 @@ export const createContextService = (
       if (request.header('x-session-ttl').length > 0) return parts.createSession.onHeaders(request, path.api)
       return cached === undefined ? { kind: 'pass', destinations: [] } : replayAnswer(cached)
     }
-    if (others.length > 0 && [id, ...others].some(isSessionId))
-      throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
-    if (isSessionId(id)) return parts.useSession.onHeaders(request, id, scope, cached)
+    if (others.length === 0 && isSessionId(id)) return parts.useSession.onHeaders(request, id, scope, cached)
+    if (holdsSessionId([id, ...others])) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
     return cached === undefined ? passForeign(request, id) : replayAnswer(cached)
   }
 

@@ -73,7 +73,9 @@ describe('an id of another system', () => {
     { name: 'empty', id: '' },
     { name: 'of other characters', id: `ctx_${'\xe9'.repeat(32)}` },
     { name: 'of 50 KB', id: 'a'.repeat(50_000) },
-    { name: 'two ids in one header', id: `${newSessionId()}, ${newSessionId()}` },
+    { name: 'a list of other ids', id: 'one, two' },
+    { name: 'a list with an id in other characters', id: `x${newSessionId()}, ${newSessionId()}.y` },
+    { name: 'commas and blanks alone', id: ', ,\t,'.repeat(10_000) },
   ])('may be $name', async ({ id }) => {
     const decision = await createContextGateway().send({ path: '/v1/completions', headers: { 'x-session-id': id } })
 
@@ -108,6 +110,13 @@ describe('more than one x-session-id', () => {
     { name: 'a foreign one first', ids: ['session-01', id] },
     { name: 'a foreign one last', ids: [id, 'session-01'] },
     { name: 'an empty one', ids: ['', id] },
+    { name: 'two in one header', ids: [`${id}, ${newSessionId()}`] },
+    { name: 'the same twice in one header', ids: [`${id},${id}`] },
+    { name: 'a foreign one first, in one header', ids: [`session-01,${id}`] },
+    { name: 'a foreign one last, in one header', ids: [`${id} ,\tsession-01`] },
+    { name: 'an empty one in one header', ids: [`,${id}`] },
+    { name: 'a list that is none', ids: [`${id},`] },
+    { name: 'a list behind a foreign one', ids: ['session-01', `a, ${id}, b`] },
   ])('is refused: $name', async ({ ids }) => {
     const decision = await createContextGateway().send({ path: '/v1/completions', headers: { 'x-session-id': ids } })
 
