@@ -9,6 +9,7 @@ export type Answer = Awaited<ReturnType<typeof call>>
 const contextView = z.object({
   id: z.string(),
   object: z.literal('context'),
+  created_at: z.number(),
   expires_at: z.number(),
   ttl: z.number(),
   turns: z.number(),
