@@ -50,13 +50,14 @@ export const createContextService = (
     scope: DecisionScope,
     cached?: CachedAnswer,
   ): HeadersDecision | Promise<HeadersDecision> => {
-    const [id, ...others] = request.header('x-session-id')
+    const ids = request.header('x-session-id')
+    const [id] = ids
     if (id === undefined) {
       if (request.header('x-session-ttl').length > 0) return parts.createSession.onHeaders(request, path.api)
       return cached === undefined ? { kind: 'pass', destinations: [] } : replayAnswer(cached)
     }
-    if (others.length === 0 && isSessionId(id)) return parts.useSession.onHeaders(request, id, scope, cached)
-    if (holdsSessionId([id, ...others])) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
+    if (ids.length === 1 && isSessionId(id)) return parts.useSession.onHeaders(request, id, scope, cached)
+    if (holdsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
     return cached === undefined ? passForeign(request, id) : replayAnswer(cached)
   }
 

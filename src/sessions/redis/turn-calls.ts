@@ -75,8 +75,9 @@ const endOf = (reply: string, start: number): number => {
 }
 
 /**
- * What `turns.lua` says of each turn, from the first separator at `start` on; empty for what it leaves to other scripts. A session whose text somebody else wrote may have the separator in it.
- * Then there are more texts than turns, and no telling which is whose: all go the long way, where each is read by itself.
+ * What `turns.lua` says of each turn, from the first separator at `start` on; empty for what it leaves to other scripts. A session whose text somebody
+ * else wrote may have the separator in it. Then there are more texts than turns, and no telling which is whose: all go the long way, where each is read by
+ * itself.
  */
 const detailsIn = (reply: string, start: number, count: number): readonly string[] => {
   const details: string[] = []
