@@ -6,20 +6,21 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { packageRoot } from '../src/launcher/tools-dir.ts'
 import { type BenchStack, engineNames, startBenchStack } from './bench-stack.ts'
 import { measureConversation } from './conversation.ts'
 import { measureRun, type RunFigures } from './measure-run.ts'
+import { readOptions } from './read-options.ts'
 import { median, spread } from './statistics.ts'
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '5' },
-    tokens: { type: 'string', default: '500,1000,2000,3000' },
-    engine: { type: 'string', default: 'embedded' },
+const values = readOptions(
+  'Time to first token of a conversation whose KV is at hand, is loaded, or is computed anew.',
+  {
+    runs: { value: 'N', meaning: 'requests of each kind', default: '5' },
+    tokens: { value: 'N,…', meaning: 'lengths of the conversation', default: '500,1000,2000,3000' },
+    engine: { value: 'NAME', meaning: engineNames.join(' or '), default: 'embedded' },
   },
-})
+)
 const runs = Number(values.runs)
 const sizes = values.tokens.split(',').map(Number)
 const engineName = engineNames.find((name) => name === values.engine)

@@ -6,9 +6,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
+import { readOptions } from '../read-options.ts'
 import { listCells } from './cells.ts'
 import { type Children, createChildren } from './children.ts'
 import { judge } from './expectations.ts'
@@ -21,21 +21,30 @@ import { soak } from './soak.ts'
 import { startTargets, type TargetOptions } from './start-targets.ts'
 import { type GatewayVariant, targetOf } from './targets.ts'
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '5' },
-    starts: { type: 'string', default: '1' },
-    seconds: { type: 'string', default: '2' },
-    'warm-up': { type: 'string', default: '0.5' },
-    'warm-up-requests': { type: 'string', default: '30000' },
-    only: { type: 'string', multiple: true, default: [] },
-    variant: { type: 'string', multiple: true, default: [] },
-    soak: { type: 'string' },
-    target: { type: 'string', default: 'redis' },
-    profile: { type: 'string' },
-    instructions: { type: 'string' },
-    workers: { type: 'string' },
+const values = readOptions('What a turn costs, beside Envoy alone and a minimal external processor in Go.', {
+  rounds: { value: 'N', meaning: 'rounds', default: '5' },
+  starts: {
+    value: 'N',
+    meaning: 'how often all processes are started, each time for an equal part of the rounds',
+    default: '1',
   },
+  seconds: { value: 'N', meaning: 'seconds of each measurement that count', default: '2' },
+  'warm-up': { value: 'N', meaning: 'seconds of each measurement that do not', default: '0.5' },
+  'warm-up-requests': { value: 'N', meaning: 'requests of each case before the first round', default: '30000' },
+  only: { value: 'TEXT', meaning: 'only measurements whose name (closed 2k/redis) contains the text', multiple: true },
+  variant: {
+    value: 'NAME:KEY=VALUE,…',
+    meaning: 'a gateway with these environment variables; default: as it is',
+    multiple: true,
+  },
+  soak: { value: 'N', meaning: 'instead of the rounds: so many requests as fast as possible, counting failures' },
+  target: { value: 'NAME', meaning: 'of --soak', default: 'redis' },
+  profile: { value: 'FOLDER', meaning: 'where CPU profiles of every measurement of a gateway go' },
+  instructions: {
+    value: 'N',
+    meaning: 'instead of the rounds: instructions of Envoy for each of N requests, by valgrind',
+  },
+  workers: { value: 'N', meaning: 'worker threads of every Envoy; else one for each processor' },
 })
 
 /** `http2:NAME=value,OTHER=value`; `default` or nothing is the gateway as it is. */

@@ -5,7 +5,6 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { createMemoryChunkLedger } from '../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createZmqKvEvents } from '../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSourcesClient } from '../../src/kvcache/kv-events/event-sources.ts'
@@ -13,16 +12,15 @@ import { createLmcacheConnector } from '../../src/kvcache/lmcache/connector.ts'
 import { createMemoryTokenVault } from '../../src/kvcache/vault/memory-token-vault.ts'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
+import { readOptions } from '../read-options.ts'
 import { startFleet } from './fleet.ts'
 import { type BenchSession, measureSession, measureTogether, newSession } from './measure-session.ts'
 import { type LengthFigures, togetherTable, turnsTable } from './report.ts'
 
-const { values } = parseArgs({
-  options: {
-    tokens: { type: 'string', default: '2048,12288,32768,131072' },
-    rounds: { type: 'string', default: '15' },
-    'at-once': { type: 'string', default: '4' },
-  },
+const values = readOptions('What turns of long conversations cost a gateway with LMCache.', {
+  tokens: { value: 'N,…', meaning: 'lengths of the first prompt', default: '2048,12288,32768,131072' },
+  rounds: { value: 'N', meaning: 'rounds, each through all lengths, after five that do not count', default: '15' },
+  'at-once': { value: 'N', meaning: 'sessions at once in the second table', default: '4' },
 })
 const lengths = values.tokens.split(',').map(Number)
 const rounds = Number(values.rounds)

@@ -4,13 +4,14 @@
  * `npx tsc -p bench/tsconfig.json && node .run/bench/bench/responsecache/main.js`.
  */
 import { randomUUID } from 'node:crypto'
-import { parseArgs } from 'node:util'
 import { type BenchStack, startBenchStack } from '../bench-stack.ts'
+import { readOptions } from '../read-options.ts'
 import { median } from '../statistics.ts'
 import { lookUpMicroseconds } from './look-up.ts'
 
-const { values } = parseArgs({
-  options: { tokens: { type: 'string', default: '20,200,2000' }, runs: { type: 'string', default: '15' } },
+const values = readOptions('What an answer from the response cache takes, beside one from a pod.', {
+  tokens: { value: 'N,…', meaning: 'lengths of the prompt', default: '20,200,2000' },
+  runs: { value: 'N', meaning: 'requests of each kind', default: '15' },
 })
 const sizes = values.tokens.split(',').map(Number)
 const runs = Number(values.runs)

@@ -7,10 +7,10 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
 import { createChildren } from '../gateway/children.ts'
+import { readOptions } from '../read-options.ts'
 import { type ExpiryFigures, measureExpiry } from './expiry.ts'
 import type { SizeFigures, StoreFigures } from './figures.ts'
 import { type Footprint, fill } from './fill.ts'
@@ -19,15 +19,13 @@ import { startMemoryStore } from './memory-store.ts'
 import { startRedisStore } from './redis-store.ts'
 import { expiryTable, sizeTable, verdictTable } from './report.ts'
 
-const { values } = parseArgs({
-  options: {
-    sizes: { type: 'string', default: '1000,100000,1000000' },
-    rounds: { type: 'string', default: '15' },
-    lookups: { type: 'string', default: '1000' },
-    expiring: { type: 'string', default: '100000' },
-    'expiry-seconds': { type: 'string', default: '60' },
-    only: { type: 'string', default: 'redis,memory' },
-  },
+const values = readOptions('What sessions cost, and how that grows with their number.', {
+  sizes: { value: 'N,…', meaning: 'numbers of sessions', default: '1000,100000,1000000' },
+  rounds: { value: 'N', meaning: 'rounds', default: '15' },
+  lookups: { value: 'N', meaning: 'lookups in each round, ten times as many in memory', default: '1000' },
+  expiring: { value: 'N', meaning: 'sessions that expire; 0 leaves it out', default: '100000' },
+  'expiry-seconds': { value: 'N', meaning: 'in how long they expire', default: '60' },
+  only: { value: 'STORE', meaning: 'redis or memory', default: 'redis,memory' },
 })
 const sizes = values.sizes.split(',').map(Number)
 const rounds = Number(values.rounds)
