@@ -20,7 +20,6 @@ export interface LiveSession {
   pod: string | undefined
   kv: StoredKv | undefined
   kvNote: string | undefined
-  leases: readonly TurnLease[]
   /** The retry key that names it, while it is being created. */
   retryDigest: string | undefined
   /** About what it takes of this process's memory. */
@@ -52,7 +51,6 @@ export const toLive = (session: NewLiveSession, sequence: number): LiveSession =
   pod: session.pod,
   kv: session.kv,
   kvNote: session.kvNote,
-  leases: session.leases,
   retryDigest: session.retryDigest,
   bytes: sessionBytes(session),
   place: undefined,

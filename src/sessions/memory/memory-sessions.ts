@@ -13,7 +13,7 @@ import { toWhole } from '../whole-number.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
 import { type ExpiredTombstone, type LiveSession, type NewLiveSession, toRecord } from './memory-session.ts'
 import type { SessionTable } from './session-table.ts'
-import { heldUntilMs, holdsLease, releaseLease, takeLease } from './turn-leases.ts'
+import { holdsLease, releaseLease, type TurnLease, takeLease } from './turn-leases.ts'
 
 const noTokens: TokenTotals = { prompt: 0, output: 0, cached: 0 }
 
@@ -54,7 +54,7 @@ export class MemorySessions {
     const lease = { turnId, untilMs: nowMs + leaseMs }
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
-      session.leases = takeLease(session.leases, lease, nowMs)
+      this.#table.leases.take(key, lease, nowMs)
       this.#table.touch(session, nowMs)
       return { kind: 'active', record: toRecord(session), nowMs }
     }
@@ -73,7 +73,7 @@ export class MemorySessions {
     const owner = session?.tenant ?? tombstone?.tenant ?? turn.tenant
     if (owner !== turn.tenant) return { kind: 'gone' }
     if (session !== undefined) {
-      if (holdsLease(session.leases, turn.turnId)) this.#count(session, turn, nowMs)
+      if (this.#table.leases.holds(turn.key, turn.turnId)) this.#count(session, turn, nowMs)
       return { kind: 'completed', record: toRecord(session) }
     }
     if (tombstone?.kind === 'expired' && holdsLease(tombstone.leases, turn.turnId)) {
@@ -93,8 +93,8 @@ export class MemorySessions {
       this.#removals.queueSession(key, undefined, nowMs)
       return
     }
-    session.leases = releaseLease(session.leases, turnId)
-    if (session.state === 'creating' && heldUntilMs(session.leases) <= nowMs) {
+    this.#table.leases.release(key, turnId)
+    if (session.state === 'creating' && this.#table.leases.heldUntilMs(key) <= nowMs) {
       this.#table.vanish(session, nowMs)
       return
     }
@@ -140,7 +140,7 @@ export class MemorySessions {
   }
 
   #join(session: LiveSession, { turnId, leaseMs }: NewSession, nowMs: number): CreateOutcome {
-    session.leases = takeLease(session.leases, { turnId, untilMs: nowMs + leaseMs }, nowMs)
+    this.#table.leases.take(session.key, { turnId, untilMs: nowMs + leaseMs }, nowMs)
     this.#table.touch(session, nowMs)
     return { kind: 'existing', record: toRecord(session) }
   }
@@ -162,9 +162,9 @@ export class MemorySessions {
         tokens: noTokens,
         kv: undefined,
         kvNote: undefined,
-        leases: [{ turnId, untilMs: nowMs + leaseMs }],
         retryDigest: retryOf?.digest,
       },
+      [{ turnId, untilMs: nowMs + leaseMs }],
       nowMs,
     )
   }
@@ -186,9 +186,9 @@ export class MemorySessions {
         tokens: noTokens,
         kv: undefined,
         kvNote: undefined,
-        leases,
         retryDigest: undefined,
       },
+      leases,
       nowMs,
     )
     this.#removals.narrowSession(turn.key, nowMs)
@@ -196,8 +196,8 @@ export class MemorySessions {
     return session
   }
 
-  #insert(session: NewLiveSession, nowMs: number): LiveSession {
-    const added = this.#table.add(session, nowMs)
+  #insert(session: NewLiveSession, leases: readonly TurnLease[], nowMs: number): LiveSession {
+    const added = this.#table.add(session, leases, nowMs)
     if (added === undefined) {
       throw new StoreUnavailableError('The session store is full, and every session in it is in use')
     }
@@ -205,7 +205,7 @@ export class MemorySessions {
   }
 
   #count(session: LiveSession, { turnId, pod, usage, expiry }: CompleteTurn, nowMs: number): void {
-    session.leases = releaseLease(session.leases, turnId)
+    this.#table.leases.release(session.key, turnId)
     session.state = 'active'
     session.retryDigest = undefined
     session.turns += 1

@@ -9,8 +9,9 @@ import { type LiveSession, type NewLiveSession, type Tombstone, toLive } from '.
 import { RetryKeys } from './retry-keys.ts'
 import { SequenceIndex } from './sequence-index.ts'
 import { sessionBytes, storedKvBytes } from './session-bytes.ts'
+import { SessionLeases } from './session-leases.ts'
 import { Tombstones } from './tombstones.ts'
-import { heldUntilMs, noLeases } from './turn-leases.ts'
+import { noLeases, type TurnLease } from './turn-leases.ts'
 
 export interface SessionTableOptions {
   readonly removals: MemoryRemovals
@@ -28,6 +29,8 @@ const evictionsPerStep = 64
 
 /** Every session and tombstone, with the indexes over them. Knows how sessions end; what a turn does to one is not its matter. */
 export class SessionTable {
+  /** Of live sessions. After a change `touch` is to be called, and `reschedule` for one that is being created. */
+  readonly leases = new SessionLeases()
   readonly #live = new Map<SessionKey, LiveSession>()
   readonly #tombstones: Tombstones
   readonly #deadlines = new DeadlineHeap<SessionKey>()
@@ -69,9 +72,8 @@ export class SessionTable {
   /** A live session. One whose time is over is ended first: nobody sees one that the sweep has merely not reached yet. */
   findLive(key: SessionKey, nowMs: number): LiveSession | undefined {
     const session = this.#live.get(key)
-    if (session === undefined || heldUntilMs(session.leases) > nowMs) return session
+    if (session === undefined || !this.#isOver(session, nowMs)) return session
     if (session.state === 'creating') this.vanish(session, nowMs)
-    else if (nowMs < session.expiresAtMs) return session
     else this.#expire(session, 'time', nowMs)
     return undefined
   }
@@ -82,19 +84,20 @@ export class SessionTable {
 
   /** To be called when a turn has taken or released its lease: marks the session as the most recently used. */
   touch(session: LiveSession, nowMs: number): void {
-    const usedMs = Math.max(nowMs, heldUntilMs(session.leases))
     const { key, bytes, kv } = session
+    const usedMs = Math.max(nowMs, this.leases.heldUntilMs(key))
     session.place = this.#order.put(session.place, key, { bytes, usedMs })
     if (kv !== undefined) session.kvPlace = this.#kvOrder.put(session.kvPlace, key, { bytes: kv.bytes, usedMs })
   }
 
-  /** Adds a session, in place of its tombstone if there is one. Undefined: there is no room, and every session is held by a turn. */
-  add(session: NewLiveSession, nowMs: number): LiveSession | undefined {
+  /** Adds a session that turns hold, in place of its tombstone if there is one. Undefined: there is no room, and every session is held by a turn. */
+  add(session: NewLiveSession, leases: readonly TurnLease[], nowMs: number): LiveSession | undefined {
     const added = toLive(session, this.#sequence + 1)
     if (!this.#makeRoom(added.bytes, nowMs)) return undefined
     this.#sequence += 1
     this.#tombstones.delete(added.key)
     this.#live.set(added.key, added)
+    this.leases.put(added.key, leases)
     const index = this.#tenants.get(added.tenant) ?? new SequenceIndex<SessionKey>()
     this.#tenants.set(added.tenant, index)
     index.add(added.sequence, added.key)
@@ -105,7 +108,8 @@ export class SessionTable {
 
   /** To be called when a session's state, deadline or leases have changed. */
   reschedule(session: LiveSession): void {
-    this.#deadlines.set(session.key, session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs)
+    const { key, state, expiresAtMs } = session
+    this.#deadlines.set(key, state === 'creating' ? this.leases.heldUntilMs(key) : expiresAtMs)
   }
 
   /** Storing KV counts as a use of the session. */
@@ -158,7 +162,7 @@ export class SessionTable {
       if (key === undefined) break
       const session = this.findLive(key, nowMs)
       if (session === undefined) ended += 1
-      else this.#deadlines.set(key, Math.max(heldUntilMs(session.leases), this.#overAtMs(session)))
+      else this.#deadlines.set(key, Math.max(this.leases.heldUntilMs(key), this.#overAtMs(session)))
     }
     return ended
   }
@@ -216,7 +220,7 @@ export class SessionTable {
   }
 
   #isOver(session: LiveSession, nowMs: number): boolean {
-    return heldUntilMs(session.leases) <= nowMs && this.#overAtMs(session) <= nowMs
+    return this.#overAtMs(session) <= nowMs && this.leases.heldUntilMs(session.key) <= nowMs
   }
 
   #forgetAtMs(nowMs: number): number {
@@ -244,6 +248,7 @@ export class SessionTable {
   #end(session: LiveSession, nowMs: number): void {
     const { kv } = session
     this.#live.delete(session.key)
+    this.leases.drop(session.key)
     this.#deadlines.delete(session.key)
     this.#order.delete(session.place)
     const index = this.#tenants.get(session.tenant)
