@@ -66,10 +66,21 @@ describe('a body', () => {
     { name: 'behind one of their name, with white space', body: '{ "a" : 2 } ', becomes: '{ "a" : 2 ,"a":1}' },
     { name: 'behind one within another', body: '{"b":{"a":2}}', becomes: '{"b":{"a":2},"a":1}' },
     { name: 'behind one with an escape', body: '{"\\u0061":2}', becomes: '{"\\u0061":2,"a":1}' },
+    { name: 'behind one with an escape, with white space', body: '{"\\u0061"\n:2}', becomes: '{"\\u0061"\n:2,"a":1}' },
     {
-      name: 'behind a value with an escape that could be a name',
+      name: 'beside a value with an escape that could be their name',
       body: '{"b":"\\u0061"}',
-      becomes: '{"b":"\\u0061","a":1}',
+      becomes: '{"a":1,"b":"\\u0061"}',
+    },
+    {
+      name: 'beside an object as text, with their name',
+      body: '{"b":"{\\"a\\": 2, \\"\\\\u0061\\": 3}"}',
+      becomes: '{"a":1,"b":"{\\"a\\": 2, \\"\\\\u0061\\": 3}"}',
+    },
+    {
+      name: 'beside a name that ends with a backslash',
+      body: '{"b\\\\":2}',
+      becomes: '{"a":1,"b\\\\":2}',
     },
   ])('gets its members $name', ({ body, becomes }) => {
     const fate = edited(body, { splice: '"a":1' })
@@ -136,6 +147,13 @@ describe('a body', () => {
     const fate = errorOf(edited(body, { model: 'm' }))
     if (is === 'other') expect(fate).toMatchObject({ kind: 'answered', status: 400, body: 'model_mismatch' })
     else expect(fate).toMatchObject({ kind: 'went-on', body })
+  })
+
+  test('its model: another, wherever it stands', () => {
+    for (let length = 0; length < 130; length++) {
+      const body = `{"prompt":"${'x'.repeat(130)}: ${'y'.repeat(length)}","model":"n"}`
+      expect(errorOf(edited(body, { model: 'm' }))).toMatchObject({ kind: 'answered', body: 'model_mismatch' })
+    }
   })
 
   test('of a turn that nobody decides goes on as it came', () => {
