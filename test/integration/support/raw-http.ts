@@ -113,10 +113,10 @@ export const uploadRaw = async (
   })
   // A server that has answered may reset the connection instead of reading the rest of the request.
   socket.on('error', () => {})
-  const closed = once(socket, 'close')
+  const closed = anyOf(socket, ['close'])
   for (const piece of pieces) {
     if (received.length > 0 || socket.destroyed) break
-    if (!socket.write(piece)) await Promise.race([once(socket, 'drain'), once(socket, 'data'), closed])
+    if (!socket.write(piece)) await anyOf(socket, ['drain', 'data', 'close'])
   }
   await closed
   clearTimeout(timer)
@@ -124,8 +124,14 @@ export const uploadRaw = async (
   return received
 }
 
-const once = (socket: Socket, event: 'close' | 'data' | 'drain'): Promise<void> =>
-  new Promise((resolve) => void socket.once(event, () => resolve()))
+const anyOf = (socket: Socket, events: readonly ('close' | 'data' | 'drain')[]): Promise<void> =>
+  new Promise((resolve) => {
+    const settle = (): void => {
+      for (const event of events) socket.off(event, settle)
+      resolve()
+    }
+    for (const event of events) socket.on(event, settle)
+  })
 
 /** Sends the bytes at once; else as {@link uploadRaw}. */
 export const exchangeRaw = (
