@@ -18,8 +18,9 @@ import {
   requestSide,
   vmConfiguration,
 } from './env'
+import { addRoot, removeRoot } from './roots'
 import { begin, result, take, writeText } from './scratch'
-import { choose, configure, forget, openBy, owe, replaceOld, retire, send } from './streams'
+import { choose, configure, forget, owe, replaceOld, retire, send } from './streams'
 import * as turns from './turns'
 import {
   answerAsTold,
@@ -58,10 +59,6 @@ export function proxy_on_memory_allocate(size: usize): usize {
   return take((size + 7) & ~7)
 }
 
-export function proxy_on_context_create(_id: u32, parent: u32): void {
-  if (parent !== 0) openBy(parent)
-}
-
 export function proxy_on_vm_start(_id: u32, length: i32): i32 {
   begin(0)
   if (proxy_get_buffer_bytes(vmConfiguration, 0, length, result, result + 4) !== 0) return 0
@@ -70,6 +67,12 @@ export function proxy_on_vm_start(_id: u32, length: i32): i32 {
   timedOutTotal = define('turns.timed_out')
   repeatedTotal = define('turns.repeated')
   proxy_set_tick_period_milliseconds(tickMilliseconds)
+  return 1
+}
+
+/** Envoy tells of the contexts of configurations here, which is less often than of every context as it is created. */
+export function proxy_on_configure(id: u32, _length: i32): i32 {
+  addRoot(id)
   return 1
 }
 
@@ -153,10 +156,13 @@ export function proxy_on_tick(_context: u32): void {
   }
 }
 
-/** Envoy is done with a request. One that still waits was left by its client. */
+/** Envoy is done with a request, or with a configuration. A request that still waits was left by its client. */
 export function proxy_on_delete(id: u32): void {
   const entry = turns.find(id)
-  if (entry === 0) return
+  if (entry === 0) {
+    removeRoot(id)
+    return
+  }
   if (turns.isUndecided(entry)) {
     tellLeft(entry)
     owe(turns.tokenOf(entry), -1)

@@ -11,6 +11,7 @@ import {
   proxy_grpc_stream,
   proxy_set_effective_context,
 } from './env'
+import { newestRoot } from './roots'
 import { result, writeText } from './scratch'
 
 const used: u32 = 4
@@ -29,7 +30,6 @@ const method: usize = memory.data(16)
 let serviceLength: i32 = 0
 let nameLength: i32 = 0
 let methodLength: i32 = 0
-let root: u32 = 0
 let next: u32 = 0
 
 /** Which cluster the gateways are, as a text of `length` bytes; false when there is none or it is too long. */
@@ -45,11 +45,6 @@ export function configure(cluster: usize, length: i32): bool {
   nameLength = writeText('contextcache.v1.Turns', name)
   methodLength = writeText('Decide', method)
   return true
-}
-
-/** What opens streams from now on: the context of a filter that is there, to which its streams belong and with which they go. */
-export function openBy(context: u32): void {
-  root = context
 }
 
 /** The token of the stream that is to be asked next; 0 when there is none. */
@@ -120,7 +115,8 @@ function find(token: u32): usize {
 }
 
 function open(record: usize, tick: u32): u32 {
-  proxy_set_effective_context(root)
+  const root = newestRoot()
+  if (proxy_set_effective_context(root) !== 0) return 0
   const failed = proxy_grpc_stream(
     service,
     serviceLength,

@@ -22,6 +22,7 @@ export type Fate =
 /** A gRPC stream that the filter opened. */
 export interface SimulatedStream {
   readonly token: number
+  readonly root: number
   readonly sent: Buffer[]
   /** The filter closed its side. */
   isClosed: boolean
@@ -30,8 +31,8 @@ export interface SimulatedStream {
 interface Exports {
   readonly memory: WebAssembly.Memory
   proxy_on_memory_allocate(size: number): number
-  proxy_on_context_create(id: number, parent: number): void
   proxy_on_vm_start(id: number, length: number): number
+  proxy_on_configure(id: number, length: number): number
   proxy_on_request_headers(id: number, headers: number, isWhole: number): number
   proxy_on_request_body(id: number, length: number, isLast: number): number
   proxy_on_request_trailers(id: number, trailers: number): number
@@ -76,6 +77,7 @@ export class SimulatedEnvoy {
   readonly #exports: Exports
   readonly #requests = new Map<number, Request>()
   readonly #roots = new Set<number>([firstRoot])
+  #lastRoot = firstRoot
   readonly #metrics: string[] = []
   #effective = firstRoot
   #nextToken = 2
@@ -86,9 +88,9 @@ export class SimulatedEnvoy {
   constructor(module: WebAssembly.Module, cluster = 'gateway') {
     const instance = new WebAssembly.Instance(module, { env: this.#imports() })
     this.#exports = instance.exports as unknown as Exports
-    this.#exports.proxy_on_context_create(firstRoot, 0)
     this.#buffer = encoded(cluster)
     this.isConfigured = this.#exports.proxy_on_vm_start(firstRoot, cluster.length) === 1
+    this.#exports.proxy_on_configure(firstRoot, 0)
   }
 
   /** A request reaches the filter. Returns its id. */
@@ -102,7 +104,6 @@ export class SimulatedEnvoy {
       body: Buffer.alloc(0),
       answer: { headers: {}, body: Buffer.alloc(0) },
     })
-    this.#exports.proxy_on_context_create(id, Math.max(...this.#roots))
     this.#effective = id
     const action = this.#exports.proxy_on_request_headers(id, Object.keys(headers).length, options.isWhole ? 1 : 0)
     if (action !== pause) this.#goOn(id)
@@ -188,14 +189,19 @@ export class SimulatedEnvoy {
     this.#requests.delete(id)
   }
 
-  /** The filter is configured anew, as with a new listener: from now on another context is there, and the one before goes with its streams. */
-  replaceRoot(): void {
-    const [old = firstRoot] = this.#roots
-    const next = old + 1
-    this.#exports.proxy_on_context_create(next, 0)
-    this.#roots.delete(old)
-    this.#roots.add(next)
-    this.streams.clear()
+  /** The filter is configured once more, as with a new listener. Returns the context of that. */
+  addRoot(): number {
+    this.#lastRoot += 1
+    this.#roots.add(this.#lastRoot)
+    this.#exports.proxy_on_configure(this.#lastRoot, 0)
+    return this.#lastRoot
+  }
+
+  /** A listener goes, and its filter's context (else the oldest there is) with its streams. */
+  removeRoot([root = firstRoot] = [...this.#roots]): void {
+    this.#roots.delete(root)
+    for (const [token, stream] of this.streams) if (stream.root === root) this.streams.delete(token)
+    this.#exports.proxy_on_delete(root)
   }
 
   #imports(): Record<string, (...args: never[]) => number> {
@@ -268,7 +274,7 @@ export class SimulatedEnvoy {
         if (!this.canOpen || !this.#roots.has(this.#effective)) return badArgument
         const token = this.#nextToken
         this.#nextToken += 2
-        this.streams.set(token, { token, sent: [], isClosed: false })
+        this.streams.set(token, { token, root: this.#effective, sent: [], isClosed: false })
         this.#view().setUint32(args[8] ?? 0, token, true)
         return ok
       },

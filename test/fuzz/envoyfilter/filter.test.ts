@@ -159,7 +159,8 @@ const perform = (bench: Bench, at: Step): void => {
       envoy.canOpen = at.canOpen
       return
     case 'replace':
-      envoy.replaceRoot()
+      envoy.addRoot()
+      envoy.removeRoot()
       return
   }
 }

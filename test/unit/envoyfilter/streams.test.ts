@@ -39,12 +39,22 @@ describe('streams', () => {
     expect(envoy.streams.get(token)?.isClosed).toBe(true)
   })
 
-  test('that went with the filter which had opened them are opened anew', () => {
+  test.each([
+    { name: 'the older of two goes', goes: 'older' },
+    { name: 'the newer of two goes', goes: 'newer' },
+    { name: 'the newer of twenty goes', goes: 'newer', more: 18 },
+    { name: 'the older of twenty goes', goes: 'older', more: 18 },
+  ])('that went with the filter which had opened them are opened anew: $name', ({ goes, more = 0 }) => {
     const { envoy } = waiting()
-    envoy.replaceRoot()
+    for (let time = 0; time < more; time++) envoy.addRoot()
+    const newer = envoy.addRoot()
+    // As many as there are streams to open.
+    for (let time = 0; time < 4; time++) envoy.request({})
+    if (goes === 'newer') envoy.removeRoot([newer])
+    else envoy.removeRoot()
     const ids = [0, 1, 2, 3].map(() => envoy.request({}))
-    for (const id of ids) expect(envoy.fate(id)).toEqual({ kind: 'waits' })
-    expect(told(envoy)).toHaveLength(4)
+    const asked = told(envoy).filter(({ message }) => 'id' in message && ids.includes(message.id))
+    expect(asked).toHaveLength(ids.length)
   })
 })
 
