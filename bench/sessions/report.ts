@@ -76,9 +76,9 @@ export const verdictTable = (stores: Readonly<Record<string, StoreFigures>>): st
     const last = figures.sizes.at(-1)
     const bytes = last === undefined ? undefined : last.bytesPerSession + last.bytesPerStoredKv
     return [
-      ...(name === 'redis' && bytes !== undefined
-        ? [line('redis: bytes per session with stored KV, a connector’s payload apart', maxBytesPerSession, bytes)]
-        : []),
+      ...(bytes === undefined
+        ? []
+        : [line(`${name}: bytes per session with stored KV, a connector’s payload apart`, maxBytesPerSession, bytes)]),
       line(`${name}: lookup p50, most sessions to fewest`, maxGrowthOf(name, figures), median(growth), growth),
       ...(figures.expiry === undefined
         ? []

@@ -9,7 +9,12 @@ import type { CachedAnswer } from './replay-answer.ts'
  */
 export const completeReplayedTurn = async (
   parts: { readonly store: Pick<SessionStore, 'complete'>; readonly events: ContextEvents },
-  turn: { readonly record: SessionRecord; readonly pod: string; readonly turnId: string; readonly expiry: TurnExpiry },
+  turn: {
+    readonly record: Pick<SessionRecord, 'key' | 'tenant'>
+    readonly pod: string
+    readonly turnId: string
+    readonly expiry: TurnExpiry
+  },
   { response: { usage } }: CachedAnswer,
 ): Promise<void> => {
   const { record, pod, turnId, expiry } = turn

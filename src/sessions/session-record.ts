@@ -48,3 +48,6 @@ export interface SessionRecord {
   /** Why there is no stored KV (`offload_failed`, `too_short`, …); undefined while the first offload is still to come. */
   readonly kvNote: string | undefined
 }
+
+/** What a turn that begins has to know of its session: every turn asks for it, so it leaves out what only lists and looks at a session tell. */
+export type SessionForTurn = Omit<SessionRecord, 'sealedId' | 'turns' | 'tokens'>

@@ -1,4 +1,4 @@
-import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
+import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
 
 /** A session to be written before its first turn is forwarded. */
 export interface NewSession {
@@ -43,7 +43,7 @@ export interface BeginTurn {
 }
 
 export type BeginOutcome =
-  | { readonly kind: 'active'; readonly record: SessionRecord; readonly nowMs: number }
+  | { readonly kind: 'active'; readonly record: SessionForTurn; readonly nowMs: number }
   /** Its time was over; the turn may start it anew with its last TTL and model (`complete` does so). The lease is taken. */
   | {
       readonly kind: 'expired'

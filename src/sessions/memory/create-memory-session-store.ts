@@ -47,9 +47,9 @@ export const createMemorySessionStore = ({
   const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, onEvicted })
   const sessions = new MemorySessions({ table, removals })
   const artefacts = createSessionArtefacts({ table, removals, supersededGraceMs })
-  memory?.watch.start(({ usedBytes, limitBytes }) => {
+  memory?.watch.start(({ usedBytes, limitBytes, includesExternal = false }) => {
     // What fills the memory may be something else: one reading never ends more than half, and a few sessions are always possible.
-    const roomBytes = limitBytes * memory.threshold - usedBytes
+    const roomBytes = limitBytes * memory.threshold - usedBytes + (includesExternal ? table.spareBytes : 0)
     table.setCeiling(Math.max(leastSessionsBytes, table.bytes / 2, table.bytes + roomBytes))
   })
 

@@ -1,42 +1,33 @@
-import TinyQueue from 'tinyqueue'
+import { SlotHeap } from './slot-heap.ts'
+import { noSlot, type SlotRows } from './slot-rows.ts'
 
-/** An entry's place in the order. Whoever has the entry keeps it: a table of them would be one more that every use has to look into. */
-export interface EvictionPlace<K> {
-  readonly key: K
-  readonly group: number
-  bytes: number
-  /** Where the entry stands in its group's heap. */
-  atMs: number
-  order: number
-  /** When it was really used last: later than `atMs` once it was used again. */
-  usedMs: number
-  usedOrder: number
-  /** It may still be in the heap. */
-  isGone: boolean
-}
+/** What the order notes in an entry's row: numbers from its first column on. */
+const columns = { usedMs: 0, use: 1, bytes: 2, group: 3, place: 4 } as const
 
-interface Group<K> {
-  heap: TinyQueue<EvictionPlace<K>>
-  live: number
-}
-
-/** Below this many entries a heap is not worth tidying. */
-const smallHeap = 64
-
-const byUse = (a: EvictionPlace<unknown>, b: EvictionPlace<unknown>): number => a.atMs - b.atMs || a.order - b.order
+/** How many columns of every row the order takes. */
+export const evictionColumns = Object.keys(columns).length
 
 /**
- * Which entry goes first when room is needed: least recently used, weighted by size. Entries are grouped by size in powers of two; of the
+ * Which slot goes first when room is needed: least recently used, weighted by size. Entries are grouped by size in powers of two; of the
  * least recently used entry of every group, the one goes for which time since its last use times bytes is greatest. So what goes is within a
- * factor of two of the greatest such product of all, and finding it is O(log n).
+ * factor of two of the greatest such product of all, and finding it is O(log n). A use is noted in the entry's own row, next to what a turn reads
+ * anyway: its group's heap hears of it when the entry comes up there.
  */
-export class EvictionOrder<K> {
-  readonly #groups = new Map<number, Group<K>>()
+export class EvictionOrder {
+  readonly #rows: SlotRows
+  readonly #first: number
+  /** By size: of the entries with 2^n bytes up to twice that, the number n. */
+  readonly #groups = new Map<number, SlotHeap>()
   #bytes = 0
   #uses = 0
 
+  constructor(rows: SlotRows, firstColumn: number) {
+    this.#rows = rows
+    this.#first = firstColumn
+  }
+
   get size(): number {
-    return [...this.#groups.values()].reduce((sum, { live }) => sum + live, 0)
+    return [...this.#groups.values()].reduce((sum, { size }) => sum + size, 0)
   }
 
   /** Of all entries together. */
@@ -44,90 +35,96 @@ export class EvictionOrder<K> {
     return this.#bytes
   }
 
+  /** Of one entry; 0 when it is not here. */
+  bytesOf(slot: number): number {
+    return this.#read(slot, columns.bytes)
+  }
+
   /**
-   * Notes the use of the entry that has the place, or adds one without; returns its place from now on. `usedMs` may lie ahead: until then the
-   * entry is in use, and no victim. Entries used in the same millisecond keep their order.
+   * Notes the use of an entry, or adds it. `usedMs` may lie ahead: until then the entry is in use, and no victim. Entries used in the same
+   * millisecond keep their order.
    */
-  put(
-    place: EvictionPlace<K> | undefined,
-    key: K,
-    { bytes, usedMs }: { readonly bytes: number; readonly usedMs: number },
-  ): EvictionPlace<K> {
+  put(slot: number, { bytes, usedMs }: { readonly bytes: number; readonly usedMs: number }): void {
     const group = groupOf(bytes)
+    const heap = this.#heapOf(slot)
+    const isKept = heap !== undefined && this.#read(slot, columns.group) === group + 1
+    if (!isKept) this.delete(slot)
     this.#uses += 1
-    if (place !== undefined && !place.isGone && place.group === group && usedMs >= place.atMs) {
-      this.#bytes += bytes - place.bytes
-      place.bytes = bytes
-      place.usedMs = usedMs
-      place.usedOrder = this.#uses
-      return place
+    this.#bytes += bytes - this.bytesOf(slot)
+    // Where it stands in the heap is never later than it was used.
+    const isLater = isKept && (usedMs >= this.#read(slot, columns.usedMs) || usedMs >= heap.timeOf(slot))
+    this.#write(slot, columns.usedMs, usedMs)
+    this.#write(slot, columns.use, this.#uses)
+    this.#write(slot, columns.bytes, bytes)
+    this.#write(slot, columns.group, group + 1)
+    if (!isLater) this.#groupAt(group).put(slot, usedMs, this.#uses)
+  }
+
+  /** Takes an entry out, whether it is there or not. */
+  delete(slot: number): void {
+    const heap = this.#heapOf(slot)
+    if (heap === undefined) return
+    heap.delete(slot)
+    if (heap.size === 0) this.#groups.delete(this.#read(slot, columns.group) - 1)
+    this.#bytes -= this.bytesOf(slot)
+    this.#write(slot, columns.bytes, 0)
+    this.#write(slot, columns.group, 0)
+  }
+
+  /** The entry that has to go first; `noSlot`: all are in use, or there is none. */
+  victim(nowMs: number): number {
+    let victim = noSlot
+    for (const heap of this.#groups.values()) {
+      const oldest = this.#oldest(heap, nowMs)
+      if (oldest !== noSlot && (victim === noSlot || this.#goesBefore(oldest, victim, nowMs))) victim = oldest
     }
-    this.delete(place)
-    const order = this.#uses
-    const added = { key, group, bytes, atMs: usedMs, order, usedMs, usedOrder: order, isGone: false }
-    const joined = this.#groupAt(group)
-    joined.heap.push(added)
-    joined.live += 1
-    this.#bytes += bytes
-    return added
+    return victim
   }
 
-  delete(place: EvictionPlace<K> | undefined): void {
-    if (place === undefined || place.isGone) return
-    place.isGone = true
-    this.#bytes -= place.bytes
-    const group = this.#groupAt(place.group)
-    group.live -= 1
-    this.#tidy(place.group, group)
-  }
-
-  /** The entry that has to go first; undefined: all are in use, or there is none. */
-  victim(nowMs: number): K | undefined {
-    let victim: EvictionPlace<K> | undefined
-    for (const group of this.#groups.values()) {
-      const oldest = this.#oldest(group, nowMs)
-      if (oldest !== undefined && (victim === undefined || goesBefore(oldest, victim, nowMs))) victim = oldest
+  #oldest(heap: SlotHeap, nowMs: number): number {
+    for (let slot = heap.first; slot !== noSlot && heap.timeOf(slot) <= nowMs; slot = heap.first) {
+      const use = this.#read(slot, columns.use)
+      if (use === heap.orderOf(slot)) return slot
+      heap.put(slot, this.#read(slot, columns.usedMs), use)
     }
-    return victim?.key
+    return noSlot
   }
 
-  #oldest({ heap }: Group<K>, nowMs: number): EvictionPlace<K> | undefined {
-    for (let top = heap.peek(); top !== undefined && top.atMs <= nowMs; top = heap.peek()) {
-      if (!top.isGone && top.usedOrder === top.order) return top
-      heap.pop()
-      if (top.isGone) continue
-      top.atMs = top.usedMs
-      top.order = top.usedOrder
-      heap.push(top)
-    }
-    return undefined
+  #goesBefore(one: number, other: number, nowMs: number): boolean {
+    const [score, otherScore] = [this.#score(one, nowMs), this.#score(other, nowMs)]
+    return score > otherScore || (score === otherScore && this.#wasUsedBefore(one, other))
   }
 
-  #groupAt(number: number): Group<K> {
+  #score(slot: number, nowMs: number): number {
+    return (nowMs - this.#read(slot, columns.usedMs)) * this.bytesOf(slot)
+  }
+
+  #wasUsedBefore(one: number, other: number): boolean {
+    const [usedMs, otherMs] = [this.#read(one, columns.usedMs), this.#read(other, columns.usedMs)]
+    return usedMs < otherMs || (usedMs === otherMs && this.#read(one, columns.use) < this.#read(other, columns.use))
+  }
+
+  /** Undefined for what is not here. */
+  #heapOf(slot: number): SlotHeap | undefined {
+    const group = this.#read(slot, columns.group)
+    return group === 0 ? undefined : this.#groups.get(group - 1)
+  }
+
+  #groupAt(number: number): SlotHeap {
     const known = this.#groups.get(number)
     if (known !== undefined) return known
-    const group: Group<K> = { heap: new TinyQueue<EvictionPlace<K>>([], byUse), live: 0 }
+    const group = new SlotHeap({ rows: this.#rows, column: this.#first + columns.place, isOrdered: true })
     this.#groups.set(number, group)
     return group
   }
 
-  /** Entries that went, or moved to another group, stay in the heap until they come up or outnumber the others. */
-  #tidy(number: number, group: Group<K>): void {
-    if (group.live === 0) {
-      this.#groups.delete(number)
-      return
-    }
-    if (group.heap.length < smallHeap || group.heap.length <= 2 * group.live) return
-    group.heap = new TinyQueue(
-      group.heap.data.filter(({ isGone }) => !isGone),
-      byUse,
-    )
+  #read(slot: number, column: number): number {
+    return this.#rows.number(slot, this.#first + column)
   }
-}
 
-const goesBefore = (a: EvictionPlace<unknown>, b: EvictionPlace<unknown>, nowMs: number): boolean => {
-  const [scoreA, scoreB] = [(nowMs - a.atMs) * a.bytes, (nowMs - b.atMs) * b.bytes]
-  return scoreA > scoreB || (scoreA === scoreB && byUse(a, b) < 0)
+  #write(slot: number, column: number, value: number): void {
+    this.#rows.setNumber(slot, this.#first + column, value)
+  }
 }
 
 const groupOf = (bytes: number): number => Math.floor(Math.log2(Math.max(1, bytes)))

@@ -10,12 +10,11 @@ import {
   StoreUnavailableError,
 } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
+import { type LiveSession, type NewLiveSession, toRecord, toSessionForTurn } from './live-session.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type ExpiredTombstone, type LiveSession, type NewLiveSession, toRecord } from './memory-session.ts'
 import type { SessionTable } from './session-table.ts'
+import type { ExpiredTombstone } from './tombstone.ts'
 import { holdsLease, releaseLease, type TurnLease, takeLease } from './turn-leases.ts'
-
-const noTokens: TokenTotals = { prompt: 0, output: 0, cached: 0 }
 
 const addTokens = (total: TokenTotals, more: TokenTotals): TokenTotals => ({
   prompt: toWhole(total.prompt + toWhole(more.prompt)),
@@ -36,7 +35,7 @@ export class MemorySessions {
   create(wanted: NewSession, nowMs: number): CreateOutcome {
     const { key, tenant, retryOf } = wanted
     if (retryOf?.use === 'find-or-record') {
-      const earlier = this.#table.findRetry(retryOf.digest, nowMs)
+      const earlier = this.#table.retryKeys.find(retryOf.digest, nowMs)
       if (earlier !== undefined && earlier.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
       const session = earlier && this.#findOwned(earlier.session, tenant, nowMs)
       if (session !== undefined) return this.#join(session, wanted, nowMs)
@@ -46,17 +45,17 @@ export class MemorySessions {
       return present.tenant === tenant ? this.#join(present, wanted, nowMs) : { kind: 'key-reused' }
     }
     const added = this.#add(wanted, nowMs)
-    if (retryOf !== undefined) this.#table.rememberRetry(retryOf, key, nowMs)
-    return { kind: 'created', record: toRecord(added) }
+    if (retryOf !== undefined) this.#table.retryKeys.remember(retryOf, key, nowMs)
+    return { kind: 'created', record: toRecord(added, key) }
   }
 
   begin({ key, tenant, turnId, leaseMs }: BeginTurn, nowMs: number): BeginOutcome {
     const lease = { turnId, untilMs: nowMs + leaseMs }
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
-      this.#table.leases.take(key, lease, nowMs)
+      this.#table.leases.take(session.slot, lease, nowMs)
       this.#table.touch(session, nowMs)
-      return { kind: 'active', record: toRecord(session), nowMs }
+      return { kind: 'active', record: toSessionForTurn(session, key), nowMs }
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
     if (tombstone?.tenant !== tenant) return { kind: 'unknown' }
@@ -73,11 +72,11 @@ export class MemorySessions {
     const owner = session?.tenant ?? tombstone?.tenant ?? turn.tenant
     if (owner !== turn.tenant) return { kind: 'gone' }
     if (session !== undefined) {
-      if (this.#table.leases.holds(turn.key, turn.turnId)) this.#count(session, turn, nowMs)
-      return { kind: 'completed', record: toRecord(session) }
+      if (this.#table.leases.holds(session.slot, turn.turnId)) this.#count(session, turn, nowMs)
+      return { kind: 'completed', record: toRecord(session, turn.key) }
     }
     if (tombstone?.kind === 'expired' && holdsLease(tombstone.leases, turn.turnId)) {
-      return { kind: 'completed', record: toRecord(this.#revive(tombstone, turn, nowMs)) }
+      return { kind: 'completed', record: toRecord(this.#revive(tombstone, turn, nowMs), turn.key) }
     }
     // The turn may have left KV in its pod after the session's removal had passed there.
     this.#removals.queueSession(turn.key, undefined, nowMs)
@@ -93,8 +92,8 @@ export class MemorySessions {
       this.#removals.queueSession(key, undefined, nowMs)
       return
     }
-    this.#table.leases.release(key, turnId)
-    if (session.state === 'creating' && this.#table.leases.heldUntilMs(key) <= nowMs) {
+    this.#table.leases.release(session.slot, turnId)
+    if (session.state === 'creating' && this.#table.leases.heldUntilMs(session.slot) <= nowMs) {
       this.#table.vanish(session, nowMs)
       return
     }
@@ -104,12 +103,15 @@ export class MemorySessions {
 
   get(key: SessionKey, tenant: TenantKey, nowMs: number): SessionRecord | undefined {
     const session = this.#findOwned(key, tenant, nowMs)
-    return session && toRecord(session)
+    return session && toRecord(session, key)
   }
 
   list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): SessionPage {
     const sessions = this.#table.list(tenant, after, limit + 1, nowMs)
-    return { records: sessions.slice(0, limit).map(toRecord), hasMore: sessions.length > limit }
+    return {
+      records: sessions.slice(0, limit).map((session) => toRecord(session, session.key)),
+      hasMore: sessions.length > limit,
+    }
   }
 
   setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number, nowMs: number): SessionRecord | undefined {
@@ -118,7 +120,7 @@ export class MemorySessions {
     session.ttlSeconds = ttlSeconds
     session.expiresAtMs = nowMs + ttlSeconds * 1000
     this.#table.reschedule(session)
-    return toRecord(session)
+    return toRecord(session, key)
   }
 
   remove(key: SessionKey, tenant: TenantKey, nowMs: number): boolean {
@@ -140,9 +142,9 @@ export class MemorySessions {
   }
 
   #join(session: LiveSession, { turnId, leaseMs }: NewSession, nowMs: number): CreateOutcome {
-    this.#table.leases.take(session.key, { turnId, untilMs: nowMs + leaseMs }, nowMs)
+    this.#table.leases.take(session.slot, { turnId, untilMs: nowMs + leaseMs }, nowMs)
     this.#table.touch(session, nowMs)
-    return { kind: 'existing', record: toRecord(session) }
+    return { kind: 'existing', record: toRecord(session, session.key) }
   }
 
   #add(wanted: NewSession, nowMs: number): LiveSession {
@@ -158,10 +160,6 @@ export class MemorySessions {
         state: 'creating',
         createdAtMs: nowMs,
         expiresAtMs: nowMs + ttlSeconds * 1000,
-        turns: 0,
-        tokens: noTokens,
-        kv: undefined,
-        kvNote: undefined,
         retryDigest: retryOf?.digest,
       },
       [{ turnId, untilMs: nowMs + leaseMs }],
@@ -182,10 +180,6 @@ export class MemorySessions {
         state: 'active',
         createdAtMs: nowMs,
         expiresAtMs: nowMs + ttlSeconds * 1000,
-        turns: 0,
-        tokens: noTokens,
-        kv: undefined,
-        kvNote: undefined,
         retryDigest: undefined,
       },
       leases,
@@ -205,7 +199,7 @@ export class MemorySessions {
   }
 
   #count(session: LiveSession, { turnId, pod, usage, expiry }: CompleteTurn, nowMs: number): void {
-    this.#table.leases.release(session.key, turnId)
+    this.#table.leases.release(session.slot, turnId)
     session.state = 'active'
     session.retryDigest = undefined
     session.turns += 1

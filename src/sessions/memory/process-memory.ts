@@ -5,6 +5,8 @@ import { getHeapStatistics } from 'node:v8'
 export interface MemoryReading {
   readonly usedBytes: number
   readonly limitBytes: number
+  /** Whether what lies outside of the heap counts. Default: no. */
+  readonly includesExternal?: boolean
 }
 
 /** Tells how much memory is taken, now and whenever that is known anew. */
@@ -44,7 +46,7 @@ const readMemory = (): MemoryReading => {
   const containerBytes = process.constrainedMemory()
   // 0, or more than any machine has: there is no limit.
   if (containerBytes <= 0 || containerBytes > Number.MAX_SAFE_INTEGER) return heap
-  const container = { usedBytes: usedBytes + externalBytes, limitBytes: containerBytes }
+  const container = { usedBytes: usedBytes + externalBytes, limitBytes: containerBytes, includesExternal: true }
   return shareOf(container) > shareOf(heap) ? container : heap
 }
 

@@ -41,7 +41,9 @@ export const createSessionArtefacts = (options: {
       }
       if (!table.hasRoomFor(session, kv, nowMs)) {
         removals.queueArtefact(key, kv, nowMs)
-        session.kvNote = kvStoreFullNote
+        // It may have had to make room itself.
+        const left = table.findLive(key, nowMs)
+        if (left !== undefined) left.kvNote = kvStoreFullNote
         return false
       }
       removals.commit(kv.artefactId)

@@ -1,14 +1,21 @@
 import type { StoredKv } from '../session-record.ts'
-import type { NewLiveSession, Tombstone } from './memory-session.ts'
+import type { Tombstone } from './tombstone.ts'
 
-/** What a record takes beside its long texts: objects, numbers, the pod's name, and its places in the indexes. Measured with bench/sessions. */
-const recordBytes = 1_600
-const storedKvRecordBytes = 250
+/** What a record takes beside its long texts: its row, and its places in the indexes. Measured with bench/sessions. */
+const recordBytes = 450
+const storedKvRecordBytes = 130
 const tombstoneRecordBytes = 450
 
 /** About how much of this process's memory a session takes. */
-export const sessionBytes = ({ sealedId, model, kv }: Pick<NewLiveSession, 'sealedId' | 'model' | 'kv'>): number =>
-  recordBytes + sealedId.length + model.length + storedKvBytes(kv)
+export const sessionBytes = ({
+  sealedId,
+  model,
+  kv,
+}: {
+  readonly sealedId: string
+  readonly model: string
+  readonly kv?: StoredKv | undefined
+}): number => recordBytes + sealedId.length + model.length + storedKvBytes(kv)
 
 /** What it takes of that to know what KV is stored. */
 export const storedKvBytes = (kv: StoredKv | undefined): number =>

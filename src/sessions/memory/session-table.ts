@@ -1,15 +1,18 @@
 import type { Evicted, KvLimit } from '../eviction.ts'
 import { kvEvictedNote } from '../eviction.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
-import type { RetryKey } from '../session-store.ts'
-import { DeadlineHeap } from './deadline-heap.ts'
 import { EvictionOrder } from './eviction-order.ts'
+import { keyStartLength } from './key-index.ts'
+import { LiveSession, type NewLiveSession } from './live-session.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type LiveSession, type NewLiveSession, type Tombstone, toLive } from './memory-session.ts'
 import { RetryKeys } from './retry-keys.ts'
-import { SequenceIndex } from './sequence-index.ts'
 import { sessionBytes, storedKvBytes } from './session-bytes.ts'
 import { SessionLeases } from './session-leases.ts'
+import { SessionRows, sessionColumns } from './session-rows.ts'
+import { SlotHeap } from './slot-heap.ts'
+import { noSlot } from './slot-rows.ts'
+import { TenantLists } from './tenant-lists.ts'
+import type { Tombstone } from './tombstone.ts'
 import { Tombstones } from './tombstones.ts'
 import { noLeases, type TurnLease } from './turn-leases.ts'
 
@@ -31,16 +34,18 @@ const evictionsPerStep = 64
 export class SessionTable {
   /** Of live sessions. After a change `touch` is to be called, and `reschedule` for one that is being created. */
   readonly leases = new SessionLeases()
-  readonly #live = new Map<SessionKey, LiveSession>()
+  readonly retryKeys: RetryKeys
+  readonly #rows = new SessionRows()
   readonly #tombstones: Tombstones
-  readonly #deadlines = new DeadlineHeap<SessionKey>()
+  /** When a session is to be looked at: at its deadline, or earlier where that was moved back. */
+  readonly #deadlines = new SlotHeap({ rows: this.#rows.rows, column: sessionColumns.deadlinePlace })
   /** By the memory that sessions take. */
-  readonly #order = new EvictionOrder<SessionKey>()
+  readonly #order = new EvictionOrder(this.#rows.rows, sessionColumns.order)
   /** By the size of their stored KV. */
-  readonly #kvOrder = new EvictionOrder<SessionKey>()
-  readonly #tenants = new Map<TenantKey, SequenceIndex<SessionKey>>()
+  readonly #kvOrder = new EvictionOrder(this.#rows.rows, sessionColumns.kvOrder)
+  readonly #tenants = new TenantLists()
+  /** Artefacts that are not named after their sessions. */
   readonly #artefacts = new Map<string, SessionKey>()
-  readonly #retryKeys: RetryKeys
   readonly #options: SessionTableOptions
   #ceilingBytes = Number.POSITIVE_INFINITY
   #sequence = 0
@@ -48,16 +53,21 @@ export class SessionTable {
   constructor(options: SessionTableOptions) {
     this.#options = options
     this.#tombstones = new Tombstones({ maxCount: options.maxSessions })
-    this.#retryKeys = new RetryKeys({ maxKeys: options.maxSessions })
+    this.retryKeys = new RetryKeys({ maxKeys: options.maxSessions })
   }
 
   get size(): number {
-    return this.#live.size
+    return this.#rows.size
   }
 
   /** About what sessions and tombstones take of this process's memory. */
   get bytes(): number {
     return this.#order.bytes + this.#tombstones.bytes
+  }
+
+  /** What is kept of this process's memory, outside of its heap, for sessions to come. */
+  get spareBytes(): number {
+    return this.#rows.spareBytes
   }
 
   /** The stored KV of all sessions. */
@@ -66,15 +76,15 @@ export class SessionTable {
   }
 
   ownerOf(artefactId: string): SessionKey | undefined {
-    return this.#artefacts.get(artefactId)
+    const session = this.#present(artefactId.slice(0, keyStartLength))
+    return session?.kv?.artefactId === artefactId ? session.key : this.#artefacts.get(artefactId)
   }
 
   /** A live session. One whose time is over is ended first: nobody sees one that the sweep has merely not reached yet. */
   findLive(key: SessionKey, nowMs: number): LiveSession | undefined {
-    const session = this.#live.get(key)
+    const session = this.#present(key)
     if (session === undefined || !this.#isOver(session, nowMs)) return session
-    if (session.state === 'creating') this.vanish(session, nowMs)
-    else this.#expire(session, 'time', nowMs)
+    this.#endOver(session, nowMs)
     return undefined
   }
 
@@ -84,23 +94,20 @@ export class SessionTable {
 
   /** To be called when a turn has taken or released its lease: marks the session as the most recently used. */
   touch(session: LiveSession, nowMs: number): void {
-    const { key, bytes, kv } = session
-    const usedMs = Math.max(nowMs, this.leases.heldUntilMs(key))
-    session.place = this.#order.put(session.place, key, { bytes, usedMs })
-    if (kv !== undefined) session.kvPlace = this.#kvOrder.put(session.kvPlace, key, { bytes: kv.bytes, usedMs })
+    const { slot, bytes, kv } = session
+    const usedMs = Math.max(nowMs, this.leases.heldUntilMs(slot))
+    this.#order.put(slot, { bytes, usedMs })
+    if (kv !== undefined) this.#kvOrder.put(slot, { bytes: kv.bytes, usedMs })
   }
 
   /** Adds a session that turns hold, in place of its tombstone if there is one. Undefined: there is no room, and every session is held by a turn. */
   add(session: NewLiveSession, leases: readonly TurnLease[], nowMs: number): LiveSession | undefined {
-    const added = toLive(session, this.#sequence + 1)
-    if (!this.#makeRoom(added.bytes, nowMs)) return undefined
+    if (!this.#makeRoom(sessionBytes(session), nowMs)) return undefined
     this.#sequence += 1
-    this.#tombstones.delete(added.key)
-    this.#live.set(added.key, added)
-    this.leases.put(added.key, leases)
-    const index = this.#tenants.get(added.tenant) ?? new SequenceIndex<SessionKey>()
-    this.#tenants.set(added.tenant, index)
-    index.add(added.sequence, added.key)
+    this.#tombstones.delete(session.key)
+    const added = LiveSession.begin(this.#rows, session, this.#sequence)
+    this.leases.put(added.slot, leases)
+    this.#tenants.add(added.tenantNumber, this.#sequence, added.slot)
     this.reschedule(added)
     this.touch(added, nowMs)
     return added
@@ -108,20 +115,23 @@ export class SessionTable {
 
   /** To be called when a session's state, deadline or leases have changed. */
   reschedule(session: LiveSession): void {
-    const { key, state, expiresAtMs } = session
-    this.#deadlines.set(key, state === 'creating' ? this.leases.heldUntilMs(key) : expiresAtMs)
+    const { slot } = session
+    const dueMs = this.#dueMs(session)
+    // One that is due later is moved when its old time comes.
+    if (!this.#deadlines.has(slot) || dueMs < this.#deadlines.timeOf(slot)) this.#deadlines.put(slot, dueMs)
   }
 
   /** Storing KV counts as a use of the session. */
   setKv(session: LiveSession, kv: StoredKv | undefined, nowMs: number): void {
     if (session.kv !== undefined) this.#artefacts.delete(session.kv.artefactId)
-    if (kv === undefined) {
-      this.#kvOrder.delete(session.kvPlace)
-      session.kvPlace = undefined
-    } else this.#artefacts.set(kv.artefactId, session.key)
     session.kv = kv
-    session.bytes = sessionBytes(session)
-    if (kv !== undefined) this.touch(session, nowMs)
+    if (kv === undefined) {
+      this.#kvOrder.delete(session.slot)
+      return
+    }
+    const { key } = session
+    if (!kv.artefactId.startsWith(key.slice(0, keyStartLength))) this.#artefacts.set(kv.artefactId, key)
+    this.touch(session, nowMs)
   }
 
   /** Takes its stored KV from a session that lives on, and queues the removal. */
@@ -135,22 +145,26 @@ export class SessionTable {
 
   /** Whether there is room for the KV in place of what the session has stored, after others have made room. */
   hasRoomFor(session: LiveSession, kv: StoredKv, nowMs: number): boolean {
+    const { key, slot } = session
     const growth = Math.max(0, storedKvBytes(kv) - storedKvBytes(session.kv))
-    return this.#hasMemory(growth, nowMs) && this.#live.has(session.key) && this.#hasKvRoom(session, kv.bytes, nowMs)
+    // The session itself may be what made room.
+    const hasMemory = this.#hasMemory(growth, nowMs) && this.#rows.find(key) === slot
+    return hasMemory && this.#hasKvRoom(session, kv.bytes, nowMs)
   }
 
   /** Leaves no tombstone, and lets the create be repeated. */
   vanish(session: LiveSession, nowMs: number): void {
+    const { key, retryDigest } = session
     this.#end(session, nowMs)
-    if (session.retryDigest !== undefined) this.#retryKeys.release(session.retryDigest, session.key)
+    if (retryDigest !== undefined) this.retryKeys.release(retryDigest, key)
   }
 
   /** Leaves a tombstone, in place of that of an expired session if it is one. */
   delete(key: SessionKey, ended: LiveSession | Tombstone, nowMs: number): void {
-    const session = this.#live.get(key)
+    const { tenant, sequence } = ended
+    const session = this.#present(key)
     if (session !== undefined) this.#end(session, nowMs)
     else this.#options.removals.queueSession(key, undefined, nowMs)
-    const { tenant, sequence } = ended
     this.#tombstones.add(key, { kind: 'deleted', tenant, sequence, forgetAtMs: this.#forgetAtMs(nowMs) }, nowMs)
   }
 
@@ -158,11 +172,18 @@ export class SessionTable {
   expireDue(limit: number, nowMs: number): number {
     let ended = 0
     while (ended < limit) {
-      const key = this.#deadlines.takeDue(nowMs)
-      if (key === undefined) break
-      const session = this.findLive(key, nowMs)
-      if (session === undefined) ended += 1
-      else this.#deadlines.set(key, Math.max(this.leases.heldUntilMs(key), this.#overAtMs(session)))
+      const slot = this.#deadlines.first
+      if (slot === noSlot) break
+      const lookedForMs = this.#deadlines.timeOf(slot)
+      if (lookedForMs > nowMs) break
+      const session = this.#at(slot)
+      const dueMs = this.#dueMs(session)
+      if (dueMs > lookedForMs) this.#deadlines.put(slot, dueMs)
+      else if (!this.#isOver(session, nowMs)) this.#deadlines.put(slot, this.leases.heldUntilMs(slot))
+      else {
+        this.#endOver(session, nowMs)
+        ended += 1
+      }
     }
     return ended
   }
@@ -186,41 +207,48 @@ export class SessionTable {
     return freed + this.#dropKvDownTo(targetBytes, limit - freed, nowMs)
   }
 
-  findRetry(digest: string, nowMs: number): { readonly session: SessionKey; readonly bodyDigest: string } | undefined {
-    return this.#retryKeys.find(digest, nowMs)
-  }
-
-  rememberRetry(retryKey: RetryKey, session: SessionKey, nowMs: number): void {
-    this.#retryKeys.remember(retryKey, session, nowMs)
-  }
-
   /** A tenant's live sessions, newest first, after `after`; from the start if nothing is known of that one any more. */
   list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): readonly LiveSession[] {
-    const index = this.#tenants.get(tenant)
     const sessions: LiveSession[] = []
     const over: LiveSession[] = []
-    for (const key of index?.newestBelow(this.#placeOf(after, tenant, nowMs)) ?? []) {
-      const session = this.#live.get(key)
-      if (session === undefined) continue
+    const below = this.#placeOf(after, tenant, nowMs)
+    for (const slot of this.#tenants.newestBelow(this.#rows.texts.find(tenant), below)) {
+      const session = this.#at(slot)
       if (this.#isOver(session, nowMs)) over.push(session)
       else sessions.push(session)
       if (sessions.length === limit) break
     }
-    for (const { key } of over) this.findLive(key, nowMs)
+    for (const session of over) this.#endOver(session, nowMs)
     return sessions
   }
 
   #placeOf(key: SessionKey | undefined, tenant: TenantKey, nowMs: number): number {
-    const known = key === undefined ? undefined : (this.#live.get(key) ?? this.findTombstone(key, nowMs))
+    const known = key === undefined ? undefined : (this.#present(key) ?? this.findTombstone(key, nowMs))
     return known?.tenant === tenant ? known.sequence : Number.POSITIVE_INFINITY
   }
 
-  #overAtMs(session: LiveSession): number {
-    return session.state === 'creating' ? 0 : session.expiresAtMs
+  #at(slot: number): LiveSession {
+    return new LiveSession(this.#rows, slot)
+  }
+
+  /** A session by its key or the start of it, whether its time is over or not. */
+  #present(key: string): LiveSession | undefined {
+    const slot = this.#rows.find(key)
+    return slot === noSlot ? undefined : this.#at(slot)
+  }
+
+  /** A session that is being created has only its turn's lease. */
+  #dueMs(session: LiveSession): number {
+    return session.state === 'creating' ? this.leases.heldUntilMs(session.slot) : session.expiresAtMs
   }
 
   #isOver(session: LiveSession, nowMs: number): boolean {
-    return this.#overAtMs(session) <= nowMs && this.leases.heldUntilMs(session.key) <= nowMs
+    return this.#dueMs(session) <= nowMs && this.leases.heldUntilMs(session.slot) <= nowMs
+  }
+
+  #endOver(session: LiveSession, nowMs: number): void {
+    if (session.state === 'creating') this.vanish(session, nowMs)
+    else this.#expire(session, 'time', nowMs)
   }
 
   #forgetAtMs(nowMs: number): number {
@@ -228,8 +256,8 @@ export class SessionTable {
   }
 
   #expire(session: LiveSession, cause: 'time' | 'eviction', nowMs: number): void {
-    this.#end(session, nowMs)
     const { key, tenant, sequence, sealedId, model, ttlSeconds } = session
+    this.#end(session, nowMs)
     const forgetAtMs = this.#forgetAtMs(nowMs)
     const kept = {
       kind: 'expired',
@@ -246,21 +274,19 @@ export class SessionTable {
   }
 
   #end(session: LiveSession, nowMs: number): void {
-    const { kv } = session
-    this.#live.delete(session.key)
-    this.leases.drop(session.key)
-    this.#deadlines.delete(session.key)
-    this.#order.delete(session.place)
-    const index = this.#tenants.get(session.tenant)
-    index?.remove(session.sequence)
-    if (index?.size === 0) this.#tenants.delete(session.tenant)
+    const { slot, key, kv } = session
+    this.leases.drop(slot)
+    this.#deadlines.delete(slot)
+    this.#order.delete(slot)
+    this.#tenants.remove(session.tenantNumber, session.sequence)
     this.setKv(session, undefined, nowMs)
-    this.#options.removals.queueSession(session.key, kv, nowMs)
+    this.#rows.free(slot)
+    this.#options.removals.queueSession(key, kv, nowMs)
   }
 
   /** Sessions whose time is over go first. */
   #makeRoom(bytes: number, nowMs: number): boolean {
-    while (this.#live.size >= this.#options.maxSessions) {
+    while (this.size >= this.#options.maxSessions) {
       if (this.expireDue(1, nowMs) === 0 && !this.#evictOne('session-count', nowMs)) return false
     }
     return this.#hasMemory(bytes, nowMs)
@@ -295,19 +321,17 @@ export class SessionTable {
     if (this.kvBytes - (replaced?.bytes ?? 0) <= freeBytes) return true
     this.expireDue(evictionsPerStep, nowMs)
     // It is in use, whatever its leases say.
-    if (replaced !== undefined) this.#kvOrder.delete(session.kvPlace)
+    if (replaced !== undefined) this.#kvOrder.delete(session.slot)
     this.#dropKvDownTo(freeBytes, Number.POSITIVE_INFINITY, nowMs)
     const hasRoom = this.kvBytes <= freeBytes
-    if (replaced !== undefined)
-      session.kvPlace = this.#kvOrder.put(session.kvPlace, session.key, { bytes: replaced.bytes, usedMs: nowMs })
+    if (replaced !== undefined) this.#kvOrder.put(session.slot, { bytes: replaced.bytes, usedMs: nowMs })
     return hasRoom
   }
 
   #evictOne(reason: 'session-count' | 'session-memory', nowMs: number): boolean {
-    const key = this.#order.victim(nowMs)
-    const session = key === undefined ? undefined : this.#live.get(key)
-    if (session === undefined) return false
-    this.#expire(session, 'eviction', nowMs)
+    const slot = this.#order.victim(nowMs)
+    if (slot === noSlot) return false
+    this.#expire(this.#at(slot), 'eviction', nowMs)
     this.#options.onEvicted(reason, 1)
     return true
   }
@@ -315,10 +339,9 @@ export class SessionTable {
   #dropKvDownTo(bytes: number, limit: number, nowMs: number): number {
     let dropped = 0
     while (dropped < limit && this.kvBytes > bytes) {
-      const key = this.#kvOrder.victim(nowMs)
-      const session = key === undefined ? undefined : this.#live.get(key)
-      if (session === undefined) break
-      this.dropKv(session, kvEvictedNote, nowMs)
+      const slot = this.#kvOrder.victim(nowMs)
+      if (slot === noSlot) break
+      this.dropKv(this.#at(slot), kvEvictedNote, nowMs)
       dropped += 1
     }
     if (dropped > 0) this.#options.onEvicted('kv-size', dropped)

@@ -1,7 +1,7 @@
 import type { SessionKey } from '../session-record.ts'
 import { LinkedTable } from './linked-table.ts'
-import type { Tombstone } from './memory-session.ts'
 import { tombstoneBytes } from './session-bytes.ts'
+import type { Tombstone } from './tombstone.ts'
 import { heldUntilMs } from './turn-leases.ts'
 
 /** What is remembered of sessions that have ended: the oldest go when there are too many. */

@@ -14,7 +14,7 @@ import type {
 import { StoreUnavailableError } from '../session-store.ts'
 import { toWhole } from '../whole-number.ts'
 import type { ScriptReply, SessionScripts } from './session-script-runner.ts'
-import { readRecord, readTombstone, readUsual, toLine, toWord } from './session-text.ts'
+import { readSnapshot, readTombstone, readUsual, toLine, toRecord, toSessionForTurn, toWord } from './session-text.ts'
 import { createTurnCalls } from './turn-calls.ts'
 
 const unexpected = (reply: ScriptReply): Error => new Error(`A session script answered with outcome ${reply.outcome}`)
@@ -23,7 +23,7 @@ const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =
   switch (reply.outcome) {
     case 'created':
     case 'existing':
-      return { kind: reply.outcome, record: readRecord(reply.detail, tenant) }
+      return { kind: reply.outcome, record: toRecord(readSnapshot(reply.detail), tenant) }
     case 'key-reused':
       return { kind: 'key-reused' }
     default:
@@ -34,9 +34,9 @@ const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =
 const toBeginOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): BeginOutcome => {
   switch (reply.outcome) {
     case 'usual':
-      return { kind: 'active', record: readUsual(reply.detail, key, tenant), nowMs: reply.nowMs }
+      return { kind: 'active', record: toSessionForTurn(readUsual(reply.detail, key), tenant), nowMs: reply.nowMs }
     case 'active':
-      return { kind: 'active', record: readRecord(reply.detail, tenant), nowMs: reply.nowMs }
+      return { kind: 'active', record: toSessionForTurn(readSnapshot(reply.detail), tenant), nowMs: reply.nowMs }
     case 'expired':
       return { kind: 'expired', ...readTombstone(reply.detail), cause: 'time', nowMs: reply.nowMs }
     case 'deleted':
@@ -61,7 +61,7 @@ class CompletedTurn {
   }
 
   get record(): SessionRecord {
-    return readUsual(this.#detail, this.#key, this.#tenant)
+    return toRecord(readUsual(this.#detail, this.#key), this.#tenant)
   }
 }
 
@@ -70,7 +70,7 @@ const toCompleteOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKe
     case 'usual':
       return new CompletedTurn(reply.detail, key, tenant)
     case 'completed':
-      return { kind: 'completed', record: readRecord(reply.detail, tenant) }
+      return { kind: 'completed', record: toRecord(readSnapshot(reply.detail), tenant) }
     case 'gone':
       return { kind: 'gone' }
     default:
@@ -80,7 +80,10 @@ const toCompleteOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKe
 
 const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
   if (!Array.isArray(reply.detail)) throw unexpected(reply)
-  return { records: reply.detail.map((snapshot) => readRecord(snapshot, tenant)), hasMore: reply.outcome === 'more' }
+  return {
+    records: reply.detail.map((snapshot) => toRecord(readSnapshot(snapshot), tenant)),
+    hasMore: reply.outcome === 'more',
+  }
 }
 
 /** What both of a turn's scripts begin with. */
@@ -147,7 +150,7 @@ export const createRedisSessions = (options: {
 
     async get({ key, tenant }) {
       const reply = await run('get', [key, tenant])
-      return reply.outcome === 'found' ? readRecord(reply.detail, tenant) : undefined
+      return reply.outcome === 'found' ? toRecord(readSnapshot(reply.detail), tenant) : undefined
     },
 
     async list({ tenant, limit, after }) {
@@ -156,7 +159,7 @@ export const createRedisSessions = (options: {
 
     async setTtl({ key, tenant, ttlSeconds }) {
       const reply = await run('set-ttl', [key, tenant, toWhole(ttlSeconds)])
-      return reply.outcome === 'found' ? readRecord(reply.detail, tenant) : undefined
+      return reply.outcome === 'found' ? toRecord(readSnapshot(reply.detail), tenant) : undefined
     },
 
     async remove({ key, tenant }) {

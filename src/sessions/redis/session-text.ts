@@ -1,6 +1,6 @@
 import { codeAt } from '../../collections/code-at.ts'
 import { digitsIn } from '../../collections/digits-in.ts'
-import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
+import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 
 /**
  * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free texts are escaped as
@@ -115,12 +115,53 @@ const linesOf = (text: unknown): SessionLines => {
   return { text, starts }
 }
 
+/** A session as a script tells of it: the text has only part of its key. `artefact` is the value of its artefact's key. */
+export interface SessionSnapshot {
+  readonly key: SessionKey
+  readonly text: unknown
+  readonly artefact: unknown
+}
+
+/** What a script answers of a session: its key, its text, and the value of its artefact's key. */
+export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
+  if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
+  const [key, text, artefact] = snapshot
+  return { key: key as SessionKey, text, artefact }
+}
+
+/** A session after a turn that went the short way: its text, and behind a unit separator the value of its artefact's key, if that was asked for. */
+export const readUsual = (detail: unknown, key: SessionKey): SessionSnapshot => {
+  const end = typeof detail === 'string' ? detail.indexOf(unitSeparator) : -1
+  if (typeof detail !== 'string' || end < 0) return { key, text: detail, artefact: undefined }
+  return { key, text: detail.slice(0, end), artefact: detail.slice(end + 1) }
+}
+
 /**
- * A session as its tenant sees it: the text has only part of its key and of the tenant's. `artefact` is the value of its artefact's key.
+ * What a turn has to know of its session. The text has only part of the tenant's key.
  *
  * @throws Error when the text is not that of a live session.
  */
-const readText = (key: SessionKey, text: unknown, artefact: unknown, tenant: TenantKey): SessionRecord => {
+export const toSessionForTurn = ({ key, text, artefact }: SessionSnapshot, tenant: TenantKey): SessionForTurn => {
+  const lines = linesOf(text)
+  return {
+    key,
+    tenant,
+    model: textOf(lines, 12),
+    createdAtMs: numberOf(lines, 4),
+    expiresAtMs: numberOf(lines, 5),
+    ttlSeconds: numberOf(lines, 6),
+    pod: optionalTextOf(lines, 13),
+    kv: readKv(lines, artefact),
+    kvNote: optionalTextOf(lines, 16),
+  }
+}
+
+/**
+ * A session as its tenant sees it.
+ *
+ * @throws Error when the text is not that of a live session.
+ */
+export const toRecord = ({ key, text, artefact }: SessionSnapshot, tenant: TenantKey): SessionRecord => {
   const lines = linesOf(text)
   return {
     key,
@@ -136,20 +177,6 @@ const readText = (key: SessionKey, text: unknown, artefact: unknown, tenant: Ten
     kv: readKv(lines, artefact),
     kvNote: optionalTextOf(lines, 16),
   }
-}
-
-/** A session that a script tells of: its key, its text, and the value of its artefact's key. */
-export const readRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord => {
-  if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
-  const [key, text, artefact] = snapshot
-  return readText(key as SessionKey, text, artefact, tenant)
-}
-
-/** A session after a turn that went the short way: its text, and behind a unit separator the value of its artefact's key, if that was asked for. */
-export const readUsual = (detail: unknown, key: SessionKey, tenant: TenantKey): SessionRecord => {
-  const end = typeof detail === 'string' ? detail.indexOf(unitSeparator) : -1
-  if (typeof detail !== 'string' || end < 0) return readText(key, detail, undefined, tenant)
-  return readText(key, detail.slice(0, end), detail.slice(end + 1), tenant)
 }
 
 /** What a tombstone of an expired session still tells. */

@@ -12,6 +12,7 @@ import {
   claimAll,
   completed,
   createActive,
+  forTurn,
   newSession,
   owned,
   type StoreUnderTest,
@@ -292,8 +293,7 @@ describe('what others did to the keys of the Redis session store', () => {
   ])('a separator $name in a text mixes up no turns that are asked for together', async ({ separator }) => {
     const neighbour = { key: sessionKey('neighbour'), tenant: alice, turnId: 'turn-2', leaseMs: 60_000 }
     await createActive(under)
-    await createActive(under, { key: neighbour.key, model: 'qwen3' })
-    const own = await store.get({ ...neighbour })
+    const own = forTurn(await createActive(under, { key: neighbour.key, model: 'qwen3' }))
     await spoilLine(12, `llama${separator}${(await redis.raw.get(sessionText())) ?? ''}`.replaceAll('\n', ' '))
 
     const [, begun] = await Promise.allSettled([store.begin(aTurn('turn-2')), store.begin(neighbour)])

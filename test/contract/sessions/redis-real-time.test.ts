@@ -68,7 +68,7 @@ describe("the Redis session store by Redis' own clock", () => {
     await first.create(newSession())
 
     expect(await second.complete(completed('turn-1'))).toMatchObject({ kind: 'completed' })
-    expect(await first.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active', record: { turns: 1 } })
+    expect(await first.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active', record: { pod: '10.0.0.2:8000' } })
     expect(await second.remove(owned)).toBe(true)
     expect(await first.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
   })

@@ -82,13 +82,13 @@ export const describeTurnsAtOnce = (make: () => Promise<StoreUnderTest>): void =
 
       const [begun, ended, again] = await Promise.all([
         store.begin(aTurn('first')),
-        store.complete(completed('first')),
+        store.complete(completed('first', { pod: '10.0.0.3:8000' })),
         store.begin(aTurn('second')),
       ])
 
-      expect(begun).toMatchObject({ kind: 'active', record: { turns: 1 } })
+      expect(begun).toMatchObject({ kind: 'active', record: { pod: '10.0.0.2:8000' } })
       expect(ended).toMatchObject({ kind: 'completed', record: { turns: 2 } })
-      expect(again).toMatchObject({ kind: 'active', record: { turns: 2 } })
+      expect(again).toMatchObject({ kind: 'active', record: { pod: '10.0.0.3:8000' } })
     })
 
     test.each(artefactNames)('each is told of its own stored KV, $name', async ({ named }) => {

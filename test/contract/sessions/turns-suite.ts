@@ -8,6 +8,7 @@ import {
   completed,
   createActive,
   drain,
+  forTurn,
   hours,
   mallory,
   newSession,
@@ -27,7 +28,7 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       const outcome = await under.store.begin(aTurn('turn-2'))
       const after = await under.nowMs()
 
-      expect(outcome).toEqual({ kind: 'active', record, nowMs: expect.any(Number) })
+      expect(outcome).toEqual({ kind: 'active', record: forTurn(record), nowMs: expect.any(Number) })
       expect(outcome).toMatchObject({ nowMs: expect.any(Number) })
       const nowMs = outcome.kind === 'active' ? outcome.nowMs : Number.NaN
       expect(nowMs).toBeGreaterThanOrEqual(before)
@@ -38,7 +39,10 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       const under = await make()
       await under.store.create(newSession())
 
-      expect(await under.store.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active', record: { turns: 0 } })
+      expect(await under.store.begin(aTurn('turn-2'))).toMatchObject({
+        kind: 'active',
+        record: { pod: '10.0.0.1:8000' },
+      })
       expect(await under.store.complete(completed('turn-2'))).toMatchObject({ kind: 'completed', record: { turns: 1 } })
       await under.store.abandon({ key: session, turnId: 'turn-1' })
       expect(await under.store.get(owned)).toMatchObject({ turns: 1 })

@@ -6,7 +6,7 @@ const operations = 1_000_000
 /** Begun before the first of them has been awaited. */
 const atOnce = 1_000
 const stepsPerMeasure = 4
-const limits = { sessions: 900, sessionBytes: 2_700_000, kvBytes: 10_000_000 }
+const limits = { sessions: 900, sessionBytes: 1_500_000, kvBytes: 10_000_000 }
 const threshold = 0.85
 
 describe('the memory store', () => {

@@ -27,6 +27,7 @@ export class RandomLoad {
   readonly #deletions = new Map<SessionKey, number>()
   #random = 20_260_101
   #serial = 0
+  #artefacts = 0
 
   constructor(makeStore: (nowMs: () => number) => SessionStore & RemovalQueue) {
     this.store = makeStore(() => this.nowMs)
@@ -79,7 +80,8 @@ export class RandomLoad {
   }
 
   async #keep(key: SessionKey): Promise<void> {
-    const artefact = { artefactId: `artefact-${this.#serial}`, payload: 'payload' }
+    this.#artefacts += 1
+    const artefact = { artefactId: `artefact-${this.#artefacts}`, payload: 'payload' }
     await this.store.announce({ ...artefact, session: key, graceMs: 60_000 })
     const bytes = 1 + this.#pick(largestKvBytes)
     const isStored = await this.store.commitKv({ key, kv: { ...artefact, tokens: 1, bytes, turn: this.#serial } })

@@ -1,15 +1,23 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { EvictionOrder, type EvictionPlace } from '../../../src/sessions/memory/eviction-order.ts'
+import { EvictionOrder, evictionColumns } from '../../../src/sessions/memory/eviction-order.ts'
+import { SlotRows } from '../../../src/sessions/memory/slot-rows.ts'
 
 describe('what goes first when room is needed', () => {
-  let order: EvictionOrder<string>
-  let places: Map<string, EvictionPlace<string>>
+  let order: EvictionOrder
+  let names: string[]
   beforeEach(() => {
-    order = new EvictionOrder()
-    places = new Map()
+    const rows = new SlotRows({ textLength: 0, numbers: evictionColumns })
+    rows.reserve(0)
+    order = new EvictionOrder(rows, 0)
+    names = []
   })
-  const add = (key: string, bytes: number, usedMs: number): void =>
-    void places.set(key, order.put(places.get(key), key, { bytes, usedMs }))
+  const slotOf = (name: string): number => {
+    if (!names.includes(name)) names.push(name)
+    return names.indexOf(name)
+  }
+  const add = (name: string, bytes: number, usedMs: number): void => order.put(slotOf(name), { bytes, usedMs })
+  /** Undefined: nothing can go. */
+  const victim = (nowMs: number): string | undefined => names[order.victim(nowMs)]
 
   test.each([
     {
@@ -60,32 +68,32 @@ describe('what goes first when room is needed', () => {
       ],
       victim: 'idle',
     },
-  ] as const)('$name', ({ entries, victim }) => {
-    for (const [key, bytes, usedMs] of entries) add(key, bytes, usedMs)
-    expect(order.victim(100)).toBe(victim)
+  ] as const)('$name', ({ entries, victim: expected }) => {
+    for (const [name, bytes, usedMs] of entries) add(name, bytes, usedMs)
+    expect(victim(100)).toBe(expected)
   })
 
   test('nothing, when there is nothing or all are in use', () => {
-    expect(order.victim(100)).toBeUndefined()
+    expect(victim(100)).toBeUndefined()
     add('held', 10, 200)
-    expect(order.victim(100)).toBeUndefined()
-    expect(order.victim(200)).toBe('held')
+    expect(victim(100)).toBeUndefined()
+    expect(victim(200)).toBe('held')
   })
 
   test('an entry that was used again waits for its turn', () => {
     add('a', 100, 10)
     add('b', 100, 20)
     add('a', 100, 30)
-    expect(order.victim(100)).toBe('b')
+    expect(victim(100)).toBe('b')
   })
 
   test('an entry whose use ended early does not count as in use any more', () => {
     add('a', 100, 10)
     add('a', 100, 500)
-    expect(order.victim(100)).toBeUndefined()
+    expect(victim(100)).toBeUndefined()
     add('a', 100, 60)
     add('b', 100, 70)
-    expect(order.victim(100)).toBe('a')
+    expect(victim(100)).toBe('a')
   })
 
   test('sizes are added up, and follow entries that grow, shrink and go', () => {
@@ -93,11 +101,11 @@ describe('what goes first when room is needed', () => {
     add('b', 50, 10)
     add('a', 5000, 20)
     expect([order.size, order.bytes]).toEqual([2, 5050])
-    order.delete(places.get('a'))
-    order.delete(places.get('a'))
-    order.delete(undefined)
+    order.delete(slotOf('a'))
+    order.delete(slotOf('a'))
+    order.delete(slotOf('never there'))
     expect([order.size, order.bytes]).toEqual([1, 50])
-    expect(order.victim(100)).toBe('b')
+    expect(victim(100)).toBe('b')
     add('a', 70, 10)
     expect([order.size, order.bytes]).toEqual([2, 120])
   })

@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
-import { readArtefact, readRecord, toLine, toWord } from '../../../src/sessions/redis/session-text.ts'
+import {
+  readArtefact,
+  readSnapshot,
+  toLine,
+  toRecord,
+  toSessionForTurn,
+  toWord,
+} from '../../../src/sessions/redis/session-text.ts'
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
 const lines = (change: Readonly<Record<number, string>> = {}): string => {
@@ -38,7 +45,7 @@ describe('the text of a session', () => {
     const line = toLine(text)
 
     expect(line).not.toContain('\n')
-    expect(readRecord([sessionKey('s'), lines({ 12: line }), null], alice).model).toBe(text)
+    expect(toRecord(readSnapshot([sessionKey('s'), lines({ 12: line }), null]), alice).model).toBe(text)
   })
 
   test.each([
@@ -48,7 +55,19 @@ describe('the text of a session', () => {
     { name: 'a number with too many digits', text: lines({ 8: '1'.repeat(16) }) },
     { name: 'no number', text: lines({ 7: '' }) },
   ])('is not read with $name', ({ text }) => {
-    expect(() => readRecord([sessionKey('s'), text, null], alice)).toThrow('A session script answered without')
+    expect(() => toRecord(readSnapshot([sessionKey('s'), text, null]), alice)).toThrow(
+      'A session script answered without',
+    )
+  })
+
+  test.each([
+    { name: 'too few lines', text: lines().split('\n').slice(0, 17).join('\n') },
+    { name: 'a number with a sign', text: lines({ 4: '-1' }) },
+    { name: 'no number', text: lines({ 6: '' }) },
+  ])('tells a turn nothing with $name', ({ text }) => {
+    expect(() => toSessionForTurn(readSnapshot([sessionKey('s'), text, null]), alice)).toThrow(
+      'A session script answered without',
+    )
   })
 
   test.each([
@@ -57,13 +76,13 @@ describe('the text of a session', () => {
   ])('tells of an artefact whose record stands $name', ({ text, value }) => {
     const kv = { artefactId: 'artefact', turn: 3, tokens: 4, bytes: 5, payload: 'a\nb c' }
 
-    expect(readRecord([sessionKey('s'), text, value], alice).kv).toEqual(kv)
+    expect(toRecord(readSnapshot([sessionKey('s'), text, value]), alice).kv).toEqual(kv)
   })
 
   test.each([{ snapshot: undefined }, { snapshot: [] }, { snapshot: [1, lines()] }, { snapshot: 'text' }])(
     'is not read from $snapshot',
     ({ snapshot }) => {
-      expect(() => readRecord(snapshot, alice)).toThrow('A session script answered without')
+      expect(() => toRecord(readSnapshot(snapshot), alice)).toThrow('A session script answered without')
     },
   )
 
