@@ -62,9 +62,11 @@ export class SessionRows {
 
   /** A slot for a session whose key is not here. Of what its row holds only the key is right, and all that the orders noted. */
   take(key: SessionKey, sealedId: string): number {
-    const slot = this.#free.pop() ?? this.#sealedIds.length
+    const slot = this.#free.at(-1) ?? this.#sealedIds.length
     this.rows.reserve(slot)
     this.rows.setText(slot, key)
+    // Only now: a key that is none takes no slot.
+    this.#free.pop()
     this.#sealedIds[slot] = sealedId
     this.#kvs[slot] = undefined
     this.#index.add(key, slot)
