@@ -35,11 +35,6 @@ export class EvictionOrder {
     return this.#bytes
   }
 
-  /** Of one entry; 0 when it is not here. */
-  bytesOf(slot: number): number {
-    return this.#read(slot, columns.bytes)
-  }
-
   /**
    * Notes the use of an entry, or adds it. `usedMs` may lie ahead: until then the entry is in use, and no victim. Entries used in the same
    * millisecond keep their order.
@@ -50,7 +45,7 @@ export class EvictionOrder {
     const isKept = heap !== undefined && this.#read(slot, columns.group) === group + 1
     if (!isKept) this.delete(slot)
     this.#uses += 1
-    this.#bytes += bytes - this.bytesOf(slot)
+    this.#bytes += bytes - this.#bytesOf(slot)
     // Where it stands in the heap is never later than it was used.
     const isLater = isKept && (usedMs >= this.#read(slot, columns.usedMs) || usedMs >= heap.timeOf(slot))
     this.#write(slot, columns.usedMs, usedMs)
@@ -66,7 +61,7 @@ export class EvictionOrder {
     if (heap === undefined) return
     heap.delete(slot)
     if (heap.size === 0) this.#groups.delete(this.#read(slot, columns.group) - 1)
-    this.#bytes -= this.bytesOf(slot)
+    this.#bytes -= this.#bytesOf(slot)
     this.#write(slot, columns.bytes, 0)
     this.#write(slot, columns.group, 0)
   }
@@ -96,12 +91,17 @@ export class EvictionOrder {
   }
 
   #score(slot: number, nowMs: number): number {
-    return (nowMs - this.#read(slot, columns.usedMs)) * this.bytesOf(slot)
+    return (nowMs - this.#read(slot, columns.usedMs)) * this.#bytesOf(slot)
   }
 
   #wasUsedBefore(one: number, other: number): boolean {
     const [usedMs, otherMs] = [this.#read(one, columns.usedMs), this.#read(other, columns.usedMs)]
     return usedMs < otherMs || (usedMs === otherMs && this.#read(one, columns.use) < this.#read(other, columns.use))
+  }
+
+  /** 0 for what is not here. */
+  #bytesOf(slot: number): number {
+    return this.#read(slot, columns.bytes)
   }
 
   /** Undefined for what is not here. */

@@ -3,6 +3,7 @@ import { noSlot, type SlotRows } from './slot-rows.ts'
 
 /** Tables, each of which grows by itself: to grow a single one for a million keys would hold everybody up. A power of two. */
 const tableCount = 64
+const tableBits = Math.log2(tableCount)
 const firstCapacity = 16
 
 /** How many characters of a key tell it from all others, and are what it is found by. */
@@ -70,7 +71,7 @@ class HashTable {
 
   /** Where a hash is to be looked for first. */
   placeOf(hash: number): number {
-    return (hash >>> 6) & this.#mask
+    return (hash >>> tableBits) & this.#mask
   }
 
   after(place: number): number {

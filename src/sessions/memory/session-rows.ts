@@ -68,7 +68,6 @@ export class SessionRows {
     // Only now: a key that is none takes no slot.
     this.#free.pop()
     this.#sealedIds[slot] = sealedId
-    this.#kvs[slot] = undefined
     this.#index.add(key, slot)
     return slot
   }
@@ -88,11 +87,7 @@ export class SessionRows {
     return this.rows.text(slot) as SessionKey
   }
 
-  /** The text whose number stands in a column. */
-  textAt(slot: number, column: number): string | undefined {
-    return this.texts.textOf(this.rows.number(slot, column))
-  }
-
+  /** Puts the number of a text into a column. */
   setText(slot: number, column: number, text: string | undefined): void {
     const before = this.rows.number(slot, column)
     this.rows.setNumber(slot, column, this.texts.take(text))

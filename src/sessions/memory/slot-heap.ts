@@ -81,9 +81,9 @@ export class SlotHeap {
     return this.#slots[place] ?? noSlot
   }
 
-  #isBefore(time: number, order: number, place: number): boolean {
-    const there = this.#times[place] ?? 0
-    return time < there || (time === there && order < (this.#orders[place] ?? 0))
+  /** Below zero: ahead of what stands at a place; above: behind it. */
+  #compare(time: number, order: number, place: number): number {
+    return time - (this.#times[place] ?? 0) || order - (this.#orders[place] ?? 0)
   }
 
   /** Finds the place for a slot, from one that may be overwritten. */
@@ -91,11 +91,12 @@ export class SlotHeap {
     let place = from
     while (place > 0) {
       const parent = (place - 1) >> 1
-      if (!this.#isBefore(time, order, parent)) break
+      if (this.#compare(time, order, parent) >= 0) break
       this.#move(parent, place)
       place = parent
     }
-    for (let child = this.#earlierChild(place); this.#isAfter(time, order, child); child = this.#earlierChild(place)) {
+    for (let child = this.#earlierChild(place); child < this.#size; child = this.#earlierChild(place)) {
+      if (this.#compare(time, order, child) <= 0) break
       this.#move(child, place)
       place = child
     }
@@ -106,15 +107,8 @@ export class SlotHeap {
   #earlierChild(place: number): number {
     const left = place * 2 + 1
     const right = left + 1
-    const isRightEarlier = right < this.#size && this.#isBefore(this.#times[right] ?? 0, this.#orders[right] ?? 0, left)
-    return isRightEarlier ? right : left
-  }
-
-  /** False where nothing stands. */
-  #isAfter(time: number, order: number, place: number): boolean {
-    if (place >= this.#size) return false
-    const there = this.#times[place] ?? 0
-    return time > there || (time === there && order > (this.#orders[place] ?? 0))
+    if (right >= this.#size) return left
+    return this.#compare(this.#times[right] ?? 0, this.#orders[right] ?? 0, left) < 0 ? right : left
   }
 
   #move(from: number, to: number): void {

@@ -10,7 +10,7 @@ export interface RowLayout {
   readonly numbers: number
 }
 
-/** A power of two: pages are a megabyte at most, and what was not written yet is none of the process's memory. */
+/** A power of two. A page of sessions is a megabyte, and what was not written yet is none of the process's memory. */
 const rowsPerPage = 4096
 const pageBits = Math.log2(rowsPerPage)
 const bytesPerNumber = 8

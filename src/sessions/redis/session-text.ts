@@ -157,7 +157,7 @@ export const toSessionForTurn = ({ key, text, artefact }: SessionSnapshot, tenan
 }
 
 /**
- * A session as its tenant sees it.
+ * A session as its tenant sees it. Its members are named one by one, as those of every object that each turn may make: a spread takes several times as long.
  *
  * @throws Error when the text is not that of a live session.
  */
