@@ -13,13 +13,13 @@ node_modules/.package-lock.json: package-lock.json
 	@touch $@
 
 engine-runtime: install
-	node engine-runtime/install.mjs
+	node playground/engine-runtime/install.mjs
 
 build: install
 	npm run --silent build
 
 run: build engine-runtime
-	@node dist/main.js run
+	@node dist/src/main.js run
 
 check: install
 	npm run --silent lint
@@ -34,7 +34,7 @@ integration: build engine-runtime
 test: check unit integration
 
 vllm-up: build
-	@node dist/main.js vllm-up
+	@node dist/src/main.js vllm-up
 
 test-vllm: build
 	npm run --silent test:vllm

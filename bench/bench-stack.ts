@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import { startChild } from '../src/launcher/child-process.ts'
-import { freePort } from '../src/launcher/free-port.ts'
-import { packageRoot } from '../src/launcher/tools-dir.ts'
-import { obtainVllmFleet } from '../src/launcher/vllm/obtain-vllm-fleet.ts'
-import { readyOrKilled } from '../src/launcher/wait-until-ready.ts'
+import { startChild } from '../playground/launcher/child-process.ts'
+import { freePort } from '../playground/launcher/free-port.ts'
+import { packageRoot } from '../playground/launcher/tools-dir.ts'
+import { readyOrKilled } from '../playground/launcher/wait-until-ready.ts'
+import { obtainVllmFleet } from '../playground/vllm/obtain-vllm-fleet.ts'
 import { type PromptMaker, textPrompts, tokenPrompts } from './prompts.ts'
 
 /** What `make run` starts, on a free port, and what is asked of it. */
@@ -69,7 +69,7 @@ const startGatewayOn = async (
     const port = await freePort()
     const child = await startChild({
       name: 'run',
-      command: [process.execPath, join(packageRoot(), 'dist/main.js'), 'run'],
+      command: [process.execPath, join(packageRoot(), 'dist/src/main.js'), 'run'],
       env: { ...process.env, GATEWAY_PORT: String(port), ...fleet.env },
     })
     const pattern = /^ready .* pods (\S+), (\S+)/

@@ -1,5 +1,5 @@
-import type { Command, ServerTool } from '../../src/launcher/server-tool.ts'
-import { startEnvoy } from '../../src/launcher/start-envoy.ts'
+import type { Command, ServerTool } from '../../playground/launcher/server-tool.ts'
+import { startEnvoy } from '../../playground/launcher/start-envoy.ts'
 import type { Children } from './children.ts'
 import { joinConfigs, type NamedConfig } from './joined-config.ts'
 

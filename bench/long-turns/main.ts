@@ -5,12 +5,12 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { packageRoot } from '../../playground/launcher/tools-dir.ts'
 import { createMemoryChunkLedger } from '../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createZmqKvEvents } from '../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSourcesClient } from '../../src/kvcache/kv-events/event-sources.ts'
 import { createLmcacheConnector } from '../../src/kvcache/lmcache/connector.ts'
 import { createMemoryTokenVault } from '../../src/kvcache/vault/memory-token-vault.ts'
-import { packageRoot } from '../../src/launcher/tools-dir.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
 import { readOptions } from '../read-options.ts'
 import { startFleet } from './fleet.ts'

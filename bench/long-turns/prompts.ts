@@ -1,4 +1,4 @@
-import { createSeededRandom } from '../../src/replay/seeded-random.ts'
+import { createSeededRandom } from '../../playground/replay/seeded-random.ts'
 
 const vocabulary = 128_000
 

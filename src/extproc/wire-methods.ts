@@ -1,4 +1,4 @@
-import { fileURLToPath } from 'node:url'
+import { createRequire } from 'node:module'
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 
 /** Bytes to plain objects and back, for one method of a .proto file. */
@@ -11,16 +11,13 @@ export interface WireMethod {
   encodeResponse(message: object): Buffer
 }
 
-const protosFolder = fileURLToPath(new URL('../../protos/', import.meta.url))
-
 /**
  * Reads a file of protos/ and returns the methods of `service` in it, by name. Oneofs get a member that names the field
  * which is set, enums stay numbers, and bytes stay views of the message they came in.
  */
 export const loadWireMethods = (file: string, service: string): ReadonlyMap<string, WireMethod> => {
-  const definition = loadSync(file, { keepCase: true, longs: Number, oneofs: true, includeDirs: [protosFolder] })[
-    service
-  ]
+  const path = createRequire(import.meta.url).resolve(`#protos/${file}`)
+  const definition = loadSync(path, { keepCase: true, longs: Number, oneofs: true })[service]
   if (definition === undefined || 'format' in definition) throw new Error(`${file} has no service ${service}`)
   return new Map(Object.entries(definition).map(([name, method]) => [name, toWireMethod(method)]))
 }

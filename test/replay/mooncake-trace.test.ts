@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import type { FleetSettings } from '../../src/replay/fleet-settings.ts'
-import { readTrace } from '../../src/replay/read-trace.ts'
-import { parseReplayArguments } from '../../src/replay/replay-options.ts'
-import type { ReplayResult } from '../../src/replay/replay-record.ts'
-import { replayTrace } from '../../src/replay/replay-trace.ts'
-import { createTraceSurvey, fleetLoad } from '../../src/replay/trace-facts.ts'
+import type { FleetSettings } from '../../playground/replay/fleet-settings.ts'
+import { readTrace } from '../../playground/replay/read-trace.ts'
+import { parseReplayArguments } from '../../playground/replay/replay-options.ts'
+import type { ReplayResult } from '../../playground/replay/replay-record.ts'
+import { replayTrace } from '../../playground/replay/replay-trace.ts'
+import { createTraceSurvey, fleetLoad } from '../../playground/replay/trace-facts.ts'
 import type { PolicyName } from '../../src/routing/policies.ts'
 
 const tracePath = fileURLToPath(new URL('traces/conversation_trace.jsonl.gz', import.meta.url))

@@ -1,15 +1,15 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runCommand } from '../../src/launcher/run-command.ts'
-import { packageRoot } from '../../src/launcher/tools-dir.ts'
+import { runCommand } from '../../playground/launcher/run-command.ts'
+import { packageRoot } from '../../playground/launcher/tools-dir.ts'
 
 /** Envoy's filter for turns as its sources are now, compiled for this test. */
 export const compileFilter = async (): Promise<WebAssembly.Module> => {
   const folder = await mkdtemp(join(tmpdir(), 'turns-filter-'))
   try {
     const file = join(folder, 'turns.wasm')
-    const command = [process.execPath, join(packageRoot(), 'scripts/build-filter.mjs'), file] as const
+    const command = [process.execPath, join(packageRoot(), 'accelerator/build.mjs'), file] as const
     const built = await runCommand({ command, env: process.env, timeoutMs: 60_000 })
     if (!built.ok) throw new Error(`${built.reason}\n${built.stderr}`)
     return await WebAssembly.compile(new Uint8Array(await readFile(file)))

@@ -4,7 +4,7 @@ import type { RequestHead } from '../gateway-request.ts'
 /** A request that the filter asks about; it keeps bodies to itself. */
 export type TurnRequest = RequestHead & { readonly bodyMode: 'none' }
 
-/** What Envoy's filter for turns says on its stream (envoy-filter/filter.ts). `id` names the request on this stream. */
+/** What Envoy's filter for turns says on its stream (accelerator/filter/filter.ts). `id` names the request on this stream. */
 export type TurnMessage =
   /** What is to be done with a request? */
   | {

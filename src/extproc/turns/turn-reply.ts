@@ -19,7 +19,7 @@ const missing = 0xffff_ffff
 /** Asks the filter to open other streams for what it has to ask from now on, and to close this one once nothing is owed on it. */
 export const retireReply: Buffer = Buffer.from([retireKind, 0, 0, 0, 0])
 
-/** A reply on the request `id` as bytes; what envoy-filter/verdict.ts reads. */
+/** A reply on the request `id` as bytes; what accelerator/filter/verdict.ts reads. */
 export const encodeTurnReply = (id: number, reply: Reply): Buffer => {
   switch (reply.kind) {
     case 'continue':

@@ -1,8 +1,8 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findOnPath } from '../../../src/launcher/find-on-path.ts'
-import { runCommand } from '../../../src/launcher/run-command.ts'
-import { toolsDir } from '../../../src/launcher/tools-dir.ts'
+import { findOnPath } from '../../../playground/launcher/find-on-path.ts'
+import { runCommand } from '../../../playground/launcher/run-command.ts'
+import { toolsDir } from '../../../playground/launcher/tools-dir.ts'
 
 export type H2specOutcome =
   | { readonly found: true; readonly path: string }

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from '@jest/globals'
-import { packageRoot } from '../../../src/launcher/tools-dir.ts'
+import { packageRoot } from '../../../playground/launcher/tools-dir.ts'
 
-const module = pathToFileURL(join(packageRoot(), 'dist/kvcache/deadline.js')).href
+const module = pathToFileURL(join(packageRoot(), 'dist/src/kvcache/deadline.js')).href
 const script = `
   import { startDeadline } from '${module}'
   const deadline = startDeadline(undefined, 60_000)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, jest } from '@jest/globals'
+import { startEngine } from '../../../playground/launcher/start-engine.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
-import { startEngine } from '../../../src/launcher/start-engine.ts'
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
 import { type RedisForTests, startRedisForTests } from '../../contract/kvcache/redis-for-tests.ts'

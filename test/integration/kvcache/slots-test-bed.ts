@@ -1,15 +1,15 @@
 import { mkdtemp, open, readdir, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureRandomModel } from '../../../src/engine/gguf/ensure-random-model.ts'
-import { defaultRandomModel } from '../../../src/engine/gguf/random-model.ts'
+import { ensureRandomModel } from '../../../playground/engine/gguf/ensure-random-model.ts'
+import { defaultRandomModel } from '../../../playground/engine/gguf/random-model.ts'
+import type { ManagedChild } from '../../../playground/launcher/child-process.ts'
+import { freePorts } from '../../../playground/launcher/free-port.ts'
 import {
   createLlamacppSlotsConnector,
   type LlamacppSlotsConnector,
 } from '../../../src/kvcache/llamacpp-slots/connector.ts'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
-import type { ManagedChild } from '../../../src/launcher/child-process.ts'
-import { freePorts } from '../../../src/launcher/free-port.ts'
 import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
 import { until } from '../../contract/kvcache/until.ts'
 import { type HoldingProxy, startHoldingProxy } from './holding-proxy.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type FleetDescription, fleetDescriptionSchema } from '../../../src/launcher/vllm/fleet-description.ts'
+import { type FleetDescription, fleetDescriptionSchema } from '../../../playground/vllm/fleet-description.ts'
 
 /** The fleet that Jest's global setup started or was given. @throws Error when there is none */
 export const vllmFleet = (): FleetDescription => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { PodDescription } from '../../../src/launcher/vllm/fleet-description.ts'
+import type { PodDescription } from '../../../playground/vllm/fleet-description.ts'
 import { vllmFleet } from './fleet.ts'
 import { httpJson } from './http-json.ts'
 

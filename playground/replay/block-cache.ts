@@ -1,0 +1,33 @@
+import { LinkedTable } from '../../src/sessions/memory/linked-table.ts'
+
+/** A cache of blocks that gives up the block whose last use is longest ago. */
+export interface BlockCache {
+  readonly size: number
+  /** How many blocks from the first on are there without a gap. Not a use. */
+  heldPrefix(blocks: readonly number[]): number
+  /** Uses the first `count` blocks, of which those that are not there are taken in. */
+  use(blocks: readonly number[], count: number): void
+}
+
+/** `maxBlocks` may be 0, which holds nothing, or infinite. */
+export const createBlockCache = (options: { readonly maxBlocks: number }): BlockCache => {
+  const table = new LinkedTable<number, true>()
+  return {
+    get size() {
+      return table.size
+    },
+    heldPrefix: (blocks) => {
+      let held = 0
+      while (held < blocks.length && table.get(blocks[held] ?? -1) !== undefined) held += 1
+      return held
+    },
+    use: (blocks, count) => {
+      for (const block of count === blocks.length ? blocks : blocks.slice(0, count)) {
+        table.set(block, true)
+        if (table.size <= options.maxBlocks) continue
+        const oldest = table.oldest()
+        if (oldest !== undefined) table.delete(oldest.key)
+      }
+    },
+  }
+}

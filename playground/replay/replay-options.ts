@@ -1,0 +1,111 @@
+import { parseArgs } from 'node:util'
+import { type PolicyName, policyNames } from '../../src/routing/policies.ts'
+import { errorText } from './error-text.ts'
+import type { FleetSettings } from './fleet-settings.ts'
+
+/** What a replay was asked for. */
+export interface ReplayOptions {
+  readonly tracePath: string
+  readonly settings: FleetSettings
+  readonly policies: readonly PolicyName[]
+  /** Where the result goes as JSON. Undefined: nowhere. */
+  readonly jsonPath: string | undefined
+}
+
+export type ReplayArguments =
+  | { readonly kind: 'replay'; readonly options: ReplayOptions }
+  | { readonly kind: 'help' }
+  /** `message` names the option and what is wrong with it. */
+  | { readonly kind: 'invalid'; readonly message: string }
+
+export const replayUsage = `context-cache-gateway replay TRACE [options]
+
+  Replays a trace of requests on a fleet that is not there, in virtual time, with the routing, load and eviction code that serves traffic.
+  TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens, "output_length": tokens,
+  "hash_ids": [one for each 512 tokens of the prompt]}.
+
+    --policy=predicted-ttft            one of ${policyNames.join(', ')};
+                                       several with commas between them, or all
+    --pods=8                           how many pods there are
+    --pod-blocks=2000                  blocks of KV that fit into a pod, or unlimited
+    --store-blocks=unlimited           blocks of KV that fit into the persistent store; 0 is no store
+    --prefill-tokens-per-second=10000  prompt tokens that a pod computes
+    --load-tokens-per-second=100000    tokens whose KV a pod loads from the store
+    --decode-tokens-per-second=20      tokens that a request generates
+    --time-scale=1                     the trace's times are multiplied by this: 0.5 lets the requests come twice as fast
+    --json=FILE                        write the result there, too
+`
+
+const flags = {
+  policy: { type: 'string', default: 'predicted-ttft' },
+  pods: { type: 'string', default: '8' },
+  'pod-blocks': { type: 'string', default: '2000' },
+  'store-blocks': { type: 'string', default: 'unlimited' },
+  'prefill-tokens-per-second': { type: 'string', default: '10000' },
+  'load-tokens-per-second': { type: 'string', default: '100000' },
+  'decode-tokens-per-second': { type: 'string', default: '20' },
+  'time-scale': { type: 'string', default: '1' },
+  json: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const
+
+const parseFlags = (args: readonly string[]) => parseArgs({ args: [...args], options: flags, allowPositionals: true })
+
+const maxPods = 1000
+
+class InvalidOption extends Error {}
+
+/** Reads what stands behind `replay` on the command line. */
+export const parseReplayArguments = (args: readonly string[]): ReplayArguments => {
+  try {
+    const { values, positionals } = parseFlags(args)
+    if (values.help) return { kind: 'help' }
+    const [tracePath, ...surplus] = positionals
+    if (tracePath === undefined) throw new InvalidOption('replay needs a trace file')
+    if (surplus.length > 0) throw new InvalidOption(`replay takes one trace file, and "${surplus[0]}" is another`)
+    const settings: FleetSettings = {
+      pods: wholeNumber('pods', values.pods, { from: 1, to: maxPods }),
+      podBlocks: blockLimit('pod-blocks', values['pod-blocks']),
+      storeBlocks: blockLimit('store-blocks', values['store-blocks']),
+      prefillTokensPerSecond: aboveZero('prefill-tokens-per-second', values['prefill-tokens-per-second']),
+      loadTokensPerSecond: aboveZero('load-tokens-per-second', values['load-tokens-per-second']),
+      decodeTokensPerSecond: aboveZero('decode-tokens-per-second', values['decode-tokens-per-second']),
+      timeScale: aboveZero('time-scale', values['time-scale']),
+    }
+    const policies = policyList(values.policy)
+    return { kind: 'replay', options: { tracePath, settings, policies, jsonPath: values.json } }
+  } catch (error) {
+    // Of parseArgs, too: it throws for options that do not exist.
+    return { kind: 'invalid', message: errorText(error) }
+  }
+}
+
+const wholeNumber = (name: string, text: string, bounds: { readonly from: number; readonly to: number }): number => {
+  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN
+  if (value >= bounds.from && value <= bounds.to) return value
+  throw new InvalidOption(`--${name} must be a whole number from ${bounds.from} to ${bounds.to}, not "${text}"`)
+}
+
+const blockLimit = (name: string, text: string): number => {
+  if (text === 'unlimited') return Number.POSITIVE_INFINITY
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text)
+  throw new InvalidOption(`--${name} must be a whole number from 0, or unlimited, not "${text}"`)
+}
+
+const aboveZero = (name: string, text: string): number => {
+  const value = /^[0-9]{0,15}(\.[0-9]{1,15})?$/.test(text) ? Number.parseFloat(text) : Number.NaN
+  if (value > 0) return value
+  throw new InvalidOption(`--${name} must be a number above 0, not "${text}"`)
+}
+
+const policyList = (text: string): readonly PolicyName[] => {
+  if (text === 'all') return policyNames
+  const names = text.split(',').map((name) => {
+    const known = policyNames.find((policy) => policy === name.trim())
+    if (known === undefined) {
+      throw new InvalidOption(`--policy knows ${policyNames.join(', ')} and all, not "${name.trim()}"`)
+    }
+    return known
+  })
+  return [...new Set(names)]
+}

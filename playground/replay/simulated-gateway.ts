@@ -1,0 +1,163 @@
+import { createLoadPolicy } from '../../src/context/load-policy.ts'
+import { worthwhileLoadMs } from '../../src/routing/cost-profile/cost-estimate.ts'
+import { createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
+import { createInFlightTurns } from '../../src/routing/in-flight-turns.ts'
+import type { PodAddress } from '../../src/routing/pod.ts'
+import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
+import type { RandomSource } from '../../src/routing/random-choice.ts'
+import { createRouter } from '../../src/routing/router.ts'
+import type { RoutingTurn } from '../../src/routing/routing-policy.ts'
+import { createTurnForecast, type ForecastTurn } from '../../src/routing/turn-forecast.ts'
+import { createConversations } from './conversations.ts'
+import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
+import { blockTokens, type TraceRequest } from './trace-request.ts'
+
+/** What engines tell of themselves when they are asked for their metrics. */
+export interface EngineReading {
+  readonly running: number
+  readonly waiting: number
+  readonly kvUsage: number
+}
+
+/** A turn that was given a pod. */
+export interface RoutedTurn extends ForecastTurn {
+  readonly conversation: string
+  /** The pod's place in the fleet. */
+  readonly podIndex: number
+  readonly request: TraceRequest
+}
+
+/** How long a turn may wait for its load, and whether there is one. */
+export type LoadPlan = { readonly kind: 'no-load' } | { readonly kind: 'load'; readonly budgetMs: number }
+
+/**
+ * A gateway on virtual time. It is made of the parts that serve traffic: the router with its policies, the counts of turns in flight, the
+ * forecast with its backlogs and its guess at what lies where, the cost profile that learns from every turn, the load policy. What it knows
+ * is what a gateway would know: never what really lies in a pod before the turn is there.
+ */
+export interface SimulatedGateway {
+  readonly conversations: number
+  route(request: TraceRequest): RoutedTurn
+  /** Decides about the load, once the pod and the store have told what they hold, in tokens from the prompt's start. */
+  planLoad(turn: RoutedTurn, held: { readonly podTokens: number; readonly storeTokens: number }): LoadPlan
+  loadStarted(turn: RoutedTurn, tokens: number): void
+  /** `inTime`: the turn was still waiting for it. */
+  loadEnded(
+    turn: RoutedTurn,
+    load: { readonly tokens: number; readonly tookMs: number; readonly inTime: boolean },
+  ): void
+  forwarded(turn: RoutedTurn, tokensToCompute: number): void
+  /** The answer is complete. `firstByteMs` runs from when the request was forwarded. */
+  ended(turn: RoutedTurn, answer: { readonly computedTokens: number; readonly firstByteMs: number }): void
+  readMetrics(readings: readonly EngineReading[]): void
+}
+
+const model = 'model'
+/** As a gateway's own defaults have it. */
+const stickiness = { factor: 2, margin: 4 } as const
+const turnLeaseMs = 660_000
+const maxLoadMs = 10_000
+const maxSessionsPerPod = 100_000
+
+const idle = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 } as const
+
+export const createSimulatedGateway = (options: {
+  readonly settings: FleetSettings
+  readonly policy: PolicyName
+  readonly nowMs: () => number
+  readonly random: RandomSource
+}): SimulatedGateway => {
+  const { settings, nowMs, random } = options
+  const addresses: readonly PodAddress[] = Array.from({ length: settings.pods }, (_none, index) => `pod-${index}:8000`)
+  const indexOf = new Map(addresses.map((address, index) => [address, index]))
+  const costs = createCostProfile({
+    initialMsPerToken: 1000 / settings.prefillTokensPerSecond,
+    initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
+    initialLoadMs: loadOverheadMs,
+  })
+  const loadPolicy = createLoadPolicy({ estimate: costs, maxLoadMs })
+  const inFlight = createInFlightTurns({ turnLeaseMs, nowMs })
+  const conversations = createConversations()
+  const sessions = new Map<string, { readonly pod: PodAddress; readonly storedTokens: number }>()
+  let readings: readonly (EngineReading & { readonly inFlightAtRead: number })[] = addresses.map(() => idle)
+
+  const source = {
+    pods: () =>
+      addresses.map((address, index) => ({
+        address,
+        ready: true,
+        inFlight: inFlight.count(address),
+        ...(readings[index] ?? idle),
+      })),
+  }
+  const forecast = createTurnForecast({
+    source,
+    costs,
+    turnLeaseMs,
+    nowMs,
+    maxSessionsPerPod,
+  })
+  const router = createRouter({
+    source: forecast,
+    policies: createPolicies({ defaultPolicy: options.policy, stickiness, random, costs }),
+  })
+  let turns = 0
+
+  return {
+    get conversations() {
+      return conversations.count
+    },
+    route: (request) => {
+      const conversation = conversations.recognise(request)
+      const session = sessions.get(conversation)
+      const storedTokens = settings.storeBlocks > 0 ? Math.min(session?.storedTokens ?? 0, request.inputTokens) : 0
+      const routing: RoutingTurn = {
+        affinityKey: conversation,
+        residentPod: session?.pod,
+        model,
+        promptTokens: request.inputTokens,
+        stored: storedTokens === 0 ? undefined : { tokens: storedTokens, bytes: storedTokens * bytesPerToken },
+        residentTokens: forecast.residentTokens(conversation),
+      }
+      const outcome = router.route(routing, undefined)
+      const podIndex = outcome.kind === 'routed' ? indexOf.get(outcome.pod) : undefined
+      if (outcome.kind !== 'routed' || podIndex === undefined) {
+        throw new Error('A replay has pods, and all are ready')
+      }
+      turns += 1
+      const turn: RoutedTurn = { turnId: `turn-${turns}`, pod: outcome.pod, podIndex, model, conversation, request }
+      inFlight.started(turn.pod, turn.turnId)
+      forecast.routed(turn, routing)
+      return turn
+    },
+    planLoad: (turn, { podTokens, storeTokens }) => {
+      const loadMs = worthwhileLoadMs(costs, {
+        model,
+        stored: { tokens: storeTokens, bytes: storeTokens * bytesPerToken },
+        residentTokens: podTokens,
+        backlogMs: forecast.pods()[turn.podIndex]?.loadBacklogMs ?? 0,
+      })
+      return loadMs === undefined
+        ? { kind: 'no-load' }
+        : { kind: 'load', budgetMs: loadPolicy.budgetMs(model, storeTokens) }
+    },
+    loadStarted: (turn, tokens) => forecast.loadStarted(turn, tokens * bytesPerToken),
+    loadEnded: (turn, { tokens, tookMs, inTime }) =>
+      forecast.loadEnded(turn, inTime ? { bytes: tokens * bytesPerToken, loadMs: tookMs } : undefined),
+    forwarded: (turn, tokensToCompute) => forecast.forwarded(turn, tokensToCompute),
+    ended: (turn, answer) => {
+      inFlight.ended(turn.pod, turn.turnId)
+      forecast.ended(turn, { sessionKey: turn.conversation, how: 'done', answer })
+      const fullBlocks = Math.floor(turn.request.inputTokens / blockTokens)
+      sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
+    },
+    readMetrics: (engines) => {
+      readings = engines.map(({ running, waiting, kvUsage }, index) => ({
+        running,
+        waiting,
+        kvUsage,
+        inFlightAtRead: inFlight.count(addresses[index] ?? ''),
+      }))
+    },
+  }
+}

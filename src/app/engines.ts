@@ -1,0 +1,124 @@
+import type { Config } from '../config/config.ts'
+import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
+import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
+import type { KvConnector } from '../kvcache/kv-connector.ts'
+import { createNoKvEvents } from '../kvcache/kv-events/create-no-kv-events.ts'
+import { createZmqKvEvents } from '../kvcache/kv-events/create-zmq-kv-events.ts'
+import { createEventSourcesClient } from '../kvcache/kv-events/event-sources.ts'
+import type { KvEvents } from '../kvcache/kv-events/kv-events.ts'
+import { createLlamacppSlotsConnector } from '../kvcache/llamacpp-slots/connector.ts'
+import { createLmcacheConnector } from '../kvcache/lmcache/connector.ts'
+import { createNoConnector } from '../kvcache/no-connector.ts'
+import type { SlotLedger } from '../kvcache/slots/slot-ledger.ts'
+import type { TokenVault } from '../kvcache/vault/token-vault.ts'
+import { createWarmupConnector } from '../kvcache/warmup/connector.ts'
+import { createDnsPodSource } from '../routing/dns-pod-source.ts'
+import type { PodSource } from '../routing/pod.ts'
+import type { PodChange } from '../routing/pod-monitor.ts'
+import { createStaticPodSource } from '../routing/static-pod-source.ts'
+import type { Logger } from '../telemetry/logger.ts'
+
+/** The pods, from a list or from DNS. */
+export const createPodSource = (config: Config, log: Logger): PodSource => {
+  const { routing, turns } = config
+  const options = {
+    healthIntervalMs: routing.healthIntervalMs,
+    healthTimeoutMs: routing.healthTimeoutMs,
+    turnLeaseMs: turns.leaseSeconds * 1000,
+    onChange: (change: PodChange) => log.info('pod', { ...change }),
+  }
+  return routing.dns === undefined
+    ? createStaticPodSource({ ...options, addresses: routing.pods })
+    : createDnsPodSource({ ...options, ...routing.dns })
+}
+
+/** What connectors share with other gateway processes. */
+export interface ConnectorStores {
+  readonly ledger: SlotLedger
+  readonly chunks: ChunkLedger
+  readonly vault: TokenVault
+}
+
+const dayMs = 86_400_000
+
+/** The connector that the configuration names. */
+export const createConnector = (
+  config: Config,
+  parts: {
+    readonly stores: ConnectorStores
+    /** Undefined: KV rests in `kv.directory`. */
+    readonly artefactStore: ArtefactStore | undefined
+    readonly pods: Pick<PodSource, 'pods'>
+    readonly log: Logger
+  },
+): KvConnector & { close(): Promise<void> } => {
+  const { kv, turns, tenant, sessions } = config
+  const { stores, log } = parts
+  const common = {
+    pods: () => parts.pods.pods().map((pod) => pod.address),
+    callTimeoutMs: kv.callTimeoutMs,
+    leaseMs: turns.leaseSeconds * 1000,
+    log,
+  }
+  const shared = {
+    ...common,
+    isolation: kv.isolation,
+    secret: tenant.secret,
+    vault: stores.vault,
+    // A backstop: what a session leaves is removed with it.
+    vaultTtlMs: sessions.maxTtlSeconds * 1000 + dayMs,
+  }
+  switch (kv.connector) {
+    case 'none':
+      return createNoConnector()
+    case 'warmup':
+      return createWarmupConnector(shared)
+    case 'lmcache':
+      return createLmcacheConnector({
+        ...shared,
+        coordinator: hostOf(kv.lmcache.url),
+        instances: new Map(kv.lmcache.instances.map(splitAlias)),
+        worldSize: kv.lmcache.worldSize,
+        ledger: stores.chunks,
+        events: kv.events === 'off' ? createNoKvEvents() : followEvents(common.pods, log),
+        hasEvents: kv.events !== 'off',
+        minTokens: kv.minTokens,
+        orphanGraceMs: config.reaper.announceGraceMs,
+      })
+    case 'llamacpp-slots':
+      return createLlamacppSlotsConnector({
+        ...common,
+        ledger: stores.ledger,
+        kvDirectory: required(kv.directory),
+        maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,
+        store: parts.artefactStore,
+        minTokens: kv.minTokens,
+        orphanGraceMs: config.reaper.announceGraceMs,
+      })
+  }
+}
+
+const followEvents = (pods: () => readonly string[], log: Logger): KvEvents => {
+  const client = createEventSourcesClient()
+  const events = createZmqKvEvents({ pods, sourcesOf: (pod, signal) => client.sourcesOf(pod, signal), log })
+  return {
+    ...events,
+    stop: async () => {
+      await events.stop()
+      await client.close()
+    },
+  }
+}
+
+/** What the checks of the configuration have made sure of. */
+const required = (value: string | undefined): string => {
+  if (value === undefined) throw new Error('the configuration was not checked')
+  return value
+}
+
+const hostOf = (url: string | undefined): string => new URL(required(url)).host
+
+const splitAlias = (alias: string): readonly [pod: string, name: string] => {
+  const at = alias.indexOf('=')
+  return [alias.slice(0, at), alias.slice(at + 1)]
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from '@jest/globals'
+import { parseReplayArguments } from '../../../../playground/replay/replay-options.ts'
+
+describe('the options of replay', () => {
+  test('have defaults', () => {
+    expect(parseReplayArguments(['trace.gz'])).toEqual({
+      kind: 'replay',
+      options: {
+        tracePath: 'trace.gz',
+        policies: ['predicted-ttft'],
+        jsonPath: undefined,
+        settings: {
+          pods: 8,
+          podBlocks: 2_000,
+          storeBlocks: Number.POSITIVE_INFINITY,
+          prefillTokensPerSecond: 10_000,
+          loadTokensPerSecond: 100_000,
+          decodeTokensPerSecond: 20,
+          timeScale: 1,
+        },
+      },
+    })
+  })
+
+  test.each([
+    { args: ['--pods', '16'], settings: { pods: 16 } },
+    {
+      args: ['--pod-blocks=unlimited', '--store-blocks=0'],
+      settings: { podBlocks: Number.POSITIVE_INFINITY, storeBlocks: 0 },
+    },
+    { args: ['--prefill-tokens-per-second=2500.5'], settings: { prefillTokensPerSecond: 2500.5 } },
+    { args: ['--load-tokens-per-second=1000'], settings: { loadTokensPerSecond: 1_000 } },
+    { args: ['--decode-tokens-per-second=55'], settings: { decodeTokensPerSecond: 55 } },
+    { args: ['--time-scale=.5'], settings: { timeScale: 0.5 } },
+  ])('set the fleet: $args', ({ args, settings }) => {
+    expect(parseReplayArguments([...args, 'trace'])).toMatchObject({ kind: 'replay', options: { settings } })
+  })
+
+  test.each([
+    { policy: 'random', policies: ['random'] },
+    { policy: 'prefix-cache, random,prefix-cache', policies: ['prefix-cache', 'random'] },
+    {
+      policy: 'all',
+      policies: [
+        'predicted-ttft',
+        'prefix-cache',
+        'session-affinity',
+        'least-request',
+        'least-kv-cache',
+        'round-robin',
+        'random',
+      ],
+    },
+  ])('name policies: $policy', ({ policy, policies }) => {
+    expect(parseReplayArguments(['trace', '--policy', policy, '--json=out'])).toMatchObject({
+      kind: 'replay',
+      options: { policies, jsonPath: 'out' },
+    })
+  })
+
+  test.each([['--help'], ['-h'], ['trace', '--help']])('can be asked for: %s', (...args) => {
+    expect(parseReplayArguments(args)).toEqual({ kind: 'help' })
+  })
+
+  test.each([
+    { args: [], message: 'needs a trace file' },
+    { args: ['a', 'b'], message: '"b" is another' },
+    { args: ['a', '--pods=0'], message: '--pods must be a whole number from 1 to 1000, not "0"' },
+    { args: ['a', '--pods=2.5'], message: '--pods' },
+    { args: ['a', '--pods=many'], message: '--pods' },
+    { args: ['a', '--pods=1001'], message: '--pods' },
+    {
+      args: ['a', '--store-blocks=lots'],
+      message: '--store-blocks must be a whole number from 0, or unlimited, not "lots"',
+    },
+    { args: ['a', '--pod-blocks=-1'], message: '--pod-blocks' },
+    { args: ['a', '--time-scale=0'], message: '--time-scale must be a number above 0, not "0"' },
+    { args: ['a', '--time-scale='], message: '--time-scale' },
+    { args: ['a', '--load-tokens-per-second=1e9999'], message: '--load-tokens-per-second' },
+    { args: ['a', '--policy=best'], message: '--policy knows predicted-ttft, ' },
+    { args: ['a', '--policy='], message: '--policy knows' },
+    { args: ['a', '--speed=9'], message: "'--speed'" },
+  ])('are refused in words: $args', ({ args, message }) => {
+    expect(parseReplayArguments(args)).toEqual({ kind: 'invalid', message: expect.stringContaining(message) })
+  })
+})
