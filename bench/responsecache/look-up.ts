@@ -1,5 +1,5 @@
 import { createCachedAnswers } from '../../src/context/cached-answers.ts'
-import type { GatewayRequest } from '../../src/context/context-service.ts'
+import type { GatewayRequest } from '../../src/context/context-cache-manager.ts'
 import { createTenants } from '../../src/context/tenant.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
 import { createByteBudget } from '../../src/responsecache/byte-budget.ts'
@@ -39,10 +39,11 @@ export const lookUpMicroseconds = async (body: string): Promise<number> => {
   const taken: number[] = []
   for (let round = -100; round < rounds; round += 1) {
     const startedMs = performance.now()
-    const asked = answers.onHeaders(request, 'completions', async () => ({ kind: 'pass', destinations: [] }))
+    const asked = answers.onHeaders(request, 'completions', async () => ({ kind: 'passthrough', destinations: [] }))
     const decision = asked?.kind === 'need-body' ? await asked.decide(bytes, scope) : undefined
     const endedMs = performance.now()
-    if (decision?.kind !== 'pass' || decision.observer === undefined) throw new Error('the request was not looked up')
+    if (decision?.kind !== 'passthrough' || decision.observer === undefined)
+      throw new Error('the request was not looked up')
     decision.observer.end('broken')
     if (round >= 0) taken.push((endedMs - startedMs) * 1000)
   }

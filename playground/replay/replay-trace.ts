@@ -68,13 +68,13 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulati
     has: { readonly arrivedMs: number; readonly presentBlocks: number },
   ): void => {
     const forwardedMs = nowMs
-    let answer = { computedTokens: 0, firstByteMs: 0 }
+    let answer = { computedTokens: 0, ttfbMs: 0 }
     gateway.forwarded(turn, turn.request.inputTokens - has.presentBlocks * blockTokens)
     pod.enqueue({
       request: turn.request,
       presentBlocks: has.presentBlocks,
       onFirstToken: (computedTokens) => {
-        answer = { computedTokens, firstByteMs: nowMs - forwardedMs }
+        answer = { computedTokens, ttfbMs: nowMs - forwardedMs }
         record.firstToken(nowMs - has.arrivedMs)
       },
       onComplete: () => gateway.ended(turn, answer),

@@ -6,8 +6,8 @@ import type { PodAddress } from '../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import type { RandomSource } from '../../src/routing/random-choice.ts'
 import { createRouter } from '../../src/routing/router.ts'
-import type { RoutingTurn } from '../../src/routing/routing-policy.ts'
-import { createTurnForecast, type ForecastTurn } from '../../src/routing/turn-forecast.ts'
+import type { RoutingInput } from '../../src/routing/routing-policy.ts'
+import { createTtftPredictor, type ForecastTurn } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
 import { blockTokens, type TraceRequest } from './trace-request.ts'
@@ -47,8 +47,8 @@ export interface SimulatedGateway {
     load: { readonly tokens: number; readonly tookMs: number; readonly inTime: boolean },
   ): void
   forwarded(turn: RoutedTurn, tokensToCompute: number): void
-  /** The answer is complete. `firstByteMs` runs from when the request was forwarded. */
-  ended(turn: RoutedTurn, answer: { readonly computedTokens: number; readonly firstByteMs: number }): void
+  /** The answer is complete. `ttfbMs` runs from when the request was forwarded. */
+  ended(turn: RoutedTurn, answer: { readonly computedTokens: number; readonly ttfbMs: number }): void
   readMetrics(readings: readonly EngineReading[]): void
 }
 
@@ -90,7 +90,7 @@ export const createSimulatedGateway = (options: {
         ...(readings[index] ?? idle),
       })),
   }
-  const forecast = createTurnForecast({
+  const forecast = createTtftPredictor({
     source,
     costs,
     turnLeaseMs,
@@ -111,9 +111,9 @@ export const createSimulatedGateway = (options: {
       const conversation = conversations.recognise(request)
       const session = sessions.get(conversation)
       const storedTokens = settings.storeBlocks > 0 ? Math.min(session?.storedTokens ?? 0, request.inputTokens) : 0
-      const routing: RoutingTurn = {
+      const routing: RoutingInput = {
         affinityKey: conversation,
-        residentPod: session?.pod,
+        lastPod: session?.pod,
         model,
         promptTokens: request.inputTokens,
         stored: storedTokens === 0 ? undefined : { tokens: storedTokens, bytes: storedTokens * bytesPerToken },

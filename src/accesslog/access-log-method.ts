@@ -1,4 +1,4 @@
-import type { ContextService } from '../context/context-service.ts'
+import type { ContextCacheManager } from '../context/context-cache-manager.ts'
 import type { RpcMethod } from '../extproc/transport.ts'
 import { createUnaryMethod } from '../extproc/unary-method.ts'
 import { loadWireMethod } from '../extproc/wire-methods.ts'
@@ -14,7 +14,7 @@ export interface AccessLogHooks {
 }
 
 interface AccessLogOptions {
-  readonly service: Pick<ContextService, 'endTurn' | 'clientLeft'>
+  readonly service: Pick<ContextCacheManager, 'endTurn' | 'clientDisconnected'>
   readonly hooks: AccessLogHooks
 }
 
@@ -55,7 +55,7 @@ const endTurn = (entry: LogEntry, options: AccessLogOptions): void => {
       void settle(() => options.service.endTurn(parsed.turn), options.hooks)
       return
     case 'left':
-      void settle(() => options.service.clientLeft(parsed.requestKey), options.hooks)
+      void settle(() => options.service.clientDisconnected(parsed.requestKey), options.hooks)
       return
     case 'malformed':
       options.hooks.entryMalformed(parsed.reason)

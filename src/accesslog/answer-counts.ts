@@ -1,4 +1,4 @@
-import type { TurnUsage } from '../context/context-service.ts'
+import type { TurnUsage } from '../context/context-cache-manager.ts'
 import { readJson } from '../json/read-json.ts'
 
 /**

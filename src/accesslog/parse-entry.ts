@@ -1,4 +1,4 @@
-import type { EndedTurn } from '../context/context-service.ts'
+import type { EndedTurn } from '../context/context-cache-manager.ts'
 import { readCounts } from './answer-counts.ts'
 import { type ResponseFlags, readFlags } from './response-flags.ts'
 import type { LogEntry } from './wire.ts'
@@ -80,7 +80,7 @@ const ticketIn = (parts: string): string | undefined => {
 
 const withoutTicket = (parts: readonly string[], flags: ResponseFlags): ParsedEntry => {
   const requestKey = partAt(parts, 'requestKey')
-  return requestKey !== undefined && flags.clientLeft ? { kind: 'left', requestKey } : { kind: 'other' }
+  return requestKey !== undefined && flags.clientDisconnected ? { kind: 'left', requestKey } : { kind: 'other' }
 }
 
 const endedTurn = (parts: readonly string[], ticket: string, flags: ResponseFlags): EndedTurn => {
@@ -92,12 +92,12 @@ const endedTurn = (parts: readonly string[], ticket: string, flags: ResponseFlag
     ticket,
     status,
     complete: status > 0 && !flags.isCut && isWholeStream(stream),
-    clientLeft: flags.clientLeft,
+    clientDisconnected: flags.clientDisconnected,
     upstreamFailed: flags.upstreamFailed,
     // An address alone proves nothing: it is there for a connection that failed, too.
     servedBy: answeredUs === undefined ? undefined : hostAndPort(partAt(parts, 'upstreamAddress')),
     usage: readCounts(usage, timings),
-    firstByteMs:
+    ttfbMs:
       sentUs === undefined || answeredUs === undefined || answeredUs < sentUs
         ? undefined
         : (answeredUs - sentUs) / 1000,

@@ -9,23 +9,23 @@ const envoyFlags: ReadonlySet<string> = new Set(['LR', 'NR', 'FI', 'SI', 'DPE', 
 
 /** What keeps an answer from arriving whole. */
 export interface ResponseFlags {
-  readonly clientLeft: boolean
+  readonly clientDisconnected: boolean
   readonly upstreamFailed: boolean
   /** One of these, or of Envoy's own. */
   readonly isCut: boolean
 }
 
-const none: ResponseFlags = Object.freeze({ clientLeft: false, upstreamFailed: false, isCut: false })
+const none: ResponseFlags = Object.freeze({ clientDisconnected: false, upstreamFailed: false, isCut: false })
 
 /** Reads `%RESPONSE_FLAGS%`: short names with commas between them; undefined, as nearly always, for none. */
 export const readFlags = (text: string | undefined): ResponseFlags => {
   if (text === undefined) return none
   const raised = text.split(',')
-  const clientLeft = raised.some((flag) => clientFlags.has(flag))
+  const clientDisconnected = raised.some((flag) => clientFlags.has(flag))
   const upstreamFailed = raised.some((flag) => upstreamFlags.has(flag))
   return {
-    clientLeft,
+    clientDisconnected,
     upstreamFailed,
-    isCut: clientLeft || upstreamFailed || raised.some((flag) => envoyFlags.has(flag)),
+    isCut: clientDisconnected || upstreamFailed || raised.some((flag) => envoyFlags.has(flag)),
   }
 }

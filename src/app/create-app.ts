@@ -2,7 +2,7 @@ import { createHealthState } from '../admin/grpc-health-state.ts'
 import { createAdminServer } from '../admin/http-server.ts'
 import type { Config } from '../config/config.ts'
 import { redactConfig } from '../config/redact-config.ts'
-import { createContextService } from '../context/create-context-service.ts'
+import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
 import { createCreateSession } from '../context/create-session.ts'
 import { createEndTurn } from '../context/end-turn.ts'
 import { createLoadPolicy } from '../context/load-policy.ts'
@@ -21,7 +21,7 @@ import { createCostProfile } from '../routing/cost-profile/cost-profile.ts'
 import { createCostProfileKeeper } from '../routing/cost-profile/cost-profile-keeper.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRouter } from '../routing/router.ts'
-import { createTurnForecast } from '../routing/turn-forecast.ts'
+import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { MessagePhase, Metrics } from '../telemetry/metrics.ts'
@@ -68,7 +68,7 @@ export const createApp = async (
     saveIntervalMs: saveCostsMs,
     onFault: (operation, error) => log.warn('what turns cost could not be kept', { operation, err: error }),
   })
-  const forecast = createTurnForecast({
+  const forecast = createTtftPredictor({
     source: pods,
     costs,
     turnLeaseMs: config.turns.leaseSeconds * 1000,
@@ -108,7 +108,7 @@ export const createApp = async (
       announceGraceMs: config.reaper.announceGraceMs,
     }),
   )
-  const service = createContextService({
+  const service = createContextCacheManager({
     router,
     events,
     createSession: createCreateSession(turnParts, settings),

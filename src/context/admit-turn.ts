@@ -1,7 +1,7 @@
 import type { Admission } from '../admission/admission.ts'
 import type { AttachOutcome } from '../kvcache/kv-connector.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { DecisionScope } from './context-service.ts'
+import type { RequestScope } from './context-cache-manager.ts'
 import { answerMarginMs } from './load-policy.ts'
 
 /** What admission asks of a turn. */
@@ -20,7 +20,7 @@ export interface TurnToAdmit {
 export const admitTurn = async (
   admission: Admission,
   turn: TurnToAdmit,
-  limits: { readonly laterMs: number; readonly scope: DecisionScope },
+  limits: { readonly laterMs: number; readonly scope: RequestScope },
 ): Promise<'admitted' | 'left'> => {
   const { scope } = limits
   const { turnId, model, pod } = turn

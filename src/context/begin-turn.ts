@@ -14,13 +14,13 @@ import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { Router } from '../routing/router.ts'
-import type { RoutingTurn } from '../routing/routing-policy.ts'
-import type { TurnForecast } from '../routing/turn-forecast.ts'
+import type { RoutingInput } from '../routing/routing-policy.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
 import { admitTurn, attachWithAdmittedLoad, type TurnToAdmit } from './admit-turn.ts'
+import { type GatewayRequest, type RequestScope, requestKeyHeader } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
-import { type DecisionScope, type GatewayRequest, requestKeyHeader } from './context-service.ts'
 import { type LoadPolicy, withBudget } from './load-policy.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
@@ -28,10 +28,10 @@ import type { TurnTicket } from './turn-ticket.ts'
 export interface TurnParts {
   readonly store: SessionStore
   readonly router: Router
-  readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded' | 'markFailing'>
+  readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded' | 'markUnhealthy'>
   readonly connector: KvConnector
   readonly loadPolicy: LoadPolicy
-  readonly forecast: TurnForecast
+  readonly forecast: TtftPredictor
   readonly events: ContextEvents
   /** Undefined: nothing limits how many turns run. */
   readonly admission?: Admission | undefined
@@ -61,7 +61,7 @@ const plainKey = /^[\w-]{1,64}$/
 export const routeTurn = (
   parts: Pick<TurnParts, 'router' | 'events'>,
   request: GatewayRequest,
-  turn: RoutingTurn,
+  turn: RoutingInput,
 ): Route => {
   const outcome = parts.router.route(turn, request.header('routing-strategy')[0])
   switch (outcome.kind) {
@@ -97,14 +97,14 @@ const unlimited: AbortSignal = new AbortController().signal
 export const whenAdmitted = <T>(
   parts: Pick<TurnParts, 'admission'>,
   turn: TurnToAdmit,
-  limits: { readonly laterMs: number; readonly scope: DecisionScope },
+  limits: { readonly laterMs: number; readonly scope: RequestScope },
   start: () => T | Promise<T>,
 ): T | Promise<T> => (parts.admission === undefined ? start() : startAdmitted(parts.admission, turn, limits, start))
 
 const startAdmitted = async <T>(
   admission: Admission,
   turn: TurnToAdmit,
-  limits: { readonly laterMs: number; readonly scope: DecisionScope },
+  limits: { readonly laterMs: number; readonly scope: RequestScope },
   start: () => T | Promise<T>,
 ): Promise<T> => {
   if ((await admitTurn(admission, turn, limits)) === 'left') throw new ClientLeftError()
@@ -141,7 +141,7 @@ export interface TurnToAttach {
   /** The request that creates the session. */
   readonly opening?: KvOpening
   /** What its route was chosen by. */
-  readonly routing: RoutingTurn
+  readonly routing: RoutingInput
 }
 
 /**
@@ -149,13 +149,13 @@ export interface TurnToAttach {
  * @throws GatewayError `rate_limit_exceeded`
  * @throws ClientLeftError
  */
-export const attachTurn = (parts: TurnParts, turn: TurnToAttach, scope: DecisionScope): Promise<AttachedTurn> => {
+export const attachTurn = (parts: TurnParts, turn: TurnToAttach, scope: RequestScope): Promise<AttachedTurn> => {
   if (parts.admission === undefined) return attachNow(parts, turn, scope)
   const laterMs = parts.loadPolicy.budgetMs(turn.model, turn.kv?.tokens)
   return startAdmitted(parts.admission, turn, { laterMs, scope }, () => attachNow(parts, turn, scope))
 }
 
-const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionScope): Promise<AttachedTurn> => {
+const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: RequestScope): Promise<AttachedTurn> => {
   const kvTurn: KvTurn = {
     session: turn.session,
     tenant: turn.tenant,
@@ -221,7 +221,7 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: DecisionSc
 export const startPlainTurn = (
   parts: Pick<TurnParts, 'pods' | 'connector'>,
   turn: { readonly turnId: string; readonly pod: string; readonly tenant: TenantKey },
-  scope: DecisionScope,
+  scope: RequestScope,
 ): { readonly ticket: TurnTicket; readonly splice: string | undefined } => {
   const { turnId, pod, tenant } = turn
   if (!scope.isAbandoned()) parts.pods.turnStarted(pod, turnId)
@@ -266,7 +266,7 @@ const spliceOf = (fields: Readonly<Record<string, EngineField>>): string | undef
   Object.keys(fields).length === 0 ? undefined : JSON.stringify(fields).slice(1, -1)
 
 /** What the load of a turn will bring, if there is one: what its pod probably lacks of what is stored. */
-const bytesToLoad = (turn: KvTurn, kv: StoredKv | undefined, routing: RoutingTurn): number => {
+const bytesToLoad = (turn: KvTurn, kv: StoredKv | undefined, routing: RoutingInput): number => {
   if (kv === undefined || turn.mayLoad === false || kv.tokens <= 0) return 0
   const lacking = Math.max(0, kv.tokens - (routing.residentTokens?.get(turn.pod) ?? 0))
   return (kv.bytes * lacking) / kv.tokens

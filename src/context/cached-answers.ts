@@ -7,12 +7,18 @@ import { readCacheableRequest, uncountedMembers } from '../responsecache/eligibi
 import type { ResponseCache } from '../responsecache/response-cache.ts'
 import { type AnswerForm, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
-import type { AnswerObserver, Decision, DecisionScope, GatewayRequest, HeadersDecision } from './context-service.ts'
+import type {
+  Decision,
+  GatewayRequest,
+  HeadersDecision,
+  RequestScope,
+  ResponseObserver,
+} from './context-cache-manager.ts'
 import { type CachedAnswer, responseCacheHeader } from './replay-answer.ts'
 import type { Tenants } from './tenant.ts'
 
 /** Decides on a request as if there were no response cache; with an earlier answer, which may be sent again. */
-export type DecideWithout = (scope: DecisionScope, cached?: CachedAnswer) => Promise<HeadersDecision>
+export type DecideWithout = (scope: RequestScope, cached?: CachedAnswer) => Promise<HeadersDecision>
 
 /** Answers inference requests from the response cache, and fills it with what engines answer. */
 export interface CachedAnswers {
@@ -57,7 +63,7 @@ export const createCachedAnswers = (parts: CachedAnswersParts, settings: CachedA
       case 'replay':
         parts.onLookup('hit')
         return decision
-      case 'pass':
+      case 'passthrough':
       case 'forward':
         parts.onLookup('miss')
         return { ...decision, observer: observe(parts.beginCapture(question)) }
@@ -117,7 +123,7 @@ const forbidsCache = /(?:^|[,\s])no-(?:store|cache)(?:$|[=,;\s])/i
 const missHeaders = { [responseCacheHeader]: 'miss' } as const
 
 /** Without room for another capture the answer is only marked. */
-const observe = (capture: AnswerCapture | undefined): AnswerObserver =>
+const observe = (capture: AnswerCapture | undefined): ResponseObserver =>
   capture === undefined
     ? { setHeaders: missHeaders, head: () => 'enough', chunk: () => 'enough', end: () => {} }
     : { ...capture, setHeaders: missHeaders }

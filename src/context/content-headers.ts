@@ -1,5 +1,5 @@
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { GatewayRequest } from './context-service.ts'
+import type { GatewayRequest } from './context-cache-manager.ts'
 
 /**
  * Checks that a body which the gateway reads is sent as plain JSON.

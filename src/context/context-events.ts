@@ -1,6 +1,6 @@
 import type { KvPresence, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
-import type { TurnUsage } from './context-service.ts'
+import type { TurnUsage } from './context-cache-manager.ts'
 
 /** How a session lookup for a turn came out. */
 export type LookupResult = 'active' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'

@@ -3,7 +3,7 @@ import { readCreateBody } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { InferenceApi } from '../openai/inference-api.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import type { RoutingTurn } from '../routing/routing-policy.ts'
+import type { RoutingInput } from '../routing/routing-policy.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type RetryKey, StoreUnavailableError } from '../sessions/session-store.ts'
 import {
@@ -18,7 +18,13 @@ import {
 } from './begin-turn.ts'
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
 import { checkJsonBody } from './content-headers.ts'
-import type { Decision, DecisionScope, ForwardDecision, GatewayRequest, HeadersDecision } from './context-service.ts'
+import type {
+  Decision,
+  ForwardDecision,
+  GatewayRequest,
+  HeadersDecision,
+  RequestScope,
+} from './context-cache-manager.ts'
 import { inferencePaths } from './request-path.ts'
 import { retryKeyOf } from './retry-key.ts'
 import { routingFacts } from './routing-facts.ts'
@@ -49,7 +55,7 @@ export const createCreateSession = (
 ): CreateSession => {
   const sessionHeaders = createSessionHeaders()
 
-  const decide = async (create: CheckedCreate, scope: DecisionScope): Promise<Decision> => {
+  const decide = async (create: CheckedCreate, scope: RequestScope): Promise<Decision> => {
     const id = newSessionId()
     const turnId = turnIdFor(create.request)
     const { model } = create
@@ -76,9 +82,9 @@ export const createCreateSession = (
       readonly written: WrittenSession
       readonly turnId: string
       readonly route: Route
-      readonly routing: RoutingTurn
+      readonly routing: RoutingInput
     },
-    scope: DecisionScope,
+    scope: RequestScope,
   ): Promise<Decision> => {
     const { record } = turn.written
     const isNew = turn.written.kind === 'created'
@@ -147,7 +153,7 @@ export const createCreateSession = (
     create: CheckedCreate,
     turn: { readonly turnId: string; readonly route: Route },
     cause: unknown,
-    scope: DecisionScope,
+    scope: RequestScope,
   ): Decision | Promise<Decision> => {
     if (create.api === undefined) throw new GatewayError('session_store_unavailable', { cause })
     const { turnId, route } = turn

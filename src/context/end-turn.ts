@@ -3,12 +3,12 @@ import type { Admission } from '../admission/admission.ts'
 import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
-import type { TurnForecast } from '../routing/turn-forecast.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
+import type { TurnEnd } from './context-cache-manager.ts'
 import type { ContextEvents, TurnOutcome } from './context-events.ts'
-import type { TurnEnd } from './context-service.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 /** Settles a turn whose answer has ended. Never rejects. */
@@ -16,9 +16,9 @@ export type EndTurn = (ticket: TurnTicket, turn: TurnEnd) => Promise<void>
 
 export interface EndTurnParts {
   readonly store: SessionStore & RemovalQueue
-  readonly pods: Pick<PodSource, 'turnEnded' | 'markFailing'>
+  readonly pods: Pick<PodSource, 'turnEnded' | 'markUnhealthy'>
   readonly connector: KvConnector
-  readonly forecast: TurnForecast
+  readonly forecast: TtftPredictor
   readonly events: ContextEvents
   /** Where turns are limited: gets back what a turn held. */
   readonly admission?: Pick<Admission, 'release'> | undefined
@@ -152,7 +152,7 @@ export const createEndTurn = (parts: EndTurnParts): EndTurn => {
 }
 
 const failureOf = (turn: TurnEnd): TurnOutcome => {
-  if (turn.clientLeft) return 'client_left'
+  if (turn.clientDisconnected) return 'client_left'
   if (turn.upstreamFailed) return 'upstream_failed'
   return turn.status >= 200 && turn.status < 300 ? 'incomplete' : 'engine_error'
 }
@@ -168,23 +168,23 @@ const kvTurnOf = (ticket: TurnTicket, session: SessionTicket, pod: string): KvTu
 /** A turn that another pod served, or that failed upstream, tells that the chosen pod has trouble. */
 const reportPods = (parts: EndTurnParts, ticket: TurnTicket, turn: TurnEnd): void => {
   const servedElsewhere = turn.servedBy !== undefined && turn.servedBy !== ticket.pod
-  if (servedElsewhere || (turn.upstreamFailed && !turn.clientLeft)) parts.pods.markFailing(ticket.pod)
-  if (servedElsewhere && turn.upstreamFailed && turn.servedBy !== undefined) parts.pods.markFailing(turn.servedBy)
+  if (servedElsewhere || (turn.upstreamFailed && !turn.clientDisconnected)) parts.pods.markUnhealthy(ticket.pod)
+  if (servedElsewhere && turn.upstreamFailed && turn.servedBy !== undefined) parts.pods.markUnhealthy(turn.servedBy)
 }
 
-const settleForecast = (forecast: TurnForecast, ticket: TurnTicket, turn: TurnEnd): void => {
+const settleForecast = (forecast: TtftPredictor, ticket: TurnTicket, turn: TurnEnd): void => {
   const { session, turnId, pod } = ticket
   if (session === undefined) return
-  const hasAnswer = turn.status === 200 && turn.usage !== undefined && turn.firstByteMs !== undefined
+  const hasAnswer = turn.status === 200 && turn.usage !== undefined && turn.ttfbMs !== undefined
   forecast.ended(
     { turnId, pod, model: session.model },
     {
       sessionKey: session.key,
-      how: turn.clientLeft || turn.firstByteMs === undefined ? 'abandoned' : 'done',
+      how: turn.clientDisconnected || turn.ttfbMs === undefined ? 'abandoned' : 'done',
       answer: hasAnswer
         ? {
             computedTokens: turn.usage.promptTokens - turn.usage.cachedTokens,
-            firstByteMs: turn.firstByteMs,
+            ttfbMs: turn.ttfbMs,
           }
         : undefined,
     },

@@ -1,7 +1,7 @@
 import { withinLimit } from '../kvcache/deadline.ts'
 import { type CostEstimate, worthwhileLoadMs } from '../routing/cost-profile/cost-estimate.ts'
 import type { StoredKv } from '../sessions/session-record.ts'
-import type { DecisionScope } from './context-service.ts'
+import type { RequestScope } from './context-cache-manager.ts'
 
 /** Decides how long a turn waits for its KV. */
 export interface LoadPolicy {
@@ -34,7 +34,7 @@ export const answerMarginMs = 1000
 
 /** Runs `work` with a signal that fires when the budget is spent or the client leaves; tells Envoy when the budget is long. */
 export const withBudget = async <T>(
-  limits: { readonly budgetMs: number; readonly scope: DecisionScope },
+  limits: { readonly budgetMs: number; readonly scope: RequestScope },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> => {
   const { budgetMs, scope } = limits

@@ -1,11 +1,11 @@
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import type { TurnForecast } from '../routing/turn-forecast.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import { checkJsonBody } from './content-headers.ts'
+import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
-import type { Decision, GatewayRequest, HeadersDecision } from './context-service.ts'
 import { isSessionId, sessionKeyOf } from './session-id.ts'
 import type { SessionSeal } from './session-seal.ts'
 import { sessionView } from './session-view.ts'
@@ -28,7 +28,7 @@ export const createManageSessions = (
     readonly tenants: Tenants
     readonly seal: SessionSeal
     readonly events: ContextEvents
-    readonly forecast: Pick<TurnForecast, 'forget'>
+    readonly forecast: Pick<TtftPredictor, 'forget'>
     /** Starts the removal of what a deleted session left, and waits for it a moment. Never rejects. */
     readonly removeNow: () => Promise<void>
   },

@@ -1,5 +1,5 @@
 import { hashOfId, SlotMap } from '../collections/slot-map.ts'
-import type { ContextService, Decision, TurnEnd } from './context-service.ts'
+import type { ContextCacheManager, Decision, TurnEnd } from './context-cache-manager.ts'
 import type { EndTurn } from './end-turn.ts'
 import { decodeTicket, type TurnTicket, turnIdOf } from './turn-ticket.ts'
 
@@ -8,7 +8,7 @@ const maxTurns = 20_000
 const maxLeft = 10_000
 
 /** Turns that this process forwarded, until they end. */
-export interface OpenTurns extends Pick<ContextService, 'endTurn' | 'clientLeft'> {
+export interface OpenTurns extends Pick<ContextCacheManager, 'endTurn' | 'clientDisconnected'> {
   /** Remembers the turn of a request that is about to be forwarded. */
   decided(decision: Decision): void
 }
@@ -27,7 +27,7 @@ export const createOpenTurns = (endTurn: EndTurn): OpenTurns => {
 
   const endLeft = (ticket: TurnTicket): Promise<void> => {
     left.set(ticket.turnId, true)
-    return endTurn(ticket, clientLeft)
+    return endTurn(ticket, clientDisconnected)
   }
 
   return {
@@ -37,7 +37,7 @@ export const createOpenTurns = (endTurn: EndTurn): OpenTurns => {
       if (left.delete(ticket.turnId) === true) void endLeft(ticket)
       else tickets.set(ticket.turnId, ticket)
     },
-    clientLeft: async (turnId) => {
+    clientDisconnected: async (turnId) => {
       const ticket = tickets.delete(turnId)
       if (ticket === undefined) left.set(turnId, true)
       else await endLeft(ticket)
@@ -52,12 +52,12 @@ export const createOpenTurns = (endTurn: EndTurn): OpenTurns => {
   }
 }
 
-const clientLeft: TurnEnd = {
+const clientDisconnected: TurnEnd = {
   status: 0,
   complete: false,
-  clientLeft: true,
+  clientDisconnected: true,
   upstreamFailed: false,
   servedBy: undefined,
   usage: undefined,
-  firstByteMs: undefined,
+  ttfbMs: undefined,
 }

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector } from '../kvcache/kv-connector.ts'
-import type { TurnForecast } from '../routing/turn-forecast.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import { kvStaleNote } from '../sessions/eviction.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
@@ -38,7 +38,7 @@ export const createReaper = (
     readonly queue: RemovalQueue
     readonly connector: KvConnector
     readonly events: ContextEvents
-    readonly forecast: Pick<TurnForecast, 'forget'>
+    readonly forecast: Pick<TtftPredictor, 'forget'>
   },
   settings: ReaperSettings,
 ): Reaper => {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
-import type { TurnForecast } from '../routing/turn-forecast.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import type { ContextEvents } from './context-events.ts'
 
@@ -9,7 +9,7 @@ export interface RemoveDueParts {
   readonly queue: Pick<RemovalQueue, 'claim' | 'settle' | 'postpone'>
   readonly connector: Pick<KvConnector, 'remove'>
   readonly events: Pick<ContextEvents, 'removed' | 'removalPostponed'>
-  readonly forecast: Pick<TurnForecast, 'forget'>
+  readonly forecast: Pick<TtftPredictor, 'forget'>
   /** What went wrong with a removal, which then comes again when its lease has run out. */
   readonly onFault: (error: unknown) => void
   /** Ends every removal that is under way. */

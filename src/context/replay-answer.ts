@@ -1,5 +1,5 @@
 import type { CachedResponse } from '../responsecache/response-cache.ts'
-import type { Decision } from './context-service.ts'
+import type { Decision } from './context-cache-manager.ts'
 
 /** Tells a client whether its answer was computed for it. Only where the request could have been answered from the response cache. */
 export const responseCacheHeader = 'x-response-cache'

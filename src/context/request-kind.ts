@@ -1,7 +1,7 @@
 import type { InferenceApi } from '../openai/inference-api.ts'
 import { ClientLeftError } from './begin-turn.ts'
+import type { Decision, GatewayRequest } from './context-cache-manager.ts'
 import type { RequestOutcome, RequestRoute } from './context-events.ts'
-import type { Decision, GatewayRequest } from './context-service.ts'
 import type { RequestPath } from './request-path.ts'
 
 const routeByApi: Readonly<Record<InferenceApi, RequestRoute>> = {
@@ -40,7 +40,7 @@ export const requestOutcomeOf = (decision: Decision): RequestOutcome => {
     case 'answer':
     case 'replay':
       return 'answered'
-    case 'pass':
+    case 'passthrough':
       return 'passed'
     case 'reject':
       if (decision.error.cause instanceof ClientLeftError) return 'abandoned'

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { RetryKey } from '../sessions/session-store.ts'
-import type { GatewayRequest } from './context-service.ts'
+import type { GatewayRequest } from './context-cache-manager.ts'
 
 const explicitRememberMs = 24 * 60 * 60 * 1000
 const automaticRememberMs = 10 * 60 * 1000

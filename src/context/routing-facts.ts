@@ -1,7 +1,7 @@
-import type { RoutingTurn } from '../routing/routing-policy.ts'
-import type { TurnForecast } from '../routing/turn-forecast.ts'
+import type { RoutingInput } from '../routing/routing-policy.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey, StoredKv } from '../sessions/session-record.ts'
-import type { GatewayRequest } from './context-service.ts'
+import type { GatewayRequest } from './context-cache-manager.ts'
 
 /** Bytes of a request body for each token of its prompt: English text in JSON. Other bodies are longer for as many tokens. */
 const bytesPerToken = 4
@@ -10,7 +10,7 @@ const mostNewTokens = 32_768
 
 /** What a turn's pod is chosen by. The prompt is not known yet; its length is guessed from the body's, and is at least what is stored. */
 export const routingFacts = (
-  forecast: Pick<TurnForecast, 'residentTokens'>,
+  forecast: Pick<TtftPredictor, 'residentTokens'>,
   request: GatewayRequest,
   session: {
     readonly key: SessionKey
@@ -18,13 +18,13 @@ export const routingFacts = (
     readonly pod: string | undefined
     readonly kv: StoredKv | undefined
   },
-): RoutingTurn => {
+): RoutingInput => {
   const stored = session.kv?.tokens ?? 0
   const bodyTokens = Math.ceil(Number(request.header('content-length')[0] ?? 0) / bytesPerToken)
   const guess = Number.isFinite(bodyTokens) ? bodyTokens : 0
   return {
     affinityKey: session.key,
-    residentPod: session.pod,
+    lastPod: session.pod,
     model: session.model,
     promptTokens: Math.min(Math.max(stored, guess), stored + mostNewTokens),
     stored: session.kv,

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
-import type { GatewayRequest } from './context-service.ts'
+import type { GatewayRequest } from './context-cache-manager.ts'
 
 /** Tells whose a request is. */
 export interface Tenants {

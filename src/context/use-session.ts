@@ -13,7 +13,7 @@ import {
 } from './begin-turn.ts'
 import { missLine, noneLine, presenceLine } from './cache-line.ts'
 import { checkNotCompressed } from './content-headers.ts'
-import type { Decision, DecisionScope, ForwardDecision, GatewayRequest } from './context-service.ts'
+import type { Decision, ForwardDecision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { createKnownSessionKeys } from './known-session-keys.ts'
 import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
 import { completeReplayedTurn } from './replayed-turn.ts'
@@ -38,7 +38,7 @@ export interface UseSession {
    * speak of; a session that has expired starts anew with a computed turn.
    * @throws GatewayError
    */
-  onHeaders(request: GatewayRequest, sessionId: string, scope: DecisionScope, cached?: CachedAnswer): Promise<Decision>
+  onHeaders(request: GatewayRequest, sessionId: string, scope: RequestScope, cached?: CachedAnswer): Promise<Decision>
 }
 
 export const createUseSession = (
@@ -65,10 +65,10 @@ export const createUseSession = (
       readonly headers: Record<string, string>
       readonly cached: CachedAnswer | undefined
     },
-    scope: DecisionScope,
+    scope: RequestScope,
   ): Decision | Promise<Decision> => {
     if (turn.cached !== undefined) return replayAnswer(turn.cached, turn.headers)
-    const route = routeTurn(parts, request, { affinityKey: keyOf(turn.id), residentPod: undefined })
+    const route = routeTurn(parts, request, { affinityKey: keyOf(turn.id), lastPod: undefined })
     const { turnId, tenant } = turn
     return whenAdmitted(parts, { turnId, model: undefined, pod: route.pod }, { laterMs: 0, scope }, () => ({
       ...forward(route),
@@ -77,7 +77,7 @@ export const createUseSession = (
     }))
   }
 
-  const sessionTurn = async (request: GatewayRequest, turn: LiveTurn, scope: DecisionScope): Promise<Decision> => {
+  const sessionTurn = async (request: GatewayRequest, turn: LiveTurn, scope: RequestScope): Promise<Decision> => {
     const { begun, key, turnId, tenant } = turn
     const record = begun.kind === 'active' ? begun.record : undefined
     const { model, ttlSeconds: lastTtlSeconds } = begun.kind === 'active' ? begun.record : begun

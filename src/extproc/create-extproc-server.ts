@@ -1,7 +1,7 @@
 import { type AccessLogHooks, createAccessLogMethod } from '../accesslog/access-log-method.ts'
 import { createHealthMethods } from '../admin/grpc-health-methods.ts'
 import type { HealthState } from '../admin/grpc-health-state.ts'
-import type { ContextService } from '../context/context-service.ts'
+import type { ContextCacheManager } from '../context/context-cache-manager.ts'
 import { createLeanCodec, leanAccessLogCodec, leanHealthCodecs } from './codec/lean-codec.ts'
 import { createExtProcCodec } from './codec.ts'
 import { createGrpcJsServer } from './grpc-js/grpc-js-server.ts'
@@ -24,7 +24,7 @@ const maxConcurrentStreams = 65_536
 export type ExtProcTransport = 'grpc-js' | 'http2'
 
 export interface ExtProcServerOptions {
-  readonly service: ContextService
+  readonly service: ContextCacheManager
   readonly listen: ListenAddress
   /** Request bodies above this are answered 413; Envoy's own limit for the route should be the same. */
   readonly maxBodyBytes: number

@@ -1,4 +1,4 @@
-import type { AnswerObserver } from '../context/context-service.ts'
+import type { ResponseObserver } from '../context/context-cache-manager.ts'
 import type { CollectedBody } from './collected-body.ts'
 import type { HeaderLookup } from './header-lookup.ts'
 import type { AnswerMode, BodyMode, ExtProcEvent, Phase, Reply } from './messages.ts'
@@ -43,7 +43,7 @@ export type ExchangeState =
   /** The verdict is out and the request goes on: whatever else is told goes on too. */
   | { readonly kind: 'decided' }
   /** The same, and somebody wants to be told of the answer. `next`: what of it comes next. */
-  | { readonly kind: 'observing'; readonly observer: AnswerObserver; readonly next: 'head' | 'body' }
+  | { readonly kind: 'observing'; readonly observer: ResponseObserver; readonly next: 'head' | 'body' }
   /** Envoy answers the client by itself, without or before a verdict. */
   | { readonly kind: 'overtaken' }
   /** The last reply was given, or none can be. `ended`: our side is closed too. */
@@ -70,10 +70,10 @@ export type ExchangeEffect =
   /** Nobody waits for the verdict any more. */
   | { readonly kind: 'abort' }
   | { readonly kind: 'reply'; readonly reply: Reply }
-  | { readonly kind: 'observe-head'; readonly observer: AnswerObserver; readonly headers: HeaderLookup }
-  | { readonly kind: 'observe-chunk'; readonly observer: AnswerObserver; readonly bytes: Buffer }
+  | { readonly kind: 'observe-head'; readonly observer: ResponseObserver; readonly headers: HeaderLookup }
+  | { readonly kind: 'observe-chunk'; readonly observer: ResponseObserver; readonly bytes: Buffer }
   /** The last word to an observer; each gets exactly one. */
-  | { readonly kind: 'observe-end'; readonly observer: AnswerObserver; readonly how: 'complete' | 'broken' }
+  | { readonly kind: 'observe-end'; readonly observer: ResponseObserver; readonly how: 'complete' | 'broken' }
   /** Something is wrong that an operator should know; the client gets its answer by another effect. */
   | { readonly kind: 'fault'; readonly reason: string }
   /** Close our side: `ok` only where no reply is owed, for Envoy lets a request pass when a stream ends well. */
@@ -100,5 +100,5 @@ export const step = (state: ExchangeState, ...effects: readonly ExchangeEffect[]
 export const goOn = (phase: Phase): ExchangeEffect => ({ kind: 'reply', reply: { kind: 'continue', phase } })
 
 /** The last word to an observer whose answer is not told to its end, if there is one. */
-export const letDown = (observer: AnswerObserver | undefined): readonly ExchangeEffect[] =>
+export const letDown = (observer: ResponseObserver | undefined): readonly ExchangeEffect[] =>
   observer === undefined ? [] : [{ kind: 'observe-end', observer, how: 'broken' }]

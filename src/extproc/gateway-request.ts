@@ -1,4 +1,4 @@
-import type { GatewayRequest } from '../context/context-service.ts'
+import type { GatewayRequest } from '../context/context-cache-manager.ts'
 import { canReadBody } from './body-modes.ts'
 import type { ExtProcEvent } from './messages.ts'
 

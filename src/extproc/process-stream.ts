@@ -1,4 +1,4 @@
-import type { ContextService, DecisionScope, HeadersDecision } from '../context/context-service.ts'
+import type { ContextCacheManager, HeadersDecision, RequestScope } from '../context/context-cache-manager.ts'
 import type { ExtProcCodec } from './codec.ts'
 import { advance, initialExchange } from './exchange.ts'
 import type { ExchangeEffect, ExchangeInput, ExchangeState } from './exchange-state.ts'
@@ -12,7 +12,7 @@ import { verdictOf } from './verdict-of.ts'
 
 /** What a stream needs to be served. */
 export interface ProcessOptions {
-  readonly service: Pick<ContextService, 'onHeaders'>
+  readonly service: Pick<ContextCacheManager, 'onHeaders'>
   readonly codec: ExtProcCodec
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
@@ -39,7 +39,7 @@ export const createProcessMethod = (options: ProcessOptions): RpcMethod<ExtProcE
 }
 
 /** One HTTP request in Envoy, from its headers to the last that Envoy tells of it. */
-class ProcessStream implements RpcReceiver<ExtProcEvent>, DecisionScope {
+class ProcessStream implements RpcReceiver<ExtProcEvent>, RequestScope {
   readonly #call: RpcCall<Reply>
   readonly #options: ProcessOptions
   readonly #timer: ReplyTimer

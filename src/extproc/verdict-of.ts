@@ -1,4 +1,4 @@
-import type { HeadersDecision } from '../context/context-service.ts'
+import type { HeadersDecision } from '../context/context-cache-manager.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { ProcessHooks } from './process-hooks.ts'
 import { rejection, toVerdict, type Verdict } from './verdict.ts'

@@ -1,4 +1,4 @@
-import type { AnswerObserver, ForwardDecision, HeadersDecision } from '../context/context-service.ts'
+import type { ForwardDecision, HeadersDecision, ResponseObserver } from '../context/context-cache-manager.ts'
 import { encodeTicket } from '../context/turn-ticket.ts'
 import { type GatewayError, toErrorAnswer } from '../openai/gateway-error.ts'
 import type { DynamicMetadata, ImmediateAnswer, MetadataValue, RequestChanges } from './messages.ts'
@@ -12,7 +12,7 @@ export type Verdict =
       readonly kind: 'proceed'
       readonly changes: RequestChanges
       /** Who is to be told of the answer. */
-      readonly observer?: AnswerObserver | undefined
+      readonly observer?: ResponseObserver | undefined
     }
   | { readonly kind: 'immediate'; readonly answer: ImmediateAnswer }
   | { readonly kind: 'need-body'; readonly decide: DecideOnBody }
@@ -29,7 +29,7 @@ const bodiless: ReadonlySet<number> = new Set([204, 304])
 /** A decision of the context service as a verdict. Throws when an answer's body cannot be written as JSON. */
 export const toVerdict = (decision: HeadersDecision): Verdict => {
   switch (decision.kind) {
-    case 'pass':
+    case 'passthrough':
       return {
         kind: 'proceed',
         changes: { setHeaders: {}, metadata: routingMetadata(decision.destinations) },

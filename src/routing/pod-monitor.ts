@@ -40,8 +40,8 @@ export const createPodMonitor = (options: PodMonitorOptions & { readonly probe: 
     pods: () => watches.map((watch) => watch.state()),
     turnStarted: (address, turnId) => turns.started(address, turnId),
     turnEnded: (address, turnId) => turns.ended(address, turnId),
-    markFailing: (address) => {
-      watches.find((watch) => watch.address === address)?.markFailing()
+    markUnhealthy: (address) => {
+      watches.find((watch) => watch.address === address)?.markUnhealthy()
     },
     watch: async (addresses) => {
       const wanted = [...new Set(addresses)]
@@ -69,7 +69,7 @@ export const createPodMonitor = (options: PodMonitorOptions & { readonly probe: 
 interface PodWatch {
   readonly address: PodAddress
   state(): PodState
-  markFailing(): void
+  markUnhealthy(): void
   /** Resolves after the first check. */
   start(): Promise<void>
   stop(): Promise<void>
@@ -135,7 +135,7 @@ const createPodWatch = (
       kvUsage: load.kvUsage,
       inFlightAtRead: load.inFlightAtRead,
     }),
-    markFailing: () => {
+    markUnhealthy: () => {
       markings += 1
       takeOut('a turn saw it fail')
     },

@@ -30,7 +30,7 @@ export interface PodSource {
   turnStarted(address: PodAddress, turnId: string): void
   turnEnded(address: PodAddress, turnId: string): void
   /** A turn saw this pod fail (connection refused, reset): it is left out until its health check answers again. */
-  markFailing(address: PodAddress): void
+  markUnhealthy(address: PodAddress): void
   /** Begins to watch the pods. Resolves after the first round of checks, whatever it found; never rejects. */
   start(): Promise<void>
   /** Ends every check and closes the connections to the pods. */

@@ -3,7 +3,7 @@ import type { PodState } from './pod.ts'
 import { leastLoaded } from './pod-load.ts'
 import { predictTurn } from './predicted-ttft.ts'
 import { type RandomSource, randomChoice } from './random-choice.ts'
-import type { RoutingPolicy, RoutingTurn } from './routing-policy.ts'
+import type { RoutingInput, RoutingPolicy } from './routing-policy.ts'
 
 /**
  * How many turns will come behind this one for each that is ahead of it. Where nobody waits, nobody is held up, and only the turn's own
@@ -41,7 +41,7 @@ export const createPredictedTtftPolicy = (options: {
   },
 })
 
-const priceMs = (costs: CostEstimate, turn: RoutingTurn, pod: PodState): number => {
+const priceMs = (costs: CostEstimate, turn: RoutingInput, pod: PodState): number => {
   const { ttftMs, queueMs, prefillMs } = predictTurn(costs, turn, pod)
   const turnsAhead = queueMs / costs.typicalPrefillMs(turn.model ?? '')
   return ttftMs + prefillMs * turnsAhead * followersPerTurnAhead

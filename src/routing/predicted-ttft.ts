@@ -2,7 +2,7 @@ import { type CostEstimate, worthwhileLoadMs } from './cost-profile/cost-estimat
 import type { PodState } from './pod.ts'
 import { podLoad } from './pod-load.ts'
 import { residentTokensIn } from './resident-tokens.ts'
-import type { RoutingTurn } from './routing-policy.ts'
+import type { RoutingInput } from './routing-policy.ts'
 
 /** What a turn would meet in one pod, milliseconds. */
 export interface PredictedTurn {
@@ -23,7 +23,7 @@ const unknownPromptTokens = 1024
  * Where a load pays, it runs while the pod's queue does: wait for the longer of the two, then compute the rest, which is in no store.
  * Else wait for the queue, then compute all that the pod lacks.
  */
-export const predictTurn = (costs: CostEstimate, turn: RoutingTurn, pod: PodState): PredictedTurn => {
+export const predictTurn = (costs: CostEstimate, turn: RoutingInput, pod: PodState): PredictedTurn => {
   const { prefillMs, loadMs, promptTokens } = predictWork(costs, turn, pod)
   const waitingForeign = foreignWaiting(pod)
   const foreignMs = waitingForeign === 0 ? 0 : waitingForeign * costs.recomputeMs(turn.model ?? '', promptTokens)
@@ -40,7 +40,7 @@ export interface PredictedWork extends Pick<PredictedTurn, 'prefillMs' | 'loadMs
 /** A load is part of it where it pays. */
 export const predictWork = (
   costs: CostEstimate,
-  turn: RoutingTurn,
+  turn: RoutingInput,
   pod: Pick<PodState, 'address' | 'loadBacklogMs'>,
 ): PredictedWork => {
   const model = turn.model ?? ''

@@ -1,6 +1,6 @@
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { podLoad } from './pod-load.ts'
-import type { RoutingPolicy, RoutingTurn } from './routing-policy.ts'
+import type { RoutingInput, RoutingPolicy } from './routing-policy.ts'
 
 export type RouteOutcome =
   /** `fallbacks` are the other ready pods, least loaded first, for Envoy's retries. */
@@ -16,7 +16,7 @@ export type RouteOutcome =
 
 /** Picks the pod of a turn by the configured policy, or by the one that the request names. */
 export interface Router {
-  route(turn: RoutingTurn, policyName: string | undefined): RouteOutcome
+  route(turn: RoutingInput, policyName: string | undefined): RouteOutcome
 }
 
 /** `policies[0]` is the default. */

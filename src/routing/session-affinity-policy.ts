@@ -31,7 +31,7 @@ export const createSessionAffinityPolicy = (options: {
     const least = leastLoaded(pods)
     const limit = loadLimit(options.stickiness, least[0])
     const bears = (pod: PodState): boolean => podLoad(pod) <= limit
-    const resident = pods.find((pod) => pod.address === turn.residentPod)
+    const resident = pods.find((pod) => pod.address === turn.lastPod)
     if (resident !== undefined && bears(resident)) return resident
     const byKey =
       resident === undefined && turn.affinityKey !== undefined

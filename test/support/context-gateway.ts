@@ -1,8 +1,13 @@
 import type { Admission } from '../../src/admission/admission.ts'
 import type { TurnParts } from '../../src/context/begin-turn.ts'
 import { type CachedAnswers, createCachedAnswers } from '../../src/context/cached-answers.ts'
-import type { ContextService, Decision, EndedTurn, ForwardDecision } from '../../src/context/context-service.ts'
-import { createContextService } from '../../src/context/create-context-service.ts'
+import type {
+  ContextCacheManager,
+  Decision,
+  EndedTurn,
+  ForwardDecision,
+} from '../../src/context/context-cache-manager.ts'
+import { createContextCacheManager } from '../../src/context/create-context-cache-manager.ts'
 import { createCreateSession } from '../../src/context/create-session.ts'
 import { createEndTurn } from '../../src/context/end-turn.ts'
 import { createLoadPolicy } from '../../src/context/load-policy.ts'
@@ -20,7 +25,7 @@ import { createMemoryResponseCache } from '../../src/responsecache/memory-respon
 import { type CostProfile, createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
 import { createPolicies } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
-import { createTurnForecast, type TurnForecast } from '../../src/routing/turn-forecast.ts'
+import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-predictor.ts'
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
 import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
@@ -69,21 +74,21 @@ export interface TurnAnswer {
   readonly withoutUsage?: boolean
   readonly status?: number
   readonly complete?: boolean
-  readonly clientLeft?: boolean
+  readonly clientDisconnected?: boolean
   readonly upstreamFailed?: boolean
-  readonly firstByteMs?: number
+  readonly ttfbMs?: number
 }
 
 /** The context room with real parts around it, and a clock that stands still. */
 export interface ContextGateway {
-  readonly service: ContextService
+  readonly service: ContextCacheManager
   readonly store: BreakableStore
   readonly fleet: MemoryFleet
   readonly connector: MemoryKvConnector
   readonly pods: StaticPods
   readonly events: RecordedEvents
   readonly estimate: CostProfile
-  readonly forecast: TurnForecast
+  readonly forecast: TtftPredictor
   readonly reaper: Reaper
   nowMs(): number
   advance(seconds: number): void
@@ -118,7 +123,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const recorded = createRecordedEvents()
   const { events } = recorded
   const estimate = createCostProfile({ initialMsPerToken: settings.msPerToken ?? 10 })
-  const forecast = createTurnForecast({
+  const forecast = createTtftPredictor({
     source: pods,
     costs: estimate,
     turnLeaseMs: 600_000,
@@ -153,7 +158,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     events,
     admission: settings.admission,
   }
-  const service = createContextService({
+  const service = createContextCacheManager({
     router: parts.router,
     events,
     createSession: createCreateSession(
@@ -213,11 +218,11 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       ticket: encodeTicket(forward.ticket),
       status: told.status ?? 200,
       complete: told.complete ?? true,
-      clientLeft: told.clientLeft ?? false,
+      clientDisconnected: told.clientDisconnected ?? false,
       upstreamFailed: told.upstreamFailed ?? false,
       servedBy: pod ?? undefined,
       usage: told.withoutUsage === true ? undefined : { promptTokens, outputTokens, cachedTokens },
-      firstByteMs: told.firstByteMs,
+      ttfbMs: told.ttfbMs,
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Decision, ForwardDecision } from '../../src/context/context-service.ts'
+import type { Decision, ForwardDecision } from '../../src/context/context-cache-manager.ts'
 import type { TurnTicket } from '../../src/context/turn-ticket.ts'
 import { type GatewayError, toErrorAnswer } from '../../src/openai/gateway-error.ts'
 
@@ -33,7 +33,7 @@ export const visibleOf = (decision: Decision): unknown => {
       return { ...decision, ticket: { ...ticketOf(decision), turnId: 'any' } }
     case 'reject':
       return toErrorAnswer(decision.error)
-    case 'pass':
+    case 'passthrough':
     case 'answer':
     case 'replay':
       return decision

@@ -1,4 +1,4 @@
-import type { DecisionScope, GatewayRequest } from '../../src/context/context-service.ts'
+import type { GatewayRequest, RequestScope } from '../../src/context/context-cache-manager.ts'
 
 /** A request as the tests write it down. A header given as a list was sent several times. */
 export interface RequestSketch {
@@ -25,7 +25,7 @@ export const gatewayRequest = (sketch: RequestSketch): GatewayRequest => ({
 })
 
 /** The surroundings of one decision, as a test watches them. */
-export interface WatchedScope extends DecisionScope {
+export interface WatchedScope extends RequestScope {
   /** Every extension that was asked for, milliseconds. */
   readonly extensions: readonly number[]
   /** The client leaves. */

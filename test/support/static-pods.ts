@@ -1,7 +1,7 @@
 import type { PodSource, PodState } from '../../src/routing/pod.ts'
 
 /** Pods that are ready until somebody says otherwise. */
-export interface StaticPods extends Pick<PodSource, 'pods' | 'turnStarted' | 'turnEnded' | 'markFailing'> {
+export interface StaticPods extends Pick<PodSource, 'pods' | 'turnStarted' | 'turnEnded' | 'markUnhealthy'> {
   setReady(address: string, isReady: boolean): void
   /** Turns counted in and not out. */
   running(address: string): number
@@ -29,7 +29,7 @@ export const createStaticPods = (addresses: readonly string[]): StaticPods => {
     turnEnded: (address, turnId) => {
       turns.get(address)?.delete(turnId)
     },
-    markFailing: (address) => {
+    markUnhealthy: (address) => {
       unready.add(address)
     },
     setReady: (address, isReady) => {

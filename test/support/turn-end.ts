@@ -1,12 +1,12 @@
-import type { TurnEnd } from '../../src/context/context-service.ts'
+import type { TurnEnd } from '../../src/context/context-cache-manager.ts'
 
 /** The end of a turn whose answer came whole, and said nothing of tokens. */
 export const wholeAnswer: TurnEnd = {
   status: 200,
   complete: true,
-  clientLeft: false,
+  clientDisconnected: false,
   upstreamFailed: false,
   servedBy: undefined,
   usage: undefined,
-  firstByteMs: undefined,
+  ttfbMs: undefined,
 }

@@ -1,4 +1,4 @@
-import type { AnswerObserver, ContextService, DecisionScope } from '../../context/context-service.ts'
+import type { ContextCacheManager, RequestScope, ResponseObserver } from '../../context/context-cache-manager.ts'
 import { GatewayError } from '../../openai/gateway-error.ts'
 import { toGatewayRequest } from '../gateway-request.ts'
 import type { Reply } from '../messages.ts'
@@ -9,7 +9,7 @@ import type { TurnRequest } from './turn-message.ts'
 
 /** What all turns have in common. */
 export interface TurnOptions {
-  readonly service: Pick<ContextService, 'onHeaders'>
+  readonly service: Pick<ContextCacheManager, 'onHeaders'>
   readonly hooks: ProcessHooks
   /** Monotonic clock, milliseconds. */
   readonly now: () => number
@@ -23,7 +23,7 @@ export interface TurnHome {
 }
 
 /** One request that the filter for turns asked about: one verdict, and ahead of it at most one word that it takes longer; none once it was left. */
-export class Turn implements DecisionScope {
+export class Turn implements RequestScope {
   readonly #id: number
   readonly #home: TurnHome
   readonly #options: TurnOptions
@@ -89,7 +89,7 @@ export class Turn implements DecisionScope {
   }
 
   /** The filter tells of no answers. */
-  #letDown(observer: AnswerObserver): void {
+  #letDown(observer: ResponseObserver): void {
     try {
       observer.end('broken')
     } catch (thrown) {

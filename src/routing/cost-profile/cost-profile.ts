@@ -6,12 +6,12 @@ import { type CostLine, LearntLine } from './learnt-line.ts'
 /** What engines of one kind cost, model by model, learnt from turns that ran. */
 export interface CostProfile extends CostEstimate {
   /**
-   * A turn computed `tokens` prompt tokens and sent its first byte after `firstByteMs`, of which it had, by prediction, `waitedMs` to
+   * A turn computed `tokens` prompt tokens and sent its first byte after `ttfbMs`, of which it had, by prediction, `waitedMs` to
    * wait for others (default 0). Short prompts say too little and are left out.
    */
   observe(
     model: string,
-    observation: { readonly tokens: number; readonly firstByteMs: number; readonly waitedMs?: number },
+    observation: { readonly tokens: number; readonly ttfbMs: number; readonly waitedMs?: number },
   ): void
   /** `bytes` of KV were loaded in `loadMs`, of which the load had, by prediction, `waitedMs` to wait for others (default 0). */
   observeLoad(
@@ -85,9 +85,9 @@ export const createCostProfile = (options: CostProfileOptions): CostProfile => {
       return Math.max(1, prefill.mean ?? prefill.at(typicalTokens))
     },
     loadMs: (model, bytes) => (knownOf(model) ?? unseen).load.at(bytes),
-    observe: (model, { tokens, firstByteMs, waitedMs = 0 }) => {
-      if (!(tokens >= minTokens && tokens <= mostUnits && isDuration(firstByteMs) && isWait(waitedMs))) return
-      learn(linesOf(model).prefill, { units: tokens, tookMs: firstByteMs, waitedMs })
+    observe: (model, { tokens, ttfbMs, waitedMs = 0 }) => {
+      if (!(tokens >= minTokens && tokens <= mostUnits && isDuration(ttfbMs) && isWait(waitedMs))) return
+      learn(linesOf(model).prefill, { units: tokens, tookMs: ttfbMs, waitedMs })
       revision += 1
     },
     observeLoad: (model, { bytes, loadMs, waitedMs = 0 }) => {

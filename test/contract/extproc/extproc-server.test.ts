@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createHealthState, type HealthState } from '../../../src/admin/grpc-health-state.ts'
-import type { ContextService, EndedTurn, HeadersDecision } from '../../../src/context/context-service.ts'
+import type { ContextCacheManager, EndedTurn, HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import {
   createExtProcServer,
   type ExtProcServer,
@@ -30,18 +30,18 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-const start = async (part: Partial<ContextService> = {}, transport?: ExtProcTransport): Promise<Bench> => {
+const start = async (part: Partial<ContextCacheManager> = {}, transport?: ExtProcTransport): Promise<Bench> => {
   const health = createHealthState()
   const log = createSeamLog()
   const turns: EndedTurn[] = []
   const server = createExtProcServer({
     service: {
-      onHeaders: async () => ({ kind: 'pass', destinations: ['10.0.0.1:8000'] }),
+      onHeaders: async () => ({ kind: 'passthrough', destinations: ['10.0.0.1:8000'] }),
       endTurn: async (turn) => {
         turns.push(turn)
         log.note('turn')
       },
-      clientLeft: async () => {},
+      clientDisconnected: async () => {},
       ...part,
     },
     listen: { host: '127.0.0.1', port: 0 },
@@ -178,7 +178,7 @@ describe('ext_proc', () => {
     const { client, server, health } = await start({
       onHeaders: () =>
         new Promise((resolve) => {
-          finish = () => resolve({ kind: 'pass', destinations: [] })
+          finish = () => resolve({ kind: 'passthrough', destinations: [] })
           log.note('asked')
         }),
     })
@@ -246,7 +246,7 @@ describe.each(['http2', 'grpc-js'] as const)('turns by the filter for them, over
       {
         onHeaders: () =>
           new Promise((resolve) => {
-            finish = () => resolve({ kind: 'pass', destinations: [] })
+            finish = () => resolve({ kind: 'passthrough', destinations: [] })
             log.note('asked')
           }),
       },
@@ -283,16 +283,16 @@ describe('access log', () => {
       ticket: 't1',
       status: 200,
       complete: true,
-      clientLeft: false,
+      clientDisconnected: false,
       upstreamFailed: false,
       servedBy: '10.0.0.1:8000',
       usage: { promptTokens: 12, outputTokens: 3, cachedTokens: 8 },
-      firstByteMs: 1002.5,
+      ttfbMs: 1002.5,
     })
     expect(log.events.filter((event) => event === 'malformed')).toHaveLength(1)
   })
 
-  test.each<[string, ContextService['endTurn']]>([
+  test.each<[string, ContextCacheManager['endTurn']]>([
     ['rejects', () => Promise.reject(new Error('boom'))],
     [
       'throws',

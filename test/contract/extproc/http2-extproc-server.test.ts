@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createHealthState, type HealthState } from '../../../src/admin/grpc-health-state.ts'
-import type { EndedTurn, HeadersDecision } from '../../../src/context/context-service.ts'
+import type { EndedTurn, HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import {
   createExtProcServer,
   type ExtProcServer,
@@ -58,7 +58,7 @@ const start = async (transport: ExtProcTransport): Promise<Bench> => {
         turns.push(turn)
         log.note('turn')
       },
-      clientLeft: async (requestKey) => {
+      clientDisconnected: async (requestKey) => {
         left.push(requestKey)
         log.note('left')
       },
@@ -135,11 +135,11 @@ describe.each<ExtProcTransport>(['grpc-js', 'http2'])('%s', (transport) => {
         ticket: 't1',
         status: 200,
         complete: false,
-        clientLeft: true,
+        clientDisconnected: true,
         upstreamFailed: false,
         servedBy: '10.0.0.1:8000',
         usage: { promptTokens: 12, outputTokens: 0, cachedTokens: 0 },
-        firstByteMs: 1002.5,
+        ttfbMs: 1002.5,
       },
     ])
     await expect(call.status).resolves.toMatchObject({ code: status.OK })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createHealthState } from '../../../src/admin/grpc-health-state.ts'
-import type { AnswerObserver } from '../../../src/context/context-service.ts'
+import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
 import { createExtProcServer } from '../../../src/extproc/create-extproc-server.ts'
 import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
 import { createRawClient } from './raw-client.ts'
@@ -24,7 +24,7 @@ const observe = async (transport: 'http2' | 'grpc-js', wish: 'more' | 'enough') 
   const told: { head?: readonly unknown[]; chunks: Buffer[]; how?: string } = { chunks: [] }
   const ended = new EventTarget()
   const end = once(ended, 'end')
-  const observer: AnswerObserver = {
+  const observer: ResponseObserver = {
     setHeaders: { 'x-response-cache': 'miss' },
     head: (code, lookUp) => {
       told.head = [code, lookUp('content-type')]
@@ -43,10 +43,10 @@ const observe = async (transport: 'http2' | 'grpc-js', wish: 'more' | 'enough') 
     service: {
       onHeaders: async () => ({
         kind: 'need-body',
-        decide: async () => ({ kind: 'pass', destinations: [], observer }),
+        decide: async () => ({ kind: 'passthrough', destinations: [], observer }),
       }),
       endTurn: async () => {},
-      clientLeft: async () => {},
+      clientDisconnected: async () => {},
     },
     listen: { host: '127.0.0.1', port: 0 },
     maxBodyBytes: 100_000,

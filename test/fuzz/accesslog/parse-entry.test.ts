@@ -51,8 +51,10 @@ test('any entry is a turn in order, something else, or malformed: nothing is thr
       expect(['turn', 'left', 'other', 'malformed']).toContain(parsed.kind)
       const turn = parsed.kind === 'turn' ? parsed.turn : undefined
       expect(turn === undefined || turn.ticket.length > 0).toBe(true)
-      expect(turn?.complete === true && (turn.clientLeft || turn.upstreamFailed || turn.status === 0)).toBe(false)
-      expect(turn?.firstByteMs ?? 0).toBeGreaterThanOrEqual(0)
+      expect(turn?.complete === true && (turn.clientDisconnected || turn.upstreamFailed || turn.status === 0)).toBe(
+        false,
+      )
+      expect(turn?.ttfbMs ?? 0).toBeGreaterThanOrEqual(0)
       expect(turn?.servedBy ?? 'a:1').toMatch(/.:\d{1,5}$/)
       for (const count of Object.values(turn?.usage ?? {})) expect(Number.isSafeInteger(count) && count >= 0).toBe(true)
     }),

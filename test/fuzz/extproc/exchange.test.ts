@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { AnswerObserver } from '../../../src/context/context-service.ts'
+import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
 import { advance, initialExchange } from '../../../src/extproc/exchange.ts'
 import type {
   ExchangeEffect,
@@ -139,7 +139,7 @@ test('a whole body is never let on before the verdict on it', () => {
   })
 })
 
-const observersOf = (inputs: readonly ExchangeInput[]): readonly AnswerObserver[] =>
+const observersOf = (inputs: readonly ExchangeInput[]): readonly ResponseObserver[] =>
   inputs.flatMap((input) =>
     input.kind === 'verdict' && input.verdict.kind === 'proceed' && input.verdict.observer !== undefined
       ? [input.verdict.observer]

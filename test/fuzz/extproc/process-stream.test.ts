@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { DecisionScope, HeadersDecision } from '../../../src/context/context-service.ts'
+import type { HeadersDecision, RequestScope } from '../../../src/context/context-cache-manager.ts'
 import type { ExtProcEvent } from '../../../src/extproc/messages.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { openStream } from '../../unit/extproc/stream-harness.ts'
 import { anyMessage } from './exchange-arbitraries.ts'
 
-type Decide = (scope: DecisionScope) => Promise<HeadersDecision>
+type Decide = (scope: RequestScope) => Promise<HeadersDecision>
 
 const anyThrown = fc.oneof(
   fc.anything(),
@@ -16,7 +16,7 @@ const anyThrown = fc.oneof(
 
 /** Decisions good and bad, at once or later, with or without a wish for more time. */
 const anyDecide: fc.Arbitrary<Decide> = fc.oneof(
-  fc.constant<Decide>(async () => ({ kind: 'pass', destinations: [] })),
+  fc.constant<Decide>(async () => ({ kind: 'passthrough', destinations: [] })),
   fc.constant<Decide>(async (scope) => {
     scope.extendDeadline(1000)
     await new Promise(setImmediate)

@@ -34,7 +34,7 @@ const pods = fc
 
 const turn = fc.record({
   affinityKey: fc.option(fc.string(), { nil: undefined }),
-  residentPod: fc.option(addresses, { nil: undefined }),
+  lastPod: fc.option(addresses, { nil: undefined }),
   model: fc.option(fc.string(), { nil: undefined }),
   promptTokens: fc.option(tokens, { nil: undefined }),
   stored: fc.option(fc.record({ tokens, bytes: fc.nat() }), { nil: undefined }),

@@ -12,7 +12,7 @@ describe('a cost profile', () => {
       fc.property(fc.array(observation, { maxLength: 60 }), (seen) => {
         const costs = createCostProfile({ initialMsPerToken: 1 })
         for (const { units, tookMs, waitedMs } of seen) {
-          costs.observe('m', { tokens: units, firstByteMs: tookMs, waitedMs })
+          costs.observe('m', { tokens: units, ttfbMs: tookMs, waitedMs })
           costs.observeLoad('m', { bytes: units, loadMs: tookMs, waitedMs })
         }
         const sizes = [0, 1, 100, 10_000, 1e9]

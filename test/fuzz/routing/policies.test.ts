@@ -28,7 +28,7 @@ const pods: fc.Arbitrary<Pods> = fc
 
 const turn = fc.record({
   affinityKey: fc.option(fc.string(), { nil: undefined }),
-  residentPod: fc.option(
+  lastPod: fc.option(
     fc.nat({ max: 40 }).map((host) => `10.0.0.${host}:8000`),
     { nil: undefined },
   ),
@@ -62,7 +62,7 @@ describe('routing policies', () => {
         const [policy] = createPolicies({ defaultPolicy: 'session-affinity', stickiness: limits, random: () => number })
         const limit = limits.factor * Math.min(...given.map(podLoad)) + limits.margin
         const picked = policy.pick(one, given)
-        const staying = given.filter((each) => each.address === one.residentPod && podLoad(each) <= limit)
+        const staying = given.filter((each) => each.address === one.lastPod && podLoad(each) <= limit)
         expect(podLoad(picked)).toBeLessThanOrEqual(limit)
         expect([...staying, picked][0]).toBe(picked)
       }),

@@ -7,7 +7,7 @@ import { batchOf } from './log-entries.ts'
 const methodWith = (codec?: AccessLogCodec) =>
   createAccessLogMethod(
     {
-      service: { endTurn: async () => {}, clientLeft: async () => {} },
+      service: { endTurn: async () => {}, clientDisconnected: async () => {} },
       hooks: { entryMalformed: () => {}, fault: () => {} },
     },
     codec,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { type ParsedEntry, parseEntry } from '../../../src/accesslog/parse-entry.ts'
-import type { EndedTurn } from '../../../src/context/context-service.ts'
+import type { EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import { answered, entryOf, type Said, separator } from './log-entries.ts'
 
 const turnOf = (said: Said): EndedTurn => {
@@ -16,11 +16,11 @@ test('a turn that went well', () => {
     ticket: 't1',
     status: 200,
     complete: true,
-    clientLeft: false,
+    clientDisconnected: false,
     upstreamFailed: false,
     servedBy: '10.0.0.1:8000',
     usage: undefined,
-    firstByteMs: 1002.5,
+    ttfbMs: 1002.5,
   })
 })
 
@@ -102,11 +102,11 @@ test('a client that left before is told of by the key of its request', () => {
 })
 
 describe('response flags', () => {
-  type Told = Pick<EndedTurn, 'complete' | 'clientLeft' | 'upstreamFailed'>
-  const client: Told = { complete: false, clientLeft: true, upstreamFailed: false }
-  const upstream: Told = { complete: false, clientLeft: false, upstreamFailed: true }
-  const gateway: Told = { complete: false, clientLeft: false, upstreamFailed: false }
-  const harmless: Told = { complete: true, clientLeft: false, upstreamFailed: false }
+  type Told = Pick<EndedTurn, 'complete' | 'clientDisconnected' | 'upstreamFailed'>
+  const client: Told = { complete: false, clientDisconnected: true, upstreamFailed: false }
+  const upstream: Told = { complete: false, clientDisconnected: false, upstreamFailed: true }
+  const gateway: Told = { complete: false, clientDisconnected: false, upstreamFailed: false }
+  const harmless: Told = { complete: true, clientDisconnected: false, upstreamFailed: false }
 
   test.each<[string, string, Told]>([
     ['downstream connection termination', 'DC', client],
@@ -132,7 +132,7 @@ describe('response flags', () => {
     ['one that says nothing of the answer', 'RL', harmless],
     ['one that is not known', 'NEW', harmless],
     ['several', 'UF,URX', upstream],
-    ['several with the client’s', 'UPE,DC', { complete: false, clientLeft: true, upstreamFailed: true }],
+    ['several with the client’s', 'UPE,DC', { complete: false, clientDisconnected: true, upstreamFailed: true }],
   ])('%s (%s)', (_name, flags, told) => {
     expect(turnOf({ flags })).toMatchObject(told)
   })
@@ -224,6 +224,6 @@ describe('time to the first byte', () => {
     ['times that are no numbers', { sentUs: 'x' }, undefined],
     ['a time before the request', { sentUs: '-5' }, undefined],
   ])('%s', (_name, said, expected) => {
-    expect(turnOf(said).firstByteMs).toBe(expected)
+    expect(turnOf(said).ttfbMs).toBe(expected)
   })
 })

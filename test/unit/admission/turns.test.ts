@@ -42,7 +42,7 @@ describe('a turn', () => {
 
   test.each([
     { name: 'failed', told: { status: 500 } },
-    { name: 'lost its client', told: { complete: false, clientLeft: true } },
+    { name: 'lost its client', told: { complete: false, clientDisconnected: true } },
     { name: 'was served elsewhere', told: { servedBy: podB } },
     { name: 'was served by nobody', told: { servedBy: null, status: 503, upstreamFailed: true } },
   ])('that $name gives it back as well', async ({ told }) => {

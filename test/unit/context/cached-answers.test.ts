@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import type { AnswerObserver, Decision } from '../../../src/context/context-service.ts'
+import type { Decision, ResponseObserver } from '../../../src/context/context-cache-manager.ts'
 import type { SessionRecord } from '../../../src/sessions/session-record.ts'
 import { type ContextGateway, createContextGateway, type SentRequest } from '../../support/context-gateway.ts'
 import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
@@ -26,8 +26,8 @@ const asked = (part: Partial<SentRequest> = {}): SentRequest => ({
 })
 const ask = (part: Partial<SentRequest> = {}): Promise<Decision> => gateway.send(asked(part))
 
-const observerOf = (decision: Decision): AnswerObserver | undefined =>
-  decision.kind === 'pass' || decision.kind === 'forward' ? decision.observer : undefined
+const observerOf = (decision: Decision): ResponseObserver | undefined =>
+  decision.kind === 'passthrough' || decision.kind === 'forward' ? decision.observer : undefined
 
 /** An engine answers what was decided on. */
 const answerWith = (decision: Decision, bytes: Buffer = answer): void => {
@@ -49,7 +49,7 @@ describe('without a session', () => {
   test('the first request is computed and marked, the second is answered', async () => {
     const first = await ask()
     expect(first).toMatchObject({
-      kind: 'pass',
+      kind: 'passthrough',
       destinations: [],
       observer: { setHeaders: { 'x-response-cache': 'miss' } },
     })
@@ -79,14 +79,14 @@ describe('without a session', () => {
     ['has no credential', { headers: { authorization: '' } }],
   ])('a request goes on unmarked that %s', async (_name, part) => {
     await fill()
-    expect(await ask(part)).toEqual({ kind: 'pass', destinations: [] })
+    expect(await ask(part)).toEqual({ kind: 'passthrough', destinations: [] })
   })
 
   test.each<[string, Partial<SentRequest>, Decision['kind']]>([
-    ['another tenant', { as: 'key-b' }, 'pass'],
-    ['another path', { path: '/v1/completions?x=1' }, 'pass'],
-    ['another form of answer', { body: { ...body, stream: true } }, 'pass'],
-    ['another prompt', { body: { ...body, prompt: 'else' } }, 'pass'],
+    ['another tenant', { as: 'key-b' }, 'passthrough'],
+    ['another path', { path: '/v1/completions?x=1' }, 'passthrough'],
+    ['another form of answer', { body: { ...body, stream: true } }, 'passthrough'],
+    ['another prompt', { body: { ...body, prompt: 'else' } }, 'passthrough'],
     ['another user of the same tenant', { body: { ...body, user: 'u' } }, 'replay'],
     ['another order of members', { body: { temperature: 0, prompt: body.prompt, model: 'm' } }, 'replay'],
   ])('%s', async (_name, part, kind) => {
@@ -100,7 +100,7 @@ describe('without a session', () => {
       headers: { 'x-response-cache': 'on', authorization: 'Bearer key-a' },
       bodyReadable: false,
     })
-    expect(await gateway.service.onHeaders(request, watchedScope())).toEqual({ kind: 'pass', destinations: [] })
+    expect(await gateway.service.onHeaders(request, watchedScope())).toEqual({ kind: 'passthrough', destinations: [] })
   })
 })
 
@@ -237,5 +237,5 @@ test.each([
 
 test('switched off, the header means nothing', async () => {
   gateway = createContextGateway()
-  expect(await ask()).toEqual({ kind: 'pass', destinations: [] })
+  expect(await ask()).toEqual({ kind: 'passthrough', destinations: [] })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { EndedTurn } from '../../../src/context/context-service.ts'
+import type { EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import {
   type ContextGateway,
   createContextGateway,
@@ -138,7 +138,7 @@ describe('a turn that completed', () => {
   test('teaches how long computing takes', async () => {
     const gateway = createContextGateway({ msPerToken: 10 })
 
-    await gateway.create({}, { promptTokens: 1000, firstByteMs: 3000 })
+    await gateway.create({}, { promptTokens: 1000, ttfbMs: 3000 })
 
     expect(gateway.estimate.recomputeMs('m', 1000)).toBe(3000)
   })
@@ -147,15 +147,15 @@ describe('a turn that completed', () => {
     const gateway = createContextGateway({ msPerToken: 10 })
     const { id } = await gateway.create({}, { promptTokens: 980 })
 
-    await gateway.serve(await gateway.use(id), { promptTokens: 2000, firstByteMs: 500 })
+    await gateway.serve(await gateway.use(id), { promptTokens: 2000, ttfbMs: 500 })
 
     expect(gateway.estimate.recomputeMs('m', 1000)).toBe(500)
   })
 
   test.each([
-    { name: 'without usage', answer: { withoutUsage: true, firstByteMs: 3000 } },
+    { name: 'without usage', answer: { withoutUsage: true, ttfbMs: 3000 } },
     { name: 'without a first byte', answer: {} },
-    { name: 'of a failure', answer: { status: 500, firstByteMs: 3000 } },
+    { name: 'of a failure', answer: { status: 500, ttfbMs: 3000 } },
   ])('teaches nothing from an answer $name', async ({ answer }) => {
     const gateway = createContextGateway({ msPerToken: 10 })
 
@@ -202,10 +202,10 @@ describe('a turn that failed', () => {
     { name: 'answered 500', answer: { status: 500 }, outcome: 'engine_error' },
     { name: 'answered 304', answer: { status: 304 }, outcome: 'engine_error' },
     { name: 'cut off', answer: { complete: false }, outcome: 'incomplete' },
-    { name: 'left by its client', answer: { complete: false, clientLeft: true }, outcome: 'client_left' },
+    { name: 'left by its client', answer: { complete: false, clientDisconnected: true }, outcome: 'client_left' },
     {
       name: 'left by its client before any answer',
-      answer: { status: 0, complete: false, clientLeft: true, servedBy: null, withoutUsage: true },
+      answer: { status: 0, complete: false, clientDisconnected: true, servedBy: null, withoutUsage: true },
       outcome: 'client_left',
     },
     {
@@ -252,7 +252,11 @@ describe('a turn that failed', () => {
       answer: { complete: false, upstreamFailed: true, servedBy: 'other' },
       unready: 2,
     },
-    { name: 'client left first', answer: { complete: false, upstreamFailed: true, clientLeft: true }, unready: 0 },
+    {
+      name: 'client left first',
+      answer: { complete: false, upstreamFailed: true, clientDisconnected: true },
+      unready: 0,
+    },
     { name: 'engine refused', answer: { status: 500 }, unready: 0 },
   ])('takes $unready pods out when the $name', async ({ answer, unready }) => {
     const gateway = createContextGateway()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { createAdmission } from '../../../src/admission/admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
-import type { Decision } from '../../../src/context/context-service.ts'
+import type { Decision } from '../../../src/context/context-cache-manager.ts'
 import { createOpenTurns } from '../../../src/context/open-turns.ts'
 import { encodeTicket, type TurnTicket } from '../../../src/context/turn-ticket.ts'
 import { createContextGateway, podA, promptBody, type SentRequest } from '../../support/context-gateway.ts'
@@ -49,7 +49,7 @@ describe('a client that left before Envoy had read the decision', () => {
     await gateway.use(id, { headers: withKey('k1') })
     expect(held()).toMatchObject(something)
 
-    await gateway.service.clientLeft('k1')
+    await gateway.service.clientDisconnected('k1')
 
     expect(held()).toEqual(nothing)
     expect(outcomes()).toEqual(['completed', 'client_left'])
@@ -63,7 +63,7 @@ describe('a client that left before Envoy had read the decision', () => {
     const { gateway, held, outcomes } = createBench()
     forwarded(await gateway.send(create('k1')))
 
-    await gateway.service.clientLeft('k1')
+    await gateway.service.clientDisconnected('k1')
     await gateway.reaper.sweep()
 
     expect(held()).toEqual(nothing)
@@ -75,7 +75,7 @@ describe('a client that left before Envoy had read the decision', () => {
     const { gateway, held, outcomes } = createBench()
     await gateway.use(`ctx_${'a'.repeat(32)}`, { headers: withKey('k1') })
 
-    await gateway.service.clientLeft('k1')
+    await gateway.service.clientDisconnected('k1')
 
     expect(held()).toEqual(nothing)
     expect(outcomes()).toEqual(['client_left'])
@@ -89,7 +89,7 @@ describe('a client that left before Envoy had read the decision', () => {
     const turn = gateway.use(id, { headers: withKey('k1') })
     await until(() => gateway.connector.loads() === 1)
 
-    await gateway.service.clientLeft('k1')
+    await gateway.service.clientDisconnected('k1')
     gateway.connector.faults.holdLoads(false)
     await turn
 
@@ -101,7 +101,7 @@ describe('a client that left before Envoy had read the decision', () => {
   test('ends no other turn', async () => {
     const { gateway, held } = createBench()
     forwarded(await gateway.send(create('k1')))
-    await gateway.service.clientLeft('k2')
+    await gateway.service.clientDisconnected('k2')
     expect(held()).toMatchObject(something)
   })
 
@@ -109,12 +109,12 @@ describe('a client that left before Envoy had read the decision', () => {
     const { gateway, held, outcomes } = createBench()
     gateway.store.breakDown('all')
     expect((await gateway.send(create('k1'))).kind).toBe('reject')
-    await gateway.service.clientLeft('k1')
+    await gateway.service.clientDisconnected('k1')
     gateway.store.breakDown([])
     const scope = watchedScope()
     scope.leave()
     expect((await gateway.send(create('k2'), scope)).kind).toBe('reject')
-    await gateway.service.clientLeft('k2')
+    await gateway.service.clientDisconnected('k2')
     expect(held()).toEqual(nothing)
     expect(outcomes()).toEqual([])
   })
@@ -135,12 +135,12 @@ describe('however a turn ends, it ends once', () => {
   type Step = 'decided' | 'left' | 'ended'
   const run = async (order: readonly Step[]) => {
     const ends: string[] = []
-    const turns = createOpenTurns(async ({ turnId }, { clientLeft }) => {
-      ends.push(`${turnId} ${clientLeft ? 'left' : 'ended'}`)
+    const turns = createOpenTurns(async ({ turnId }, { clientDisconnected }) => {
+      ends.push(`${turnId} ${clientDisconnected ? 'left' : 'ended'}`)
     })
     for (const step of order) {
       if (step === 'decided') turns.decided(decision)
-      else if (step === 'left') await turns.clientLeft('t1')
+      else if (step === 'left') await turns.clientDisconnected('t1')
       else await turns.endTurn({ ...wholeAnswer, ticket: encodeTicket(ticket) })
     }
     return ends
@@ -174,7 +174,7 @@ describe('however a turn ends, it ends once', () => {
     const [first, second] = [await gateway.use(id, { headers }), await gateway.use(id, { headers })]
 
     expect(ticketOf(first).turnId).not.toBe(ticketOf(second).turnId)
-    await gateway.service.clientLeft(key)
+    await gateway.service.clientDisconnected(key)
     expect(gateway.pods.running(podA)).toBe(2)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Decision } from '../../../src/context/context-service.ts'
+import type { Decision } from '../../../src/context/context-cache-manager.ts'
 import { type ContextGateway, createContextGateway, promptBody } from '../../support/context-gateway.ts'
 import { forwarded, rejection } from '../../support/decisions.ts'
 
@@ -43,7 +43,7 @@ describe('a create with an Idempotency-Key', () => {
     const create = creator(gateway, { 'idempotency-key': 'k' })
     const [first, second] = [await create(), await create()]
 
-    await gateway.serve(forwarded(first), { complete: false, clientLeft: true })
+    await gateway.serve(forwarded(first), { complete: false, clientDisconnected: true })
     await gateway.serve(forwarded(second))
 
     expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })

@@ -20,7 +20,7 @@ describe('what a turn is routed by', () => {
   test('is what is known of its session', () => {
     expect(facts('100', kv)).toEqual({
       affinityKey: 'key',
-      residentPod: 'a:1',
+      lastPod: 'a:1',
       model: 'm',
       promptTokens: 3000,
       stored: kv,

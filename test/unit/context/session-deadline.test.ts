@@ -60,7 +60,7 @@ describe('the deadline of a session', () => {
   test.each([
     { name: 'fails', answer: { status: 500 } },
     { name: 'is cut off', answer: { complete: false } },
-    { name: 'is left by its client', answer: { complete: false, clientLeft: true } },
+    { name: 'is left by its client', answer: { complete: false, clientDisconnected: true } },
   ])('is not moved by a turn that $name', async ({ answer }) => {
     const gateway = createContextGateway({ sliding: true })
     const { id } = await gateway.create()

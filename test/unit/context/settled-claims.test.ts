@@ -34,7 +34,7 @@ describe('a turn that its connector has settled at once', () => {
   test.each<{ name: string; answer: TurnAnswer; turns: number }>([
     { name: 'completed', answer: {}, turns: 2 },
     { name: 'failed', answer: { status: 500 }, turns: 1 },
-    { name: 'was left', answer: { complete: false, clientLeft: true }, turns: 1 },
+    { name: 'was left', answer: { complete: false, clientDisconnected: true }, turns: 1 },
   ])('counts like any other that $name, and nothing more is asked of the connector', async ({ answer, turns }) => {
     const { gateway, calls } = settlingGateway()
     const { id } = await gateway.create()

@@ -1,4 +1,4 @@
-import type { AnswerObserver } from '../../../src/context/context-service.ts'
+import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
 import { advance, initialExchange } from '../../../src/extproc/exchange.ts'
 import type {
   ExchangeEffect,
@@ -48,7 +48,7 @@ const proceedVerdict: Verdict = { kind: 'proceed', changes: { setHeaders: {}, me
 export const proceed: ExchangeInput = { kind: 'verdict', verdict: proceedVerdict }
 
 /** Somebody who wants to be told of the answer; the machine only hands it on. */
-export const observer: AnswerObserver = {
+export const observer: ResponseObserver = {
   setHeaders: { 'x-seen': 'yes' },
   head: () => 'more',
   chunk: () => 'more',
@@ -69,7 +69,7 @@ export const answer: ExchangeInput = {
 
 export const needBody: ExchangeInput = {
   kind: 'verdict',
-  verdict: { kind: 'need-body', decide: () => Promise.resolve({ kind: 'pass', destinations: [] }) },
+  verdict: { kind: 'need-body', decide: () => Promise.resolve({ kind: 'passthrough', destinations: [] }) },
 }
 
 export const more = (milliseconds: number): ExchangeInput => ({ kind: 'extend', milliseconds })

@@ -1,16 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
 import type {
-  AnswerObserver,
   Decision,
-  DecisionScope,
   GatewayRequest,
   HeadersDecision,
-} from '../../../src/context/context-service.ts'
+  RequestScope,
+  ResponseObserver,
+} from '../../../src/context/context-cache-manager.ts'
 import type { Reply } from '../../../src/extproc/messages.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { openStream, requestHeaders } from './stream-harness.ts'
 
-const pass: Decision = { kind: 'pass', destinations: [] }
+const pass: Decision = { kind: 'passthrough', destinations: [] }
 const never = new Promise<never>(() => {})
 
 const passedOn: Reply = { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } }
@@ -104,7 +104,7 @@ describe('a decision that fails is a 500 for this client, and a fault for the op
 
 describe('a client that leaves', () => {
   test.each(['halfClosed', 'closed'] as const)('%s aborts the decision, and nothing is sent after', async (how) => {
-    const scopes: DecisionScope[] = []
+    const scopes: RequestScope[] = []
     let finish = (_decision: Decision): void => {}
     const stream = openStream(async (_request, scope) => {
       scopes.push(scope)
@@ -186,9 +186,9 @@ test('hooks count streams and time each reply', async () => {
 })
 
 describe('an observer of the answer', () => {
-  const observed = async (part: Partial<AnswerObserver>) => {
+  const observed = async (part: Partial<ResponseObserver>) => {
     const told: unknown[] = []
-    const observer: AnswerObserver = {
+    const observer: ResponseObserver = {
       setHeaders: { 'x-a': 'b' },
       head: (status, header) => {
         told.push([status, header('content-type')])

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events'
-import type { ContextService } from '../../../src/context/context-service.ts'
+import type { ContextCacheManager } from '../../../src/context/context-cache-manager.ts'
 import type { ExtProcCodec } from '../../../src/extproc/codec.ts'
 import type { ExtProcEvent, Phase, Reply } from '../../../src/extproc/messages.ts'
 import { createProcessMethod } from '../../../src/extproc/process-stream.ts'
@@ -20,7 +20,7 @@ export interface StreamHarness {
 
 /** The stream of a service, on a clock that goes on by 1 ms at each look. */
 export const openStream = (
-  onHeaders: ContextService['onHeaders'],
+  onHeaders: ContextCacheManager['onHeaders'],
   { maxBodyBytes = 1000 }: { readonly maxBodyBytes?: number } = {},
 ): StreamHarness => {
   const sent: Reply[] = []

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import { createHealthState } from '../../../src/admin/grpc-health-state.ts'
 import type {
-  AnswerObserver,
-  ContextService,
-  DecisionScope,
+  ContextCacheManager,
   HeadersDecision,
-} from '../../../src/context/context-service.ts'
+  RequestScope,
+  ResponseObserver,
+} from '../../../src/context/context-cache-manager.ts'
 import type { RpcStatus } from '../../../src/extproc/transport.ts'
 import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
 import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
@@ -16,7 +16,7 @@ import { until } from '../../support/until.ts'
 import { recordingHooks } from './recording-hooks.ts'
 
 /** One stream of the filter, without a network. */
-const openStream = (onHeaders: ContextService['onHeaders']) => {
+const openStream = (onHeaders: ContextCacheManager['onHeaders']) => {
   const sent: Buffer[] = []
   const ends: RpcStatus[] = []
   const health = createHealthState()
@@ -52,7 +52,7 @@ const askBytes = (id: number, headers: Readonly<Record<string, string>> = {}, is
 const ask = (id: number, headers?: Readonly<Record<string, string>>) => decodeTurnMessage(askBytes(id, headers))
 const left = (id: number) => ({ kind: 'left', id }) as const
 
-const pass: HeadersDecision = { kind: 'pass', destinations: [] }
+const pass: HeadersDecision = { kind: 'passthrough', destinations: [] }
 const passed = (id: number): Buffer =>
   encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } })
 
@@ -65,7 +65,7 @@ test('turns are decided by their headers, each under its id, whichever is first'
   stream.receiver.message(ask(8, { 'x-name': 'b' }))
   waiting.get('b')?.(pass)
   await stream.replies(1)
-  waiting.get('a')?.({ kind: 'pass', destinations: ['10.0.0.1:1'] })
+  waiting.get('a')?.({ kind: 'passthrough', destinations: ['10.0.0.1:1'] })
   await stream.replies(2)
   expect(stream.sent[0]).toEqual(passed(8))
   expect(stream.sent[1]?.readUInt32LE(1)).toBe(7)
@@ -90,7 +90,7 @@ test('no body can be asked for', async () => {
 })
 
 test('a turn asks for more time once, and is decided then', async () => {
-  const scopes: DecisionScope[] = []
+  const scopes: RequestScope[] = []
   const stream = openStream(async (_request, scope) => {
     scopes.push(scope)
     for (const milliseconds of [Number.NaN, 0, 5000, 6000]) scope.extendDeadline(milliseconds)
@@ -103,7 +103,7 @@ test('a turn asks for more time once, and is decided then', async () => {
 })
 
 test('a decided turn has no time to ask for', async () => {
-  const scopes: DecisionScope[] = []
+  const scopes: RequestScope[] = []
   const stream = openStream(async (_request, scope) => {
     scopes.push(scope)
     return pass
@@ -165,7 +165,7 @@ test.each([
   { name: 'a turn was left', leave: true },
 ])('who wants to see the answer learns that it is not told when $name', async ({ leave }) => {
   const told: string[] = []
-  const observer: AnswerObserver = {
+  const observer: ResponseObserver = {
     setHeaders: {},
     head: () => 'more',
     chunk: () => 'more',
@@ -183,7 +183,7 @@ test.each([
   )
   stream.receiver.message(ask(3))
   if (leave) stream.receiver.message(left(3))
-  decide({ kind: 'pass', destinations: [], observer })
+  decide({ kind: 'passthrough', destinations: [], observer })
   await until(() => stream.faults.length > 0)
   expect(told).toEqual(['broken'])
   expect(stream.sent).toEqual(leave ? [] : [passed(3)])
@@ -194,7 +194,7 @@ test.each([
   { name: 'a stream that is closed', end: 'closed' },
   { name: 'a stream whose peer says no more', end: 'halfClosed' },
 ] as const)('$name: what was begun is told, and nothing is answered', async ({ end }) => {
-  const scopes: DecisionScope[] = []
+  const scopes: RequestScope[] = []
   const decide: ((decision: HeadersDecision) => void)[] = []
   const stream = openStream((_request, scope) => {
     scopes.push(scope)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { ForwardDecision, HeadersDecision } from '../../../src/context/context-service.ts'
+import type { ForwardDecision, HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import type { ImmediateAnswer, RequestChanges } from '../../../src/extproc/messages.ts'
 import { toVerdict, type Verdict } from '../../../src/extproc/verdict.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
@@ -67,7 +67,7 @@ describe('forward', () => {
   })
 })
 
-describe('pass', () => {
+describe('passthrough', () => {
   test.each<[string, readonly string[], RequestChanges]>([
     ['nowhere in particular', [], { setHeaders: {}, metadata: {} }],
     [
@@ -76,13 +76,13 @@ describe('pass', () => {
       { setHeaders: {}, metadata: { 'envoy.lb': { 'x-gateway-destination-endpoint': 'a:1,b:2' } } },
     ],
   ])('%s', (_name, destinations, changes) => {
-    expect(changesOf(toVerdict({ kind: 'pass', destinations }))).toEqual(changes)
+    expect(changesOf(toVerdict({ kind: 'passthrough', destinations }))).toEqual(changes)
   })
 })
 
 test.each<[string, HeadersDecision]>([
   ['forwarded', plain],
-  ['passed', { kind: 'pass', destinations: [] }],
+  ['passed', { kind: 'passthrough', destinations: [] }],
 ])('an observer goes with what is %s', (_name, decision) => {
   expect(toVerdict({ ...decision, observer } as HeadersDecision)).toMatchObject({ kind: 'proceed', observer })
 })

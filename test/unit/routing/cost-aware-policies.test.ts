@@ -3,7 +3,7 @@ import { createCostProfile } from '../../../src/routing/cost-profile/cost-profil
 import type { PodState } from '../../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../../src/routing/policies.ts'
 import { predictTurn } from '../../../src/routing/predicted-ttft.ts'
-import type { RoutingTurn } from '../../../src/routing/routing-policy.ts'
+import type { RoutingInput } from '../../../src/routing/routing-policy.ts'
 import { podState, scriptedRandom } from './pod-state.ts'
 
 type Pods = readonly [PodState, ...PodState[]]
@@ -11,9 +11,9 @@ type Pods = readonly [PodState, ...PodState[]]
 /** A token takes 1 ms to compute and, at 1,000 bytes, 0.1 ms to load. */
 const costs = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
 
-const pick = (name: PolicyName, turn: Partial<RoutingTurn>, pods: Pods, random: () => number = () => 0): string => {
+const pick = (name: PolicyName, turn: Partial<RoutingInput>, pods: Pods, random: () => number = () => 0): string => {
   const [policy] = createPolicies({ defaultPolicy: name, stickiness: { factor: 2, margin: 3 }, random, costs })
-  return policy.pick({ affinityKey: undefined, residentPod: undefined, model: 'm', ...turn }, pods).address
+  return policy.pick({ affinityKey: undefined, lastPod: undefined, model: 'm', ...turn }, pods).address
 }
 
 const holds = (tokens: Readonly<Record<string, number>>) => ({ residentTokens: new Map(Object.entries(tokens)) })
@@ -29,7 +29,7 @@ test('predicted-ttft leads turns of which only an affinity key is known to the s
 })
 
 describe('predictTurn', () => {
-  const session = { affinityKey: 's', residentPod: undefined, model: 'm', promptTokens: 5_000 }
+  const session = { affinityKey: 's', lastPod: undefined, model: 'm', promptTokens: 5_000 }
   test.each([
     { name: 'computes all of a new session', turn: {}, pod: {}, ttftMs: 5_000 },
     {
@@ -58,7 +58,7 @@ describe('predictTurn', () => {
     { name: 'loads only what lacks', turn: { ...stored(4_000), ...holds({ 'a:1': 3_000 }) }, pod: {}, ttftMs: 1_100 },
     {
       name: 'takes the last pod to hold what is stored',
-      turn: { ...stored(4_000), residentPod: 'a:1' },
+      turn: { ...stored(4_000), lastPod: 'a:1' },
       pod: {},
       ttftMs: 1_000,
     },
@@ -170,13 +170,13 @@ describe('prefix-cache', () => {
     { name: 'picks the least loaded for a new session', turn: {}, pods: loaded(2, 1, 2), picked: 'b:1' },
     {
       name: 'takes the last pod where nothing else is known',
-      turn: { residentPod: 'c:1' },
+      turn: { lastPod: 'c:1' },
       pods: loaded(0, 0, 1),
       picked: 'c:1',
     },
     {
       name: 'picks the least loaded where the last pod is gone',
-      turn: { residentPod: 'gone:1' },
+      turn: { lastPod: 'gone:1' },
       pods: loaded(1, 0, 1),
       picked: 'b:1',
     },

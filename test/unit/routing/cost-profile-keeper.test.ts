@@ -25,7 +25,7 @@ const keeperOf = (
 }
 
 const learn = (profile: ReturnType<typeof createCostProfile>): void =>
-  profile.observe('m', { tokens: 1_000, firstByteMs: 100 })
+  profile.observe('m', { tokens: 1_000, ttfbMs: 100 })
 
 describe('a kept cost profile', () => {
   test('survives a restart', async () => {

@@ -15,7 +15,7 @@ const teach = (
 ): void => {
   for (let index = 0; index < turns; index += 1) {
     const tokens = promptLengths[index % promptLengths.length] ?? 0
-    costs.observe('m', { tokens, firstByteMs: disturb(fixedMs + 0.1 * tokens, index) })
+    costs.observe('m', { tokens, ttfbMs: disturb(fixedMs + 0.1 * tokens, index) })
   }
 }
 
@@ -29,7 +29,7 @@ describe('what computing a prompt costs', () => {
 
   test('is learnt from the first turn on', () => {
     const costs = profile()
-    costs.observe('m', { tokens: 1_000, firstByteMs: 100 })
+    costs.observe('m', { tokens: 1_000, ttfbMs: 100 })
     expect(costs.recomputeMs('m', 2_000)).toBeCloseTo(200)
   })
 
@@ -42,7 +42,7 @@ describe('what computing a prompt costs', () => {
 
   test('is learnt apart for each model', () => {
     const costs = profile()
-    costs.observe('small', { tokens: 1_000, firstByteMs: 100 })
+    costs.observe('small', { tokens: 1_000, ttfbMs: 100 })
     expect(costs.recomputeMs('large', 1_000)).toBe(1_000)
   })
 
@@ -83,7 +83,7 @@ describe('what computing a prompt costs', () => {
     const costs = profile()
     teach(costs, 100)
     for (let index = 0; index < 500; index += 1) {
-      costs.observe('m', { tokens: 5_000, firstByteMs: 30_000 + 550, waitedMs: 30_000 })
+      costs.observe('m', { tokens: 5_000, ttfbMs: 30_000 + 550, waitedMs: 30_000 })
     }
     expect(costs.recomputeMs('m', 10_000)).toBeCloseTo(1_050, -1)
   })
@@ -92,8 +92,8 @@ describe('what computing a prompt costs', () => {
     const costs = profile()
     teach(costs, 100)
     for (let index = 0; index < 100; index += 1) {
-      costs.observe('m', { tokens: 5_000, firstByteMs: 60_000, waitedMs: 40_000 })
-      costs.observe('m', { tokens: 5_000, firstByteMs: 20_000, waitedMs: 40_000 })
+      costs.observe('m', { tokens: 5_000, ttfbMs: 60_000, waitedMs: 40_000 })
+      costs.observe('m', { tokens: 5_000, ttfbMs: 20_000, waitedMs: 40_000 })
     }
     const learnt = costs.recomputeMs('m', 10_000)
     expect(learnt).toBeGreaterThan(950)
@@ -101,13 +101,13 @@ describe('what computing a prompt costs', () => {
   })
 
   test.each([
-    { name: 'a short prompt', tokens: 127, firstByteMs: 5_000, waitedMs: 0 },
-    { name: 'no time', tokens: 1_000, firstByteMs: 0, waitedMs: 0 },
-    { name: 'no number', tokens: Number.NaN, firstByteMs: 100, waitedMs: 0 },
-    { name: 'an endless wait', tokens: 1_000, firstByteMs: 100, waitedMs: Number.POSITIVE_INFINITY },
-  ])('learns nothing from $name', ({ tokens, firstByteMs, waitedMs }) => {
+    { name: 'a short prompt', tokens: 127, ttfbMs: 5_000, waitedMs: 0 },
+    { name: 'no time', tokens: 1_000, ttfbMs: 0, waitedMs: 0 },
+    { name: 'no number', tokens: Number.NaN, ttfbMs: 100, waitedMs: 0 },
+    { name: 'an endless wait', tokens: 1_000, ttfbMs: 100, waitedMs: Number.POSITIVE_INFINITY },
+  ])('learns nothing from $name', ({ tokens, ttfbMs, waitedMs }) => {
     const costs = profile()
-    costs.observe('m', { tokens, firstByteMs, waitedMs })
+    costs.observe('m', { tokens, ttfbMs, waitedMs })
     expect(costs.recomputeMs('m', 1_000)).toBe(1_000)
     expect(costs.revision).toBe(0)
   })
@@ -167,7 +167,7 @@ describe('a restored profile', () => {
     const before = profile()
     teach(before, 10)
     const after = profile()
-    after.observe('m', { tokens: 1_000, firstByteMs: 7_000 })
+    after.observe('m', { tokens: 1_000, ttfbMs: 7_000 })
     after.restore(before.toText())
     expect(after.recomputeMs('m', 1_000)).toBeCloseTo(7_000)
   })
@@ -190,7 +190,7 @@ describe('a restored profile', () => {
 
   test('remembers no more models than it may, those that were used last', () => {
     const costs = createCostProfile({ initialMsPerToken: 1, maxModels: 2 })
-    for (const model of ['a', 'b', 'c']) costs.observe(model, { tokens: 1_000, firstByteMs: 100 })
+    for (const model of ['a', 'b', 'c']) costs.observe(model, { tokens: 1_000, ttfbMs: 100 })
     expect(['a', 'b', 'c'].map((model) => Math.round(costs.recomputeMs(model, 1_000)))).toEqual([1_000, 100, 100])
     const after = createCostProfile({ initialMsPerToken: 1, maxModels: 1 })
     after.restore(costs.toText())

@@ -89,7 +89,7 @@ describe('createPodMonitor', () => {
   test('a pod that a turn saw failing is out at once, until a check succeeds that began later', async () => {
     void monitor.watch(['a:1'])
     await findNext(healthy)
-    monitor.markFailing('a:1')
+    monitor.markUnhealthy('a:1')
     expect(isReady()).toEqual([false])
     expect(changes.at(-1)).toEqual({ kind: 'failing', address: 'a:1', reason: 'a turn saw it fail' })
     await findNext(healthy)
@@ -101,8 +101,8 @@ describe('createPodMonitor', () => {
   test('marking a pod that is out already, or unknown, changes nothing', async () => {
     void monitor.watch(['a:1'])
     await findNext(broken)
-    monitor.markFailing('a:1')
-    monitor.markFailing('b:1')
+    monitor.markUnhealthy('a:1')
+    monitor.markUnhealthy('b:1')
     expect(changes).toEqual([{ kind: 'added', address: 'a:1' }])
   })
 

@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals'
 import type { PodState } from '../../../src/routing/pod.ts'
 import { createPolicies, type PolicyName, policyNames } from '../../../src/routing/policies.ts'
 import { rendezvousOrder } from '../../../src/routing/rendezvous.ts'
-import type { RoutingTurn } from '../../../src/routing/routing-policy.ts'
+import type { RoutingInput } from '../../../src/routing/routing-policy.ts'
 import { podState, scriptedRandom } from './pod-state.ts'
 
 type Pods = readonly [PodState, ...PodState[]]
 
-const anyTurn: RoutingTurn = { affinityKey: undefined, residentPod: undefined }
+const anyTurn: RoutingInput = { affinityKey: undefined, lastPod: undefined }
 
 const idle: Pods = [podState('a:1'), podState('b:1'), podState('c:1')]
 
@@ -132,14 +132,14 @@ describe('session-affinity', () => {
     },
   ])('$name', ({ resident, key, loads, picked }) => {
     const chosen = policy('session-affinity')
-    expect(chosen.pick({ affinityKey: key, residentPod: resident }, loaded(loads)).address).toBe(picked)
+    expect(chosen.pick({ affinityKey: key, lastPod: resident }, loaded(loads)).address).toBe(picked)
   })
 
   test('many keys spread over all pods', () => {
     const chosen = policy('session-affinity')
     const counts = new Map<string, number>()
     for (let key = 0; key < 3_000; key += 1) {
-      const { address } = chosen.pick({ affinityKey: `key-${key}`, residentPod: undefined }, idle)
+      const { address } = chosen.pick({ affinityKey: `key-${key}`, lastPod: undefined }, idle)
       counts.set(address, (counts.get(address) ?? 0) + 1)
     }
     for (const address of ['a:1', 'b:1', 'c:1']) expect(counts.get(address)).toBeGreaterThan(900)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import type { PodState } from '../../../src/routing/pod.ts'
 import { createRouter } from '../../../src/routing/router.ts'
-import type { RoutingPolicy, RoutingTurn } from '../../../src/routing/routing-policy.ts'
+import type { RoutingInput, RoutingPolicy } from '../../../src/routing/routing-policy.ts'
 import { podState } from './pod-state.ts'
 
-const turn: RoutingTurn = { affinityKey: 'key', residentPod: undefined }
+const turn: RoutingInput = { affinityKey: 'key', lastPod: undefined }
 
 /** Picks the pod at an index of those it is given. */
 const picking = (name: string, index: number): RoutingPolicy => ({
@@ -50,7 +50,7 @@ describe('createRouter', () => {
   })
 
   test('hands the turn to the policy', () => {
-    const seen: RoutingTurn[] = []
+    const seen: RoutingInput[] = []
     const watching: RoutingPolicy = {
       name: 'watching',
       pick: (told, pods) => {

@@ -56,7 +56,7 @@ describe('createStaticPodSource', () => {
   test('a pod that was marked as failing comes back by its next check', async () => {
     const [first, second] = engines
     await source.start()
-    source.markFailing(second?.address ?? '')
+    source.markUnhealthy(second?.address ?? '')
     expect(readyPods()).toEqual([first?.address])
     await eventually(() => expect(readyPods()).toEqual([first?.address, second?.address]))
   })

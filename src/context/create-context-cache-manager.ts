@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { ClientLeftError, type TurnParts } from './begin-turn.ts'
 import type { CachedAnswers } from './cached-answers.ts'
-import type { ContextService, Decision, DecisionScope, GatewayRequest, HeadersDecision } from './context-service.ts'
+import type {
+  ContextCacheManager,
+  Decision,
+  GatewayRequest,
+  HeadersDecision,
+  RequestScope,
+} from './context-cache-manager.ts'
 import type { CreateSession } from './create-session.ts'
 import type { EndTurn } from './end-turn.ts'
 import type { ManageSessions } from './manage-sessions.ts'
@@ -14,7 +20,7 @@ import { holdsSessionId, isSessionId } from './session-id.ts'
 import type { UseSession } from './use-session.ts'
 
 /** Hands each request to the part that knows it, and turns whatever they throw into an answer. */
-export const createContextService = (
+export const createContextCacheManager = (
   parts: Pick<TurnParts, 'router' | 'events'> & {
     readonly createSession: CreateSession
     readonly useSession: UseSession
@@ -23,7 +29,7 @@ export const createContextService = (
     /** Undefined: the response cache is off. */
     readonly cachedAnswers?: CachedAnswers | undefined
   },
-): ContextService => {
+): ContextCacheManager => {
   const openTurns = createOpenTurns(parts.endTurn)
 
   const reject = (where: string, thrown: unknown): Decision => {
@@ -35,9 +41,9 @@ export const createContextService = (
   const onInference = (
     request: GatewayRequest,
     path: InferencePath,
-    scope: DecisionScope,
+    scope: RequestScope,
   ): HeadersDecision | Promise<HeadersDecision> => {
-    if (request.method !== 'POST') return { kind: 'pass', destinations: [] }
+    if (request.method !== 'POST') return { kind: 'passthrough', destinations: [] }
     const lookedUp = parts.cachedAnswers?.onHeaders(request, path.api, async (itsScope, cached) =>
       onTurn(request, path, itsScope, cached),
     )
@@ -47,14 +53,14 @@ export const createContextService = (
   const onTurn = (
     request: GatewayRequest,
     path: InferencePath,
-    scope: DecisionScope,
+    scope: RequestScope,
     cached?: CachedAnswer,
   ): HeadersDecision | Promise<HeadersDecision> => {
     const ids = request.header('x-session-id')
     const [id] = ids
     if (id === undefined) {
       if (request.header('x-session-ttl').length > 0) return parts.createSession.onHeaders(request, path.api)
-      return cached === undefined ? { kind: 'pass', destinations: [] } : replayAnswer(cached)
+      return cached === undefined ? { kind: 'passthrough', destinations: [] } : replayAnswer(cached)
     }
     if (ids.length === 1 && isSessionId(id)) return parts.useSession.onHeaders(request, id, scope, cached)
     if (holdsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
@@ -65,16 +71,16 @@ export const createContextService = (
   const passForeign = (request: GatewayRequest, id: string): Decision => {
     const affinityKey = createHash('sha256').update(id, 'latin1').digest('base64url')
     const outcome = parts.router.route(
-      { affinityKey: id === '' ? undefined : affinityKey, residentPod: undefined },
+      { affinityKey: id === '' ? undefined : affinityKey, lastPod: undefined },
       request.header('routing-strategy')[0],
     )
-    return { kind: 'pass', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
+    return { kind: 'passthrough', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
   }
 
   const dispatch = (
     request: GatewayRequest,
     path: RequestPath,
-    scope: DecisionScope,
+    scope: RequestScope,
   ): HeadersDecision | Promise<HeadersDecision> => {
     switch (path.kind) {
       case 'inference':
@@ -117,7 +123,7 @@ export const createContextService = (
       }
     },
     endTurn: openTurns.endTurn,
-    clientLeft: openTurns.clientLeft,
+    clientDisconnected: openTurns.clientDisconnected,
   }
 }
 

@@ -15,7 +15,7 @@ export interface GatewayRequest {
 }
 
 /** What the surroundings of a request offer while a decision is taken. */
-export interface DecisionScope {
+export interface RequestScope {
   /** Fires when the client has gone or Envoy gave the request up: nobody waits for the decision any more. */
   readonly signal: AbortSignal
   /** Whether `signal` has fired. Asking for the signal makes it, which costs more than most decisions. */
@@ -27,9 +27,9 @@ export interface DecisionScope {
 export type Decision =
   /** Not ours: the request goes on untouched, to `destinations` (chosen pod first) if there are any. */
   | {
-      readonly kind: 'pass'
+      readonly kind: 'passthrough'
       readonly destinations: readonly string[]
-      readonly observer?: AnswerObserver
+      readonly observer?: ResponseObserver
     }
   | ForwardDecision
   /** The gateway answers by itself. `body` is sent as JSON. */
@@ -65,14 +65,14 @@ export interface ForwardDecision {
   readonly responseHeaders: Readonly<Record<string, string>>
   /** Comes back as a text with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
   readonly ticket: TurnTicket | undefined
-  readonly observer?: AnswerObserver
+  readonly observer?: ResponseObserver
 }
 
 /**
  * Sees the answer to a request go by, where Envoy tells of it; it neither changes nor delays what passes. It must not throw. Whatever becomes
  * of the request or its stream, `end` is called once, and nothing after it.
  */
-export interface AnswerObserver {
+export interface ResponseObserver {
   /** Headers to set on the answer, whatever its status is (names in lower case). */
   readonly setHeaders: Readonly<Record<string, string>>
   /** The answer begins. `enough`: the rest of it need not be told. */
@@ -85,7 +85,7 @@ export interface AnswerObserver {
 
 export type HeadersDecision =
   | Decision
-  | { readonly kind: 'need-body'; readonly decide: (body: Buffer, scope: DecisionScope) => Promise<Decision> }
+  | { readonly kind: 'need-body'; readonly decide: (body: Buffer, scope: RequestScope) => Promise<Decision> }
 
 /** A turn that has ended, as Envoy's access log tells it. */
 export interface EndedTurn extends TurnEnd {
@@ -100,7 +100,7 @@ export interface TurnEnd {
   /** The answer arrived whole: no reset, no client that left, no failed stream. */
   readonly complete: boolean
   /** The client closed its connection before the answer had ended. */
-  readonly clientLeft: boolean
+  readonly clientDisconnected: boolean
   /** The upstream refused, reset or timed out. */
   readonly upstreamFailed: boolean
   /** `host:port` that served, if one did. */
@@ -108,7 +108,7 @@ export interface TurnEnd {
   /** From the answer's `usage`; undefined when it carried none. */
   readonly usage: TurnUsage | undefined
   /** From the request's last byte to the upstream's first, milliseconds. */
-  readonly firstByteMs: number | undefined
+  readonly ttfbMs: number | undefined
 }
 
 /** Token counts of one answer. */
@@ -125,14 +125,14 @@ export interface TurnUsage {
 export const requestKeyHeader = 'x-context-request-key'
 
 /** The Context Cache Manager: decides what happens to a request, and is told how its turn ended. */
-export interface ContextService {
+export interface ContextCacheManager {
   /** Never rejects: faults are decisions too. */
-  onHeaders(request: GatewayRequest, scope: DecisionScope): Promise<HeadersDecision>
+  onHeaders(request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision>
   /** Never rejects. Resolves when the turn is settled (its offload included). */
   endTurn(turn: EndedTurn): Promise<void>
   /**
    * The client of the request with this key (`requestKeyHeader`) left before Envoy had read what was decided: its turn ends, if this process
    * began one. Never rejects.
    */
-  clientLeft(requestKey: string): Promise<void>
+  clientDisconnected(requestKey: string): Promise<void>
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Decision, ForwardDecision } from '../../../src/context/context-service.ts'
+import type { Decision, ForwardDecision } from '../../../src/context/context-cache-manager.ts'
 import { newSessionId } from '../../../src/context/session-id.ts'
 import {
   type ContextGateway,
@@ -62,7 +62,7 @@ const answer: fc.Arbitrary<TurnAnswer> = fc.oneof(
       { status: 400 },
       { status: 500 },
       { complete: false },
-      { complete: false, clientLeft: true },
+      { complete: false, clientDisconnected: true },
       { complete: false, upstreamFailed: true },
       { status: 503, complete: false, upstreamFailed: true, servedBy: null, withoutUsage: true },
       { servedBy: podA },

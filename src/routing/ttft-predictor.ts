@@ -2,7 +2,7 @@ import { hashOfId, SlotMap } from '../collections/slot-map.ts'
 import type { CostProfile } from './cost-profile/cost-profile.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { predictWork } from './predicted-ttft.ts'
-import type { RoutingTurn } from './routing-policy.ts'
+import type { RoutingInput } from './routing-policy.ts'
 import { createSessionResidency } from './session-residency.ts'
 import { createWorkBacklog, type WorkEnd } from './work-backlog.ts'
 
@@ -17,15 +17,15 @@ export interface ForecastTurn {
  * What a gateway process predicts of its pods from the turns it sends there, and how it learns from what became of them: the memory behind
  * `predicted-ttft` and `prefix-cache`. A turn that begins here and ends in another process is forgotten after its lease.
  */
-export interface TurnForecast {
+export interface TtftPredictor {
   /** The pods of the source, with their backlogs. */
   pods(): readonly PodState[]
   /** Tokens of a session that each pod probably holds. */
   residentTokens(sessionKey: string): ReadonlyMap<PodAddress, number>
   /** A turn was given a pod, by `routing`: it counts from now on, though it may have to wait for its KV first. */
-  routed(turn: ForecastTurn, routing: RoutingTurn): void
+  routed(turn: ForecastTurn, routing: RoutingInput): void
   /** A turn was given a pod that has its KV, and need not wait: `routed` and `forwarded` in one. */
-  sent(turn: ForecastTurn, routing: RoutingTurn, tokensToCompute: number): void
+  sent(turn: ForecastTurn, routing: RoutingInput, tokensToCompute: number): void
   /** KV of so many bytes is being loaded for a turn; 0: nothing is. */
   loadStarted(turn: ForecastTurn, bytes: number): void
   /** The load is over. `loaded` is what came of it, if it came whole. */
@@ -41,7 +41,7 @@ export interface TurnForecast {
     end: {
       readonly sessionKey: string | undefined
       readonly how: WorkEnd
-      readonly answer: { readonly computedTokens: number; readonly firstByteMs: number } | undefined
+      readonly answer: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
     },
   ): void
   /** A turn of a session left KV of so many tokens in a pod. */
@@ -51,14 +51,14 @@ export interface TurnForecast {
 }
 
 /** `nowMs` is a clock that never goes back. */
-export const createTurnForecast = (options: {
+export const createTtftPredictor = (options: {
   readonly source: Pick<PodSource, 'pods'>
   readonly costs: CostProfile
   readonly turnLeaseMs: number
   readonly nowMs: () => number
   readonly maxSessionsPerPod: number
   readonly podCapacityTokens?: number | undefined
-}): TurnForecast => {
+}): TtftPredictor => {
   const { costs } = options
   const prefills = createWorkBacklog(options)
   const loads = createWorkBacklog(options)
@@ -83,14 +83,14 @@ export const createTurnForecast = (options: {
       loadBacklogMs: loads.remainingMs(pod.address),
     }))
 
-  const predictedMs = (pod: PodAddress, routing: RoutingTurn): number =>
+  const predictedMs = (pod: PodAddress, routing: RoutingInput): number =>
     predictWork(costs, routing, { address: pod, loadBacklogMs: loads.remainingMs(pod) }).prefillMs
 
   /** Whether a turn goes where another one of its session is: what that one will leave does not lie there yet. */
-  const follows = ({ pod }: ForecastTurn, { affinityKey }: RoutingTurn): boolean =>
+  const follows = ({ pod }: ForecastTurn, { affinityKey }: RoutingInput): boolean =>
     affinityKey !== undefined && latest.get(affinityKey)?.pod === pod
 
-  const remember = ({ turnId, pod }: ForecastTurn, { affinityKey, promptTokens = 0 }: RoutingTurn): void => {
+  const remember = ({ turnId, pod }: ForecastTurn, { affinityKey, promptTokens = 0 }: RoutingInput): void => {
     if (affinityKey === undefined) return
     latest.set(affinityKey, { turnId, pod })
     // The session's next turn may come before this one has ended.
@@ -131,7 +131,7 @@ export const createTurnForecast = (options: {
       if (sessionKey !== undefined && latest.get(sessionKey)?.turnId === turnId) latest.delete(sessionKey)
       const waitedMs = prefills.ended(pod, turnId, how) ?? 0
       if (answer === undefined) return
-      costs.observe(model, { tokens: answer.computedTokens, firstByteMs: answer.firstByteMs, waitedMs })
+      costs.observe(model, { tokens: answer.computedTokens, ttfbMs: answer.ttfbMs, waitedMs })
     },
     kept: (sessionKey, pod, tokens) => residency.served(sessionKey, pod, tokens),
     forget: (sessionKey) => residency.forget(sessionKey),

@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
-import type { RoutingTurn } from '../../../src/routing/routing-policy.ts'
-import { createTurnForecast, type ForecastTurn, type TurnForecast } from '../../../src/routing/turn-forecast.ts'
+import type { RoutingInput } from '../../../src/routing/routing-policy.ts'
+import { createTtftPredictor, type ForecastTurn, type TtftPredictor } from '../../../src/routing/ttft-predictor.ts'
 import { podState } from './pod-state.ts'
 
 /** A token takes 1 ms to compute, a million bytes 100 ms to load. */
 const forecastWithClock = () => {
   let nowMs = 0
   const costs = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
-  const forecast = createTurnForecast({
+  const forecast = createTtftPredictor({
     source: { pods: () => [podState('a:1', { inFlight: 3 }), podState('b:1')] },
     costs,
     turnLeaseMs: 60_000,
@@ -29,9 +29,9 @@ const forecastWithClock = () => {
 
 const turnAt = (pod: string, turnId: string) => ({ turnId, pod, model: 'm' })
 
-const routing = (change: Partial<RoutingTurn> = {}): RoutingTurn => ({
+const routing = (change: Partial<RoutingInput> = {}): RoutingInput => ({
   affinityKey: 's',
-  residentPod: undefined,
+  lastPod: undefined,
   model: 'm',
   promptTokens: 1_000,
   residentTokens: new Map(),
@@ -73,7 +73,7 @@ describe('the forecast', () => {
     { name: 'behind one of its session, which finds more than that one leaves', ahead: ['t1'], tokens: 50 },
     { name: 'one with nothing left to compute', ahead: [], tokens: 0 },
   ])('a turn that is sent at once counts as one that is routed and forwarded: $name', ({ ahead, tokens }) => {
-    const outcomeOf = (begin: (forecast: TurnForecast, turn: ForecastTurn, facts: RoutingTurn) => void) => {
+    const outcomeOf = (begin: (forecast: TtftPredictor, turn: ForecastTurn, facts: RoutingInput) => void) => {
       const { forecast, prefills } = forecastWithClock()
       for (const turnId of ahead) {
         forecast.routed(turnAt('a:1', turnId), routing())
@@ -124,14 +124,14 @@ describe('the forecast', () => {
     forecast.ended(turnAt('a:1', 't2'), {
       sessionKey: 's',
       how: 'done',
-      answer: { computedTokens: 1_000, firstByteMs: 1_500 },
+      answer: { computedTokens: 1_000, ttfbMs: 1_500 },
     })
     expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(500)
   })
 
   test('learns from turns that another process began, too', () => {
     const { forecast, costs } = forecastWithClock()
-    const answer = { computedTokens: 1_000, firstByteMs: 200 }
+    const answer = { computedTokens: 1_000, ttfbMs: 200 }
     forecast.ended(turnAt('a:1', 'unknown'), { sessionKey: 's', how: 'done', answer })
     expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(200)
   })

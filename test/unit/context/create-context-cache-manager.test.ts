@@ -20,7 +20,7 @@ describe('a request that carries no session', () => {
       request: { method: 'GET', path: '/v1/completions', headers: { 'x-session-id': newSessionId() } },
     },
   ])('passes untouched: $name', async ({ request }) => {
-    expect(await createContextGateway().send(request)).toEqual({ kind: 'pass', destinations: [] })
+    expect(await createContextGateway().send(request)).toEqual({ kind: 'passthrough', destinations: [] })
   })
 
   test.each(['/', '/v1/models', '/v1/context/a/b', '/v1/contexts', '*', ''])('is unknown on "%s"', async (path) => {
@@ -38,7 +38,7 @@ describe('an id of another system', () => {
       Array.from({ length: 20 }, () => gateway.send({ path: '/v1/completions', headers: { 'x-session-id': foreign } })),
     )
 
-    expect(decisions[0]).toEqual({ kind: 'pass', destinations: expect.arrayContaining([podA, podB]) })
+    expect(decisions[0]).toEqual({ kind: 'passthrough', destinations: expect.arrayContaining([podA, podB]) })
     expect(new Set(decisions.map((decision) => JSON.stringify(decision))).size).toBe(1)
   })
 
@@ -50,7 +50,7 @@ describe('an id of another system', () => {
         gateway.send({ path: '/v1/completions', headers: { 'x-session-id': `session-${n}` } }),
       ),
     )
-    const chosen = decisions.map((decision) => (decision.kind === 'pass' ? decision.destinations[0] : undefined))
+    const chosen = decisions.map((decision) => (decision.kind === 'passthrough' ? decision.destinations[0] : undefined))
 
     expect(new Set(chosen)).toEqual(new Set([podA, podB]))
   })
@@ -66,7 +66,7 @@ describe('an id of another system', () => {
       headers: { 'x-session-id': foreign, ...headers },
     })
 
-    expect(decision.kind).toBe('pass')
+    expect(decision.kind).toBe('passthrough')
   })
 
   test.each([
@@ -79,7 +79,7 @@ describe('an id of another system', () => {
   ])('may be $name', async ({ id }) => {
     const decision = await createContextGateway().send({ path: '/v1/completions', headers: { 'x-session-id': id } })
 
-    expect(decision.kind).toBe('pass')
+    expect(decision.kind).toBe('passthrough')
   })
 
   test('passes without a destination while no pod is ready', async () => {
@@ -87,7 +87,7 @@ describe('an id of another system', () => {
     gateway.pods.setReady(podA, false)
 
     expect(await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': foreign } })).toEqual({
-      kind: 'pass',
+      kind: 'passthrough',
       destinations: [],
     })
   })
