@@ -92,7 +92,7 @@ describe('a create with an Idempotency-Key', () => {
     const create = creator(gateway, { 'idempotency-key': 'k' })
     const first = forwarded(await create())
     const [chosen, other = ''] = first.destinations
-    await gateway.serve(first, { servedBy: other })
+    await gateway.serve(first, { servedBy: other, promptTokens: 3000 })
     gateway.pods.setReady(chosen, true)
 
     const second = forwarded(await create())

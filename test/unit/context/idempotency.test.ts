@@ -1,15 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
-import { retryKeyOf } from '../../../src/context/retry-key.ts'
+import { idempotencyKeyOf } from '../../../src/context/idempotency.ts'
 import type { TenantKey } from '../../../src/sessions/session-record.ts'
 import { errorOf } from '../../support/error-of.ts'
 import { gatewayRequest } from '../../support/gateway-request.ts'
 
-const create = { tenant: 'tenant-a' as TenantKey, bodyDigest: 'body-1', secret: 'a secret' }
+const create = { tenant: 'tenant-a' as TenantKey, form: 'chat', body: Buffer.from('body-1'), secret: 'a secret' }
 
 const keyOf = (headers: Readonly<Record<string, string | readonly string[]>>, change: Partial<typeof create> = {}) =>
-  retryKeyOf(gatewayRequest({ path: '/v1/context', headers }), { ...create, ...change })
+  idempotencyKeyOf(gatewayRequest({ path: '/v1/context', headers }), { ...create, ...change })
 
-describe('retryKeyOf', () => {
+describe('idempotencyKeyOf', () => {
   test.each([
     { name: 'no header', headers: {} },
     { name: 'a retry count that is no number', headers: { 'x-stainless-retry-count': 'one' } },
@@ -19,22 +19,40 @@ describe('retryKeyOf', () => {
     expect(keyOf(headers)).toBeUndefined()
   })
 
+  test.each(['idempotency-key', 'x-stainless-retry-count'])('%s: the body digest depends on form and body', (name) => {
+    const digests = [{}, { form: 'completions' }, { body: Buffer.from('body-2') }].map(
+      (change) => keyOf({ [name]: '1' }, change)?.bodyDigest,
+    )
+
+    expect(new Set(digests).size).toBe(3)
+  })
+
+  test('hashes no body without a key', () => {
+    const body = new Proxy(Buffer.from('body'), {
+      get: () => {
+        throw new Error('the body was read')
+      },
+    })
+
+    expect(keyOf({}, { body })).toBeUndefined()
+    expect(() => keyOf({ 'idempotency-key': 'k' }, { body })).toThrow('the body was read')
+  })
+
   test('an Idempotency-Key finds the first create for a day', () => {
     expect(keyOf({ 'idempotency-key': 'k' })).toMatchObject({
       use: 'find-or-record',
       rememberMs: 24 * 3600 * 1000,
-      bodyDigest: 'body-1',
     })
   })
 
-  test('an Idempotency-Key counts more than the number of the try', () => {
+  test('an Idempotency-Key takes precedence over the retry count', () => {
     expect(keyOf({ 'idempotency-key': 'k', 'x-stainless-retry-count': '0' })).toEqual(keyOf({ 'idempotency-key': 'k' }))
   })
 
-  test('an Idempotency-Key is one tenant’s own, and does not depend on the body', () => {
+  test('the digest of an Idempotency-Key depends on the tenant and not on the body', () => {
     const { digest } = keyOf({ 'idempotency-key': 'k' }) ?? {}
 
-    expect(keyOf({ 'idempotency-key': 'k' }, { bodyDigest: 'body-2' })).toMatchObject({ digest, bodyDigest: 'body-2' })
+    expect(keyOf({ 'idempotency-key': 'k' }, { body: Buffer.from('body-2') })?.digest).toBe(digest)
     expect(keyOf({ 'idempotency-key': 'k' }, { tenant: 'tenant-b' as TenantKey })?.digest).not.toBe(digest)
     expect(keyOf({ 'idempotency-key': 'K' })?.digest).not.toBe(digest)
     expect(keyOf({ 'idempotency-key': 'k' }, { secret: 'another' })?.digest).not.toBe(digest)
@@ -59,7 +77,7 @@ describe('retryKeyOf', () => {
     })
   })
 
-  test('a first try of an SDK is only written down', () => {
+  test('a first try of an SDK is only recorded', () => {
     expect(keyOf({ 'x-stainless-retry-count': '0' })).toMatchObject({ use: 'record-only', rememberMs: 600_000 })
   })
 
@@ -69,14 +87,16 @@ describe('retryKeyOf', () => {
     expect(keyOf({ 'x-stainless-retry-count': count })).toEqual({ ...first, use: 'find-or-record' })
   })
 
-  test('tries with other bodies or of other tenants are no tries of the same', () => {
+  test('tries with other bodies or of other tenants have other digests', () => {
     const { digest } = keyOf({ 'x-stainless-retry-count': '1' }) ?? {}
 
-    expect(keyOf({ 'x-stainless-retry-count': '1' }, { bodyDigest: 'body-2' })?.digest).not.toBe(digest)
+    expect(keyOf({ 'x-stainless-retry-count': '1' }, { body: Buffer.from('body-2') })?.digest).not.toBe(digest)
     expect(keyOf({ 'x-stainless-retry-count': '1' }, { tenant: 'tenant-b' as TenantKey })?.digest).not.toBe(digest)
   })
 
-  test('a key that reads like a body digest names another create', () => {
-    expect(keyOf({ 'idempotency-key': 'body-1' })?.digest).not.toBe(keyOf({ 'x-stainless-retry-count': '1' })?.digest)
+  test('a key that equals a body digest names another create', () => {
+    const { bodyDigest = '' } = keyOf({ 'x-stainless-retry-count': '1' }) ?? {}
+
+    expect(keyOf({ 'idempotency-key': bodyDigest })?.digest).not.toBe(keyOf({ 'x-stainless-retry-count': '1' })?.digest)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { missLine, noneLine, presenceLine } from '../../../src/context/cache-line.ts'
+import { missStatus, noneStatus, presenceStatus } from '../../../src/context/response-headers.ts'
 
 describe('x-context-cache', () => {
   test.each([
@@ -19,28 +19,28 @@ describe('x-context-cache', () => {
     { name: 'too slow', presence: { kind: 'timed-out' }, line: 'miss; reason=load_timeout' },
     { name: 'refused', presence: { kind: 'failed', cause: new Error('x') }, line: 'miss; reason=load_failed' },
     { name: 'full', presence: { kind: 'no-room' }, line: 'miss; reason=no_slot' },
-  ] as const)('says $line for what is $name', ({ presence, line }) => {
-    expect(presenceLine(presence, undefined)).toBe(line)
+  ] as const)('is "$line" for KV that is $name', ({ presence, line }) => {
+    expect(presenceStatus(presence, undefined)).toBe(line)
   })
 
-  test('says why nothing was ever stored, if that is known', () => {
-    expect(presenceLine({ kind: 'empty' }, 'offload_failed')).toBe('none; reason=offload_failed')
+  test('names why nothing was stored, if known', () => {
+    expect(presenceStatus({ kind: 'empty' }, 'offload_failed')).toBe('none; reason=offload_failed')
   })
 
   test.each([
     { name: 'had to make room', note: 'kv_evicted' },
-    { name: 'no pod can load any more', note: 'kv_stale' },
-  ])('KV that $name was there, and is missed', ({ note }) => {
-    expect(presenceLine({ kind: 'empty' }, note)).toBe(`miss; reason=${note}`)
-    expect(presenceLine({ kind: 'resident', tokens: 5 }, note)).toBe('hit; tier=gpu; tokens=5')
+    { name: 'no pod can load', note: 'kv_stale' },
+  ])('is a miss for KV that $name', ({ note }) => {
+    expect(presenceStatus({ kind: 'empty' }, note)).toBe(`miss; reason=${note}`)
+    expect(presenceStatus({ kind: 'resident', tokens: 5 }, note)).toBe('hit; tier=gpu; tokens=5')
   })
 
-  test('a note of an earlier turn does not hide a hit', () => {
-    expect(presenceLine({ kind: 'resident', tokens: 5 }, 'offload_failed')).toBe('hit; tier=gpu; tokens=5')
+  test('is a hit despite the KV status of an earlier turn', () => {
+    expect(presenceStatus({ kind: 'resident', tokens: 5 }, 'offload_failed')).toBe('hit; tier=gpu; tokens=5')
   })
 
-  test('tells a miss from a session without a cache', () => {
-    expect(missLine('session_expired')).toBe('miss; reason=session_expired')
-    expect(noneLine('store_unavailable')).toBe('none; reason=store_unavailable')
+  test('differs for a miss and for a session without KV', () => {
+    expect(missStatus('session_expired')).toBe('miss; reason=session_expired')
+    expect(noneStatus('store_unavailable')).toBe('none; reason=store_unavailable')
   })
 })

@@ -1,6 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
-import { checkTtl, parseTtlHeader } from '../../../src/context/ttl.ts'
+import { checkTtl, parseTtlHeader as parse, type TtlBounds } from '../../../src/context/request-headers.ts'
 import { errorOf } from '../../support/error-of.ts'
+import { gatewayRequest } from '../../support/gateway-request.ts'
+
+const parseTtlHeader = (values: readonly string[], limits: TtlBounds) =>
+  parse(gatewayRequest({ path: '/v1/context', headers: { 'x-session-ttl': values } }), limits)
 
 const bounds = { minTtlSeconds: 60, maxTtlSeconds: 86_400 }
 

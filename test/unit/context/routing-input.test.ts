@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
-import { routingFacts } from '../../../src/context/routing-facts.ts'
+import { routingInputOf } from '../../../src/context/turn.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
 import { gatewayRequest } from '../../support/gateway-request.ts'
 
 const kv = { artefactId: 'a', payload: '', tokens: 3000, bytes: 9000, turn: 1 }
-const forecast = { residentTokens: () => new Map([['a:1', 500]]) }
+const predictor = { residentTokens: () => new Map([['a:1', 500]]) }
 
-const facts = (contentLength: string | undefined, stored: typeof kv | undefined) =>
-  routingFacts(
-    forecast,
+const inputOf = (contentLength: string | undefined, stored: typeof kv | undefined) =>
+  routingInputOf(
+    predictor,
     gatewayRequest({
       path: '/v1/completions',
       headers: contentLength === undefined ? {} : { 'content-length': contentLength },
@@ -16,9 +16,9 @@ const facts = (contentLength: string | undefined, stored: typeof kv | undefined)
     { key: 'key' as SessionKey, model: 'm', pod: 'a:1', kv: stored },
   )
 
-describe('what a turn is routed by', () => {
-  test('is what is known of its session', () => {
-    expect(facts('100', kv)).toEqual({
+describe('routingInputOf', () => {
+  test('takes what is known of the session', () => {
+    expect(inputOf('100', kv)).toEqual({
       affinityKey: 'key',
       lastPod: 'a:1',
       model: 'm',
@@ -38,8 +38,8 @@ describe('what a turn is routed by', () => {
       promptTokens: 5000,
     },
     { name: 'a body that must hold more than text', contentLength: '80000000', stored: kv, promptTokens: 35_768 },
-    { name: 'a length that is none', contentLength: 'x', stored: undefined, promptTokens: 0 },
-  ])('guesses the prompt of $name', ({ contentLength, stored, promptTokens }) => {
-    expect(facts(contentLength, stored).promptTokens).toBe(promptTokens)
+    { name: 'an invalid length', contentLength: 'x', stored: undefined, promptTokens: 0 },
+  ])('estimates the prompt of $name', ({ contentLength, stored, promptTokens }) => {
+    expect(inputOf(contentLength, stored).promptTokens).toBe(promptTokens)
   })
 })

@@ -37,8 +37,8 @@ const answerWith = (decision: Decision, bytes: Buffer = answer): void => {
   observer?.end('complete')
 }
 
-const replayed = (decision: Decision) => {
-  if (decision.kind !== 'replay') throw new Error(`not replayed: ${decision.kind}`)
+const cachedResponseOf = (decision: Decision) => {
+  if (decision.kind !== 'cached-response') throw new Error(`not from the cache: ${decision.kind}`)
   return decision
 }
 
@@ -46,7 +46,7 @@ const replayed = (decision: Decision) => {
 const fill = async (part: Partial<SentRequest> = {}): Promise<void> => answerWith(await ask(part))
 
 describe('without a session', () => {
-  test('the first request is computed and marked, the second is answered', async () => {
+  test('the first request is computed and marked, the second one is answered from the cache', async () => {
     const first = await ask()
     expect(first).toMatchObject({
       kind: 'passthrough',
@@ -54,8 +54,8 @@ describe('without a session', () => {
       observer: { setHeaders: { 'x-response-cache': 'miss' } },
     })
     answerWith(first)
-    expect(replayed(await ask())).toEqual({
-      kind: 'replay',
+    expect(cachedResponseOf(await ask())).toEqual({
+      kind: 'cached-response',
       contentType: 'application/json',
       body: answer,
       headers: { 'x-response-cache': 'hit' },
@@ -64,7 +64,7 @@ describe('without a session', () => {
 
   test('an id of another system does not matter', async () => {
     await fill()
-    expect((await ask({ headers: { 'x-session-id': 'theirs' } })).kind).toBe('replay')
+    expect((await ask({ headers: { 'x-session-id': 'theirs' } })).kind).toBe('cached-response')
   })
 
   test.each<[string, Partial<SentRequest>]>([
@@ -87,14 +87,14 @@ describe('without a session', () => {
     ['another path', { path: '/v1/completions?x=1' }, 'passthrough'],
     ['another form of answer', { body: { ...body, stream: true } }, 'passthrough'],
     ['another prompt', { body: { ...body, prompt: 'else' } }, 'passthrough'],
-    ['another user of the same tenant', { body: { ...body, user: 'u' } }, 'replay'],
-    ['another order of members', { body: { temperature: 0, prompt: body.prompt, model: 'm' } }, 'replay'],
+    ['another user of the same tenant', { body: { ...body, user: 'u' } }, 'cached-response'],
+    ['another order of members', { body: { temperature: 0, prompt: body.prompt, model: 'm' } }, 'cached-response'],
   ])('%s', async (_name, part, kind) => {
     await fill()
     expect((await ask(part)).kind).toBe(kind)
   })
 
-  test('a body that Envoy does not hand over is decided on by its headers', async () => {
+  test('a request whose body Envoy does not send is decided from its headers', async () => {
     const request = gatewayRequest({
       path: '/v1/completions',
       headers: { 'x-response-cache': 'on', authorization: 'Bearer key-a' },
@@ -124,23 +124,23 @@ describe('in a session', () => {
     return record
   }
 
-  test('a computed turn is a turn as always, and its answer is kept', async () => {
+  test('a computed turn is an ordinary turn, and its response is cached', async () => {
     const { id } = await session()
     const forward = forwarded(await inSession(id))
     expect(forward).toMatchObject({ expectModel: 'm', observer: { setHeaders: { 'x-response-cache': 'miss' } } })
     answerWith(forward)
-    expect((await inSession(id)).kind).toBe('replay')
-    expect((await ask()).kind).toBe('replay')
+    expect((await inSession(id)).kind).toBe('cached-response')
+    expect((await ask()).kind).toBe('cached-response')
   })
 
-  test('an answered turn counts, with its tokens, and no pod has to do with it', async () => {
+  test('a turn from the cache counts, with its tokens, on no pod', async () => {
     const owner = await session()
     const { id } = owner
     await fill()
     const before = await recordOf(owner)
     const inFlight = gateway.pods.pods().map((pod) => pod.inFlight)
 
-    const { headers } = replayed(await inSession(id))
+    const { headers } = cachedResponseOf(await inSession(id))
 
     const after = await recordOf(owner)
     expect(headers).toMatchObject({
@@ -167,13 +167,13 @@ describe('in a session', () => {
     const { id } = owner
     await fill()
     gateway.advance(100)
-    const decision = replayed(await inSession(id, { headers }))
+    const decision = cachedResponseOf(await inSession(id, { headers }))
     const expected = gateway.nowMs() + secondsLeft * 1000
     expect((await recordOf(owner)).expiresAtMs).toBe(expected)
     expect(decision.headers['x-session-expires-at']).toBe(new Date(expected).toISOString())
   })
 
-  test('a session of another model refuses as ever', async () => {
+  test('a session of another model rejects the request', async () => {
     const { id } = await session()
     const other = { ...body, model: 'other' }
     await fill({ body: other })
@@ -198,31 +198,33 @@ describe('in a session', () => {
         return id
       },
     ],
-  ])('with a session that is %s there is an answer, and no session', async (_name, reason, idOf) => {
+  ])('a turn of a session that is %s is answered without a session', async (_name, reason, idOf) => {
     const id = await idOf()
     await fill()
-    const { headers } = replayed(await inSession(id))
+    const { headers } = cachedResponseOf(await inSession(id))
     expect(headers).toEqual({ 'x-context-cache': `miss; reason=${reason}`, 'x-response-cache': 'hit' })
   })
 
-  test('where unknown sessions are refused, no answer makes up for it', async () => {
+  test('unknownSession reject wins over a cached response', async () => {
     gateway = createContextGateway({ cachedModels: ['m'], unknownSession: 'reject' })
     await fill()
     expect(rejection(await inSession(`ctx_${'a'.repeat(32)}`)).code).toBe('session_not_found')
   })
 
-  test('without the session store there is still an answer', async () => {
+  test('a turn is answered while the session store is unavailable', async () => {
     const { id } = await session()
     await fill()
     gateway.store.failNext('begin', 1)
-    expect(replayed(await inSession(id)).headers).toMatchObject({ 'x-context-cache': 'miss; reason=store_unavailable' })
+    expect(cachedResponseOf(await inSession(id)).headers).toMatchObject({
+      'x-context-cache': 'miss; reason=store_unavailable',
+    })
   })
 
-  test('a turn that cannot be counted is answered all the same', async () => {
+  test('a turn that cannot be counted is answered', async () => {
     const { id } = await session()
     await fill()
     gateway.store.failNext('complete', 1)
-    expect((await inSession(id)).kind).toBe('replay')
+    expect((await inSession(id)).kind).toBe('cached-response')
   })
 })
 
@@ -235,7 +237,7 @@ test.each([
   expect(created.observer).toBeUndefined()
 })
 
-test('switched off, the header means nothing', async () => {
+test('the header has no effect while the cache is off', async () => {
   gateway = createContextGateway()
   expect(await ask()).toEqual({ kind: 'passthrough', destinations: [] })
 })

@@ -1,10 +1,16 @@
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { createAdmission } from '../../../src/admission/admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
-import type { Decision } from '../../../src/context/context-cache-manager.ts'
-import { createOpenTurns } from '../../../src/context/open-turns.ts'
-import { encodeTicket, type TurnTicket } from '../../../src/context/turn-ticket.ts'
-import { createContextGateway, podA, promptBody, type SentRequest } from '../../support/context-gateway.ts'
+import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
+import { encodeTicket } from '../../../src/context/turn-ticket.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  podA,
+  promptBody,
+  type SentRequest,
+} from '../../support/context-gateway.ts'
 import { forwarded, ticketOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
@@ -28,7 +34,7 @@ const createBench = () => {
     /** Everything that a turn holds. */
     held: () => ({
       onPod: gateway.pods.running(podA),
-      inForecast: gateway.forecast.pods().map(({ prefillBacklogMs }) => prefillBacklogMs ?? 0),
+      inPrediction: gateway.predictor.pods().map(({ prefillBacklogMs }) => prefillBacklogMs ?? 0),
       claims: gateway.connector.claims().length,
       admitted: admission.usage([podA]).map(({ inUse }) => inUse),
     }),
@@ -36,7 +42,7 @@ const createBench = () => {
   }
 }
 
-const nothing = { onPod: 0, inForecast: [0], claims: 0, admitted: [0] }
+const nothing = { onPod: 0, inPrediction: [0], claims: 0, admitted: [0] }
 const something = { onPod: 1, claims: 1, admitted: [1] }
 
 const withKey = (key: string) => ({ 'x-context-request-key': key })
@@ -55,7 +61,7 @@ describe('a client that left before Envoy had read the decision', () => {
     expect(outcomes()).toEqual(['completed', 'client_left'])
     expect(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).toMatchObject({ body: { turns: 1 } })
     gateway.advance(60)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
@@ -64,7 +70,7 @@ describe('a client that left before Envoy had read the decision', () => {
     forwarded(await gateway.send(create('k1')))
 
     await gateway.service.clientDisconnected('k1')
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(held()).toEqual(nothing)
     expect(outcomes()).toEqual(['client_left'])
@@ -113,60 +119,69 @@ describe('a client that left before Envoy had read the decision', () => {
     gateway.store.breakDown([])
     const scope = watchedScope()
     scope.leave()
-    expect((await gateway.send(create('k2'), scope)).kind).toBe('reject')
+    expect((await gateway.send(create('k2'), scope)).kind).toBe('cancelled')
     await gateway.service.clientDisconnected('k2')
     expect(held()).toEqual(nothing)
     expect(outcomes()).toEqual([])
   })
 })
 
-describe('however a turn ends, it ends once', () => {
-  const ticket: TurnTicket = { turnId: 't1', pod: podA, session: undefined }
-  const decision: Decision = {
-    kind: 'forward',
-    destinations: [podA],
-    path: undefined,
-    requestHeaders: {},
-    splice: undefined,
-    expectModel: undefined,
-    responseHeaders: {},
-    ticket,
-  }
+describe('a turn', () => {
   type Step = 'decided' | 'left' | 'ended'
+  /** Reports these events of one turn in this order. */
   const run = async (order: readonly Step[]) => {
-    const ends: string[] = []
-    const turns = createOpenTurns(async ({ turnId }, { clientDisconnected }) => {
-      ends.push(`${turnId} ${clientDisconnected ? 'left' : 'ended'}`)
-    })
+    const { gateway, held, outcomes } = createBench()
+    const { id } = await gateway.create()
+    const decide = (by: ContextGateway) => by.use(id, { headers: withKey('k1') })
+    let forward: ForwardDecision | undefined
     for (const step of order) {
-      if (step === 'decided') turns.decided(decision)
-      else if (step === 'left') await turns.clientDisconnected('t1')
-      else await turns.endTurn({ ...wholeAnswer, ticket: encodeTicket(ticket) })
+      switch (step) {
+        case 'decided':
+          forward = await decide(gateway)
+          break
+        case 'left':
+          await gateway.service.clientDisconnected('k1')
+          break
+        case 'ended':
+          // Without a decision here, another process made it.
+          forward ??= await decide(createContextGateway({ pods: [podA], beside: gateway }))
+          await gateway.service.endTurn({ ...wholeAnswer, usage, ticket: encodeTicket(ticketOf(forward)) })
+          break
+      }
     }
-    return ends
+    await gateway.drain()
+    expect(held()).toEqual(nothing)
+    return { gateway, outcomes: outcomes().slice(1) }
   }
+  const usage = { promptTokens: 700, outputTokens: 20, cachedTokens: 0 }
 
-  test.each<readonly [readonly Step[], 'left' | 'ended']>([
-    [['decided', 'ended'], 'ended'],
-    [['decided', 'ended', 'left', 'left'], 'ended'],
-    [['decided', 'left'], 'left'],
-    [['decided', 'left', 'left'], 'left'],
-    [['decided', 'left', 'ended', 'ended'], 'left'],
-    [['left', 'decided'], 'left'],
-    [['left', 'left', 'decided', 'ended', 'left'], 'left'],
-  ])('%j', async (order, how) => {
-    expect(await run(order)).toEqual([`t1 ${how}`])
+  test.each<readonly [readonly Step[], 'client_left' | 'completed']>([
+    [['decided', 'ended'], 'completed'],
+    [['decided', 'ended', 'ended'], 'completed'],
+    [['decided', 'ended', 'left', 'left', 'ended'], 'completed'],
+    [['decided', 'left'], 'client_left'],
+    [['decided', 'left', 'left'], 'client_left'],
+    [['decided', 'left', 'ended', 'ended'], 'client_left'],
+    [['left', 'decided'], 'client_left'],
+    [['left', 'left', 'decided', 'ended', 'left'], 'client_left'],
+    [['ended'], 'completed'],
+    [['ended', 'ended'], 'completed'],
+  ])('ends once after %j', async (order, outcome) => {
+    expect((await run(order)).outcomes).toEqual([outcome])
   })
 
-  test('a turn that another process began ends as it is told', async () => {
-    expect(await run(['ended'])).toEqual(['t1 ended'])
+  test('counts its tokens once and offloads once when its end is reported twice', async () => {
+    const { gateway } = await run(['decided', 'ended', 'ended'])
+
+    expect(gateway.events.of('turnEnded').map(([, tokens]) => tokens?.promptTokens)).toEqual([1000, 700])
+    expect(gateway.events.of('offloaded')).toHaveLength(2)
   })
 
   test.each([
     { name: 'an empty key', key: '' },
     { name: 'a key that is no word', key: 'a b' },
     { name: 'a key that is too long', key: 'k'.repeat(65) },
-  ])('a request with $name gets a turn that nobody can name', async ({ key }) => {
+  ])('of a request with $name has a random id', async ({ key }) => {
     const gateway = createContextGateway({ pods: [podA] })
     const headers = withKey(key)
     const { id } = await gateway.create()
@@ -176,5 +191,34 @@ describe('however a turn ends, it ends once', () => {
     expect(ticketOf(first).turnId).not.toBe(ticketOf(second).turnId)
     await gateway.service.clientDisconnected(key)
     expect(gateway.pods.running(podA)).toBe(2)
+  })
+})
+
+describe('draining', () => {
+  test('resolves at once while no turn ends', async () => {
+    await expect(createBench().gateway.drain()).resolves.toBeUndefined()
+  })
+
+  test('waits for the ends of turns that are being processed', async () => {
+    const { gateway, outcomes } = createBench()
+    const forward = forwarded(await gateway.send(create('k1')))
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    gateway.store.before('complete', () => held)
+    const ending = gateway.serve(forward)
+    let isDrained = false
+    const drained = gateway.drain().then(() => {
+      isDrained = true
+    })
+    await setImmediate()
+    const before = isDrained
+
+    release()
+    await Promise.all([drained, ending])
+
+    expect(before).toBe(false)
+    expect(outcomes()).toEqual(['completed'])
   })
 })
