@@ -1,5 +1,5 @@
 import type { KvPresence } from '../kvcache/kv-connector.ts'
-import { kvEvictedNote, kvStaleNote } from '../sessions/eviction.ts'
+import { kvEvictedNote, kvStaleNote } from '../sessions/limits.ts'
 
 /** Why a turn starts without its session's KV. */
 export type MissReason =

@@ -6,7 +6,7 @@ import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import type { ContextEvents } from './context-events.ts'
 
 export interface RemoveDueParts {
-  readonly queue: Pick<RemovalQueue, 'claim' | 'settle' | 'postpone'>
+  readonly queue: Pick<RemovalQueue, 'claim' | 'ack' | 'retryLater'>
   readonly connector: Pick<KvConnector, 'remove'>
   readonly events: Pick<ContextEvents, 'removed' | 'removalPostponed'>
   readonly forecast: Pick<TtftPredictor, 'forget'>
@@ -51,7 +51,7 @@ export const createRemoveDue = (parts: RemoveDueParts, settings: RemoveDueSettin
       const gone = removed.splice(0, settings.stepSize)
       if (removed.length > 0) void setImmediate().then(strikeOff)
       try {
-        await parts.queue.settle(gone)
+        await parts.queue.ack(gone)
         for (const { kind, session } of gone) {
           if (kind === 'session') parts.forecast.forget(session)
           parts.events.removed(kind)
@@ -69,7 +69,7 @@ export const createRemoveDue = (parts: RemoveDueParts, settings: RemoveDueSettin
           if (removed.push(removal) === 1) void setImmediate().then(strikeOff)
           return
         }
-        await parts.queue.postpone(removal, delayAfter(removal.attempt))
+        await parts.queue.retryLater(removal, delayAfter(removal.attempt))
         parts.events.removalPostponed(outcome.reason, removal.attempt)
       } catch (error) {
         parts.onFault(error)

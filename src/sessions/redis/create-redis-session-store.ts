@@ -1,5 +1,5 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
-import type { Evicted, KvLimit } from '../eviction.ts'
+import type { Evicted, KvLimit } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionStore } from '../session-store.ts'
 import { createRedisRemovals } from './redis-removals.ts'

@@ -1,8 +1,8 @@
 import { nanoid } from 'nanoid'
-import type { Evicted, KvLimit } from '../eviction.ts'
+import type { Evicted, KvLimit } from '../limits.ts'
+import { clampCount } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
-import { toWhole } from '../whole-number.ts'
 import type { ScriptRunner } from './session-script-runner.ts'
 import { readArtefact, toLine, toWord } from './session-text.ts'
 
@@ -38,7 +38,7 @@ export const createRedisRemovals = ({
   readonly onEvicted: (what: Evicted, count: number) => void
 }): RemovalQueue => ({
   async announce({ artefactId, session, payload, graceMs }) {
-    await run('announce', [toWord(artefactId), toWord(session), toLine(payload), toWhole(graceMs)])
+    await run('announce', [toWord(artefactId), toWord(session), toLine(payload), clampCount(graceMs)])
   },
 
   async expireDue(limit) {
@@ -48,25 +48,25 @@ export const createRedisRemovals = ({
 
   async evict(limit) {
     if (kvLimit === undefined) return 0
-    const dropped = Number((await run('evict', [toWhole(kvLimit.maxBytes * kvLimit.threshold), limit])).detail)
+    const dropped = Number((await run('evict', [clampCount(kvLimit.maxBytes * kvLimit.threshold), limit])).detail)
     if (dropped > 0) onEvicted('kv-size', dropped)
     return dropped
   },
 
   async claim({ limit, leaseMs }) {
     const claim = nanoid(12)
-    const { detail } = await run('claim', [limit, toWhole(leaseMs), claim])
+    const { detail } = await run('claim', [limit, clampCount(leaseMs), claim])
     return readAll(detail, (claimed) => readRemoval(claimed, claim))
   },
 
-  async settle(removals) {
+  async ack(removals) {
     const args: string[] = []
     for (const { id, claim } of removals) args.push(id, claim)
-    await run('settle', args)
+    await run('ack', args)
   },
 
-  async postpone({ id, claim }, delayMs) {
-    await run('postpone', [id, toWhole(delayMs), claim])
+  async retryLater({ id, claim }, delayMs) {
+    await run('retry-later', [id, clampCount(delayMs), claim])
   },
 
   async knownArtefacts(artefactIds) {

@@ -1,6 +1,7 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import { RedisUnavailableError } from '../../redis/redis-connection.ts'
-import type { Evicted, KvLimit } from '../eviction.ts'
+import type { Evicted, KvLimit } from '../limits.ts'
+import { clampCount } from '../limits.ts'
 import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
 import type {
   BeginOutcome,
@@ -12,7 +13,6 @@ import type {
   TurnExpiry,
 } from '../session-store.ts'
 import { StoreUnavailableError } from '../session-store.ts'
-import { toWhole } from '../whole-number.ts'
 import type { ScriptReply, SessionScripts } from './session-script-runner.ts'
 import { readSnapshot, readTombstone, readUsual, toLine, toRecord, toSessionForTurn, toWord } from './session-text.ts'
 import { createTurnCalls } from './turn-calls.ts'
@@ -91,7 +91,9 @@ const turnLines = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | '
   `${toWord(key)}\n${toWord(tenant)}\n${toWord(turnId)}`
 
 const expiryLines = (expiry: TurnExpiry): string =>
-  expiry.kind === 'set' ? `set\n${toWhole(expiry.ttlSeconds)}\n${toWhole(expiry.expiresAtMs)}` : `${expiry.kind}\n\n`
+  expiry.kind === 'set'
+    ? `set\n${clampCount(expiry.ttlSeconds)}\n${clampCount(expiry.expiresAtMs)}`
+    : `${expiry.kind}\n\n`
 
 /** The sessions' half of the Redis store. Every method is one script; several turns share one. */
 export const createRedisSessions = (options: {
@@ -104,25 +106,25 @@ export const createRedisSessions = (options: {
   const { connection, scripts, supersededGraceMs, kvLimit, onEvicted } = options
   const { run } = scripts
   const runTurn = createTurnCalls(scripts)
-  const maxKvBytes = kvLimit === undefined ? '' : toWhole(kvLimit.maxBytes)
+  const maxKvBytes = kvLimit === undefined ? '' : clampCount(kvLimit.maxBytes)
   return {
     async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {
       const retry = retryOf
-        ? [toWord(retryOf.digest), retryOf.bodyDigest, Math.max(1, toWhole(retryOf.rememberMs)), retryOf.use]
+        ? [toWord(retryOf.digest), retryOf.bodyDigest, Math.max(1, clampCount(retryOf.rememberMs)), retryOf.use]
         : ['', '', '', '']
-      const lease = [toWord(turnId), toWhole(leaseMs), toWhole(ttlSeconds)]
+      const lease = [toWord(turnId), clampCount(leaseMs), clampCount(ttlSeconds)]
       const texts = [sealedId, model, pod ?? ''].map(toLine)
       return toCreateOutcome(await run('create', [toWord(key), toWord(tenant), ...lease, ...texts, ...retry]), tenant)
     },
 
     async begin(turn) {
-      const lines = `${turnLines(turn)}\n${toWhole(turn.leaseMs)}`
+      const lines = `${turnLines(turn)}\n${clampCount(turn.leaseMs)}`
       return toBeginOutcome(await runTurn('begin', lines), turn.key, turn.tenant)
     },
 
     async complete(turn) {
       const { usage } = turn
-      const tokens = `${toWhole(usage.prompt)}\n${toWhole(usage.output)}\n${toWhole(usage.cached)}`
+      const tokens = `${clampCount(usage.prompt)}\n${clampCount(usage.output)}\n${clampCount(usage.cached)}`
       const lines = `${turnLines(turn)}\n${toLine(turn.pod)}\n${tokens}\n${expiryLines(turn.expiry)}`
       return toCompleteOutcome(await runTurn('complete', lines), turn.key, turn.tenant)
     },
@@ -132,7 +134,7 @@ export const createRedisSessions = (options: {
     },
 
     async commitKv({ key, kv }) {
-      const sizes = [kv.tokens, kv.bytes, kv.turn].map(toWhole)
+      const sizes = [kv.tokens, kv.bytes, kv.turn].map(clampCount)
       const artefact = [toWord(kv.artefactId), toLine(kv.payload), ...sizes]
       const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes])
       const evicted = Number(reply.detail)
@@ -158,7 +160,7 @@ export const createRedisSessions = (options: {
     },
 
     async setTtl({ key, tenant, ttlSeconds }) {
-      const reply = await run('set-ttl', [key, tenant, toWhole(ttlSeconds)])
+      const reply = await run('set-ttl', [key, tenant, clampCount(ttlSeconds)])
       return reply.outcome === 'found' ? toRecord(readSnapshot(reply.detail), tenant) : undefined
     },
 

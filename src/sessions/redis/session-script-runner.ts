@@ -1,7 +1,7 @@
 import { loadScript } from '../../redis/load-script.ts'
 import { type RedisConnection, type RedisScript, RedisUnavailableError } from '../../redis/redis-connection.ts'
+import { clampCount } from '../limits.ts'
 import { StoreUnavailableError } from '../session-store.ts'
-import { toWhole } from '../whole-number.ts'
 
 /** What a script says: its outcome, the time by Redis' clock, and what belongs to the outcome. */
 export interface ScriptReply {
@@ -38,10 +38,10 @@ const scriptNames = [
   'known-artefacts',
   'list',
   'note-kv',
-  'postpone',
+  'retry-later',
   'remove',
   'set-ttl',
-  'settle',
+  'ack',
   'sizes',
 ] as const
 
@@ -57,7 +57,7 @@ export const createSessionScripts = (options: {
   const { connection, onCorrupted } = options
   const scripts = new Map(scriptNames.map((name) => [name, loadScript(scriptFolder, name)] as const))
   const turnsScript = loadScript(scriptFolder, 'turns')
-  const tombstoneMs = toWhole(options.tombstoneSeconds * 1000)
+  const tombstoneMs = clampCount(options.tombstoneSeconds * 1000)
 
   const call = async (script: RedisScript, args: readonly (string | number)[]): Promise<unknown> => {
     const all: (string | number)[] = [connection.keyPrefix, tombstoneMs]

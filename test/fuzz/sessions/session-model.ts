@@ -1,5 +1,5 @@
-import type { KvLimit } from '../../../src/sessions/eviction.ts'
-import { maxLeases } from '../../../src/sessions/max-leases.ts'
+import type { KvLimit } from '../../../src/sessions/limits.ts'
+import { maxLeases } from '../../../src/sessions/limits.ts'
 import type { SessionKey, StoredKv, TenantKey, TokenTotals } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { RemovalModel } from './removal-model.ts'
