@@ -33,11 +33,11 @@ export class MemorySessions {
 
   create(wanted: NewSession, nowMs: number): CreateOutcome {
     const { key, tenant, retryOf } = wanted
+    const known = retryOf && this.#table.findRetry(retryOf.digest, nowMs)
+    const earlier = known?.session && this.#findOwned(known.session, tenant, nowMs)
     if (retryOf?.use === 'find-or-record') {
-      const earlier = this.#table.findRetry(retryOf.digest, nowMs)
-      if (earlier !== undefined && earlier.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
-      const session = earlier && this.#findOwned(earlier.session, tenant, nowMs)
-      if (session !== undefined) return this.#join(session, wanted, nowMs)
+      if (known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
+      if (earlier !== undefined) return this.#join(earlier, wanted, nowMs)
     }
     const present = this.#table.findLive(key, nowMs)
     if (present !== undefined) {
@@ -59,7 +59,10 @@ export class MemorySessions {
       },
       nowMs,
     )
-    if (retryOf !== undefined) this.#table.rememberRetry(retryOf, key, nowMs)
+    if (retryOf !== undefined) {
+      const isAmbiguous = earlier !== undefined || (known !== undefined && known.session === undefined)
+      this.#table.rememberRetry(retryOf, isAmbiguous ? undefined : key, nowMs)
+    }
     return { kind: 'created', record: toRecord(added) }
   }
 

@@ -20,7 +20,8 @@ export interface SessionTableOptions {
 }
 
 interface Remembered {
-  readonly session: SessionKey
+  /** Undefined: several sessions were created alike, so a repeated create finds none of them. */
+  readonly session: SessionKey | undefined
   readonly bodyDigest: string
   readonly forgetAtMs: number
 }
@@ -102,7 +103,7 @@ export class SessionTable {
     return known !== undefined && known.forgetAtMs > nowMs ? known : undefined
   }
 
-  rememberRetry({ digest, bodyDigest, rememberMs }: RetryKey, session: SessionKey, nowMs: number): void {
+  rememberRetry({ digest, bodyDigest, rememberMs }: RetryKey, session: SessionKey | undefined, nowMs: number): void {
     this.#retryKeys.set(digest, { session, bodyDigest, forgetAtMs: nowMs + rememberMs })
   }
 
