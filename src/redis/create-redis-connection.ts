@@ -17,8 +17,8 @@ export interface RedisConnectionOptions {
   readonly connectTimeoutMs?: number
   /** Called for every fault of the connection itself (not of single commands). The error names neither URL nor password. */
   readonly onFault: (error: Error) => void
-  /** Called whenever the connection is ready for commands, the first time included. */
-  readonly onReady?: () => void
+  /** Called when Redis answers a command for the first time after a fault. */
+  readonly onRecovered?: () => void
   /** Called at every change of the circuit breaker, for metrics and logs. */
   readonly onBreaker?: (state: RedisBreakerState) => void
 }
@@ -73,12 +73,15 @@ export const createRedisConnection = async ({
   commandTimeoutMs = 250,
   connectTimeoutMs = 2000,
   onFault,
-  onReady = () => {},
+  onRecovered,
   onBreaker,
 }: RedisConnectionOptions): Promise<RedisConnection> => {
   const client = openClient(url, { connectTimeoutMs, silenceMs: commandTimeoutMs * silentTimeouts })
-  client.on('error', (error: Error) => onFault(withoutArguments(error)))
-  client.on('ready', onReady)
+  let isFaulty = false
+  client.on('error', (error: Error) => {
+    isFaulty = true
+    onFault(withoutArguments(error))
+  })
   const breaker = createRedisBreaker({ onState: onBreaker })
   const digests = new Map<RedisScript, string>()
 
@@ -100,7 +103,10 @@ export const createRedisConnection = async ({
   const guarded = <T>(action: string, command: () => Promise<T>): Promise<T> =>
     breaker.run(async () => {
       try {
-        return await withinTime(command(), commandTimeoutMs)
+        const answer = await withinTime(command(), commandTimeoutMs)
+        if (isFaulty) onRecovered?.()
+        isFaulty = false
+        return answer
       } catch (error) {
         throw toRedisFault(error, action)
       }
