@@ -15,6 +15,7 @@ import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { MessagePhase, Metrics } from '../telemetry/metrics.ts'
+import { createOutageLog } from '../telemetry/outage-log.ts'
 import { createConfiguredAdmission } from './admission.ts'
 import { createContextEvents } from './context-events.ts'
 import { createConnector, createPodSource } from './engines.ts'
@@ -45,8 +46,9 @@ export const createApp = async (
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
 ): Promise<App> => {
   const { log, metrics } = parts
-  const events = createContextEvents(metrics, log)
-  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics })
+  const storeOutage = createOutageLog(log, { subject: 'The session store' })
+  const events = createContextEvents(metrics, log, storeOutage)
+  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
   const pods = createPodSource(config, log)
   const { storeModule } = config.kv
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../kvcache/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
-import { kvStaleNote } from '../sessions/eviction.ts'
+import { kvStaleNote } from '../sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
 
@@ -85,11 +85,11 @@ export const createReaper = (
       )
       if (outcome.kind === 'busy') {
         const delayMs = settings.retryDelayMs * 2 ** Math.min(removal.attempt - 1, 10)
-        await queue.postpone(removal, Math.min(delayMs, maxRetryDelayMs))
+        await queue.retryLater(removal, Math.min(delayMs, maxRetryDelayMs))
         events.removalPostponed(outcome.reason, removal.attempt)
         return
       }
-      await queue.settle([removal])
+      await queue.ack([removal])
       if (removal.kind === 'session') predictor.forget(removal.session)
       events.removed(removal.kind)
     } catch (error) {

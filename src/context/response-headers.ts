@@ -1,5 +1,5 @@
 import type { KvPresence } from '../kvcache/kv-connector.ts'
-import { kvEvictedNote, kvStaleNote } from '../sessions/eviction.ts'
+import { kvEvictedNote, kvStaleNote } from '../sessions/limits.ts'
 
 /** Response headers of a session's turn. `cacheStatus` is the value of `x-context-cache`. */
 export const sessionHeaders = (

@@ -160,12 +160,12 @@ describe('a sweep', () => {
     expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
   })
 
-  test.each(['expireDue', 'claim', 'knownArtefacts', 'settle', 'postpone'] as const)(
+  test.each(['expireDue', 'claim', 'knownArtefacts', 'ack', 'retryLater'] as const)(
     'goes on another time when %s fails, and tells so',
     async (operation) => {
       const gateway = createContextGateway()
       await gateway.create({ headers: { 'x-session-ttl': '60' } })
-      gateway.connector.faults.keepBusy(operation === 'postpone')
+      gateway.connector.faults.keepBusy(operation === 'retryLater')
       gateway.advance(60)
       gateway.store.failNext(operation, 1)
 

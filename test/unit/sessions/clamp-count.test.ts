@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { largestWhole, toWhole } from '../../../src/sessions/whole-number.ts'
+import { clampCount, largestCount } from '../../../src/sessions/limits.ts'
 
 test.each([
   { value: 0, whole: 0 },
@@ -8,8 +8,8 @@ test.each([
   { value: -1, whole: 0 },
   { value: Number.NaN, whole: 0 },
   { value: Number.POSITIVE_INFINITY, whole: 0 },
-  { value: 1e300, whole: largestWhole },
-  { value: largestWhole, whole: largestWhole },
+  { value: 1e300, whole: largestCount },
+  { value: largestCount, whole: largestCount },
 ])('$value counts as $whole', ({ value, whole }) => {
-  expect(toWhole(value)).toBe(whole)
+  expect(clampCount(value)).toBe(whole)
 })

@@ -1,4 +1,5 @@
--- Strikes removals off, but for those that were queued again since they were claimed, and those of another claim.
+#!lua flags=allow-oom
+-- Acknowledges removals. One requeued since the claim becomes due again; one of another claim is ignored.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 unused, from 3 on removal ids, each with the name of its claim
 -- Returns: 'done'
