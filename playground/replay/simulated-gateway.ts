@@ -1,4 +1,4 @@
-import { loadBudgetMs } from '../../src/context/turn.ts'
+import { loadBudgetMs } from '../../src/context/attach-kv.ts'
 import { worthwhileLoadMs } from '../../src/routing/cost-profile/cost-estimate.ts'
 import { createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
 import { createInFlightTurns } from '../../src/routing/in-flight-turns.ts'

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { JsonLimits } from '../openai/parse-json-object.ts'
+import { RequestCancelledError } from './attach-kv.ts'
 import type {
   ContextCacheManager,
   Decision,
@@ -22,7 +23,7 @@ import {
 } from './response-cache-handler.ts'
 import { containsSessionId, createSessionIdCipher, isSessionId } from './session-id.ts'
 import { createTenants } from './tenant.ts'
-import { RequestCancelledError, type TurnParts } from './turn.ts'
+import type { TurnParts } from './turn.ts'
 import { createUseSession, type UseSettings } from './use-session.ts'
 
 export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {

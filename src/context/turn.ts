@@ -1,24 +1,15 @@
 import type { Admission } from '../admission/admission.ts'
-import { type Deadline, startDeadline, withinLimit } from '../kvcache/deadline.ts'
-import {
-  type AttachBudget,
-  type AttachOutcome,
-  type EngineField,
-  type KvConnector,
-  type KvOpening,
-  type KvPresence,
-  type KvTurn,
-  settledClaim,
-} from '../kvcache/kv-connector.ts'
+import type { EngineField, KvConnector, KvOpening, KvPresence } from '../kvcache/kv-connector.ts'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { type CostEstimate, worthwhileLoadMs } from '../routing/cost-profile/cost-estimate.ts'
+import type { CostEstimate } from '../routing/cost-profile/cost-estimate.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { Router } from '../routing/router.ts'
 import type { RoutingInput } from '../routing/routing-policy.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
+import { attachKv, decisionMarginMs, loadBudgetMs, RequestCancelledError } from './attach-kv.ts'
 import type { ForwardDecision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
 import type { TurnTicket } from './turn-ticket.ts'
@@ -36,11 +27,6 @@ export interface TurnParts {
   readonly admission?: Admission | undefined
   /** Longest time that a turn waits for its KV, milliseconds. */
   readonly maxLoadMs: number
-}
-
-/** The client disconnected while the request was decided; the dispatcher makes it the decision `cancelled`. */
-export class RequestCancelledError extends Error {
-  override readonly name = 'RequestCancelledError'
 }
 
 /** A pod for one turn, the destinations of retries, and the input of the choice. */
@@ -138,7 +124,7 @@ export const startSessionTurn = (
   const work = { turnId: turn.turnId, pod: route.pod, model: session.model }
   const budgetMs = loadBudgetMs(parts, session.model, session.kv?.tokens)
   return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
-    const { presence, fields, claim } = await attach(parts, turn, { budgetMs, scope })
+    const { presence, fields, claim } = await attachKv(parts, turn, { budgetMs, scope })
     const { key, model } = session
     return {
       presence,
@@ -204,9 +190,6 @@ interface AdmittedWork {
   readonly model: string | undefined
 }
 
-/** Added to the time that a decision may take, so that it arrives before Envoy's message timeout. */
-const decisionMarginMs = 1000
-
 /**
  * Runs `start` when the turn is admitted. The turn holds its resources until its end, or until `start` fails. `laterMs` is how long `start`
  * may take.
@@ -238,144 +221,3 @@ const whenAdmitted = async <T>(
     throw error
   }
 }
-
-/** Time limit of an engine's small control calls, milliseconds. */
-const controlCallsMs = 1000
-
-/**
- * How long a turn waits for its KV, milliseconds: never longer than recomputing is predicted to take, at least as long as control calls
- * take, and at most `maxLoadMs`, which bounds a wrong prediction.
- */
-export const loadBudgetMs = (
-  { costs, maxLoadMs }: Pick<TurnParts, 'costs' | 'maxLoadMs'>,
-  model: string,
-  storedTokens: number | undefined,
-): number => {
-  const recomputeMs = storedTokens === undefined ? 0 : costs.recomputeMs(model, storedTokens)
-  return Math.min(Math.max(recomputeMs, controlCallsMs), maxLoadMs)
-}
-
-/** A decision that takes longer may exceed Envoy's message timeout. */
-const longDecisionMs = 1000
-const detachTimeoutMs = 5000
-
-/**
- * The load's deadline. Signal and timer are made when a connector first reads the signal: together they cost more than most turns whose KV
- * lies in the pod (9 of 50 µs). Only then is Envoy asked for more time.
- */
-const lazyDeadline = (budgetMs: number, scope: RequestScope): AttachBudget & { end(): void } => {
-  let deadline: Deadline | undefined
-  const start = (): Deadline => {
-    if (budgetMs > longDecisionMs) scope.extendDeadline(Math.ceil(budgetMs) + decisionMarginMs)
-    return startDeadline(scope.signal, Math.max(1, Math.ceil(budgetMs)))
-  }
-  return {
-    get signal() {
-      deadline ??= start()
-      return deadline.signal
-    },
-    end: () => deadline?.end(),
-  }
-}
-
-const attach = async (
-  parts: TurnParts,
-  turn: SessionTurn,
-  limits: { readonly budgetMs: number; readonly scope: RequestScope },
-): Promise<Omit<AttachOutcome, 'claim'> & { readonly claim: string | undefined }> => {
-  const { predictor } = parts
-  const { turnId, route, session } = turn
-  const { kv, model } = session
-  const { pod, input } = route
-  const isWorthwhile = kv === undefined || worthwhileLoadMs(parts.costs, { model, stored: kv, residentTokens: 0 })
-  const kvTurn: KvTurn = {
-    session: session.key,
-    tenant: turn.tenant,
-    model,
-    turnId,
-    pod,
-    startsAnew: turn.startsAnew ?? false,
-    kvNote: session.kvNote,
-    createdAtMs: session.createdAtMs,
-    contentKey: turn.contentKey,
-    opening: turn.opening,
-    mayLoad: isWorthwhile !== undefined,
-  }
-  const predicted = { turnId, pod, model }
-  const startedMs = performance.now()
-  // Counted before the load, so that routing sees turns that are still loading.
-  parts.pods.turnStarted(pod, turnId)
-  predictor.routed(predicted, input)
-  const deadline = lazyDeadline(limits.budgetMs, limits.scope)
-  let attached: AttachOutcome
-  try {
-    attached = await load(parts, { kvTurn, kv, input }, { waitMs: limits.budgetMs / 2, budget: deadline })
-  } finally {
-    deadline.end()
-  }
-  const { presence, fields } = attached
-  const claim = attached.claim === settledClaim ? undefined : attached.claim
-  predictor.loadEnded(predicted, loadedOf(presence, kv))
-  if (limits.scope.signal.aborted) {
-    parts.pods.turnEnded(pod, turnId)
-    predictor.ended(predicted, { sessionKey: session.key, how: 'abandoned', answer: undefined })
-    if (claim !== undefined)
-      await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
-    throw new RequestCancelledError()
-  }
-  parts.events.attached(presence, performance.now() - startedMs)
-  predictor.forwarded(predicted, (input.promptTokens ?? 0) - presentTokensOf(presence))
-  if (presence.kind === 'missing' && kv !== undefined) {
-    const drop = parts.store.dropKv({ key: session.key, artefactId: kv.artefactId, reason: 'kv_missing' })
-    drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
-  }
-  return { presence, fields, claim }
-}
-
-/** Attaches the turn. Where loads are limited, a turn that is not admitted within `waitMs` attaches without a load. */
-const load = async (
-  { admission, connector, predictor }: TurnParts,
-  turn: { readonly kvTurn: KvTurn; readonly kv: StoredKv | undefined; readonly input: RoutingInput },
-  limits: { readonly waitMs: number; readonly budget: AttachBudget },
-): Promise<AttachOutcome> => {
-  const { kvTurn, kv } = turn
-  const { turnId, pod, model } = kvTurn
-  const bytes = bytesToLoad(kvTurn, kv, turn.input)
-  const attachWith = (options: { readonly mayLoad: boolean }): Promise<AttachOutcome> => {
-    if (options.mayLoad) predictor.loadStarted({ turnId, pod, model }, bytes)
-    return connector.attach(options.mayLoad ? kvTurn : { ...kvTurn, mayLoad: false }, kv, limits.budget)
-  }
-  if (admission === undefined || bytes === 0) return attachWith({ mayLoad: true })
-  const work = { kind: 'load', turnId, model, pod } as const
-  const answer = admission.request(work, { waitMs: limits.waitMs, client: limits.budget })
-  const settled = answer.kind === 'waiting' ? await answer.settled : answer
-  if (settled.kind !== 'admitted') {
-    const attached = await attachWith({ mayLoad: false })
-    // The load was worthwhile, and waited too long for its turn.
-    return attached.presence.kind === 'not-worthwhile' ? { ...attached, presence: { kind: 'timed-out' } } : attached
-  }
-  try {
-    return await attachWith({ mayLoad: true })
-  } finally {
-    admission.release('load', turnId)
-  }
-}
-
-/** Predicted size of the load: the part of the stored KV that the pod probably lacks. */
-const bytesToLoad = ({ mayLoad, pod }: KvTurn, kv: StoredKv | undefined, input: RoutingInput): number => {
-  if (kv === undefined || mayLoad === false || kv.tokens <= 0) return 0
-  const missing = Math.max(0, kv.tokens - (input.residentTokens?.get(pod) ?? 0))
-  return (kv.bytes * missing) / kv.tokens
-}
-
-/** Only a complete load shows what a byte costs. */
-const loadedOf = (
-  presence: KvPresence,
-  kv: StoredKv | undefined,
-): { readonly bytes: number; readonly loadMs: number } | undefined =>
-  presence.kind === 'loaded' && kv !== undefined && presence.tokens >= kv.tokens
-    ? { bytes: kv.bytes, loadMs: presence.loadMs }
-    : undefined
-
-const presentTokensOf = (presence: KvPresence): number =>
-  presence.kind === 'resident' || presence.kind === 'loaded' || presence.kind === 'on-demand' ? presence.tokens : 0

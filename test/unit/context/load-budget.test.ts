@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { loadBudgetMs } from '../../../src/context/turn.ts'
+import { loadBudgetMs } from '../../../src/context/attach-kv.ts'
 import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
 
 const costs = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })
