@@ -84,7 +84,9 @@ const play = async (
       ...(turn.number > 0 ? {} : { opening: session.opening }),
     }
     const startedMs = performance.now()
-    const [attached, begin] = await computedDuring(() => connector.attach(kvTurn, kv, AbortSignal.timeout(timeoutMs)))
+    const [attached, begin] = await computedDuring(() =>
+      connector.attach(kvTurn, kv, { signal: AbortSignal.timeout(timeoutMs) }),
+    )
     const beginMs = performance.now() - startedMs
     if (attached.presence.kind !== turn.expected)
       throw new Error(`turn ${turn.number} met ${attached.presence.kind} instead of ${turn.expected}`)

@@ -1,5 +1,5 @@
-import { createCachedAnswers } from '../../src/context/cached-answers.ts'
 import type { GatewayRequest } from '../../src/context/context-cache-manager.ts'
+import { createResponseCacheHandler } from '../../src/context/response-cache-handler.ts'
 import { createTenants } from '../../src/context/tenant.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
 import { createByteBudget } from '../../src/responsecache/byte-budget.ts'
@@ -25,21 +25,22 @@ const request: GatewayRequest = {
 export const lookUpMicroseconds = async (body: string): Promise<number> => {
   const maxEntryBytes = 1_048_576
   const cache = createMemoryResponseCache({ maxBytes: 100_000_000, maxEntryBytes, onEvicted: () => {} })
-  const answers = createCachedAnswers(
+  const handle = createResponseCacheHandler(
     {
       cache,
       beginCapture: createAnswerCaptures({ cache, budget: createByteBudget(100_000_000), maxEntryBytes }),
       tenants: createTenants({ secret: 'a secret for a benchmark that is long enough', principalHeader: undefined }),
+      models: ['tiny-random'],
       onLookup: () => {},
     },
-    { models: ['tiny-random'], maxJsonDepth: 64, maxJsonKeys: 20_000 },
+    { maxJsonDepth: 64, maxJsonKeys: 20_000 },
   )
   const bytes = Buffer.from(body)
-  const scope = { signal: new AbortController().signal, isAbandoned: () => false, extendDeadline: () => {} }
+  const scope = { signal: new AbortController().signal, extendDeadline: () => {} }
   const taken: number[] = []
   for (let round = -100; round < rounds; round += 1) {
     const startedMs = performance.now()
-    const asked = answers.onHeaders(request, 'completions', async () => ({ kind: 'passthrough', destinations: [] }))
+    const asked = handle(request, 'completions', async () => ({ kind: 'passthrough', destinations: [] }))
     const decision = asked?.kind === 'need-body' ? await asked.decide(bytes, scope) : undefined
     const endedMs = performance.now()
     if (decision?.kind !== 'passthrough' || decision.observer === undefined)

@@ -56,7 +56,7 @@ const reaperSettings = {
   batchSize: 100,
   removalLeaseMs: 30_000,
   retryDelayMs: 200,
-  sweepsPerReconcile: 30,
+  reconcileIntervalMs: 30_000,
 }
 
 /** Times lookups while nothing expires, then while other sessions do, evenly over a time; both under a gateway's own reaper. */
@@ -73,8 +73,16 @@ export const measureExpiry = async (
     fault: (error) => void faults.push(error),
   })
   const phase = async (seconds: number): Promise<readonly ExpirySecond[]> => {
-    const forecast = { forget: () => {} }
-    const reaper = createReaper({ queue: store, connector: createNoConnector(), events, forecast }, reaperSettings)
+    const reaper = createReaper(
+      {
+        queue: store,
+        connector: createNoConnector(),
+        events,
+        predictor: { forget: () => {} },
+        nowMs: () => performance.now(),
+      },
+      reaperSettings,
+    )
     expiredBySecond.clear()
     phaseStartedMs = performance.now()
     reaper.start()

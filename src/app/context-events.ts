@@ -2,6 +2,7 @@ import type { ContextEvents } from '../context/context-events.ts'
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { KvLoadResult, Metrics } from '../telemetry/metrics.ts'
+import type { OutageLog } from '../telemetry/outage-log.ts'
 import { shortKey } from '../telemetry/redact.ts'
 
 /** Written out: a text that is made anew for every turn has to be found by its characters. */
@@ -19,7 +20,7 @@ const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
 }
 
 /** What happens in the context room, as metrics and log lines. */
-export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvents => ({
+export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: OutageLog): ContextEvents => ({
   requestDecided: (route, outcome) => metrics.requestDecided({ route, outcome }),
   routed: (policy, pod) => metrics.routed({ policy, pod }),
   sessionCreated: (key) => {
@@ -80,6 +81,6 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
   },
   removed: (kind) => log.debug('KV removed', { kind }),
   removalPostponed: (reason, attempt) => log.debug('removal has to wait', { reason, attempt }),
-  storeFault: (operation, error) => log.warn('the session store failed', { operation, err: error }),
+  storeFault: (operation, error) => storeOutage.failed(new Error(`at ${operation}`, { cause: error })),
   fault: (where, error) => log.error('unexpected fault', { where, err: error }),
 })

@@ -83,7 +83,7 @@ const sessions = z
       .max(10_000)
       .default(250)
       .describe('How long Redis may take for one command before the turn goes on without its session.'),
-    maxSessions: count.default(100_000).meta({
+    maxSessions: count.max(10_000_000).default(100_000).meta({
       description:
         'How many sessions the memory store holds at most. Beyond that the least recently used goes, weighted by size; none in a turn.',
       plainEnv: 'CTX_CACHE_MAXSIZE',
