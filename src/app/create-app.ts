@@ -56,7 +56,7 @@ export const createApp = async (
   const { log, metrics } = parts
   const events = createContextEvents(metrics, log)
   const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics })
-  const pods = createPodSource(config, log)
+  const pods = createPodSource(config, { log, metrics })
   const { storeModule } = config.kv
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
   const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })

@@ -17,15 +17,23 @@ import type { PodSource } from '../routing/pod.ts'
 import type { PodChange } from '../routing/pod-monitor.ts'
 import { createStaticPodSource } from '../routing/static-pod-source.ts'
 import type { Logger } from '../telemetry/logger.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 
 /** The pods, from a list or from DNS. */
-export const createPodSource = (config: Config, log: Logger): PodSource => {
+export const createPodSource = (
+  config: Config,
+  parts: { readonly log: Logger; readonly metrics: Pick<Metrics, 'podRemoved'> },
+): PodSource => {
+  const { log, metrics } = parts
   const { routing, turns } = config
   const options = {
     healthIntervalMs: routing.healthIntervalMs,
     healthTimeoutMs: routing.healthTimeoutMs,
     turnLeaseMs: turns.leaseSeconds * 1000,
-    onChange: (change: PodChange) => log.info('pod', { ...change }),
+    onChange: (change: PodChange) => {
+      log.info('pod', { ...change })
+      if (change.kind === 'removed') void metrics.podRemoved(change.address)
+    },
   }
   return routing.dns === undefined
     ? createStaticPodSource({ ...options, addresses: routing.pods })
