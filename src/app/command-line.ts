@@ -1,9 +1,8 @@
 import { parseArgs } from 'node:util'
 import type { Config } from '../config/config.ts'
-import { renderConfigHelp } from '../config/describe-config.ts'
 import { loadConfig } from '../config/load-config.ts'
-import { processEnvironment } from '../config/process-environment.ts'
-import { redactConfig } from '../config/redact-config.ts'
+import { renderConfigHelp } from '../config/options.ts'
+import { redactConfig } from '../config/redact.ts'
 import type { PlaygroundCommands } from '../playground-commands.d.ts'
 import { createLogger } from '../telemetry/logger.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -76,7 +75,7 @@ const runPlayground = async (command: keyof PlaygroundCommands, args: readonly s
     throw error
   })
   if (playground === undefined) return fail(`${command} needs the playground, which is not installed here.`)
-  const env = processEnvironment()
+  const env = process.env
   return playground.playgroundCommands[command]({ args, env, print, fail, note, untilStopped: untilSignalled })
 }
 

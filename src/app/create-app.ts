@@ -1,7 +1,7 @@
 import { createHealthState } from '../admin/grpc-health-state.ts'
 import { createAdminServer } from '../admin/http-server.ts'
 import type { Config } from '../config/config.ts'
-import { redactConfig } from '../config/redact-config.ts'
+import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
 import { createCreateSession } from '../context/create-session.ts'
 import { createEndTurn } from '../context/end-turn.ts'
