@@ -25,20 +25,19 @@ import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { MessagePhase, Metrics } from '../telemetry/metrics.ts'
-import { createConfiguredAdmission } from './admission.ts'
 import { createContextEvents } from './context-events.ts'
 import { createConnector, createPodSource } from './engines.ts'
-import { createResponseCaching } from './response-cache.ts'
+import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
 import { createStores } from './stores.ts'
 
-/** A gateway: everything that a process runs. */
+/** A gateway: everything that runs in a process. */
 export interface App {
   /** Resolves when Envoy can connect. */
   start(): Promise<{
     readonly extproc: ListenAddress
     readonly admin: { readonly host: string; readonly port: number }
   }>
-  /** Tells Envoy to go elsewhere, lets what runs end, then closes everything. */
+  /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
   stop(): Promise<void>
 }
 
@@ -48,17 +47,17 @@ const sweepsPerReconcile = 30
 const saveCostsMs = 60_000
 const maxSessionsPerPod = 100_000
 
-/** The composition root: the only place that knows all rooms. */
+/** The composition root: the only place that knows all rooms, in the order of the first picture of docs/architecture.md, from right to left. */
 export const createApp = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
 ): Promise<App> => {
   const { log, metrics } = parts
   const events = createContextEvents(metrics, log)
-  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics })
-  const pods = createPodSource(config, { log, metrics })
   const { storeModule } = config.kv
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
+  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics })
+  const pods = createPodSource(config, { log, metrics })
   const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })
   const costs = createCostProfile({ initialMsPerToken: config.kv.prefillMsPerToken })
   const costKeeper = createCostProfileKeeper({
@@ -66,7 +65,7 @@ export const createApp = async (
     store: costStore,
     engine: config.kv.connector,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('what turns cost could not be kept', { operation, err: error }),
+    onFault: (operation, error) => log.warn('the cost profile could not be loaded or saved', { operation, err: error }),
   })
   const forecast = createTtftPredictor({
     source: pods,
@@ -168,7 +167,7 @@ export const createApp = async (
   return {
     start: async () => {
       await Promise.all([pods.start(), costKeeper.start()])
-      // What an earlier process left in pods and store goes before the first turn could meet it.
+      // Remains of an earlier process in pods and store are removed before the first turn.
       await reaper.sweep()
       const extprocAddress = await extproc.start()
       const adminAddress = await admin.start()

@@ -40,7 +40,7 @@ export const createPodSource = (
     : createDnsPodSource({ ...options, ...routing.dns })
 }
 
-/** What connectors share with other gateway processes. */
+/** Stores that connectors share with other gateways. */
 export interface ConnectorStores {
   readonly ledger: SlotLedger
   readonly chunks: ChunkLedger
@@ -54,7 +54,7 @@ export const createConnector = (
   config: Config,
   parts: {
     readonly stores: ConnectorStores
-    /** Undefined: KV rests in `kv.directory`. */
+    /** Undefined: KV is stored in `kv.directory`. */
     readonly artefactStore: ArtefactStore | undefined
     readonly pods: Pick<PodSource, 'pods'>
     readonly log: Logger
@@ -73,7 +73,7 @@ export const createConnector = (
     isolation: kv.isolation,
     secret: tenant.secret,
     vault: stores.vault,
-    // A backstop: what a session leaves is removed with it.
+    // A backstop: entries are removed with their session.
     vaultTtlMs: sessions.maxTtlSeconds * 1000 + dayMs,
   }
   switch (kv.connector) {
@@ -118,7 +118,7 @@ const followEvents = (pods: () => readonly string[], log: Logger): KvEvents => {
   }
 }
 
-/** What the checks of the configuration have made sure of. */
+/** A value that the checks of the configuration guarantee. */
 const required = (value: string | undefined): string => {
   if (value === undefined) throw new Error('the configuration was not checked')
   return value

@@ -22,13 +22,13 @@ import type { Logger } from '../telemetry/logger.ts'
 import { measureOperations } from '../telemetry/measure-operations.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** A load that has just looked its artefact up opens it within this time; one that comes later finds the newer one, or computes. */
+/** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
 
-/** About four bytes a token of every session that is kept. */
+/** About four bytes per token of every session. */
 const memoryVaultBytes = 268_435_456
 
-/** Everything that outlives a request: in this process, or in Redis for several gateways. */
+/** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
 export const createStores = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics },
@@ -112,7 +112,7 @@ const tellEvictions =
         return
       case 'kv-size':
         metrics.kvEvicted({ reason: 'size', count })
-        log.info('stored KV made room', { artefacts: count })
+        log.info('stored KV evicted', { artefacts: count })
         return
     }
   }
