@@ -8,8 +8,7 @@
 install: node_modules/.package-lock.json
 
 node_modules/.package-lock.json: package-lock.json
-	# Not `npm ci`: the lockfile names no package that only other platforms need, and it would miss them.
-	npm install --no-save --no-audit --no-fund
+	npm ci --no-audit --no-fund
 	@touch $@
 
 engine-runtime: install
