@@ -1,9 +1,10 @@
 # make run        start Envoy, the gateway and two pods on this machine
 # make test       everything: format, lint, types, and every test on real parts
+# make soak       a million operations on the memory store, which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test check build install engine-runtime unit integration vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-long-turns bench-responsecache clean
+.PHONY: run test check build install engine-runtime unit integration soak vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-long-turns bench-responsecache clean
 
 install: node_modules/.package-lock.json
 
@@ -31,6 +32,9 @@ integration: build engine-runtime
 	npm run --silent test:integration
 
 test: check unit integration
+
+soak: install
+	SOAK_OPERATIONS=1000000 npm run --silent test:soak
 
 vllm-up: build
 	@node dist/src/main.js vllm-up
