@@ -4,7 +4,7 @@
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test check build install engine-runtime unit integration soak vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-long-turns bench-responsecache clean
+.PHONY: run test check build install engine-runtime unit integration soak vllm-up test-vllm bench-ttft bench-gateway bench-sessions clean
 
 install: node_modules/.package-lock.json
 
@@ -43,19 +43,13 @@ test-vllm: build
 	npm run --silent test:vllm
 
 bench-ttft: build engine-runtime
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded)
+	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-gateway: build
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/gateway/main.js $(ARGS)
 
 bench-sessions: install
-	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node .run/bench/bench/sessions/main.js $(ARGS)
-
-bench-long-turns: install
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/long-turns/main.js $(ARGS)
-
-bench-responsecache: build engine-runtime
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/responsecache/main.js $(ARGS)
+	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node --max-old-space-size=8192 --expose-gc .run/bench/bench/sessions/main.js $(ARGS)
 
 clean:
 	rm -rf dist coverage .run bench/out

@@ -75,8 +75,8 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         url: sessions.redisUrl,
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
-        onFault: storeOutage.failed,
-        onRecovered: storeOutage.recovered,
+        onFault: (error) => storeOutage.failed(error),
+        onRecovered: () => storeOutage.recovered(),
         onBreaker: (state) => {
           metrics.setStoreCircuit(state === 'closed' ? 'closed' : 'open')
           if (state === 'open') storeOutage.failed('Redis does not answer in time')
