@@ -1,7 +1,7 @@
 import { createHealthState } from '../admin/grpc-health-state.ts'
 import { createAdminServer } from '../admin/http-server.ts'
 import type { Config } from '../config/config.ts'
-import { redactConfig } from '../config/redact-config.ts'
+import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
 import { createExtProcServer } from '../extproc/create-extproc-server.ts'
 import type { Phase } from '../extproc/messages.ts'
@@ -16,20 +16,19 @@ import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { MessagePhase, Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
-import { createConfiguredAdmission } from './admission.ts'
 import { createContextEvents } from './context-events.ts'
 import { createConnector, createPodSource } from './engines.ts'
-import { createResponseCaching } from './response-cache.ts'
+import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
 import { createStores } from './stores.ts'
 
-/** A gateway: everything that a process runs. */
+/** A gateway: everything that runs in a process. */
 export interface App {
   /** Resolves when Envoy can connect. */
   start(): Promise<{
     readonly extproc: ListenAddress
     readonly admin: { readonly host: string; readonly port: number }
   }>
-  /** Tells Envoy to go elsewhere, lets what runs end, then closes everything. */
+  /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
   stop(): Promise<void>
 }
 
@@ -40,7 +39,7 @@ const sweepIntervalsPerReconcile = 30
 const saveCostsMs = 60_000
 const maxSessionsPerPod = 100_000
 
-/** The composition root: the only place that knows all rooms. */
+/** The composition root: the only place that knows all rooms, in the order of the first picture of docs/architecture.md, from right to left. */
 export const createApp = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
@@ -48,10 +47,10 @@ export const createApp = async (
   const { log, metrics } = parts
   const storeOutage = createOutageLog(log, { subject: 'The session store' })
   const events = createContextEvents(metrics, log, storeOutage)
-  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
-  const pods = createPodSource(config, log)
   const { storeModule } = config.kv
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
+  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
+  const pods = createPodSource(config, { log, metrics })
   const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })
   const costs = createCostProfile({ initialMsPerToken: config.kv.prefillMsPerToken })
   const costKeeper = createCostProfileKeeper({
@@ -59,7 +58,7 @@ export const createApp = async (
     store: costStore,
     engine: config.kv.connector,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('what turns cost could not be kept', { operation, err: error }),
+    onFault: (operation, error) => log.warn('the cost profile could not be loaded or saved', { operation, err: error }),
   })
   const forecast = createTtftPredictor({
     source: pods,
@@ -150,7 +149,7 @@ export const createApp = async (
   return {
     start: async () => {
       await Promise.all([pods.start(), costKeeper.start()])
-      // What an earlier process left in pods and store goes before the first turn could meet it.
+      // Remains of an earlier process in pods and store are removed before the first turn.
       await reaper.sweepAndWait()
       const extprocAddress = await extproc.start()
       const adminAddress = await admin.start()

@@ -23,10 +23,10 @@ import { measureOperations } from '../telemetry/measure-operations.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { OutageLog } from '../telemetry/outage-log.ts'
 
-/** A load that has just looked its artefact up opens it within this time; one that comes later finds the newer one, or computes. */
+/** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
 
-/** About four bytes a token of every session that is kept. */
+/** About four bytes per token of every session. */
 const memoryVaultBytes = 268_435_456
 
 interface StoreParts {
@@ -36,7 +36,7 @@ interface StoreParts {
   readonly storeOutage: OutageLog
 }
 
-/** Everything that outlives a request: in this process, or in Redis for several gateways. */
+/** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
 export const createStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
   const { store, ...others } = await openStores(config, parts)
   return { store: measureOperations(store, parts.metrics.storeOperationEnded), ...others }
@@ -75,8 +75,8 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         url: sessions.redisUrl,
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
-        onFault: storeOutage.failed,
-        onRecovered: storeOutage.recovered,
+        onFault: (error) => storeOutage.failed(error),
+        onRecovered: () => storeOutage.recovered(),
         onBreaker: (state) => {
           metrics.setStoreCircuit(state === 'closed' ? 'closed' : 'open')
           if (state === 'open') storeOutage.failed('Redis does not answer in time')
@@ -116,7 +116,7 @@ const tellEvictions =
         return
       case 'kv-size':
         metrics.kvEvicted({ reason: 'size', count })
-        log.info('stored KV made room', { artefacts: count })
+        log.info('stored KV evicted', { artefacts: count })
         return
     }
   }

@@ -1,9 +1,9 @@
 import type { Config } from './config.ts'
-import { type ConfigOption, listConfigOptions } from './config-options.ts'
+import { type ConfigOption, listConfigOptions } from './options.ts'
 
 const redacted = '[redacted]'
 
-/** The configuration as it may be shown to an operator: whatever the schema marks as secret is replaced. */
+/** The configuration for operators: options that the schema marks as secret are redacted. */
 export const redactConfig = (config: Config): unknown => {
   const secrets = new Map(
     listConfigOptions().flatMap(({ path, secret }) => (secret === undefined ? [] : [[path.join('.'), secret]])),
@@ -28,9 +28,8 @@ const redactSecret = (value: unknown, secret: NonNullable<ConfigOption['secret']
   }
 }
 
-/** Keeps protocol, host and path: enough to see which server is meant. Credentials stand before the host or in the query. */
+/** Keeps protocol, host and path. Credentials stand before the host or in the query. */
 const redactUrl = (url: string): string => {
-  if (!URL.canParse(url)) return redacted
   const { protocol, username, password, host, pathname } = new URL(url)
   const credentials = username === '' && password === '' ? '' : `${redacted}@`
   return `${protocol}//${credentials}${host}${pathname}`

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { configSchema } from './config-schema.ts'
+import { configSchema } from './schema.ts'
 
-/** One option of the configuration, as files, the environment and the documentation see it. */
+/** One option of the configuration. */
 export interface ConfigOption {
   readonly path: readonly string[]
   /** The environment variable that sets it, `CTX_<GROUP>_<FIELD>`. */
@@ -9,16 +9,16 @@ export interface ConfigOption {
   /** A second, shorter name. */
   readonly plainEnvName: string | undefined
   readonly kind: 'string' | 'number' | 'boolean' | 'list'
-  /** Type and limits, for people. */
+  /** Type and limits, in words. */
   readonly range: string
-  /** The default, for people; undefined: not set. */
+  /** The default, in words; undefined: none. */
   readonly defaultText: string | undefined
   readonly description: string
-  /** How it is redacted; undefined: it may be shown. */
+  /** How it is redacted; undefined: not at all. */
   readonly secret: 'whole' | 'url' | undefined
 }
 
-/** The part of JSON Schema that the configuration's schema comes out as. */
+/** The part of JSON Schema that the configuration uses. */
 const nodeSchema = z.object({
   type: z.enum(['object', 'string', 'integer', 'number', 'boolean', 'array']),
   get properties() {
@@ -77,9 +77,36 @@ const kindOf = (type: Node['type']): ConfigOption['kind'] => {
 
 const rangeOf = (node: Node): string => {
   if (node.enum !== undefined) return node.enum.map((value) => `\`${value}\``).join(', ')
-  if (node.type === 'array') return 'list of texts'
+  if (node.type === 'array') return 'list of strings'
   if (node.type === 'string')
-    return node.minLength !== undefined && node.minLength > 1 ? `text of ${node.minLength} characters or more` : 'text'
+    return node.minLength !== undefined && node.minLength > 1
+      ? `string of ${node.minLength} characters or more`
+      : 'string'
   if (node.type === 'boolean') return '`true`, `false`'
   return `${node.type === 'integer' ? 'whole number' : 'number'}, ${node.minimum} to ${node.maximum}`
 }
+
+const namesOf = ({ envName, plainEnvName }: ConfigOption): readonly string[] =>
+  plainEnvName === undefined ? [envName] : [envName, plainEnvName]
+
+/** The table of docs/configuration.md, in Markdown. */
+export const renderConfigTable = (): string =>
+  [
+    '| option | environment | value | default | meaning |',
+    '| --- | --- | --- | --- | --- |',
+    ...listConfigOptions().map((option) => {
+      const envNames = namesOf(option).map((name) => `\`${name}\``)
+      const name = `\`${option.path.join('.')}\``
+      return `| ${[name, envNames.join(' or '), option.range, option.defaultText ?? '–', option.description].join(' | ')} |`
+    }),
+  ].join('\n')
+
+/** The options for a terminal: one short paragraph each. */
+export const renderConfigHelp = (): string =>
+  listConfigOptions()
+    .map((option) => {
+      const facts = `${option.range}${option.defaultText === undefined ? '' : `; default: ${option.defaultText}`}`
+      const text = `${option.path.join('.')}  (${namesOf(option).join(', ')})\n  ${facts}\n  ${option.description}\n`
+      return text.replaceAll('`', '')
+    })
+    .join('\n')

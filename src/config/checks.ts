@@ -1,88 +1,89 @@
+import { z } from 'zod'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import { storeOf } from './config.ts'
-import type { ConfigProblem } from './config-problem.ts'
-import type { ParsedConfig } from './config-schema.ts'
+import type { ParsedConfig } from './schema.ts'
 
-/** What several options say together. Looks only at the groups that are right by themselves, so that all problems show at once. */
-export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => [
-  ...(groups.sessions === undefined ? [] : checkSessions(groups.sessions)),
-  ...(groups.sessions === undefined || groups.tenant === undefined ? [] : checkSecret(groups.sessions, groups.tenant)),
-  ...(groups.routing === undefined ? [] : checkRouting(groups.routing)),
-  ...(groups.kv === undefined ? [] : checkKv(groups.kv)),
-  ...(groups.kv === undefined || groups.reaper === undefined ? [] : checkReaper(groups.reaper, groups.kv)),
-  ...(groups.admission === undefined || groups.routing === undefined
-    ? []
-    : checkResources(groups.admission, groups.routing)),
-  ...(groups.admission === undefined || groups.kv === undefined ? [] : checkAdmission(groups.admission, groups.kv)),
-]
+/** A problem of the configuration. Never quotes a value, which may be a secret. */
+export interface ConfigProblem {
+  readonly message: string
+  /** The option; empty: the configuration as a whole. */
+  readonly path: readonly string[]
+}
 
-const problemIf = (wrong: boolean, message: string, ...path: readonly string[]): readonly ConfigProblem[] =>
-  wrong ? [{ message, path }] : []
+/** All problems as text, with the option of each. */
+export const renderProblems = (problems: readonly ConfigProblem[]): string => z.prettifyError({ issues: problems })
+
+/** Checks options against each other. Takes only the groups that are valid by themselves, so that all problems are reported at once. */
+export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => {
+  const { sessions, tenant, routing, kv, reaper, admission } = groups
+  return [
+    ...(sessions === undefined ? [] : checkSessions(sessions)),
+    ...(sessions === undefined || tenant === undefined ? [] : checkSecret(sessions, tenant)),
+    ...(routing === undefined ? [] : checkRouting(routing)),
+    ...(kv === undefined ? [] : checkKv(kv)),
+    ...(kv === undefined || reaper === undefined ? [] : checkReaper(reaper, kv)),
+    ...(admission === undefined || routing === undefined ? [] : checkResources(admission, routing)),
+    ...(admission === undefined || kv === undefined ? [] : checkAdmission(admission, kv)),
+  ]
+}
+
+const problemIf = (isWrong: boolean, option: string, message: string): readonly ConfigProblem[] =>
+  isWrong ? [{ message, path: option.split('.') }] : []
 
 const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProblem[] => [
   ...problemIf(
     sessions.store === 'redis' && sessions.redisUrl === undefined,
+    'sessions.redisUrl',
     'The Redis store needs sessions.redisUrl or sessions.redisUrlFile',
-    'sessions',
-    'redisUrl',
   ),
   ...problemIf(
     sessions.minTtlSeconds > sessions.maxTtlSeconds,
+    'sessions.minTtlSeconds',
     'Must not exceed sessions.maxTtlSeconds',
-    'sessions',
-    'minTtlSeconds',
   ),
   ...problemIf(
     sessions.defaultTtlSeconds < sessions.minTtlSeconds || sessions.defaultTtlSeconds > sessions.maxTtlSeconds,
+    'sessions.defaultTtlSeconds',
     'Must lie between sessions.minTtlSeconds and sessions.maxTtlSeconds',
-    'sessions',
-    'defaultTtlSeconds',
   ),
 ]
 
 const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] =>
   problemIf(
     storeOf(sessions) === 'redis' && tenant.secret === undefined,
+    'tenant.secret',
     'Sessions in Redis outlive the process, and so must the secret: give tenant.secret or tenant.secretFile',
-    'tenant',
-    'secret',
   )
 
 const checkRouting = ({ pods, dns }: ParsedConfig['routing']): readonly ConfigProblem[] => [
   ...problemIf(
     pods.length === 0 && dns === undefined,
+    'routing.pods',
     'There are no engines: give routing.pods or routing.dns',
-    'routing',
-    'pods',
   ),
   ...problemIf(
     pods.length > 0 && dns !== undefined,
+    'routing.dns',
     'Give either routing.pods or routing.dns, not both',
-    'routing',
-    'dns',
   ),
 ]
 
 const checkKv = (kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
   ...problemIf(
     kv.connector === 'lmcache' && kv.lmcache.url === undefined,
+    'kv.lmcache.url',
     'The connector lmcache needs the URL of the LMCache coordinator',
-    'kv',
-    'lmcache',
-    'url',
   ),
   ...problemIf(
     kv.connector === 'llamacpp-slots' && kv.directory === undefined,
+    'kv.directory',
     'The connector llamacpp-slots needs the folder that the pods share',
-    'kv',
-    'directory',
   ),
   ...(['maxStoreBytes', 'storeModule'] as const).flatMap((name) =>
     problemIf(
       kv.connector !== 'llamacpp-slots' && kv[name] !== undefined,
+      `kv.${name}`,
       'Belongs to the connector llamacpp-slots',
-      'kv',
-      name,
     ),
   ),
 ]
@@ -90,15 +91,13 @@ const checkKv = (kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
 const checkReaper = (reaper: ParsedConfig['reaper'], kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
   ...problemIf(
     reaper.announceGraceMs <= kv.callTimeoutMs,
+    'reaper.announceGraceMs',
     'Must exceed kv.callTimeoutMs, else KV is removed while it is still being stored',
-    'reaper',
-    'announceGraceMs',
   ),
   ...problemIf(
     reaper.removalLeaseMs <= kv.callTimeoutMs,
+    'reaper.removalLeaseMs',
     'Must exceed kv.callTimeoutMs, else two gateways remove the same KV at once',
-    'reaper',
-    'removalLeaseMs',
   ),
 ]
 
@@ -112,21 +111,19 @@ const checkResources = (
     : []
 }
 
-/** What the gateway puts on top when it tells Envoy how long a decision may take. */
+/** What the gateway adds when it tells Envoy how long a decision may take. */
 const decisionMarginMs = 1000
 
 const checkAdmission = (admission: ParsedConfig['admission'], kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
   ...problemIf(
     admission.requirements.length > 0 &&
       admission.maxWaitMs + kv.loadBudgetMs + decisionMarginMs > admission.messageTimeoutMs,
-    'Together with kv.loadBudgetMs and a second it must not exceed admission.messageTimeoutMs, else Envoy gives a turn up that waits',
-    'admission',
-    'maxWaitMs',
+    'admission.maxWaitMs',
+    'Together with kv.loadBudgetMs and a second it must not exceed admission.messageTimeoutMs, else Envoy gives up turns that wait',
   ),
   ...problemIf(
     kv.connector !== 'llamacpp-slots' && admission.requirements.some((text) => text.startsWith('load')),
-    'Only with the connector llamacpp-slots does the gateway decide on loads: leave out what load requires',
-    'admission',
-    'requirements',
+    'admission.requirements',
+    'Only with the connector llamacpp-slots does the gateway decide on loads: remove the requirements of load',
   ),
 ]

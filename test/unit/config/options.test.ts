@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { listConfigOptions } from '../../../src/config/config-options.ts'
-import { configSchema } from '../../../src/config/config-schema.ts'
-import { renderConfigHelp, renderConfigTable } from '../../../src/config/describe-config.ts'
+import { listConfigOptions, renderConfigHelp, renderConfigTable } from '../../../src/config/options.ts'
+import { configSchema } from '../../../src/config/schema.ts'
 import { policyNames } from '../../../src/routing/policies.ts'
 import { logLevels } from '../../../src/telemetry/logger.ts'
 
@@ -11,7 +10,7 @@ const options = listConfigOptions().map((option) => ({ ...option, name: option.p
 const page = (): string => readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8')
 
 describe('listConfigOptions', () => {
-  test('names every group of the schema, and no variable twice', () => {
+  test('contains every group of the schema, and no variable twice', () => {
     expect(new Set(options.map(({ path }) => path[0]))).toEqual(new Set(Object.keys(configSchema.shape)))
     const variables = options.flatMap(({ envName, plainEnvName }) => [envName, plainEnvName ?? []].flat())
     expect(new Set(variables).size).toBe(variables.length)
@@ -34,13 +33,13 @@ describe('listConfigOptions', () => {
     expect(options.find((option) => option.name === name)).toMatchObject({ envName, plainEnvName })
   })
 
-  test.each(options)('$name is explained, in a line that fits a table', ({ description, range, name }) => {
+  test.each(options)('$name has a description that fits a table cell', ({ description, range, name }) => {
     expect(description).toMatch(/^[^|\n]{10,}\.$/)
     expect(range).not.toContain('undefined')
     expect(name).not.toBe('')
   })
 
-  test('the choices are those of the code that obeys them', () => {
+  test('policies and log levels of the schema are those of the code', () => {
     const { routing, log } = configSchema.shape
     expect(routing.unwrap().shape.policy.unwrap().options).toEqual([...policyNames])
     expect(log.unwrap().shape.level.unwrap().options).toEqual([...logLevels])
@@ -48,7 +47,7 @@ describe('listConfigOptions', () => {
 })
 
 describe('docs/configuration.md', () => {
-  test('holds exactly the table of the code', () => {
+  test('contains the table of the code', () => {
     const [, table] = /<!-- options -->\n([\s\S]*)\n<!-- \/options -->/.exec(page()) ?? []
     expect(table).toBe(renderConfigTable())
   })
@@ -67,8 +66,8 @@ describe('renderConfigHelp', () => {
     expect(paragraphs[0]).toBe(
       [
         'listen.extproc.host  (CTX_LISTEN_EXTPROC_HOST)',
-        '  text; default: "127.0.0.1"',
-        '  Address on which Envoy reaches the gateway (gRPC, not encrypted).',
+        '  string; default: "127.0.0.1"',
+        '  Address of the gRPC port for Envoy. Not encrypted.',
       ].join('\n'),
     )
   })
