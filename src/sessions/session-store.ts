@@ -11,7 +11,7 @@ export interface NewSession {
   readonly turnId: string
   /** How long the first turn may take; past that the unfinished session is swept. */
   readonly leaseMs: number
-  /** Makes a repeated create find the first one's session; undefined: every create is a new one. */
+  /** Makes a repeated create find the first one's session; undefined: every create makes a session. */
   readonly retryOf: RetryKey | undefined
 }
 
@@ -47,12 +47,12 @@ export interface BeginTurn {
 
 export type BeginOutcome =
   | { readonly kind: 'active'; readonly record: SessionForTurn; readonly nowMs: number }
-  /** Its time was over; the turn may start it anew with its last TTL and model (`complete` does so). The lease is taken. */
+  /** The session has expired; `complete` revives it with its last TTL and model. The lease is taken. */
   | {
       readonly kind: 'expired'
       readonly ttlSeconds: number
       readonly model: string
-      /** `eviction`: it had to make room for others before its time was over. */
+      /** `eviction`: it was evicted before its deadline. */
       readonly cause: 'time' | 'eviction'
       readonly nowMs: number
     }
@@ -61,7 +61,7 @@ export type BeginOutcome =
   /** Never existed, forgotten, unreadable, or another tenant's: these look alike. */
   | { readonly kind: 'unknown' }
 
-/** A turn whose answer ended well. */
+/** A turn whose answer completed. */
 export interface CompleteTurn {
   readonly key: SessionKey
   readonly tenant: TenantKey
