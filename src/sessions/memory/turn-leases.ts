@@ -1,12 +1,12 @@
 import { maxLeases } from '../limits.ts'
 
-/** The turns that are under way on one session. Nearly always none or one, so a list. */
+/** A running turn's lease of its session. A session nearly always has none or one, so they are in a list. */
 export interface TurnLease {
   readonly turnId: string
   readonly untilMs: number
 }
 
-/** What nearly every session has between its turns: one list for all of them, which no collection of young garbage has to look at. */
+/** Shared by all sessions between their turns. */
 export const noLeases: readonly TurnLease[] = []
 
 /**
