@@ -1,4 +1,4 @@
-import { createLoadPolicy } from '../../src/context/load-policy.ts'
+import { loadBudgetMs } from '../../src/context/attach-kv.ts'
 import { worthwhileLoadMs } from '../../src/routing/cost-profile/cost-estimate.ts'
 import { createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
 import { createInFlightTurns } from '../../src/routing/in-flight-turns.ts'
@@ -75,7 +75,6 @@ export const createSimulatedGateway = (options: {
     initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
     initialLoadMs: loadOverheadMs,
   })
-  const loadPolicy = createLoadPolicy({ estimate: costs, maxLoadMs })
   const inFlight = createInFlightTurns({ turnLeaseMs, nowMs })
   const conversations = createConversations()
   const sessions = new Map<string, { readonly pod: PodAddress; readonly storedTokens: number }>()
@@ -139,7 +138,7 @@ export const createSimulatedGateway = (options: {
       })
       return loadMs === undefined
         ? { kind: 'no-load' }
-        : { kind: 'load', budgetMs: loadPolicy.budgetMs(model, storeTokens) }
+        : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
     },
     loadStarted: (turn, tokens) => forecast.loadStarted(turn, tokens * bytesPerToken),
     loadEnded: (turn, { tokens, tookMs, inTime }) =>

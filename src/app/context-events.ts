@@ -2,6 +2,7 @@ import type { ContextEvents } from '../context/context-events.ts'
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { KvLoadResult, Metrics } from '../telemetry/metrics.ts'
+import type { OutageLog } from '../telemetry/outage-log.ts'
 import { shortKey } from '../telemetry/redact.ts'
 
 const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
@@ -18,7 +19,7 @@ const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
 }
 
 /** Records events of the context room as metrics and log lines. */
-export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvents => ({
+export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: OutageLog): ContextEvents => ({
   requestDecided: (route, outcome) => metrics.requestDecided({ route, outcome }),
   routed: (policy, pod) => metrics.routed({ policy, pod }),
   sessionCreated: (key) => {
@@ -79,6 +80,6 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
   },
   removed: (kind) => log.debug('KV removed', { kind }),
   removalPostponed: (reason, attempt) => log.debug('removal postponed', { reason, attempt }),
-  storeFault: (operation, error) => log.warn('the session store failed', { operation, err: error }),
+  storeFault: (operation, error) => storeOutage.failed(new Error(`at ${operation}`, { cause: error })),
   fault: (where, error) => log.error('unexpected fault', { where, err: error }),
 })

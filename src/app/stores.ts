@@ -12,7 +12,7 @@ import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import type { CostProfileStore } from '../routing/cost-profile/cost-profile-store.ts'
 import { createMemoryCostProfileStore } from '../routing/cost-profile/memory-cost-profile-store.ts'
 import { createRedisCostProfileStore } from '../routing/cost-profile/redis/redis-cost-profile-store.ts'
-import type { Evicted, KvLimit } from '../sessions/eviction.ts'
+import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
 import { createProcessMemoryWatch } from '../sessions/memory/process-memory.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
@@ -21,6 +21,7 @@ import type { SessionStore } from '../sessions/session-store.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { measureOperations } from '../telemetry/measure-operations.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { OutageLog } from '../telemetry/outage-log.ts'
 
 /** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
@@ -28,11 +29,15 @@ const supersededGraceMs = 1000
 /** About four bytes per token of every session. */
 const memoryVaultBytes = 268_435_456
 
+interface StoreParts {
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** Logs outages of the session store. */
+  readonly storeOutage: OutageLog
+}
+
 /** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
-export const createStores = async (
-  config: Config,
-  parts: { readonly log: Logger; readonly metrics: Metrics },
-): Promise<Stores> => {
+export const createStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
   const { store, ...others } = await openStores(config, parts)
   return { store: measureOperations(store, parts.metrics.storeOperationEnded), ...others }
 }
@@ -45,11 +50,8 @@ export interface Stores {
   readonly costs: CostProfileStore
 }
 
-const openStores = async (
-  config: Config,
-  parts: { readonly log: Logger; readonly metrics: Metrics },
-): Promise<Stores> => {
-  const { log, metrics } = parts
+const openStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
+  const { metrics, storeOutage } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
@@ -73,10 +75,12 @@ const openStores = async (
         url: sessions.redisUrl,
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
-        onFault: (error) => log.warn('Redis connection failed', { err: error }),
+        onFault: (error) => storeOutage.failed(error),
+        onRecovered: () => storeOutage.recovered(),
         onBreaker: (state) => {
-          metrics.setStoreCircuit(state === 'open' ? 'open' : 'closed')
-          log.warn('Redis circuit breaker', { state })
+          metrics.setStoreCircuit(state === 'closed' ? 'closed' : 'open')
+          if (state === 'open') storeOutage.failed('Redis does not answer in time')
+          if (state === 'closed') storeOutage.recovered()
         },
       })
       return {
@@ -101,7 +105,7 @@ const kvLimitOf = ({ kv }: Config): KvLimit | undefined =>
   kv.maxStoreBytes === undefined ? undefined : { maxBytes: kv.maxStoreBytes, threshold: kv.storeThreshold }
 
 const tellEvictions =
-  ({ log, metrics }: { readonly log: Logger; readonly metrics: Metrics }) =>
+  ({ log, metrics }: StoreParts) =>
   (what: Evicted, count: number): void => {
     switch (what) {
       case 'session-count':

@@ -83,7 +83,7 @@ const sessions = group({
     .max(10_000)
     .default(250)
     .describe('Timeout of a Redis command, after which a turn continues without its session.'),
-  maxSessions: integer(1, 1_000_000_000).default(100_000).meta({
+  maxSessions: integer(1, 10_000_000).default(100_000).meta({
     description:
       'Most sessions in the memory store. Beyond, the least recently used, weighted by size, is evicted; never one in a turn.',
     plainEnv: 'CTX_CACHE_MAXSIZE',
