@@ -1,9 +1,9 @@
-# make run        start Envoy, the gateway and two pods on this machine
+# make run        start Envoy, the gateway and two pods on this machine; ACCELERATOR=1 with the Wasm filter
 # make test       everything: format, lint, types, and every test on real parts
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test check build install engine-runtime unit integration vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-long-turns bench-responsecache clean
+.PHONY: run test check build install unit integration vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-long-turns bench-responsecache clean
 
 install: node_modules/.package-lock.json
 
@@ -12,14 +12,11 @@ node_modules/.package-lock.json: package-lock.json
 	npm install --no-save --no-audit --no-fund
 	@touch $@
 
-engine-runtime: install
-	node playground/engine-runtime/install.mjs
-
 build: install
 	npm run --silent build
 
-run: build engine-runtime
-	@node dist/src/main.js run
+run: build
+	@ACCELERATOR=$(ACCELERATOR) node dist/src/main.js run
 
 check: install
 	npm run --silent lint
@@ -28,7 +25,7 @@ check: install
 unit: install
 	npm run --silent test:unit
 
-integration: build engine-runtime
+integration: build
 	npm run --silent test:integration
 
 test: check unit integration
@@ -39,7 +36,7 @@ vllm-up: build
 test-vllm: build
 	npm run --silent test:vllm
 
-bench-ttft: build engine-runtime
+bench-ttft: build
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded)
 
 bench-gateway: build
@@ -51,7 +48,7 @@ bench-sessions: install
 bench-long-turns: install
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/long-turns/main.js $(ARGS)
 
-bench-responsecache: build engine-runtime
+bench-responsecache: build
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/responsecache/main.js $(ARGS)
 
 clean:

@@ -1,4 +1,4 @@
-import type { ManagedChild } from '../../playground/launcher/child-process.ts'
+import type { ManagedChild } from '../../playground/child-process.ts'
 
 /** Everything that a bench started, so that all of it ends with the bench. */
 export interface Children {

@@ -1,7 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type CommandOutcome, runCommand } from '../../playground/launcher/run-command.ts'
-import type { Command } from '../../playground/launcher/server-tool.ts'
+import { type Command, type CommandOutcome, runCommand } from '../../playground/run-command.ts'
 import type { Cell } from './cells.ts'
 import { runLoad } from './load-run.ts'
 import { loadOptions } from './measure-cell.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { startChild } from '../../playground/launcher/child-process.ts'
+import { startChild } from '../../playground/child-process.ts'
 
 /** What is asked of the load generator. */
 export interface LoadOptions {

@@ -1,5 +1,6 @@
-import type { Command, ServerTool } from '../../playground/launcher/server-tool.ts'
-import { startEnvoy } from '../../playground/launcher/start-envoy.ts'
+import type { ServerTool } from '../../playground/install/find-tool.ts'
+import type { Command } from '../../playground/run-command.ts'
+import { startEnvoy } from '../../playground/start-envoy.ts'
 import type { Children } from './children.ts'
 import { joinConfigs, type NamedConfig } from './joined-config.ts'
 

@@ -5,7 +5,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { packageRoot } from '../../playground/launcher/tools-dir.ts'
+import { packageRoot } from '../../playground/paths.ts'
 import { createMemoryChunkLedger } from '../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createZmqKvEvents } from '../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSourcesClient } from '../../src/kvcache/kv-events/event-sources.ts'

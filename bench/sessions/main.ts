@@ -7,7 +7,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { packageRoot } from '../../playground/launcher/tools-dir.ts'
+import { packageRoot } from '../../playground/paths.ts'
 import { clearWhenInterrupted } from '../clear-when-interrupted.ts'
 import { createChildren } from '../gateway/children.ts'
 import { readOptions } from '../read-options.ts'

@@ -23,10 +23,12 @@ context-cache-gateway --help | --version
     --print-config  print the configuration in force, without secrets, and leave
   run             everything on this machine: Envoy, the gateway, and two pods of the embedded engine
     GATEWAY_PORT=8000      where clients connect
+    LISTEN_HOST=127.0.0.1  the address it accepts clients on; 0.0.0.0 for all
+    ACCELERATOR=1          Envoy with the Wasm filter (deploy/envoy/accelerated.yaml)
     REDIS_URL=redis://…    keep sessions in Redis instead of in memory
     MODEL=file.gguf        serve a model of yours instead of one with random weights
     PODS=host:port,…       use engines of yours, with CONNECTOR=… and KV_DIR=… (llamacpp-slots) or LMCACHE_URL=… (lmcache)
-    ENVOY_BIN=…            an Envoy of yours; else the one on PATH; else one is installed into .tools
+    ENVOY_BIN=…            an Envoy of yours; else the one on PATH; else one is installed into ~/.cache/context-cache-gateway
   vllm-up         real vLLM with LMCache on this machine's processors: two pods, for a gateway with CONNECTOR=lmcache
     PYTHON=python3.11             an interpreter of version 3.11 to 3.13; else the first one on PATH
     FLEET_POD_PORTS=8101,8102     where the pods listen, and with them how many there are
