@@ -5,7 +5,15 @@ import type { RetryKey } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { bytesOfTombstone, type MemorySession, sessionBytes, storedKvBytes, type Tombstone } from './memory-session.ts'
+import {
+  bytesOfTombstone,
+  dueMsOf,
+  hasExpired,
+  type MemorySession,
+  sessionBytes,
+  storedKvBytes,
+  type Tombstone,
+} from './memory-session.ts'
 import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
 import { heldUntilMs } from './turn-leases.ts'
@@ -344,10 +352,3 @@ export class SessionTable {
     return dropped
   }
 }
-
-/** A session in state *creating* lives as long as its turn's lease. */
-const dueMsOf = (session: MemorySession): number =>
-  session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs
-
-const hasExpired = (session: MemorySession, nowMs: number): boolean =>
-  dueMsOf(session) <= nowMs && heldUntilMs(session.leases) <= nowMs
