@@ -1,5 +1,6 @@
 import { createHealthState } from '../admin/grpc-health-state.ts'
 import { createAdminServer } from '../admin/http-server.ts'
+import { within } from '../async/deadline.ts'
 import type { Config } from '../config/config.ts'
 import { redactConfig } from '../config/redact-config.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
@@ -15,10 +16,9 @@ import { createUseSession } from '../context/use-session.ts'
 import { createExtProcServer } from '../extproc/create-extproc-server.ts'
 import type { Phase } from '../extproc/messages.ts'
 import type { ListenAddress } from '../extproc/transport.ts'
-import { within } from '../extproc/within.ts'
 import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
-import { createCostProfile } from '../routing/cost-profile/cost-profile.ts'
-import { createCostProfileKeeper } from '../routing/cost-profile/cost-profile-keeper.ts'
+import { createCostModel } from '../routing/cost-model.ts'
+import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRouter } from '../routing/router.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
@@ -46,7 +46,7 @@ const drainMs = 10_000
 const removeNowMs = 1_000
 const sweepsPerReconcile = 30
 const saveCostsMs = 60_000
-const maxSessionsPerPod = 100_000
+const maxRoutedSessions = 100_000
 
 /** The composition root: the only place that knows all rooms. */
 export const createApp = async (
@@ -60,20 +60,20 @@ export const createApp = async (
   const { storeModule } = config.kv
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
   const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })
-  const costs = createCostProfile({ initialMsPerToken: config.kv.prefillMsPerToken })
-  const costKeeper = createCostProfileKeeper({
-    profile: costs,
+  const costs = createCostModel({ initialMsPerToken: config.kv.prefillMsPerToken })
+  const costKeeper = createCostModelKeeper({
+    model: costs,
     store: costStore,
     engine: config.kv.connector,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('what turns cost could not be kept', { operation, err: error }),
+    onFault: (operation, error) => log.warn('cost model load or save failed', { operation, err: error }),
   })
   const forecast = createTtftPredictor({
     source: pods,
     costs,
     turnLeaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),
-    maxSessionsPerPod,
+    maxSessions: maxRoutedSessions,
   })
   const router = createRouter({
     source: forecast,

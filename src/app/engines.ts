@@ -14,8 +14,7 @@ import type { TokenVault } from '../kvcache/vault/token-vault.ts'
 import { createWarmupConnector } from '../kvcache/warmup/connector.ts'
 import { createDnsPodSource } from '../routing/dns-pod-source.ts'
 import type { PodSource } from '../routing/pod.ts'
-import type { PodChange } from '../routing/pod-monitor.ts'
-import { createStaticPodSource } from '../routing/static-pod-source.ts'
+import { createStaticPodSource, type PodChange } from '../routing/pod-monitor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 
 /** The pods, from a list or from DNS. */

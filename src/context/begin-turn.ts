@@ -1,6 +1,6 @@
 import { nanoid } from 'nanoid'
 import type { Admission } from '../admission/admission.ts'
-import { withinLimit } from '../kvcache/deadline.ts'
+import { withinLimit } from '../async/deadline.ts'
 import {
   type AttachOutcome,
   type EngineField,
@@ -13,8 +13,7 @@ import {
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { PodSource } from '../routing/pod.ts'
-import type { Router } from '../routing/router.ts'
-import type { RoutingInput } from '../routing/routing-policy.ts'
+import type { Router, RoutingInput } from '../routing/router.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
@@ -175,9 +174,7 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: RequestSco
   parts.pods.turnStarted(turn.pod, turn.turnId)
   const isInstant = parts.connector.isInstant?.(kvTurn, turn.kv) === true
   const promptTokens = turn.routing.promptTokens ?? 0
-  const storedTokens = turn.kv?.tokens ?? 0
-  if (isInstant) parts.forecast.sent(turn, turn.routing, promptTokens - storedTokens)
-  else parts.forecast.routed(turn, turn.routing)
+  parts.forecast.routed(turn, turn.routing)
   const attached = await (isInstant
     ? parts.connector.attach(kvTurn, turn.kv, unlimited)
     : withBudget({ budgetMs, scope }, (signal) => bring(parts, turn, kvTurn, { budgetMs, signal })))
@@ -185,14 +182,14 @@ const attachNow = async (parts: TurnParts, turn: TurnToAttach, scope: RequestSco
   if (!isInstant) parts.forecast.loadEnded(turn, loadedOf(presence, turn.kv))
   if (scope.isAbandoned()) {
     parts.pods.turnEnded(turn.pod, turn.turnId)
-    parts.forecast.ended(turn, { sessionKey: turn.session, how: 'abandoned', answer: undefined })
+    parts.forecast.ended(turn, { how: 'abandoned', answer: undefined })
     if (claim !== settledClaim)
       await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
     throw new ClientLeftError()
   }
   parts.events.attached(presence, performance.now() - startedMs)
   const presentTokens = presentTokensOf(presence)
-  if (!isInstant || presentTokens !== storedTokens) parts.forecast.forwarded(turn, promptTokens - presentTokens)
+  parts.forecast.forwarded(turn, promptTokens - presentTokens)
   if (presence.kind === 'missing' && turn.kv !== undefined) {
     const drop = parts.store.dropKv({ key: turn.session, artefactId: turn.kv.artefactId, reason: 'kv_missing' })
     drop.catch((error: unknown) => parts.events.storeFault('drop_kv', error))
@@ -245,18 +242,16 @@ export const abandonTurn = async (
 
 /** Attaches the turn; a load that has to be admitted first is not under way before. */
 const bring = (
-  parts: Pick<TurnParts, 'admission' | 'connector' | 'forecast'>,
+  parts: Pick<TurnParts, 'admission' | 'connector'>,
   turn: TurnToAttach,
   kvTurn: KvTurn,
   limits: { readonly budgetMs: number; readonly signal: AbortSignal },
 ): Promise<AttachOutcome> => {
   const bytes = bytesToLoad(kvTurn, turn.kv, turn.routing)
   if (parts.admission === undefined || bytes <= 0) {
-    parts.forecast.loadStarted(turn, bytes)
     return parts.connector.attach(kvTurn, turn.kv, limits.signal)
   }
   return attachWithAdmittedLoad(parts.admission, turn, limits, ({ mayLoad }) => {
-    parts.forecast.loadStarted(turn, mayLoad ? bytes : 0)
     return parts.connector.attach(mayLoad ? kvTurn : { ...kvTurn, mayLoad }, turn.kv, limits.signal)
   })
 }

@@ -3,7 +3,7 @@ import { readCreateBody } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { InferenceApi } from '../openai/inference-api.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import type { RoutingInput } from '../routing/routing-policy.ts'
+import type { RoutingInput } from '../routing/router.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type RetryKey, StoreUnavailableError } from '../sessions/session-store.ts'
 import {

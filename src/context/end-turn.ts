@@ -1,6 +1,6 @@
 import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import type { Admission } from '../admission/admission.ts'
-import { withinLimit } from '../kvcache/deadline.ts'
+import { withinLimit } from '../async/deadline.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
@@ -179,7 +179,6 @@ const settleForecast = (forecast: TtftPredictor, ticket: TurnTicket, turn: TurnE
   forecast.ended(
     { turnId, pod, model: session.model },
     {
-      sessionKey: session.key,
       how: turn.clientDisconnected || turn.ttfbMs === undefined ? 'abandoned' : 'done',
       answer: hasAnswer
         ? {

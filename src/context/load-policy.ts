@@ -1,5 +1,5 @@
-import { withinLimit } from '../kvcache/deadline.ts'
-import { type CostEstimate, worthwhileLoadMs } from '../routing/cost-profile/cost-estimate.ts'
+import { withinLimit } from '../async/deadline.ts'
+import { type CostEstimate, worthwhileLoadMs } from '../routing/cost-model.ts'
 import type { StoredKv } from '../sessions/session-record.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 

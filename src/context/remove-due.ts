@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { withinLimit } from '../kvcache/deadline.ts'
+import { withinLimit } from '../async/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'

@@ -1,4 +1,4 @@
-import type { RoutingInput } from '../routing/routing-policy.ts'
+import type { RoutingInput } from '../routing/router.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey, StoredKv } from '../sessions/session-record.ts'
 import type { GatewayRequest } from './context-cache-manager.ts'

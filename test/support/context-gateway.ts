@@ -22,7 +22,7 @@ import type { JsonLimits } from '../../src/openai/parse-json-object.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
 import { createByteBudget } from '../../src/responsecache/byte-budget.ts'
 import { createMemoryResponseCache } from '../../src/responsecache/memory-response-cache.ts'
-import { type CostProfile, createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
+import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
 import { createPolicies } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-predictor.ts'
@@ -87,7 +87,7 @@ export interface ContextGateway {
   readonly connector: MemoryKvConnector
   readonly pods: StaticPods
   readonly events: RecordedEvents
-  readonly estimate: CostProfile
+  readonly estimate: CostModel
   readonly forecast: TtftPredictor
   readonly reaper: Reaper
   nowMs(): number
@@ -122,13 +122,13 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const connector = settings.beside?.connector ?? wrapConnector(ownConnector())
   const recorded = createRecordedEvents()
   const { events } = recorded
-  const estimate = createCostProfile({ initialMsPerToken: settings.msPerToken ?? 10 })
+  const estimate = createCostModel({ initialMsPerToken: settings.msPerToken ?? 10 })
   const forecast = createTtftPredictor({
     source: pods,
     costs: estimate,
     turnLeaseMs: 600_000,
     nowMs: () => performance.now(),
-    maxSessionsPerPod: 1000,
+    maxSessions: 1000,
   })
   const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
   const seal = createSessionSeal(secret)

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import { createLoadPolicy, withBudget } from '../../../src/context/load-policy.ts'
-import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 
 describe('createLoadPolicy', () => {
   const policy = (maxLoadMs: number) =>
     createLoadPolicy({
-      estimate: createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 }),
+      estimate: createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 }),
       maxLoadMs,
     })
 
@@ -27,7 +27,7 @@ test.each([
   { name: 'a load that is sooner there', bytes: 999_000, worthwhile: true },
   { name: 'no load that takes as long as computing', bytes: 1_000_000, worthwhile: false },
 ])('the policy makes $name', ({ bytes, worthwhile }) => {
-  const estimate = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })
+  const estimate = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })
   const kv = { artefactId: 'a', payload: '', tokens: 1000, bytes, turn: 1 }
   expect(createLoadPolicy({ estimate, maxLoadMs: 10_000 }).isWorthwhile('m', kv)).toBe(worthwhile)
 })
