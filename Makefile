@@ -1,15 +1,15 @@
 # make run        start Envoy, the gateway and two pods on this machine
 # make test       everything: format, lint, types, and every test on real parts
+# make soak       a million operations on the memory store, which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test check build install engine-runtime unit integration vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-long-turns bench-responsecache clean
+.PHONY: run test check build install engine-runtime unit integration soak vllm-up test-vllm bench-ttft bench-gateway bench-sessions clean
 
 install: node_modules/.package-lock.json
 
 node_modules/.package-lock.json: package-lock.json
-	# Not `npm ci`: the lockfile names no package that only other platforms need, and it would miss them.
-	npm install --no-save --no-audit --no-fund
+	npm ci --no-audit --no-fund
 	@touch $@
 
 engine-runtime: install
@@ -33,6 +33,9 @@ integration: build engine-runtime
 
 test: check unit integration
 
+soak: install
+	SOAK_OPERATIONS=1000000 npm run --silent test:soak
+
 vllm-up: build
 	@node dist/src/main.js vllm-up
 
@@ -40,19 +43,13 @@ test-vllm: build
 	npm run --silent test:vllm
 
 bench-ttft: build engine-runtime
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded)
+	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-gateway: build
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/gateway/main.js $(ARGS)
 
 bench-sessions: install
-	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node .run/bench/bench/sessions/main.js $(ARGS)
-
-bench-long-turns: install
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/long-turns/main.js $(ARGS)
-
-bench-responsecache: build engine-runtime
-	npx tsc -p bench/tsconfig.json && node .run/bench/bench/responsecache/main.js $(ARGS)
+	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node --max-old-space-size=8192 --expose-gc .run/bench/bench/sessions/main.js $(ARGS)
 
 clean:
 	rm -rf dist coverage .run bench/out

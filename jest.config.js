@@ -11,18 +11,32 @@ const shared = {
   },
 }
 
+/** Measure time, or load both processors: run one after the other, with nothing beside them. */
+const serial = [
+  '<rootDir>/test/integration/processes/kill-nine.test.ts',
+  '<rootDir>/test/integration/lifecycle/expiry-moment.test.ts',
+  '<rootDir>/test/integration/faults/expiry-race.test.ts',
+  '<rootDir>/test/integration/faults/many-streams.test.ts',
+]
+
 export default {
   // Servers are started and ended in hooks, on machines that may be busy.
   testTimeout: 30_000,
-  // jest-circus leaves an AsyncLocalStorage behind for every test file, and each of them slows every promise of its process. So no process runs
-  // many files: a worker that has grown beyond this is replaced before its next one.
+  // jest-circus leaves an AsyncLocalStorage behind for every test file, and each of them slows every promise of its process. A worker that uses
+  // more memory than this is replaced before its next file.
   workerIdleMemoryLimit: '300MB',
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/test/unit/**/*.test.ts'] },
     { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },
     { ...shared, displayName: 'fuzz', testMatch: ['<rootDir>/test/fuzz/**/*.test.ts'] },
     { ...shared, displayName: 'replay', testMatch: ['<rootDir>/test/replay/**/*.test.ts'] },
-    { ...shared, displayName: 'integration', testMatch: ['<rootDir>/test/integration/**/*.test.ts'] },
+    {
+      ...shared,
+      displayName: 'integration',
+      testMatch: ['<rootDir>/test/integration/**/*.test.ts'],
+      testPathIgnorePatterns: ['/node_modules/', ...serial],
+    },
+    { ...shared, displayName: 'integration-serial', testMatch: serial },
     {
       ...shared,
       displayName: 'vllm',

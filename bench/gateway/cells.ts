@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { type GatewayVariant, targetName } from './targets.ts'
+import { type GatewayCase, targetName, type Wiring } from './targets.ts'
 
 /** What is sent in one measurement. */
 export type Load =
-  /** As many requests as are answered. */
+  /** 32 connections, each sends its next request when the last one is answered. */
   | { readonly kind: 'closed'; readonly bodyBytes: number }
   /** Requests by the clock. */
   | { readonly kind: 'paced'; readonly bodyBytes: number; readonly ratePerSecond: number }
@@ -12,42 +12,41 @@ export type Load =
 
 /** One measurement of every round. */
 export interface Cell {
-  /** `closed 2k/redis`: what `--only` is compared with. */
+  /** `closed 2k/ext_proc redis`: what `--only` is compared with. */
   readonly name: string
   readonly target: string
   readonly load: Load
 }
 
-const small = 2048
-const large = 102_400
+const smallBytes = 2048
+const largeBytes = 102_400
 
 export const loads = {
-  'closed 2k': { kind: 'closed', bodyBytes: small },
-  'closed 100k': { kind: 'closed', bodyBytes: large },
-  '500 rps': { kind: 'paced', bodyBytes: small, ratePerSecond: 500 },
-  stream: { kind: 'stream', bodyBytes: small },
+  'closed 2k': { kind: 'closed', bodyBytes: smallBytes },
+  'closed 100k': { kind: 'closed', bodyBytes: largeBytes },
+  '500 rps': { kind: 'paced', bodyBytes: smallBytes, ratePerSecond: 500 },
+  stream: { kind: 'stream', bodyBytes: smallBytes },
 } as const satisfies Readonly<Record<string, Load>>
 export type LoadName = keyof typeof loads
+export const loadNames = ['closed 2k', 'closed 100k', '500 rps', 'stream'] as const satisfies readonly LoadName[]
 
 const references = ['floor', 'go'] as const
 
-const gatewayTargets = {
-  'closed 2k': ['no session', 'memory', 'redis', 'redis, spliced'],
-  'closed 100k': ['redis', 'redis, spliced'],
-  '500 rps': ['memory', 'redis'],
+const gatewayTargets: Readonly<Record<LoadName, readonly GatewayCase[]>> = {
+  'closed 2k': ['no session', 'memory', 'redis'],
+  'closed 100k': ['spliced'],
+  '500 rps': ['redis'],
   stream: ['redis'],
-} as const satisfies Readonly<Record<LoadName, readonly Parameters<typeof targetName>[0][]>>
-
-export const loadNames = ['closed 2k', 'closed 100k', '500 rps', 'stream'] as const
+}
 
 export const cellName = (load: LoadName, target: string): string => `${load}/${target}`
 
-/** All measurements of a round, those that are compared next to each other. */
-export const listCells = (variants: readonly GatewayVariant[], only: readonly string[]): readonly Cell[] =>
+/** All measurements of a round; those that are compared stand next to each other. */
+export const listCells = (wirings: readonly Wiring[], only: readonly string[]): readonly Cell[] =>
   loadNames
     .flatMap((load) => {
-      const ofVariants = variants.flatMap((variant) => gatewayTargets[load].map((name) => targetName(name, variant)))
-      return [...references, ...ofVariants].map((target) => ({
+      const gateways = wirings.flatMap((wiring) => gatewayTargets[load].map((name) => targetName(wiring, name)))
+      return [...references, ...gateways].map((target) => ({
         name: cellName(load, target),
         target,
         load: loads[load],
@@ -56,8 +55,8 @@ export const listCells = (variants: readonly GatewayVariant[], only: readonly st
     .filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
 
 /**
- * One round's order: the measurements of a load next to each other, each time in another order, since a busy case leaves a slower machine to the one
- * that follows it. The same order in every run.
+ * The order of one round: the measurements of a load next to each other, in another order each time, because a busy case slows the machine for the
+ * case after it. Every run uses the same orders.
  */
 export const orderOfRound = (cells: readonly Cell[], round: number): readonly Cell[] => {
   const rank = ({ name }: Cell): string => createHash('sha256').update(`${round} ${name}`).digest('hex')

@@ -2,8 +2,8 @@ import { parse, stringify } from 'yaml'
 import { z } from 'zod'
 
 /*
- * The references run on the repository's own envoy.yaml, reduced: same listener, same connection manager, same way to the same cluster of pods, so
- * that what is left out is what is measured.
+ * The references use a reduced envoy.yaml: same listener, connection manager, route timeout and cluster of pods. The removed parts are what is
+ * measured.
  */
 
 const json = z.record(z.string(), z.unknown())
@@ -25,12 +25,12 @@ const routes = z.object({
   }),
 })
 
-/** How requests that never meet the gateway get to a pod: its timeout and retries, which no filter has a part in. */
+/** The route action of requests that bypass the gateway: its cluster, timeout and retries. */
 const routeToPods = (typedConfig: unknown): unknown => {
   const [host] = routes.parse(typedConfig).route_config.virtual_hosts
-  const route = host.routes.at(-1)?.route
-  if (route === undefined) throw new Error('the last route of envoy.yaml leads nowhere')
-  return route
+  const found = host.routes.findLast(({ route }) => route !== undefined)
+  if (found === undefined) throw new Error('no route of envoy.yaml leads to a cluster')
+  return found.route
 }
 
 const routerFilter = {
@@ -38,7 +38,7 @@ const routerFilter = {
   typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },
 }
 
-/** What a plugin that reads bodies asks of Envoy: both headers and the whole request body. */
+/** The messages of a plugin that reads bodies: both headers and the whole request body. */
 const bufferedFilter = {
   name: 'envoy.filters.http.ext_proc',
   typed_config: {
@@ -57,18 +57,17 @@ const bufferedFilter = {
   },
 }
 
-const reduced = (
-  text: string,
-  parts: { readonly filters: readonly unknown[]; readonly clusters: readonly unknown[] },
-) => {
+/** A rendered envoy.yaml with other HTTP filters, one route, and no access log and error bodies. */
+const reduced = (text: string, filters: readonly unknown[]): string => {
   const whole = template.parse(parse(text))
-  const [listener] = whole.static_resources.listeners
+  const { listeners, clusters } = whole.static_resources
+  const [listener] = listeners
   const [chain] = listener.filter_chains
   const [manager] = chain.filters
   const { access_log: _log, local_reply_config: _replies, ...kept } = manager.typed_config
   const typedConfig = {
     ...kept,
-    http_filters: parts.filters,
+    http_filters: filters,
     route_config: {
       name: 'routes',
       virtual_hosts: [
@@ -85,31 +84,28 @@ const reduced = (
     ...listener,
     filter_chains: [{ ...chain, filters: [{ ...manager, typed_config: typedConfig }] }],
   }
+  // Without health checks: the reference does not answer them, and the floor has no gateway.
+  const { health_checks: _checks, common_lb_config: _balancing, ...gateway } = clusterNamed(clusters, 'gateway')
   return stringify(
-    { ...whole, static_resources: { listeners: [reducedListener], clusters: parts.clusters } },
+    {
+      ...whole,
+      static_resources: { listeners: [reducedListener], clusters: [clusterNamed(clusters, 'pods'), gateway] },
+    },
     { aliasDuplicateObjects: false },
   )
 }
 
-const clusterNamed = (text: string, name: string) => {
-  const found = template.parse(parse(text)).static_resources.clusters.find((cluster) => cluster.name === name)
+const clusterNamed = <Cluster extends { readonly name: string }>(
+  clusters: readonly Cluster[],
+  name: string,
+): Cluster => {
+  const found = clusters.find((cluster) => cluster.name === name)
   if (found === undefined) throw new Error(`envoy.yaml has no cluster ${name}`)
   return found
 }
 
-/** Envoy and nothing behind it but the pods. Takes and returns YAML that `renderEnvoyConfig` can fill in. */
-export const floorConfig = (text: string): string =>
-  reduced(text, { filters: [routerFilter], clusters: [clusterNamed(text, 'pods'), gatewayCluster(text)] })
+/** Envoy with the pods alone. Takes what `renderEnvoyConfig` returns. */
+export const floorConfig = (text: string): string => reduced(text, [routerFilter])
 
-/** The minimal external processor in front of the pods. */
-export const referenceConfig = (text: string): string =>
-  reduced(text, {
-    filters: [bufferedFilter, routerFilter],
-    clusters: [clusterNamed(text, 'pods'), gatewayCluster(text)],
-  })
-
-/** Without health checks: the reference does not answer them, and the floor has nobody there. */
-const gatewayCluster = (text: string): unknown => {
-  const { health_checks: _checks, common_lb_config: _balancing, ...kept } = clusterNamed(text, 'gateway')
-  return kept
-}
+/** Envoy with the minimal external processor. Takes what `renderEnvoyConfig` returns. */
+export const referenceConfig = (text: string): string => reduced(text, [bufferedFilter, routerFilter])

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { startChild } from '../../playground/launcher/child-process.ts'
 
-/** What is asked of the load generator. */
+/** Options of the load generator. */
 export interface LoadOptions {
   readonly program: string
   /** `127.0.0.1:8000` */
@@ -10,13 +10,15 @@ export interface LoadOptions {
   readonly bodyBytes: number
   readonly warmUpSeconds: number
   readonly length: { readonly seconds: number } | { readonly requests: number }
-  /** Requests due per second; undefined: each connection sends when it was answered. */
+  /** Requests due per second. Undefined: each connection sends when the last request was answered. */
   readonly ratePerSecond?: number | undefined
   readonly isStreamed: boolean
   /** File with the session ids to send. */
   readonly idsFile?: string | undefined
-  /** An answer that names no session went past the gateway. */
+  /** An answer without `x-session-id` is a failure: its request bypassed the gateway. */
   readonly expectSession: boolean
+  /** Create a session with each request, instead of a turn. */
+  readonly create?: { readonly ttlSeconds: number } | undefined
   /** Called when the warm-up is over. */
   readonly onMeasuring?: (() => void) | undefined
   /** Called every second. */
@@ -41,7 +43,7 @@ const result = z.object({
   failures: z.number(),
   firstFailure: z.string().optional(),
   seconds: z.number(),
-  /** Missing when nothing was answered. */
+  /** Missing when no request was answered. */
   latencyMs: quantiles.optional(),
   firstEventMs: quantiles.optional(),
   gapMs: quantiles.optional(),
@@ -50,9 +52,9 @@ export interface LoadResult extends Omit<z.infer<typeof result>, 'latencyMs' | '
   readonly latencyMs: Quantiles
 }
 
-const nothing: Quantiles = { mean: Number.NaN, p50: Number.NaN, p90: Number.NaN, p99: Number.NaN, max: Number.NaN }
+const noQuantiles: Quantiles = { mean: Number.NaN, p50: Number.NaN, p90: Number.NaN, p99: Number.NaN, max: Number.NaN }
 
-/** Runs the generator to its end, as a process of its own. @throws Error when it could not work at all */
+/** Runs the load generator as a child process until it ends. @throws Error when it printed no result */
 export const runLoad = async (options: LoadOptions): Promise<LoadResult> => {
   let found: LoadResult | undefined
   const onLine = (line: string): void => {
@@ -60,7 +62,7 @@ export const runLoad = async (options: LoadOptions): Promise<LoadResult> => {
     else if (line.includes('"event":"progress"')) options.onProgress?.(progress.parse(JSON.parse(line)))
     else if (line.includes('"event":"result"')) {
       const { event: _event, latencyMs, ...rest } = result.parse(JSON.parse(line))
-      found = { ...rest, latencyMs: latencyMs ?? nothing }
+      found = { ...rest, latencyMs: latencyMs ?? noQuantiles }
     }
   }
   const child = await startChild({ name: 'load', command: [options.program, ...argumentsOf(options)], onLine })
@@ -79,5 +81,6 @@ const argumentsOf = (options: LoadOptions): readonly string[] => [
   `-stream=${options.isStreamed}`,
   `-ids=${options.idsFile ?? ''}`,
   `-expect-session=${options.expectSession}`,
+  `-create-ttl=${options.create?.ttlSeconds ?? 0}`,
   `-progress=${options.onProgress !== undefined}`,
 ]

@@ -8,7 +8,7 @@ import type { Target, Upstream } from './targets.ts'
 /** One measurement. Times are milliseconds. */
 export interface Figures {
   readonly requests: number
-  /** Answers that were none, and requests that did not reach the upstream as they should. */
+  /** Failed requests, and requests that reached the upstream without the expected mark or field. */
   readonly failures: number
   readonly firstFailure: string | undefined
   readonly ratePerSecond: number
@@ -19,18 +19,18 @@ export interface Figures {
   readonly envoyCpu: number
   readonly redisCpu: number
   readonly pluginBytes: number
-  /** Of a streamed answer: from one event to the next. */
+  /** Streamed answers: time from one event to the next. */
   readonly gapP50: number
   readonly gapMean: number
   readonly gapP99: number
   readonly firstEventP50: number
 }
 
-/** What of a measurement is told with its spread. */
+/** The figures that are reported with their spread. */
 export type FigureName = Exclude<keyof Figures, 'firstFailure'>
 
 const connections = 32
-/** What a gateway still does for requests that were answered, such as the ends of their turns, belongs to them. */
+/** The work that a gateway does after an answer, such as ending the turn, counts for the request. */
 const settleMs = 150
 
 export const measureCell = async (
@@ -41,16 +41,9 @@ export const measureCell = async (
     readonly program: string
     readonly seconds: number
     readonly warmUpSeconds: number
-    /** Whether the gateway writes a CPU profile of the measurement, which then is slower. */
-    readonly isProfiled: boolean
   },
 ): Promise<Figures> => {
   const { target, upstream } = options
-  const toggleProfile = (): void => {
-    if (options.isProfiled && target.pluginPid !== undefined && target.idsFile !== undefined) {
-      process.kill(target.pluginPid, 'SIGUSR2')
-    }
-  }
   const counted = await countsOf(upstream)
   let before: Promise<Usages> | undefined
   const result = await runLoad({
@@ -59,19 +52,17 @@ export const measureCell = async (
     warmUpSeconds: options.warmUpSeconds,
     length: { seconds: options.seconds },
     onMeasuring: () => {
-      toggleProfile()
       before = usagesOf(target)
     },
   })
   await delay(settleMs)
   const after = await usagesOf(target)
-  toggleProfile()
   if (before === undefined) throw new Error('the load generator never began to measure')
-  const strays = await strayRequests(target, upstream, counted)
-  return figuresOf({ result, before: await before, after, strays })
+  const unexpectedRequests = await countUnexpected(target, upstream, counted)
+  return figuresOf({ result, before: await before, after, unexpectedRequests })
 }
 
-/** How a target is loaded, apart from how long. */
+/** How a target is loaded, without the duration. */
 export const loadOptions = (load: Load, target: Target): Omit<LoadOptions, 'program' | 'warmUpSeconds' | 'length'> => ({
   target: target.address,
   connections,
@@ -88,13 +79,13 @@ interface Usages {
   readonly redis: ProcessUsage
 }
 
-const nobody: ProcessUsage = { cpuSeconds: 0, residentBytes: 0 }
+const noUsage: ProcessUsage = { cpuSeconds: 0, residentBytes: 0 }
 
 const usagesOf = async ({ pluginPid, envoyPid, redisPid }: Target): Promise<Usages> => {
   const [plugin, envoy, redis] = await Promise.all(
-    [pluginPid, envoyPid, redisPid].map(async (pid) => (pid === undefined ? nobody : usageOf(pid))),
+    [pluginPid, envoyPid, redisPid].map(async (pid) => (pid === undefined ? noUsage : usageOf(pid))),
   )
-  return { plugin: plugin ?? nobody, envoy: envoy ?? nobody, redis: redis ?? nobody }
+  return { plugin: plugin ?? noUsage, envoy: envoy ?? noUsage, redis: redis ?? noUsage }
 }
 
 const counts = z.object({ requests: z.number(), marked: z.number(), spliced: z.number() })
@@ -103,8 +94,8 @@ type Counts = z.infer<typeof counts>
 const countsOf = async ({ addresses: [address] }: Upstream): Promise<Counts> =>
   counts.parse(await (await fetch(`http://${address}/counts`)).json())
 
-/** How many requests reached the upstream without what the target should have done to them, or with what it should not. */
-const strayRequests = async (target: Target, upstream: Upstream, before: Counts): Promise<number> => {
+/** Requests that reached the upstream without the mark or field that the target adds, or with one that it does not add. */
+const countUnexpected = async (target: Target, upstream: Upstream, before: Counts): Promise<number> => {
   const after = await countsOf(upstream)
   const since = (name: keyof Counts): number => after[name] - before[name]
   const marked = target.arrives === 'marked' ? since('requests') : 0
@@ -116,15 +107,19 @@ const figuresOf = (seen: {
   readonly result: LoadResult
   readonly before: Usages
   readonly after: Usages
-  readonly strays: number
+  readonly unexpectedRequests: number
 }): Figures => {
-  const { result, before, after, strays } = seen
+  const { result, before, after, unexpectedRequests } = seen
   const perThousand = (name: keyof Usages): number =>
     ((after[name].cpuSeconds - before[name].cpuSeconds) / result.requests) * 1000
   return {
     requests: result.requests,
-    failures: result.failures + strays,
-    firstFailure: result.firstFailure ?? (strays > 0 ? `${strays} requests arrived unlike the others` : undefined),
+    failures: result.failures + unexpectedRequests,
+    firstFailure:
+      result.firstFailure ??
+      (unexpectedRequests > 0
+        ? `${unexpectedRequests} requests reached the upstream without the expected mark or field`
+        : undefined),
     ratePerSecond: result.requests / result.seconds,
     p50: result.latencyMs.p50,
     p99: result.latencyMs.p99,

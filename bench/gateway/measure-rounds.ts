@@ -5,22 +5,22 @@ import type { Rounds } from './expectations.ts'
 import { runLoad } from './load-run.ts'
 import { type Figures, loadOptions, measureCell } from './measure-cell.ts'
 import { startTargets, type TargetOptions } from './start-targets.ts'
-import { type Target, targetOf } from './targets.ts'
+import { findTarget, type Target } from './targets.ts'
 
-export interface RoundsOptions extends Omit<TargetOptions, 'wants' | 'wrapEnvoy'> {
+export interface RoundsOptions extends Omit<TargetOptions, 'wants'> {
   readonly cells: readonly Cell[]
   readonly rounds: number
   /** How often all processes are started, each time for an equal part of the rounds. */
   readonly starts: number
   readonly seconds: number
   readonly warmUpSeconds: number
-  /** Of every target, after each start. */
+  /** Sent to every target after each start. */
   readonly warmUpRequests: number
   /** Progress, a line each. */
   readonly say: (line: string) => void
 }
 
-/** Measures every cell in every round. Two processes of one configuration differ by a few hundredths for as long as they live: hence more than one start. */
+/** Measures every cell in every round. Two processes of one configuration differ by some per cent for as long as they run: hence more than one start. */
 export const measureRounds = async (
   options: RoundsOptions,
 ): Promise<{ readonly figures: Rounds; readonly envoyVersion: string }> => {
@@ -33,20 +33,19 @@ export const measureRounds = async (
     const wants = (name: string): boolean => options.cells.some(({ target }) => target === name)
     const started = await startTargets({ ...options, directory, wants })
     envoyVersion = started.envoyVersion
-    for (const target of started.targets) await compileHotPath(target, options)
+    for (const target of started.targets) await warmUp(target, options)
     for (; round < Math.round((options.rounds * start) / options.starts); round += 1) {
       for (const cell of orderOfRound(options.cells, round + 1)) {
         options.children.expectRunning()
-        const seen = await measureCell(cell, {
-          target: targetOf(cell, started.targets),
+        const measured = await measureCell(cell, {
+          target: findTarget(cell.target, started.targets),
           upstream: started.upstream,
           program: options.programs.load,
           seconds: options.seconds,
           warmUpSeconds: options.warmUpSeconds,
-          isProfiled: options.profileDirectory !== undefined,
         })
-        figures.get(cell.name)?.push(seen)
-        options.say(`round ${round + 1} of ${options.rounds}: ${cell.name}: ${told(seen)}`)
+        figures.get(cell.name)?.push(measured)
+        options.say(`round ${round + 1} of ${options.rounds}: ${cell.name}: ${describe(measured)}`)
       }
     }
     await options.children.stop()
@@ -54,13 +53,13 @@ export const measureRounds = async (
   return { figures, envoyVersion }
 }
 
-const told = ({ ratePerSecond, p50, failures, firstFailure }: Figures): string => {
+const describe = ({ ratePerSecond, p50, failures, firstFailure }: Figures): string => {
   const failed = failures > 0 ? `, ${failures} FAILED: ${firstFailure}` : ''
   return `${ratePerSecond.toFixed(0)}/s, p50 ${p50.toFixed(2)} ms${failed}`
 }
 
-/** Node compiles what runs often while it runs: nobody asks what a gateway costs in its first seconds. */
-const compileHotPath = async (target: Target, options: RoundsOptions): Promise<void> => {
+/** Node.js compiles the hot path while it runs: the first seconds of a gateway do not count. */
+const warmUp = async (target: Target, options: RoundsOptions): Promise<void> => {
   options.say(`warming up: ${target.name}`)
   await runLoad({
     ...loadOptions(loads['closed 2k'], target),

@@ -1,6 +1,6 @@
 import { median, rangeText, spread } from '../statistics.ts'
 import { cellName, loadNames } from './cells.ts'
-import type { Rounds, Verdict } from './expectations.ts'
+import type { Result, Rounds } from './expectations.ts'
 import type { FigureName, Figures } from './measure-cell.ts'
 
 type Column = readonly [title: string, text: (rounds: readonly Figures[]) => string]
@@ -63,16 +63,16 @@ export const figureTables = (rounds: Rounds, targets: readonly string[]): string
     })
     .join('\n\n')
 
-export const verdictTable = (verdicts: readonly Verdict[]): string =>
+export const resultTable = (results: readonly Result[]): string =>
   [
-    '| case | expected | median (minimum to maximum) | surely (95 %) | holds |',
+    '| case | expected | median (minimum to maximum) | 95 % confidence interval | holds |',
     '| --- | ---: | ---: | ---: | --- |',
-    ...verdicts.map(({ title, expected, measured, range, interval, holds }) => {
+    ...results.map(({ title, expected, measured, range, interval, holds }) => {
       const text =
         measured === undefined || range === undefined
           ? 'not measured'
           : `${measured.toFixed(2)} (${rangeText(range, 2)})`
-      const surely = interval === undefined ? '–' : rangeText(interval, 2)
-      return `| ${title} | ${expected} | ${text} | ${surely} | ${holds === undefined ? '–' : holds ? 'yes' : 'no'} |`
+      const confidence = interval === undefined ? '–' : rangeText(interval, 2)
+      return `| ${title} | ${expected} | ${text} | ${confidence} | ${holds === undefined ? '–' : holds ? 'yes' : 'no'} |`
     }),
   ].join('\n')

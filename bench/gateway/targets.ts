@@ -1,10 +1,28 @@
-/** A way that requests go through an Envoy, with what is behind it. */
+/** How Envoy is wired to the gateway: the configuration file in use, relative to the package. */
+export const wirings = {
+  ext_proc: 'envoy.yaml',
+  accelerator: 'deploy/envoy/accelerated.yaml',
+} as const
+export type Wiring = keyof typeof wirings
+export const wiringNames = ['ext_proc', 'accelerator'] as const satisfies readonly Wiring[]
+
+/** What a gateway target does with a request. `spliced`: with Redis, and `cache_salt` added to each body. */
+export const gatewayCases = ['no session', 'memory', 'redis', 'spliced'] as const
+export type GatewayCase = (typeof gatewayCases)[number]
+
+/** `ext_proc memory` */
+export const targetName = (wiring: Wiring, gatewayCase: GatewayCase): string => `${wiring} ${gatewayCase}`
+
+/** One path that requests take through an Envoy of its own. */
 export interface Target {
   readonly name: string
   /** `127.0.0.1:8000` */
   readonly address: string
+  /** Envoy's admin interface: `127.0.0.1:9901` */
+  readonly adminAddress: string
+  /** File with the ids of the sessions to use; undefined: requests carry no session. */
   readonly idsFile: string | undefined
-  /** What every request has to be when it reaches the upstream, so that none goes past what is measured. */
+  /** What every request must carry when it reaches the upstream, so that none bypasses what is measured. */
   readonly arrives: 'plain' | 'marked' | 'spliced'
   readonly envoyPid: number
   /** The external processor. */
@@ -12,28 +30,15 @@ export interface Target {
   readonly redisPid: number | undefined
 }
 
-/** A gateway to measure, beside others with another configuration. */
-export interface GatewayVariant {
-  /** Empty for the gateway as it is by default. */
-  readonly name: string
-  readonly env: Readonly<Record<string, string>>
-}
-
+/** Stand-in for the engines. */
 export interface Upstream {
   readonly addresses: readonly string[]
   readonly pid: number
 }
 
-/** The gateway's own targets, before a variant's name is put behind them. */
-export const gatewayTargetNames = ['no session', 'memory', 'redis', 'redis, spliced'] as const
-export type GatewayTargetName = (typeof gatewayTargetNames)[number]
-
-export const targetName = (name: GatewayTargetName, variant: GatewayVariant): string =>
-  variant.name === '' ? name : `${name} [${variant.name}]`
-
-/** The target of a measurement. @throws Error when it was not started */
-export const targetOf = (wanted: { readonly target: string }, targets: readonly Target[]): Target => {
-  const found = targets.find(({ name }) => name === wanted.target)
-  if (found === undefined) throw new Error(`there is no target ${wanted.target}`)
+/** @throws Error when no target of that name was started */
+export const findTarget = (name: string, targets: readonly Target[]): Target => {
+  const found = targets.find((target) => target.name === name)
+  if (found === undefined) throw new Error(`there is no target ${name}`)
   return found
 }

@@ -1,4 +1,4 @@
-import { LinkedTable } from '../../src/sessions/memory/linked-table.ts'
+import { LRUCache } from 'lru-cache'
 
 /** A cache of blocks that gives up the block whose last use is longest ago. */
 export interface BlockCache {
@@ -11,22 +11,20 @@ export interface BlockCache {
 
 /** `maxBlocks` may be 0, which holds nothing, or infinite. */
 export const createBlockCache = (options: { readonly maxBlocks: number }): BlockCache => {
-  const table = new LinkedTable<number, true>()
+  const table = new LRUCache<number, true>({ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 })
   return {
     get size() {
       return table.size
     },
     heldPrefix: (blocks) => {
       let held = 0
-      while (held < blocks.length && table.get(blocks[held] ?? -1) !== undefined) held += 1
+      while (held < blocks.length && table.has(blocks[held] ?? -1)) held += 1
       return held
     },
     use: (blocks, count) => {
       for (const block of count === blocks.length ? blocks : blocks.slice(0, count)) {
         table.set(block, true)
-        if (table.size <= options.maxBlocks) continue
-        const oldest = table.oldest()
-        if (oldest !== undefined) table.delete(oldest.key)
+        if (table.size > options.maxBlocks) table.pop()
       }
     },
   }

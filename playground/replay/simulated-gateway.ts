@@ -1,4 +1,4 @@
-import { createLoadPolicy } from '../../src/context/load-policy.ts'
+import { loadBudgetMs } from '../../src/context/attach-kv.ts'
 import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
 import { createInFlightTurns } from '../../src/routing/in-flight-turns.ts'
 import type { RandomSource } from '../../src/routing/load-policies.ts'
@@ -30,7 +30,7 @@ export type LoadPlan = { readonly kind: 'no-load' } | { readonly kind: 'load'; r
 
 /**
  * A gateway on virtual time. It is made of the parts that serve traffic: the router with its policies, the counts of turns in flight, the
- * predictor with its prefill queues and its prefix index, the cost model that learns from every turn, the load policy. What it knows
+ * forecast with its backlogs and its guess at what lies where, the cost profile that learns from every turn, the load policy. What it knows
  * is what a gateway would know: never what really lies in a pod before the turn is there.
  */
 export interface SimulatedGateway {
@@ -72,7 +72,6 @@ export const createSimulatedGateway = (options: {
     initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
     initialLoadMs: loadOverheadMs,
   })
-  const loadPolicy = createLoadPolicy({ estimate: costs, maxLoadMs })
   const inFlight = createInFlightTurns({ turnLeaseMs, nowMs })
   const conversations = createConversations()
   const sessions = new Map<string, { readonly pod: PodAddress; readonly storedTokens: number }>()
@@ -135,7 +134,7 @@ export const createSimulatedGateway = (options: {
       })
       return loadMs === undefined
         ? { kind: 'no-load' }
-        : { kind: 'load', budgetMs: loadPolicy.budgetMs(model, storeTokens) }
+        : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
     },
     loadEnded: (turn, { tokens, tookMs, inTime }) =>
       forecast.loadEnded(turn, inTime ? { bytes: tokens * bytesPerToken, loadMs: tookMs } : undefined),

@@ -1,6 +1,11 @@
-import type { Readiness } from './readiness.ts'
+/** Whether the gateway can take turns now. */
+export interface Readiness {
+  readonly ready: boolean
+  /** What is missing, in a few words each; empty when ready. */
+  readonly reasons: readonly string[]
+}
 
-/** What an admin page answers. */
+/** The answer of an admin page. */
 export interface AdminAnswer {
   readonly status: number
   readonly contentType: string
@@ -11,7 +16,7 @@ export interface AdminAnswer {
 export interface AdminSources {
   /** Prometheus text. */
   readonly metrics: { readonly contentType: string; render(): Promise<string> }
-  /** May turns be sent here? May take a while: it is given up at the deadline, and counts as not ready. */
+  /** Whether turns may be sent here. A check that takes longer than the deadline counts as not ready. */
   readonly readiness: () => Readiness | Promise<Readiness>
   /** The configuration without its secrets. */
   readonly redactedConfig: unknown
@@ -20,7 +25,7 @@ export interface AdminSources {
 
 export interface AdminPage {
   make(): Promise<AdminAnswer>
-  /** What is answered when the page cannot be made, or not in time. */
+  /** The answer when `make` fails or is late. */
   readonly failed: AdminAnswer
 }
 
@@ -54,10 +59,10 @@ const indexOf = (version: string): string =>
   [
     `Context Cache Gateway ${version}`,
     '',
-    '/healthz  200 while the process lives',
-    '/readyz   200 when it can take turns, else 503; why not, as JSON',
+    '/healthz  200 while the process is alive',
+    '/readyz   200 when it can take turns, else 503 with the reasons, as JSON',
     '/metrics  Prometheus metrics',
-    '/config   the configuration in force, without its secrets',
+    '/config   the effective configuration, without secrets',
     '',
   ].join('\n')
 
@@ -72,7 +77,7 @@ const json = (value: unknown): AdminAnswer => ({
   body: `${JSON.stringify(value, null, 2)}\n`,
 })
 
-/** A short answer for people. */
+/** A plain text answer. */
 export const text = (body: string, status = 200): AdminAnswer => ({
   status,
   contentType: 'text/plain; charset=utf-8',

@@ -2,11 +2,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
 
-/** The pages for operators, on a port of their own. Read only, and nothing secret in them. */
+/** The HTTP server for operators, on a port of its own. Read only, without secrets. */
 export interface AdminServer {
-  /** Resolves once it listens. @throws what `listen` fails with, such as EADDRINUSE */
+  /** Resolves when it listens. @throws the error of `listen`, such as EADDRINUSE */
   start(): Promise<{ readonly host: string; readonly port: number }>
-  /** Lets running answers end, for a short time. */
+  /** Resolves when all connections are closed; those that remain after a second are cut. */
   stop(): Promise<void>
 }
 
@@ -20,9 +20,9 @@ export const createAdminServer = (
     readonly host: string
     /** 0: any free port. */
     readonly port: number
-    /** How long a page may take before it is given up with 503; 2,000 ms by default. */
+    /** Time limit of a page, after which the answer is 503, milliseconds. Default: 2,000. */
     readonly pageTimeoutMs?: number
-    /** A page failed; for the log. */
+    /** Called when a page fails. */
     readonly onError: (error: unknown) => void
   },
 ): AdminServer => {
@@ -83,7 +83,7 @@ const send = (
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     ...(page.status === 405 ? { allow: 'GET, HEAD' } : {}),
-    // What is left of a body that nobody reads must not be taken for the next request.
+    // The rest of an unread body must not be parsed as the next request.
     ...(hasBody(request) ? { connection: 'close' } : {}),
   })
   response.end(request.method === 'HEAD' ? undefined : page.body)
@@ -105,7 +105,7 @@ const listen = (
 const close = (server: Server): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
-    // The only error is that it does not listen, which is what was wanted.
+    // The only error is that the server does not listen.
     server.close(() => {
       clearTimeout(timer)
       resolve()

@@ -2,9 +2,9 @@ import type { ContextEvents } from '../context/context-events.ts'
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { KvLoadResult, Metrics } from '../telemetry/metrics.ts'
+import type { OutageLog } from '../telemetry/outage-log.ts'
 import { shortKey } from '../telemetry/redact.ts'
 
-/** Written out: a text that is made anew for every turn has to be found by its characters. */
 const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
   resident: 'resident',
   loaded: 'loaded',
@@ -18,8 +18,8 @@ const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
   'no-room': 'no_room',
 }
 
-/** What happens in the context room, as metrics and log lines. */
-export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvents => ({
+/** Records events of the context room as metrics and log lines. */
+export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: OutageLog): ContextEvents => ({
   requestDecided: (route, outcome) => metrics.requestDecided({ route, outcome }),
   routed: (policy, pod) => metrics.routed({ policy, pod }),
   sessionCreated: (key) => {
@@ -40,19 +40,19 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
     switch (presence.kind) {
       case 'failed':
         metrics.degraded('load_failed')
-        log.warn('KV could not be loaded; the turn computes it', { err: presence.cause })
+        log.warn('KV load failed; the turn computes its KV', { err: presence.cause })
         return
       case 'timed-out':
         metrics.degraded('load_timeout')
-        log.warn('KV was not loaded in time; the turn computes it', { budgetMs: Math.round(milliseconds) })
+        log.warn('KV load timed out; the turn computes its KV', { budgetMs: Math.round(milliseconds) })
         return
       case 'missing':
         metrics.degraded('kv_missing')
-        log.warn('stored KV is gone or damaged; the turn computes it')
+        log.warn('stored KV is missing or damaged; the turn computes its KV')
         return
       case 'unavailable':
         metrics.degraded('kv_store_unavailable')
-        log.debug('the KV store does not answer; the turn computes its KV', { err: presence.cause })
+        log.debug('the KV store is unavailable; the turn computes its KV', { err: presence.cause })
         return
       case 'resident':
       case 'loaded':
@@ -76,10 +76,10 @@ export const createContextEvents = (metrics: Metrics, log: Logger): ContextEvent
   },
   kvUseless: (count) => {
     metrics.kvEvicted({ reason: 'stale', count })
-    log.info('stored KV that no pod can load any more was dropped', { artefacts: count })
+    log.info('stored KV that no pod can load was removed', { artefacts: count })
   },
   removed: (kind) => log.debug('KV removed', { kind }),
-  removalPostponed: (reason, attempt) => log.debug('removal has to wait', { reason, attempt }),
-  storeFault: (operation, error) => log.warn('the session store failed', { operation, err: error }),
+  removalPostponed: (reason, attempt) => log.debug('removal postponed', { reason, attempt }),
+  storeFault: (operation, error) => storeOutage.failed(new Error(`at ${operation}`, { cause: error })),
   fault: (where, error) => log.error('unexpected fault', { where, err: error }),
 })

@@ -1,18 +1,8 @@
 import { createHealthState } from '../admin/grpc-health-state.ts'
 import { createAdminServer } from '../admin/http-server.ts'
-import { within } from '../async/deadline.ts'
 import type { Config } from '../config/config.ts'
-import { redactConfig } from '../config/redact-config.ts'
+import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
-import { createCreateSession } from '../context/create-session.ts'
-import { createEndTurn } from '../context/end-turn.ts'
-import { createLoadPolicy } from '../context/load-policy.ts'
-import { createManageSessions } from '../context/manage-sessions.ts'
-import { createReaper } from '../context/reaper.ts'
-import { createSessionSeal } from '../context/session-seal.ts'
-import { createSettling } from '../context/settling.ts'
-import { createTenants } from '../context/tenant.ts'
-import { createUseSession } from '../context/use-session.ts'
 import { createExtProcServer } from '../extproc/create-extproc-server.ts'
 import type { Phase } from '../extproc/messages.ts'
 import type { ListenAddress } from '../extproc/transport.ts'
@@ -25,40 +15,42 @@ import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { MessagePhase, Metrics } from '../telemetry/metrics.ts'
-import { createConfiguredAdmission } from './admission.ts'
+import { createOutageLog } from '../telemetry/outage-log.ts'
 import { createContextEvents } from './context-events.ts'
 import { createConnector, createPodSource } from './engines.ts'
-import { createResponseCaching } from './response-cache.ts'
+import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
 import { createStores } from './stores.ts'
 
-/** A gateway: everything that a process runs. */
+/** A gateway: everything that runs in a process. */
 export interface App {
   /** Resolves when Envoy can connect. */
   start(): Promise<{
     readonly extproc: ListenAddress
     readonly admin: { readonly host: string; readonly port: number }
   }>
-  /** Tells Envoy to go elsewhere, lets what runs end, then closes everything. */
+  /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
   stop(): Promise<void>
 }
 
 const drainMs = 10_000
-const removeNowMs = 1_000
-const sweepsPerReconcile = 30
+const deleteWaitMs = 1_000
+/** Time between two searches for orphaned KV, in sweep intervals. */
+const sweepIntervalsPerReconcile = 30
 const saveCostsMs = 60_000
 const maxRoutedSessions = 100_000
 
-/** The composition root: the only place that knows all rooms. */
+/** The composition root: the only place that knows all rooms, in the order of the first picture of docs/architecture.md, from right to left. */
 export const createApp = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
 ): Promise<App> => {
   const { log, metrics } = parts
-  const events = createContextEvents(metrics, log)
-  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics })
-  const pods = createPodSource(config, log)
+  const storeOutage = createOutageLog(log, { subject: 'The session store' })
+  const events = createContextEvents(metrics, log, storeOutage)
   const { storeModule } = config.kv
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
+  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
+  const pods = createPodSource(config, { log, metrics })
   const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })
   const costs = createCostModel({ initialMsPerToken: config.kv.prefillMsPerToken })
   const costKeeper = createCostModelKeeper({
@@ -84,47 +76,36 @@ export const createApp = async (
     }),
   })
   const admission = createConfiguredAdmission(config, { pods, metrics, log })
-  const loadPolicy = createLoadPolicy({ estimate: costs, maxLoadMs: config.kv.loadBudgetMs })
-  const tenants = createTenants(config.tenant)
-  const seal = createSessionSeal(config.tenant.secret)
-  const reaper = createReaper({ queue: store, connector, events, forecast }, { ...config.reaper, sweepsPerReconcile })
-  const turnParts = { store, router, pods, connector, loadPolicy, forecast, events, admission, tenants, seal }
-  const settings = {
-    ...config.sessions,
-    ...config.turns,
-    secret: config.tenant.secret,
-    leaseMs: config.turns.leaseSeconds * 1000,
-  }
-  const settling = createSettling(
-    createEndTurn({
+  const { manager, reaper, drain } = createContextCacheManager(
+    {
       store,
+      router,
       pods,
       connector,
-      forecast,
+      costs,
+      predictor: forecast,
       events,
       admission,
-      removeSoon: reaper.sweepSoon,
+      maxLoadMs: config.kv.loadBudgetMs,
+      responseCache: createResponseCaching(config, metrics),
+      nowMs: () => performance.now(),
+    },
+    {
+      ...config.sessions,
+      ...config.turns,
+      ...config.tenant,
+      leaseMs: config.turns.leaseSeconds * 1000,
       offloadTimeoutMs: config.kv.callTimeoutMs,
       announceGraceMs: config.reaper.announceGraceMs,
-    }),
+      deleteWaitMs,
+      reaper: { ...config.reaper, reconcileIntervalMs: sweepIntervalsPerReconcile * config.reaper.intervalMs },
+    },
   )
-  const service = createContextCacheManager({
-    router,
-    events,
-    createSession: createCreateSession(turnParts, settings),
-    useSession: createUseSession(turnParts, settings),
-    manageSessions: createManageSessions(
-      { ...turnParts, removeNow: () => within(removeNowMs, reaper.sweep()) },
-      settings,
-    ),
-    endTurn: settling.endTurn,
-    cachedAnswers: createResponseCaching(config, { tenants, metrics }),
-  })
 
   const health = createHealthState()
   const { socketPath, host, port, transport } = config.listen.extproc
   const extproc = createExtProcServer({
-    service,
+    service: manager,
     listen: socketPath === undefined ? { host, port } : { socketPath },
     transport,
     maxBodyBytes: config.turns.maxBodyBytes,
@@ -168,8 +149,8 @@ export const createApp = async (
   return {
     start: async () => {
       await Promise.all([pods.start(), costKeeper.start()])
-      // What an earlier process left in pods and store goes before the first turn could meet it.
-      await reaper.sweep()
+      // Remains of an earlier process in pods and store are removed before the first turn.
+      await reaper.sweepAndWait()
       const extprocAddress = await extproc.start()
       const adminAddress = await admin.start()
       reaper.start()
@@ -179,7 +160,7 @@ export const createApp = async (
     stop: async () => {
       await extproc.drain(drainMs)
       admission?.close()
-      await settling.settled()
+      await drain()
       await costKeeper.stop()
       await reaper.stop()
       await pods.stop()

@@ -16,22 +16,30 @@ import { createDnsPodSource } from '../routing/dns-pod-source.ts'
 import type { PodSource } from '../routing/pod.ts'
 import { createStaticPodSource, type PodChange } from '../routing/pod-monitor.ts'
 import type { Logger } from '../telemetry/logger.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 
 /** The pods, from a list or from DNS. */
-export const createPodSource = (config: Config, log: Logger): PodSource => {
+export const createPodSource = (
+  config: Config,
+  parts: { readonly log: Logger; readonly metrics: Pick<Metrics, 'podRemoved'> },
+): PodSource => {
+  const { log, metrics } = parts
   const { routing, turns } = config
   const options = {
     healthIntervalMs: routing.healthIntervalMs,
     healthTimeoutMs: routing.healthTimeoutMs,
     turnLeaseMs: turns.leaseSeconds * 1000,
-    onChange: (change: PodChange) => log.info('pod', { ...change }),
+    onChange: (change: PodChange) => {
+      log.info('pod', { ...change })
+      if (change.kind === 'removed') void metrics.podRemoved(change.address)
+    },
   }
   return routing.dns === undefined
     ? createStaticPodSource({ ...options, addresses: routing.pods })
     : createDnsPodSource({ ...options, ...routing.dns })
 }
 
-/** What connectors share with other gateway processes. */
+/** Stores that connectors share with other gateways. */
 export interface ConnectorStores {
   readonly ledger: SlotLedger
   readonly chunks: ChunkLedger
@@ -45,7 +53,7 @@ export const createConnector = (
   config: Config,
   parts: {
     readonly stores: ConnectorStores
-    /** Undefined: KV rests in `kv.directory`. */
+    /** Undefined: KV is stored in `kv.directory`. */
     readonly artefactStore: ArtefactStore | undefined
     readonly pods: Pick<PodSource, 'pods'>
     readonly log: Logger
@@ -64,7 +72,7 @@ export const createConnector = (
     isolation: kv.isolation,
     secret: tenant.secret,
     vault: stores.vault,
-    // A backstop: what a session leaves is removed with it.
+    // A backstop: entries are removed with their session.
     vaultTtlMs: sessions.maxTtlSeconds * 1000 + dayMs,
   }
   switch (kv.connector) {
@@ -109,7 +117,7 @@ const followEvents = (pods: () => readonly string[], log: Logger): KvEvents => {
   }
 }
 
-/** What the checks of the configuration have made sure of. */
+/** A value that the checks of the configuration guarantee. */
 const required = (value: string | undefined): string => {
   if (value === undefined) throw new Error('the configuration was not checked')
   return value

@@ -11,7 +11,7 @@ import type { TokenVault } from '../kvcache/vault/token-vault.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import { type CostModelStore, createMemoryCostModelStore } from '../routing/cost-model-store.ts'
 import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
-import type { Evicted, KvLimit } from '../sessions/eviction.ts'
+import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
 import { createProcessMemoryWatch } from '../sessions/memory/process-memory.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
@@ -20,18 +20,23 @@ import type { SessionStore } from '../sessions/session-store.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { measureOperations } from '../telemetry/measure-operations.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { OutageLog } from '../telemetry/outage-log.ts'
 
-/** A load that has just looked its artefact up opens it within this time; one that comes later finds the newer one, or computes. */
+/** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
 
-/** About four bytes a token of every session that is kept. */
+/** About four bytes per token of every session. */
 const memoryVaultBytes = 268_435_456
 
-/** Everything that outlives a request: in this process, or in Redis for several gateways. */
-export const createStores = async (
-  config: Config,
-  parts: { readonly log: Logger; readonly metrics: Metrics },
-): Promise<Stores> => {
+interface StoreParts {
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** Logs outages of the session store. */
+  readonly storeOutage: OutageLog
+}
+
+/** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
+export const createStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
   const { store, ...others } = await openStores(config, parts)
   return { store: measureOperations(store, parts.metrics.storeOperationEnded), ...others }
 }
@@ -44,11 +49,8 @@ export interface Stores {
   readonly costs: CostModelStore
 }
 
-const openStores = async (
-  config: Config,
-  parts: { readonly log: Logger; readonly metrics: Metrics },
-): Promise<Stores> => {
-  const { log, metrics } = parts
+const openStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
+  const { metrics, storeOutage } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
@@ -72,10 +74,12 @@ const openStores = async (
         url: sessions.redisUrl,
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
-        onFault: (error) => log.warn('Redis connection failed', { err: error }),
+        onFault: (error) => storeOutage.failed(error),
+        onRecovered: () => storeOutage.recovered(),
         onBreaker: (state) => {
-          metrics.setStoreCircuit(state === 'open' ? 'open' : 'closed')
-          log.warn('Redis circuit breaker', { state })
+          metrics.setStoreCircuit(state === 'closed' ? 'closed' : 'open')
+          if (state === 'open') storeOutage.failed('Redis does not answer in time')
+          if (state === 'closed') storeOutage.recovered()
         },
       })
       return {
@@ -100,7 +104,7 @@ const kvLimitOf = ({ kv }: Config): KvLimit | undefined =>
   kv.maxStoreBytes === undefined ? undefined : { maxBytes: kv.maxStoreBytes, threshold: kv.storeThreshold }
 
 const tellEvictions =
-  ({ log, metrics }: { readonly log: Logger; readonly metrics: Metrics }) =>
+  ({ log, metrics }: StoreParts) =>
   (what: Evicted, count: number): void => {
     switch (what) {
       case 'session-count':
@@ -111,7 +115,7 @@ const tellEvictions =
         return
       case 'kv-size':
         metrics.kvEvicted({ reason: 'size', count })
-        log.info('stored KV made room', { artefacts: count })
+        log.info('stored KV evicted', { artefacts: count })
         return
     }
   }

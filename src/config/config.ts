@@ -1,4 +1,4 @@
-import type { ParsedConfig } from './config-schema.ts'
+import type { ParsedConfig } from './schema.ts'
 
 type DeepReadonly<T> = T extends readonly (infer Item)[]
   ? readonly DeepReadonly<Item>[]
@@ -6,17 +6,17 @@ type DeepReadonly<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
     : T
 
-/** Where sessions are kept, settled. */
+/** The store of the sessions. */
 type StoreChoice = { readonly store: 'memory' } | { readonly store: 'redis'; readonly redisUrl: string }
 
-/** The configuration in force: complete, checked, frozen. */
+/** The effective configuration: complete, checked, frozen. */
 export type Config = DeepReadonly<Omit<ParsedConfig, 'tenant' | 'sessions'>> & {
   readonly tenant: { readonly secret: string; readonly principalHeader: string | undefined }
   readonly sessions: DeepReadonly<Omit<ParsedConfig['sessions'], 'store' | 'redisUrl' | 'redisUrlFile'>> & StoreChoice
 }
 
-/** Fills in what depends on other options, and freezes everything. `parsed` has passed the checks across options. */
-export const settleConfig = (parsed: ParsedConfig, options: { readonly generateSecret: () => string }): Config => {
+/** Fills in defaults that depend on other options, and freezes everything. `parsed` has passed `checkAcrossOptions`. */
+export const completeConfig = (parsed: ParsedConfig, options: { readonly generateSecret: () => string }): Config => {
   const { store, redisUrl, redisUrlFile: _redisUrlFile, ...sessions } = parsed.sessions
   const choice: StoreChoice =
     redisUrl !== undefined && storeOf({ store, redisUrl }) === 'redis'
@@ -32,7 +32,7 @@ export const settleConfig = (parsed: ParsedConfig, options: { readonly generateS
   })
 }
 
-/** A URL alone says that Redis is meant. */
+/** A URL without `store` selects Redis. */
 export const storeOf = (sessions: Pick<ParsedConfig['sessions'], 'store' | 'redisUrl'>): 'memory' | 'redis' =>
   sessions.store ?? (sessions.redisUrl === undefined ? 'memory' : 'redis')
 

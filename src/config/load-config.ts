@@ -1,74 +1,146 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type Document, parseDocument } from 'yaml'
-import { type Config, settleConfig } from './config.ts'
-import { fillFromFiles, isTree, overlayEnvironment, type Tree } from './config-layers.ts'
-import { type ConfigProblem, renderProblems } from './config-problem.ts'
-import { configSchema, type ParsedConfig } from './config-schema.ts'
-import { checkAcrossOptions } from './cross-checks.ts'
-import { configFileEnvName, type Environment, type EnvironmentSetting, readEnvironment } from './read-environment.ts'
+import { parseDocument } from 'yaml'
+import { type ConfigProblem, checkAcrossOptions, renderProblems } from './checks.ts'
+import { type Config, completeConfig } from './config.ts'
+import { type ConfigOption, listConfigOptions } from './options.ts'
+import { configSchema, type ParsedConfig } from './schema.ts'
+
+/** Environment variables by name; an empty one counts as unset. */
+export type Environment = Readonly<Record<string, string | undefined>>
 
 export type LoadConfigOutcome =
   | { readonly kind: 'loaded'; readonly config: Config }
-  /** All that is wrong, as a text for people; no secret stands in it. */
+  /** All problems as text, without secrets. */
   | { readonly kind: 'invalid'; readonly problems: string }
 
+/** Names the configuration file. Not an option. */
+const configFileEnvName = 'CTX_CONFIG_FILE'
+
+/** A YAML mapping. */
+type Tree = Readonly<Record<string, unknown>>
+
+/** A part of the configuration, with what is wrong with it. */
+interface Source<Value> {
+  readonly value: Value
+  readonly problems: readonly ConfigProblem[]
+}
+
+/** An option that an environment variable sets. */
+interface EnvironmentSetting {
+  readonly path: readonly string[]
+  readonly envName: string
+  readonly value: unknown
+}
+
 /**
- * Reads the configuration: the environment over the YAML file over the defaults. The only reader of the process's environment.
- * `filePath` goes before `CTX_CONFIG_FILE`; without either there is no file. `environment` is the process's own by default.
+ * Reads the configuration: the environment overrides the YAML file, the file the defaults. `filePath` takes precedence over `CTX_CONFIG_FILE`;
+ * without either no file is read. Default of `environment`: the environment of the process.
  */
 export const loadConfig = (
   options: { readonly filePath?: string | undefined; readonly environment?: Environment } = {},
 ): LoadConfigOutcome => {
-  const environment = options.environment ?? process.env
-  const fromEnvironment = readEnvironment(environment)
-  const fromFile = readConfigFile(options.filePath ?? (environment[configFileEnvName] || undefined))
-  const layered = overlayEnvironment(fromFile.tree, fromEnvironment.settings)
-  const complete = fillFromFiles(layered, readText)
-  const checked = checkTree(complete.tree, fromEnvironment.settings)
-  const unread = new Set(complete.unread.map((path) => path.join('.')))
+  const environment = withoutServiceVariables(options.environment ?? process.env)
+  const settings = readEnvironment(environment)
+  const file = readConfigFile(options.filePath ?? (environment[configFileEnvName] || undefined))
+  const layered = settings.value.reduce((tree, { path, value }) => withValue(tree, path, value), file.value)
+  const filled = fillFromFiles(layered)
+  const checked = checkTree(filled.value.tree, settings.value)
+  const { unread } = filled.value
   const problems = [
-    ...fromFile.problems,
-    ...fromEnvironment.problems,
-    ...complete.problems,
-    // That an option is missing whose file cannot be read follows from that, and need not be said.
-    ...(checked.kind === 'valid' ? [] : checked.problems.filter(({ path }) => !unread.has(path.join('.')))),
+    ...file.problems,
+    ...settings.problems,
+    ...filled.problems,
+    // An option whose file cannot be read is not reported as missing too.
+    ...(checked.kind === 'valid' ? [] : checked.problems.filter(({ path }) => !unread.includes(path.join('.')))),
   ]
-  if (checked.kind === 'valid' && problems.length === 0) {
-    const generateSecret = (): string => randomBytes(32).toString('base64url')
-    return { kind: 'loaded', config: settleConfig(checked.parsed, { generateSecret }) }
+  if (checked.kind === 'invalid' || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
+  const generateSecret = (): string => randomBytes(32).toString('base64url')
+  return { kind: 'loaded', config: completeConfig(checked.parsed, { generateSecret }) }
+}
+
+/** Drops the variables that Kubernetes sets in every pod for a Service named `ctx-…`. */
+const withoutServiceVariables = (environment: Environment): Environment => {
+  const services = Object.keys(environment).flatMap((name) => /^(CTX_\w+)_SERVICE_HOST$/.exec(name)?.[1] ?? [])
+  const isInjected = (name: string, value: string): boolean =>
+    services.some((service) => {
+      if (!name.startsWith(`${service}_`)) return false
+      const rest = name.slice(service.length + 1)
+      if (rest === 'PORT') return /^(?:tcp|udp|sctp):\/\//.test(value)
+      return /^SERVICE_(?:HOST|PORT(?:_\w+)?)$|^PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/.test(rest)
+    })
+  return Object.fromEntries(Object.entries(environment).filter(([name, value = '']) => !isInjected(name, value)))
+}
+
+/** Reads every option that the environment sets. Any other name that begins with `CTX_` is a problem: mostly it is misspelt. */
+const readEnvironment = (environment: Environment): Source<readonly EnvironmentSetting[]> => {
+  const options = listConfigOptions()
+  const known = new Set([configFileEnvName, ...options.flatMap(({ envName, plainEnvName }) => [envName, plainEnvName])])
+  const unknown = Object.keys(environment).filter((name) => name.startsWith('CTX_') && !known.has(name))
+  const settings = options.map((option) => settingsOf(option, environment))
+  return {
+    value: settings.flat(),
+    problems: [
+      ...unknown.sort().map((name) => ({ message: `Unknown environment variable ${name}`, path: [] })),
+      ...settings.flatMap(([first, second]) =>
+        first === undefined || second === undefined || environment[first.envName] === environment[second.envName]
+          ? []
+          : [{ message: `${first.envName} and ${second.envName} are both set, and differ`, path: first.path }],
+      ),
+    ],
   }
-  return { kind: 'invalid', problems: renderProblems(problems) }
 }
 
-interface ConfigFile {
-  readonly tree: Tree
-  readonly problems: readonly ConfigProblem[]
+const settingsOf = (
+  { path, kind, envName, plainEnvName = envName }: ConfigOption,
+  environment: Environment,
+): readonly EnvironmentSetting[] =>
+  [...new Set([envName, plainEnvName])].flatMap((name) => {
+    const text = environment[name] ?? ''
+    return text === '' ? [] : [{ path, envName: name, value: toValue(text, kind) }]
+  })
+
+/** Text of another kind is returned unchanged; the schema refuses it. */
+const toValue = (text: string, kind: ConfigOption['kind']): unknown => {
+  switch (kind) {
+    case 'string':
+      return text
+    case 'number':
+      return /^-?[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
+    case 'boolean':
+      return text === 'true' ? true : text === 'false' ? false : text
+    case 'list':
+      return text
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== '')
+  }
 }
 
-const readConfigFile = (filePath: string | undefined): ConfigFile => {
-  if (filePath === undefined) return { tree: {}, problems: [] }
+const readConfigFile = (filePath: string | undefined): Source<Tree> => {
+  const invalid = (...messages: readonly string[]): Source<Tree> => ({
+    value: {},
+    problems: messages.map((message) => ({ message, path: [] })),
+  })
+  if (filePath === undefined) return invalid()
   const text = readText(filePath)
-  if (text === undefined) return { tree: {}, problems: [{ message: `${filePath} cannot be read`, path: [] }] }
+  if (text === undefined) return invalid(`${filePath} cannot be read`)
   const document = parseDocument(text)
-  // Their messages quote the lines around the mistake, and with them perhaps a secret.
-  const problems = document.errors.map(({ code, linePos }) => ({
-    message: `${filePath}, line ${linePos?.[0].line ?? 1}: no valid YAML (${code})`,
-    path: [],
-  }))
-  if (problems.length > 0) return { tree: {}, problems }
-  const value = toValue(document)
-  if (isTree(value)) return { tree: value, problems: [] }
-  return { tree: {}, problems: [{ message: `${filePath} must hold a mapping of options`, path: [] }] }
-}
-
-/** Undefined when an alias leads nowhere, or when there are suspiciously many. */
-const toValue = (document: Document): unknown => {
-  try {
-    return document.toJS() ?? {}
-  } catch {
-    return undefined
+  if (document.errors.length > 0) {
+    // Only line and code: the messages quote lines of the file, which may hold a secret.
+    const placeOf = (at: readonly [{ readonly line: number }, ...unknown[]] | undefined): string =>
+      `line ${at?.[0].line ?? 1}`
+    return invalid(
+      ...document.errors.map(({ code, linePos }) => `${filePath}, ${placeOf(linePos)}: no valid YAML (${code})`),
+    )
   }
+  try {
+    const value: unknown = document.toJS() ?? {}
+    if (isTree(value)) return { value, problems: [] }
+  } catch {
+    // An alias without an anchor, or too many aliases.
+  }
+  return invalid(`${filePath} must hold a mapping of options`)
 }
 
 const readText = (filePath: string): string | undefined => {
@@ -77,6 +149,33 @@ const readText = (filePath: string): string | undefined => {
   } catch {
     return undefined
   }
+}
+
+/** Options that may be in a file of their own, and the options that name these files. */
+const fileOptions = [
+  { path: ['tenant', 'secret'], filePath: ['tenant', 'secretFile'] },
+  { path: ['sessions', 'redisUrl'], filePath: ['sessions', 'redisUrlFile'] },
+] as const
+
+/** Sets options from the files named for them, without surrounding white space. `unread`: options whose file cannot be read. */
+const fillFromFiles = (tree: Tree): Source<{ readonly tree: Tree; readonly unread: readonly string[] }> => {
+  const problems: ConfigProblem[] = []
+  const unread: string[] = []
+  let filled = tree
+  for (const { path, filePath } of fileOptions) {
+    const file = valueAt(tree, filePath)
+    if (typeof file !== 'string') continue
+    const text = readText(file)
+    if (valueAt(tree, path) !== undefined) {
+      problems.push({ message: `Give either this or ${path.join('.')}, not both`, path: filePath })
+    } else if (text === undefined) {
+      problems.push({ message: 'The file cannot be read', path: filePath })
+      unread.push(path.join('.'))
+    } else {
+      filled = withValue(filled, path, text.trim())
+    }
+  }
+  return { value: { tree: filled, unread }, problems }
 }
 
 type Checked =
@@ -102,4 +201,19 @@ const validGroups = (tree: Tree): Partial<ParsedConfig> =>
 const nameSource = (problem: ConfigProblem, settings: readonly EnvironmentSetting[]): ConfigProblem => {
   const setting = settings.find(({ path }) => path.every((name, index) => problem.path[index] === name))
   return setting === undefined ? problem : { ...problem, message: `${problem.message} (set by ${setting.envName})` }
+}
+
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The value at a path; undefined if a part of the path is not a mapping. */
+const valueAt = (tree: unknown, path: readonly string[]): unknown =>
+  path.reduce((value, name) => (isTree(value) && Object.hasOwn(value, name) ? value[name] : undefined), tree)
+
+/** A copy with `value` at the path. A part of the path that is not a mapping is kept for the schema to refuse. */
+const withValue = (tree: Tree, path: readonly string[], value: unknown): Tree => {
+  const [name, ...rest] = path
+  if (name === undefined) return tree
+  if (rest.length === 0) return { ...tree, [name]: value }
+  const below = Object.hasOwn(tree, name) ? (tree[name] ?? {}) : {}
+  return isTree(below) ? { ...tree, [name]: withValue(below, rest, value) } : tree
 }

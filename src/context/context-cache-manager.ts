@@ -1,85 +1,85 @@
 import type { GatewayError } from '../openai/gateway-error.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
-/** An HTTP request as it stands in front of the engines, without anything of Envoy's protocol. */
+/** An HTTP request, without anything of Envoy's protocol. */
 export interface GatewayRequest {
   readonly method: string
-  /** Path with query, as the client sent it and Envoy normalised it. */
+  /** Path with query, as normalised by Envoy. */
   readonly path: string
-  /** All values of a header in their order, bytes as latin1; none: empty. `name` in lower case. */
+  /** All values of a header in order, bytes as latin1; empty when the header is missing. `name` in lower case. */
   header(name: string): readonly string[]
   /** `true`: no body follows. */
   readonly endOfStream: boolean
-  /** Whether Envoy hands the body over when it is asked for; where it does not, a decision must be taken on the headers. */
+  /** Whether Envoy sends the body when it is asked to; where it does not, the headers decide. */
   readonly bodyReadable: boolean
 }
 
-/** What the surroundings of a request offer while a decision is taken. */
+/** Scope of a request while a decision is made. */
 export interface RequestScope {
-  /** Fires when the client has gone or Envoy gave the request up: nobody waits for the decision any more. */
+  /** Aborted when the client disconnects or Envoy cancels the request. */
   readonly signal: AbortSignal
-  /** Whether `signal` has fired. Asking for the signal makes it, which costs more than most decisions. */
-  isAbandoned(): boolean
-  /** Tells Envoy that this decision takes up to `milliseconds` from now. Only the first call of a request counts. */
+  /** Tells Envoy that this decision takes up to `milliseconds` from now. Envoy takes only the first call of a request. */
   extendDeadline(milliseconds: number): void
 }
 
 export type Decision =
-  /** Not ours: the request goes on untouched, to `destinations` (chosen pod first) if there are any. */
+  /** The request goes on unchanged, to `destinations` (chosen pod first) if there are any. */
   | {
       readonly kind: 'passthrough'
       readonly destinations: readonly string[]
       readonly observer?: ResponseObserver
     }
   | ForwardDecision
-  /** The gateway answers by itself. `body` is sent as JSON. */
+  /** A response by the gateway. `body` is sent as JSON. */
   | {
-      readonly kind: 'answer'
+      readonly kind: 'response'
       readonly status: number
       readonly body: unknown
       readonly headers: Readonly<Record<string, string>>
     }
-  /** An engine's earlier answer, sent again with status 200. */
+  /** An engine's earlier response, sent with status 200. */
   | {
-      readonly kind: 'replay'
+      readonly kind: 'cached-response'
       readonly contentType: string
       readonly body: Buffer
       readonly headers: Readonly<Record<string, string>>
     }
   | { readonly kind: 'reject'; readonly error: GatewayError }
+  /** The client disconnected: Envoy does not read the decision. */
+  | { readonly kind: 'cancelled' }
 
-/** A turn that goes to an engine. */
+/** A request that goes to an engine. */
 export interface ForwardDecision {
   readonly kind: 'forward'
   /** `host:port`, the chosen pod first, then the fallbacks for retries. */
   readonly destinations: readonly [string, ...string[]]
-  /** The engine's path, where it is another than the client's. */
+  /** The engine's path; undefined: the client's path. */
   readonly path: string | undefined
   /** Request headers to set (names in lower case). */
   readonly requestHeaders: Readonly<Record<string, string>>
-  /** Members for Envoy to append to the body object: JSON without the braces, or undefined for none. */
+  /** Members that Envoy appends to the body object: JSON without the braces; undefined: none. */
   readonly splice: string | undefined
-  /** The body's `model` must be this one, else Envoy answers 400 `model_mismatch`; undefined: it was checked already, or does not matter. */
+  /** If the body's `model` differs, Envoy answers 400 `model_mismatch`; undefined: not compared. */
   readonly expectModel: string | undefined
-  /** Headers that Envoy adds to a 2xx answer. */
+  /** Headers that Envoy adds to a 2xx response. */
   readonly responseHeaders: Readonly<Record<string, string>>
-  /** Comes back as a text with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
+  /** Returns as text with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
   readonly ticket: TurnTicket | undefined
   readonly observer?: ResponseObserver
 }
 
 /**
- * Sees the answer to a request go by, where Envoy tells of it; it neither changes nor delays what passes. It must not throw. Whatever becomes
- * of the request or its stream, `end` is called once, and nothing after it.
+ * Receives the response to a request, where Envoy sends it; it neither changes nor delays the response. It must not throw. `end` is called
+ * exactly once, and last, however the request or its stream ends.
  */
 export interface ResponseObserver {
-  /** Headers to set on the answer, whatever its status is (names in lower case). */
+  /** Headers to set on the response, whatever its status (names in lower case). */
   readonly setHeaders: Readonly<Record<string, string>>
-  /** The answer begins. `enough`: the rest of it need not be told. */
+  /** The response begins. `enough`: the rest of it is not needed. */
   head(status: number, header: (name: string) => readonly string[]): 'more' | 'enough'
   /** A piece of its body, in order; `bytes` are only valid during the call. */
   chunk(bytes: Buffer): 'more' | 'enough'
-  /** `complete`: the answer came to its end. `broken`: it did not, or its end is not known. */
+  /** `complete`: the response was received in full. `broken`: it was not, or its end is not known. */
   end(how: 'complete' | 'broken'): void
 }
 
@@ -87,31 +87,31 @@ export type HeadersDecision =
   | Decision
   | { readonly kind: 'need-body'; readonly decide: (body: Buffer, scope: RequestScope) => Promise<Decision> }
 
-/** A turn that has ended, as Envoy's access log tells it. */
+/** A turn that has ended, from Envoy's access log. */
 export interface EndedTurn extends TurnEnd {
-  /** The text of its ticket. */
+  /** Encoded ticket. */
   readonly ticket: string
 }
 
 /** How a turn ended. */
 export interface TurnEnd {
-  /** 0 when no answer was sent. */
+  /** HTTP status; 0 when no response was sent. */
   readonly status: number
-  /** The answer arrived whole: no reset, no client that left, no failed stream. */
+  /** The response was sent in full: no reset, no disconnected client, no failed stream. */
   readonly complete: boolean
-  /** The client closed its connection before the answer had ended. */
+  /** The client disconnected before the response had ended. */
   readonly clientDisconnected: boolean
   /** The upstream refused, reset or timed out. */
   readonly upstreamFailed: boolean
-  /** `host:port` that served, if one did. */
+  /** `host:port` of the pod that served; undefined if none did. */
   readonly servedBy: string | undefined
-  /** From the answer's `usage`; undefined when it carried none. */
+  /** From the response's `usage`; undefined when it had none. */
   readonly usage: TurnUsage | undefined
   /** From the request's last byte to the upstream's first, milliseconds. */
   readonly ttfbMs: number | undefined
 }
 
-/** Token counts of one answer. */
+/** Token counts of one response. */
 export interface TurnUsage {
   readonly promptTokens: number
   readonly outputTokens: number
@@ -119,20 +119,24 @@ export interface TurnUsage {
 }
 
 /**
- * The header by which Envoy tells that a request was left. Envoy makes its value up for each request, whatever the client sent, so that nobody can
- * guess the one of another. The gateway gets it with the request's headers; pods do not.
+ * Header with the key of a request, by which Envoy reports a client that disconnected before the decision was read. The key is the id of the turn,
+ * and the gateway trusts it: each wiring must overwrite the client's value with a random one. Otherwise a client that knows the key of another
+ * request can end its turn. Pods do not receive the header.
  */
 export const requestKeyHeader = 'x-context-request-key'
 
-/** The Context Cache Manager: decides what happens to a request, and is told how its turn ended. */
+/** Port of the gateway's domain: decides what happens to a request, and processes the end of its turn. */
 export interface ContextCacheManager {
-  /** Never rejects: faults are decisions too. */
+  /** Never rejects: errors are decisions. */
   onHeaders(request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision>
-  /** Never rejects. Resolves when the turn is settled (its offload included). */
+  /**
+   * Ends a turn, offload included. Never rejects. A second report of the same end has no effect, as long as this process remembers the
+   * turn (its last 50,000).
+   */
   endTurn(turn: EndedTurn): Promise<void>
   /**
-   * The client of the request with this key (`requestKeyHeader`) left before Envoy had read what was decided: its turn ends, if this process
-   * began one. Never rejects.
+   * The client of the request with this key (`requestKeyHeader`) disconnected before Envoy had read the decision: its turn ends, if this process
+   * started one. Never rejects.
    */
   clientDisconnected(requestKey: string): Promise<void>
 }

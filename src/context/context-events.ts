@@ -1,11 +1,12 @@
 import type { KvPresence, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
+import { StoreUnavailableError } from '../sessions/session-store.ts'
 import type { TurnUsage } from './context-cache-manager.ts'
 
-/** How a session lookup for a turn came out. */
+/** Result of a session lookup for a turn. */
 export type LookupResult = 'active' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
 
-/** What a request asked for. */
+/** Kind of a request. */
 export type RequestRoute =
   | 'create'
   | 'completions'
@@ -17,33 +18,42 @@ export type RequestRoute =
   | 'delete'
   | 'other'
 
-/** What became of a request: sent to an engine for a session, answered here, left alone, refused, failed by a fault of ours, or left by its client. */
+/**
+ * Result of a request: forwarded to an engine for a session, answered by the gateway, passed through unchanged, rejected, failed by a fault of
+ * the gateway, or abandoned by its client.
+ */
 export type RequestOutcome = 'forwarded' | 'answered' | 'passed' | 'rejected' | 'failed' | 'abandoned'
 
-/** How a turn ended. `gone`: well, but its session was deleted meanwhile. */
+/** Result of a turn. `gone`: it completed, but its session had been deleted. */
 export type TurnOutcome = 'completed' | 'gone' | 'engine_error' | 'upstream_failed' | 'client_left' | 'incomplete'
 
-/** What happens in the context room, for metrics and the log. Nothing here holds a prompt, a credential or a raw id. */
+/** Events of the context room, for metrics and the log. None holds a prompt, a credential or a raw session id. */
 export interface ContextEvents {
   requestDecided(route: RequestRoute, outcome: RequestOutcome): void
   routed(policy: string, pod: string): void
   sessionCreated(key: SessionKey): void
   sessionDeleted(key: SessionKey): void
-  /** Sessions whose time was over have been ended. */
+  /** Sessions were ended because their time to live was over. */
   sessionsExpired(count: number): void
   lookedUp(result: LookupResult): void
-  /** The pod was made ready for a turn, in so many milliseconds. */
+  /** A pod was made ready for a turn, within `milliseconds`. */
   attached(presence: KvPresence, milliseconds: number): void
   turnEnded(outcome: TurnOutcome, usage: TurnUsage | undefined): void
   offloaded(outcome: OffloadOutcome, milliseconds: number): void
-  /** Sessions lost stored KV that no pod can load any more. */
+  /** Stored KV of sessions was dropped because no pod can load it. */
   kvUseless(count: number): void
   /** KV was removed from the store and the pods. */
   removed(kind: 'artefact' | 'session'): void
-  /** A removal has to wait. */
+  /** A removal is tried again later. */
   removalPostponed(reason: string, attempt: number): void
-  /** The session store failed; the request went on without it or was told so. */
+  /** The session store failed; the request went on without it, or was rejected. */
   storeFault(operation: string, error: unknown): void
-  /** A fault that no client was told the cause of. */
+  /** An unexpected fault, whose cause no client sees. */
   fault(where: string, error: unknown): void
+}
+
+/** Reports what was thrown: an unavailable store as a store fault, anything else as a fault. */
+export const reportFault = (events: ContextEvents, where: string, error: unknown): void => {
+  if (error instanceof StoreUnavailableError) events.storeFault(where, error)
+  else events.fault(where, error)
 }

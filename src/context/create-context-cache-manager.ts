@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { ClientLeftError, type TurnParts } from './begin-turn.ts'
-import type { CachedAnswers } from './cached-answers.ts'
+import type { JsonLimits } from '../openai/parse-json-object.ts'
+import { RequestCancelledError } from './attach-kv.ts'
 import type {
   ContextCacheManager,
   Decision,
@@ -9,122 +10,194 @@ import type {
   HeadersDecision,
   RequestScope,
 } from './context-cache-manager.ts'
-import type { CreateSession } from './create-session.ts'
-import type { EndTurn } from './end-turn.ts'
-import type { ManageSessions } from './manage-sessions.ts'
-import { createOpenTurns } from './open-turns.ts'
-import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
-import { requestOutcomeOf, requestRouteOf } from './request-kind.ts'
-import { parseRequestPath, type RequestPath } from './request-path.ts'
-import { holdsSessionId, isSessionId } from './session-id.ts'
-import type { UseSession } from './use-session.ts'
+import type { RequestOutcome, RequestRoute } from './context-events.ts'
+import { type CreateSettings, createCreateSession } from './create-session.ts'
+import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
+import { createManageSessions } from './manage-sessions.ts'
+import { createReaper, type Reaper, type ReaperSettings } from './reaper.ts'
+import {
+  type CachedAnswer,
+  cachedResponse,
+  createResponseCacheHandler,
+  type ResponseCacheParts,
+} from './response-cache-handler.ts'
+import { containsSessionId, createSessionIdCipher, isSessionId } from './session-id.ts'
+import { createTenants } from './tenant.ts'
+import type { TurnParts } from './turn.ts'
+import { createUseSession, type UseSettings } from './use-session.ts'
 
-/** Hands each request to the part that knows it, and turns whatever they throw into an answer. */
-export const createContextCacheManager = (
-  parts: Pick<TurnParts, 'router' | 'events'> & {
-    readonly createSession: CreateSession
-    readonly useSession: UseSession
-    readonly manageSessions: ManageSessions
-    readonly endTurn: EndTurn
+export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {
+  /** Header with the verified principal; undefined: the Authorization credential is the tenant. */
+  readonly principalHeader: string | undefined
+  /** How long a deletion waits for the removal of the session's KV, which goes on after that. */
+  readonly deleteWaitMs: number
+  readonly reaper: ReaperSettings
+}
+
+export type ContextParts = TurnParts &
+  Omit<EndTurnParts, 'triggerSweep'> & {
     /** Undefined: the response cache is off. */
-    readonly cachedAnswers?: CachedAnswers | undefined
-  },
-): ContextCacheManager => {
-  const openTurns = createOpenTurns(parts.endTurn)
-
-  const reject = (where: string, thrown: unknown): Decision => {
-    const error = GatewayError.from(thrown)
-    if (!(thrown instanceof ClientLeftError) && error.code === 'internal_error') parts.events.fault(where, error.cause)
-    return { kind: 'reject', error }
+    readonly responseCache?: ResponseCacheParts | undefined
+    /** A clock that never goes back, milliseconds. */
+    readonly nowMs: () => number
   }
 
-  const onInference = (
-    request: GatewayRequest,
-    path: InferencePath,
-    scope: RequestScope,
-  ): HeadersDecision | Promise<HeadersDecision> => {
-    if (request.method !== 'POST') return { kind: 'passthrough', destinations: [] }
-    const lookedUp = parts.cachedAnswers?.onHeaders(request, path.api, async (itsScope, cached) =>
-      onTurn(request, path, itsScope, cached),
-    )
-    return lookedUp ?? onTurn(request, path, scope)
-  }
+/** The context room of a gateway process. */
+export interface ContextRoom {
+  readonly manager: ContextCacheManager
+  readonly reaper: Reaper
+  /** Resolves when no end of a turn is being processed. */
+  drain: () => Promise<void>
+}
 
-  const onTurn = (
-    request: GatewayRequest,
-    path: InferencePath,
-    scope: RequestScope,
-    cached?: CachedAnswer,
-  ): HeadersDecision | Promise<HeadersDecision> => {
-    const ids = request.header('x-session-id')
-    const [id] = ids
-    if (id === undefined) {
-      if (request.header('x-session-ttl').length > 0) return parts.createSession.onHeaders(request, path.api)
-      return cached === undefined ? { kind: 'passthrough', destinations: [] } : replayAnswer(cached)
-    }
-    if (ids.length === 1 && isSessionId(id)) return parts.useSession.onHeaders(request, id, scope, cached)
-    if (holdsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
-    return cached === undefined ? passForeign(request, id) : replayAnswer(cached)
-  }
+/** Dispatches each request to its handler, and makes the errors that handlers throw decisions. */
+export const createContextCacheManager = (parts: ContextParts, settings: ContextSettings): ContextRoom => {
+  const { events } = parts
+  const tenants = createTenants(settings)
+  const sessionIds = createSessionIdCipher(settings.secret)
+  const reaper = createReaper({ ...parts, queue: parts.store }, settings.reaper)
+  const turns = createActiveTurns({ ...parts, triggerSweep: reaper.triggerSweep }, settings)
+  const createSession = createCreateSession({ ...parts, tenants, sessionIds }, settings)
+  const useSession = createUseSession({ ...parts, tenants, turns }, settings)
+  const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper }, settings)
+  const responseCache =
+    parts.responseCache === undefined
+      ? undefined
+      : createResponseCacheHandler({ ...parts.responseCache, tenants }, settings)
 
-  /** An id of another system says only which requests belong together. */
+  /** An id of another system only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision => {
-    const affinityKey = createHash('sha256').update(id, 'latin1').digest('base64url')
-    const outcome = parts.router.route(
-      { affinityKey: id === '' ? undefined : affinityKey, lastPod: undefined },
-      request.header('routing-strategy')[0],
-    )
+    const affinityKey = id === '' ? undefined : createHash('sha256').update(id, 'latin1').digest('base64url')
+    const outcome = parts.router.route({ affinityKey, lastPod: undefined }, request.header('routing-strategy')[0])
     return { kind: 'passthrough', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
   }
 
-  const dispatch = (
+  const decideTurn = async (
     request: GatewayRequest,
-    path: RequestPath,
+    api: InferenceApi,
     scope: RequestScope,
-  ): HeadersDecision | Promise<HeadersDecision> => {
-    switch (path.kind) {
-      case 'inference':
-        return onInference(request, path, scope)
+    cached?: CachedAnswer,
+  ): Promise<HeadersDecision> => {
+    const ids = request.header('x-session-id')
+    const [id] = ids
+    if (createsByHeader(request)) return createSession(request, api)
+    if (id !== undefined && ids.length === 1 && isSessionId(id)) return useSession(request, id, scope, cached)
+    if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
+    if (cached !== undefined) return cachedResponse(cached)
+    return id === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, id)
+  }
+
+  const dispatch = async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision> => {
+    const target = targetOf(request)
+    switch (target.kind) {
+      case 'inference': {
+        const { api } = target
+        if (request.method !== 'POST') return { kind: 'passthrough', destinations: [] }
+        const handled = responseCache?.(request, api, (bodyScope, cached) =>
+          decideTurn(request, api, bodyScope, cached),
+        )
+        return handled ?? decideTurn(request, api, scope)
+      }
       case 'contexts':
-        if (request.method === 'POST') return parts.createSession.onHeaders(request, undefined)
-        if (request.method === 'GET') return parts.manageSessions.list(request, path.query)
+        if (request.method === 'POST') return createSession(request, undefined)
+        if (request.method === 'GET') return manage.list(request, target.query)
         throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, POST' } })
       case 'context':
-        return parts.manageSessions.one(request, path.id)
+        return manage.one(request, target.id)
       case 'other':
         throw new GatewayError('unknown_path')
     }
   }
 
-  const counted = (request: GatewayRequest, path: RequestPath, decision: Decision): Decision => {
-    parts.events.requestDecided(requestRouteOf(request, path), requestOutcomeOf(decision))
-    openTurns.decided(decision)
+  const onError = (where: string, thrown: unknown): Decision => {
+    if (thrown instanceof RequestCancelledError) return { kind: 'cancelled' }
+    const error = GatewayError.from(thrown)
+    if (error.code === 'internal_error') events.fault(where, error.cause)
+    return { kind: 'reject', error }
+  }
+
+  const report = (request: GatewayRequest, decision: Decision): Decision => {
+    events.requestDecided(routeLabelOf(request), outcomeLabelOf(decision))
+    if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
     return decision
   }
 
   return {
-    onHeaders: async (request, scope) => {
-      const path = parseRequestPath(request.path)
-      try {
-        const decision = await dispatch(request, path, scope)
-        if (decision.kind !== 'need-body') return counted(request, path, decision)
+    manager: {
+      onHeaders: async (request, scope) => {
+        const decision = await dispatch(request, scope).catch((thrown: unknown) => onError('headers', thrown))
+        if (decision.kind !== 'need-body') return report(request, decision)
+        const decide = async (body: Buffer, bodyScope: RequestScope): Promise<Decision> =>
+          decision.decide(body, bodyScope)
         return {
           kind: 'need-body',
-          decide: async (body, bodyScope) => {
-            try {
-              return counted(request, path, await decision.decide(body, bodyScope))
-            } catch (error) {
-              return counted(request, path, reject('body', error))
-            }
-          },
+          decide: async (body, bodyScope) =>
+            report(request, await decide(body, bodyScope).catch((thrown: unknown) => onError('body', thrown))),
         }
-      } catch (error) {
-        return counted(request, path, reject('headers', error))
-      }
+      },
+      endTurn: turns.endTurn,
+      clientDisconnected: turns.clientDisconnected,
     },
-    endTurn: openTurns.endTurn,
-    clientDisconnected: openTurns.clientDisconnected,
+    reaper,
+    drain: turns.drain,
   }
 }
 
-type InferencePath = Extract<RequestPath, { readonly kind: 'inference' }>
+/** What a request is about, by its path. */
+type Target =
+  | { readonly kind: 'inference'; readonly api: InferenceApi }
+  | { readonly kind: 'contexts'; readonly query: URLSearchParams }
+  /** `id` as in the path, not decoded: an id of this gateway needs no encoding. */
+  | { readonly kind: 'context'; readonly id: string }
+  | { readonly kind: 'other' }
+
+const targetOf = ({ path: pathWithQuery }: Pick<GatewayRequest, 'path'>): Target => {
+  const [path = '', query = ''] = pathWithQuery.split(/\?(.*)/s)
+  const api = inferenceApiOf(path)
+  if (api !== undefined) return { kind: 'inference', api }
+  if (path === '/v1/context') return { kind: 'contexts', query: new URLSearchParams(query) }
+  const id = /^\/v1\/context\/([^/]+)$/.exec(path)?.[1]
+  return id === undefined ? { kind: 'other' } : { kind: 'context', id }
+}
+
+const createsByHeader = (request: GatewayRequest): boolean =>
+  request.header('x-session-ttl').length > 0 && request.header('x-session-id').length === 0
+
+const inferenceLabels = { completions: 'completions', chat: 'chat_completions', responses: 'responses' } as const
+const manageLabels: ReadonlyMap<string, RequestRoute> = new Map([
+  ['GET', 'get'],
+  ['PATCH', 'update'],
+  ['DELETE', 'delete'],
+])
+
+/** The request's `route` in metrics. */
+const routeLabelOf = (request: GatewayRequest): RequestRoute => {
+  const target = targetOf(request)
+  switch (target.kind) {
+    case 'inference':
+      return createsByHeader(request) ? 'create' : inferenceLabels[target.api]
+    case 'contexts':
+      return request.method === 'POST' ? 'create' : request.method === 'GET' ? 'list' : 'other'
+    case 'context':
+      return manageLabels.get(request.method) ?? 'other'
+    case 'other':
+      return 'other'
+  }
+}
+
+/** The request's `outcome` in metrics. */
+const outcomeLabelOf = (decision: Decision): RequestOutcome => {
+  switch (decision.kind) {
+    case 'forward':
+      return 'forwarded'
+    case 'response':
+    case 'cached-response':
+      return 'answered'
+    case 'passthrough':
+      return 'passed'
+    case 'cancelled':
+      return 'abandoned'
+    case 'reject':
+      return decision.error.code === 'internal_error' ? 'failed' : 'rejected'
+  }
+}

@@ -1,4 +1,5 @@
 import { ExponentialBackoff, handleType, retry } from 'cockatiel'
+import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
 import { withinLimit } from '../async/deadline.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
@@ -7,148 +8,218 @@ import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
-import type { TurnEnd } from './context-cache-manager.ts'
-import type { ContextEvents, TurnOutcome } from './context-events.ts'
-import type { TurnTicket } from './turn-ticket.ts'
-
-/** Settles a turn whose answer has ended. Never rejects. */
-export type EndTurn = (ticket: TurnTicket, turn: TurnEnd) => Promise<void>
+import type { ContextCacheManager, TurnEnd, TurnUsage } from './context-cache-manager.ts'
+import { type ContextEvents, reportFault, type TurnOutcome } from './context-events.ts'
+import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
 
 export interface EndTurnParts {
   readonly store: SessionStore & RemovalQueue
   readonly pods: Pick<PodSource, 'turnEnded' | 'markUnhealthy'>
   readonly connector: KvConnector
-  readonly forecast: TtftPredictor
+  readonly predictor: TtftPredictor
   readonly events: ContextEvents
-  /** Where turns are limited: gets back what a turn held. */
+  /** Where turns are limited: receives what a turn held. */
   readonly admission?: Pick<Admission, 'release'> | undefined
-  /** Nudges the reaper, when a turn left something to remove. */
-  readonly removeSoon: () => void
-  /** When an artefact that was announced and never committed is removed. Longer than an offload takes. */
+  /** Starts the removal of what a turn left. */
+  readonly triggerSweep: () => void
+}
+
+export interface EndTurnSettings {
+  /** An artefact that was announced and not committed is removed after this time. Longer than an offload takes. */
   readonly announceGraceMs: number
-  /** How long an offload may take. */
+  /** Time limit of an offload. */
   readonly offloadTimeoutMs: number
 }
 
-type SessionTicket = NonNullable<TurnTicket['session']>
+/** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in whatever order. */
+export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clientDisconnected'> {
+  /** Records a turn that is forwarded. */
+  started(ticket: TurnTicket): void
+  /**
+   * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
+   * the client waits. Never rejects.
+   */
+  completeCached(ticket: TurnTicket & { readonly session: SessionTicket }, usage: TurnUsage | undefined): Promise<void>
+  /** Resolves when no end of a turn is being processed. */
+  drain: () => Promise<void>
+}
 
-/** The store may be away for a moment just when a turn ends; the turn's lease gives us the time. */
-const createPatience = (): (<T>(call: () => Promise<T>) => Promise<T>) => {
-  const again = retry(handleType(StoreUnavailableError), {
-    maxAttempts: 7,
-    backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 5000 }),
-  })
-  return async (call) => {
-    try {
-      return await call()
-    } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error
-      return again.execute(call)
-    }
+/** More turns than run at once. Turns whose end is reported to another process stay until they are the oldest. */
+const maxActive = 20_000
+/** Covers the turns that end while Envoy waits to send an unanswered batch of its access log again. */
+const maxEnded = 50_000
+
+export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings): ActiveTurns => {
+  const { complete, end } = createEndTurn(parts, settings)
+  const active = new LRUCache<string, TurnTicket>({ max: maxActive })
+  /** Ids of turns that have ended, and of requests whose client disconnected before the decision. */
+  const ended = new LRUCache<string, true>({ max: maxEnded })
+  const ending = new Set<Promise<void>>()
+
+  const endOnce = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
+    active.delete(ticket.turnId)
+    ended.set(ticket.turnId, true)
+    const work = end(ticket, turn)
+    ending.add(work)
+    await work
+    ending.delete(work)
+  }
+
+  return {
+    started: (ticket) => {
+      if (ended.has(ticket.turnId)) void endOnce(ticket, disconnected)
+      else active.set(ticket.turnId, ticket)
+    },
+    endTurn: async (turn) => {
+      const ticket = decodeTicket(turn.ticket)
+      if (ticket !== undefined && !ended.has(ticket.turnId)) await endOnce(ticket, turn)
+    },
+    // Envoy dropped the request before it read the decision: its access log has no ticket, but the key of the request, which is the turn's id.
+    clientDisconnected: async (turnId) => {
+      const ticket = active.get(turnId)
+      if (ticket === undefined) ended.set(turnId, true)
+      else await endOnce(ticket, disconnected)
+    },
+    completeCached: async (ticket, usage) => {
+      try {
+        await complete(ticket, ticket.session, { pod: ticket.pod, usage })
+      } catch (error) {
+        // The turn's lease expires.
+        reportFault(parts.events, 'complete', error)
+      }
+    },
+    drain: async () => {
+      while (ending.size > 0) await Promise.all(ending)
+    },
   }
 }
 
-export const createEndTurn = (parts: EndTurnParts): EndTurn => {
-  const patiently = createPatience()
+const disconnected: TurnEnd = {
+  status: 0,
+  complete: false,
+  clientDisconnected: true,
+  upstreamFailed: false,
+  servedBy: undefined,
+  usage: undefined,
+  ttfbMs: undefined,
+}
 
-  const failed = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
-    parts.events.turnEnded(failureOf(turn), turn.usage)
-    // First of all the pod: the store may be away for longer.
-    await letGo(ticket, session)
-    await patiently(() => parts.store.abandon({ key: session.key, turnId: ticket.turnId }))
-    parts.removeSoon()
+const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
+  const { store, connector, predictor, events } = parts
+  /** The store may be unavailable for a moment when a turn ends; the turn's lease gives the time to try again. */
+  const storeRetry = retry(handleType(StoreUnavailableError), {
+    maxAttempts: 8,
+    backoff: new ExponentialBackoff({ initialDelay: 50, maxDelay: 5000 }),
+  })
+
+  const complete = async (
+    { turnId }: TurnTicket,
+    { key, tenant, expiry }: SessionTicket,
+    { pod, usage }: { readonly pod: string; readonly usage: TurnUsage | undefined },
+  ): Promise<CompleteOutcome> => {
+    const { promptTokens: prompt = 0, outputTokens: output = 0, cachedTokens: cached = 0 } = usage ?? {}
+    const outcome = await store.complete({ key, tenant, turnId, pod, usage: { prompt, output, cached }, expiry })
+    events.turnEnded(outcome.kind, usage)
+    return outcome
   }
 
-  /** Whatever becomes of the session, the turn's claim on its pod must not outlive the turn. */
-  const letGo = async (ticket: TurnTicket, session: SessionTicket): Promise<void> => {
-    if (session.claim === undefined) return
-    const kvTurn = kvTurnOf(ticket, session, ticket.pod)
-    const { claim } = session
-    await withinLimit(parts.offloadTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
-  }
-
-  const completed = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
+  const endCompleted = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
     const pod = turn.servedBy ?? ticket.pod
-    const usage = {
-      prompt: turn.usage?.promptTokens ?? 0,
-      output: turn.usage?.outputTokens ?? 0,
-      cached: turn.usage?.cachedTokens ?? 0,
-    }
-    const { key, tenant, expiry } = session
+    const { usage } = turn
     let outcome: CompleteOutcome
     try {
-      outcome = await patiently(() => parts.store.complete({ key, tenant, turnId: ticket.turnId, pod, usage, expiry }))
+      outcome = await storeRetry.execute(() => complete(ticket, session, { pod, usage }))
     } catch (error) {
-      await letGo(ticket, session)
+      await releaseClaim(ticket, session)
       throw error
     }
     if (outcome.kind === 'gone') {
-      parts.events.turnEnded('gone', turn.usage)
-      await letGo(ticket, session)
-      parts.removeSoon()
+      await releaseClaim(ticket, session)
+      parts.triggerSweep()
       return
     }
-    parts.events.turnEnded('completed', turn.usage)
-    if (usage.prompt > 0) parts.forecast.kept(key, pod, usage.prompt + usage.output)
-    if (session.claim !== undefined) await keepKv(kvTurnOf(ticket, session, pod), session.claim, turn, outcome.record)
+    if (usage !== undefined && usage.promptTokens > 0)
+      predictor.kept(session.key, pod, usage.promptTokens + usage.outputTokens)
+    if (session.claim !== undefined) await offload(kvTurnOf(ticket, session, pod), session.claim, usage, outcome.record)
   }
 
-  const keepKv = async (kvTurn: KvTurn, claim: string, turn: TurnEnd, record: SessionRecord): Promise<void> => {
+  const endFailed = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
+    events.turnEnded(failureOf(turn), turn.usage)
+    // The pod first: the store may be unavailable for longer.
+    await releaseClaim(ticket, session)
+    await storeRetry.execute(() => store.abandon({ key: session.key, turnId: ticket.turnId }))
+    parts.triggerSweep()
+  }
+
+  /** A turn's claim on its pod never outlives the turn. */
+  const releaseClaim = async (ticket: TurnTicket, session: SessionTicket): Promise<void> => {
+    const { claim } = session
+    if (claim === undefined) return
+    const kvTurn = kvTurnOf(ticket, session, ticket.pod)
+    await withinLimit(settings.offloadTimeoutMs, (signal) => connector.detach(kvTurn, claim, signal))
+  }
+
+  const offload = async (
+    kvTurn: KvTurn,
+    claim: string,
+    usage: TurnUsage | undefined,
+    record: SessionRecord,
+  ): Promise<void> => {
     const startedMs = performance.now()
-    const offloaded = await withinLimit(parts.offloadTimeoutMs, (signal) =>
-      parts.connector.offload({
+    const outcome = await withinLimit(settings.offloadTimeoutMs, (signal) =>
+      connector.offload({
         turn: kvTurn,
         claim,
-        totalTokens: turn.usage === undefined ? undefined : turn.usage.promptTokens + turn.usage.outputTokens,
-        promptTokens: turn.usage?.promptTokens,
+        totalTokens: usage === undefined ? undefined : usage.promptTokens + usage.outputTokens,
+        promptTokens: usage?.promptTokens,
         announce: (artefact) =>
-          patiently(() =>
-            parts.store.announce({ ...artefact, session: kvTurn.session, graceMs: parts.announceGraceMs }),
+          storeRetry.execute(() =>
+            store.announce({ ...artefact, session: kvTurn.session, graceMs: settings.announceGraceMs }),
           ),
         signal,
       }),
     )
-    parts.events.offloaded(offloaded, performance.now() - startedMs)
-    await patiently(() => writeDown(kvTurn, record, offloaded))
+    events.offloaded(outcome, performance.now() - startedMs)
+    await storeRetry.execute(() => recordOffload(kvTurn, record, outcome))
   }
 
-  const writeDown = async (kvTurn: KvTurn, record: SessionRecord, offloaded: OffloadOutcome): Promise<void> => {
-    switch (offloaded.kind) {
+  const recordOffload = async ({ session: key }: KvTurn, record: SessionRecord, outcome: OffloadOutcome) => {
+    switch (outcome.kind) {
       case 'stored': {
-        const { artefactId, payload, tokens, bytes } = offloaded
-        await parts.store.commitKv({
-          key: kvTurn.session,
-          kv: { artefactId, payload, tokens, bytes, turn: record.turns },
-        })
+        const { artefactId, payload, tokens, bytes } = outcome
+        await store.commitKv({ key, kv: { artefactId, payload, tokens, bytes, turn: record.turns } })
         return
       }
       case 'none':
-        if (record.kvNote === offloaded.reason) return
-        return parts.store.noteKv({ key: kvTurn.session, reason: offloaded.reason })
+        if (record.kvNote !== outcome.reason) await store.noteKv({ key, reason: outcome.reason })
+        return
       case 'superseded':
       case 'unchanged':
         return
     }
   }
 
-  return async (ticket, turn) => {
+  /** Never rejects. */
+  const end = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
     parts.pods.turnEnded(ticket.pod, ticket.turnId)
     parts.admission?.release('prefill', ticket.turnId)
     reportPods(parts, ticket, turn)
     const isGood = turn.complete && turn.status >= 200 && turn.status < 300
-    settleForecast(parts.forecast, ticket, turn)
-    if (ticket.session === undefined) {
-      parts.events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
+    const { session } = ticket
+    if (session === undefined) {
+      events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
       return
     }
+    endPrediction(predictor, ticket, session, turn)
     try {
-      await (isGood ? completed : failed)(ticket, ticket.session, turn)
+      await (isGood ? endCompleted : endFailed)(ticket, session, turn)
     } catch (error) {
-      // The turn's lease runs out by itself, and the reaper cleans up what the turn left.
-      if (error instanceof StoreUnavailableError) parts.events.storeFault('end_turn', error)
-      else parts.events.fault('end_turn', error)
+      // The turn's lease expires, and the reaper removes what the turn left.
+      reportFault(events, 'end_turn', error)
     }
   }
+
+  return { complete, end }
 }
 
 const failureOf = (turn: TurnEnd): TurnOutcome => {
@@ -157,35 +228,35 @@ const failureOf = (turn: TurnEnd): TurnOutcome => {
   return turn.status >= 200 && turn.status < 300 ? 'incomplete' : 'engine_error'
 }
 
-const kvTurnOf = (ticket: TurnTicket, session: SessionTicket, pod: string): KvTurn => ({
-  session: session.key,
-  tenant: session.tenant,
-  model: session.model,
-  turnId: ticket.turnId,
+const kvTurnOf = ({ turnId }: TurnTicket, { key, tenant, model }: SessionTicket, pod: string): KvTurn => ({
+  session: key,
+  tenant,
+  model,
+  turnId,
   pod,
 })
 
-/** A turn that another pod served, or that failed upstream, tells that the chosen pod has trouble. */
-const reportPods = (parts: EndTurnParts, ticket: TurnTicket, turn: TurnEnd): void => {
-  const servedElsewhere = turn.servedBy !== undefined && turn.servedBy !== ticket.pod
-  if (servedElsewhere || (turn.upstreamFailed && !turn.clientDisconnected)) parts.pods.markUnhealthy(ticket.pod)
-  if (servedElsewhere && turn.upstreamFailed && turn.servedBy !== undefined) parts.pods.markUnhealthy(turn.servedBy)
+/** A turn that another pod served, or whose upstream failed, shows that the chosen pod is unhealthy. */
+const reportPods = ({ pods }: Pick<EndTurnParts, 'pods'>, { pod }: TurnTicket, turn: TurnEnd): void => {
+  const { servedBy, upstreamFailed } = turn
+  const servedElsewhere = servedBy !== undefined && servedBy !== pod
+  if (servedElsewhere || (upstreamFailed && !turn.clientDisconnected)) pods.markUnhealthy(pod)
+  if (servedElsewhere && upstreamFailed) pods.markUnhealthy(servedBy)
 }
 
-const settleForecast = (forecast: TtftPredictor, ticket: TurnTicket, turn: TurnEnd): void => {
-  const { session, turnId, pod } = ticket
-  if (session === undefined) return
-  const hasAnswer = turn.status === 200 && turn.usage !== undefined && turn.ttfbMs !== undefined
-  forecast.ended(
-    { turnId, pod, model: session.model },
+const endPrediction = (
+  predictor: TtftPredictor,
+  { turnId, pod }: TurnTicket,
+  { model }: SessionTicket,
+  { status, usage, ttfbMs, clientDisconnected }: TurnEnd,
+): void =>
+  predictor.ended(
+    { turnId, pod, model },
     {
-      how: turn.clientDisconnected || turn.ttfbMs === undefined ? 'abandoned' : 'done',
-      answer: hasAnswer
-        ? {
-            computedTokens: turn.usage.promptTokens - turn.usage.cachedTokens,
-            ttfbMs: turn.ttfbMs,
-          }
-        : undefined,
+      how: clientDisconnected || ttfbMs === undefined ? 'abandoned' : 'done',
+      answer:
+        status === 200 && usage !== undefined && ttfbMs !== undefined
+          ? { computedTokens: usage.promptTokens - usage.cachedTokens, ttfbMs }
+          : undefined,
     },
   )
-}

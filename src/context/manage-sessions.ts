@@ -1,16 +1,15 @@
+import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
-import { checkJsonBody } from './content-headers.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
-import { isSessionId, sessionKeyOf } from './session-id.ts'
-import type { SessionSeal } from './session-seal.ts'
-import { sessionView } from './session-view.ts'
+import type { Reaper } from './reaper.ts'
+import { checkJsonBody, checkTtl, type TtlBounds } from './request-headers.ts'
+import { isSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
-import { checkTtl, type TtlBounds } from './ttl.ts'
 
 export interface ManageSessions {
   /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
@@ -22,29 +21,28 @@ export interface ManageSessions {
 const defaultPageSize = 20
 const maxPageSize = 100
 
+export interface ManageSettings extends TtlBounds, JsonLimits {
+  /** How long a deletion waits for the removal of the session's KV, which goes on after that. */
+  readonly deleteWaitMs: number
+}
+
 export const createManageSessions = (
   parts: {
     readonly store: SessionStore
     readonly tenants: Tenants
-    readonly seal: SessionSeal
+    readonly sessionIds: SessionIdCipher
     readonly events: ContextEvents
-    readonly forecast: Pick<TtftPredictor, 'forget'>
-    /** Starts the removal of what a deleted session left, and waits for it a moment. Never rejects. */
-    readonly removeNow: () => Promise<void>
+    readonly predictor: Pick<TtftPredictor, 'forget'>
+    readonly reaper: Pick<Reaper, 'sweepAndWait'>
   },
-  settings: TtlBounds & JsonLimits,
+  settings: ManageSettings,
 ): ManageSessions => {
-  const view = (record: SessionRecord, tenant: TenantKey): readonly unknown[] => {
-    const id = parts.seal.open(record.sealedId, tenant)
-    return id === undefined ? [] : [sessionView(id, record)]
-  }
-
   const found = (record: SessionRecord | undefined, id: string): Decision => {
     if (record === undefined) throw new GatewayError('session_not_found')
-    return answer(sessionView(id, record))
+    return response(sessionView(id, record))
   }
 
-  const store = async <T>(operation: string, call: Promise<T>): Promise<T> => {
+  const callStore = async <T>(operation: string, call: Promise<T>): Promise<T> => {
     try {
       return await call
     } catch (error) {
@@ -64,31 +62,34 @@ export const createManageSessions = (
           message: 'Give the new time to live: {"ttl": 3600}.',
         })
       const ttlSeconds = checkTtl(change.get('ttl'), settings, 'ttl')
-      return found(await store('set_ttl', parts.store.setTtl({ ...owner, ttlSeconds })), id)
+      return found(await callStore('set_ttl', parts.store.setTtl({ ...owner, ttlSeconds })), id)
     },
   })
 
   const remove = async (id: string, owner: Owner): Promise<Decision> => {
-    const removed = await store('remove', parts.store.remove(owner))
+    const removed = await callStore('remove', parts.store.remove(owner))
     if (!removed) throw new GatewayError('session_not_found')
     parts.events.sessionDeleted(owner.key)
-    parts.forecast.forget(owner.key)
-    await parts.removeNow()
-    return answer({ id, object: 'context.deleted', deleted: true })
+    parts.predictor.forget(owner.key)
+    await withinLimit(settings.deleteWaitMs, (signal) => untilAborted(parts.reaper.sweepAndWait(), signal, () => {}))
+    return response({ id, object: 'context.deleted', deleted: true })
   }
 
   return {
     list: async (request, query) => {
       const tenant = parts.tenants.tenantOf(request)
       const { limit, after } = readPage(query)
-      const page = await store(
+      const page = await callStore(
         'list',
         parts.store.list({ tenant, limit, after: after === undefined ? undefined : sessionKeyOf(after) }),
       )
-      const ids = page.records.map((record) => parts.seal.open(record.sealedId, tenant) ?? null)
-      return answer({
+      const ids = page.records.map((record) => parts.sessionIds.decrypt(record.sealedId, tenant) ?? null)
+      return response({
         object: 'list',
-        data: page.records.flatMap((record) => view(record, tenant)),
+        data: page.records.flatMap((record, index) => {
+          const id = ids[index] ?? null
+          return id === null ? [] : [sessionView(id, record)]
+        }),
         first_id: ids.at(0) ?? null,
         last_id: ids.at(-1) ?? null,
         has_more: page.hasMore,
@@ -109,7 +110,7 @@ export const createManageSessions = (
           if (request.endOfStream) throw new GatewayError('invalid_json', { message: 'The request has no body.' })
           return patch(id, owner)
         default:
-          return found(await store('get', parts.store.get(owner)), id)
+          return found(await callStore('get', parts.store.get(owner)), id)
       }
     },
   }
@@ -120,7 +121,7 @@ interface Owner {
   readonly tenant: TenantKey
 }
 
-const answer = (body: unknown): Decision => ({ kind: 'answer', status: 200, body, headers: {} })
+const response = (body: unknown): Decision => ({ kind: 'response', status: 200, body, headers: {} })
 
 const readPage = (query: URLSearchParams): { readonly limit: number; readonly after: string | undefined } => {
   const limitText = query.get('limit') ?? String(defaultPageSize)
@@ -130,3 +131,20 @@ const readPage = (query: URLSearchParams): { readonly limit: number; readonly af
   if (after !== undefined && !isSessionId(after)) throw new GatewayError('invalid_page', { param: 'after' })
   return { limit, after }
 }
+
+/** A session as clients see it. Times in whole seconds since 1970, as in OpenAI's objects. Nothing of a prompt. */
+const sessionView = (id: string, record: SessionRecord): unknown => ({
+  id,
+  object: 'context',
+  model: record.model,
+  created_at: Math.floor(record.createdAtMs / 1000),
+  expires_at: Math.floor(record.expiresAtMs / 1000),
+  ttl: record.ttlSeconds,
+  turns: record.turns,
+  tokens: record.tokens,
+  kv: {
+    pod: record.pod ?? null,
+    stored: record.kv === undefined ? null : { tokens: record.kv.tokens, bytes: record.kv.bytes, turn: record.kv.turn },
+    note: record.kvNote ?? null,
+  },
+})

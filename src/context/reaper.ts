@@ -1,88 +1,133 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../async/deadline.ts'
-import type { KvConnector } from '../kvcache/kv-connector.ts'
+import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
-import { kvStaleNote } from '../sessions/eviction.ts'
-import type { RemovalQueue } from '../sessions/removal-queue.ts'
-import { StoreUnavailableError } from '../sessions/session-store.ts'
-import type { ContextEvents } from './context-events.ts'
-import { createRemoveDue, type RemoveDueSettings } from './remove-due.ts'
+import { kvStaleNote } from '../sessions/limits.ts'
+import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
+import { type ContextEvents, reportFault } from './context-events.ts'
 
-export interface ReaperSettings extends Omit<RemoveDueSettings, 'stepSize'> {
+export interface ReaperSettings {
   /** Time between two sweeps. */
   readonly intervalMs: number
-  /** Orphans are looked for with every so many sweeps. */
-  readonly sweepsPerReconcile: number
+  /** Time between two searches for orphaned KV. */
+  readonly reconcileIntervalMs: number
+  /** Removals that run at once, at most. */
+  readonly batchSize: number
+  /** A claimed removal that is not finished is due again after this time. */
+  readonly removalLeaseMs: number
+  /** Delay before a removal whose KV is in use is tried again; doubles with every try, up to 30 s. */
+  readonly retryDelayMs: number
 }
 
 /**
- * Ends sessions whose time is over, and removes the KV of whatever has ended: from the store and from every pod, at least once.
- * Every gateway process runs one; the queue hands each removal to one of them at a time.
+ * Ends expired sessions, and removes the KV of every session that has ended from the store and from every pod, at least once.
+ * Every gateway process runs one; the queue gives each removal to one of them at a time.
  */
 export interface Reaper {
+  /** Sweeps from now on, `intervalMs` after each sweep. */
   start: () => void
+  /** Resolves when the sweep that runs has ended. */
   stop: () => Promise<void>
-  /** One sweep, after the one that may be running. Never rejects. */
-  sweep: () => Promise<void>
-  /** A sweep soon, without waiting for it. */
-  sweepSoon: () => void
+  /** Runs one sweep, after the one that may be running. Callers share the queued sweep. Never rejects. */
+  sweepAndWait: () => Promise<void>
+  /** Queues a sweep without waiting for it. */
+  triggerSweep: () => void
 }
 
-/** Sessions ended, or removals begun, in one step: turns are served between one and the next, in this process and in the store. */
-const longestStep = 10
+/** Sessions or removals per step: turns are served between two steps, in this process and in the store. */
+const maxStepSize = 10
+const removalTimeoutMs = 10_000
+const maxRetryDelayMs = 30_000
 const reconcileTimeoutMs = 10_000
 
+/** `nowMs` is a clock that never goes back. */
 export const createReaper = (
   parts: {
     readonly queue: RemovalQueue
-    readonly connector: KvConnector
+    readonly connector: Pick<KvConnector, 'remove' | 'reconcile'>
     readonly events: ContextEvents
-    readonly forecast: Pick<TtftPredictor, 'forget'>
+    readonly predictor: Pick<TtftPredictor, 'forget'>
+    readonly nowMs: () => number
   },
   settings: ReaperSettings,
 ): Reaper => {
+  const { queue, connector, events, predictor } = parts
+  const stepSize = Math.min(settings.batchSize, maxStepSize)
+  const stopping = new AbortController()
+  // Every removal listens to it.
+  setMaxListeners(0, stopping.signal)
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
-  let waiting: Promise<void> | undefined
-  let sweeps = 0
-  const stopping = new AbortController()
-  // Every step of removals under way listens to it.
-  setMaxListeners(0, stopping.signal)
-
-  const stepSize = Math.min(settings.batchSize, longestStep)
-
-  const report = (where: string, error: unknown): void => {
-    if (error instanceof StoreUnavailableError) parts.events.storeFault(where, error)
-    else parts.events.fault(where, error)
-  }
-
-  const removeDue = createRemoveDue(
-    { ...parts, onFault: (error) => report('removal', error), stopping: stopping.signal },
-    { ...settings, stepSize },
-  )
+  let queued: Promise<void> | undefined
+  let reconcileAtMs = Number.NEGATIVE_INFINITY
 
   const expireDue = async (): Promise<void> => {
     for (;;) {
-      const { ended, hasMore } = await parts.queue.expireDue(stepSize)
-      if (ended > 0) parts.events.sessionsExpired(ended)
+      const { ended, hasMore } = await queue.expireDue(stepSize)
+      if (ended > 0) events.sessionsExpired(ended)
       if (!hasMore || stopping.signal.aborted) return
       await setImmediate()
     }
   }
 
   const evictDue = async (): Promise<void> => {
-    for (;;) {
-      const steps = await parts.queue.evict(stepSize)
-      if (steps < stepSize || stopping.signal.aborted) return
-      await setImmediate()
+    while ((await queue.evict(stepSize)) === stepSize && !stopping.signal.aborted) await setImmediate()
+  }
+
+  /** Never rejects: a removal that fails is due again when its lease has expired. */
+  const remove = async (removal: Removal): Promise<void> => {
+    try {
+      const outcome = await withinLimit(
+        removalTimeoutMs,
+        (signal) => connector.remove(toKvRemoval(removal), signal),
+        stopping.signal,
+      )
+      if (outcome.kind === 'busy') {
+        const delayMs = settings.retryDelayMs * 2 ** Math.min(removal.attempt - 1, 10)
+        await queue.retryLater(removal, Math.min(delayMs, maxRetryDelayMs))
+        events.removalPostponed(outcome.reason, removal.attempt)
+        return
+      }
+      await queue.ack([removal])
+      if (removal.kind === 'session') predictor.forget(removal.session)
+      events.removed(removal.kind)
+    } catch (error) {
+      reportFault(events, 'removal', error)
     }
   }
 
-  /** Its removal waits in the queue then, for the next sweep at the latest. */
+  const removeDue = async (): Promise<void> => {
+    const underWay = new Set<Promise<void>>()
+    for (;;) {
+      const limit = Math.min(stepSize, settings.batchSize - underWay.size)
+      const batch = await queue.claim({ limit, leaseMs: settings.removalLeaseMs })
+      for (const removal of batch) {
+        const work: Promise<void> = remove(removal).finally(() => underWay.delete(work))
+        underWay.add(work)
+      }
+      if (batch.length < limit || stopping.signal.aborted) break
+      if (underWay.size >= settings.batchSize) await Promise.race(underWay)
+      await setImmediate()
+    }
+    await Promise.all(underWay)
+  }
+
+  /** Drops stored KV that no pod can load; its removal waits in the queue for the next sweep. */
   const dropUseless = async (artefactIds: readonly string[]): Promise<void> => {
-    const count = await parts.queue.dropArtefacts({ artefactIds, reason: kvStaleNote })
-    if (count > 0) parts.events.kvUseless(count)
+    const count = await queue.dropArtefacts({ artefactIds, reason: kvStaleNote })
+    if (count > 0) events.kvUseless(count)
+  }
+
+  const reconcile = async (): Promise<void> => {
+    const nowMs = parts.nowMs()
+    if (nowMs < reconcileAtMs) return
+    await withinLimit(
+      reconcileTimeoutMs,
+      (signal) => connector.reconcile((ids) => queue.knownArtefacts(ids), signal, dropUseless),
+      stopping.signal,
+    )
+    reconcileAtMs = nowMs + settings.reconcileIntervalMs
   }
 
   const sweepOnce = async (): Promise<void> => {
@@ -90,47 +135,41 @@ export const createReaper = (
       await expireDue()
       await evictDue()
       await removeDue()
-      if (sweeps % settings.sweepsPerReconcile === 0) {
-        await withinLimit(
-          reconcileTimeoutMs,
-          (signal) => parts.connector.reconcile((ids) => parts.queue.knownArtefacts(ids), signal, dropUseless),
-          stopping.signal,
-        )
-      }
-      sweeps += 1
+      await reconcile()
     } catch (error) {
-      report('sweep', error)
+      reportFault(events, 'sweep', error)
     }
   }
 
-  /** At most one sweep runs and one waits: whoever asks while one waits shares it. */
-  const sweep = (): Promise<void> => {
-    if (waiting !== undefined) return waiting
+  const sweepAndWait = (): Promise<void> => {
+    if (queued !== undefined) return queued
     const next = running.then(() => {
-      waiting = undefined
+      queued = undefined
       return stopping.signal.aborted ? undefined : sweepOnce()
     })
-    waiting = next
+    queued = next
     running = next
     return next
   }
 
-  const sweepAgain = (): void => {
-    timer = setTimeout(() => {
-      void sweep().then(() => {
-        if (!stopping.signal.aborted) sweepAgain()
-      })
+  const start = (): void => {
+    timer = setTimeout(async () => {
+      await sweepAndWait()
+      if (!stopping.signal.aborted) start()
     }, settings.intervalMs)
   }
 
   return {
-    start: sweepAgain,
+    start,
     stop: async () => {
       stopping.abort()
       clearTimeout(timer)
       await running
     },
-    sweep,
-    sweepSoon: () => void sweep(),
+    sweepAndWait,
+    triggerSweep: () => void sweepAndWait(),
   }
 }
+
+const toKvRemoval = ({ kind, session, payload }: Removal): KvRemoval =>
+  kind === 'artefact' ? { kind, session, payload: payload ?? '' } : { kind, session, payload }

@@ -1,26 +1,64 @@
-import { createHmac, hash } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes } from 'node:crypto'
 import { nanoid } from 'nanoid'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
-import type { SessionKey } from '../sessions/session-record.ts'
+import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 
 const idForm = /^ctx_[A-Za-z0-9_-]{32}$/
 const listedForm = /(?:^|,)[ \t]*ctx_[A-Za-z0-9_-]{32}[ \t]*(?:,|$)/
 
-/** A new session id: `ctx_` and 32 characters of 192 random bits. It is the only proof of having created the session besides the credential. */
+/** A new session id: `ctx_` and 32 characters of 192 random bits. Beside the credential it is the only proof of having created the session. */
 export const newSessionId = (): string => `ctx_${nanoid(32)}`
 
-/** Whether an id is of this gateway's form. Others belong to other clients and gateways, which use the same header. */
+/** Whether an id has this gateway's form. Other forms belong to other clients and gateways, which use the same header. */
 export const isSessionId = (value: string): boolean => idForm.test(value)
 
-/** Whether one of the values of a header is an id of this gateway, or lists one: what passes a header on may join several into one (RFC 9110, 5.3). */
-export const holdsSessionId = (values: readonly string[]): boolean => values.some((value) => listedForm.test(value))
+/** Whether a header value is an id of this gateway, or lists one: proxies may join several values into one (RFC 9110, 5.3). */
+export const containsSessionId = (values: readonly string[]): boolean => values.some((value) => listedForm.test(value))
 
 /** The form in which an id may be stored, logged and passed on. */
 export const sessionKeyOf = (id: string): SessionKey => hash('sha256', id, 'base64url') as SessionKey
 
 /**
- * The key under which what names the session's prompt is kept: whoever has it has presented the id. One block of HKDF's expansion (RFC 5869, 2.3);
- * an id is random enough to be expanded as it is (3.3).
+ * Encryption key for the stored content of a session; only a caller who presents the id can derive it. One block of HKDF's expansion
+ * (RFC 5869, 2.3); an id is random enough to be expanded without extraction (3.3).
  */
 export const contentKeyOf = (id: string): ContentKey =>
   createHmac('sha256', id).update('context content key\x01').digest('base64url') as ContentKey
+
+const nonceBytes = 12
+const tagBytes = 16
+
+/**
+ * Encrypts session ids for the session store (AES-256-GCM), so that `GET /v1/context` can name a tenant's sessions while a dump of
+ * the store shows no id. The key is derived from the gateway's secret and the tenant (HKDF, RFC 5869).
+ */
+export interface SessionIdCipher {
+  encrypt(id: string, tenant: TenantKey): string
+  /** The id, or undefined when it was encrypted with another secret or is damaged. */
+  decrypt(encrypted: string, tenant: TenantKey): string | undefined
+}
+
+export const createSessionIdCipher = (secret: string): SessionIdCipher => {
+  const keyFor = (tenant: TenantKey): Buffer => Buffer.from(hkdfSync('sha256', secret, tenant, 'session id', 32))
+  return {
+    encrypt: (id, tenant) => {
+      const nonce = randomBytes(nonceBytes)
+      const cipher = createCipheriv('aes-256-gcm', keyFor(tenant), nonce)
+      const parts = [nonce, cipher.update(id, 'latin1'), cipher.final(), cipher.getAuthTag()]
+      return Buffer.concat(parts).toString('base64url')
+    },
+    decrypt: (encrypted, tenant) => {
+      const bytes = Buffer.from(encrypted, 'base64url')
+      if (bytes.length <= nonceBytes + tagBytes) return undefined
+      const decipher = createDecipheriv('aes-256-gcm', keyFor(tenant), bytes.subarray(0, nonceBytes), {
+        authTagLength: tagBytes,
+      })
+      decipher.setAuthTag(bytes.subarray(-tagBytes))
+      try {
+        return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'latin1') + decipher.final('latin1')
+      } catch {
+        return undefined
+      }
+    },
+  }
+}

@@ -1,196 +1,130 @@
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
-import { type BeginOutcome, StoreUnavailableError, type TurnExpiry } from '../sessions/session-store.ts'
-import {
-  abandonTurn,
-  attachTurn,
-  type Route,
-  routeTurn,
-  startPlainTurn,
-  type TurnParts,
-  turnIdFor,
-  whenAdmitted,
-} from './begin-turn.ts'
-import { missLine, noneLine, presenceLine } from './cache-line.ts'
-import { checkNotCompressed } from './content-headers.ts'
-import type { Decision, ForwardDecision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
-import { createKnownSessionKeys } from './known-session-keys.ts'
-import { type CachedAnswer, replayAnswer } from './replay-answer.ts'
-import { completeReplayedTurn } from './replayed-turn.ts'
-import { routingFacts } from './routing-facts.ts'
-import { createSessionHeaders } from './session-headers.ts'
-import { contentKeyOf } from './session-id.ts'
+import type { BeginOutcome, TurnExpiry } from '../sessions/session-store.ts'
+import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
+import { reportFault } from './context-events.ts'
+import type { ActiveTurns } from './end-turn.ts'
+import { checkNotCompressed, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
+import { type CachedAnswer, cachedResponse } from './response-cache-handler.ts'
+import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
+import { contentKeyOf, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
-import { parseTtlHeader, type TtlBounds } from './ttl.ts'
+import { abandonTurn, routeTurn, routingInputOf, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
 
 export interface UseSettings extends TtlBounds {
   readonly leaseMs: number
-  /** Every completed turn sets the deadline anew. */
+  /** Every completed turn restarts the session's time to live. */
   readonly sliding: boolean
-  /** What a turn of a session that is not there gets: its answer without a cache, or 404 and 410. */
+  /** Turns of a session that does not live: `miss` forwards them without a cache, `reject` answers 404 or 410. */
   readonly unknownSession: 'miss' | 'reject'
 }
 
-/** Handles a turn of a session, from its headers alone. */
-export interface UseSession {
-  /**
-   * `cached`: an earlier answer to the same request. It is sent again if the session lives and is of its model, or if there is no session to
-   * speak of; a session that has expired starts anew with a computed turn.
-   * @throws GatewayError
-   */
-  onHeaders(request: GatewayRequest, sessionId: string, scope: RequestScope, cached?: CachedAnswer): Promise<Decision>
-}
+/**
+ * Handles a turn of a session, from its headers alone. `cached` is an earlier response to the same request: it is sent if the session lives and
+ * has its model, or if the session is unknown or deleted; an expired session starts anew with a computed turn.
+ * @throws GatewayError
+ */
+export type UseSession = (
+  request: GatewayRequest,
+  sessionId: string,
+  scope: RequestScope,
+  cached?: CachedAnswer,
+) => Promise<Decision>
 
 export const createUseSession = (
-  parts: TurnParts & { readonly tenants: Tenants },
+  parts: TurnParts & { readonly tenants: Tenants; readonly turns: Pick<ActiveTurns, 'completeCached'> },
   settings: UseSettings,
 ): UseSession => {
-  const sessionHeaders = createSessionHeaders()
-  const keyOf = createKnownSessionKeys()
-
-  /** Whatever is wrong with the store, the turn can be answered without it. */
-  const notBegun = (error: unknown): Begun => {
-    if (error instanceof StoreUnavailableError) parts.events.storeFault('begin', error)
-    else parts.events.fault('begin', error)
-    return { kind: 'store_unavailable' }
+  /** Whatever is wrong with the store, the turn is answered without it. */
+  const begin = async ({ key, tenant, turnId }: UseTurn): Promise<Begun> => {
+    try {
+      return await parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
+    } catch (error) {
+      reportFault(parts.events, 'begin', error)
+      return { kind: 'store_unavailable' }
+    }
   }
 
-  /** A turn that has no session to use or to update. */
-  const plainTurn = (
-    request: GatewayRequest,
-    turn: {
-      readonly id: string
-      readonly tenant: TenantKey
-      readonly turnId: string
-      readonly headers: Record<string, string>
-      readonly cached: CachedAnswer | undefined
-    },
-    scope: RequestScope,
-  ): Decision | Promise<Decision> => {
-    if (turn.cached !== undefined) return replayAnswer(turn.cached, turn.headers)
-    const route = routeTurn(parts, request, { affinityKey: keyOf(turn.id), lastPod: undefined })
-    const { turnId, tenant } = turn
-    return whenAdmitted(parts, { turnId, model: undefined, pod: route.pod }, { laterMs: 0, scope }, () => ({
-      ...forward(route),
-      responseHeaders: turn.headers,
-      ...startPlainTurn(parts, { turnId, pod: route.pod, tenant }, scope),
-    }))
+  const plainTurn = async (
+    turn: UseTurn,
+    reason: MissReason,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Decision> => {
+    const responseHeaders = { ...headers, 'x-context-cache': missStatus(reason) }
+    if (turn.cached !== undefined) return cachedResponse(turn.cached, responseHeaders)
+    const route = routeTurn(parts, turn.request, { affinityKey: turn.key, lastPod: undefined })
+    return { ...(await startPlainTurn(parts, { ...turn, route }, turn.scope)), responseHeaders }
   }
 
-  const sessionTurn = async (request: GatewayRequest, turn: LiveTurn, scope: RequestScope): Promise<Decision> => {
-    const { begun, key, turnId, tenant } = turn
+  const rejectUnknown = (code: 'session_not_found' | 'session_deleted' | 'session_expired'): void => {
+    if (settings.unknownSession === 'reject') throw new GatewayError(code, { param: 'x-session-id' })
+  }
+
+  const sessionTurn = async (turn: UseTurn, begun: Live): Promise<Decision> => {
+    const { request, id, key, turnId, tenant, cached } = turn
     const record = begun.kind === 'active' ? begun.record : undefined
     const { model, ttlSeconds: lastTtlSeconds } = begun.kind === 'active' ? begun.record : begun
     const ttlSeconds = turn.ttlSeconds ?? lastTtlSeconds
-    const promisedMs = begun.nowMs + ttlSeconds * 1000
-    const expiry = expiryOf({ announced: turn.ttlSeconds, sliding: settings.sliding, promisedMs })
-    const expiresAtMs = expiry.kind === 'keep' && record !== undefined ? record.expiresAtMs : promisedMs
-    if (turn.cached?.model === model && record?.pod !== undefined) {
-      await completeReplayedTurn(parts, { record, pod: record.pod, turnId, expiry }, turn.cached)
-      const headers = sessionHeaders(turn.id, { expiresAtMs, ttlSeconds }, noneLine('response_cached'))
-      return replayAnswer(turn.cached, headers)
+    const restartedMs = begun.nowMs + ttlSeconds * 1000
+    const expiry = expiryOf(turn, settings, restartedMs)
+    const expiresAtMs = expiry.kind === 'keep' && record !== undefined ? record.expiresAtMs : restartedMs
+    const headers = (cacheStatus: string) => sessionHeaders(id, { expiresAtMs, ttlSeconds }, cacheStatus)
+    if (cached?.model === model && record?.pod !== undefined) {
+      const ticket = { turnId, pod: record.pod, session: { key, tenant, model, expiry } }
+      await parts.turns.completeCached(ticket, cached.response.usage)
+      return cachedResponse(cached, headers(noneStatus('response_cached')))
     }
-    // What pods hold of an earlier life is not used in this one.
-    if (record === undefined) parts.forecast.forget(key)
-    const routing = routingFacts(parts.forecast, request, { key, model, pod: record?.pod, kv: record?.kv })
-    const route = routeTurn(parts, request, routing)
-    const attached = await attachTurn(
+    if (record === undefined) parts.predictor.forget(key)
+    const session = record ?? { key, model }
+    const route = routeTurn(parts, request, routingInputOf(parts.predictor, request, session))
+    const { presence, forward } = await startSessionTurn(
       parts,
-      {
-        session: key,
-        tenant,
-        model,
-        turnId,
-        pod: route.pod,
-        kv: record?.kv,
-        kvNote: record?.kvNote,
-        expiry,
-        startsAnew: record === undefined,
-        createdAtMs: record?.createdAtMs,
-        contentKey: () => contentKeyOf(turn.id),
-        routing,
-      },
-      scope,
+      { turnId, route, tenant, session, expiry, startsAnew: record === undefined, contentKey: () => contentKeyOf(id) },
+      turn.scope,
     )
-    const cache =
+    const cacheStatus =
       begun.kind === 'active'
-        ? presenceLine(attached.presence, begun.record.kvNote)
-        : missLine(begun.cause === 'eviction' ? 'session_evicted' : 'session_expired')
-    // Named one by one, since every turn makes it: a spread takes several times as long.
-    return {
-      kind: 'forward',
-      destinations: route.destinations,
-      path: undefined,
-      requestHeaders: noHeaders,
-      splice: attached.splice,
-      expectModel: model,
-      responseHeaders: sessionHeaders(turn.id, { expiresAtMs, ttlSeconds }, cache),
-      ticket: attached.ticket,
-    }
+        ? presenceStatus(presence, begun.record.kvNote)
+        : missStatus(begun.cause === 'eviction' ? 'session_evicted' : 'session_expired')
+    return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }
   }
 
-  return {
-    onHeaders: async (request, id, scope, cached) => {
-      checkNotCompressed(request)
-      const tenant = parts.tenants.tenantOf(request)
-      const ttlSeconds = parseTtlHeader(request.header('x-session-ttl'), settings)
-      const turnId = turnIdFor(request)
-      const key = keyOf(id)
-      let begun: Begun
-      try {
-        begun = await parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
-      } catch (error) {
-        begun = notBegun(error)
-      }
-      parts.events.lookedUp(begun.kind)
-      switch (begun.kind) {
-        case 'store_unavailable':
-          return plainTurn(
-            request,
-            {
-              id,
-              tenant,
-              turnId,
-              cached,
-              headers: { 'x-session-id': id, 'x-context-cache': missLine('store_unavailable') },
-            },
-            scope,
-          )
-        case 'unknown':
-          if (settings.unknownSession === 'reject')
-            throw new GatewayError('session_not_found', { param: 'x-session-id' })
-          return plainTurn(
-            request,
-            { id, tenant, turnId, cached, headers: { 'x-context-cache': missLine('session_not_found') } },
-            scope,
-          )
-        case 'deleted':
-          if (settings.unknownSession === 'reject') throw new GatewayError('session_deleted', { param: 'x-session-id' })
-          return plainTurn(
-            request,
-            { id, tenant, turnId, cached, headers: { 'x-context-cache': missLine('session_deleted') } },
-            scope,
-          )
-        case 'expired':
-        case 'active':
-          try {
-            if (begun.kind === 'expired' && settings.unknownSession === 'reject') {
-              throw new GatewayError('session_expired', { param: 'x-session-id' })
-            }
-            return await sessionTurn(request, { begun, id, key, tenant, turnId, ttlSeconds, cached }, scope)
-          } catch (error) {
-            await abandonTurn(parts, { key, turnId })
-            throw error
-          }
-      }
-    },
+  return async (request, id, scope, cached) => {
+    checkNotCompressed(request)
+    const tenant = parts.tenants.tenantOf(request)
+    const ttlSeconds = parseTtlHeader(request, settings)
+    const turnId = turnIdFor(request)
+    const key = sessionKeyOf(id)
+    const turn: UseTurn = { request, id, key, tenant, turnId, ttlSeconds, cached, scope }
+    const begun = await begin(turn)
+    parts.events.lookedUp(begun.kind)
+    switch (begun.kind) {
+      case 'store_unavailable':
+        return plainTurn(turn, 'store_unavailable', { 'x-session-id': id })
+      case 'unknown':
+        rejectUnknown('session_not_found')
+        return plainTurn(turn, 'session_not_found')
+      case 'deleted':
+        rejectUnknown('session_deleted')
+        return plainTurn(turn, 'session_deleted')
+      case 'expired':
+      case 'active':
+        try {
+          if (begun.kind === 'expired') rejectUnknown('session_expired')
+          return await sessionTurn(turn, begun)
+        } catch (error) {
+          await abandonTurn(parts, turn)
+          throw error
+        }
+    }
   }
 }
 
 type Begun = BeginOutcome | { readonly kind: 'store_unavailable' }
+type Live = Extract<BeginOutcome, { readonly kind: 'active' | 'expired' }>
 
-interface LiveTurn {
-  readonly begun: Extract<BeginOutcome, { readonly kind: 'active' | 'expired' }>
+interface UseTurn {
+  readonly request: GatewayRequest
   readonly id: string
   readonly key: SessionKey
   readonly tenant: TenantKey
@@ -198,26 +132,14 @@ interface LiveTurn {
   /** From the request's own header. */
   readonly ttlSeconds: number | undefined
   readonly cached: CachedAnswer | undefined
+  readonly scope: RequestScope
 }
 
-const expiryOf = (turn: {
-  readonly announced: number | undefined
-  readonly sliding: boolean
-  readonly promisedMs: number
-}): TurnExpiry => {
-  if (turn.announced !== undefined) return { kind: 'set', ttlSeconds: turn.announced, expiresAtMs: turn.promisedMs }
-  return turn.sliding ? { kind: 'slide' } : { kind: 'keep' }
+const expiryOf = (
+  { ttlSeconds }: Pick<UseTurn, 'ttlSeconds'>,
+  { sliding }: Pick<UseSettings, 'sliding'>,
+  expiresAtMs: number,
+): TurnExpiry => {
+  if (ttlSeconds !== undefined) return { kind: 'set', ttlSeconds, expiresAtMs }
+  return sliding ? { kind: 'slide' } : { kind: 'keep' }
 }
-
-const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
-
-const forward = (route: Route): ForwardDecision => ({
-  kind: 'forward',
-  destinations: route.destinations,
-  path: undefined,
-  requestHeaders: noHeaders,
-  splice: undefined,
-  expectModel: undefined,
-  responseHeaders: {},
-  ticket: undefined,
-})

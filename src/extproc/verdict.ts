@@ -1,6 +1,6 @@
 import type { ForwardDecision, HeadersDecision, ResponseObserver } from '../context/context-cache-manager.ts'
 import { encodeTicket } from '../context/turn-ticket.ts'
-import { type GatewayError, toErrorAnswer } from '../openai/gateway-error.ts'
+import { GatewayError, toErrorResponse } from '../openai/gateway-error.ts'
 import type { DynamicMetadata, ImmediateAnswer, MetadataValue, RequestChanges } from './messages.ts'
 
 /** Reads a request's body and decides then. */
@@ -37,9 +37,9 @@ export const toVerdict = (decision: HeadersDecision): Verdict => {
       }
     case 'forward':
       return { kind: 'proceed', changes: forwardChanges(decision), observer: decision.observer }
-    case 'answer':
+    case 'response':
       return { kind: 'immediate', answer: jsonAnswer({ ...decision, code: 'answer' }) }
-    case 'replay':
+    case 'cached-response':
       return {
         kind: 'immediate',
         answer: {
@@ -51,6 +51,9 @@ export const toVerdict = (decision: HeadersDecision): Verdict => {
       }
     case 'reject':
       return rejection(decision.error)
+    case 'cancelled':
+      // Envoy has closed the stream: the verdict is not sent.
+      return rejection(new GatewayError('internal_error'))
     case 'need-body':
       return decision
   }
@@ -59,7 +62,7 @@ export const toVerdict = (decision: HeadersDecision): Verdict => {
 /** The verdict on a request that failed, in OpenAI's error shape. */
 export const rejection = (error: GatewayError): Verdict & { readonly kind: 'immediate' } => ({
   kind: 'immediate',
-  answer: jsonAnswer({ ...toErrorAnswer(error), code: error.code }),
+  answer: jsonAnswer({ ...toErrorResponse(error), code: error.code }),
 })
 
 const forwardChanges = (decision: ForwardDecision): RequestChanges => ({

@@ -1,4 +1,4 @@
-import type { InferenceApi } from '../openai/inference-api.ts'
+import type { InferenceApi } from '../openai/create-body.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { ContentKey } from './vault/token-vault.ts'
 
@@ -62,13 +62,18 @@ export type KvPresence =
 /** The claim of a turn after which there is nothing to do. */
 export const settledClaim = 'settled'
 
+/** Time limit of an attach. `signal` is made when it is first read, which costs more than an attach that waits for nothing. */
+export interface AttachBudget {
+  readonly signal: AbortSignal
+}
+
 export interface AttachOutcome {
   readonly presence: KvPresence
   /** Body fields that make the engine use (and only use) this session's KV. */
   readonly fields: Readonly<Record<string, EngineField>>
   /**
-   * What the connector took for this turn; handed back to `offload` or `detach`, perhaps in another process. `settledClaim`: it took nothing, and whatever
-   * the turn leaves changes nothing of what is stored, so that neither need be called.
+   * What the connector took for this turn; passed to `offload` or `detach`, perhaps in another process. `settledClaim`: it took nothing, and
+   * the turn leaves nothing to store, so that neither is called.
    */
   readonly claim: string
 }
@@ -116,13 +121,8 @@ export type RemoveOutcome =
  */
 export interface KvConnector {
   readonly name: string
-  /**
-   * Whether `attach` has all that it needs for this turn at hand: it asks nobody then, and so needs no deadline, which costs more than most of what
-   * it does. Default: never.
-   */
-  isInstant?(turn: KvTurn, kv: StoredKv | undefined): boolean
-  /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, within `signal`'s time. */
-  attach(turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<AttachOutcome>
+  /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, before `budget.signal` fires. */
+  attach(turn: KvTurn, kv: StoredKv | undefined, budget: AttachBudget): Promise<AttachOutcome>
   /** Body fields for a turn of the tenant that has no session: they keep it from meeting any session's KV. */
   fieldsWithoutSession(tenant: TenantKey): Readonly<Record<string, EngineField>>
   /** Brings what the turn left in the pod into the store, or confirms that the engine did so; then lets the claim go. */

@@ -6,7 +6,6 @@ const note = 'no_connector'
 /** For engines whose KV the gateway cannot move: sessions live and route, and every turn says that nothing is kept. */
 export const createNoConnector = (): KvConnector & { close(): Promise<void> } => ({
   name: 'none',
-  isInstant: () => true,
   // Once it is noted, nothing is left to say.
   attach: async ({ kvNote }) => ({
     presence: { kind: 'empty' },

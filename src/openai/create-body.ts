@@ -1,7 +1,23 @@
 import { GatewayError } from './gateway-error.ts'
 
-/** Which of OpenAI's request forms a body is. */
-export type PromptForm = 'completions' | 'chat' | 'responses'
+/** OpenAI's three APIs to run a model, and the forms of their request bodies. */
+export type InferenceApi = 'completions' | 'chat' | 'responses'
+
+/** Path of each API on an engine. */
+export const inferencePaths: Readonly<Record<InferenceApi, string>> = {
+  completions: '/v1/completions',
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+}
+
+const apiByPath: ReadonlyMap<string, InferenceApi> = new Map([
+  [inferencePaths.completions, 'completions'],
+  [inferencePaths.chat, 'chat'],
+  [inferencePaths.responses, 'responses'],
+])
+
+/** The API of a path without query; undefined for other paths. */
+export const inferenceApiOf = (path: string): InferenceApi | undefined => apiByPath.get(path)
 
 const formByMember = { prompt: 'completions', messages: 'chat', input: 'responses' } as const
 
@@ -18,14 +34,14 @@ const isPrompt: Readonly<Record<PromptMember, (value: unknown) => boolean>> = {
 }
 
 /**
- * Checks the body that creates a session, as far as the gateway must understand it; the rest is the engine's. `form` is fixed by the path,
- * or, on `/v1/context`, undefined: then the one of `prompt`, `messages` and `input` that is there decides.
+ * Checks the members that the gateway reads of a body that creates a session; the engine checks the rest. `form` is fixed by the path; on
+ * `/v1/context` it is undefined, and the member that is present of `prompt`, `messages` and `input` decides.
  * @throws GatewayError `missing_required_parameter`, `invalid_type`
  */
 export const readCreateBody = (
   body: ReadonlyMap<string, unknown>,
-  form: PromptForm | undefined,
-): { readonly model: string; readonly form: PromptForm } => {
+  form: InferenceApi | undefined,
+): { readonly model: string; readonly form: InferenceApi } => {
   const model = body.get('model')
   if (model === undefined)
     throw new GatewayError('missing_required_parameter', { param: 'model', message: 'The model is missing.' })
@@ -38,7 +54,7 @@ export const readCreateBody = (
   return { model, form: formByMember[member] }
 }
 
-const promptMember = (body: ReadonlyMap<string, unknown>, form: PromptForm | undefined): PromptMember => {
+const promptMember = (body: ReadonlyMap<string, unknown>, form: InferenceApi | undefined): PromptMember => {
   const candidates =
     form === undefined ? promptMembers : promptMembers.filter((member) => formByMember[member] === form)
   const present = candidates.filter((member) => body.has(member))

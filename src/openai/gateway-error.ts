@@ -1,10 +1,10 @@
-import { type ErrorCode, errorCodes } from './error-codes.ts'
+import { type ErrorCode, errorCodes, errorTypeOf, isRetryable } from './error-codes.ts'
 
-/** A fault with an answer for the client. `cause` goes to the log and never leaves the gateway. */
+/** An error with a response for the client. `cause` is for the log and never leaves the gateway. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError'
   readonly code: ErrorCode
-  /** The request parameter or header that is wrong, as OpenAI's errors name it. */
+  /** The invalid request parameter or header, as in OpenAI's errors. */
   readonly param: string | undefined
   /** Further response headers, such as `allow` or `retry-after`. */
   readonly headers: Readonly<Record<string, string>>
@@ -28,20 +28,23 @@ export class GatewayError extends Error {
     return errorCodes[this.code].status
   }
 
-  /** Whatever was thrown, as a GatewayError: an unknown fault is an `internal_error` that tells the client nothing more. */
+  /** Any thrown value as a GatewayError: an unexpected one is the cause of an `internal_error`. */
   static from(thrown: unknown): GatewayError {
     return thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown })
   }
 }
 
-/** An answer in OpenAI's error shape: `{"error":{message,type,param,code}}`. SDKs obey `x-should-retry`. */
-export const toErrorAnswer = (
+/** A response in OpenAI's error shape: `{"error":{message,type,param,code}}`. SDKs obey `x-should-retry`. */
+export const toErrorResponse = (
   error: GatewayError,
 ): { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: unknown } => {
-  const { status, type, retry } = errorCodes[error.code]
+  const { status, code, message, param = null } = error
+  const retryHeaders = isRetryable(status)
+    ? { 'x-should-retry': 'true', 'retry-after': '1' }
+    : { 'x-should-retry': 'false' }
   return {
     status,
-    headers: { 'x-should-retry': retry ? 'true' : 'false', ...(retry ? { 'retry-after': '1' } : {}), ...error.headers },
-    body: { error: { message: error.message, type, param: error.param ?? null, code: error.code } },
+    headers: { ...retryHeaders, ...error.headers },
+    body: { error: { message, type: errorTypeOf(status), param, code } },
   }
 }

@@ -1,18 +1,18 @@
 import { GatewayError } from './gateway-error.ts'
 import { scanJson } from './scan-json.ts'
 
-/** Bounds on a JSON text before it is parsed: parsing blocks the event loop, for seconds on a text that was made for it. */
+/** Limits checked before a JSON text is parsed: parsing blocks the event loop, up to a second on a hostile text of 8 to 11 MB. */
 export interface JsonLimits {
   /** Deepest nesting of objects and arrays. */
   readonly maxJsonDepth: number
-  /** Most object members in the whole text, and most arrays and objects, which cost the parser as much. */
+  /** Most object members in the whole text, and most arrays and objects, whose parsing costs as much. */
   readonly maxJsonKeys: number
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Parses a request body that must be a JSON object (RFC 8259). The result has no prototype trouble: it is read by key, never merged.
+ * Parses a request body that must be a JSON object (RFC 8259). A Map, so that no key reaches a prototype.
  * @throws GatewayError `invalid_encoding`, `invalid_json`, `json_too_complex`, `duplicate_key` (`model` given twice)
  */
 export const parseJsonObject = (body: Buffer, limits: JsonLimits): ReadonlyMap<string, unknown> => {
@@ -32,7 +32,7 @@ export const parseJsonObject = (body: Buffer, limits: JsonLimits): ReadonlyMap<s
   try {
     value = JSON.parse(text)
   } catch {
-    // The parser's own message quotes the body, which may be a prompt: it goes nowhere.
+    // The parser's own message quotes the body, which may be a prompt: it is dropped.
     throw new GatewayError('invalid_json', {
       message: 'The request body is not valid JSON. A trailing comma or a missing quote is the usual cause.',
     })

@@ -1,8 +1,8 @@
-/** What a look at the raw bytes tells before anything is parsed. */
+/** Result of a scan of the bytes before they are parsed. */
 export type JsonScan =
   | {
       readonly kind: 'bounded'
-      /** How often `model` is a key of the outermost object, however it is escaped. */
+      /** How often `model` is a key of the outermost object, also with escapes. */
       readonly modelKeys: number
     }
   | { readonly kind: 'too-complex' }
@@ -12,8 +12,8 @@ const backslash = 0x5c
 const colon = 0x3a
 
 /**
- * Walks over JSON bytes once, without recursion or copies, skipping strings with the runtime's own search. It does not validate: on bytes that
- * are no JSON the counts mean nothing and the parser finds the fault.
+ * Scans JSON bytes once, without recursion or copies, and skips strings with the runtime's own search. It does not validate: on bytes that
+ * are not JSON the counts mean nothing, and the parser reports the error.
  */
 export const scanJson = (
   body: Buffer,
@@ -52,7 +52,7 @@ export const scanJson = (
   return { kind: 'bounded', modelKeys }
 }
 
-/** Each of the five letters may be written as `\uXXXX`, which parsers undo: a second `model` must not hide behind that. */
+/** Each of the five letters may be written as `\uXXXX`: a second `model` must not hide behind that. */
 const isModelKey = (body: Buffer, start: number, end: number): boolean => {
   const length = end - start - 1
   if (length < 5 || length > 30) return false

@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto'
 import { types } from 'node:util'
-import { Command, Redis } from 'ioredis'
-import { createAnswerWatch } from './answer-watch.ts'
-import { createWriteJoiner } from './join-writes.ts'
-import { limitHandshakes } from './limit-handshakes.ts'
-import { readAtOnce } from './read-at-once.ts'
+import { Redis } from 'ioredis'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
 import type { RedisConnection, RedisScript } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
+import { withinTime } from './time-limit.ts'
 
 export interface RedisConnectionOptions {
   /** `redis://` or `rediss://` (TLS), with user, password and database number where needed. One server; Redis Cluster is not supported. */
@@ -18,25 +15,29 @@ export interface RedisConnectionOptions {
   readonly commandTimeoutMs?: number
   /** How long an attempt to connect may take. Default 2000. */
   readonly connectTimeoutMs?: number
-  /** Told of every fault of the connection itself (not of single commands). The error names neither URL nor password. */
+  /** Called for every fault of the connection itself (not of single commands). The error names neither URL nor password. */
   readonly onFault: (error: Error) => void
-  /** Told of every change of the circuit breaker, for metrics and logs. */
+  /** Called when Redis answers a command for the first time after a fault. */
+  readonly onRecovered?: () => void
+  /** Called at every change of the circuit breaker, for metrics and logs. */
   readonly onBreaker?: (state: RedisBreakerState) => void
 }
 
 const firstRetryMs = 50
 const maxRetryMs = 1000
-/** A connection without an answer for this many command timeouts is given up and made anew: its other end may not be there any more. */
+/** A connection without an answer for this many command timeouts is closed and made anew: its other end may be gone. */
 const silentTimeouts = 10
 
-const textReplies = { replyEncoding: 'utf8' } as const
-
-const openClient = (url: string, connectTimeoutMs: number): Redis => {
+const openClient = (
+  url: string,
+  { connectTimeoutMs, silenceMs }: { readonly connectTimeoutMs: number; readonly silenceMs: number },
+): Redis => {
   try {
     return new Redis(url, {
       lazyConnect: true,
       protocol: 2,
       connectTimeout: connectTimeoutMs,
+      socketTimeout: silenceMs,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
@@ -60,16 +61,9 @@ const connectOnce = async (client: Redis): Promise<void> => {
   }
 }
 
-const joined = (script: string, keys: readonly string[], args: readonly (string | number)[]): string[] => {
-  const all = [script, String(keys.length)]
-  for (const key of keys) all.push(key)
-  for (const argument of args) all.push(String(argument))
-  return all
-}
-
 /**
- * Connects to Redis and keeps connecting for ever. Resolves once the first attempt has succeeded or failed, and does not reject for a Redis
- * that is away: its commands do until it is there.
+ * Connects to Redis, and reconnects whenever the connection is lost. Resolves once the first attempt has succeeded or failed; while there is no
+ * connection, commands reject.
  *
  * @throws Error when the URL cannot be read.
  */
@@ -79,49 +73,44 @@ export const createRedisConnection = async ({
   commandTimeoutMs = 250,
   connectTimeoutMs = 2000,
   onFault,
+  onRecovered,
   onBreaker,
 }: RedisConnectionOptions): Promise<RedisConnection> => {
-  const client = openClient(url, connectTimeoutMs)
-  client.on('error', (error: Error) => onFault(withoutArguments(error)))
-  const silenceMs = commandTimeoutMs * silentTimeouts
-  const giveUpConnection = (): void => {
-    // The client hears of it as of any other fault of its connection, and connects anew.
-    client.stream.destroy(new Error(`Socket timeout: no answer in ${silenceMs} ms`))
-  }
-  const inTime = createAnswerWatch({ limitMs: commandTimeoutMs, silenceMs, onSilence: giveUpConnection })
-  limitHandshakes(client, silenceMs, giveUpConnection)
-  client.on('connect', () => readAtOnce(client.stream))
+  const client = openClient(url, { connectTimeoutMs, silenceMs: commandTimeoutMs * silentTimeouts })
+  let isFaulty = false
+  client.on('error', (error: Error) => {
+    isFaulty = true
+    onFault(withoutArguments(error))
+  })
   const breaker = createRedisBreaker({ onState: onBreaker })
   const digests = new Map<RedisScript, string>()
 
-  const joinWrites = createWriteJoiner()
-
   const digestOf = (script: RedisScript): string => {
-    const known = digests.get(script)
-    if (known !== undefined) return known
-    const digest = createHash('sha1').update(script.source).digest('hex')
+    const digest = digests.get(script) ?? createHash('sha1').update(script.source).digest('hex')
     digests.set(script, digest)
     return digest
   }
 
-  /** The client's own `evalsha` looks at its arguments three times, and every turn makes two of these calls. */
-  const call = (name: 'evalsha' | 'eval', args: string[]): Promise<unknown> => {
-    if (client.status === 'ready') joinWrites(client.stream)
-    const command = new Command(name, [], textReplies)
-    // Given to the constructor they would be flattened, each by a call into V8's runtime, and made strings, which they are.
-    command.args = args
-    void client.sendCommand(command)
-    return command.promise
+  const evaluate: RedisConnection['run'] = async (script, keys, args) => {
+    try {
+      return await client.evalsha(digestOf(script), keys.length, ...keys, ...args)
+    } catch (error) {
+      if (!types.isNativeError(error) || !error.message.startsWith('NOSCRIPT')) throw error
+      return await client.eval(script.source, keys.length, ...keys, ...args)
+    }
   }
 
-  const evaluate: RedisConnection['run'] = (script, keys, args) =>
-    call('evalsha', joined(digestOf(script), keys, args)).catch((error: unknown) => {
-      if (!types.isNativeError(error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return call('eval', joined(script.source, keys, args))
-    })
-
   const guarded = <T>(action: string, command: () => Promise<T>): Promise<T> =>
-    breaker.run(() => inTime(command(), (error) => toRedisFault(error, action)))
+    breaker.run(async () => {
+      try {
+        const answer = await withinTime(command(), commandTimeoutMs)
+        if (isFaulty) onRecovered?.()
+        isFaulty = false
+        return answer
+      } catch (error) {
+        throw toRedisFault(error, action)
+      }
+    })
 
   await connectOnce(client)
 

@@ -1,8 +1,7 @@
-import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleType, isBrokenCircuitError } from 'cockatiel'
 import { RedisUnavailableError } from './redis-connection.ts'
 import { RedisSilentError } from './redis-fault.ts'
 
-/** `closed`: commands go through. `open`: they fail at once. `half-open`: one is on its way to find out, the others fail at once. */
+/** `closed`: commands run. `open`: they fail at once. `half-open`: one command tries, the others fail at once. */
 export type RedisBreakerState = 'closed' | 'open' | 'half-open'
 
 export interface RedisBreaker {
@@ -19,60 +18,43 @@ export interface RedisBreakerOptions {
   readonly onState?: ((state: RedisBreakerState) => void) | undefined
 }
 
-const stateNames: Readonly<Record<CircuitState, RedisBreakerState>> = {
-  [CircuitState.Closed]: 'closed',
-  [CircuitState.Open]: 'open',
-  [CircuitState.HalfOpen]: 'half-open',
-  [CircuitState.Isolated]: 'open',
-}
-
-/** Spares callers the wait for a Redis that has stopped answering. Faults that show at once do not open it. */
+/** Spares callers the time limit of a Redis that has stopped answering. Faults that show at once do not open it. */
 export const createRedisBreaker = ({
   openAfter = 5,
   halfOpenAfterMs = 1000,
   onState,
 }: RedisBreakerOptions = {}): RedisBreaker => {
-  const breaker = circuitBreaker(handleType(RedisSilentError), {
-    halfOpenAfter: halfOpenAfterMs,
-    breaker: new ConsecutiveBreaker(openAfter),
-  })
-  breaker.onStateChange((state) => onState?.(stateNames[state]))
+  let state: RedisBreakerState = 'closed'
+  let silentInARow = 0
+  let openedMs = 0
 
-  /** Whether a command went without an answer since the last one that had it. */
-  let isAlert = false
-
-  const runAlert = async <T>(command: () => Promise<T>): Promise<T> => {
-    try {
-      const result = await breaker.execute(command)
-      isAlert = breaker.state !== CircuitState.Closed
-      return result
-    } catch (error) {
-      if (isBrokenCircuitError(error)) throw new RedisUnavailableError('Redis has not answered lately')
-      throw error
-    }
+  const become = (next: RedisBreakerState): void => {
+    if (next === state) return
+    state = next
+    if (next === 'open') openedMs = performance.now()
+    onState?.(next)
   }
 
-  /** What an answer means for the breaker, told once the answer is there. */
-  const noteAnswer = (): void => {
-    if (isAlert && breaker.state === CircuitState.Closed) runAlert(async () => {}).catch(() => {})
-  }
-
-  const noteFault = (error: unknown): void => {
-    if (!(error instanceof RedisSilentError) || breaker.state !== CircuitState.Closed) return
-    isAlert = true
-    breaker.execute(() => Promise.reject(error)).catch(() => {})
+  const note = (isSilent: boolean, isTrial: boolean): void => {
+    // While the breaker is open, commands that began before say nothing new.
+    if (state !== 'closed' && !isTrial) return
+    silentInARow = isSilent ? silentInARow + 1 : 0
+    become(silentInARow >= openAfter ? 'open' : 'closed')
   }
 
   return {
-    run(command) {
-      // cockatiel lets further callers wait for the one that tries; here that would cost each of them the whole time limit.
-      if (breaker.state === CircuitState.HalfOpen)
-        return Promise.reject(new RedisUnavailableError('Redis has not answered lately'))
-      if (isAlert || breaker.state !== CircuitState.Closed) return runAlert(command)
-      // As long as all is well the breaker has nothing to count, and the caller waits for the command itself.
-      const answer = command()
-      void answer.then(noteAnswer, noteFault)
-      return answer
+    async run(command) {
+      const mayTry = state === 'open' && performance.now() - openedMs >= halfOpenAfterMs
+      if (state !== 'closed' && !mayTry) throw new RedisUnavailableError('Redis has not answered lately')
+      if (mayTry) become('half-open')
+      try {
+        const answer = await command()
+        note(false, mayTry)
+        return answer
+      } catch (error) {
+        note(error instanceof RedisSilentError, mayTry)
+        throw error
+      }
     },
   }
 }

@@ -1,6 +1,6 @@
 import { types } from 'node:util'
-import { AnswerLateError } from './answer-watch.ts'
 import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
+import { AnswerLateError } from './time-limit.ts'
 
 /**
  * Error codes with which a Redis that answers says that it cannot serve now: it lost its master or its replicas, is full, starting, busy,

@@ -1,43 +1,43 @@
 import type { SessionKey } from './session-record.ts'
 
-/** KV that has to go. It is written down before anything is removed and struck off when all of it is gone: at least once, and idempotent. */
+/** KV that has to be removed. It is queued before anything is removed, and acknowledged when all of it is gone: at least once, and idempotent. */
 export interface Removal {
   /** `a:<artefactId>` or `s:<session key>`. */
   readonly id: string
   readonly session: SessionKey
   /**
    * `artefact`: one stored artefact, superseded or never committed; the session itself may live on.
-   * `session`: the session has ended: its artefact, if any, and whatever of it lies in pods.
+   * `session`: the session has ended: its artefact, if any, and its KV in pods.
    */
   readonly kind: 'artefact' | 'session'
   /** The artefact's payload; undefined for a session that never stored any. */
   readonly payload: string | undefined
   /** How often the removal was claimed, this time included. */
   readonly attempt: number
-  /** Names this claim of it, and no other. */
+  /** Identifies this claim of the removal. */
   readonly claim: string
 }
 
-/** A removal that was claimed, for whoever claimed it. */
+/** A claimed removal, as its claimant names it. */
 export type ClaimedRemoval = Pick<Removal, 'id' | 'claim'>
 
-/** What a step of expiry came to. */
+/** Result of one expiry step. */
 export interface Expired {
-  /** Sessions that it ended. */
+  /** How many sessions it ended. */
   readonly ended: number
   /** Whether others may be due as well: the step stopped at its limit. */
   readonly hasMore: boolean
 }
 
 /**
- * The work list of the reaper. Lives in the same store as the sessions, since ending a session and queueing its removal is one step.
+ * Work list of the reaper. It lives in the same store as the sessions, since ending a session and queueing its removal is one step.
  * Entries survive a restart of the gateway as far as the store does.
  *
  * @throws StoreUnavailableError as SessionStore does.
  */
 export interface RemovalQueue {
   /**
-   * Writes an artefact down before an engine is asked to store it, due after `graceMs`: it is removed unless `commitKv` takes it off before.
+   * Queues an artefact before an engine is asked to store it, due after `graceMs`: it is removed unless `commitKv` takes it off before.
    * So a gateway that dies in between leaves nothing behind.
    */
   announce(artefact: {
@@ -49,25 +49,22 @@ export interface RemovalQueue {
   /** Ends up to `limit` sessions whose deadline has passed and that no turn holds. */
   expireDue(limit: number): Promise<Expired>
   /**
-   * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions to the memory they may take, in up to `limit`
-   * steps; resolves to how many it took. Nothing that a turn uses goes.
+   * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions down to their memory limit, in up to `limit`
+   * steps; resolves to the number of steps. Nothing that a turn uses is evicted.
    */
   evict(limit: number): Promise<number>
-  /** Up to `limit` due removals. They come again after `leaseMs` unless settled, so a reaper that dies loses none; end the work on one before that. */
+  /** Up to `limit` due removals. They become due again after `leaseMs` unless acknowledged, so finish the work on one before that. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
-  /**
-   * Strikes removals off. One that was queued once more since it was claimed stays, and is due at once. One that somebody else has claimed since, or that
-   * was taken off and is another one now (its session lived again, and has ended again), is none of the caller's.
-   */
-  settle(removals: readonly ClaimedRemoval[]): Promise<void>
-  /** Tries a removal again after `delayMs`, if it still is the caller's. */
-  postpone(removal: ClaimedRemoval, delayMs: number): Promise<void>
-  /** Which of these artefacts a session or the queue still knows; the others are orphans (their store was lost). */
+  /** Acknowledges removals. One requeued since the claim becomes due again; one claimed by another process is ignored. */
+  ack(removals: readonly ClaimedRemoval[]): Promise<void>
+  /** Makes a removal due again after `delayMs`; one claimed by another process is ignored. */
+  retryLater(removal: ClaimedRemoval, delayMs: number): Promise<void>
+  /** Which of these artefacts a session or the queue still names; the others are orphans (their record was lost). */
   knownArtefacts(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
-  /** Drops these artefacts from whichever sessions have them, as `dropKv` does; resolves to how many a session had. */
+  /** Drops these artefacts from the sessions that have them, as `dropKv` does; resolves to how many a session had. */
   dropArtefacts(drop: { readonly artefactIds: readonly string[]; readonly reason: string }): Promise<number>
-  /** Removals that wait, due or not, and sessions that live. For metrics. */
+  /** Queued removals, due or not, and live sessions. For metrics. */
   counts(): Promise<{ readonly removals: number; readonly sessions: number }>
-  /** Bytes of stored KV, where a limit for it is set, and about what sessions take of this process's memory, where they lie there. For metrics. */
+  /** Bytes of stored KV, where it has a limit, and approximate bytes of this process's memory that sessions take, where they live there. For metrics. */
   sizes(): Promise<{ readonly kvBytes: number | undefined; readonly sessionBytes: number | undefined }>
 }

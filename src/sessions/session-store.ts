@@ -23,13 +23,16 @@ export interface RetryKey {
   readonly bodyDigest: string
   /** How long the key is remembered, from the first create. */
   readonly rememberMs: number
-  /** `record-only` writes the key for a later retry, but never finds an earlier session by it. */
+  /**
+   * `record-only` writes the key for a later retry, but never finds an earlier session by it. When the key names another live session already, a
+   * retry could be of either, so from then on the key finds none.
+   */
   readonly use: 'find-or-record' | 'record-only'
 }
 
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly record: SessionRecord }
-  /** The retry key is known: this turn was begun on the session it names. */
+  /** The retry key is known: the turn was begun on the session it names. */
   | { readonly kind: 'existing'; readonly record: SessionRecord }
   /** The retry key is known with another body. */
   | { readonly kind: 'key-reused' }
@@ -122,8 +125,9 @@ export interface SessionStore {
    * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue; the artefact it replaces is queued.
    * `false`: the session is gone, a later turn won, or the artefact is not waiting in the queue any more (never announced, or its grace ran
    * out and its removal has begun, so it may not be there), or there is no room for it; it is queued for removal and due at once. Repeating a
-   * commit that won changes nothing. Where the store has a limit of stored KV, other sessions' KV makes room: of sessions whose time is over first,
-   * then what was least recently used, weighted by size, and never that of a session in a turn. Their notes say `kv_evicted`.
+   * commit that won changes nothing. Where the store has a limit of stored KV, other sessions' KV is evicted: of expired sessions first, then the
+   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins and when it ends. The note of an
+   * evicted session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
    */
   commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
   /** Notes why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */

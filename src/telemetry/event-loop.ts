@@ -1,6 +1,6 @@
 const intervalMs = 100
 
-/** Measures by how much a timer is late: that long any request may have waited for the event loop. */
+/** Measures every 100 ms by how many milliseconds a timer fires late: the time a request may have waited for the event loop. */
 export const watchEventLoop = (onLag: (lagMs: number) => void): { stop(): void } => {
   let dueMs = performance.now() + intervalMs
   const timer = setInterval(() => {

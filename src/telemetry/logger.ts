@@ -1,15 +1,15 @@
 import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
 import { redactFields, scrubText } from './redact.ts'
 
-/** From most to least talkative. */
+/** From most to least verbose. */
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 export type LogLevel = (typeof logLevels)[number]
 
-/** Further facts of a log line. An error goes under `err`, a session's or tenant's name through `shortKey`. */
+/** Fields of a log line. The name of an error is `err`; a session or tenant is named by `shortKey`. */
 export type LogFields = Readonly<Record<string, unknown>>
 
-/** Writes what happened. Everything passes the redaction of redact.ts first; nothing is thrown. */
+/** Writes log lines. Fields and message pass the redaction of redact.ts. Methods do not throw. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
@@ -20,7 +20,7 @@ export interface Logger {
   child(fields: LogFields): Logger
 }
 
-/** One JSON object per line, on standard output unless `destination` is another. */
+/** Writes one JSON object per line to `destination`; default: standard output. */
 export const createLogger = (options: {
   readonly level: LogLevel
   readonly destination?: DestinationStream
@@ -30,6 +30,8 @@ export const createLogger = (options: {
     base: null,
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    // Errors are described by the redaction; pino's own serializer would lose their type, cause and stack.
+    serializers: { err: (described: unknown) => described },
   }
   const sink = options.destination === undefined ? pino(settings) : pino(settings, options.destination)
 
@@ -51,7 +53,7 @@ export const createLogger = (options: {
   return withFields({})
 }
 
-/** A field that cannot be read (a getter that throws) costs the fields, not the line. */
+/** If a field cannot be read (a getter that throws), the line is written without its fields. */
 const safely = (fields: LogFields): Record<string, unknown> => {
   try {
     return redactFields(fields)

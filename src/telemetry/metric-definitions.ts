@@ -1,17 +1,20 @@
-/** The values a label may take: a closed list, or the first `atMost` that occur. Every other value is counted as `other`. */
-export type LabelRange = readonly string[] | { readonly atMost: number }
+/**
+ * The values a label may take. A list is closed: every other value counts as `other`. A text says in words which set of the gateway's own bounds
+ * the label. The label `pod` is bounded by the current pods: series of a removed pod are removed.
+ */
+export type LabelRange = readonly string[] | string
 
-/** One metric, without the prefix that all have in common. */
+/** One metric, without the common prefix. */
 export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** What it tells, in one sentence: the HELP text, and its line in docs/metrics.md. */
+  /** One sentence: the HELP text, and the line in docs/metrics.md. */
   readonly help: string
   readonly labels: Readonly<Record<string, LabelRange>>
   /** Upper bounds of a histogram's buckets, in the unit of its name. */
   readonly buckets?: readonly number[]
 }
 
-/** Every metric of the gateway is named with this in front. */
+/** Prefix of the names of all metrics in {@link metricDefinitions}. */
 export const metricPrefix = 'context_cache_'
 
 const loadSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -20,11 +23,11 @@ const messageSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 const waitSeconds = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const lagSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-/** Every metric there is. docs/metrics.md lists them; a test holds the two together. */
+/** Every metric of the gateway's own. docs/metrics.md lists them; a test compares the two. */
 export const metricDefinitions = {
   requests_total: {
     type: 'counter',
-    help: 'Requests that reached the gateway, by what they asked for and what became of them.',
+    help: 'Requests that reached the gateway, by route and outcome.',
     labels: {
       route: ['create', 'completions', 'chat_completions', 'responses', 'get', 'list', 'update', 'delete', 'other'],
       outcome: ['forwarded', 'answered', 'passed', 'rejected', 'failed', 'abandoned'],
@@ -32,50 +35,54 @@ export const metricDefinitions = {
   },
   lookups_total: {
     type: 'counter',
-    help: 'Look-ups of a session for a turn, by what was found.',
+    help: 'Session lookups of turns, by result.',
     labels: { result: ['active', 'expired', 'deleted', 'unknown', 'store_unavailable'] },
   },
-  sessions_active: { type: 'gauge', help: 'Sessions that live in the store.', labels: {} },
-  sessions_created_total: { type: 'counter', help: 'Sessions that were created.', labels: {} },
+  sessions_active: {
+    type: 'gauge',
+    help: 'Sessions in the store. With Redis every gateway exports the same value: aggregate with max.',
+    labels: {},
+  },
+  sessions_created_total: { type: 'counter', help: 'Created sessions.', labels: {} },
   sessions_deleted_total: {
     type: 'counter',
-    help: 'Sessions that ended, by reason: their time, a request, or that the memory store had to make room, by number or by memory.',
+    help: 'Ended sessions, by reason: expired, deleted by request, or evicted from the memory store by count or by memory.',
     labels: { reason: ['ttl', 'api', 'count', 'memory'] },
   },
   sessions_bytes: {
     type: 'gauge',
-    help: 'About what the sessions of the memory store take of this process’s memory, with what is remembered of those that ended.',
+    help: 'Estimated memory of the sessions and tombstones in the memory store, bytes.',
     labels: {},
   },
   kv_stored_bytes: {
     type: 'gauge',
-    help: 'KV that sessions have stored; with Redis only where a limit is set.',
+    help: 'Stored KV of sessions, bytes; with Redis only where kv.maxStoreBytes is set. With Redis every gateway exports the same value: aggregate with max.',
     labels: {},
   },
   kv_evictions_total: {
     type: 'counter',
-    help: 'Stored KV that sessions lost, by reason: to make room, or because no pod can load it any more.',
+    help: 'Stored KV removed from sessions that live, by reason: store size limit, or no pod can load it.',
     labels: { reason: ['size', 'stale'] },
   },
   turns_total: {
     type: 'counter',
-    help: 'Turns that ended, by how: the answer arrived whole, its session was deleted meanwhile, the engine answered with an error, the engine failed, the client left, or the answer broke off.',
+    help: 'Ended turns by outcome.',
     labels: { outcome: ['completed', 'gone', 'engine_error', 'upstream_failed', 'client_left', 'incomplete'] },
   },
-  turns_in_flight: { type: 'gauge', help: 'Turns that this process sent out and that have not ended yet.', labels: {} },
+  turns_in_flight: { type: 'gauge', help: 'Turns of this process that were forwarded and have not ended.', labels: {} },
   prompt_tokens_total: {
     type: 'counter',
-    help: 'Prompt tokens of completed turns, by the usage in their answers.',
+    help: 'Prompt tokens of completed turns, from the usage of their answers.',
     labels: {},
   },
   cached_tokens_total: {
     type: 'counter',
-    help: 'Prompt tokens of completed turns that the engine did not have to compute, by the usage in their answers.',
+    help: 'Prompt tokens of completed turns that the engine read from its cache, from the usage of their answers.',
     labels: {},
   },
   kv_load_duration_seconds: {
     type: 'histogram',
-    help: 'Time to find a session’s KV in the chosen pod or to load it there from the store.',
+    help: 'Time to find the KV of a session in the chosen pod or to load it there, by result.',
     labels: {
       result: [
         'resident',
@@ -94,101 +101,110 @@ export const metricDefinitions = {
   },
   kv_offload_duration_seconds: {
     type: 'histogram',
-    help: 'Time to bring the KV that a turn left in its pod into the store.',
+    help: 'Time to store the KV of a turn, by result.',
     labels: { result: ['stored', 'unchanged', 'superseded', 'none'] },
     buckets: loadSeconds,
   },
   removals_pending: {
     type: 'gauge',
-    help: 'Pieces of KV that have to be removed and are not yet: it should fall back to zero.',
+    help: 'KV removals that are not done. Should return to zero. With Redis every gateway exports the same value: aggregate with max.',
     labels: {},
   },
   degraded_total: {
     type: 'counter',
-    help: 'Turns that went on without something of the cache because it failed, by what it was.',
-    labels: { reason: { atMost: 32 } },
+    help: 'Turns that continued without a part of the cache because it failed, by reason.',
+    labels: {
+      reason: [
+        'store_unavailable',
+        'load_failed',
+        'load_timeout',
+        'kv_missing',
+        'kv_store_unavailable',
+        'offload_failed',
+      ],
+    },
   },
   store_duration_seconds: {
     type: 'histogram',
-    help: 'Time of one operation of the session store.',
-    labels: { op: { atMost: 32 } },
+    help: 'Duration of operations of the session store.',
+    labels: { op: 'methods of the session store' },
     buckets: storeSeconds,
   },
   store_errors_total: {
     type: 'counter',
-    help: 'Operations of the session store that failed.',
-    labels: { op: { atMost: 32 } },
+    help: 'Failed operations of the session store.',
+    labels: { op: 'methods of the session store' },
   },
   store_circuit_open: {
     type: 'gauge',
-    help: '1 while the session store counts as down and is only asked now and then, else 0.',
+    help: '1 while the circuit breaker of the session store is open, else 0.',
     labels: {},
   },
   corrupted_records_total: {
     type: 'counter',
-    help: 'Records in the session store that could not be read; they count as not there.',
+    help: 'Unreadable records in the session store; they count as missing.',
     labels: {},
   },
   routing_decisions_total: {
     type: 'counter',
-    help: 'Turns by the pod that was chosen and the policy that chose it.',
-    labels: { policy: { atMost: 16 }, pod: { atMost: 64 } },
+    help: 'Turns by chosen pod and routing policy.',
+    labels: { policy: 'routing policies', pod: 'current pods' },
   },
   response_cache_lookups_total: {
     type: 'counter',
-    help: 'Requests that the response cache could have answered: it did, or they were computed.',
+    help: 'Lookups in the response cache, by result.',
     labels: { result: ['hit', 'miss'] },
   },
   response_cache_evictions_total: {
     type: 'counter',
-    help: 'Answers that left the response cache to make room for others.',
+    help: 'Answers evicted from the response cache.',
     labels: {},
   },
   response_cache_entries: { type: 'gauge', help: 'Answers in the response cache.', labels: {} },
   response_cache_bytes: {
     type: 'gauge',
-    help: 'Memory that the response cache takes, answers and their requests.',
+    help: 'Memory of the response cache, answers and their requests, bytes.',
     labels: {},
   },
   admission_waiting: {
     type: 'gauge',
-    help: 'Turns, and loads of KV, that wait for resources right now.',
+    help: 'Turns and KV loads that wait for resources.',
     labels: {},
   },
   admission_wait_seconds: {
     type: 'histogram',
-    help: 'Time that a turn or a load of KV that requires resources waited for them, none included, by how the wait ended.',
+    help: 'Time that turns and KV loads with requirements waited for resources, including those that did not wait, by outcome.',
     labels: { kind: ['prefill', 'load'], outcome: ['admitted', 'refused', 'left'] },
     buckets: waitSeconds,
   },
   admission_refused_total: {
     type: 'counter',
-    help: 'Turns that were answered 429, and loads that were not made, because too many were waiting or the wait took too long.',
+    help: 'Turns answered with 429 and KV loads skipped, by reason: too many waiting, or the wait timed out.',
     labels: { kind: ['prefill', 'load'], reason: ['full', 'timeout'] },
   },
   admission_leases_expired_total: {
     type: 'counter',
-    help: 'Turns whose end was never told, so that their resources came free by lease: it should stay at zero.',
+    help: 'Turns whose resources were released by lease because no end of turn was reported. Should stay at zero.',
     labels: { kind: ['prefill', 'load'] },
   },
   admission_resource_in_use: {
     type: 'gauge',
-    help: 'Copies of a resource that are in use, at a pod or of a global one.',
-    labels: { resource: { atMost: 64 }, pod: { atMost: 64 } },
+    help: 'Copies of a resource in use, by pod; the pod of a global resource is `global`.',
+    labels: { resource: 'resources of the configuration', pod: 'current pods, `global`' },
   },
   admission_resource_capacity: {
     type: 'gauge',
-    help: 'Copies of a resource that there are, at a pod or of a global one.',
-    labels: { resource: { atMost: 64 }, pod: { atMost: 64 } },
+    help: 'Copies of a resource, by pod; the pod of a global resource is `global`.',
+    labels: { resource: 'resources of the configuration', pod: 'current pods, `global`' },
   },
   ext_proc_streams_active: {
     type: 'gauge',
-    help: 'Requests that Envoy asks about: open ext_proc streams, and turns that wait for their verdict.',
+    help: 'Open ext_proc streams and undecided turns.',
     labels: {},
   },
   ext_proc_message_duration_seconds: {
     type: 'histogram',
-    help: 'Time from a message of Envoy to the answer, KV loads included.',
+    help: 'Time from a message of Envoy to its reply, including KV loads.',
     labels: {
       phase: [
         'request_headers',
@@ -203,19 +219,19 @@ export const metricDefinitions = {
   },
   access_log_malformed_total: {
     type: 'counter',
-    help: 'Entries of Envoy’s access log that could not be read: ends of turns that were missed.',
+    help: 'Unreadable entries of Envoy’s access log; the end of each such turn is lost.',
     labels: {},
   },
   eventloop_lag_seconds: {
     type: 'histogram',
-    help: 'By how much a timer of the process was late: what any request may have waited for the event loop.',
+    help: 'Delay of a timer of the process: the time a request may wait for the event loop.',
     labels: {},
     buckets: lagSeconds,
   },
   build_info: {
     type: 'gauge',
-    help: 'Always 1; the labels say what runs.',
-    labels: { version: { atMost: 1 }, node_version: { atMost: 1 } },
+    help: 'Always 1; the labels are the versions of gateway and Node.js.',
+    labels: { version: 'of the gateway', node_version: 'of Node.js' },
   },
 } as const satisfies Record<string, MetricDefinition>
 
@@ -224,7 +240,7 @@ export type MetricName = keyof typeof metricDefinitions
 
 type Labels<Name extends MetricName> = (typeof metricDefinitions)[Name]['labels']
 
-/** What a label of a metric may be set to: one of its closed list, or any text where the range is open (then only the first ones are told apart). */
+/** A value of a metric's label: one of its closed list, else any text. */
 export type LabelValue<
   Name extends MetricName,
   Label extends keyof Labels<Name>,
@@ -233,7 +249,7 @@ export type LabelValue<
 /** The table of docs/metrics.md, in Markdown. */
 export const renderMetricsTable = (): string =>
   [
-    '| metric | type | labels | what it tells |',
+    '| metric | type | labels | meaning |',
     '| --- | --- | --- | --- |',
     ...Object.entries<MetricDefinition>(metricDefinitions).map(
       ([name, { type, labels, help }]) =>
@@ -247,4 +263,4 @@ const renderLabels = (labels: MetricDefinition['labels']): string =>
     .join('; ')
 
 const renderRange = (range: LabelRange): string =>
-  'atMost' in range ? `at most ${range.atMost} values, then \`other\`` : range.map((value) => `\`${value}\``).join(', ')
+  typeof range === 'string' ? range : range.map((value) => `\`${value}\``).join(', ')

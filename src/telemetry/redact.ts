@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { types } from 'node:util'
 
-/** Stands wherever something was left out. */
+/** Replaces a redacted value. */
 export const redacted = '[redacted]'
 
-/** A name without the marks of its spelling: `x-session-id`, `xSessionId` and `X_SESSION_ID` are one name. */
+/** Normalises a name: `x-session-id`, `xSessionId` and `X_SESSION_ID` are equal. */
 const bare = (name: string): string => name.replaceAll(/[-_]/g, '').toLowerCase()
 
-/** Names of credentials and raw ids: their values never reach a log, wherever they stand. */
+/** Names of credentials and raw ids. Their values are redacted at every depth. */
 const credentialNames: ReadonlySet<string> = new Set(
   [
     'authorization',
@@ -27,7 +27,7 @@ const credentialNames: ReadonlySet<string> = new Set(
   ].map(bare),
 )
 
-/** Names of what people say to a model and hear from it. A number under such a name is a count. */
+/** Names of prompts and answers. A number under such a name is a count, and is logged. */
 const contentNames: ReadonlySet<string> = new Set(
   ['prompt', 'messages', 'input', 'instructions', 'content', 'text', 'output', 'choices', 'body'].map(bare),
 )
@@ -38,13 +38,13 @@ const isSecret = (name: string, value: unknown): boolean => {
   return contentNames.has(bare(name)) && typeof value !== 'number'
 }
 
-/** Deeper than this nothing is logged: log fields are flat, and a cycle has to end somewhere. */
+/** Values deeper than this are cut, which also ends cycles. */
 const maxDepth = 6
-/** Longer lists and texts are cut. */
+/** Longer lists and strings are cut. */
 const maxItems = 100
 const maxTextLength = 2000
 
-/** Fields as they may be logged: secret names redacted at every depth, and every text scrubbed. */
+/** Redacts fields with secret names at every depth, and scrubs every string. */
 export const redactFields = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   redactEntries(fields, 0)
 
@@ -70,7 +70,7 @@ const redactValue = (value: unknown, depth: number): unknown => {
   return redactEntries(value, depth + 1)
 }
 
-/** The parser's message quotes what it could not read, which is the client's text. */
+/** A parser's message quotes its input, which may be a prompt. */
 const quotesItsInput = (error: Error): boolean => error.name === 'SyntaxError'
 
 const describeError = (error: Error, depth: number): Record<string, unknown> => {
@@ -85,14 +85,14 @@ const describeError = (error: Error, depth: number): Record<string, unknown> => 
   }
 }
 
-/** Only the lines that name places: the first ones repeat the message, which may span several. */
+/** Only the frames: the first lines of a stack repeat the message, which may span several lines. */
 const stackFrames = (error: Error): readonly string[] =>
   (error.stack ?? '')
     .split('\n')
     .filter((line) => /^ {4}at /.test(line))
     .map((line) => line.trim())
 
-/** A text with session ids shortened to their {@link shortKey}, and credentials and passwords in URLs redacted. */
+/** Replaces session ids by their {@link shortKey} and redacts credentials, also in URLs. */
 export const scrubText = (text: string): string => {
   const scrubbed = text
     .replace(/ctx_[A-Za-z0-9_-]{32}/g, (id) => `session:${shortKey(id)}`)
@@ -102,8 +102,8 @@ export const scrubText = (text: string): string => {
 }
 
 /**
- * The name under which a session or tenant may be logged: the first 8 characters of its key. Whatever is no key (SHA-256 in base64url)
- * is made one first, so that a raw session id has the same short name as the session's key, and cannot be told from it.
+ * The name under which a session or tenant is logged: the first 8 characters of its key. A value that is not a key (SHA-256 in base64url) is hashed
+ * first, so that a session id and the session's key have the same short name, from which the id cannot be derived.
  */
 export const shortKey = (keyOrId: string): string => (isKey.test(keyOrId) ? keyOrId : hash(keyOrId)).slice(0, 8)
 

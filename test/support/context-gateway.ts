@@ -1,6 +1,4 @@
 import type { Admission } from '../../src/admission/admission.ts'
-import type { TurnParts } from '../../src/context/begin-turn.ts'
-import { type CachedAnswers, createCachedAnswers } from '../../src/context/cached-answers.ts'
 import type {
   ContextCacheManager,
   Decision,
@@ -8,22 +6,15 @@ import type {
   ForwardDecision,
 } from '../../src/context/context-cache-manager.ts'
 import { createContextCacheManager } from '../../src/context/create-context-cache-manager.ts'
-import { createCreateSession } from '../../src/context/create-session.ts'
-import { createEndTurn } from '../../src/context/end-turn.ts'
-import { createLoadPolicy } from '../../src/context/load-policy.ts'
-import { createManageSessions } from '../../src/context/manage-sessions.ts'
-import { createReaper, type Reaper } from '../../src/context/reaper.ts'
+import type { Reaper } from '../../src/context/reaper.ts'
+import type { ResponseCacheParts } from '../../src/context/response-cache-handler.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
-import { createSessionSeal } from '../../src/context/session-seal.ts'
-import { createTenants, type Tenants } from '../../src/context/tenant.ts'
 import { encodeTicket } from '../../src/context/turn-ticket.ts'
-import { createUseSession } from '../../src/context/use-session.ts'
-import type { JsonLimits } from '../../src/openai/parse-json-object.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
 import { createByteBudget } from '../../src/responsecache/byte-budget.ts'
 import { createMemoryResponseCache } from '../../src/responsecache/memory-response-cache.ts'
 import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
-import { createPolicies } from '../../src/routing/policies.ts'
+import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-predictor.ts'
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
@@ -43,6 +34,8 @@ export interface GatewaySettings {
   /** Another gateway process, whose session store, engines and clock this one shares. */
   readonly beside?: ContextGateway
   readonly pods?: readonly string[]
+  /** Default: the gateway's default policy. */
+  readonly policy?: PolicyName
   readonly sliding?: boolean
   readonly unknownSession?: 'miss' | 'reject'
   readonly sessionsPerPod?: number
@@ -88,8 +81,9 @@ export interface ContextGateway {
   readonly pods: StaticPods
   readonly events: RecordedEvents
   readonly estimate: CostModel
-  readonly forecast: TtftPredictor
+  readonly predictor: TtftPredictor
   readonly reaper: Reaper
+  drain(): Promise<void>
   nowMs(): number
   advance(seconds: number): void
   /** Takes a request through headers and, if asked for, body. */
@@ -108,10 +102,11 @@ export interface ContextGateway {
 }
 
 export const outputTokens = 20
+/** Of the gateway's own clock. */
+export const reconcileIntervalMs = 30_000
 
 export const createContextGateway = (settings: GatewaySettings = {}): ContextGateway => {
   const addresses = settings.pods ?? [podA, podB]
-  const secret = 'a secret that is long enough for a gateway'
   let ownNowMs = Date.parse('2025-08-01T00:00:00Z')
   const nowMs = () => settings.beside?.nowMs() ?? ownNowMs
   const pods = createStaticPods(addresses)
@@ -123,7 +118,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const recorded = createRecordedEvents()
   const { events } = recorded
   const estimate = createCostModel({ initialMsPerToken: settings.msPerToken ?? 10 })
-  const forecast = createTtftPredictor({
+  const predictor = createTtftPredictor({
     source: pods,
     costs: estimate,
     turnLeaseMs: 600_000,
@@ -131,65 +126,53 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     maxSessions: 1000,
   })
   const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
-  const seal = createSessionSeal(secret)
-  const tenants = createTenants({ secret, principalHeader: undefined })
-  const bounds = { minTtlSeconds: 10, maxTtlSeconds: 86_400, maxJsonDepth: 64, maxJsonKeys: 1000 }
-  const leaseMs = 600_000
-  const reaper = createReaper(
-    { queue: store, connector, events, forecast },
+  const { manager, reaper, drain } = createContextCacheManager(
     {
-      intervalMs: settings.sweepIntervalMs ?? 60_000,
-      batchSize: settings.batchSize ?? 100,
-      removalLeaseMs: 30_000,
-      retryDelayMs: 200,
-      sweepsPerReconcile: 2,
-    },
-  )
-  const parts: TurnParts = {
-    store,
-    router: createRouter({
-      source: forecast,
-      policies: createPolicies({ defaultPolicy: 'session-affinity', stickiness: { factor: 1000, margin: 1000 } }),
-    }),
-    pods,
-    connector,
-    loadPolicy: createLoadPolicy({ estimate, maxLoadMs: settings.maxLoadMs ?? 10_000 }),
-    forecast,
-    events,
-    admission: settings.admission,
-  }
-  const service = createContextCacheManager({
-    router: parts.router,
-    events,
-    createSession: createCreateSession(
-      { ...parts, tenants, seal },
-      { ...bounds, defaultTtlSeconds: 3600, leaseMs, secret, sliding: settings.sliding ?? false },
-    ),
-    useSession: createUseSession(
-      { ...parts, tenants },
-      { ...bounds, leaseMs, sliding: settings.sliding ?? false, unknownSession: settings.unknownSession ?? 'miss' },
-    ),
-    cachedAnswers:
-      settings.cachedModels === undefined ? undefined : createCaching(settings.cachedModels, { tenants, bounds }),
-    manageSessions: createManageSessions(
-      { store, tenants, seal, events, forecast, removeNow: () => reaper.sweep() },
-      bounds,
-    ),
-    endTurn: createEndTurn({
       store,
+      router: createRouter({
+        source: predictor,
+        policies: createPolicies({
+          defaultPolicy: settings.policy ?? 'predicted-ttft',
+          stickiness: { factor: 1000, margin: 1000 },
+          costs: estimate,
+        }),
+      }),
       pods,
       connector,
-      forecast,
+      costs: estimate,
+      predictor,
       events,
       admission: settings.admission,
-      removeSoon: () => reaper.sweepSoon(),
+      maxLoadMs: settings.maxLoadMs ?? 10_000,
+      responseCache: settings.cachedModels === undefined ? undefined : createResponseCaching(settings.cachedModels),
+      nowMs,
+    },
+    {
+      minTtlSeconds: 10,
+      maxTtlSeconds: 86_400,
+      defaultTtlSeconds: 3600,
+      maxJsonDepth: 64,
+      maxJsonKeys: 1000,
+      leaseMs: 600_000,
+      secret: 'a secret that is long enough for a gateway',
+      principalHeader: undefined,
+      sliding: settings.sliding ?? false,
+      unknownSession: settings.unknownSession ?? 'miss',
       offloadTimeoutMs: 5000,
       announceGraceMs: 10_000,
-    }),
-  })
+      deleteWaitMs: 5000,
+      reaper: {
+        intervalMs: settings.sweepIntervalMs ?? 60_000,
+        reconcileIntervalMs,
+        batchSize: settings.batchSize ?? 100,
+        removalLeaseMs: 30_000,
+        retryDelayMs: 200,
+      },
+    },
+  )
 
   const send: ContextGateway['send'] = async (request, scope = watchedScope()) => {
-    const decision = await service.onHeaders(
+    const decision = await manager.onHeaders(
       gatewayRequest({
         ...request,
         headers: {
@@ -228,19 +211,20 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
 
   const serve: ContextGateway['serve'] = async (forward, told) => {
     const ended = answer(forward, told)
-    if (ended !== undefined) await service.endTurn(ended)
+    if (ended !== undefined) await manager.endTurn(ended)
   }
 
   return {
-    service,
+    service: manager,
     store,
     fleet,
     connector,
     pods,
     events: recorded,
     estimate,
-    forecast,
+    predictor,
     reaper,
+    drain,
     nowMs,
     advance: (seconds) => {
       ownNowMs += seconds * 1000
@@ -269,14 +253,11 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   }
 }
 
-const createCaching = (
-  models: readonly string[],
-  { tenants, bounds }: { readonly tenants: Tenants; readonly bounds: JsonLimits },
-): CachedAnswers => {
+const createResponseCaching = (models: readonly string[]): ResponseCacheParts => {
   const maxEntryBytes = 10_000
   const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
   const beginCapture = createAnswerCaptures({ cache, budget: createByteBudget(100_000), maxEntryBytes })
-  return createCachedAnswers({ cache, beginCapture, tenants, onLookup: () => {} }, { ...bounds, models })
+  return { cache, beginCapture, models, onLookup: () => {} }
 }
 
 export const promptBody = { model: 'm', prompt: 'Say this is a test' }

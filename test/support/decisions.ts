@@ -1,6 +1,6 @@
 import type { Decision, ForwardDecision } from '../../src/context/context-cache-manager.ts'
 import type { TurnTicket } from '../../src/context/turn-ticket.ts'
-import { type GatewayError, toErrorAnswer } from '../../src/openai/gateway-error.ts'
+import { type GatewayError, toErrorResponse } from '../../src/openai/gateway-error.ts'
 
 /** The decision as a turn that goes to an engine; throws when it is none. */
 export const forwarded = (decision: Decision): ForwardDecision => {
@@ -16,7 +16,7 @@ export const rejection = (decision: Decision): GatewayError => {
 
 /** The body of an answer by the gateway; throws when it gives none. */
 export const answerBody = (decision: Decision): unknown => {
-  if (decision.kind !== 'answer') throw new Error(`not answered: ${describeDecision(decision)}`)
+  if (decision.kind !== 'response') throw new Error(`not answered: ${describeDecision(decision)}`)
   return decision.body
 }
 
@@ -32,10 +32,11 @@ export const visibleOf = (decision: Decision): unknown => {
     case 'forward':
       return { ...decision, ticket: { ...ticketOf(decision), turnId: 'any' } }
     case 'reject':
-      return toErrorAnswer(decision.error)
+      return toErrorResponse(decision.error)
     case 'passthrough':
-    case 'answer':
-    case 'replay':
+    case 'response':
+    case 'cached-response':
+    case 'cancelled':
       return decision
   }
 }

@@ -38,7 +38,6 @@ export const watchedScope = (): WatchedScope => {
   return {
     signal: client.signal,
     extensions,
-    isAbandoned: () => client.signal.aborted,
     extendDeadline: (milliseconds) => {
       extensions.push(milliseconds)
     },

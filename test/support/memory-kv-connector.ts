@@ -1,13 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import type {
-  AttachOutcome,
-  KvConnector,
-  KvPresence,
-  KvTurn,
-  OffloadOutcome,
-  OffloadRequest,
-} from '../../src/kvcache/kv-connector.ts'
+import type { KvConnector, KvPresence, KvTurn, OffloadOutcome, OffloadRequest } from '../../src/kvcache/kv-connector.ts'
 import type { SessionKey, StoredKv } from '../../src/sessions/session-record.ts'
 import type { MemoryFleet } from './memory-fleet.ts'
 
@@ -102,7 +95,7 @@ export const createMemoryKvConnector = (options: {
     return Promise.race([loadOnce(turn, kv), whenFired(signal).then((): KvPresence => ({ kind: 'timed-out' }))])
   }
 
-  const attach = async (turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<AttachOutcome> => {
+  const attach: KvConnector['attach'] = async (turn, kv, { signal }) => {
     await actions.get('attach')?.()
     if (!hasRoom(turn)) return { presence: { kind: 'no-room' }, fields: {}, claim: '' }
     const claim = randomUUID()

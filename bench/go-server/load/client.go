@@ -54,7 +54,11 @@ type outcome struct {
 
 func newClient(p plan, number int) *client {
 	body := chatBody(p.bodyBytes, p.stream)
-	head := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\n%scontent-length: %d\r\n", sdkHeaders, len(body))
+	path, ttl := "/v1/chat/completions", ""
+	if p.createTTL > 0 {
+		path, ttl = "/v1/context", fmt.Sprintf("x-session-ttl: %d\r\n", p.createTTL)
+	}
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\n%s%scontent-length: %d\r\n", path, sdkHeaders, ttl, len(body))
 	c := &client{plan: p}
 	if len(p.ids) > 0 {
 		head += "x-session-id: "
@@ -147,7 +151,7 @@ func (c *client) readAnswer() (outcome, error) {
 		}
 	}
 	if c.expectSession && !hasSession {
-		return outcome{}, fmt.Errorf("an answer without x-session-id: the request went past the gateway")
+		return outcome{}, fmt.Errorf("an answer without x-session-id: the request bypassed the gateway")
 	}
 	if isChunked {
 		return c.readEvents()

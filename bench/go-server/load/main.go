@@ -1,7 +1,7 @@
 // Sends chat completions over keep-alive HTTP/1.1 connections and times the answers.
 //
 // Without -rate every connection sends its next request as soon as the last one is answered. With -rate requests are due by the clock,
-// whatever became of those before, and an answer's time counts from when its request was due: a stall shows in full.
+// independent of earlier answers, and a latency counts from the time at which the request was due: a stall shows in full.
 //
 // Prints JSON lines: {"event":"measuring"} when the warm-up is over, "progress" once a second if asked for, "result" at the end.
 package main
@@ -27,6 +27,8 @@ type plan struct {
 	ids           []string
 	bodyBytes     int
 	stream        bool
+	// Seconds to live of a session that each request creates; 0: requests are turns.
+	createTTL int
 }
 
 // tally is what one connection saw since the warm-up.
@@ -52,13 +54,16 @@ func (r *run) fail(reason string) {
 	r.failureOnce.Do(func() { r.failure.Store(reason) })
 }
 
+// isExhausted claims one of -count requests.
+func (r *run) isExhausted() bool { return r.count > 0 && r.claimed.Add(1) > r.count }
+
 // due hands out requests to a connection: at once, or at their time. False when there are no more.
 func (r *run) due(queue <-chan time.Time) (time.Time, bool) {
 	if queue != nil {
 		at, open := <-queue
-		return at, open
+		return at, open && !r.isExhausted()
 	}
-	if r.stopped.Load() || (r.count > 0 && r.claimed.Add(1) > r.count) {
+	if r.stopped.Load() || r.isExhausted() {
 		return time.Time{}, false
 	}
 	return time.Now(), true
@@ -78,7 +83,7 @@ func (r *run) work(number int, queue <-chan time.Time, seen *tally) {
 		if err != nil {
 			r.fail(err.Error())
 			client.close()
-			// Not one failure after the other without end where nobody listens.
+			// No busy loop of failures when the port is closed.
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -111,7 +116,7 @@ func (r *run) start(warmUp time.Duration, progress bool) {
 	var queue chan time.Time
 	if r.rate > 0 {
 		// Roomier than any backlog: the clock never waits for the connections.
-		queue = make(chan time.Time, r.rate*int((warmUp+r.measured)/time.Second+2))
+		queue = make(chan time.Time, max(int(r.count), r.rate*int((warmUp+r.measured)/time.Second+2)))
 		go tick(r.rate, queue, &r.stopped)
 	}
 	// Without a warm-up the very first requests count, too.
@@ -135,6 +140,7 @@ func (r *run) start(warmUp time.Duration, progress bool) {
 		time.AfterFunc(r.measured, func() { r.stopped.Store(true) })
 	}
 	done.Wait()
+	r.stopped.Store(true)
 	r.conclude(seen, time.Since(begun))
 }
 
@@ -175,9 +181,10 @@ func main() {
 	flag.Int64Var(&r.count, "count", 0, "requests; 0: as many as fit into -measured")
 	flag.DurationVar(&warmUp, "warm-up", time.Second/2, "time that does not count")
 	flag.DurationVar(&r.measured, "measured", 2*time.Second, "time that counts")
-	flag.BoolVar(&r.expectSession, "expect-session", false, "an answer without x-session-id is a failure")
+	flag.BoolVar(&r.expectSession, "expect-session", false, "count an answer without x-session-id as a failure")
 	flag.StringVar(&idsFile, "ids", "", "file with a session id per line, all of one length")
 	flag.IntVar(&r.bodyBytes, "body-bytes", 2048, "length of a request's body")
+	flag.IntVar(&r.createTTL, "create-ttl", 0, "create a session of that many seconds with each request")
 	flag.BoolVar(&r.stream, "stream", false, "ask for a streamed answer")
 	flag.BoolVar(&progress, "progress", false, "print a line every second")
 	flag.Parse()

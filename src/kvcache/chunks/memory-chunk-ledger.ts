@@ -1,4 +1,4 @@
-import { toWhole } from '../../sessions/whole-number.ts'
+import { clampCount } from '../../sessions/limits.ts'
 import type { ChunkHolder, ChunkLedger, ReleasedChunks, UnsettledSalt } from './chunk-ledger.ts'
 import { NamedChunks } from './named-chunks.ts'
 import { SaltTurns } from './salt-turns.ts'
@@ -38,7 +38,7 @@ class InMemoryChunkLedger implements MemoryChunkLedger {
   }
 
   async open({ salt, turnId, leaseMs }: { salt: string; turnId: string; leaseMs: number }): Promise<void> {
-    this.#turns.open(salt, turnId, toWhole(leaseMs), this.#now())
+    this.#turns.open(salt, turnId, clampCount(leaseMs), this.#now())
   }
 
   async settle({ salt, turnId, tidy }: { salt: string; turnId: string; tidy: boolean }): Promise<void> {
@@ -83,7 +83,7 @@ class InMemoryChunkLedger implements MemoryChunkLedger {
   }
 
   async unsettled(limit: number): Promise<readonly UnsettledSalt[]> {
-    return this.#turns.list(toWhole(limit), this.#now())
+    return this.#turns.list(clampCount(limit), this.#now())
   }
 
   async swept({ salt, mark }: UnsettledSalt): Promise<void> {

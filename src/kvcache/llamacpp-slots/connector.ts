@@ -86,7 +86,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
   }
   return {
     name: 'llamacpp-slots',
-    attach: (turn, kv, signal) => attach(parts, turn, kv, signal),
+    attach: (turn, kv, { signal }) => attach(parts, turn, kv, signal),
     // A turn without a session takes any slot that no session holds.
     fieldsWithoutSession: () => ({}),
     offload: (request) => offload(parts, request),

@@ -87,7 +87,7 @@ export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & {
   const sweep = createSweep(parts)
   return {
     name: 'lmcache',
-    attach: (turn, kv, signal) => attach(parts, turn, kv, signal),
+    attach: (turn, kv, { signal }) => attach(parts, turn, kv, signal),
     fieldsWithoutSession: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
     offload: (request) => offload(parts, request),
     detach: async (turn, text) => {

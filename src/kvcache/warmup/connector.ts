@@ -7,6 +7,7 @@ import { artefactIdFor } from '../artefact-id.ts'
 import { type CacheSalts, createCacheSalts, type Isolation, lifeOf } from '../cache-salts.ts'
 import { createEngineHttp, type EngineHttp } from '../engine-http.ts'
 import {
+  type AttachBudget,
   type AttachOutcome,
   type KvConnector,
   type KvPresence,
@@ -61,8 +62,7 @@ export const createWarmupConnector = (options: WarmupOptions): KvConnector & { c
   }
   return {
     name: 'warmup',
-    isInstant: (turn, kv) => kv !== undefined && isSurelyWarm(parts, turn, kv),
-    attach: (turn, kv, signal) => attach(parts, turn, kv, signal),
+    attach: (turn, kv, budget) => attach(parts, turn, kv, budget),
     fieldsWithoutSession: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
     offload: (request) => offload(parts, request),
     detach: async (turn, text) => {
@@ -104,7 +104,7 @@ const attach = async (
   parts: Parts,
   turn: KvTurn,
   kv: StoredKv | undefined,
-  signal: AbortSignal,
+  budget: AttachBudget,
 ): Promise<AttachOutcome> => {
   const stored = kv === undefined ? undefined : parts.prefixOf(kv)
   const life = lifeOf(turn, stored?.life)
@@ -131,7 +131,7 @@ const attach = async (
   const claim = JSON.stringify({ life, contentKey, isCreate: opening !== undefined, base })
   if (kv === undefined) return { presence: { kind: 'empty' }, fields, claim }
   if (stored === undefined) return { presence: { kind: 'missing' }, fields, claim }
-  return { presence: await bring(parts, { turn, kv, stored, contentKey, salt }, signal), fields, claim }
+  return { presence: await bring(parts, { turn, kv, stored, contentKey, salt }, budget.signal), fields, claim }
 }
 
 interface Warming {

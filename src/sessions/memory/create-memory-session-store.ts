@@ -1,33 +1,32 @@
-import type { Evicted, KvLimit } from '../eviction.ts'
+import type { Evicted, KvLimit } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionStore } from '../session-store.ts'
 import { MemoryRemovals } from './memory-removals.ts'
 import { MemorySessions } from './memory-sessions.ts'
 import type { MemoryWatch } from './process-memory.ts'
-import { createSessionArtefacts } from './session-artefacts.ts'
 import { SessionTable } from './session-table.ts'
 
 export interface MemorySessionStoreOptions {
   /**
-   * Live sessions at most. At the limit, sessions whose time is over go first, then the least recently used one, weighted by size, that no
-   * turn holds: it ends as if its time were over. Default 100000.
+   * Live sessions at most, up to 10,000,000. At the limit, expired sessions end first, then the least recently used one, weighted by size,
+   * that no turn holds: it ends as if it had expired. Default 100000.
    */
   readonly maxSessions?: number
-  /** How long an ended session is remembered. Default 86400. There are never more tombstones than `maxSessions`. */
+  /** How long a tombstone is kept. Default 86400. There are at most `maxSessions` tombstones. */
   readonly tombstoneSeconds?: number
-  /** How long a replaced artefact stays, since a load may still be reading it. Default 5000. */
+  /** How long a replaced artefact is kept for loads that are still reading it. Default 5000. */
   readonly supersededGraceMs?: number
   /** Default: no limit. */
   readonly kvLimit?: KvLimit | undefined
-  /** Sessions may take what the process has left below this share of its memory, 0 to 1. Default: whatever they need. */
+  /** Evicts sessions while the process uses more than this share, 0 to 1, of its memory limit. Default: no limit. */
   readonly memory?: { readonly watch: MemoryWatch; readonly threshold: number }
   /** The store's clock, in milliseconds since 1970. Default `Date.now`. */
   readonly nowMs?: () => number
-  /** Called for everything that had to make room. */
+  /** Called for every eviction. */
   readonly onEvicted?: (what: Evicted, count: number) => void
 }
 
-/** However short memory is. About forty sessions. */
+/** Room for sessions even when memory is short: some eighty of them. */
 const leastSessionsBytes = 65_536
 
 /**
@@ -45,11 +44,10 @@ export const createMemorySessionStore = ({
 }: MemorySessionStoreOptions = {}): SessionStore & RemovalQueue => {
   const removals = new MemoryRemovals()
   const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, onEvicted })
-  const sessions = new MemorySessions({ table, removals })
-  const artefacts = createSessionArtefacts({ table, removals, supersededGraceMs })
-  memory?.watch.start(({ usedBytes, limitBytes, includesExternal = false }) => {
-    // What fills the memory may be something else: one reading never ends more than half, and a few sessions are always possible.
-    const roomBytes = limitBytes * memory.threshold - usedBytes + (includesExternal ? table.spareBytes : 0)
+  const sessions = new MemorySessions({ table, removals, supersededGraceMs })
+  memory?.watch.start(({ usedBytes, limitBytes }) => {
+    // Something else may fill the memory: one reading evicts at most half of the sessions, and never the last few.
+    const roomBytes = limitBytes * memory.threshold - usedBytes
     table.setCeiling(Math.max(leastSessionsBytes, table.bytes / 2, table.bytes + roomBytes))
   })
 
@@ -58,10 +56,11 @@ export const createMemorySessionStore = ({
     begin: async (turn) => sessions.begin(turn, nowMs()),
     complete: async (turn) => sessions.complete(turn, nowMs()),
     abandon: async (turn) => sessions.abandon(turn, nowMs()),
-    commitKv: async (commit) => artefacts.commit(commit, nowMs()),
-    noteKv: async (note) => artefacts.note(note, nowMs()),
-    dropKv: async (drop) => artefacts.drop(drop, nowMs()),
-    dropArtefacts: async (drop) => artefacts.dropAll(drop, nowMs()),
+    commitKv: async (commit) => sessions.commitKv(commit, nowMs()),
+    noteKv: async (note) => sessions.noteKv(note, nowMs()),
+    dropKv: async ({ key, artefactId, reason }) => void sessions.dropKv(key, artefactId, reason, nowMs()),
+    dropArtefacts: async ({ artefactIds, reason }) =>
+      artefactIds.filter((id) => sessions.dropKv(table.ownerOf(id), id, reason, nowMs())).length,
     get: async ({ key, tenant }) => sessions.get(key, tenant, nowMs()),
     list: async ({ tenant, after, limit }) => sessions.list(tenant, after, limit, nowMs()),
     setTtl: async ({ key, tenant, ttlSeconds }) => sessions.setTtl(key, tenant, ttlSeconds, nowMs()),
@@ -75,10 +74,10 @@ export const createMemorySessionStore = ({
     },
     evict: async (limit) => table.evict(limit, nowMs()),
     claim: async (options) => removals.claim(options, nowMs()),
-    settle: async (claimed) => {
-      for (const each of claimed) removals.settle(each, nowMs())
+    ack: async (claimed) => {
+      for (const each of claimed) removals.ack(each, nowMs())
     },
-    postpone: async (claimed, delayMs) => removals.postpone(claimed, nowMs() + delayMs),
+    retryLater: async (claimed, delayMs) => removals.retryLater(claimed, nowMs() + delayMs),
     knownArtefacts: async (ids) => new Set(ids.filter((id) => table.ownerOf(id) !== undefined || removals.names(id))),
     counts: async () => ({ removals: removals.size, sessions: table.size }),
     sizes: async () => ({ kvBytes: table.kvBytes, sessionBytes: table.bytes }),

@@ -1,7 +1,6 @@
-import { hashOfId, SlotMap } from '../../collections/slot-map.ts'
 import type { ClaimedRemoval, Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
-import { DeadlineHeap } from './deadline-heap.ts'
+import { DeadlineQueue, type Due } from './deadline-queue.ts'
 
 /** An artefact by name, with what it takes to remove it. */
 export interface NamedArtefact {
@@ -9,25 +8,25 @@ export interface NamedArtefact {
   readonly payload: string
 }
 
-interface Entry {
-  readonly kind: Removal['kind']
+interface Entry extends Due<Entry> {
+  readonly id: string
   readonly session: SessionKey
+  readonly kind: Removal['kind']
   artefact: NamedArtefact | undefined
-  dueMs: number
   /** How often it was claimed. */
   attempt: number
   /** The last claim's name. */
   claim: string | undefined
-  /** Queued once more since it was claimed. */
-  again: boolean
+  /** Queued again since it was claimed. */
+  isRequeued: boolean
 }
 
-/** KV that has to go, in memory. Times come from the caller. */
+/** The removal queue in memory. The caller passes the time. */
 export class MemoryRemovals {
-  readonly #entries = new SlotMap<string, Entry>({ hashOf: hashOfId })
-  readonly #deadlines = new DeadlineHeap<string>()
-  /** Artefacts that an entry names. */
-  readonly #artefacts = new SlotMap<string, string>({ hashOf: hashOfId })
+  readonly #entries = new Map<string, Entry>()
+  readonly #due = new DeadlineQueue<Entry>()
+  /** Which entry names an artefact. */
+  readonly #artefacts = new Map<string, Entry>()
   #claims = 0
 
   get size(): number {
@@ -40,101 +39,101 @@ export class MemoryRemovals {
 
   announce(session: SessionKey, artefact: NamedArtefact, dueMs: number): void {
     const id = `a:${artefact.artefactId}`
-    const { attempt = 0, claim } = this.#entries.get(id) ?? {}
-    this.#put(id, { kind: 'artefact', session, artefact, dueMs, attempt, claim, again: false })
+    const entry = this.#entries.get(id) ?? this.#add(id, session, 'artefact')
+    this.#carry(entry, artefact)
+    entry.isRequeued = false
+    this.#due.set(entry, dueMs)
   }
 
-  /** Queues an artefact, or sets anew when it is due. */
+  /** Queues an artefact or changes its due time, unless the removal of its session carries it. */
   queueArtefact(session: SessionKey, artefact: NamedArtefact, dueMs: number): void {
-    const id = `a:${artefact.artefactId}`
-    // The removal of its session may carry it already.
-    if ((this.#artefacts.get(artefact.artefactId) ?? id) === id) this.announce(session, artefact, dueMs)
+    const known = this.#artefacts.get(artefact.artefactId)
+    if (known === undefined || known.kind === 'artefact') this.announce(session, artefact, dueMs)
   }
 
-  /** A removal that was claimed may have passed the pods already, so it is marked to come once more when it is settled. */
+  /** A claimed removal may have passed the pods already, so it becomes due again when it is acknowledged. */
   queueSession(session: SessionKey, artefact: NamedArtefact | undefined, nowMs: number): void {
     const id = `s:${session}`
-    const known = this.#entries.get(id)
-    if (known === undefined) {
-      this.#put(id, { kind: 'session', session, artefact, dueMs: nowMs, attempt: 0, claim: undefined, again: false })
-      return
+    const entry = this.#entries.get(id) ?? this.#add(id, session, 'session')
+    const carried = entry.artefact
+    if (artefact !== undefined && artefact.artefactId !== carried?.artefactId) {
+      this.#carry(entry, artefact)
+      if (carried !== undefined) this.queueArtefact(session, carried, nowMs)
     }
-    if (artefact !== undefined) {
-      const carried = known.artefact
-      this.#put(id, { ...known, artefact })
-      if (carried !== undefined && carried.artefactId !== artefact.artefactId) {
-        this.queueArtefact(session, carried, nowMs)
-      }
-    }
-    if (known.attempt > 0) this.#change(id, { again: true })
-    else this.#change(id, { dueMs: nowMs })
+    if (entry.attempt > 0) entry.isRequeued = true
+    else this.#due.set(entry, nowMs)
   }
 
-  /** `false`: an announced artefact is not here, or was claimed, so that it may be gone already. */
+  /** Whether an announced artefact is queued and unclaimed; else it may be removed already. */
   canCommit(artefactId: string): boolean {
     return this.#entries.get(`a:${artefactId}`)?.attempt === 0
   }
 
-  /** Takes an announced artefact off for good. */
+  /** Removes an announced artefact from the queue. */
   commit(artefactId: string): void {
-    this.#drop(`a:${artefactId}`)
+    this.#drop(this.#entries.get(`a:${artefactId}`))
   }
 
-  /** The session lives again, and what lies in pods is its own: of its earlier life only the artefact has to go. */
+  /** Keeps only the artefact of a session's removal: the session was revived, and its KV in pods is in use again. */
   narrowSession(session: SessionKey, nowMs: number): void {
     const entry = this.#entries.get(`s:${session}`)
-    if (entry === undefined) return
-    this.#drop(`s:${session}`)
-    if (entry.artefact !== undefined) this.queueArtefact(session, entry.artefact, nowMs)
+    this.#drop(entry)
+    if (entry?.artefact !== undefined) this.queueArtefact(session, entry.artefact, nowMs)
   }
 
   claim({ limit, leaseMs }: Parameters<RemovalQueue['claim']>[0], nowMs: number): readonly Removal[] {
     const claimed: Removal[] = []
-    while (claimed.length < limit) {
-      const id = this.#deadlines.takeDue(nowMs)
-      if (id === undefined) break
-      const entry = this.#change(id, { dueMs: nowMs + leaseMs, again: false })
-      if (entry === undefined) continue
-      entry.attempt += 1
+    for (let entry = this.#due.firstDue(nowMs); entry !== undefined && claimed.length < limit; ) {
       this.#claims += 1
-      const claim = String(this.#claims)
-      entry.claim = claim
-      const { kind, session, artefact, attempt } = entry
-      claimed.push({ id, kind, session, payload: artefact?.payload, attempt, claim })
+      Object.assign(entry, { isRequeued: false, attempt: entry.attempt + 1, claim: String(this.#claims) })
+      const { id, kind, session, artefact, attempt } = entry
+      claimed.push({ id, kind, session, payload: artefact?.payload, attempt, claim: String(this.#claims) })
+      this.#due.set(entry, nowMs + leaseMs)
+      entry = this.#due.firstDue(nowMs)
     }
     return claimed
   }
 
-  settle({ id, claim }: ClaimedRemoval, nowMs: number): void {
+  ack({ id, claim }: ClaimedRemoval, nowMs: number): void {
     const entry = this.#entries.get(id)
     if (entry?.claim !== claim) return
-    if (entry.again) this.#change(id, { again: false, attempt: 0, claim: undefined, dueMs: nowMs })
-    else this.#drop(id)
+    if (entry.isRequeued) {
+      Object.assign(entry, { isRequeued: false, attempt: 0, claim: undefined })
+      this.#due.set(entry, nowMs)
+    } else this.#drop(entry)
   }
 
-  postpone({ id, claim }: ClaimedRemoval, dueMs: number): void {
-    if (this.#entries.get(id)?.claim === claim) this.#change(id, { dueMs })
-  }
-
-  #put(id: string, entry: Entry): void {
-    this.#drop(id)
-    this.#entries.set(id, entry)
-    this.#deadlines.set(id, entry.dueMs)
-    if (entry.artefact !== undefined) this.#artefacts.set(entry.artefact.artefactId, id)
-  }
-
-  #drop(id: string): void {
-    const artefactId = this.#entries.get(id)?.artefact?.artefactId
-    if (artefactId !== undefined) this.#artefacts.delete(artefactId)
-    this.#entries.delete(id)
-    this.#deadlines.delete(id)
-  }
-
-  #change(id: string, change: Partial<Pick<Entry, 'dueMs' | 'again' | 'attempt' | 'claim'>>): Entry | undefined {
+  retryLater({ id, claim }: ClaimedRemoval, dueMs: number): void {
     const entry = this.#entries.get(id)
-    if (entry === undefined) return undefined
-    Object.assign(entry, change)
-    this.#deadlines.set(id, entry.dueMs)
+    if (entry?.claim === claim) this.#due.set(entry, dueMs)
+  }
+
+  #add(id: string, session: SessionKey, kind: Removal['kind']): Entry {
+    const entry: Entry = {
+      id,
+      session,
+      kind,
+      artefact: undefined,
+      attempt: 0,
+      claim: undefined,
+      isRequeued: false,
+      dueMs: 0,
+      entry: undefined,
+    }
+    this.#entries.set(id, entry)
     return entry
+  }
+
+  #carry(entry: Entry, artefact: NamedArtefact): void {
+    if (entry.artefact !== undefined) this.#artefacts.delete(entry.artefact.artefactId)
+    entry.artefact = { artefactId: artefact.artefactId, payload: artefact.payload }
+    this.#artefacts.set(artefact.artefactId, entry)
+  }
+
+  #drop(entry: Entry | undefined): void {
+    if (entry === undefined) return
+    if (entry.artefact !== undefined) this.#artefacts.delete(entry.artefact.artefactId)
+    this.#entries.delete(entry.id)
+    this.#due.delete(entry)
   }
 }

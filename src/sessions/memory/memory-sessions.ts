@@ -1,4 +1,5 @@
-import type { SessionKey, SessionRecord, TenantKey, TokenTotals } from '../session-record.ts'
+import { clampCount, kvStoreFullNote } from '../limits.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 import {
   type BeginOutcome,
   type BeginTurn,
@@ -9,53 +10,68 @@ import {
   type SessionPage,
   StoreUnavailableError,
 } from '../session-store.ts'
-import { toWhole } from '../whole-number.ts'
-import { type LiveSession, type NewLiveSession, toRecord, toSessionForTurn } from './live-session.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import type { SessionTable } from './session-table.ts'
-import type { ExpiredTombstone } from './tombstone.ts'
-import { holdsLease, releaseLease, type TurnLease, takeLease } from './turn-leases.ts'
+import { type MemorySession, type Tombstone, toRecord, toSessionForTurn } from './memory-session.ts'
+import type { NewMemorySession, SessionTable } from './session-table.ts'
+import { heldUntilMs, holdsLease, releaseLease, takeLease } from './turn-leases.ts'
 
-const addTokens = (total: TokenTotals, more: TokenTotals): TokenTotals => ({
-  prompt: toWhole(total.prompt + toWhole(more.prompt)),
-  output: toWhole(total.output + toWhole(more.output)),
-  cached: toWhole(total.cached + toWhole(more.cached)),
-})
-
-/** What turns do to the sessions of a table. Synchronous, so every method is one step. */
+/** Applies creates, turns and management to the sessions of a table. Synchronous, so every method is atomic. */
 export class MemorySessions {
   readonly #table: SessionTable
   readonly #removals: MemoryRemovals
+  readonly #supersededGraceMs: number
 
-  constructor(options: { readonly table: SessionTable; readonly removals: MemoryRemovals }) {
+  constructor(options: {
+    readonly table: SessionTable
+    readonly removals: MemoryRemovals
+    readonly supersededGraceMs: number
+  }) {
     this.#table = options.table
     this.#removals = options.removals
+    this.#supersededGraceMs = options.supersededGraceMs
   }
 
   create(wanted: NewSession, nowMs: number): CreateOutcome {
     const { key, tenant, retryOf } = wanted
+    const known = retryOf && this.#table.findRetry(retryOf.digest, nowMs)
+    const earlier = known?.session && this.#findOwned(known.session, tenant, nowMs)
     if (retryOf?.use === 'find-or-record') {
-      const earlier = this.#table.retryKeys.find(retryOf.digest, nowMs)
-      if (earlier !== undefined && earlier.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
-      const session = earlier && this.#findOwned(earlier.session, tenant, nowMs)
-      if (session !== undefined) return this.#join(session, wanted, nowMs)
+      if (known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
+      if (earlier !== undefined) return this.#join(earlier, wanted, nowMs)
     }
     const present = this.#table.findLive(key, nowMs)
     if (present !== undefined) {
       return present.tenant === tenant ? this.#join(present, wanted, nowMs) : { kind: 'key-reused' }
     }
-    const added = this.#add(wanted, nowMs)
-    if (retryOf !== undefined) this.#table.retryKeys.remember(retryOf, key, nowMs)
-    return { kind: 'created', record: toRecord(added, key) }
+    const { sealedId, model, ttlSeconds, pod, turnId, leaseMs } = wanted
+    const added = this.#insert(
+      {
+        key,
+        tenant,
+        sealedId,
+        model,
+        ttlSeconds,
+        pod,
+        state: 'creating',
+        retryDigest: retryOf?.digest,
+        expiresAtMs: nowMs + ttlSeconds * 1000,
+        leases: [{ turnId, untilMs: nowMs + leaseMs }],
+      },
+      nowMs,
+    )
+    if (retryOf !== undefined) {
+      const isAmbiguous = earlier !== undefined || (known !== undefined && known.session === undefined)
+      this.#table.rememberRetry(retryOf, isAmbiguous ? undefined : key, nowMs)
+    }
+    return { kind: 'created', record: toRecord(added) }
   }
 
   begin({ key, tenant, turnId, leaseMs }: BeginTurn, nowMs: number): BeginOutcome {
     const lease = { turnId, untilMs: nowMs + leaseMs }
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
-      this.#table.leases.take(session.slot, lease, nowMs)
-      this.#table.touch(session, nowMs)
-      return { kind: 'active', record: toSessionForTurn(session, key), nowMs }
+      this.#take(session, lease, nowMs)
+      return { kind: 'active', record: toSessionForTurn(session), nowMs }
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
     if (tombstone?.tenant !== tenant) return { kind: 'unknown' }
@@ -72,11 +88,11 @@ export class MemorySessions {
     const owner = session?.tenant ?? tombstone?.tenant ?? turn.tenant
     if (owner !== turn.tenant) return { kind: 'gone' }
     if (session !== undefined) {
-      if (this.#table.leases.holds(session.slot, turn.turnId)) this.#count(session, turn, nowMs)
-      return { kind: 'completed', record: toRecord(session, turn.key) }
+      if (holdsLease(session.leases, turn.turnId)) this.#count(session, turn, nowMs)
+      return { kind: 'completed', record: toRecord(session) }
     }
     if (tombstone?.kind === 'expired' && holdsLease(tombstone.leases, turn.turnId)) {
-      return { kind: 'completed', record: toRecord(this.#revive(tombstone, turn, nowMs), turn.key) }
+      return { kind: 'completed', record: toRecord(this.#revive(tombstone, turn, nowMs)) }
     }
     // The turn may have left KV in its pod after the session's removal had passed there.
     this.#removals.queueSession(turn.key, undefined, nowMs)
@@ -87,14 +103,14 @@ export class MemorySessions {
     const session = this.#table.findLive(key, nowMs)
     if (session === undefined) {
       const tombstone = this.#table.findTombstone(key, nowMs)
-      if (tombstone?.kind === 'expired') tombstone.leases = releaseLease(tombstone.leases, turnId)
+      if (tombstone !== undefined) tombstone.leases = releaseLease(tombstone.leases, turnId)
       // The turn may have left KV in its pod after the session's removal had passed there.
       this.#removals.queueSession(key, undefined, nowMs)
       return
     }
-    this.#table.leases.release(session.slot, turnId)
-    if (session.state === 'creating' && this.#table.leases.heldUntilMs(session.slot) <= nowMs) {
-      this.#table.vanish(session, nowMs)
+    session.leases = releaseLease(session.leases, turnId)
+    if (session.state === 'creating' && heldUntilMs(session.leases) <= nowMs) {
+      this.#table.discard(session, nowMs)
       return
     }
     this.#table.reschedule(session)
@@ -103,15 +119,12 @@ export class MemorySessions {
 
   get(key: SessionKey, tenant: TenantKey, nowMs: number): SessionRecord | undefined {
     const session = this.#findOwned(key, tenant, nowMs)
-    return session && toRecord(session, key)
+    return session && toRecord(session)
   }
 
   list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): SessionPage {
     const sessions = this.#table.list(tenant, after, limit + 1, nowMs)
-    return {
-      records: sessions.slice(0, limit).map((session) => toRecord(session, session.key)),
-      hasMore: sessions.length > limit,
-    }
+    return { records: sessions.slice(0, limit).map(toRecord), hasMore: sessions.length > limit }
   }
 
   setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number, nowMs: number): SessionRecord | undefined {
@@ -120,7 +133,7 @@ export class MemorySessions {
     session.ttlSeconds = ttlSeconds
     session.expiresAtMs = nowMs + ttlSeconds * 1000
     this.#table.reschedule(session)
-    return toRecord(session, key)
+    return toRecord(session)
   }
 
   remove(key: SessionKey, tenant: TenantKey, nowMs: number): boolean {
@@ -130,44 +143,64 @@ export class MemorySessions {
     return true
   }
 
-  /** An expired session that a turn may start anew any moment. */
-  #findReviving(key: SessionKey, nowMs: number): ExpiredTombstone | undefined {
+  commitKv({ key, kv }: { readonly key: SessionKey; readonly kv: StoredKv }, nowMs: number): boolean {
+    const session = this.#table.findLive(key, nowMs)
+    const present = session?.kv
+    if (session !== undefined && present?.artefactId === kv.artefactId) {
+      this.#table.setKv(session, kv, nowMs)
+      return true
+    }
+    const isForward = session !== undefined && kv.turn >= (present?.turn ?? 0)
+    if (!isForward || !this.#removals.canCommit(kv.artefactId)) {
+      this.#removals.queueArtefact(key, kv, nowMs)
+      return false
+    }
+    if (!this.#table.hasRoomFor(session, kv, nowMs)) {
+      this.#removals.queueArtefact(key, kv, nowMs)
+      session.kvNote = kvStoreFullNote
+      return false
+    }
+    this.#removals.commit(kv.artefactId)
+    session.kvNote = undefined
+    this.#table.setKv(session, kv, nowMs)
+    if (present !== undefined) this.#removals.queueArtefact(key, present, nowMs + this.#supersededGraceMs)
+    return true
+  }
+
+  noteKv({ key, reason }: { readonly key: SessionKey; readonly reason: string }, nowMs: number): void {
+    const session = this.#table.findLive(key, nowMs)
+    if (session !== undefined) session.kvNote = reason
+  }
+
+  dropKv(key: SessionKey | undefined, artefactId: string, reason: string, nowMs: number): boolean {
+    const session = key && this.#table.findLive(key, nowMs)
+    if (session?.kv?.artefactId !== artefactId) return false
+    this.#table.dropKv(session, reason, nowMs)
+    return true
+  }
+
+  /** An expired session that a turn may still revive. */
+  #findReviving(key: SessionKey, nowMs: number): Tombstone | undefined {
     const tombstone = this.#table.findTombstone(key, nowMs)
     return tombstone?.kind === 'expired' && tombstone.leases.length > 0 ? tombstone : undefined
   }
 
-  #findOwned(key: SessionKey, tenant: TenantKey, nowMs: number): LiveSession | undefined {
+  #findOwned(key: SessionKey, tenant: TenantKey, nowMs: number): MemorySession | undefined {
     const session = this.#table.findLive(key, nowMs)
     return session?.tenant === tenant ? session : undefined
   }
 
-  #join(session: LiveSession, { turnId, leaseMs }: NewSession, nowMs: number): CreateOutcome {
-    this.#table.leases.take(session.slot, { turnId, untilMs: nowMs + leaseMs }, nowMs)
+  #join(session: MemorySession, { turnId, leaseMs }: NewSession, nowMs: number): CreateOutcome {
+    this.#take(session, { turnId, untilMs: nowMs + leaseMs }, nowMs)
+    return { kind: 'existing', record: toRecord(session) }
+  }
+
+  #take(session: MemorySession, lease: { readonly turnId: string; readonly untilMs: number }, nowMs: number): void {
+    session.leases = takeLease(session.leases, lease, nowMs)
     this.#table.touch(session, nowMs)
-    return { kind: 'existing', record: toRecord(session, session.key) }
   }
 
-  #add(wanted: NewSession, nowMs: number): LiveSession {
-    const { key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf } = wanted
-    return this.#insert(
-      {
-        key,
-        tenant,
-        sealedId,
-        model,
-        ttlSeconds,
-        pod,
-        state: 'creating',
-        createdAtMs: nowMs,
-        expiresAtMs: nowMs + ttlSeconds * 1000,
-        retryDigest: retryOf?.digest,
-      },
-      [{ turnId, untilMs: nowMs + leaseMs }],
-      nowMs,
-    )
-  }
-
-  #revive(tombstone: ExpiredTombstone, turn: CompleteTurn, nowMs: number): LiveSession {
+  #revive(tombstone: Tombstone, turn: CompleteTurn, nowMs: number): MemorySession {
     const { tenant, sealedId, model, ttlSeconds, leases } = tombstone
     const session = this.#insert(
       {
@@ -176,13 +209,12 @@ export class MemorySessions {
         sealedId,
         model,
         ttlSeconds,
+        leases,
         pod: turn.pod,
         state: 'active',
-        createdAtMs: nowMs,
         expiresAtMs: nowMs + ttlSeconds * 1000,
         retryDigest: undefined,
       },
-      leases,
       nowMs,
     )
     this.#removals.narrowSession(turn.key, nowMs)
@@ -190,20 +222,22 @@ export class MemorySessions {
     return session
   }
 
-  #insert(session: NewLiveSession, leases: readonly TurnLease[], nowMs: number): LiveSession {
-    const added = this.#table.add(session, leases, nowMs)
+  #insert(session: NewMemorySession, nowMs: number): MemorySession {
+    const added = this.#table.add(session, nowMs)
     if (added === undefined) {
       throw new StoreUnavailableError('The session store is full, and every session in it is in use')
     }
     return added
   }
 
-  #count(session: LiveSession, { turnId, pod, usage, expiry }: CompleteTurn, nowMs: number): void {
-    this.#table.leases.release(session.slot, turnId)
+  #count(session: MemorySession, { turnId, pod, usage, expiry }: CompleteTurn, nowMs: number): void {
+    session.leases = releaseLease(session.leases, turnId)
     session.state = 'active'
     session.retryDigest = undefined
     session.turns += 1
-    session.tokens = addTokens(session.tokens, usage)
+    session.prompt = clampCount(session.prompt + clampCount(usage.prompt))
+    session.output = clampCount(session.output + clampCount(usage.output))
+    session.cached = clampCount(session.cached + clampCount(usage.cached))
     session.pod = pod
     if (expiry.kind === 'slide') session.expiresAtMs = nowMs + session.ttlSeconds * 1000
     if (expiry.kind === 'set') {

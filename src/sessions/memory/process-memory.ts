@@ -1,24 +1,21 @@
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 
-/** How much of what the process may take is taken. */
+/** Memory use against its limit. */
 export interface MemoryReading {
   readonly usedBytes: number
   readonly limitBytes: number
-  /** Whether what lies outside of the heap counts. Default: no. */
-  readonly includesExternal?: boolean
 }
 
-/** Tells how much memory is taken, now and whenever that is known anew. */
+/** Reports memory use, at the start and after changes. */
 export interface MemoryWatch {
   start(onReading: (reading: MemoryReading) => void): void
   stop(): void
 }
 
 /**
- * Reads the memory of this process after every full garbage collection: only then it tells what is needed, and not what merely has not been
- * collected. V8 makes one long before its heap is full. What counts is the tighter of two limits: that of the heap, and that of the
- * container (cgroup), for the heap with what lies outside of it.
+ * Reads the memory of this process after every full garbage collection: before one, garbage counts as used. V8 makes one long before its
+ * heap is full. Reports the tighter of two limits: that of the heap, and that of the container for the whole process.
  */
 export const createProcessMemoryWatch = (): MemoryWatch => {
   let observer: PerformanceObserver | undefined
@@ -41,12 +38,13 @@ const isFullCollection = (entry: PerformanceEntry & { readonly detail?: unknown 
 }
 
 const readMemory = (): MemoryReading => {
-  const { used_heap_size: usedBytes, external_memory: externalBytes, heap_size_limit: limitBytes } = getHeapStatistics()
+  const { used_heap_size: usedBytes, heap_size_limit: limitBytes } = getHeapStatistics()
   const heap = { usedBytes, limitBytes }
   const containerBytes = process.constrainedMemory()
   // 0, or more than any machine has: there is no limit.
   if (containerBytes <= 0 || containerBytes > Number.MAX_SAFE_INTEGER) return heap
-  const container = { usedBytes: usedBytes + externalBytes, limitBytes: containerBytes, includesExternal: true }
+  // A container's limit counts resident memory: that of native code, stacks and fragmented pages, too.
+  const container = { usedBytes: process.memoryUsage.rss(), limitBytes: containerBytes }
   return shareOf(container) > shareOf(heap) ? container : heap
 }
 

@@ -1,141 +1,174 @@
-import type { Evicted, KvLimit } from '../eviction.ts'
-import { kvEvictedNote } from '../eviction.ts'
+import { LRUCache } from 'lru-cache'
+import { type Evicted, type KvLimit, kvEvictedNote } from '../limits.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
-import { EvictionOrder } from './eviction-order.ts'
-import { keyStartLength } from './key-index.ts'
-import { LiveSession, type NewLiveSession } from './live-session.ts'
+import type { RetryKey } from '../session-store.ts'
+import { DeadlineQueue } from './deadline-queue.ts'
+import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { RetryKeys } from './retry-keys.ts'
-import { sessionBytes, storedKvBytes } from './session-bytes.ts'
-import { SessionLeases } from './session-leases.ts'
-import { SessionRows, sessionColumns } from './session-rows.ts'
-import { SlotHeap } from './slot-heap.ts'
-import { noSlot } from './slot-rows.ts'
+import { bytesOfTombstone, type MemorySession, sessionBytes, storedKvBytes, type Tombstone } from './memory-session.ts'
+import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
-import type { Tombstone } from './tombstone.ts'
-import { Tombstones } from './tombstones.ts'
-import { noLeases, type TurnLease } from './turn-leases.ts'
+import { heldUntilMs } from './turn-leases.ts'
 
 export interface SessionTableOptions {
   readonly removals: MemoryRemovals
-  /** Live sessions, and the same number of tombstones and of retry keys. */
+  /** Live sessions at most, and tombstones and retry keys at most, each. */
   readonly maxSessions: number
   readonly tombstoneSeconds: number
-  /** Undefined: as much KV may be stored as the sessions have. */
   readonly kvLimit: KvLimit | undefined
-  /** Called for everything that had to make room. */
   readonly onEvicted: (what: Evicted, count: number) => void
 }
 
-/** What one step ends at most, so that no caller waits long after the memory that sessions may take has shrunk. */
+interface Remembered {
+  /** Undefined: several sessions were created alike, so a repeated create finds none of them. */
+  readonly session: SessionKey | undefined
+  readonly bodyDigest: string
+  readonly forgetAtMs: number
+}
+
+export type NewMemorySession = Pick<
+  MemorySession,
+  'key' | 'tenant' | 'sealedId' | 'model' | 'state' | 'expiresAtMs' | 'ttlSeconds' | 'pod' | 'retryDigest' | 'leases'
+>
+
+/** One step evicts so many sessions at most, so that no caller waits long after the memory for sessions has shrunk. */
 const evictionsPerStep = 64
 
-/** Every session and tombstone, with the indexes over them. Knows how sessions end; what a turn does to one is not its matter. */
+/** Every session and tombstone, with the indexes over them. It ends sessions; MemorySessions applies turns to them. */
 export class SessionTable {
-  /** Of live sessions. After a change `touch` is to be called, and `reschedule` for one that is being created. */
-  readonly leases = new SessionLeases()
-  readonly retryKeys: RetryKeys
-  readonly #rows = new SessionRows()
-  readonly #tombstones: Tombstones
-  /** When a session is to be looked at: at its deadline, or earlier where that was moved back. */
-  readonly #deadlines = new SlotHeap({ rows: this.#rows.rows, column: sessionColumns.deadlinePlace })
-  /** By the memory that sessions take. */
-  readonly #order = new EvictionOrder(this.#rows.rows, sessionColumns.order)
-  /** By the size of their stored KV. */
-  readonly #kvOrder = new EvictionOrder(this.#rows.rows, sessionColumns.kvOrder)
+  readonly #sessions = new ShardedMap<SessionKey, MemorySession>()
+  readonly #tombstones: LRUCache<SessionKey, Tombstone>
+  readonly #retryKeys: LRUCache<string, Remembered>
+  readonly #deadlines = new DeadlineQueue<MemorySession>()
+  readonly #order = new IdleOrder()
+  readonly #kvOrder = new IdleOrder()
   readonly #tenants = new TenantLists()
-  /** Artefacts that are not named after their sessions. */
-  readonly #artefacts = new Map<string, SessionKey>()
+  readonly #artefactOwners = new ShardedMap<string, SessionKey>()
   readonly #options: SessionTableOptions
+  #tombstoneBytes = 0
   #ceilingBytes = Number.POSITIVE_INFINITY
   #sequence = 0
 
   constructor(options: SessionTableOptions) {
     this.#options = options
-    this.#tombstones = new Tombstones({ maxCount: options.maxSessions })
-    this.retryKeys = new RetryKeys({ maxKeys: options.maxSessions })
+    // With `max` lru-cache would reserve room for all entries at once.
+    const limit = { maxSize: options.maxSessions, sizeCalculation: () => 1 }
+    this.#retryKeys = new LRUCache(limit)
+    this.#tombstones = new LRUCache({
+      ...limit,
+      dispose: (tombstone) => {
+        this.#tombstoneBytes -= bytesOfTombstone(tombstone)
+      },
+    })
   }
 
   get size(): number {
-    return this.#rows.size
+    return this.#sessions.size
   }
 
-  /** About what sessions and tombstones take of this process's memory. */
   get bytes(): number {
-    return this.#order.bytes + this.#tombstones.bytes
+    return this.#order.bytes + this.#tombstoneBytes
   }
 
-  /** What is kept of this process's memory, outside of its heap, for sessions to come. */
-  get spareBytes(): number {
-    return this.#rows.spareBytes
-  }
-
-  /** The stored KV of all sessions. */
   get kvBytes(): number {
     return this.#kvOrder.bytes
   }
 
-  ownerOf(artefactId: string): SessionKey | undefined {
-    const session = this.#present(artefactId.slice(0, keyStartLength))
-    return session?.kv?.artefactId === artefactId ? session.key : this.#artefacts.get(artefactId)
+  /** Limits the memory of sessions and tombstones together, from the next step on. */
+  setCeiling(bytes: number): void {
+    this.#ceilingBytes = bytes
   }
 
-  /** A live session. One whose time is over is ended first: nobody sees one that the sweep has merely not reached yet. */
-  findLive(key: SessionKey, nowMs: number): LiveSession | undefined {
-    const session = this.#present(key)
-    if (session === undefined || !this.#isOver(session, nowMs)) return session
-    this.#endOver(session, nowMs)
+  ownerOf(artefactId: string): SessionKey | undefined {
+    return this.#artefactOwners.get(artefactId)
+  }
+
+  /** A live session. One that has expired is ended first, so that no caller sees a session that the sweep has not reached yet. */
+  findLive(key: SessionKey, nowMs: number): MemorySession | undefined {
+    const session = this.#sessions.get(key)
+    if (session === undefined || !hasExpired(session, nowMs)) return session
+    this.#endExpired(session, nowMs)
     return undefined
   }
 
   findTombstone(key: SessionKey, nowMs: number): Tombstone | undefined {
-    return this.#tombstones.find(key, nowMs)
+    const tombstone = this.#tombstones.peek(key)
+    if (tombstone === undefined || tombstone.forgetAtMs > nowMs) return tombstone
+    this.#tombstones.delete(key)
+    return undefined
   }
 
-  /** To be called when a turn has taken or released its lease: marks the session as the most recently used. */
-  touch(session: LiveSession, nowMs: number): void {
-    const { slot, bytes, kv } = session
-    const usedMs = Math.max(nowMs, this.leases.heldUntilMs(slot))
-    this.#order.put(slot, { bytes, usedMs })
-    if (kv !== undefined) this.#kvOrder.put(slot, { bytes: kv.bytes, usedMs })
+  findRetry(digest: string, nowMs: number): Remembered | undefined {
+    const known = this.#retryKeys.peek(digest)
+    return known !== undefined && known.forgetAtMs > nowMs ? known : undefined
   }
 
-  /** Adds a session that turns hold, in place of its tombstone if there is one. Undefined: there is no room, and every session is held by a turn. */
-  add(session: NewLiveSession, leases: readonly TurnLease[], nowMs: number): LiveSession | undefined {
-    if (!this.#makeRoom(sessionBytes(session), nowMs)) return undefined
+  rememberRetry({ digest, bodyDigest, rememberMs }: RetryKey, session: SessionKey | undefined, nowMs: number): void {
+    this.#retryKeys.set(digest, { session, bodyDigest, forgetAtMs: nowMs + rememberMs })
+  }
+
+  /** Adds a session that a turn holds, in place of its tombstone. Undefined: the store is full, and turns hold every session. */
+  add(wanted: NewMemorySession, nowMs: number): MemorySession | undefined {
+    if (!this.#makeRoom(sessionBytes({ ...wanted, kv: undefined }), nowMs)) return undefined
+    this.#tombstones.delete(wanted.key)
     this.#sequence += 1
-    this.#tombstones.delete(session.key)
-    const added = LiveSession.begin(this.#rows, session, this.#sequence)
-    this.leases.put(added.slot, leases)
-    this.#tenants.add(added.tenantNumber, this.#sequence, added.slot)
-    this.reschedule(added)
-    this.touch(added, nowMs)
-    return added
+    const session: MemorySession = {
+      key: wanted.key,
+      tenant: wanted.tenant,
+      sealedId: wanted.sealedId,
+      model: wanted.model,
+      createdAtMs: nowMs,
+      sequence: this.#sequence,
+      isLive: true,
+      state: wanted.state,
+      expiresAtMs: wanted.expiresAtMs,
+      ttlSeconds: wanted.ttlSeconds,
+      turns: 0,
+      prompt: 0,
+      output: 0,
+      cached: 0,
+      pod: wanted.pod,
+      kv: undefined,
+      kvNote: undefined,
+      retryDigest: wanted.retryDigest,
+      leases: wanted.leases,
+      usedMs: nowMs,
+      dueMs: 0,
+      entry: undefined,
+      place: undefined,
+      kvPlace: undefined,
+    }
+    this.#sessions.set(session.key, session)
+    session.place = this.#order.add(session, sessionBytes(session))
+    this.#tenants.add(session)
+    this.reschedule(session)
+    return session
   }
 
   /** To be called when a session's state, deadline or leases have changed. */
-  reschedule(session: LiveSession): void {
-    const { slot } = session
-    const dueMs = this.#dueMs(session)
-    // One that is due later is moved when its old time comes.
-    if (!this.#deadlines.has(slot) || dueMs < this.#deadlines.timeOf(slot)) this.#deadlines.put(slot, dueMs)
+  reschedule(session: MemorySession): void {
+    this.#deadlines.set(session, dueMsOf(session))
   }
 
-  /** Storing KV counts as a use of the session. */
-  setKv(session: LiveSession, kv: StoredKv | undefined, nowMs: number): void {
-    if (session.kv !== undefined) this.#artefacts.delete(session.kv.artefactId)
+  /** Marks a session as the most recently used. */
+  touch(session: MemorySession, nowMs: number): void {
+    session.usedMs = nowMs
+    if (session.place !== undefined) this.#order.touch(session.place)
+    if (session.kvPlace !== undefined) this.#kvOrder.touch(session.kvPlace)
+  }
+
+  setKv(session: MemorySession, kv: StoredKv | undefined, nowMs: number): void {
+    this.#leaveOrders(session)
     session.kv = kv
-    if (kv === undefined) {
-      this.#kvOrder.delete(session.slot)
-      return
-    }
-    const { key } = session
-    if (!kv.artefactId.startsWith(key.slice(0, keyStartLength))) this.#artefacts.set(kv.artefactId, key)
-    this.touch(session, nowMs)
+    session.usedMs = nowMs
+    session.place = this.#order.add(session, sessionBytes(session))
+    if (kv === undefined) return
+    session.kvPlace = this.#kvOrder.add(session, kv.bytes)
+    this.#artefactOwners.set(kv.artefactId, session.key)
   }
 
-  /** Takes its stored KV from a session that lives on, and queues the removal. */
-  dropKv(session: LiveSession, reason: string, nowMs: number): void {
+  /** Drops the stored KV of a session that lives on, and queues its removal. */
+  dropKv(session: MemorySession, reason: string, nowMs: number): void {
     const { kv } = session
     if (kv === undefined) return
     this.setKv(session, undefined, nowMs)
@@ -143,148 +176,111 @@ export class SessionTable {
     this.#options.removals.queueArtefact(session.key, kv, nowMs)
   }
 
-  /** Whether there is room for the KV in place of what the session has stored, after others have made room. */
-  hasRoomFor(session: LiveSession, kv: StoredKv, nowMs: number): boolean {
-    const { key, slot } = session
-    const growth = Math.max(0, storedKvBytes(kv) - storedKvBytes(session.kv))
-    // The session itself may be what made room.
-    const hasMemory = this.#hasMemory(growth, nowMs) && this.#rows.find(key) === slot
-    return hasMemory && this.#hasKvRoom(session, kv.bytes, nowMs)
+  /** Whether the KV fits in place of what the session has stored; evicts others where it has to. */
+  hasRoomFor(session: MemorySession, kv: StoredKv, nowMs: number): boolean {
+    const growth = Math.max(0, storedKvBytes(kv) - (session.kv === undefined ? 0 : storedKvBytes(session.kv)))
+    // The session itself may have been evicted.
+    return this.#hasMemory(growth, nowMs) && session.isLive && this.#hasKvRoom(session, kv.bytes, nowMs)
   }
 
-  /** Leaves no tombstone, and lets the create be repeated. */
-  vanish(session: LiveSession, nowMs: number): void {
-    const { key, retryDigest } = session
+  /** Ends a session without a tombstone, and forgets its retry key, so that the create can be repeated. */
+  discard(session: MemorySession, nowMs: number): void {
     this.#end(session, nowMs)
-    if (retryDigest !== undefined) this.retryKeys.release(retryDigest, key)
+    const { key, retryDigest } = session
+    if (retryDigest !== undefined && this.#retryKeys.peek(retryDigest)?.session === key)
+      this.#retryKeys.delete(retryDigest)
   }
 
-  /** Leaves a tombstone, in place of that of an expired session if it is one. */
-  delete(key: SessionKey, ended: LiveSession | Tombstone, nowMs: number): void {
-    const { tenant, sequence } = ended
-    const session = this.#present(key)
+  delete(key: SessionKey, ended: MemorySession | Tombstone, nowMs: number): void {
+    const session = this.#sessions.get(key)
     if (session !== undefined) this.#end(session, nowMs)
     else this.#options.removals.queueSession(key, undefined, nowMs)
-    this.#tombstones.add(key, { kind: 'deleted', tenant, sequence, forgetAtMs: this.#forgetAtMs(nowMs) }, nowMs)
+    const { tenant, sequence } = ended
+    this.#addTombstone(
+      key,
+      { kind: 'deleted', tenant, sequence, sealedId: '', model: '', ttlSeconds: 0, cause: 'time' },
+      nowMs,
+    )
   }
 
-  /** Ends up to `limit` sessions whose time is over; returns how many. */
+  /** Ends up to `limit` expired sessions; returns how many. */
   expireDue(limit: number, nowMs: number): number {
     let ended = 0
-    while (ended < limit) {
-      const slot = this.#deadlines.first
-      if (slot === noSlot) break
-      const lookedForMs = this.#deadlines.timeOf(slot)
-      if (lookedForMs > nowMs) break
-      const session = this.#at(slot)
-      const dueMs = this.#dueMs(session)
-      if (dueMs > lookedForMs) this.#deadlines.put(slot, dueMs)
-      else if (!this.#isOver(session, nowMs)) this.#deadlines.put(slot, this.leases.heldUntilMs(slot))
-      else {
-        this.#endOver(session, nowMs)
+    for (let session = this.#deadlines.firstDue(nowMs); session !== undefined && ended < limit; ) {
+      if (hasExpired(session, nowMs)) {
+        this.#endExpired(session, nowMs)
         ended += 1
-      }
+      } else this.#deadlines.set(session, heldUntilMs(session.leases))
+      session = this.#deadlines.firstDue(nowMs)
     }
     return ended
   }
 
-  /**
-   * From now on sessions and tombstones may take so much memory together. Where they take more, what is added makes room first, and
-   * `evict` brings them down.
-   */
-  setCeiling(bytes: number): void {
-    this.#ceilingBytes = bytes
-  }
-
-  /** Brings memory and stored KV down to what they may take, in up to `limit` steps; resolves to how many it took. */
+  /** Brings memory and stored KV down to their limits, in up to `limit` steps; returns how many steps it took. */
   evict(limit: number, nowMs: number): number {
-    const freed = this.#relieve(limit, nowMs)
+    const freed = this.#relieve(limit, nowMs, 0)
     const { kvLimit } = this.#options
-    if (kvLimit === undefined || freed >= limit) return freed
-    const targetBytes = kvLimit.maxBytes * kvLimit.threshold
-    if (this.kvBytes <= targetBytes) return freed
+    const targetBytes = (kvLimit?.maxBytes ?? 0) * (kvLimit?.threshold ?? 0)
+    if (kvLimit === undefined || freed >= limit || this.kvBytes <= targetBytes) return freed
     this.expireDue(limit, nowMs)
     return freed + this.#dropKvDownTo(targetBytes, limit - freed, nowMs)
   }
 
-  /** A tenant's live sessions, newest first, after `after`; from the start if nothing is known of that one any more. */
-  list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): readonly LiveSession[] {
-    const sessions: LiveSession[] = []
-    const over: LiveSession[] = []
-    const below = this.#placeOf(after, tenant, nowMs)
-    for (const slot of this.#tenants.newestBelow(this.#rows.texts.find(tenant), below)) {
-      const session = this.#at(slot)
-      if (this.#isOver(session, nowMs)) over.push(session)
-      else sessions.push(session)
-      if (sessions.length === limit) break
+  /** Up to `limit` of a tenant's live sessions, newest first, after `after`; from the start if `after` is forgotten. */
+  list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): readonly MemorySession[] {
+    const known = after === undefined ? undefined : (this.#sessions.get(after) ?? this.findTombstone(after, nowMs))
+    const below = known?.tenant === tenant ? known.sequence : Number.POSITIVE_INFINITY
+    const found: MemorySession[] = []
+    const expired: MemorySession[] = []
+    for (const session of this.#tenants.newestFirst(tenant, below)) {
+      if (hasExpired(session, nowMs)) expired.push(session)
+      else if (found.push(session) === limit) break
     }
-    for (const session of over) this.#endOver(session, nowMs)
-    return sessions
+    for (const session of expired) this.#endExpired(session, nowMs)
+    return found
   }
 
-  #placeOf(key: SessionKey | undefined, tenant: TenantKey, nowMs: number): number {
-    const known = key === undefined ? undefined : (this.#present(key) ?? this.findTombstone(key, nowMs))
-    return known?.tenant === tenant ? known.sequence : Number.POSITIVE_INFINITY
+  #endExpired(session: MemorySession, nowMs: number): void {
+    if (session.state === 'creating') this.discard(session, nowMs)
+    else this.#endWithTombstone(session, 'time', nowMs)
   }
 
-  #at(slot: number): LiveSession {
-    return new LiveSession(this.#rows, slot)
-  }
-
-  /** A session by its key or the start of it, whether its time is over or not. */
-  #present(key: string): LiveSession | undefined {
-    const slot = this.#rows.find(key)
-    return slot === noSlot ? undefined : this.#at(slot)
-  }
-
-  /** A session that is being created has only its turn's lease. */
-  #dueMs(session: LiveSession): number {
-    return session.state === 'creating' ? this.leases.heldUntilMs(session.slot) : session.expiresAtMs
-  }
-
-  #isOver(session: LiveSession, nowMs: number): boolean {
-    return this.#dueMs(session) <= nowMs && this.leases.heldUntilMs(session.slot) <= nowMs
-  }
-
-  #endOver(session: LiveSession, nowMs: number): void {
-    if (session.state === 'creating') this.vanish(session, nowMs)
-    else this.#expire(session, 'time', nowMs)
-  }
-
-  #forgetAtMs(nowMs: number): number {
-    return nowMs + this.#options.tombstoneSeconds * 1000
-  }
-
-  #expire(session: LiveSession, cause: 'time' | 'eviction', nowMs: number): void {
-    const { key, tenant, sequence, sealedId, model, ttlSeconds } = session
+  #endWithTombstone(session: MemorySession, cause: 'time' | 'eviction', nowMs: number): void {
     this.#end(session, nowMs)
-    const forgetAtMs = this.#forgetAtMs(nowMs)
-    const kept = {
-      kind: 'expired',
-      tenant,
-      sequence,
-      sealedId,
-      model,
-      ttlSeconds,
-      cause,
-      leases: noLeases,
-      forgetAtMs,
-    } as const
-    this.#tombstones.add(key, kept, nowMs)
+    const { key, tenant, sequence, sealedId, model, ttlSeconds } = session
+    this.#addTombstone(key, { kind: 'expired', tenant, sequence, sealedId, model, ttlSeconds, cause }, nowMs)
   }
 
-  #end(session: LiveSession, nowMs: number): void {
-    const { slot, key, kv } = session
-    this.leases.drop(slot)
-    this.#deadlines.delete(slot)
-    this.#order.delete(slot)
-    this.#tenants.remove(session.tenantNumber, session.sequence)
-    this.setKv(session, undefined, nowMs)
-    this.#rows.free(slot)
+  #end(session: MemorySession, nowMs: number): void {
+    const { key, kv } = session
+    this.#leaveOrders(session)
+    this.#deadlines.delete(session)
+    this.#sessions.delete(key)
+    session.isLive = false
+    this.#tenants.delete(session)
     this.#options.removals.queueSession(key, kv, nowMs)
   }
 
-  /** Sessions whose time is over go first. */
+  #leaveOrders(session: MemorySession): void {
+    if (session.kv !== undefined) this.#artefactOwners.delete(session.kv.artefactId)
+    if (session.place !== undefined) this.#order.delete(session.place)
+    if (session.kvPlace !== undefined) this.#kvOrder.delete(session.kvPlace)
+    session.place = undefined
+    session.kvPlace = undefined
+  }
+
+  #addTombstone(key: SessionKey, tombstone: Omit<Tombstone, 'forgetAtMs' | 'leases'>, nowMs: number): void {
+    const kept = { ...tombstone, leases: [], forgetAtMs: nowMs + this.#options.tombstoneSeconds * 1000 }
+    this.#tombstones.delete(key)
+    this.#tombstoneBytes += bytesOfTombstone(kept)
+    this.#tombstones.set(key, kept)
+    for (const oldest of this.#tombstones.rvalues()) {
+      if (oldest === undefined || oldest.forgetAtMs > nowMs) break
+      this.#tombstones.pop()
+    }
+  }
+
+  /** Expired sessions go first. */
   #makeRoom(bytes: number, nowMs: number): boolean {
     while (this.size >= this.#options.maxSessions) {
       if (this.expireDue(1, nowMs) === 0 && !this.#evictOne('session-count', nowMs)) return false
@@ -294,57 +290,64 @@ export class SessionTable {
 
   #hasMemory(bytes: number, nowMs: number): boolean {
     const fits = (): boolean => this.bytes + bytes <= this.#ceilingBytes
-    if (fits()) return true
-    const freed = this.#relieve(evictionsPerStep, nowMs, bytes)
-    // While there is more to free than one step does, the sessions still become fewer.
-    return freed === evictionsPerStep || fits()
+    // After a full step memory may still be short; the session is added all the same, since the next steps free more than it takes.
+    return fits() || this.#relieve(evictionsPerStep, nowMs, bytes) === evictionsPerStep || fits()
   }
 
-  /** Memory is short: what is over goes first, then what is merely remembered, then sessions. */
-  #relieve(limit: number, nowMs: number, addedBytes = 0): number {
+  /** Frees memory while it is short: expired sessions first, then tombstones, then live sessions. */
+  #relieve(limit: number, nowMs: number, addedBytes: number): number {
     let freed = 0
     while (freed < limit && this.bytes + addedBytes > this.#ceilingBytes) {
       const hasFreed =
-        this.expireDue(1, nowMs) > 0 || this.#tombstones.forgetOldest(nowMs) || this.#evictOne('session-memory', nowMs)
+        this.expireDue(1, nowMs) > 0 || this.#forgetOldest(nowMs) || this.#evictOne('session-memory', nowMs)
       if (!hasFreed) break
       freed += 1
     }
     return freed
   }
 
-  #hasKvRoom(session: LiveSession, bytes: number, nowMs: number): boolean {
+  /** Forgets the oldest tombstone. One whose session a turn may revive becomes the newest instead. */
+  #forgetOldest(nowMs: number): boolean {
+    const [key] = this.#tombstones.rkeys()
+    if (key === undefined) return false
+    const oldest = this.#tombstones.get(key)
+    return heldUntilMs(oldest?.leases ?? []) <= nowMs && this.#tombstones.delete(key)
+  }
+
+  #hasKvRoom(session: MemorySession, bytes: number, nowMs: number): boolean {
     const { kvLimit } = this.#options
-    if (kvLimit === undefined) return true
-    const freeBytes = kvLimit.maxBytes - bytes
-    if (freeBytes < 0) return false
-    const replaced = session.kv
-    if (this.kvBytes - (replaced?.bytes ?? 0) <= freeBytes) return true
+    const freeBytes = (kvLimit?.maxBytes ?? Number.POSITIVE_INFINITY) - bytes + (session.kv?.bytes ?? 0)
+    if (kvLimit === undefined || (this.kvBytes <= freeBytes && bytes <= kvLimit.maxBytes)) return true
+    if (bytes > kvLimit.maxBytes) return false
     this.expireDue(evictionsPerStep, nowMs)
-    // It is in use, whatever its leases say.
-    if (replaced !== undefined) this.#kvOrder.delete(session.slot)
-    this.#dropKvDownTo(freeBytes, Number.POSITIVE_INFINITY, nowMs)
-    const hasRoom = this.kvBytes <= freeBytes
-    if (replaced !== undefined) this.#kvOrder.put(session.slot, { bytes: replaced.bytes, usedMs: nowMs })
-    return hasRoom
+    this.#dropKvDownTo(freeBytes, Number.POSITIVE_INFINITY, nowMs, session)
+    return this.kvBytes <= freeBytes
   }
 
   #evictOne(reason: 'session-count' | 'session-memory', nowMs: number): boolean {
-    const slot = this.#order.victim(nowMs)
-    if (slot === noSlot) return false
-    this.#expire(this.#at(slot), 'eviction', nowMs)
+    const victim = this.#order.victim(nowMs)
+    if (victim === undefined) return false
+    this.#endWithTombstone(victim, 'eviction', nowMs)
     this.#options.onEvicted(reason, 1)
     return true
   }
 
-  #dropKvDownTo(bytes: number, limit: number, nowMs: number): number {
+  #dropKvDownTo(bytes: number, limit: number, nowMs: number, spared?: MemorySession): number {
     let dropped = 0
     while (dropped < limit && this.kvBytes > bytes) {
-      const slot = this.#kvOrder.victim(nowMs)
-      if (slot === noSlot) break
-      this.dropKv(this.#at(slot), kvEvictedNote, nowMs)
+      const victim = this.#kvOrder.victim(nowMs, spared)
+      if (victim === undefined) break
+      this.dropKv(victim, kvEvictedNote, nowMs)
       dropped += 1
     }
     if (dropped > 0) this.#options.onEvicted('kv-size', dropped)
     return dropped
   }
 }
+
+/** A session in state *creating* lives as long as its turn's lease. */
+const dueMsOf = (session: MemorySession): number =>
+  session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs
+
+const hasExpired = (session: MemorySession, nowMs: number): boolean =>
+  dueMsOf(session) <= nowMs && heldUntilMs(session.leases) <= nowMs

@@ -1,23 +1,53 @@
-import { SequenceIndex } from './sequence-index.ts'
+import type { TenantKey } from '../session-record.ts'
+import type { MemorySession } from './memory-session.ts'
 
-/** The sessions of each tenant, by the number of its key, in the order in which they were begun. */
+interface TenantList {
+  /** By rising sequence; sessions that have ended stay until they are more than half. */
+  sessions: MemorySession[]
+  endedCount: number
+}
+
+/** Each tenant's sessions in the order of their creation. */
 export class TenantLists {
-  readonly #lists = new Map<number, SequenceIndex>()
+  readonly #lists = new Map<TenantKey, TenantList>()
 
-  add(tenant: number, sequence: number, slot: number): void {
-    const list = this.#lists.get(tenant) ?? new SequenceIndex()
-    this.#lists.set(tenant, list)
-    list.add(sequence, slot)
+  /** Adds a session whose sequence is higher than that of every other. */
+  add(session: MemorySession): void {
+    const list = this.#lists.get(session.tenant) ?? { sessions: [], endedCount: 0 }
+    this.#lists.set(session.tenant, list)
+    list.sessions.push(session)
   }
 
-  remove(tenant: number, sequence: number): void {
+  /** To be called once for a session that is not live any more. */
+  delete({ tenant }: MemorySession): void {
     const list = this.#lists.get(tenant)
-    list?.remove(sequence)
-    if (list?.size === 0) this.#lists.delete(tenant)
+    if (list === undefined) return
+    list.endedCount += 1
+    if (list.endedCount === list.sessions.length) this.#lists.delete(tenant)
+    else if (list.endedCount * 2 > list.sessions.length) {
+      list.sessions = list.sessions.filter(({ isLive }) => isLive)
+      list.endedCount = 0
+    }
   }
 
-  /** Slots, see `SequenceIndex`. */
-  newestBelow(tenant: number, sequence: number): Iterable<number> {
-    return this.#lists.get(tenant)?.newestBelow(sequence) ?? []
+  /** A tenant's live sessions with a sequence below this one, newest first. No session may be added or ended meanwhile. */
+  *newestFirst(tenant: TenantKey, belowSequence: number): Generator<MemorySession> {
+    const sessions = this.#lists.get(tenant)?.sessions ?? []
+    for (let at = countBelow(sessions, belowSequence) - 1; at >= 0; at -= 1) {
+      const session = sessions[at]
+      if (session?.isLive === true) yield session
+    }
   }
+}
+
+/** How many of the sessions have a lower sequence. */
+const countBelow = (sessions: readonly MemorySession[], sequence: number): number => {
+  let low = 0
+  let high = sessions.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((sessions[middle]?.sequence ?? 0) < sequence) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -1,4 +1,4 @@
-import { maxLeases } from '../max-leases.ts'
+import { maxLeases } from '../limits.ts'
 
 /** The turns that are under way on one session. Nearly always none or one, so a list. */
 export interface TurnLease {

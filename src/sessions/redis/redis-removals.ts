@@ -1,12 +1,12 @@
 import { nanoid } from 'nanoid'
-import type { Evicted, KvLimit } from '../eviction.ts'
+import type { Evicted, KvLimit } from '../limits.ts'
+import { clampCount } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
-import { toWhole } from '../whole-number.ts'
 import type { ScriptRunner } from './session-script-runner.ts'
-import { readArtefact, toLine, toWord } from './session-text.ts'
+import { assertId, escapeLine, readArtefact } from './session-text.ts'
 
-/** One script looks up or drops this many artefacts: it must not hold up the turns of others. */
+/** Artefacts that one script looks up, and drops: a script holds up the turns of all sessions. */
 const artefactsPerLookup = 500
 const artefactsPerDrop = 200
 
@@ -38,7 +38,7 @@ export const createRedisRemovals = ({
   readonly onEvicted: (what: Evicted, count: number) => void
 }): RemovalQueue => ({
   async announce({ artefactId, session, payload, graceMs }) {
-    await run('announce', [toWord(artefactId), toWord(session), toLine(payload), toWhole(graceMs)])
+    await run('announce', [assertId(artefactId), assertId(session), escapeLine(payload), clampCount(graceMs)])
   },
 
   async expireDue(limit) {
@@ -48,25 +48,25 @@ export const createRedisRemovals = ({
 
   async evict(limit) {
     if (kvLimit === undefined) return 0
-    const dropped = Number((await run('evict', [toWhole(kvLimit.maxBytes * kvLimit.threshold), limit])).detail)
+    const dropped = Number((await run('evict', [clampCount(kvLimit.maxBytes * kvLimit.threshold), limit])).detail)
     if (dropped > 0) onEvicted('kv-size', dropped)
     return dropped
   },
 
   async claim({ limit, leaseMs }) {
     const claim = nanoid(12)
-    const { detail } = await run('claim', [limit, toWhole(leaseMs), claim])
+    const { detail } = await run('claim', [limit, clampCount(leaseMs), claim])
     return readAll(detail, (claimed) => readRemoval(claimed, claim))
   },
 
-  async settle(removals) {
+  async ack(removals) {
     const args: string[] = []
     for (const { id, claim } of removals) args.push(id, claim)
-    await run('settle', args)
+    await run('ack', args)
   },
 
-  async postpone({ id, claim }, delayMs) {
-    await run('postpone', [id, toWhole(delayMs), claim])
+  async retryLater({ id, claim }, delayMs) {
+    await run('retry-later', [id, clampCount(delayMs), claim])
   },
 
   async knownArtefacts(artefactIds) {
@@ -81,19 +81,19 @@ export const createRedisRemovals = ({
   async dropArtefacts({ artefactIds, reason }) {
     let dropped = 0
     for (let start = 0; start < artefactIds.length; start += artefactsPerDrop) {
-      const some = artefactIds.slice(start, start + artefactsPerDrop).map(toWord)
-      dropped += Number((await run('drop-artefacts', [toLine(reason), ...some])).detail)
+      const some = artefactIds.slice(start, start + artefactsPerDrop).map(assertId)
+      dropped += Number((await run('drop-artefacts', [escapeLine(reason), ...some])).detail)
     }
     return dropped
   },
 
   async counts() {
-    const [removals = 0, sessions = 0] = readAll((await run('counts', [])).detail, Number)
+    const [removals = 0, sessions = 0] = readAll((await run('totals', [])).detail, Number)
     return { removals, sessions }
   },
 
   async sizes() {
-    const kvBytes = kvLimit === undefined ? undefined : Number((await run('sizes', [])).detail)
-    return { kvBytes, sessionBytes: undefined }
+    const [, , kvBytes] = readAll((await run('totals', [])).detail, Number)
+    return { kvBytes: kvLimit === undefined ? undefined : kvBytes, sessionBytes: undefined }
   },
 })

@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
-import { RedisUnavailableError } from '../../redis/redis-connection.ts'
-import type { Evicted, KvLimit } from '../eviction.ts'
-import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
+import type { Evicted, KvLimit } from '../limits.ts'
+import { clampCount } from '../limits.ts'
+import type { TenantKey } from '../session-record.ts'
 import type {
   BeginOutcome,
   BeginTurn,
@@ -11,11 +11,8 @@ import type {
   SessionStore,
   TurnExpiry,
 } from '../session-store.ts'
-import { StoreUnavailableError } from '../session-store.ts'
-import { toWhole } from '../whole-number.ts'
-import type { ScriptReply, SessionScripts } from './session-script-runner.ts'
-import { readSnapshot, readTombstone, readUsual, toLine, toRecord, toSessionForTurn, toWord } from './session-text.ts'
-import { createTurnCalls } from './turn-calls.ts'
+import { type ScriptReply, type ScriptRunner, toStoreFault } from './session-script-runner.ts'
+import { assertId, escapeLine, readSnapshot, readTombstone, toRecord, toSessionForTurn } from './session-text.ts'
 
 const unexpected = (reply: ScriptReply): Error => new Error(`A session script answered with outcome ${reply.outcome}`)
 
@@ -31,10 +28,8 @@ const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =
   }
 }
 
-const toBeginOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): BeginOutcome => {
+const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => {
   switch (reply.outcome) {
-    case 'usual':
-      return { kind: 'active', record: toSessionForTurn(readUsual(reply.detail, key), tenant), nowMs: reply.nowMs }
     case 'active':
       return { kind: 'active', record: toSessionForTurn(readSnapshot(reply.detail), tenant), nowMs: reply.nowMs }
     case 'expired':
@@ -47,28 +42,8 @@ const toBeginOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey):
   }
 }
 
-/** Reads its record when it is asked for: most turns leave nothing that asks. */
-class CompletedTurn {
-  readonly kind = 'completed'
-  readonly #detail: unknown
-  readonly #key: SessionKey
-  readonly #tenant: TenantKey
-
-  constructor(detail: unknown, key: SessionKey, tenant: TenantKey) {
-    this.#detail = detail
-    this.#key = key
-    this.#tenant = tenant
-  }
-
-  get record(): SessionRecord {
-    return toRecord(readUsual(this.#detail, this.#key), this.#tenant)
-  }
-}
-
-const toCompleteOutcome = (reply: ScriptReply, key: SessionKey, tenant: TenantKey): CompleteOutcome => {
+const toCompleteOutcome = (reply: ScriptReply, tenant: TenantKey): CompleteOutcome => {
   switch (reply.outcome) {
-    case 'usual':
-      return new CompletedTurn(reply.detail, key, tenant)
     case 'completed':
       return { kind: 'completed', record: toRecord(readSnapshot(reply.detail), tenant) }
     case 'gone':
@@ -86,45 +61,47 @@ const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
   }
 }
 
-/** What both of a turn's scripts begin with. */
-const turnLines = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): string =>
-  `${toWord(key)}\n${toWord(tenant)}\n${toWord(turnId)}`
+const turnArgs = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): readonly string[] => [
+  assertId(key),
+  assertId(tenant),
+  assertId(turnId),
+]
 
-const expiryLines = (expiry: TurnExpiry): string =>
-  expiry.kind === 'set' ? `set\n${toWhole(expiry.ttlSeconds)}\n${toWhole(expiry.expiresAtMs)}` : `${expiry.kind}\n\n`
+const expiryArgs = (expiry: TurnExpiry): readonly (string | number)[] =>
+  expiry.kind === 'set' ? ['set', clampCount(expiry.ttlSeconds), clampCount(expiry.expiresAtMs)] : [expiry.kind, '', '']
 
-/** The sessions' half of the Redis store. Every method is one script; several turns share one. */
+/** The sessions' half of the Redis store. Every method is one script. */
 export const createRedisSessions = (options: {
   readonly connection: RedisConnection
-  readonly scripts: SessionScripts
+  readonly run: ScriptRunner
   readonly supersededGraceMs: number
   readonly kvLimit: KvLimit | undefined
   readonly onEvicted: (what: Evicted, count: number) => void
 }): SessionStore => {
-  const { connection, scripts, supersededGraceMs, kvLimit, onEvicted } = options
-  const { run } = scripts
-  const runTurn = createTurnCalls(scripts)
-  const maxKvBytes = kvLimit === undefined ? '' : toWhole(kvLimit.maxBytes)
+  const { connection, run, supersededGraceMs, kvLimit, onEvicted } = options
+  const maxKvBytes = kvLimit === undefined ? '' : clampCount(kvLimit.maxBytes)
   return {
     async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {
       const retry = retryOf
-        ? [toWord(retryOf.digest), retryOf.bodyDigest, Math.max(1, toWhole(retryOf.rememberMs)), retryOf.use]
+        ? [assertId(retryOf.digest), retryOf.bodyDigest, Math.max(1, clampCount(retryOf.rememberMs)), retryOf.use]
         : ['', '', '', '']
-      const lease = [toWord(turnId), toWhole(leaseMs), toWhole(ttlSeconds)]
-      const texts = [sealedId, model, pod ?? ''].map(toLine)
-      return toCreateOutcome(await run('create', [toWord(key), toWord(tenant), ...lease, ...texts, ...retry]), tenant)
+      const lease = [assertId(turnId), clampCount(leaseMs), clampCount(ttlSeconds)]
+      const texts = [sealedId, model, pod ?? ''].map(escapeLine)
+      return toCreateOutcome(
+        await run('create', [assertId(key), assertId(tenant), ...lease, ...texts, ...retry]),
+        tenant,
+      )
     },
 
     async begin(turn) {
-      const lines = `${turnLines(turn)}\n${toWhole(turn.leaseMs)}`
-      return toBeginOutcome(await runTurn('begin', lines), turn.key, turn.tenant)
+      return toBeginOutcome(await run('begin', [...turnArgs(turn), clampCount(turn.leaseMs)]), turn.tenant)
     },
 
     async complete(turn) {
       const { usage } = turn
-      const tokens = `${toWhole(usage.prompt)}\n${toWhole(usage.output)}\n${toWhole(usage.cached)}`
-      const lines = `${turnLines(turn)}\n${toLine(turn.pod)}\n${tokens}\n${expiryLines(turn.expiry)}`
-      return toCompleteOutcome(await runTurn('complete', lines), turn.key, turn.tenant)
+      const tokens = [usage.prompt, usage.output, usage.cached].map(clampCount)
+      const args = [...turnArgs(turn), escapeLine(turn.pod), ...tokens, ...expiryArgs(turn.expiry)]
+      return toCompleteOutcome(await run('complete', args), turn.tenant)
     },
 
     async abandon({ key, turnId }) {
@@ -132,20 +109,22 @@ export const createRedisSessions = (options: {
     },
 
     async commitKv({ key, kv }) {
-      const sizes = [kv.tokens, kv.bytes, kv.turn].map(toWhole)
-      const artefact = [toWord(kv.artefactId), toLine(kv.payload), ...sizes]
-      const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes])
-      const evicted = Number(reply.detail)
-      if (evicted > 0) onEvicted('kv-size', evicted)
-      return reply.outcome === 'committed'
+      const sizes = [kv.tokens, kv.bytes, kv.turn].map(clampCount)
+      const artefact = [assertId(kv.artefactId), escapeLine(kv.payload), ...sizes]
+      for (;;) {
+        const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes])
+        const evicted = Number(reply.detail)
+        if (evicted > 0) onEvicted('kv-size', evicted)
+        if (reply.outcome !== 'more') return reply.outcome === 'committed'
+      }
     },
 
     async noteKv({ key, reason }) {
-      await run('note-kv', [key, toLine(reason)])
+      await run('note-kv', [key, escapeLine(reason)])
     },
 
     async dropKv({ key, artefactId, reason }) {
-      await run('drop-kv', [key, artefactId, toLine(reason)])
+      await run('drop-kv', [key, artefactId, escapeLine(reason)])
     },
 
     async get({ key, tenant }) {
@@ -158,7 +137,7 @@ export const createRedisSessions = (options: {
     },
 
     async setTtl({ key, tenant, ttlSeconds }) {
-      const reply = await run('set-ttl', [key, tenant, toWhole(ttlSeconds)])
+      const reply = await run('set-ttl', [key, tenant, clampCount(ttlSeconds)])
       return reply.outcome === 'found' ? toRecord(readSnapshot(reply.detail), tenant) : undefined
     },
 
@@ -167,12 +146,7 @@ export const createRedisSessions = (options: {
     },
 
     async ping() {
-      try {
-        await connection.ping()
-      } catch (error) {
-        if (!(error instanceof RedisUnavailableError)) throw error
-        throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
-      }
+      await toStoreFault(connection.ping())
     },
 
     async close() {

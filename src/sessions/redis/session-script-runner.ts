@@ -1,9 +1,9 @@
 import { loadScript } from '../../redis/load-script.ts'
-import { type RedisConnection, type RedisScript, RedisUnavailableError } from '../../redis/redis-connection.ts'
+import { type RedisConnection, RedisUnavailableError } from '../../redis/redis-connection.ts'
+import { clampCount } from '../limits.ts'
 import { StoreUnavailableError } from '../session-store.ts'
-import { toWhole } from '../whole-number.ts'
 
-/** What a script says: its outcome, the time by Redis' clock, and what belongs to the outcome. */
+/** A script's reply: its outcome, the time by Redis' clock, and what belongs to the outcome. */
 export interface ScriptReply {
   readonly outcome: string
   readonly nowMs: number
@@ -13,22 +13,14 @@ export interface ScriptReply {
 /** Runs a session script; `name` is that of a file in `scripts/`. @throws StoreUnavailableError */
 export type ScriptRunner = (name: SessionScriptName, args: readonly (string | number)[]) => Promise<ScriptReply>
 
-/** Runs `turns.lua`, whose answer is one text. @throws StoreUnavailableError */
-export type TurnsRunner = (turns: string) => Promise<string>
-
-export interface SessionScripts {
-  readonly run: ScriptRunner
-  readonly runTurns: TurnsRunner
-}
-
 const scriptNames = [
   'abandon',
+  'ack',
   'announce',
   'begin',
   'claim',
   'commit-kv',
   'complete',
-  'counts',
   'create',
   'drop-artefacts',
   'drop-kv',
@@ -38,54 +30,42 @@ const scriptNames = [
   'known-artefacts',
   'list',
   'note-kv',
-  'postpone',
   'remove',
+  'retry-later',
   'set-ttl',
-  'settle',
-  'sizes',
+  'totals',
 ] as const
 
 export type SessionScriptName = (typeof scriptNames)[number]
 
 const scriptFolder = new URL('scripts/', import.meta.url)
 
-export const createSessionScripts = (options: {
+export const createScriptRunner = (options: {
   readonly connection: RedisConnection
   readonly tombstoneSeconds: number
   readonly onCorrupted: () => void
-}): SessionScripts => {
+}): ScriptRunner => {
   const { connection, onCorrupted } = options
   const scripts = new Map(scriptNames.map((name) => [name, loadScript(scriptFolder, name)] as const))
-  const turnsScript = loadScript(scriptFolder, 'turns')
-  const tombstoneMs = toWhole(options.tombstoneSeconds * 1000)
+  const tombstoneMs = clampCount(options.tombstoneSeconds * 1000)
 
-  const call = async (script: RedisScript, args: readonly (string | number)[]): Promise<unknown> => {
-    const all: (string | number)[] = [connection.keyPrefix, tombstoneMs]
-    for (const argument of args) all.push(argument)
-    try {
-      return await connection.run(script, [], all)
-    } catch (error) {
-      if (!(error instanceof RedisUnavailableError)) throw error
-      throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
-    }
-  }
-
-  return {
-    run: async (name, args) => {
-      const script = scripts.get(name)
-      if (script === undefined) throw new Error(`No script ${name}`)
-      const reply = await call(script, args)
-      if (!Array.isArray(reply)) throw unknownForm(name)
-      const [corrupted, outcome, nowMs, detail] = reply
-      for (let count = 0; count < Number(corrupted); count++) onCorrupted()
-      return { outcome: String(outcome), nowMs: Number(nowMs), detail }
-    },
-    runTurns: async (turns) => {
-      const reply = await call(turnsScript, [turns])
-      if (typeof reply !== 'string') throw unknownForm(turnsScript.name)
-      return reply
-    },
+  return async (name, args) => {
+    const script = scripts.get(name)
+    if (script === undefined) throw new Error(`No script ${name}`)
+    const reply = await toStoreFault(connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args]))
+    if (!Array.isArray(reply)) throw new Error(`Script ${name} replied in an unknown form`)
+    const [corrupted, outcome, nowMs, detail] = reply
+    for (let count = 0; count < Number(corrupted); count++) onCorrupted()
+    return { outcome: String(outcome), nowMs: Number(nowMs), detail }
   }
 }
 
-const unknownForm = (name: string): Error => new Error(`Script ${name} answered in an unknown form`)
+/** @throws StoreUnavailableError for a Redis that is unavailable; every other fault passes unchanged. */
+export const toStoreFault = async <T>(answer: Promise<T>): Promise<T> => {
+  try {
+    return await answer
+  } catch (error) {
+    if (!(error instanceof RedisUnavailableError)) throw error
+    throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
+  }
+}

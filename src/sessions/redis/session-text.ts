@@ -1,5 +1,3 @@
-import { codeAt } from '../../collections/code-at.ts'
-import { digitsIn } from '../../collections/digits-in.ts'
 import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 
 /**
@@ -17,31 +15,23 @@ import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } f
  * 17. retry digest, while creating
  * 18. leases: `<turn id>=<end in milliseconds>`, separated by blanks
  */
-interface SessionLines {
-  readonly text: string
-  /** Where each line begins, and behind the last one. */
-  readonly starts: readonly number[]
-}
+type SessionLines = readonly string[]
 
 const lineCount = 18
-const unitSeparator = '\u001f'
 
-/** A script answered with something that no session can be read from: the scripts check every text, so this is a mistake in one of them. */
+/** A script replied with something that no session can be read from: the scripts check every text, so this is a mistake in one of them. */
 const unreadable = (what: string): Error => new Error(`A session script answered without ${what}`)
 
-const startOf = ({ starts }: SessionLines, number: number): number => starts[number - 1] ?? 0
-
-const lineOf = (lines: SessionLines, number: number): string =>
-  lines.text.slice(startOf(lines, number), startOf(lines, number + 1) - 1)
+const lineOf = (lines: SessionLines, number: number): string => lines[number - 1] ?? ''
 
 const numberOf = (lines: SessionLines, number: number): number => {
-  const value = digitsIn(lines.text, startOf(lines, number), startOf(lines, number + 1) - 1)
-  if (Number.isNaN(value)) throw unreadable(`a number in line ${number}`)
-  return value
+  const line = lineOf(lines, number)
+  if (!/^\d{1,15}$/.test(line)) throw unreadable(`a number in line ${number}`)
+  return Number(line)
 }
 
 /** A free text as one line. */
-export const toLine = (text: string): string => JSON.stringify(text).slice(1, -1)
+export const escapeLine = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 const unescaped = (line: string): string => (line.includes('\\') ? String(JSON.parse(`"${line}"`)) : line)
 
@@ -55,22 +45,12 @@ const optionalTextOf = (lines: SessionLines, number: number): string | undefined
  *
  * @throws Error when it is empty or has white space or control characters, which no id of the gateway has.
  */
-export const toWord = (id: string): string => {
-  if (!isPlainWord(id) && !/^[^\s\p{Cc}]+$/u.test(id))
-    throw new Error('An id is empty, or contains white space or control characters')
+export const assertId = (id: string): string => {
+  if (!/^[^\s\p{Cc}]+$/u.test(id)) throw new Error('An id is empty, or contains white space or control characters')
   return id
 }
 
-/** As every id that is made here is; every turn asks. */
-const isPlainWord = (id: string): boolean => {
-  for (let at = 0; at < id.length; at += 1) {
-    const code = codeAt(id, at)
-    if (code <= 32 || code > 126) return false
-  }
-  return id !== ''
-}
-
-/** What the store knows of an artefact, and whose it is. */
+/** An artefact in a key of its own. */
 export interface ArtefactValue {
   readonly session: SessionKey
   readonly payload: string
@@ -91,7 +71,7 @@ const splitValue = (value: unknown): { readonly session: SessionKey; readonly re
   return { session: value.slice(0, end) as SessionKey, record: value.slice(end + 1) }
 }
 
-/** The value of an artefact's own key. Undefined: there is no such key, or nothing that can be read. */
+/** Reads the value of an artefact's own key; undefined when the key is missing or unreadable. */
 export const readArtefact = (value: unknown): ArtefactValue | undefined => {
   const parts = splitValue(value)
   const stored = parts === undefined ? undefined : readRecordOf('', parts.record)
@@ -107,79 +87,61 @@ const readKv = (lines: SessionLines, value: unknown): StoredKv | undefined => {
 }
 
 const linesOf = (text: unknown): SessionLines => {
-  if (typeof text !== 'string') throw unreadable('a whole text')
-  const starts = [0]
-  for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', end + 1)) starts.push(end + 1)
-  starts.push(text.length + 1)
-  if (starts.length !== lineCount + 1) throw unreadable('a whole text')
-  return { text, starts }
+  const lines = typeof text === 'string' ? text.split('\n') : []
+  if (lines.length !== lineCount) throw unreadable('a whole text')
+  return lines
 }
 
-/** A session as a script tells of it: the text has only part of its key. `artefact` is the value of its artefact's key. */
+/** A session in a script's reply. The text has only part of its key; `artefact` is the value of its artefact's key. */
 export interface SessionSnapshot {
   readonly key: SessionKey
   readonly text: unknown
   readonly artefact: unknown
 }
 
-/** What a script answers of a session: its key, its text, and the value of its artefact's key. */
+/** Reads a snapshot: a list of the session's key, its text, and the value of its artefact's key. */
 export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
   if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
   const [key, text, artefact] = snapshot
   return { key: key as SessionKey, text, artefact }
 }
 
-/** A session after a turn that went the short way: its text, and behind a unit separator the value of its artefact's key, if that was asked for. */
-export const readUsual = (detail: unknown, key: SessionKey): SessionSnapshot => {
-  const end = typeof detail === 'string' ? detail.indexOf(unitSeparator) : -1
-  if (typeof detail !== 'string' || end < 0) return { key, text: detail, artefact: undefined }
-  return { key, text: detail.slice(0, end), artefact: detail.slice(end + 1) }
-}
+const readForTurn = (lines: SessionLines, { key, artefact }: SessionSnapshot, tenant: TenantKey): SessionForTurn => ({
+  key,
+  tenant,
+  model: textOf(lines, 12),
+  createdAtMs: numberOf(lines, 4),
+  expiresAtMs: numberOf(lines, 5),
+  ttlSeconds: numberOf(lines, 6),
+  pod: optionalTextOf(lines, 13),
+  kv: readKv(lines, artefact),
+  kvNote: optionalTextOf(lines, 16),
+})
 
 /**
- * What a turn has to know of its session. The text has only part of the tenant's key.
+ * The fields of a session that a turn needs. The text has only part of the tenant's key.
  *
  * @throws Error when the text is not that of a live session.
  */
-export const toSessionForTurn = ({ key, text, artefact }: SessionSnapshot, tenant: TenantKey): SessionForTurn => {
-  const lines = linesOf(text)
-  return {
-    key,
-    tenant,
-    model: textOf(lines, 12),
-    createdAtMs: numberOf(lines, 4),
-    expiresAtMs: numberOf(lines, 5),
-    ttlSeconds: numberOf(lines, 6),
-    pod: optionalTextOf(lines, 13),
-    kv: readKv(lines, artefact),
-    kvNote: optionalTextOf(lines, 16),
-  }
-}
+export const toSessionForTurn = (snapshot: SessionSnapshot, tenant: TenantKey): SessionForTurn =>
+  readForTurn(linesOf(snapshot.text), snapshot, tenant)
 
 /**
- * A session as its tenant sees it. Its members are named one by one, as those of every object that each turn may make: a spread takes several times as long.
+ * A whole session.
  *
  * @throws Error when the text is not that of a live session.
  */
-export const toRecord = ({ key, text, artefact }: SessionSnapshot, tenant: TenantKey): SessionRecord => {
-  const lines = linesOf(text)
+export const toRecord = (snapshot: SessionSnapshot, tenant: TenantKey): SessionRecord => {
+  const lines = linesOf(snapshot.text)
   return {
-    key,
-    tenant,
+    ...readForTurn(lines, snapshot, tenant),
     sealedId: textOf(lines, 11),
-    model: textOf(lines, 12),
-    createdAtMs: numberOf(lines, 4),
-    expiresAtMs: numberOf(lines, 5),
-    ttlSeconds: numberOf(lines, 6),
     turns: numberOf(lines, 7),
     tokens: { prompt: numberOf(lines, 8), output: numberOf(lines, 9), cached: numberOf(lines, 10) },
-    pod: optionalTextOf(lines, 13),
-    kv: readKv(lines, artefact),
-    kvNote: optionalTextOf(lines, 16),
   }
 }
 
-/** What a tombstone of an expired session still tells. */
+/** What the tombstone of an expired session keeps. */
 export const readTombstone = (snapshot: unknown): { readonly ttlSeconds: number; readonly model: string } => {
   const lines = linesOf(Array.isArray(snapshot) ? snapshot[1] : undefined)
   return { ttlSeconds: numberOf(lines, 6), model: textOf(lines, 12) }

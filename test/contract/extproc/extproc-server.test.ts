@@ -113,8 +113,8 @@ describe('ext_proc', () => {
   })
 
   test('a body as large as allowed passes the transport, and one byte more is answered 413', async () => {
-    const decide = async (body: Buffer): Promise<HeadersDecision & { kind: 'answer' }> => ({
-      kind: 'answer',
+    const decide = async (body: Buffer): Promise<HeadersDecision & { kind: 'response' }> => ({
+      kind: 'response',
       status: 200,
       body: body.length,
       headers: {},

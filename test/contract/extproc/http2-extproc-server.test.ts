@@ -42,7 +42,7 @@ const start = async (transport: ExtProcTransport): Promise<Bench> => {
         request.path === '/v1/context'
           ? {
               kind: 'need-body',
-              decide: async (body) => ({ kind: 'answer', status: 201, body: body.length, headers: { 'x-a': 'é' } }),
+              decide: async (body) => ({ kind: 'response', status: 201, body: body.length, headers: { 'x-a': 'é' } }),
             }
           : {
               kind: 'forward',

@@ -44,7 +44,7 @@ export const describeKvConnector = (
     const serve = (pod: TestPod, kv?: StoredKv, text = prompt) =>
       serveTurn(connector, { session, pod, prompt: text, kv })
     const attach = (pod: TestPod, kv?: StoredKv, signal = anySignal()) =>
-      connector.attach(turnOf(session, pod), kv, signal)
+      connector.attach(turnOf(session, pod), kv, { signal })
     /** A session with one turn behind it, on the first pod. */
     const begin = async (): Promise<StoredKv> => {
       const { kv, offloaded } = await serve(first)
@@ -77,7 +77,7 @@ export const describeKvConnector = (
 
     test('an artefact is announced before it exists', async () => {
       const turn = open(first)
-      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       const usage = await first.run({ prompt, sessionId: session.id, fields })
       const announced: string[] = []
       const existing: string[] = []
@@ -94,7 +94,7 @@ export const describeKvConnector = (
 
     test('an announcement that fails leaves nothing stored, and the pod usable', async () => {
       const turn = open(first)
-      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       const usage = await first.run({ prompt, sessionId: session.id, fields })
       const offloaded = await connector.offload({
         ...ended(turn, claim, usage),
@@ -152,7 +152,7 @@ export const describeKvConnector = (
     test('a claim can be settled by another gateway', async () => {
       const other = bed.connect()
       const turn = open(first)
-      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       const usage = await first.run({ prompt, sessionId: session.id, fields })
       expect((await other.offload(ended(turn, claim, usage))).kind).toBe('stored')
     })
@@ -162,7 +162,7 @@ export const describeKvConnector = (
       const other = bed.connect()
       const outcomes = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
-          (index % 2 === 0 ? connector : other).attach(turnOf(session, second), kv, anySignal()),
+          (index % 2 === 0 ? connector : other).attach(turnOf(session, second), kv, { signal: anySignal() }),
         ),
       )
       const hits = outcomes.filter(({ presence }) => presence.kind === 'loaded' || presence.kind === 'resident')
@@ -174,7 +174,7 @@ export const describeKvConnector = (
       const kv = await begin()
       const turns = [turnOf(session, first), turnOf(session, first)]
       const claimed = await Promise.all(
-        turns.map(async (turn) => ({ turn, ...(await connector.attach(turn, kv, anySignal())) })),
+        turns.map(async (turn) => ({ turn, ...(await connector.attach(turn, kv, { signal: anySignal() })) })),
       )
       // Both are claimed before the first one runs; in one slot they run one after the other.
       const usages: TestUsage[] = []
@@ -191,7 +191,7 @@ export const describeKvConnector = (
 
     test('a turn that failed lets its place go', async () => {
       const turn = open(first)
-      const { claim } = await connector.attach(turn, undefined, anySignal())
+      const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       expect(await removeSession(undefined)).toMatchObject({ kind: traits.removalDuringTurn })
       await connector.detach(turn, claim, anySignal())
       expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
@@ -201,7 +201,7 @@ export const describeKvConnector = (
       lost: () =>
         test('a turn that another pod served stores nothing and lets its place go', async () => {
           const turn = turnOf(session, first)
-          const { claim } = await connector.attach(turn, undefined, anySignal())
+          const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
           const offloaded = await connector.offload({
             turn: { ...turn, pod: second.address },
             claim,
@@ -215,7 +215,7 @@ export const describeKvConnector = (
       stored: () =>
         test('a turn that another pod served is offloaded from there', async () => {
           const turn = open(first)
-          const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+          const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
           const usage = await second.run({ prompt, sessionId: session.id, fields })
           const offloaded = await connector.offload(ended({ ...turn, pod: second.address }, claim, usage))
           const kv = storedKv(offloaded)
@@ -332,7 +332,7 @@ export const describeKvConnector = (
       test('a turn goes on without its KV', async () => {
         connector = bed.connect({ pods: [nowhere] })
         const turn = { ...turnOf(session, first), pod: nowhere }
-        const { presence, fields } = await connector.attach(turn, undefined, anySignal())
+        const { presence, fields } = await connector.attach(turn, undefined, { signal: anySignal() })
         expect([presence.kind, fields]).toEqual([traits.unreachable, traits.fieldsAlone])
       })
 

@@ -40,7 +40,7 @@ export const describeKvRemoval = (
 
     const serve = (pod: TestPod, kv?: StoredKv, text = prompt) =>
       serveTurn(connector, { session, pod, prompt: text, kv })
-    const attach = (pod: TestPod, kv?: StoredKv) => connector.attach(turnOf(session, pod), kv, anySignal())
+    const attach = (pod: TestPod, kv?: StoredKv) => connector.attach(turnOf(session, pod), kv, { signal: anySignal() })
     /** A session with one turn behind it, on the first pod. */
     const begin = async (): Promise<StoredKv> => {
       const { kv } = await serve(first)
@@ -86,7 +86,7 @@ export const describeKvRemoval = (
       test(`${orNot} for a turn that runs, and can be repeated after it`, async () => {
         const kv = await begin()
         const turn = turnOf(session, first)
-        const { claim } = await connector.attach(turn, kv, anySignal())
+        const { claim } = await connector.attach(turn, kv, { signal: anySignal() })
         const removed = { busy: { kind: 'busy', reason: expect.any(String) }, removed: { kind: 'removed' } }
         expect(await removeSession(kv)).toEqual(removed[traits.removalDuringTurn])
         await connector.detach(turn, claim, anySignal())
@@ -141,7 +141,7 @@ export const describeKvRemoval = (
             connector = bed.connect({ leaseMs: 1 })
             const lost = traits.newPrompt()
             const turn = turnOf(newSession(), first, lost)
-            const { fields } = await connector.attach(turn, undefined, anySignal())
+            const { fields } = await connector.attach(turn, undefined, { signal: anySignal() })
             const usage = await first.run({ prompt: lost, fields })
             // Chunk by chunk: what an engine still stores behind a sweep is left to the next one.
             await until(async () => traits.storedTokens(usage).includes(await first.probe(lost)))

@@ -187,7 +187,7 @@ export const serveTurn = async (
 ): Promise<ServedTurn> => {
   const { session, pod, prompt, kv } = request
   const turn = turnOf(session, pod, kv === undefined ? prompt : undefined)
-  const attached = await connector.attach(turn, kv, anySignal())
+  const attached = await connector.attach(turn, kv, { signal: anySignal() })
   const usage = await pod.run({ prompt, sessionId: session.id, fields: attached.fields })
   const offloaded = await connector.offload({
     turn,

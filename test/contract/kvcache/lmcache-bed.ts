@@ -153,9 +153,9 @@ const makeBed = (
     return {
       ...connector,
       // A gateway that has just started does not hear what engines tell before it listens.
-      attach: async (turn, kv, signal) => {
+      attach: async (turn, kv, budget) => {
         if (hasEvents) await Promise.all(addresses.map((pod) => until(() => events.isLive(pod))))
-        return connector.attach(turn, kv, signal)
+        return connector.attach(turn, kv, budget)
       },
     }
   }

@@ -101,6 +101,48 @@ export const describeKvLimit = (make: () => Promise<StoreUnderTest>): void => {
       expect(await notesOf('small', 'large')).toEqual(['kv_evicted', 'stored'])
     })
 
+    test.each([
+      {
+        name: 'a turn that stored nothing',
+        use: () => under.store.complete(completed('turn-of-a', { key: key('a') })),
+      },
+      { name: 'a turn that failed', use: () => under.store.abandon({ key: key('a'), turnId: 'turn-of-a' }) },
+      { name: 'a turn whose end is never reported', use: () => under.advance(seconds(60)) },
+    ])('KV that $name has used goes after KV that was idle', async ({ use }) => {
+      await store('a', 'b', 'c', 'd')
+      await under.store.begin(keyTurn('a'))
+      await use()
+      await under.advance(seconds(1))
+      expect(await under.store.evict(100)).toBe(1)
+      expect(await notesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'kv_evicted', 'stored', 'stored'])
+    })
+
+    test('KV used by a turn among others of its session goes after KV that was idle', async () => {
+      await store('a', 'b', 'c', 'd')
+      await under.store.begin(keyTurn('a'))
+      await under.store.begin({ ...keyTurn('a'), turnId: 'other' })
+      for (const turnId of ['turn-of-a', 'other']) {
+        await under.advance(seconds(1))
+        await under.store.complete(completed(turnId, { key: key('a') }))
+      }
+      await under.advance(seconds(1))
+      await under.store.evict(100)
+      expect(await notesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'kv_evicted', 'stored', 'stored'])
+    })
+
+    test('a commit evicts as many as it takes', async () => {
+      const names = Array.from({ length: 300 }, (_, index) => `session-${index}`)
+      for (const name of names) {
+        await createActive(under, { key: key(name) })
+        await storeKv(under, `artefact-${name}`, 1, key(name), testKvLimit.maxBytes / 300)
+      }
+      await createActive(under, { key: key('large') })
+      expect(await storeKv(under, 'artefact-large', 1, key('large'), testKvLimit.maxBytes)).toBe(true)
+
+      expect(await kvBytes()).toBe(testKvLimit.maxBytes)
+      expect(Object.keys(await claimAll(under))).toHaveLength(300)
+    })
+
     test('KV of a session in a turn stays, however long it was idle', async () => {
       await store('a', 'b', 'c', 'd')
       await under.store.begin(keyTurn('a'))

@@ -280,7 +280,7 @@ describe('what others did to the keys of the Redis session store', () => {
     await under.advance(seconds(3600))
     await store.expireDue(10)
     for (let round = 0; round < 3; round++) {
-      for (const removal of await store.claim({ limit: 10, leaseMs: 1000 })) await store.settle([removal])
+      for (const removal of await store.claim({ limit: 10, leaseMs: 1000 })) await store.ack([removal])
     }
     await under.advance(seconds(86_400))
 

@@ -97,8 +97,8 @@ describe('a Redis in trouble', () => {
     { name: 'announce', call: () => announceFor(under, 'artefact-1') },
     { name: 'expireDue', call: () => store.expireDue(10) },
     { name: 'claim', call: () => store.claim({ limit: 10, leaseMs: 1000 }) },
-    { name: 'settle', call: () => store.settle([{ id: 'a:artefact-1', claim: 'claim' }]) },
-    { name: 'postpone', call: () => store.postpone({ id: 'a:artefact-1', claim: 'claim' }, 1000) },
+    { name: 'ack', call: () => store.ack([{ id: 'a:artefact-1', claim: 'claim' }]) },
+    { name: 'retryLater', call: () => store.retryLater({ id: 'a:artefact-1', claim: 'claim' }, 1000) },
     { name: 'knownArtefacts', call: () => store.knownArtefacts(['artefact-1']) },
     { name: 'counts', call: () => store.counts() },
   ]
@@ -233,7 +233,7 @@ describe('a Redis in trouble', () => {
       expect(await store.remove(owned)).toBe(true)
       const removal = await claimOne(under)
       expect(removal).toMatchObject({ id: `s:${session}`, payload: '{"file":"artefact-1"}' })
-      await store.settle([removal])
+      await store.ack([removal])
       expect(await store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
   })
@@ -289,8 +289,8 @@ describe('a Redis in trouble', () => {
     await store.expireDue(10)
     await store.knownArtefacts(['artefact-1', 'unknown'])
     for (const removal of await store.claim({ limit: 10, leaseMs: 1000 })) {
-      await store.postpone(removal, 0)
-      await store.settle([removal])
+      await store.retryLater(removal, 0)
+      await store.ack([removal])
     }
 
     expect(await store.counts()).toEqual({ removals: 1, sessions: 0 })

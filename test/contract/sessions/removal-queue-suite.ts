@@ -81,9 +81,9 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
       const claimed = await under.store.claim({ limit: 10, leaseMs: 30_000 })
-      await under.store.settle(claimed)
-      await under.store.settle(claimed)
-      await under.store.settle([{ id: 'a:unknown', claim: 'unknown' }])
+      await under.store.ack(claimed)
+      await under.store.ack(claimed)
+      await under.store.ack([{ id: 'a:unknown', claim: 'unknown' }])
       await under.advance(seconds(60))
 
       expect(await claimAll(under)).toEqual({})
@@ -100,7 +100,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       }
       const claimed = await under.store.claim({ limit: 10, leaseMs: 30_000 })
       await under.store.abandon({ key: session, turnId: 'turn-2' })
-      await under.store.settle([{ id: 'a:unknown', claim: 'unknown' }, ...claimed])
+      await under.store.ack([{ id: 'a:unknown', claim: 'unknown' }, ...claimed])
 
       expect(claimed).toHaveLength(3)
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: `{"file":"${named(`artefact-${session}`)}"}` })
@@ -113,12 +113,12 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       const late = await claimOne(under)
       await under.advance(seconds(30))
       const current = await claimOne(under)
-      await under.store.postpone(late, 0)
-      await under.store.settle([late])
+      await under.store.retryLater(late, 0)
+      await under.store.ack([late])
 
       expect(await claimAll(under)).toEqual({})
       expect(await under.store.counts()).toEqual({ removals: 1, sessions: 0 })
-      await under.store.settle([current])
+      await under.store.ack([current])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 
@@ -130,16 +130,16 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       const before = await claimOne(under)
       await under.store.complete(completed('turn-2'))
       await under.store.remove(owned)
-      await under.store.postpone(before, seconds(60))
-      await under.store.settle([before])
+      await under.store.retryLater(before, seconds(60))
+      await under.store.ack([before])
 
       expect(await claimAll(under)).toEqual({ [`s:${session}`]: undefined })
     })
 
-    test('settles nothing when there is nothing to settle', async () => {
+    test('an empty ack changes nothing', async () => {
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
-      await under.store.settle([])
+      await under.store.ack([])
 
       expect(await under.store.counts()).toEqual({ removals: 1, sessions: 0 })
     })
@@ -147,7 +147,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('brings a postponed removal after its delay', async () => {
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
-      await under.store.postpone(await claimOne(under), 300_000)
+      await under.store.retryLater(await claimOne(under), 300_000)
       await under.advance(seconds(299))
       expect(await under.store.claim({ limit: 10, leaseMs: 30_000 })).toEqual([])
       await under.advance(seconds(1))
@@ -158,7 +158,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
     test('a removal can be postponed to sooner than its claim runs out', async () => {
       const under = await make()
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
-      await under.store.postpone(await claimOne(under, 300_000), 1000)
+      await under.store.retryLater(await claimOne(under, 300_000), 1000)
       await under.advance(seconds(1))
 
       expect(Object.keys(await claimAll(under))).toEqual([`a:${named('artefact-1')}`])
@@ -166,7 +166,7 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
 
     test('postponing what is not there queues nothing', async () => {
       const under = await make()
-      await under.store.postpone({ id: 'a:unknown', claim: 'unknown' }, 0)
+      await under.store.retryLater({ id: 'a:unknown', claim: 'unknown' }, 0)
 
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
@@ -253,9 +253,9 @@ export const describeRemovalQueue = (make: () => Promise<StoreUnderTest>): void 
       await createActive(under)
       await announceFor(under, named('artefact-1'), { graceMs: 0 })
       const claimed = await claimOne(under)
-      await under.store.settle([claimed])
+      await under.store.ack([claimed])
       await storeKv(under, named('artefact-1'), 1)
-      await under.store.settle([claimed])
+      await under.store.ack([claimed])
 
       expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1) })
     })

@@ -94,15 +94,32 @@ export const describeRetries = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.create(again())).toMatchObject({ kind: 'existing', record: { key: session } })
     })
 
-    test('a recorded key names the latest session', async () => {
+    test('a recorded key names the later session when the earlier one has ended', async () => {
       const under = await make()
       await createActive(under, first({ use: 'record-only' }))
+      await under.store.remove(owned)
       await under.store.create(again({ use: 'record-only' }))
 
       expect(await under.store.create(again({}, 'third'))).toMatchObject({
         kind: 'existing',
         record: { key: sessionKey('again') },
       })
+    })
+
+    test('a key that two sessions have recorded finds neither, for as long as it is remembered', async () => {
+      const under = await make()
+      await createActive(under, first({ use: 'record-only' }))
+      await createActive(under, again({ use: 'record-only' }))
+      for (const name of ['third', 'fourth']) {
+        expect(await under.store.create(again({}, name))).toMatchObject({
+          kind: 'created',
+          record: { key: sessionKey(name) },
+        })
+      }
+      await under.advance(hours(24))
+      await under.store.create(again({}, 'fifth'))
+
+      expect(await under.store.create(again({}, 'sixth'))).toMatchObject({ record: { key: sessionKey('fifth') } })
     })
 
     test.each([
@@ -146,8 +163,9 @@ export const describeRetries = (make: () => Promise<StoreUnderTest>): void => {
 
     test('a create that failed does not take the key of a later one with it', async () => {
       const under = await make()
-      await under.store.create(first({ use: 'record-only' }))
-      await createActive(under, again({ use: 'record-only' }))
+      await under.store.create({ ...first(), leaseMs: 1000 })
+      await under.advance(seconds(1))
+      await createActive(under, again())
       await under.store.abandon({ key: session, turnId: 'turn-1' })
 
       expect(await under.store.create(again({}, 'third'))).toMatchObject({ kind: 'existing' })

@@ -1,4 +1,4 @@
-import type { KvLimit } from '../../../src/sessions/eviction.ts'
+import type { KvLimit } from '../../../src/sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import type {
   SessionForTurn,
@@ -132,6 +132,6 @@ export const claimOne = async ({ store }: StoreUnderTest, leaseMs = 30_000): Pro
 /** Claims and settles whatever is due. */
 export const drain = async ({ store }: StoreUnderTest): Promise<readonly string[]> => {
   const claimed = await store.claim({ limit: 1000, leaseMs: 60_000 })
-  await store.settle(claimed)
+  await store.ack(claimed)
   return claimed.map(({ id }) => id).sort()
 }

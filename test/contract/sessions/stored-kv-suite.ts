@@ -126,7 +126,7 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(false)
       const removal = await claimOne(under)
       expect(removal).toMatchObject({ id: `s:${session}`, payload: payloadOf(named('artefact-1')) })
-      await under.store.settle([removal])
+      await under.store.ack([removal])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { maxLeases } from '../../../src/sessions/max-leases.ts'
+import { maxLeases } from '../../../src/sessions/limits.ts'
 import {
   alice,
   aTurn,
@@ -285,11 +285,11 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
 
       expect(await under.store.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
       expect(await claimAll(under)).toEqual({})
-      await under.store.settle([first])
+      await under.store.ack([first])
       const second = await claimOne(under)
       expect(second).toMatchObject({ id: `s:${session}`, payload: '{"file":"artefact-1"}' })
       expect(await drain(under)).toEqual([])
-      await under.store.settle([second])
+      await under.store.ack([second])
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })
 

@@ -22,7 +22,7 @@ const anyDecide: fc.Arbitrary<Decide> = fc.oneof(
     await new Promise(setImmediate)
     return { kind: 'reject', error: new GatewayError('session_not_found') }
   }),
-  fc.anything().map<Decide>((body) => async () => ({ kind: 'answer', status: 200, body, headers: {} })),
+  fc.anything().map<Decide>((body) => async () => ({ kind: 'response', status: 200, body, headers: {} })),
   anyThrown.map<Decide>((thrown) => () => Promise.reject(thrown)),
   anyThrown.map<Decide>((thrown) => () => {
     throw thrown

@@ -98,7 +98,7 @@ const startWorld = (bed: LmcacheBed) => {
     const prompt = `${opening} ${`${life.session.id} goes on and on and on.`.repeat(life.turns)}`
     const turn = turnOf(life.session, testPod, life.kv === undefined ? prompt : undefined)
     const deletionsBefore = bed.fleet.store.deletions()
-    const { claim, fields, presence } = await connector.attach(turn, life.kv, anySignal())
+    const { claim, fields, presence } = await connector.attach(turn, life.kv, { signal: anySignal() })
     if (life.kv !== undefined && !['loaded', 'resident'].includes(presence.kind)) surprises.push(presence.kind)
     const { promptTokens, outputTokens, cachedTokens } = await testPod.run({ prompt, fields })
     if (cachedTokens < (life.kv?.tokens ?? 0)) surprises.push('the engine did not use what lay there')

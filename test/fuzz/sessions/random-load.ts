@@ -91,7 +91,7 @@ export class RandomLoad {
   async #sweep(): Promise<void> {
     await this.store.expireDue(100)
     await this.store.evict(100)
-    for (const removal of await this.store.claim({ limit: 100, leaseMs: 1_000 })) await this.store.settle([removal])
+    for (const removal of await this.store.claim({ limit: 100, leaseMs: 1_000 })) await this.store.ack([removal])
   }
 
   async #delete(key: SessionKey): Promise<void> {

@@ -99,7 +99,7 @@ export class RemovalModel {
   }
 
   /** The artefact that is gone with it, if the removal is struck off. */
-  settle({ id, claim }: ClaimedRemoval): string | undefined {
+  ack({ id, claim }: ClaimedRemoval): string | undefined {
     const removal = this.#removals.get(id)
     if (removal?.claim !== claim) return undefined
     if (removal.again) {
@@ -113,7 +113,7 @@ export class RemovalModel {
     return removal.artefact?.artefactId
   }
 
-  postpone({ id, claim }: ClaimedRemoval, delayMs: number): void {
+  retryLater({ id, claim }: ClaimedRemoval, delayMs: number): void {
     const removal = this.#removals.get(id)
     if (removal?.claim === claim) removal.dueMs = this.#nowMs() + delayMs
   }

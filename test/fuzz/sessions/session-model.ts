@@ -1,5 +1,5 @@
-import type { KvLimit } from '../../../src/sessions/eviction.ts'
-import { maxLeases } from '../../../src/sessions/max-leases.ts'
+import type { KvLimit } from '../../../src/sessions/limits.ts'
+import { maxLeases } from '../../../src/sessions/limits.ts'
 import type { SessionKey, StoredKv, TenantKey, TokenTotals } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { RemovalModel } from './removal-model.ts'
@@ -35,7 +35,7 @@ export interface ModelOptions {
 export class SessionModel {
   readonly sessions = new Map<SessionKey, ModelSession>()
   readonly removals = new RemovalModel(() => this.nowMs)
-  readonly retryKeys = new Map<string, { session: SessionKey; bodyDigest: string; forgetAtMs: number }>()
+  readonly retryKeys = new Map<string, { session: SessionKey | undefined; bodyDigest: string; forgetAtMs: number }>()
   readonly #options: ModelOptions
   nowMs = 0
 
@@ -84,8 +84,8 @@ export class SessionModel {
   look(key: SessionKey): ModelSession | undefined {
     const session = this.sessions.get(key)
     if (session !== undefined && this.isOver(session)) {
-      if (session.state === 'creating') this.#vanish(session)
-      else this.#entomb(session, 'expired')
+      if (session.state === 'creating') this.#discard(session)
+      else this.#endWithTombstone(session, 'expired')
     }
     return this.sessions.get(key)
   }
@@ -101,10 +101,11 @@ export class SessionModel {
 
   create(wanted: NewSession): { readonly kind: 'created' | 'existing' | 'key-reused'; readonly key: SessionKey } {
     const { key, tenant, retryOf } = wanted
-    const earlier = retryOf?.use === 'find-or-record' ? this.retryKeys.get(retryOf.digest) : undefined
-    if (earlier !== undefined && earlier.bodyDigest !== retryOf?.bodyDigest) return { kind: 'key-reused', key }
-    const found = earlier && this.live(earlier.session, tenant)
-    const present = found ?? this.live(key)
+    const known = retryOf && this.retryKeys.get(retryOf.digest)
+    const finds = retryOf?.use === 'find-or-record'
+    if (finds && known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused', key }
+    const earlier = known?.session && this.live(known.session, tenant)
+    const present = (finds ? earlier : undefined) ?? this.live(key)
     if (present !== undefined) {
       if (present.tenant !== tenant) return { kind: 'key-reused', key }
       this.#takeLease(present, wanted.turnId, wanted.leaseMs)
@@ -130,7 +131,12 @@ export class SessionModel {
     })
     if (retryOf !== undefined) {
       const { digest, bodyDigest, rememberMs } = retryOf
-      this.retryKeys.set(digest, { session: key, bodyDigest, forgetAtMs: this.nowMs + rememberMs })
+      const isAmbiguous = earlier !== undefined || (known !== undefined && known.session === undefined)
+      this.retryKeys.set(digest, {
+        session: isAmbiguous ? undefined : key,
+        bodyDigest,
+        forgetAtMs: this.nowMs + rememberMs,
+      })
     }
     return { kind: 'created', key }
   }
@@ -182,7 +188,7 @@ export class SessionModel {
     const session = this.look(key)
     session?.leases.delete(turnId)
     if (session === undefined || !this.isLive(session)) this.removals.queueSession(key, undefined)
-    else if (session.state === 'creating' && this.isOver(session)) this.#vanish(session)
+    else if (session.state === 'creating' && this.isOver(session)) this.#discard(session)
   }
 
   setTtl(key: SessionKey, tenant: TenantKey, ttlSeconds: number): boolean {
@@ -197,7 +203,7 @@ export class SessionModel {
     const session = this.look(key)
     const isReviving = session?.state === 'expired' && session.leases.size > 0
     if (session?.tenant !== tenant || !(this.isLive(session) || isReviving)) return false
-    this.#entomb(session, 'deleted')
+    this.#endWithTombstone(session, 'deleted')
     return true
   }
 
@@ -281,7 +287,7 @@ export class SessionModel {
     this.removals.narrowSession(session.key)
   }
 
-  #entomb(session: ModelSession, state: 'expired' | 'deleted'): void {
+  #endWithTombstone(session: ModelSession, state: 'expired' | 'deleted'): void {
     const { kv } = session
     session.state = state
     session.kv = undefined
@@ -293,7 +299,7 @@ export class SessionModel {
     this.removals.queueSession(session.key, kv)
   }
 
-  #vanish(session: ModelSession): void {
+  #discard(session: ModelSession): void {
     this.sessions.delete(session.key)
     const { retryDigest } = session
     if (retryDigest !== undefined && this.retryKeys.get(retryDigest)?.session === session.key) {

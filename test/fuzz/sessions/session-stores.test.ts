@@ -46,7 +46,7 @@ describe('whatever is done to it, in any order,', () => {
   })
 
   test('the memory store does what the model does', async () => {
-    await fc.assert(exercise(makeMemory), { numRuns: 800 })
+    await fc.assert(exercise(makeMemory), { numRuns: 200 })
   }, 120_000)
 
   test('the Redis store does what the model does', async () => {
@@ -68,6 +68,6 @@ describe('whatever is done to it, in any order,', () => {
         advance: (milliseconds) => ageRedisStore(redis.raw, connection.keyPrefix, milliseconds),
       }
     }
-    await fc.assert(exercise(makeRedis), { numRuns: 100 })
+    await fc.assert(exercise(makeRedis), { numRuns: 50 })
   }, 120_000)
 })

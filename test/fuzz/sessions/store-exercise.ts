@@ -225,19 +225,19 @@ export class StoreExercise {
       this.#claimed.push(...claimed)
     },
 
-    settle: async (operation) => {
+    ack: async (operation) => {
       const claimed = this.#claimed.at(-1 - operation.back)
       if (claimed === undefined) return
-      await this.#under.store.settle([claimed])
-      const gone = this.#model.removals.settle(claimed)
+      await this.#under.store.ack([claimed])
+      const gone = this.#model.removals.ack(claimed)
       if (gone !== undefined) this.#owed.delete(gone)
     },
 
-    postpone: async (operation) => {
+    retryLater: async (operation) => {
       const claimed = this.#claimed.at(-1 - operation.back)
       if (claimed === undefined) return
-      await this.#under.store.postpone(claimed, operation.time * unitMs)
-      this.#model.removals.postpone(claimed, operation.time * unitMs)
+      await this.#under.store.retryLater(claimed, operation.time * unitMs)
+      this.#model.removals.retryLater(claimed, operation.time * unitMs)
     },
 
     counts: async () => {

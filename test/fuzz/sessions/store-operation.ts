@@ -44,8 +44,8 @@ const weights = {
   evict: 2,
   dropArtefacts: 1,
   claim: 4,
-  settle: 4,
-  postpone: 1,
+  ack: 4,
+  retryLater: 1,
   counts: 1,
   advance: 5,
 } as const

@@ -4,11 +4,8 @@ import { requireTool } from '../../../playground/launcher/server-tool.ts'
 import { startLlamaServer } from '../../../playground/launcher/start-llama-server.ts'
 import { toolsDir } from '../../../playground/launcher/tools-dir.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
-import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
-import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
-import { describeStorm } from './storm.ts'
 
 jest.setTimeout(60_000)
 
@@ -32,9 +29,6 @@ if (!llama.found) console.log(`left out: ${llama.reason}`)
   }, 120_000)
   afterAll(() => engines.end())
 
-  const makeBed = () => engines.bed(async () => createMemorySlotLedger())
-  describeKvConnector('llamacpp-slots', makeBed)
-  describeKvRemoval('llamacpp-slots', makeBed)
-  describeSlots(makeBed)
-  describeStorm(makeBed)
+  // The connector's contract does not depend on the engine: it is tested on the embedded one, and here what depends on real slots.
+  describeSlots(() => engines.bed(async () => createMemorySlotLedger()))
 })

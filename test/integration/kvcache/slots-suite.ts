@@ -48,7 +48,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
     /** Takes a turn as far as its answer; `meanwhile` happens before its offload. */
     const serveWith = async (meanwhile: (slot: number) => Promise<unknown>) => {
       const turn = turnOf(session, first)
-      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       const usage = await first.run({ prompt, sessionId: session.id, fields })
       const totalTokens = usage.promptTokens + usage.outputTokens
       await meanwhile(Number(fields['id_slot']))
@@ -109,7 +109,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const kv = await begin()
         const [own] = await bed.ledger.slotsOf(session.key)
         const occupied = await first.occupy(own?.slot ?? -1)
-        const { presence, fields } = await connector.attach(turnOf(session, first), kv, anySignal())
+        const { presence, fields } = await connector.attach(turnOf(session, first), kv, { signal: anySignal() })
         expect(presence).toMatchObject({ kind: 'loaded' })
         expect(fields['id_slot']).toBe(own?.slot === 0 ? 1 : 0)
         await occupied.end()
@@ -117,7 +117,9 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('in every slot leaves no room', async () => {
         const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
-        const { presence, fields, claim } = await connector.attach(turnOf(session, first), undefined, anySignal())
+        const { presence, fields, claim } = await connector.attach(turnOf(session, first), undefined, {
+          signal: anySignal(),
+        })
         expect([presence, fields]).toEqual([{ kind: 'no-room' }, {}])
         const turn = { turn: turnOf(session, first), claim, totalTokens: 400 }
         expect(await connector.offload({ ...turn, announce: async () => {}, signal: anySignal() })).toEqual({
@@ -134,7 +136,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         beforeRequest(second, 'action=restore', async () => {
           occupied.push(await second.occupy(0), await second.occupy(1))
         })
-        expect((await connector.attach(turnOf(session, second), kv, anySignal())).presence).toEqual({
+        expect((await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence).toEqual({
           kind: 'timed-out',
         })
         expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
@@ -168,7 +170,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
     test('a turn whose answer carried no usage is stored', async () => {
       const turn = turnOf(session, first)
-      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       await first.run({ prompt, sessionId: session.id, fields })
       const request = { turn, claim, totalTokens: undefined, announce: async () => {}, signal: anySignal() }
       expect(await connector.offload(request)).toMatchObject({ kind: 'stored' })
@@ -180,7 +182,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       expect(await sweep()).toBe(0)
       const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
       const turn = turnOf(session, first)
-      const { claim } = await connector.attach(turn, undefined, anySignal())
+      const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       await Promise.all(occupied.map((request) => request.end()))
       await until(async () => (await first.slots()).every((slot) => !slot.is_processing))
       const { promptTokens, outputTokens } = await first.run({ prompt, sessionId: session.id })
@@ -212,8 +214,8 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       test('turns that hold their slots leave no room, until one lets go', async () => {
         const turns = [other(), other()].map(({ session: stranger }) => turnOf(stranger, first))
         const claims: string[] = []
-        for (const turn of turns) claims.push((await connector.attach(turn, undefined, anySignal())).claim)
-        expect((await connector.attach(turnOf(session, first), undefined, anySignal())).presence).toEqual({
+        for (const turn of turns) claims.push((await connector.attach(turn, undefined, { signal: anySignal() })).claim)
+        expect((await connector.attach(turnOf(session, first), undefined, { signal: anySignal() })).presence).toEqual({
           kind: 'no-room',
         })
         for (const [index, turn] of turns.entries()) await connector.detach(turn, claims[index] ?? '', anySignal())
@@ -236,9 +238,12 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const kv = await begin()
         connector = bed.connect({ callTimeoutMs: 1_000 })
         beforeRequest(second, 'action=restore', () => second.child().kill())
-        expect((await connector.attach(turnOf(session, second), kv, anySignal())).presence.kind).toBe('failed')
+        expect((await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence.kind).toBe(
+          'failed',
+        )
         await second.restart()
-        const presence = async () => (await connector.attach(turnOf(session, second), kv, anySignal())).presence.kind
+        const presence = async () =>
+          (await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence.kind
         await until(async () => (await presence()) === 'loaded')
       })
     })
@@ -251,7 +256,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const idle = [0, 1].map((id) => ({ id, idle: true }))
         const dead = { pod: second.address, session: session.key, turnId: 'dead', slots: idle }
         await bed.ledger.claim({ ...dead, leaseMs: minute, loadMs: 300 })
-        const { presence } = await connector.attach(turnOf(session, second), kv, anySignal())
+        const { presence } = await connector.attach(turnOf(session, second), kv, { signal: anySignal() })
         expect(presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
       })
 

@@ -62,7 +62,7 @@ export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngi
   const [firstPort = 0, secondPort = 0] = await freePorts(2)
   const startOn = (name: string, port: number) =>
     startPod(name, port, () => start({ name, port, modelPath, kvDirectory }))
-  const pods = [await startOn('pod-0', firstPort), await startOn('pod-1', secondPort)] as const
+  const pods = await Promise.all([startOn('pod-0', firstPort), startOn('pod-1', secondPort)])
   return {
     pods,
     bed: (makeLedger) => makeBed({ pods, kvDirectory, makeLedger }),

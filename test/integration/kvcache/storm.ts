@@ -145,7 +145,7 @@ const startStorm = async (bed: SlotsTestBed) => {
     conversation.turns += 1
     const prompt = `${marker} ${'A conversation goes on. '.repeat(6 + conversation.turns)}`
     const turn = turnOf(session, pod)
-    const attached = await connector.attach(turn, conversation.kv, anySignal())
+    const attached = await connector.attach(turn, conversation.kv, { signal: anySignal() })
     surprises.push(...surprisesIn(attached.presence))
     const usage = await pod.run({ prompt, sessionId: session.id, fields: attached.fields })
     if (attached.presence.kind === 'loaded' && usage.cachedTokens > 0) hits += 1

@@ -5,13 +5,15 @@ import { type Stack, type StackOptions, startStack } from '../support/stack.ts'
 import { type Api, apis, type Conversation, continued, opening, type Turn } from './conversation.ts'
 import { type ContextView, sessionIdOf, untilStored, view } from './session.ts'
 
-interface Flow {
+/** An API of OpenAI, and whether its answers are streamed. */
+export interface Flow {
+  readonly name: string
   readonly api: Api
   readonly streamed: boolean
 }
 
-const flows = apis.flatMap((api) =>
-  [false, true].map((streamed) => ({ name: `${api.name}, ${streamed ? 'streamed' : 'whole'}`, api, streamed })),
+export const allFlows: readonly Flow[] = apis.flatMap((api) =>
+  [false, true].map((streamed) => ({ name: `${api.name}, ${streamed ? 'streamed' : 'not streamed'}`, api, streamed })),
 )
 
 /** A session in the middle of its conversation. */
@@ -28,15 +30,13 @@ const usageOf = (turn: Turn): NonNullable<Turn['usage']> => {
   return turn.usage
 }
 
-/**
- * What holds of a session's conversation on every engine, by all three APIs, streamed and not: created, found where it was left, taken along to
- * the other pod.
- */
+/** A session's conversation on an engine: created, continued on the same pod, continued on the other pod. */
 export const describeConversations = (
   engine: {
     readonly name: string
-    /** It tells its token counts at the end of a stream whose client did not ask for them, too. */
+    /** The engine reports token counts at the end of every stream, also without `include_usage`. */
     readonly countsEveryStream: boolean
+    readonly flows: readonly Flow[]
   },
   options: StackOptions,
 ): void => {
@@ -78,8 +78,8 @@ export const describeConversations = (
     /** Tokens that the session's KV has before the turn. */
     const storedTokens = (talk: Talk): number => talk.view.kv.stored?.tokens ?? 0
 
-    describe.each(flows)('a session by $name', (flow) => {
-      test('is created with a whole answer, kept, and told about', async () => {
+    describe.each(engine.flows)('session by $name', (flow) => {
+      test('create returns the answer, stores the KV and lists the session', async () => {
         const talk = await begin(flow, opening(`creating ${flow.name}`))
 
         expect(talk.answer.text).not.toBe('')
@@ -99,7 +99,7 @@ export const describeConversations = (
         expect(Math.floor(announced)).toBe(talk.view.expires_at)
       })
 
-      test('finds its KV where it was left', async () => {
+      test('next turn uses the KV in the same pod', async () => {
         const before = await begin(flow, opening(`staying ${flow.name}`))
 
         const after = await goOn(before, 'and then?')
@@ -110,7 +110,7 @@ export const describeConversations = (
         expect(usageOf(after.answer).cached).toBeGreaterThanOrEqual(usageOf(before.answer).prompt)
       })
 
-      test('takes its KV along to the other pod, and grows there', async () => {
+      test('turn on the other pod loads the KV, and later turns extend it there', async () => {
         const before = await begin(flow, opening(`moving ${flow.name}`))
 
         const moved = await goElsewhere(await goOn(before, 'and then?'))
@@ -124,7 +124,7 @@ export const describeConversations = (
         expect(storedTokens(grown)).toBeGreaterThan(storedTokens(moved))
       })
 
-      test('begins on the inference path, too, when the client sends a TTL with every request', async () => {
+      test('inference request with x-session-ttl creates the session, and one with its id uses it', async () => {
         const ttlClient = openai(stack.url, { headers: { 'x-session-ttl': '600' } })
         const conversation = opening(`by default header ${flow.name}`)
 
@@ -144,8 +144,8 @@ export const describeConversations = (
       })
     })
 
-    describe.each(apis)('a stream of $name without include_usage', (api) => {
-      test('counts as a turn, and its KV is kept', async () => {
+    describe.each(apis)('stream of $name without include_usage', (api) => {
+      test('counts as a turn and stores its KV', async () => {
         const created = await api.create(client, { conversation: opening(`counting ${api.name}`), streamed: false })
         const id = sessionIdOf(created)
         const before = await untilStored(client, id, 1)

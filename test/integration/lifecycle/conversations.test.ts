@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals'
-import { describeConversations } from './conversations-suite.ts'
+import { allFlows, describeConversations } from './conversations-suite.ts'
 
 jest.setTimeout(30_000)
 
-describeConversations({ name: 'the embedded engine', countsEveryStream: false }, {})
+describeConversations({ name: 'embedded engine', countsEveryStream: false, flows: allFlows }, {})

@@ -6,7 +6,7 @@ import { requireTool } from '../../../playground/launcher/server-tool.ts'
 import { startLlamaPods } from '../../../playground/launcher/start-llama-server.ts'
 import { packageRoot, toolsDir } from '../../../playground/launcher/tools-dir.ts'
 import { model } from '../support/client.ts'
-import { describeConversations } from './conversations-suite.ts'
+import { allFlows, describeConversations } from './conversations-suite.ts'
 
 jest.setTimeout(30_000)
 
@@ -14,7 +14,12 @@ const llama = await findLlamaServer({ env: process.env, toolsDir: toolsDir(), re
 
 if (llama.found) {
   describeConversations(
-    { name: 'real llama-server', countsEveryStream: true },
+    // The gateway's part in the other APIs is the same on every engine, and tested on the embedded one.
+    {
+      name: 'real llama-server',
+      countsEveryStream: true,
+      flows: allFlows.filter(({ api }) => api.name === 'chat completions'),
+    },
     {
       pods: async (kvDirectory) =>
         startLlamaPods({

@@ -59,21 +59,17 @@ export interface Stack {
 /** Pods of the embedded engine that share the folder. */
 export const embeddedPods =
   (options: { readonly count?: number; readonly slots?: number; readonly arguments?: readonly string[] } = {}) =>
-  async (kvDirectory: string): Promise<readonly StackPod[]> => {
-    const pods: StackPod[] = []
-    for (let index = 0; index < (options.count ?? 2); index += 1) {
-      pods.push(
-        await startEngine({
-          name: `pod-${index}`,
-          kvDirectory,
-          slots: options.slots ?? 4,
-          contextTokensPerSlot: 4096,
-          readyTimeoutMs: 60_000,
-          extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
-        }),
-      )
-    }
-    return pods
+  (kvDirectory: string): Promise<readonly StackPod[]> => {
+    const start = (index: number): Promise<StackPod> =>
+      startEngine({
+        name: `pod-${index}`,
+        kvDirectory,
+        slots: options.slots ?? 4,
+        contextTokensPerSlot: 4096,
+        readyTimeoutMs: 60_000,
+        extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
+      })
+    return Promise.all(Array.from({ length: options.count ?? 2 }, (_, index) => start(index)))
   }
 
 const secret = 'a secret of the integration tests that is long enough'
@@ -96,8 +92,12 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
       children.push(started.child)
       return started
     }
-    let redis = options.store === 'redis' ? await launchRedis() : undefined
-    const pods = await (options.pods ?? embeddedPods())(kvDirectory)
+    const launchPods = options.pods ?? embeddedPods()
+    const [firstRedis, pods] = await Promise.all([
+      options.store === 'redis' ? launchRedis() : undefined,
+      launchPods(kvDirectory),
+    ])
+    let redis = firstRedis
     children.push(...pods.flatMap((pod) => (pod.child === undefined ? [] : [pod.child])))
 
     const gatewayCount = options.gateways ?? 1
@@ -124,7 +124,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
       gateways[index] = gateway
       return gateway
     }
-    for (let index = 0; index < gatewayCount; index += 1) await launch(index)
+    await Promise.all(Array.from({ length: gatewayCount }, (_, index) => launch(index)))
 
     const text = renderEnvoyConfig(await readFile(join(packageRoot(), 'envoy.yaml'), 'utf8'), {
       listen: `127.0.0.1:${clientPort}`,

@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { Readiness } from '../../../src/admin/admin-routes.ts'
 import { type AdminServer, createAdminServer } from '../../../src/admin/http-server.ts'
-import type { Readiness } from '../../../src/admin/readiness.ts'
 
 interface Answer {
   readonly status: number
@@ -68,7 +68,7 @@ describe('createAdminServer', () => {
     { path: '/metrics', type: 'text/plain; version=0.0.4', holds: 'metric 1' },
     { path: '/config', type: 'application/json; charset=utf-8', holds: '"secret": "[redacted]"' },
     { path: '/metrics?name[]=x', type: 'text/plain; version=0.0.4', holds: 'metric 1' },
-  ])('GET $path', async ({ path, type, holds }) => {
+  ])('GET $path answers 200', async ({ path, type, holds }) => {
     const answer = await ask(path)
     expect(answer).toMatchObject({
       status: 200,
@@ -82,14 +82,14 @@ describe('createAdminServer', () => {
     })
   })
 
-  test('the index names every page', async () => {
+  test('/ lists every page', async () => {
     const { body } = await ask('/')
     const paths = [...body.matchAll(/^(\/\w+)/gm)].map(([, path]) => path ?? '')
     expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config'])
     for (const path of paths) expect((await ask(path)).status).toBe(200)
   })
 
-  test('tells why it is not ready', async () => {
+  test('/readyz answers 503 with the reasons when not ready', async () => {
     readiness = async () => ({ ready: false, reasons: ['no pod is ready'] })
     const { status, body } = await ask('/readyz')
     expect(status).toBe(503)
@@ -99,8 +99,8 @@ describe('createAdminServer', () => {
 
   test.each([
     { name: 'throws', check: () => Promise.reject(new Error('secret reason')) },
-    { name: 'does not answer', check: () => new Promise<Readiness>(() => undefined) },
-  ])('is not ready when the check $name', async ({ check }) => {
+    { name: 'never ends', check: () => new Promise<Readiness>(() => undefined) },
+  ])('/readyz answers 503 when the check $name', async ({ check }) => {
     readiness = check
     const { status, body } = await ask('/readyz')
     expect(status).toBe(503)
@@ -109,19 +109,19 @@ describe('createAdminServer', () => {
   })
 
   test.each([
-    { name: 'throw', broken: () => Promise.reject(new Error('secret reason')) },
-    { name: 'do not come', broken: () => new Promise<string>(() => undefined) },
-  ])('metrics that $name are a 503 without the reason', async ({ broken }) => {
+    { name: 'throws', broken: () => Promise.reject(new Error('secret reason')) },
+    { name: 'never ends', broken: () => new Promise<string>(() => undefined) },
+  ])('/metrics answers 503 without the reason when rendering $name', async ({ broken }) => {
     render = broken
     expect(await ask('/metrics')).toMatchObject({ status: 503, body: expect.not.stringContaining('secret') })
     expect(errors).toHaveLength(1)
   })
 
-  test.each(['/nothing', '/healthz/', '//', '/..%2fetc', '/__proto__', '*'])('%s is no page', async (path) => {
+  test.each(['/nothing', '/healthz/', '//', '/..%2fetc', '/__proto__', '*'])('%s answers 404', async (path) => {
     expect((await ask(path)).status).toBe(404)
   })
 
-  test('HEAD has no body', async () => {
+  test('HEAD answers without a body', async () => {
     expect(await ask('/healthz', { method: 'HEAD' })).toMatchObject({
       status: 200,
       headers: { 'content-length': '3' },
@@ -129,7 +129,7 @@ describe('createAdminServer', () => {
     })
   })
 
-  test.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s is not allowed', async (method) => {
+  test.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('%s answers 405', async (method) => {
     expect(await ask('/metrics', { method, headers: { 'content-length': '0' } })).toMatchObject({
       status: 405,
       headers: { allow: 'GET, HEAD' },
@@ -138,17 +138,17 @@ describe('createAdminServer', () => {
 
   test.each([
     { name: 'a body', options: { method: 'POST', body: 'x' } },
-    { name: 'a body that is announced', options: { headers: { 'content-length': '5' }, body: 'hello' } },
-    { name: 'a body of chunks', options: { headers: { 'transfer-encoding': 'chunked' }, body: 'hello' } },
-  ])('$name is refused, and the connection closed', async ({ options }) => {
+    { name: 'a GET with a body', options: { headers: { 'content-length': '5' }, body: 'hello' } },
+    { name: 'a chunked body', options: { headers: { 'transfer-encoding': 'chunked' }, body: 'hello' } },
+  ])('$name is refused with 413 and the connection closed', async ({ options }) => {
     expect(await ask('/healthz', options)).toMatchObject({ status: 413, headers: { connection: 'close' } })
   })
 
-  test('headers are limited', async () => {
+  test('headers of more than 8 KiB are refused with 431', async () => {
     expect((await ask('/healthz', { headers: { 'x-long': 'x'.repeat(10_000) } })).status).toBe(431)
   })
 
-  test('a port that is taken is told', async () => {
+  test('start rejects when the port is taken', async () => {
     const second = createAdminServer({
       host: '127.0.0.1',
       port,
@@ -162,7 +162,7 @@ describe('createAdminServer', () => {
     await second.stop()
   })
 
-  test('stops although a client keeps its connection', async () => {
+  test('stop closes the connections of clients', async () => {
     const socket = connect(port, '127.0.0.1')
     socket.write('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n')
     await new Promise((resolve) => socket.once('data', resolve))

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type Admission, createAdmission } from '../../../src/admission/admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
 import { newSessionId } from '../../../src/context/session-id.ts'
-import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
@@ -55,12 +55,12 @@ describe('a turn', () => {
   test('that waits counts neither on its pod nor in the forecast, and runs when the one before has ended', async () => {
     const { admission, gateway } = createBench(['prefill=R1:1'])
     const first = forwarded(await gateway.send(create))
-    const backlog = () => gateway.forecast.pods().map((pod) => pod.prefillBacklogMs ?? 0)
-    const before = gateway.forecast.pods().map((pod) => pod.inFlight)
+    const backlog = () => gateway.predictor.pods().map((pod) => pod.prefillBacklogMs ?? 0)
+    const before = gateway.predictor.pods().map((pod) => pod.inFlight)
     const pending = gateway.send(create)
     await until(() => admission.waiting() === 1)
     expect(gateway.pods.running(podA)).toBe(1)
-    expect(gateway.forecast.pods().map((pod) => pod.inFlight)).toEqual(before)
+    expect(gateway.predictor.pods().map((pod) => pod.inFlight)).toEqual(before)
     await gateway.serve(first)
     const second = forwarded(await pending)
     expect(gateway.pods.running(podA)).toBe(1)
@@ -98,7 +98,7 @@ describe('a turn', () => {
   test('is refused with 429 and Retry-After when too many wait, and leaves nothing behind', async () => {
     const { admission, gateway } = createBench(['prefill=R1:1'], { maxWaiting: 0, maxWaitMs: 4200 })
     const first = forwarded(await gateway.send(create))
-    const refused = toErrorAnswer(rejection(await gateway.send(create)))
+    const refused = toErrorResponse(rejection(await gateway.send(create)))
     expect(refused).toEqual({
       status: 429,
       headers: { 'x-should-retry': 'true', 'retry-after': '5' },
@@ -158,7 +158,7 @@ describe('a turn', () => {
     await until(() => admission.waiting() === 1)
     scope.leave()
     expect(admission.waiting()).toBe(0)
-    expect(rejection(await pending).code).toBe('internal_error')
+    expect((await pending).kind).toBe('cancelled')
     expect(gateway.events.of('requestDecided').at(-1)?.[1]).toBe('abandoned')
     await gateway.serve(first)
     expect([inUse(admission), gateway.pods.running(podA), gateway.connector.claims()]).toEqual([[0], 0, []])
@@ -172,7 +172,7 @@ describe('a turn', () => {
     await until(() => admission.waiting() === 1)
     admission.release('prefill', ticketOf(first).turnId)
     scope.leave()
-    expect(rejection(await pending).code).toBe('internal_error')
+    expect((await pending).kind).toBe('cancelled')
     expect(inUse(admission)).toEqual([0])
   })
 
@@ -206,8 +206,8 @@ describe('a load', () => {
     const first = await gateway.create()
     const second = await gateway.create()
     gateway.fleet.restart(podA)
-    gateway.forecast.forget(first.key)
-    gateway.forecast.forget(second.key)
+    gateway.predictor.forget(first.key)
+    gateway.predictor.forget(second.key)
     return { admission, gateway, first, second }
   }
 

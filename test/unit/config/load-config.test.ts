@@ -7,7 +7,7 @@ import { loadConfig } from '../../../src/config/load-config.ts'
 
 const secret = 'a-secret-of-32-characters-or-more'
 
-/** What a gateway cannot do without. */
+/** Required by every gateway. */
 const essential = { PODS: '10.0.0.1:8000', KV_DIR: '/mnt/kv' }
 
 describe('loadConfig', () => {
@@ -52,14 +52,14 @@ describe('loadConfig', () => {
     })
   })
 
-  test('the environment goes before the file, and the file before the defaults', () => {
+  test('the environment overrides the file, the file the defaults', () => {
     const yaml = 'sessions: { defaultTtlSeconds: 60, minTtlSeconds: 10 }\nlog: { level: debug }\n'
     const { sessions, log } = load({ ...essential, CTX_SESSIONS_DEFAULT_TTL_SECONDS: '30' }, yaml)
     expect(sessions).toMatchObject({ defaultTtlSeconds: 30, minTtlSeconds: 10, maxTtlSeconds: 604_800 })
     expect(log.level).toBe('debug')
   })
 
-  test('a variable fits into a group that the file leaves empty or does not have', () => {
+  test('a variable sets an option of a group that the file has in part or not at all', () => {
     const yaml = 'routing: { policy: random }\n'
     const config = load({ ...essential, CTX_ROUTING_STICKINESS_FACTOR: '1.5', CTX_LISTEN_ADMIN_PORT: '0' }, yaml)
     expect(config.routing).toMatchObject({ policy: 'random', stickinessFactor: 1.5, pods: ['10.0.0.1:8000'] })
@@ -108,12 +108,12 @@ describe('loadConfig', () => {
     expect(byCaller).toMatchObject({ kind: 'loaded', config: { log: { level: 'warn' } } })
   })
 
-  test.each(['', '# nothing yet\n', '---\n'])('a file with nothing in it (%j) says nothing', (yaml) => {
+  test.each(['', '# nothing yet\n', '---\n'])('an empty file (%j) leaves the defaults', (yaml) => {
     expect(load(essential, yaml).log.level).toBe('info')
   })
 
   describe('the secret', () => {
-    test('is made up for the memory store, anew every time', () => {
+    test('is generated for the memory store, another one each time', () => {
       const [first, second] = [load(essential).tenant.secret, load(essential).tenant.secret]
       expect(first.length).toBeGreaterThanOrEqual(32)
       expect(first).not.toBe(second)
@@ -127,7 +127,7 @@ describe('loadConfig', () => {
       })
     })
 
-    test('may stand in a file of its own, as may the URL', () => {
+    test('and the Redis URL are read from files of their own', () => {
       const secretFile = write('secret', `${secret}\n`)
       const redisUrlFile = write('url', 'redis://:pass@host\n')
       const yaml = `tenant: { secretFile: ${secretFile} }\nsessions: { redisUrlFile: ${redisUrlFile} }\n`
@@ -137,19 +137,90 @@ describe('loadConfig', () => {
       })
     })
 
-    test('in a file that is too short is refused', () => {
+    test('from a file is refused if it is too short', () => {
       const environment = { ...essential, CTX_TENANT_SECRET_FILE: write('secret', 'short\n') }
       expect(problemsOf(environment)).toMatch(/>=32 characters\n.*at tenant\.secret$/)
     })
   })
 
-  test('Redis without a URL, but with memory chosen, is not Redis', () => {
+  test.each([
+    { name: '32 blanks', text: ' '.repeat(32) },
+    { name: '16 characters between blanks', text: `        ${'x'.repeat(16)}        ` },
+  ])('a secret of $name is refused', ({ text }) => {
+    expect(problemsOf({ ...essential, CTX_TENANT_SECRET: text })).toMatch(
+      /32 characters without surrounding white space .*\n.*at tenant\.secret$/,
+    )
+  })
+
+  describe('the Redis URL', () => {
+    const refusal = /must be redis:\/\/ .*\(set by REDIS_URL\)\n.*at sessions\.redisUrl/
+
+    test.each([
+      { name: 'another protocol', url: 'http://host' },
+      { name: 'no host', url: 'redis:///0' },
+      { name: 'a port that is not a number', url: 'redis://host:notaport' },
+      { name: 'a port above 65535', url: 'redis://host:65536' },
+      { name: '# in the password', url: 'redis://:pa#ss@host' },
+      { name: '# in the user', url: 'redis://us#er@host' },
+      { name: '/ in the password', url: 'redis://:pa/ss@host' },
+      { name: '? in the password', url: 'redis://:pa?ss@host' },
+      { name: 'a blank in the host', url: 'redis://ho st' },
+      { name: '% without digits in the password', url: 'redis://:pa%ss@host' },
+    ])('with $name is refused', ({ url }) => {
+      expect(problemsOf({ ...essential, REDIS_URL: url, CTX_TENANT_SECRET: secret })).toMatch(refusal)
+    })
+
+    test.each(['redis://host', 'rediss://user:pa%23ss@host:6380/1', 'redis://:p@ss@host', 'redis://[::1]:6379/2'])(
+      '%s is accepted',
+      (url) => {
+        expect(load({ ...essential, REDIS_URL: url, CTX_TENANT_SECRET: secret }).sessions).toMatchObject({
+          store: 'redis',
+          redisUrl: url,
+        })
+      },
+    )
+  })
+
+  describe('variables that Kubernetes sets for a Service', () => {
+    /** As the kubelet sets them for a Service with a named port. */
+    const serviceVariables = (prefix: string): Readonly<Record<string, string>> => ({
+      [`${prefix}_SERVICE_HOST`]: '10.96.0.7',
+      [`${prefix}_SERVICE_PORT`]: '50051',
+      [`${prefix}_SERVICE_PORT_GRPC`]: '50051',
+      [`${prefix}_PORT`]: 'tcp://10.96.0.7:50051',
+      [`${prefix}_PORT_50051_TCP`]: 'tcp://10.96.0.7:50051',
+      [`${prefix}_PORT_50051_TCP_PROTO`]: 'tcp',
+      [`${prefix}_PORT_50051_TCP_PORT`]: '50051',
+      [`${prefix}_PORT_50051_TCP_ADDR`]: '10.96.0.7',
+    })
+
+    test.each(['CTX_GATEWAY', 'CTX_LISTEN_ADMIN'])('%s_… are ignored', (prefix) => {
+      expect(load({ ...essential, ...serviceVariables(prefix) })).toMatchObject({ listen: { admin: { port: 9090 } } })
+    })
+
+    test('an option with the name of a Service keeps its value', () => {
+      const environment = { ...essential, ...serviceVariables('CTX_LISTEN_ADMIN'), CTX_LISTEN_ADMIN_PORT: '9191' }
+      expect(load(environment).listen.admin.port).toBe(9191)
+    })
+
+    test('other unknown names beside them are refused', () => {
+      const environment = {
+        ...essential,
+        ...serviceVariables('CTX_GATEWAY'),
+        CTX_GATEWAY_PORTS: '1',
+        CTX_OTHER_PORT: '1',
+      }
+      expect(problemsOf(environment)).toMatch(/CTX_GATEWAY_PORTS\n.*CTX_OTHER_PORT$/)
+    })
+  })
+
+  test('a Redis URL with the memory store is ignored', () => {
     const { sessions } = load({ ...essential, REDIS_URL: 'redis://host', CTX_SESSIONS_STORE: 'memory' })
     expect(sessions.store).toBe('memory')
     expect(sessions).not.toHaveProperty('redisUrl')
   })
 
-  test('the configuration is frozen, all of it', () => {
+  test('the configuration is frozen at every depth', () => {
     const config = load(essential)
     const objects = [config, config.listen, config.listen.extproc, config.routing.pods, config.tenant, config.sessions]
     expect(objects.map(Object.isFrozen)).toEqual(objects.map(() => true))
@@ -159,16 +230,20 @@ describe('loadConfig', () => {
     { name: 'an unknown group', yaml: 'session: {}', problem: /Unrecognized key: "session"/ },
     { name: 'an unknown option', yaml: 'log: { colour: red }', problem: /Unrecognized key: "colour"\n.*at log/ },
     { name: 'a wrong type', yaml: 'log: { level: [info] }', problem: /Invalid option.*\n.*at log\.level/ },
-    { name: 'a group that is none', yaml: 'routing: 5', problem: /expected object, received number\n.*at routing/ },
+    {
+      name: 'a number instead of a group',
+      yaml: 'routing: 5',
+      problem: /expected object, received number\n.*at routing/,
+    },
     {
       name: 'a number as text',
       yaml: 'turns: { leaseSeconds: "9" }',
       problem: /expected number.*\n.*at turns\.leaseSeconds/,
     },
     { name: 'a list', yaml: '- a\n- b\n', problem: /config\.yaml must hold a mapping of options/ },
-    { name: 'no YAML', yaml: 'log:\n  level: "debug\n', problem: /config\.yaml, line \d: no valid YAML \(\w+\)/ },
+    { name: 'invalid YAML', yaml: 'log:\n  level: "debug\n', problem: /config\.yaml, line \d: no valid YAML \(\w+\)/ },
     { name: 'an option twice', yaml: 'log: {}\nlog: {}\n', problem: /line 2: no valid YAML \(DUPLICATE_KEY\)/ },
-    { name: 'an alias that leads nowhere', yaml: 'log: *nothing\n', problem: /config\.yaml/ },
+    { name: 'an alias without an anchor', yaml: 'log: *nothing\n', problem: /config\.yaml/ },
   ])('refuses a file with $name', ({ yaml, problem }) => {
     expect(problemsOf(essential, yaml)).toMatch(problem)
   })
@@ -180,7 +255,7 @@ describe('loadConfig', () => {
       problem: /Unknown environment variable CTX_LOG_LEVLE/,
     },
     {
-      name: 'no number',
+      name: 'a hexadecimal number',
       variables: { CTX_LISTEN_ADMIN_PORT: '0x50' },
       problem: /expected number, received string \(set by CTX_LISTEN_ADMIN_PORT\)\n.*at listen\.admin\.port/,
     },
@@ -193,7 +268,7 @@ describe('loadConfig', () => {
       problem: /must be host:port \(set by PODS\)\n.*at routing\.pods\.1/,
     },
     { name: 'a pod with a path', variables: { PODS: 'a:1/x' }, problem: /must be host:port/ },
-    { name: 'a pod with a port that is none', variables: { PODS: 'a:70000' }, problem: /at most 65535/ },
+    { name: 'a pod with a port above 65535', variables: { PODS: 'a:70000' }, problem: /at most 65535/ },
     { name: 'a pod twice', variables: { PODS: 'a:1,a:1' }, problem: /lists a pod twice/ },
     { name: 'no pods', variables: { PODS: '' }, problem: /give routing\.pods or routing\.dns/ },
     {
@@ -219,7 +294,7 @@ describe('loadConfig', () => {
       problem: /either this or tenant\.secret, not both/,
     },
     {
-      name: 'a default TTL out of its bounds',
+      name: 'a default TTL outside its bounds',
       variables: { CTX_SESSIONS_MAX_TTL_SECONDS: '60' },
       problem: /Must lie between.*\n.*at sessions\.defaultTtlSeconds/,
     },
@@ -242,7 +317,7 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...essential, ...variables })).toMatch(problem)
   })
 
-  test('tells all problems at once, also those across options', () => {
+  test('all problems are reported at once, including those across options', () => {
     const environment = {
       CTX_NOTHING: '1',
       CTX_LISTEN_ADMIN_PORT: 'x',
@@ -263,7 +338,7 @@ describe('loadConfig', () => {
     ])
   })
 
-  test('a file that is not there is told once, without what follows from it', () => {
+  test('a missing file is reported once, without consequential problems', () => {
     const missing = join(folder, 'none')
     expect(loadConfig({ environment: essential, filePath: missing })).toEqual({
       kind: 'invalid',
@@ -273,7 +348,7 @@ describe('loadConfig', () => {
     expect(problemsOf(environment)).toBe('✖ The file cannot be read\n  → at tenant.secretFile')
   })
 
-  test('no secret stands in what it tells', () => {
+  test('problems contain no secret', () => {
     const environment = { ...essential, CTX_TENANT_SECRET: 'hidden', REDIS_URL: 'http://hidden@host' }
     const byEnvironment = problemsOf(environment)
     expect(byEnvironment).toContain('tenant.secret')
@@ -282,7 +357,7 @@ describe('loadConfig', () => {
     expect(problemsOf(essential, 'tenant: { secret: hidden }\n  - "hidden')).not.toContain('hidden')
   })
 
-  test('names that mean something to JavaScript mean nothing here', () => {
+  test('__proto__ and constructor are unknown options', () => {
     expect(problemsOf(essential, '__proto__: { log: { level: debug } }\n')).toMatch(/Unrecognized key: "__proto__"/)
     expect(problemsOf(essential, 'log: { constructor: 1 }\n')).toMatch(/Unrecognized key: "constructor"/)
   })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
 import { createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
-import { rejection } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { until } from '../../support/until.ts'
 
@@ -20,7 +19,7 @@ describe('a client that leaves while its KV is loaded', () => {
   test('is not waited for', async () => {
     const { decision } = await leaving()
 
-    expect(rejection(decision).code).toBe('internal_error')
+    expect(decision).toEqual({ kind: 'cancelled' })
   })
 
   test('leaves neither a claim nor a turn on the pod', async () => {
@@ -35,7 +34,7 @@ describe('a client that leaves while its KV is loaded', () => {
     gateway.connector.faults.holdLoads(false)
     gateway.advance(60)
 
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.fleet.everything()).toEqual([])
@@ -77,9 +76,9 @@ describe('a client that has left before its decision', () => {
     scope.leave()
 
     const decision = await gateway.send({ path: '/v1/context', body: promptBody }, scope)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
-    expect(rejection(decision).code).toBe('internal_error')
+    expect(decision).toEqual({ kind: 'cancelled' })
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.connector.claims()).toEqual([])
     expect(gateway.events.of('sessionCreated')).toEqual([])
@@ -94,8 +93,12 @@ describe('a client that has left before its decision', () => {
     const scope = watchedScope()
     scope.leave()
 
-    await gateway.use(`ctx_${'a'.repeat(32)}`, {}, scope)
+    const decision = await gateway.send(
+      { path: '/v1/completions', headers: { 'x-session-id': `ctx_${'a'.repeat(32)}` } },
+      scope,
+    )
 
+    expect(decision).toEqual({ kind: 'cancelled' })
     expect(gateway.pods.running(podA)).toBe(0)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
-import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { rejection } from '../../support/decisions.ts'
 
@@ -23,8 +23,17 @@ describe('a request that carries no session', () => {
     expect(await createContextGateway().send(request)).toEqual({ kind: 'passthrough', destinations: [] })
   })
 
-  test.each(['/', '/v1/models', '/v1/context/a/b', '/v1/contexts', '*', ''])('is unknown on "%s"', async (path) => {
-    expect(rejection(await createContextGateway().send({ path }))).toMatchObject({ code: 'unknown_path', status: 404 })
+  test.each([
+    { name: 'other paths', paths: ['', '*', '/', '/v1', '/v1/chat', '/v1/contexts', '/v1/models', '/constructor'] },
+    { name: 'longer paths', paths: ['/v1/context/', '/v1/context/a/b', '/v1/context/a/', '/v1/completions/'] },
+    { name: 'disguised paths', paths: ['/V1/context', '/v1//context', '/v1/context/../completions', '/v1/%63ontext'] },
+    { name: 'a URL', paths: ['http://engine/v1/context'] },
+  ])('is rejected on $name', async ({ paths }) => {
+    for (const path of paths)
+      expect(rejection(await createContextGateway().send({ path }))).toMatchObject({
+        code: 'unknown_path',
+        status: 404,
+      })
   })
 })
 
@@ -131,7 +140,9 @@ describe('a fault of the gateway itself', () => {
     const { id } = await gateway.create()
     gateway.store.before('get', () => Promise.reject(cause))
 
-    const { status, body } = toErrorAnswer(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })))
+    const { status, body } = toErrorResponse(
+      rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })),
+    )
 
     expect(status).toBe(500)
     expect(JSON.stringify(body)).not.toContain('secret')
@@ -186,6 +197,17 @@ describe('what a request is counted as', () => {
     { name: 'delete', request: { method: 'DELETE', path: '/v1/context/x' }, counted: ['delete', 'rejected'] },
     { name: 'odd method', request: { method: 'BREW', path: '/v1/context' }, counted: ['other', 'rejected'] },
     { name: 'odd method on one', request: { method: 'BREW', path: '/v1/context/x' }, counted: ['other', 'rejected'] },
+    {
+      name: 'turn with a query',
+      request: { path: '/v1/responses?stream=true', headers: { 'x-session-id': newSessionId() } },
+      counted: ['responses', 'forwarded'],
+    },
+    {
+      name: 'list with a query',
+      request: { method: 'GET', path: '/v1/context?limit=5&a=/v1/responses?b' },
+      counted: ['list', 'answered'],
+    },
+    { name: 'encoded id', request: { method: 'GET', path: '/v1/context/..%2f..?x=/y' }, counted: ['get', 'rejected'] },
     { name: 'odd path', request: { path: '/v2' }, counted: ['other', 'rejected'] },
   ])('$name is counted once', async ({ request, counted }) => {
     const gateway = createContextGateway()

@@ -139,7 +139,7 @@ describe('creating a session on /v1/context', () => {
 
     expect(error).toMatchObject({ code: 'invalid_routing_strategy', param: 'routing-strategy' })
     expect(error.message).toContain(
-      'session-affinity, predicted-ttft, prefix-cache, least-request, least-kv-cache, round-robin, random',
+      'predicted-ttft, prefix-cache, session-affinity, least-request, least-kv-cache, round-robin, random',
     )
     expect(await gateway.store.counts()).toMatchObject({ sessions: 0 })
   })

@@ -25,7 +25,7 @@ describe('a turn whose session was deleted meanwhile', () => {
 
     await gateway.serve(forward, answer)
     gateway.advance(60)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
@@ -65,7 +65,7 @@ describe('a turn whose session was deleted meanwhile', () => {
 
     await gateway.serve(forward)
     gateway.advance(60)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(gateway.fleet.everything()).toEqual([])
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
@@ -123,7 +123,7 @@ describe('a turn that ends while the session store is away', () => {
     gateway.store.breakDown([])
 
     gateway.advance(600)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.fleet.everything()).toEqual([])

@@ -57,7 +57,7 @@ describe('a turn that completed', () => {
     const { id } = await gateway.create({}, { promptTokens: 500 })
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
     gateway.advance(60)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
     expect(await view(gateway, id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
@@ -224,7 +224,7 @@ describe('a turn that failed', () => {
     const gateway = createContextGateway()
 
     const { id } = await gateway.create({}, answer)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
@@ -294,7 +294,7 @@ describe('two gateways beside each other', () => {
 
   test('serve each other’s sessions', async () => {
     const gateway = createContextGateway()
-    const other = createContextGateway({ beside: gateway })
+    const other = createContextGateway({ beside: gateway, policy: 'session-affinity' })
     const { id } = await gateway.create()
 
     const forward = await other.use(id)

@@ -5,7 +5,7 @@ import { answerBody } from '../../support/decisions.ts'
 const withSession = async () => {
   const gateway = createContextGateway()
   const { id, key } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
-  return { gateway, id, holders: () => gateway.forecast.residentTokens(key).size }
+  return { gateway, id, holders: () => gateway.predictor.residentTokens(key).size }
 }
 
 const rows: readonly {
@@ -20,7 +20,7 @@ const rows: readonly {
     name: 'over, and swept',
     end: async (gateway) => {
       gateway.advance(60)
-      await gateway.reaper.sweep()
+      await gateway.reaper.sweepAndWait()
     },
   },
   {

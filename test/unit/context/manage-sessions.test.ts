@@ -160,7 +160,7 @@ describe('DELETE /v1/context/{id}', () => {
     const answer = await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
 
     expect(answer).toEqual({
-      kind: 'answer',
+      kind: 'response',
       status: 200,
       headers: {},
       body: { id, object: 'context.deleted', deleted: true },
@@ -180,7 +180,7 @@ describe('DELETE /v1/context/{id}', () => {
     await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
     // A replaced artefact stays for a moment, since a load may still read it.
     gateway.advance(60)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(holders).toHaveLength(2)
     expect(gateway.fleet.everything()).toEqual([])
@@ -193,7 +193,7 @@ describe('DELETE /v1/context/{id}', () => {
 
     const first = await remove()
 
-    expect(first.kind).toBe('answer')
+    expect(first.kind).toBe('response')
     expect(rejection(await remove())).toMatchObject({ code: 'session_not_found', status: 404 })
     expect(rejection(await get(gateway, id)).code).toBe('session_not_found')
   })
@@ -206,7 +206,7 @@ describe('DELETE /v1/context/{id}', () => {
       Array.from({ length: 20 }, () => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })),
     )
 
-    expect(decisions.filter(({ kind }) => kind === 'answer')).toHaveLength(1)
+    expect(decisions.filter(({ kind }) => kind === 'response')).toHaveLength(1)
     expect(decisions.filter(({ kind }) => kind === 'reject')).toHaveLength(19)
   })
 

@@ -79,7 +79,7 @@ describe('with sessions.unknownSession: reject', () => {
     const use = () => gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
 
     const first = rejection(await use())
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(first).toMatchObject({ code: 'session_expired', status: 410, param: 'x-session-id' })
     expect(rejection(await use()).code).toBe('session_expired')

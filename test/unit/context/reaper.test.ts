@@ -7,6 +7,14 @@ const createMany = async (gateway: ContextGateway, count: number): Promise<void>
   for (let made = 0; made < count; made += 1) await gateway.create()
 }
 
+const countSweeps = (gateway: ContextGateway): (() => number) => {
+  let sweeps = 0
+  gateway.store.before('expireDue', () => {
+    sweeps += 1
+  })
+  return () => sweeps
+}
+
 afterEach(() => {
   jest.useRealTimers()
 })
@@ -17,7 +25,7 @@ describe('a sweep', () => {
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)
 
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(gateway.fleet.everything()).toEqual([])
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
@@ -31,7 +39,7 @@ describe('a sweep', () => {
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(59)
 
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
     expect(gateway.events.of('sessionsExpired')).toEqual([])
@@ -44,7 +52,7 @@ describe('a sweep', () => {
       await createMany(gateway, 7)
       gateway.advance(3600)
 
-      await gateway.reaper.sweep()
+      await gateway.reaper.sweepAndWait()
 
       expect(gateway.fleet.everything()).toEqual([])
       expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
@@ -57,17 +65,17 @@ describe('a sweep', () => {
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.connector.faults.keepBusy(true)
     gateway.advance(60)
-    await gateway.reaper.sweep()
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
+    await gateway.reaper.sweepAndWait()
     gateway.advance(0.2)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
     gateway.advance(0.2)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
     gateway.connector.faults.keepBusy(false)
     gateway.advance(0.2)
     const before = gateway.fleet.everything().length
 
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(gateway.events.of('removalPostponed')).toEqual([
       ['in_use', 1],
@@ -84,7 +92,7 @@ describe('a sweep', () => {
     gateway.advance(60)
 
     for (let tries = 1; tries <= 20; tries += 1) {
-      await gateway.reaper.sweep()
+      await gateway.reaper.sweepAndWait()
       gateway.advance(30)
     }
 
@@ -100,22 +108,34 @@ describe('a sweep', () => {
 
     await gateway.serve(forward)
     gateway.advance(1)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(during).toBe(1)
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('looks for orphans with the first and then with every second one', async () => {
+  test('looks for orphans at intervals, however many sweeps run between', async () => {
     const gateway = createContextGateway()
 
     const counts: number[] = []
-    for (let sweeps = 0; sweeps < 5; sweeps += 1) {
-      await gateway.reaper.sweep()
+    for (const seconds of [0, 0, 29, 1, 0, 30]) {
+      gateway.advance(seconds)
+      await gateway.reaper.sweepAndWait()
       counts.push(gateway.connector.reconciliations())
     }
 
-    expect(counts).toEqual([1, 1, 2, 2, 3])
+    expect(counts).toEqual([1, 1, 1, 2, 2, 3])
+  })
+
+  test('looks for no orphans because of deletions and failed turns', async () => {
+    const gateway = createContextGateway()
+    for (let session = 0; session < 60; session += 1) {
+      const { id } = await gateway.create()
+      await gateway.serve(await gateway.use(id), { status: 500 })
+      await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    }
+
+    expect(gateway.connector.reconciliations()).toBe(1)
   })
 
   test('removes what nobody knows, and nothing else', async () => {
@@ -123,7 +143,7 @@ describe('a sweep', () => {
     const { id, key } = await gateway.create()
     gateway.fleet.store('orphan', { session: key, tokens: 5 })
 
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
     gateway.fleet.restart(podA)
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
@@ -132,7 +152,7 @@ describe('a sweep', () => {
 
   test('does not take for an orphan what a turn is about to commit', async () => {
     const gateway = createContextGateway({ pods: [podA] })
-    gateway.store.before('commitKv', () => gateway.reaper.sweep())
+    gateway.store.before('commitKv', () => gateway.reaper.sweepAndWait())
 
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
@@ -140,19 +160,19 @@ describe('a sweep', () => {
     expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
   })
 
-  test.each(['expireDue', 'claim', 'knownArtefacts', 'settle', 'postpone'] as const)(
+  test.each(['expireDue', 'claim', 'knownArtefacts', 'ack', 'retryLater'] as const)(
     'goes on another time when %s fails, and tells so',
     async (operation) => {
       const gateway = createContextGateway()
       await gateway.create({ headers: { 'x-session-ttl': '60' } })
-      gateway.connector.faults.keepBusy(operation === 'postpone')
+      gateway.connector.faults.keepBusy(operation === 'retryLater')
       gateway.advance(60)
       gateway.store.failNext(operation, 1)
 
-      await gateway.reaper.sweep()
+      await gateway.reaper.sweepAndWait()
       gateway.connector.faults.keepBusy(false)
       gateway.advance(60)
-      await gateway.reaper.sweep()
+      await gateway.reaper.sweepAndWait()
 
       expect(gateway.events.of('storeFault')).toHaveLength(1)
       expect(gateway.events.of('fault')).toEqual([])
@@ -165,8 +185,8 @@ describe('a sweep', () => {
     const gateway = createContextGateway()
     gateway.store.failNext('knownArtefacts', 1)
 
-    await gateway.reaper.sweep()
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
+    await gateway.reaper.sweepAndWait()
 
     expect(gateway.connector.reconciliations()).toBe(2)
   })
@@ -181,10 +201,10 @@ describe('a sweep', () => {
     })
     gateway.advance(3600)
 
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
     const left = gateway.fleet.artefactIds().length
     gateway.advance(30)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(left).toBe(1)
     expect(gateway.events.of('fault').map(([where]) => where)).toEqual(['removal'])
@@ -195,16 +215,17 @@ describe('a sweep', () => {
 describe('sweeps that are asked for while one runs', () => {
   test('share the next one, which starts after they asked', async () => {
     const gateway = createContextGateway()
-    const running = gateway.reaper.sweep()
+    const sweeps = countSweeps(gateway)
+    const running = gateway.reaper.sweepAndWait()
     const session = gateway.create({ headers: { 'x-session-ttl': '60' } })
     await session
     gateway.advance(60)
 
-    const [second, third] = [gateway.reaper.sweep(), gateway.reaper.sweep()]
+    const [second, third] = [gateway.reaper.sweepAndWait(), gateway.reaper.sweepAndWait()]
     await Promise.all([running, second, third])
 
     expect(gateway.fleet.everything()).toEqual([])
-    expect(gateway.connector.reconciliations()).toBe(1)
+    expect(sweeps()).toBe(2)
   })
 
   test('come soon when nobody waits for them', async () => {
@@ -212,7 +233,7 @@ describe('sweeps that are asked for while one runs', () => {
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)
 
-    gateway.reaper.sweepSoon()
+    gateway.reaper.triggerSweep()
 
     await until(() => gateway.events.of('removed').length > 0)
     expect(gateway.events.of('removed')).toEqual([['session']])
@@ -224,12 +245,13 @@ describe('a reaper that was started', () => {
   test('sweeps again and again by itself', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
+    const sweeps = countSweeps(gateway)
     gateway.reaper.start()
 
     await jest.advanceTimersByTimeAsync(5500)
     await gateway.reaper.stop()
 
-    expect(gateway.connector.reconciliations()).toBe(3)
+    expect(sweeps()).toBe(5)
   })
 
   test('goes on after a sweep that failed', async () => {
@@ -255,7 +277,7 @@ describe('a reaper that was started', () => {
     gateway.advance(60)
 
     await jest.advanceTimersByTimeAsync(10_000)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(jest.getTimerCount()).toBe(0)
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
@@ -289,7 +311,7 @@ describe('a reaper that was started', () => {
       isRemoving = true
       return held
     })
-    gateway.reaper.sweepSoon()
+    gateway.reaper.triggerSweep()
     await until(() => isRemoving)
 
     let isStopped = false

@@ -76,7 +76,7 @@ describe('the deadline of a session', () => {
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     const forward = await gateway.use(id)
     gateway.advance(90)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     await gateway.serve(forward)
 
@@ -90,7 +90,7 @@ describe('a session whose time is over', () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(61)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     const forward = await gateway.use(id)
     await gateway.serve(forward)
@@ -126,7 +126,7 @@ describe('a session whose time is over', () => {
     gateway.advance(61)
 
     await gateway.serve(await gateway.use(id), { status: 500 })
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
     expect(gateway.fleet.everything()).toEqual([])
@@ -141,7 +141,7 @@ describe('a session whose time is over', () => {
     await gateway.serve(await gateway.use(id))
     gateway.advance(61)
 
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(gateway.fleet.everything()).toEqual([])
   })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { isSessionId, newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
+import { createSessionIdCipher, isSessionId, newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
+import type { TenantKey } from '../../../src/sessions/session-record.ts'
 
 const id = `ctx_${'aZ0_-'.repeat(7).slice(0, 32)}`
 
@@ -57,5 +58,63 @@ describe('sessionKeyOf', () => {
   test('shows nothing of the id', () => {
     expect(sessionKeyOf(id)).toMatch(/^[A-Za-z0-9_-]{43}$/)
     expect(sessionKeyOf(id)).not.toContain(id.slice(4, 12))
+  })
+})
+
+const tenant = 'tenant-a' as TenantKey
+const cipher = createSessionIdCipher('a secret of the gateway')
+
+describe('session id cipher', () => {
+  test('decrypts what it encrypted', () => {
+    expect(cipher.decrypt(cipher.encrypt(id, tenant), tenant)).toBe(id)
+  })
+
+  test('decrypts what another gateway with the same secret encrypted', () => {
+    expect(createSessionIdCipher('a secret of the gateway').decrypt(cipher.encrypt(id, tenant), tenant)).toBe(id)
+  })
+
+  test('decrypts nothing for another tenant', () => {
+    expect(cipher.decrypt(cipher.encrypt(id, tenant), 'tenant-b' as TenantKey)).toBeUndefined()
+  })
+
+  test('decrypts nothing with another secret', () => {
+    expect(createSessionIdCipher('another secret').decrypt(cipher.encrypt(id, tenant), tenant)).toBeUndefined()
+  })
+
+  test('shows nothing of the id, in no encoding', () => {
+    const encrypted = cipher.encrypt(id, tenant)
+    const bytes = Buffer.from(encrypted, 'base64url')
+
+    expect(encrypted).toMatch(/^[A-Za-z0-9_-]+$/)
+    expect(encrypted).not.toContain('ctx_')
+    expect(bytes.toString('latin1')).not.toContain(id.slice(4, 8))
+    expect(encrypted).not.toContain(Buffer.from(id).toString('base64url').slice(0, 8))
+  })
+
+  test('encrypts the same id differently every time', () => {
+    expect(new Set(Array.from({ length: 100 }, () => cipher.encrypt(id, tenant))).size).toBe(100)
+  })
+
+  test.each([
+    { name: 'empty', damage: () => Buffer.alloc(0) },
+    { name: 'as long as nonce and tag alone', damage: (bytes: Buffer) => bytes.subarray(0, 28) },
+    { name: 'a byte short', damage: (bytes: Buffer) => bytes.subarray(0, -1) },
+    { name: 'a byte long', damage: (bytes: Buffer) => Buffer.concat([bytes, Buffer.alloc(1)]) },
+    { name: 'the id in the clear', damage: () => Buffer.from(id) },
+  ])('is undefined for what is damaged: $name', ({ damage }) => {
+    const bytes = Buffer.from(cipher.encrypt(id, tenant), 'base64url')
+
+    expect(cipher.decrypt(damage(bytes).toString('base64url'), tenant)).toBeUndefined()
+  })
+
+  test('is undefined when any single bit has flipped', () => {
+    const bytes = Buffer.from(cipher.encrypt(id, tenant), 'base64url')
+    const opened = Array.from({ length: bytes.length * 8 }, (_, bit) => {
+      const flipped = Buffer.from(bytes)
+      flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
+      return cipher.decrypt(flipped.toString('base64url'), tenant)
+    }).filter((text) => text !== undefined)
+
+    expect(opened).toEqual([])
   })
 })

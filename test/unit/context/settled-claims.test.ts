@@ -14,8 +14,8 @@ const settlingGateway = () => {
   const calls: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
     ...connector,
-    attach: async (turn, kv, signal) => {
-      if (kv === undefined) return connector.attach(turn, kv, signal)
+    attach: async (turn, kv, budget) => {
+      if (kv === undefined) return connector.attach(turn, kv, budget)
       return { presence: { kind: 'resident', tokens: kv.tokens }, fields: {}, claim: settledClaim }
     },
     offload: (request) => {
@@ -66,7 +66,7 @@ test('without a connector a session is told so once', async () => {
   const calls: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
     ...connector,
-    attach: (turn, kv, signal) => none.attach(turn, kv, signal),
+    attach: (turn, kv, budget) => none.attach(turn, kv, budget),
     offload: (request) => {
       calls.push('offload')
       return none.offload(request)

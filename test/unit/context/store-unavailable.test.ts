@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
-import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { type ContextGateway, createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
 import { forwarded, rejection } from '../../support/decisions.ts'
 
@@ -75,7 +75,7 @@ describe('while the session store cannot be reached', () => {
   ])('$name is unavailable, worth another try, and tells nothing of the store', async ({ request }) => {
     const { gateway } = await withSession()
 
-    const { status, headers, body } = toErrorAnswer(rejection(await gateway.send(request)))
+    const { status, headers, body } = toErrorResponse(rejection(await gateway.send(request)))
 
     expect({ status, headers }).toEqual({ status: 503, headers: { 'x-should-retry': 'true', 'retry-after': '1' } })
     expect(body).toMatchObject({ error: { code: 'session_store_unavailable', type: 'api_error' } })

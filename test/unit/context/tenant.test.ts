@@ -46,6 +46,7 @@ describe('tenant by credential', () => {
     { name: 'two that were joined with a space', headers: { authorization: 'Bearer key-a, Bearer key-b' } },
     { name: 'two of base64', headers: { authorization: 'Basic YTpiYw==,Basic YTpiYw==' } },
     { name: 'one and an empty one', headers: { authorization: 'Bearer key-a,' } },
+    { name: 'parameters of a request signature', headers: { authorization: 'Digest username="a", nonce=1' } },
     { name: 'a comma in the scheme', headers: { authorization: 'Bearer,Bearer key-a' } },
   ])('is refused without exactly one credential: $name', ({ headers }) => {
     expect(errorOf(() => tenants.tenantOf(withHeaders(headers)))).toMatchObject({
@@ -59,21 +60,13 @@ describe('one credential', () => {
   test.each([
     { name: 'a key', authorization: 'Bearer sk-proj-aZ0_-.~+/==' },
     { name: 'a user and password', authorization: 'Basic YTpiYw==' },
-    { name: 'parameters', authorization: 'Digest username="a", realm="b, c", nonce=1' },
-    { name: 'a quoted comma', authorization: 'Digest realm="a, Bearer b"' },
-    { name: 'an escaped quote', authorization: 'Digest realm="a\\", b", nonce=1' },
   ])('may be $name', ({ authorization }) => {
     expect(tenants.tenantOf(withHeaders({ authorization }))).toMatch(/^[A-Za-z0-9_-]{43}$/)
   })
 
-  test.each([
-    { name: 'commas', authorization: `Bearer ${','.repeat(500_000)}` },
-    { name: 'commas and spaces', authorization: `Bearer ${', '.repeat(250_000)}` },
-    { name: 'spaces behind a comma', authorization: `Bearer a,${' '.repeat(500_000)}` },
-    { name: 'quotes before a comma', authorization: `Bearer ${'"'.repeat(500_000)},` },
-    { name: 'backslashes before a comma', authorization: `Bearer "${'\\'.repeat(500_000)}",` },
-  ])('is looked for in one walk over half a megabyte of $name', ({ authorization }) => {
-    expect(errorOf(() => tenants.tenantOf(withHeaders({ authorization }))).code).toBe('invalid_api_key')
+  test('is refused with a comma, in one pass over half a megabyte', () => {
+    for (const value of [','.repeat(500_000), `a,${' '.repeat(500_000)}`, `${' '.repeat(500_000)},`])
+      expect(errorOf(() => tenants.tenantOf(bearer(value))).code).toBe('invalid_api_key')
   })
 })
 

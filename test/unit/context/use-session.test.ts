@@ -60,7 +60,7 @@ describe('a turn of a session', () => {
   })
 
   test('follows the pod that served', async () => {
-    const gateway = createContextGateway()
+    const gateway = createContextGateway({ policy: 'session-affinity' })
     const { id, key } = await gateway.create()
     const [first = ''] = gateway.fleet.podsHolding(key)
     const other = first === podA ? podB : podA
@@ -168,7 +168,7 @@ describe('a turn of a session', () => {
 
     const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id, ...headers } })
     gateway.advance(3600)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(rejection(decision).code).toBe(code)
     expect(gateway.connector.claims()).toEqual([])
@@ -205,7 +205,7 @@ describe('turns that overlap', () => {
     const forwards = await Promise.all(Array.from({ length: 50 }, () => gateway.use(id)))
     await Promise.all(forwards.map((forward) => gateway.serve(forward)))
     gateway.advance(60)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(gateway.connector.loads()).toBe(1)
     expect(forwards.map(cacheOf).filter((line) => !line?.startsWith('hit; '))).toEqual([])
@@ -224,12 +224,12 @@ describe('turns that overlap', () => {
     const [slow, fast] = [await gateway.use(id), await gateway.use(id)]
     gateway.advance(61)
     await gateway.serve(fast)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     const during = gateway.fleet.artefactIds().length
     await gateway.serve(slow)
     gateway.advance(60)
-    await gateway.reaper.sweep()
+    await gateway.reaper.sweepAndWait()
 
     expect(during).toBeGreaterThan(0)
     expect(gateway.fleet.everything()).toEqual([])

@@ -36,7 +36,7 @@ test('the service sees method, path, headers and whether a body follows', async 
 
 test('a request without method and path does not upset anything', async () => {
   const stream = openStream(async ({ method, path }) => ({
-    kind: 'answer',
+    kind: 'response',
     status: 200,
     body: { method, path },
     headers: {},
@@ -85,7 +85,7 @@ describe('a decision that fails is a 500 for this client, and a fault for the op
     ['rejects with nothing', () => Promise.reject(undefined), 'internal_error'],
     [
       'answers what is no JSON',
-      () => Promise.resolve({ kind: 'answer', status: 200, body: 1n, headers: {} }),
+      () => Promise.resolve({ kind: 'response', status: 200, body: 1n, headers: {} }),
       'internal_error',
     ],
     [

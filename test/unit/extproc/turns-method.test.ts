@@ -203,7 +203,7 @@ test.each([
   stream.receiver.message(ask(3))
   if (end === 'left') stream.receiver.message(left(3))
   else stream.receiver[end]()
-  expect(scopes.map((scope) => scope.isAbandoned())).toEqual([true])
+  expect(scopes.map((scope) => scope.signal.aborted)).toEqual([true])
   decide[0]?.(pass)
   await Promise.resolve()
   expect(stream.sent).toEqual([])

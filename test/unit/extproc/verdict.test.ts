@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { ForwardDecision, HeadersDecision } from '../../../src/context/context-cache-manager.ts'
+import { encodeTicket } from '../../../src/context/turn-ticket.ts'
 import type { ImmediateAnswer, RequestChanges } from '../../../src/extproc/messages.ts'
 import { toVerdict, type Verdict } from '../../../src/extproc/verdict.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
@@ -51,7 +52,7 @@ describe('forward', () => {
           ctx: {
             splice: '"cache_salt":"s"',
             model: 'm',
-            turn: '2 1 13\nt10.0.0.1:8000',
+            turn: encodeTicket({ turnId: 't', pod: '10.0.0.1:8000' }),
             headers: 'x-session-id:ctx_1\nx-context-cache:none\n',
           },
         },
@@ -91,7 +92,7 @@ describe('answers', () => {
   test('are JSON, with their own headers', () => {
     const answer = answerOf(
       toVerdict({
-        kind: 'answer',
+        kind: 'response',
         status: 200,
         body: { object: 'list' },
         headers: { 'x-a': 'b', 'content-length': '9' },
@@ -108,7 +109,7 @@ describe('answers', () => {
   test('are sent again to the byte', () => {
     const body = Buffer.from([1, 2, 3])
     const headers = { 'x-response-cache': 'hit', 'content-length': '9' }
-    expect(answerOf(toVerdict({ kind: 'replay', contentType: 'text/event-stream', body, headers }))).toEqual({
+    expect(answerOf(toVerdict({ kind: 'cached-response', contentType: 'text/event-stream', body, headers }))).toEqual({
       status: 200,
       headers: { 'content-type': 'text/event-stream', 'x-response-cache': 'hit' },
       body,
@@ -117,7 +118,7 @@ describe('answers', () => {
   })
 
   test.each([204, 304])('%i has no body', (status) => {
-    expect(answerOf(toVerdict({ kind: 'answer', status, body: {}, headers: {} })).body).toHaveLength(0)
+    expect(answerOf(toVerdict({ kind: 'response', status, body: {}, headers: {} })).body).toHaveLength(0)
   })
 
   test.each([
@@ -132,7 +133,7 @@ describe('answers', () => {
       }),
     ],
   ])('a body that is no JSON throws: %s', (_name, body) => {
-    expect(() => toVerdict({ kind: 'answer', status: 200, body, headers: {} })).toThrow()
+    expect(() => toVerdict({ kind: 'response', status: 200, body, headers: {} })).toThrow()
   })
 
   test('rejections have the shape of OpenAI errors, and details under the fixed prefix', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { type PromptForm, readCreateBody } from '../../../src/openai/create-body.ts'
+import { type InferenceApi, readCreateBody } from '../../../src/openai/create-body.ts'
 import { errorOf } from '../../support/error-of.ts'
 
-const read = (body: object, form?: PromptForm) => readCreateBody(new Map(Object.entries(body)), form)
+const read = (body: object, form?: InferenceApi) => readCreateBody(new Map(Object.entries(body)), form)
 
 const messages = [{ role: 'user', content: 'hi' }]
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { errorCodes } from '../../../src/openai/error-codes.ts'
+import { errorCodes, errorTypeOf } from '../../../src/openai/error-codes.ts'
 
 const read = (path: string): Promise<string> => readFile(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
@@ -64,7 +64,11 @@ describe('docs/errors.md', () => {
     const documented = (await tableUnder('Errors of the gateway')).map(([code, status, type]) => [code, status, type])
 
     expect(documented).toEqual(
-      Object.entries(errorCodes).map(([code, { status, type }]) => [`\`${code}\``, `${status}`, `\`${type}\``]),
+      Object.entries(errorCodes).map(([code, { status }]) => [
+        `\`${code}\``,
+        `${status}`,
+        `\`${errorTypeOf(status)}\``,
+      ]),
     )
   })
 
@@ -101,7 +105,8 @@ describe('envoy.yaml', () => {
     expect(shared.length).toBeGreaterThan(0)
     expect(shared.map(({ code, status, type, message }) => [code, { status: Number(status), type, message }])).toEqual(
       shared.map(({ code }) => {
-        const { status, type, message } = errorCodes[code as keyof typeof errorCodes]
+        const { status, message } = errorCodes[code as keyof typeof errorCodes]
+        const type = errorTypeOf(status)
         return [code, { status, type, message }]
       }),
     )

@@ -1,22 +1,34 @@
 import { describe, expect, test } from '@jest/globals'
-import { type ErrorCode, errorCodes } from '../../../src/openai/error-codes.ts'
-import { GatewayError, toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { type ErrorCode, errorCodes, errorTypeOf } from '../../../src/openai/error-codes.ts'
+import { GatewayError, toErrorResponse } from '../../../src/openai/gateway-error.ts'
 
 const codes = Object.keys(errorCodes) as ErrorCode[]
 
 describe('GatewayError', () => {
   test.each(codes)('%s answers in the shape of OpenAI errors', (code) => {
-    const { status, type, message } = errorCodes[code]
+    const { status, message } = errorCodes[code]
 
-    expect(toErrorAnswer(new GatewayError(code))).toMatchObject({
+    expect(toErrorResponse(new GatewayError(code))).toMatchObject({
       status,
-      body: { error: { message, type, param: null, code } },
+      body: { error: { message, type: errorTypeOf(status), param: null, code } },
     })
   })
 
-  test.each(codes)('%s is an error of the client exactly when its status says so', (code) => {
-    expect(errorCodes[code].status < 500).toBe(errorCodes[code].type !== 'api_error')
-    expect(errorCodes[code].status === 401).toBe(errorCodes[code].type === 'authentication_error')
+  test.each([
+    { status: 400, type: 'invalid_request_error', retry: 'false' },
+    { status: 401, type: 'authentication_error', retry: 'false' },
+    { status: 404, type: 'invalid_request_error', retry: 'false' },
+    { status: 429, type: 'rate_limit_error', retry: 'true' },
+    { status: 500, type: 'api_error', retry: 'true' },
+    { status: 503, type: 'api_error', retry: 'true' },
+  ])('errors with status $status have type $type and x-should-retry $retry', ({ status, type, retry }) => {
+    const responses = codes
+      .filter((code) => errorCodes[code].status === status)
+      .map((code) => toErrorResponse(new GatewayError(code)))
+
+    expect(responses).not.toEqual([])
+    for (const response of responses)
+      expect(response).toMatchObject({ body: { error: { type } }, headers: { 'x-should-retry': retry } })
   })
 
   test.each(codes)('%s has a message in whole sentences', (code) => {
@@ -24,11 +36,11 @@ describe('GatewayError', () => {
   })
 
   test('tells SDKs not to repeat what would fail again', () => {
-    expect(toErrorAnswer(new GatewayError('invalid_ttl')).headers).toEqual({ 'x-should-retry': 'false' })
+    expect(toErrorResponse(new GatewayError('invalid_ttl')).headers).toEqual({ 'x-should-retry': 'false' })
   })
 
   test('tells SDKs when to repeat what may work soon', () => {
-    expect(toErrorAnswer(new GatewayError('no_ready_endpoints')).headers).toEqual({
+    expect(toErrorResponse(new GatewayError('no_ready_endpoints')).headers).toEqual({
       'x-should-retry': 'true',
       'retry-after': '1',
     })
@@ -37,7 +49,7 @@ describe('GatewayError', () => {
   test('takes its own message, parameter and headers', () => {
     const error = new GatewayError('method_not_allowed', { message: 'No.', param: 'p', headers: { allow: 'GET' } })
 
-    expect(toErrorAnswer(error)).toEqual({
+    expect(toErrorResponse(error)).toEqual({
       status: 405,
       headers: { 'x-should-retry': 'false', allow: 'GET' },
       body: { error: { message: 'No.', type: 'invalid_request_error', param: 'p', code: 'method_not_allowed' } },
@@ -47,7 +59,7 @@ describe('GatewayError', () => {
   test('a header of the error wins over the default one', () => {
     const error = new GatewayError('no_ready_endpoints', { headers: { 'retry-after': '30' } })
 
-    expect(toErrorAnswer(error).headers['retry-after']).toBe('30')
+    expect(toErrorResponse(error).headers['retry-after']).toBe('30')
   })
 
   test.each([
@@ -58,7 +70,7 @@ describe('GatewayError', () => {
     const error = GatewayError.from(thrown)
 
     expect(error.cause).toBe(thrown)
-    expect(toErrorAnswer(error)).toEqual({
+    expect(toErrorResponse(error)).toEqual({
       status: 500,
       headers: { 'x-should-retry': 'true', 'retry-after': '1' },
       body: {
@@ -76,6 +88,6 @@ describe('GatewayError', () => {
   test('keeps its cause out of the answer', () => {
     const error = new GatewayError('session_store_unavailable', { cause: new Error('READONLY secret-host') })
 
-    expect(JSON.stringify(toErrorAnswer(error))).not.toContain('secret-host')
+    expect(JSON.stringify(toErrorResponse(error))).not.toContain('secret-host')
   })
 })

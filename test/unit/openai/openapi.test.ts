@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
 import { errorCodes } from '../../../src/openai/error-codes.ts'
-import { toErrorAnswer } from '../../../src/openai/gateway-error.ts'
+import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { policyNames } from '../../../src/routing/policies.ts'
 import { createContextGateway, type GatewaySettings, podA, type SentRequest } from '../../support/context-gateway.ts'
 import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
@@ -229,7 +229,7 @@ describe('its errors', () => {
     gateway.pods.setReady(podA, row.isPodDown !== true)
 
     const error = rejection(await gateway.send(request))
-    const { status, headers, body } = toErrorAnswer(error)
+    const { status, headers, body } = toErrorResponse(error)
     const documented = responseOf(operationId, status)
 
     expect(codesOf(documented)).toContain(error.code)

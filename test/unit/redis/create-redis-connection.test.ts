@@ -67,7 +67,7 @@ describe('a connection to Redis', () => {
         await connection.ping().catch(() => {})
         await new Promise((resolve) => setTimeout(resolve, 1))
       }
-      expect(faults[0]).toBe('Socket timeout: no answer in 100 ms')
+      expect(faults[0]).toContain('Socket timeout')
     } finally {
       await connection.close()
       for (const socket of sockets) socket.destroy()

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { AnswerLateError } from '../../../src/redis/answer-watch.ts'
 import { RedisScriptError, RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import { isReadOnlyRefusal, RedisSilentError, toRedisFault, withoutArguments } from '../../../src/redis/redis-fault.ts'
+import { AnswerLateError } from '../../../src/redis/time-limit.ts'
 
 const replyError = (message: string): Error => Object.assign(new Error(message), { name: 'ReplyError' })
 

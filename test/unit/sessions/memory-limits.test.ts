@@ -204,21 +204,6 @@ describe('a memory store in a process whose memory is short', () => {
     expect(await bytes()).toBeGreaterThan(before / 3)
   })
 
-  test('memory outside of the heap that waits for sessions to come is room', async () => {
-    const before = await bytes()
-    const reading = { usedBytes: megabytes(85) + before / 4, limitBytes: megabytes(100), includesExternal: true }
-    made.read(reading)
-    while ((await made.store.evict(100)) === 100);
-    const left = await sessions()
-    const freed = before - (await bytes())
-    // The rest of it lies in rows, which are kept.
-    made.read({ ...reading, usedBytes: reading.usedBytes - 0.6 * freed })
-    expect(await made.store.evict(100)).toBe(0)
-    expect(await sessions()).toBe(left)
-    made.read(reading)
-    expect(await made.store.evict(100)).toBeGreaterThan(0)
-  })
-
   test('a session that is added makes room by itself, and is never refused while another can go', async () => {
     made.read({ usedBytes: megabytes(1_000), limitBytes: megabytes(100) })
     expect(await create()).toMatchObject({ kind: 'created' })

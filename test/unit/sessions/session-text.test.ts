@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import {
+  assertId,
+  escapeLine,
   readArtefact,
   readSnapshot,
-  toLine,
   toRecord,
   toSessionForTurn,
-  toWord,
 } from '../../../src/sessions/redis/session-text.ts'
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
@@ -42,7 +42,7 @@ describe('the text of a session', () => {
     { name: 'of many scripts', text: 'é漢🦙' },
     { name: 'with half a pair', text: '\ud800' },
   ])('keeps a model $name on one line', ({ text }) => {
-    const line = toLine(text)
+    const line = escapeLine(text)
 
     expect(line).not.toContain('\n')
     expect(toRecord(readSnapshot([sessionKey('s'), lines({ 12: line }), null]), alice).model).toBe(text)
@@ -89,7 +89,7 @@ describe('the text of a session', () => {
   test.each([{ id: '' }, { id: 'a b' }, { id: 'a\nb' }, { id: '\t' }, { id: 'a\u001eb' }])(
     'takes no id like $id',
     ({ id }) => {
-      expect(() => toWord(id)).toThrow('An id is empty, or contains white space or control characters')
+      expect(() => assertId(id)).toThrow('An id is empty, or contains white space or control characters')
     },
   )
 

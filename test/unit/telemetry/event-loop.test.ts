@@ -3,7 +3,7 @@ import { watchEventLoop } from '../../../src/telemetry/event-loop.ts'
 import { eventually } from '../routing/eventually.ts'
 
 describe('watchEventLoop', () => {
-  test('tells of lags until it is stopped', async () => {
+  test('reports lags until it is stopped', async () => {
     const lags: number[] = []
     const watch = watchEventLoop((lagMs) => void lags.push(lagMs))
     await eventually(() => expect(lags.length).toBeGreaterThan(1))

@@ -24,7 +24,7 @@ describe('createLogger', () => {
     { level: 'info', written: ['info', 'warn', 'error', 'fatal'] },
     { level: 'error', written: ['error', 'fatal'] },
     { level: 'silent', written: [] },
-  ] as const)('level $level', ({ level, written }) => {
+  ] as const)('level $level writes $written', ({ level, written }) => {
     const { log, entries } = createCaptured(level)
     log.debug('x')
     log.info('x')
@@ -34,7 +34,7 @@ describe('createLogger', () => {
     expect(entries()).toEqual(written.map((name) => expect.objectContaining({ level: name })))
   })
 
-  test('a child adds its fields, and a line may say otherwise', () => {
+  test('a child logger adds its fields; fields of the line override them', () => {
     const { log, entries } = createCaptured('info')
     log.child({ room: 'routing', pod: 'a:1' }).child({ turn: 1 }).info('x', { pod: 'b:1' })
     log.info('y')
@@ -44,7 +44,7 @@ describe('createLogger', () => {
     ])
   })
 
-  test('nothing secret gets through: not in a field, a child, a message, or an error', () => {
+  test('fields, child fields, messages and errors are redacted', () => {
     const { log, text } = createCaptured('debug')
     const secret = `ctx_${'s'.repeat(32)}`
     log.info(`session ${secret}`, { headers: { 'X-Session-Id': secret, Authorization: 'Bearer hidden-key' } })
@@ -55,7 +55,18 @@ describe('createLogger', () => {
     expect(text()).not.toContain('hidden')
   })
 
-  test('fields that cannot be read cost no line', () => {
+  test('an error keeps its type, cause and stack', () => {
+    const { log, entries } = createCaptured('info')
+    log.error('x', { err: new TypeError('outer', { cause: new RangeError('inner') }) })
+    const stack = expect.arrayContaining([expect.stringMatching(/^at .*logger\.test\.ts/)])
+    expect(entries()).toEqual([
+      expect.objectContaining({
+        err: { type: 'TypeError', message: 'outer', stack, cause: { type: 'RangeError', message: 'inner', stack } },
+      }),
+    ])
+  })
+
+  test('a line whose fields cannot be read is written without them', () => {
     const { log, entries } = createCaptured('info')
     const unreadable = {
       get field(): string {

@@ -1,23 +1,21 @@
 import { describe, expect, test } from '@jest/globals'
 import { type EndedOperation, measureOperations } from '../../../src/telemetry/measure-operations.ts'
 
-class Store {
-  readonly name = 'store'
-  readonly #records = new Map([['a', 1]])
-
-  async get(key: string): Promise<number | undefined> {
-    return this.#records.get(key)
-  }
-
-  async put(): Promise<void> {
-    throw new Error('full')
+const createStore = () => {
+  const records = new Map([['a', 1]])
+  return {
+    name: 'store',
+    get: async (key: string): Promise<number | undefined> => records.get(key),
+    put: async (): Promise<void> => {
+      throw new Error('full')
+    },
   }
 }
 
 describe('measureOperations', () => {
-  test('calls go through, and each is told when it has ended', async () => {
+  test('a call returns the result of the target and is reported when it has ended', async () => {
     const ended: EndedOperation[] = []
-    const store = measureOperations(new Store(), (operation) => void ended.push(operation))
+    const store = measureOperations(createStore(), (operation) => void ended.push(operation))
     expect(store.name).toBe('store')
     expect(await store.get('a')).toBe(1)
     await expect(store.put()).rejects.toThrow('full')
@@ -27,7 +25,7 @@ describe('measureOperations', () => {
     ])
   })
 
-  test('time is taken until the promise settles', async () => {
+  test('a call is reported only after its promise has settled', async () => {
     const ended: EndedOperation[] = []
     let release = (): void => undefined
     const slow = {

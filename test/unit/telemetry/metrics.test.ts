@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { createMetrics, type LookupResult, type Metrics } from '../../../src/telemetry/metrics.ts'
+import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts'
 
 describe('createMetrics', () => {
   let metrics: Metrics
@@ -15,82 +15,82 @@ describe('createMetrics', () => {
       .filter((line) => line.startsWith(`context_cache_${start}`))
       .map((line) => line.replace('context_cache_', ''))
 
-  const calls: readonly { readonly line: string; readonly tell: (told: Metrics) => void }[] = [
+  const calls: readonly { readonly line: string; readonly record: (to: Metrics) => void }[] = [
     {
       line: 'requests_total{route="create",outcome="forwarded"} 1',
-      tell: (told) => told.requestDecided({ route: 'create', outcome: 'forwarded' }),
+      record: (to) => to.requestDecided({ route: 'create', outcome: 'forwarded' }),
     },
-    { line: 'lookups_total{result="active"} 1', tell: (told) => told.lookedUp('active') },
-    { line: 'sessions_created_total 1', tell: (told) => told.sessionCreated() },
+    { line: 'lookups_total{result="active"} 1', record: (to) => to.lookedUp('active') },
+    { line: 'sessions_created_total 1', record: (to) => to.sessionCreated() },
     {
       line: 'sessions_deleted_total{reason="ttl"} 3',
-      tell: (told) => told.sessionsDeleted({ reason: 'ttl', count: 3 }),
+      record: (to) => to.sessionsDeleted({ reason: 'ttl', count: 3 }),
     },
     {
       line: 'kv_evictions_total{reason="size"} 2',
-      tell: (told) => told.kvEvicted({ reason: 'size', count: 2 }),
+      record: (to) => to.kvEvicted({ reason: 'size', count: 2 }),
     },
-    { line: 'kv_stored_bytes 7', tell: (told) => told.setKvStoredBytes(7) },
-    { line: 'sessions_bytes 8', tell: (told) => told.setSessionsBytes(8) },
-    { line: 'sessions_active 4', tell: (told) => told.setSessionsActive(4) },
-    { line: 'removals_pending 5', tell: (told) => told.setRemovalsPending(5) },
-    { line: 'turns_in_flight 6', tell: (told) => told.setTurnsInFlight(6) },
-    { line: 'store_circuit_open 1', tell: (told) => told.setStoreCircuit('open') },
-    { line: 'turns_total{outcome="client_left"} 1', tell: (told) => told.turnEnded('client_left') },
+    { line: 'kv_stored_bytes 7', record: (to) => to.setKvStoredBytes(7) },
+    { line: 'sessions_bytes 8', record: (to) => to.setSessionsBytes(8) },
+    { line: 'sessions_active 4', record: (to) => to.setSessionsActive(4) },
+    { line: 'removals_pending 5', record: (to) => to.setRemovalsPending(5) },
+    { line: 'turns_in_flight 6', record: (to) => to.setTurnsInFlight(6) },
+    { line: 'store_circuit_open 1', record: (to) => to.setStoreCircuit('open') },
+    { line: 'turns_total{outcome="client_left"} 1', record: (to) => to.turnEnded('client_left') },
     {
       line: 'prompt_tokens_total 100',
-      tell: (told) => told.tokensUsed({ promptTokens: 100, cachedTokens: 90 }),
+      record: (to) => to.tokensUsed({ promptTokens: 100, cachedTokens: 90 }),
     },
     {
       line: 'cached_tokens_total 90',
-      tell: (told) => told.tokensUsed({ promptTokens: 100, cachedTokens: 90 }),
+      record: (to) => to.tokensUsed({ promptTokens: 100, cachedTokens: 90 }),
     },
     {
       line: 'kv_load_duration_seconds_sum{result="loaded"} 0.25',
-      tell: (told) => told.kvLoadEnded({ result: 'loaded', durationMs: 250 }),
+      record: (to) => to.kvLoadEnded({ result: 'loaded', durationMs: 250 }),
     },
     {
       line: 'kv_offload_duration_seconds_bucket{le="0.5",result="stored"} 1',
-      tell: (told) => told.kvOffloadEnded({ result: 'stored', durationMs: 400 }),
+      record: (to) => to.kvOffloadEnded({ result: 'stored', durationMs: 400 }),
     },
-    { line: 'degraded_total{reason="load_timeout"} 1', tell: (told) => told.degraded('load_timeout') },
+    { line: 'degraded_total{reason="load_timeout"} 1', record: (to) => to.degraded('load_timeout') },
     {
       line: 'store_duration_seconds_count{op="begin"} 1',
-      tell: (told) => told.storeOperationEnded({ op: 'begin', durationMs: 1, failed: false }),
+      record: (to) => to.storeOperationEnded({ op: 'begin', durationMs: 1, failed: false }),
     },
     {
       line: 'store_errors_total{op="begin"} 0',
-      tell: (told) => told.storeOperationEnded({ op: 'begin', durationMs: 1, failed: false }),
+      record: (to) => to.storeOperationEnded({ op: 'begin', durationMs: 1, failed: false }),
     },
     {
       line: 'store_errors_total{op="begin"} 1',
-      tell: (told) => told.storeOperationEnded({ op: 'begin', durationMs: 1, failed: true }),
+      record: (to) => to.storeOperationEnded({ op: 'begin', durationMs: 1, failed: true }),
     },
-    { line: 'corrupted_records_total 1', tell: (told) => told.recordCorrupted() },
+    { line: 'corrupted_records_total 1', record: (to) => to.recordCorrupted() },
     {
       line: 'routing_decisions_total{policy="random",pod="a:1"} 1',
-      tell: (told) => told.routed({ policy: 'random', pod: 'a:1' }),
+      record: (to) => to.routed({ policy: 'random', pod: 'a:1' }),
     },
-    { line: 'ext_proc_streams_active 1', tell: (told) => told.streamOpened() },
+    { line: 'ext_proc_streams_active 1', record: (to) => to.streamOpened() },
     {
       line: 'ext_proc_message_duration_seconds_count{phase="request_headers"} 1',
-      tell: (told) => told.messageAnswered({ phase: 'request_headers', durationMs: 2 }),
+      record: (to) => to.messageAnswered({ phase: 'request_headers', durationMs: 2 }),
     },
-    { line: 'access_log_malformed_total 1', tell: (told) => told.accessLogMalformed() },
-    { line: 'eventloop_lag_seconds_sum 0.05', tell: (told) => told.eventLoopLagged(50) },
+    { line: 'access_log_malformed_total 1', record: (to) => to.accessLogMalformed() },
+    { line: 'eventloop_lag_seconds_sum 0.05', record: (to) => to.eventLoopLagged(50) },
   ]
 
-  test.each(calls)('$line', async ({ line, tell }) => {
+  test.each(calls)('$line', async ({ line, record }) => {
     expect(await lines(line)).toEqual([])
-    tell(metrics)
+    record(metrics)
     expect(await lines(line)).toEqual([line])
   })
 
-  test('says what runs', async () => {
+  test('build_info names the versions of gateway and Node.js', async () => {
     expect(await lines('build_info')).toEqual([`build_info{version="1.2.3",node_version="${process.versions.node}"} 1`])
   })
 
-  test('counters with closed labels stand at 0 before anything happened', async () => {
+  test('a counter with closed labels is 0 before its first event', async () => {
     expect(await lines('sessions_deleted_total')).toEqual([
       'sessions_deleted_total{reason="ttl"} 0',
       'sessions_deleted_total{reason="api"} 0',
@@ -99,17 +99,18 @@ describe('createMetrics', () => {
     ])
   })
 
-  test('gauges go up and down', async () => {
+  test('ext_proc_streams_active and store_circuit_open return to 0', async () => {
     metrics.streamOpened()
     metrics.streamOpened()
     metrics.streamClosed()
     metrics.setStoreCircuit('open')
     metrics.setStoreCircuit('closed')
-    expect(await lines('ext_proc_streams_active')).toEqual(['ext_proc_streams_active 1'])
+    metrics.streamClosed()
+    expect(await lines('ext_proc_streams_active')).toEqual(['ext_proc_streams_active 0'])
     expect(await lines('store_circuit_open')).toEqual(['store_circuit_open 0'])
   })
 
-  test('values that make no sense count as nothing, and do not throw', async () => {
+  test('negative and non-finite values count as 0', async () => {
     metrics.tokensUsed({ promptTokens: Number.NaN, cachedTokens: -1 })
     metrics.sessionsDeleted({ reason: 'ttl', count: -1 })
     metrics.eventLoopLagged(Number.POSITIVE_INFINITY)
@@ -118,34 +119,52 @@ describe('createMetrics', () => {
     expect(await lines('eventloop_lag_seconds_sum')).toEqual(['eventloop_lag_seconds_sum 0'])
   })
 
-  test('a closed label takes no other value', async () => {
-    metrics.lookedUp('made-up' as LookupResult)
-    expect(await lines('lookups_total{result="other"}')).toEqual(['lookups_total{result="other"} 1'])
+  /** Ten pods of one rollout. */
+  const podsOf = (rollout: number): readonly string[] =>
+    Array.from({ length: 10 }, (_, index) => `10.0.${rollout}.${index}:8000`)
+
+  test('after seven rollouts of ten pods only series of the last ten remain', async () => {
+    for (let rollout = 0; rollout < 7; rollout += 1) {
+      for (const pod of podsOf(rollout)) {
+        metrics.routed({ policy: 'random', pod })
+        metrics.setResourceUsage({ resource: 'R1', pod, inUse: 1, count: 2 })
+      }
+      await Promise.all(podsOf(rollout - 1).map((pod) => metrics.podRemoved(pod)))
+    }
+    for (const name of ['routing_decisions_total', 'admission_resource_in_use', 'admission_resource_capacity']) {
+      const pods = (await lines(name)).map((line) => /pod="(.*?)"/.exec(line)?.[1])
+      expect(pods).toEqual(podsOf(6))
+    }
   })
 
-  test('an open label takes so many values and no more', async () => {
-    for (let host = 0; host < 200; host += 1) metrics.routed({ policy: 'random', pod: `10.0.0.${host}:8000` })
-    metrics.routed({ policy: 'random', pod: '10.0.0.7:8000' })
-    expect(await lines('routing_decisions_total')).toHaveLength(65)
-    expect(await lines('routing_decisions_total{policy="random",pod="other"}')).toEqual([
-      'routing_decisions_total{policy="random",pod="other"} 136',
+  test('gauges of 70 pods do not overwrite each other', async () => {
+    for (let pod = 0; pod < 70; pod += 1) {
+      metrics.setResourceUsage({ resource: 'R1', pod: `pod-${pod}:1`, inUse: pod, count: 70 })
+    }
+    expect(await lines('admission_resource_in_use')).toEqual(
+      Array.from({ length: 70 }, (_, pod) => `admission_resource_in_use{resource="R1",pod="pod-${pod}:1"} ${pod}`),
+    )
+  })
+
+  test('a reason that is not in the list counts as other', async () => {
+    metrics.degraded('made-up')
+    expect(await lines('degraded_total{reason="other"}')).toEqual(['degraded_total{reason="other"} 1'])
+  })
+
+  test('label values are escaped', async () => {
+    metrics.routed({ policy: 'random', pod: 'a"b\nc' })
+    expect(await lines('routing_decisions_total')).toEqual([
+      'routing_decisions_total{policy="random",pod="a\\"b\\nc"} 1',
     ])
-    expect(await lines('routing_decisions_total{policy="random",pod="10.0.0.7:8000"}')).toEqual([
-      'routing_decisions_total{policy="random",pod="10.0.0.7:8000"} 2',
-    ])
   })
 
-  test('a very long value is no label', async () => {
-    metrics.degraded('x'.repeat(10_000))
-    expect(await lines('degraded_total')).toEqual(['degraded_total{reason="other"} 1'])
+  test('metrics of the process are exported', async () => {
+    const text = await metrics.render()
+    expect(text).toMatch(/^process_resident_memory_bytes \d+$/m)
+    expect(text).toMatch(/^nodejs_heap_size_used_bytes \d+$/m)
   })
 
-  test('values from outside are escaped', async () => {
-    metrics.degraded('a"b\nc')
-    expect(await lines('degraded_total')).toEqual(['degraded_total{reason="a\\"b\\nc"} 1'])
-  })
-
-  test('sets what is read before every rendering; one that fails stops neither the others nor the rendering', async () => {
+  test('updates run before each rendering; a failing one stops neither the others nor the rendering', async () => {
     let turns = 0
     metrics.beforeRender(() => {
       throw new Error('broken')
@@ -160,12 +179,12 @@ describe('createMetrics', () => {
     expect(await lines('turns_in_flight')).toEqual(['turns_in_flight 2'])
   })
 
-  test('two apps in one process share nothing', async () => {
+  test('two apps in one process share no metric', async () => {
     createMetrics({ version: '9' }).sessionCreated()
     expect(await lines('sessions_created_total')).toEqual(['sessions_created_total 0'])
   })
 
-  test('names its format', () => {
+  test('contentType names the text format', () => {
     expect(metrics.contentType).toBe('text/plain; version=0.0.4; charset=utf-8')
   })
 })

@@ -29,14 +29,14 @@ describe('redactFields', () => {
     'instructions',
     'content',
     'body',
-  ])('%s is left out at every depth', (name) => {
+  ])('%s is redacted at every depth', (name) => {
     expect(redactFields({ [name]: 'hidden', a: { b: [{ [name]: ['hidden'] }] } })).toEqual({
       [name]: '[redacted]',
       a: { b: [{ [name]: '[redacted]' }] },
     })
   })
 
-  test('counts under the names of content stay', () => {
+  test('numbers under names of content are kept', () => {
     expect(redactFields({ prompt: 12, input: 3, password: 12 })).toEqual({
       prompt: 12,
       input: 3,
@@ -44,7 +44,7 @@ describe('redactFields', () => {
     })
   })
 
-  test('everything else stays as it is', () => {
+  test('other fields are kept', () => {
     const fields = {
       pod: 'a:1',
       tokens: 12,
@@ -61,15 +61,15 @@ describe('redactFields', () => {
     { name: 'a big integer', value: 12n, shown: '12' },
     { name: 'a buffer', value: Buffer.from('hidden'), shown: '[6 bytes]' },
     { name: 'a date', value: new Date(0), shown: '1970-01-01T00:00:00.000Z' },
-    { name: 'no date', value: new Date(Number.NaN), shown: null },
+    { name: 'an invalid date', value: new Date(Number.NaN), shown: null },
     { name: 'a map', value: new Map([['prompt', 'hidden']]), shown: { prompt: '[redacted]' } },
     { name: 'a set', value: new Set(['x']), shown: ['x'] },
     { name: 'a session id in a text', value: `no ${sessionId}!`, shown: `no session:${sessionKey.slice(0, 8)}!` },
-  ])('$name can be logged', ({ value, shown }) => {
+  ])('$name becomes loggable', ({ value, shown }) => {
     expect(redactFields({ value })).toEqual({ value: shown })
   })
 
-  test('a cycle ends', () => {
+  test('a cycle is cut', () => {
     const circle: Record<string, unknown> = {}
     circle['self'] = circle
     expect(JSON.stringify(redactFields(circle))).toContain('[…]')
@@ -79,7 +79,7 @@ describe('redactFields', () => {
     expect(redactFields({ list: Array.from({ length: 500 }, (_, index) => index) })['list']).toHaveLength(100)
   })
 
-  test('an error is told with its cause and where it came from', () => {
+  test('an error is described with cause, code and stack, both scrubbed', () => {
     const cause = Object.assign(new Error(`connect to redis://user:pass@host:6379 for ${sessionId}`), {
       code: 'ECONNREFUSED',
     })
@@ -96,12 +96,12 @@ describe('redactFields', () => {
     expect(err).toHaveProperty('stack', expect.arrayContaining([expect.stringMatching(/^at .*redact\.test\.ts/)]))
   })
 
-  test('all errors of an aggregate are told', () => {
+  test('all errors of an aggregate are described', () => {
     const { err } = redactFields({ err: new AggregateError([new Error('one'), new Error('two')], 'both') })
     expect(err).toMatchObject({ message: 'both', errors: [{ message: 'one' }, { message: 'two' }] })
   })
 
-  test('what a parser quotes of its input is not told', () => {
+  test('the message of a SyntaxError is redacted', () => {
     const parse = (): unknown => {
       try {
         return JSON.parse('{"prompt": hidden words}')
@@ -114,7 +114,7 @@ describe('redactFields', () => {
     expect(logged).not.toContain('hidden')
   })
 
-  test('a message of several lines does not come back through the stack', () => {
+  test('the stack does not repeat a message of several lines', () => {
     const logged = redactFields({ err: new Error(`first\n    second ${sessionId}`) })
     expect(JSON.stringify(logged)).not.toContain(sessionId)
   })
@@ -132,7 +132,7 @@ describe('scrubText', () => {
     expect(scrubText(text)).toBe(scrubbed)
   })
 
-  test('a long text is cut, and no half of an id is left at the cut', () => {
+  test('a long string is cut after scrubbing, so that no part of an id remains', () => {
     const scrubbed = scrubText(`${'x'.repeat(1_990)} ${sessionId} ${'y'.repeat(1_000)}`)
     expect(scrubbed).toHaveLength(2_001)
     expect(scrubbed).not.toContain('ctx_')
@@ -140,12 +140,12 @@ describe('scrubText', () => {
 })
 
 describe('shortKey', () => {
-  test('a session has the same short name by its key and by its id', () => {
+  test('a session id and its key have the same short key', () => {
     expect(shortKey(sessionKey)).toBe(sessionKey.slice(0, 8))
     expect(shortKey(sessionId)).toBe(sessionKey.slice(0, 8))
   })
 
-  test('shows nothing of what is no key', () => {
+  test('the short key of another value is not a part of it', () => {
     expect('Bearer sk-123').not.toContain(shortKey('Bearer sk-123'))
   })
 })

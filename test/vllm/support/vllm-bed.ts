@@ -94,9 +94,9 @@ export const startVllmBed = async (options: {
     connectors.push(connector)
     return {
       ...connector,
-      attach: async (turn, kv, signal) => {
+      attach: async (turn, kv, budget) => {
         await untilHeard(options.events)
-        return connector.attach(named(turn), kv, signal)
+        return connector.attach(named(turn), kv, budget)
       },
       offload: (request) => connector.offload({ ...request, turn: named(request.turn) }),
       detach: (turn, claim, signal) => connector.detach(named(turn), claim, signal),

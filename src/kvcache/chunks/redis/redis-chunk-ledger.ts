@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { loadScript } from '../../../redis/load-script.ts'
 import type { RedisConnection, RedisScript } from '../../../redis/redis-connection.ts'
-import { toWhole } from '../../../sessions/whole-number.ts'
+import { clampCount } from '../../../sessions/limits.ts'
 import type { ChunkHolder, ChunkLedger } from '../chunk-ledger.ts'
 
 /**
@@ -23,7 +23,7 @@ export const createRedisChunkLedger = (redis: RedisConnection): ChunkLedger => {
   }
   return {
     open: async ({ salt, turnId, leaseMs }) => {
-      await redis.run(scripts.open, turnKeys, [toWord(salt), turnId, toWhole(leaseMs)])
+      await redis.run(scripts.open, turnKeys, [toWord(salt), turnId, clampCount(leaseMs)])
     },
     settle: async ({ salt, turnId, tidy }) => {
       await redis.run(scripts.settle, turnKeys, [toWord(salt), turnId, tidy ? 'tidy' : 'untidy'])
@@ -43,7 +43,7 @@ export const createRedisChunkLedger = (redis: RedisConnection): ChunkLedger => {
       chunksReply.parse(await redis.run(scripts.claimUnheld, chunkKeys(sweep), [JSON.stringify(sweep.chunks)])),
     unsettled: async (limit) =>
       unsettledReply
-        .parse(await redis.run(scripts.unsettled, turnKeys, [toWhole(limit)]))
+        .parse(await redis.run(scripts.unsettled, turnKeys, [clampCount(limit)]))
         .map(([word, mark, ageMs]) => ({ salt: decodeURIComponent(word), mark, ageMs })),
     swept: async ({ salt, mark }) => {
       await redis.run(scripts.swept, turnKeys, [toWord(salt), mark])

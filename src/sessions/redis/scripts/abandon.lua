@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Releases the lease of a turn that failed.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 turn id
@@ -13,13 +14,13 @@ end
 local left = release_lease(session[LEASES], ARGV[4])
 session[LEASES] = left or session[LEASES]
 if session[STATE] == creating and held_until(session) <= now then
-  vanish(session)
+  discard(session)
   return reply('done')
 end
 if left then
-  write_even_when_full()
   save(session, 'KEEPTTL')
   if is_live(session) then
+    touch_kv(name_of(session.key))
     redis.call('ZADD', deadlines, session[STATE] == active and session[ENDS] or held_until(session), name_of(session.key))
   end
 end

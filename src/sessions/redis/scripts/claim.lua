@@ -1,10 +1,10 @@
--- Takes due removals for a while.
+#!lua flags=allow-oom
+-- Claims due removals; they become due again when the claim's lease ends.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 unused, 3 how many at most, 4 lease ms, 5 the claim's name
 -- Returns: 'done' with { removal id, how often it was claimed, value of its artefact or nil } for each
 --- @include arguments
 --- @include removals
-write_even_when_full()
 local claimed, unreadable = {}, 0
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', removals, '-inf', now, 'LIMIT', 0, ARGV[3])) do
   local info = removal_key(id)
@@ -17,7 +17,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', removals, '-inf', now, 'LIMIT', 
     redis.call('ZADD', removals, now + ARGV[4], id)
     claimed[#claimed + 1] = { id, redis.call('HINCRBY', info, 'n', 1), value or false }
   else
-    -- Its payload was lost, so nobody can remove it by name; whoever finds it in the store will learn that it is an orphan.
+    -- Its payload was lost, so it cannot be removed by name. The next comparison with the store finds it as an orphan.
     unreadable = unreadable + 1
     redis.call('ZREM', removals, id)
     redis.call('DEL', info, artefact_key(own_artefact))

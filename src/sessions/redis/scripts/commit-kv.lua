@@ -1,8 +1,9 @@
+#!lua flags=allow-oom
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn, 9 grace ms of the artefact it replaces,
 --       10 bytes that may be stored at most, or '' for no limit
--- Returns: 'committed' or 'refused', with how many artefacts of other sessions made room
+-- Returns: 'committed' or 'refused', or 'more' when it has to be called again to make room; with how many artefacts of other sessions were evicted
 --- @include session
 --- @include expiry
 --- @include kv-eviction
@@ -10,8 +11,8 @@ local session, artefact = load(ARGV[3]), ARGV[4]
 local id = 'a:' .. artefact
 local bytes, limit_bytes = tonumber(ARGV[7]), tonumber(ARGV[10])
 local evicted = 0
--- One script must not hold up the turns of others.
-local most_ended, most_evicted = 64, 256
+-- A script holds up the turns of all sessions, so each call makes only some of the room.
+local most_ended, most_evicted = 16, 16
 
 local record = ARGV[8] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[5]
 -- Every turn reads and writes the session's text.
@@ -37,20 +38,21 @@ local function store()
   end
 end
 
--- Whether there is room for the artefact in place of what the session has stored, after others made room.
-local function has_room()
+-- Whether the artefact fits in place of what the session has stored, after others were evicted: 'yes', 'no', or 'more' to go on.
+local function make_room()
   local name = name_of(ARGV[3])
   local function fits()
     return stored_kv_bytes() - (tonumber(redis.call('HGET', kv_sizes, name)) or 0) + bytes <= limit_bytes
   end
   if not limit_bytes or fits() then
-    return true
+    return 'yes'
   end
-  if bytes <= limit_bytes then
-    end_due(most_ended)
-    evicted = evict_kv(limit_bytes - bytes, most_evicted, name)
+  if bytes > limit_bytes then
+    return 'no'
   end
-  return fits()
+  local _, looked = end_due(most_ended)
+  evicted = evict_kv(limit_bytes - bytes, most_evicted, name)
+  return fits() and 'yes' or (looked == most_ended or evicted == most_evicted) and 'more' or 'no'
 end
 
 -- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.
@@ -59,17 +61,20 @@ local function turn_of(stored)
   return tonumber(string.match(of_stored, '^(%d+) ')) or 0
 end
 
-write_even_when_full()
 if is_live(session) then
   local stored = artefact_of(session)
   if stored == artefact then
     store()
     return reply('committed', evicted)
   end
-  -- Once a removal was claimed the artefact may be gone already, and after it was settled it is.
+  -- Once a removal was claimed the artefact may be gone already, and after it was acknowledged it is.
   local waits = redis.call('ZSCORE', removals, id) and redis.call('HEXISTS', removal_key(id), 'n') == 0
   if waits and tonumber(ARGV[8]) >= turn_of(stored) then
-    if not has_room() then
+    local room = make_room()
+    if room == 'more' then
+      return reply('more', evicted)
+    end
+    if room == 'no' then
       session[NOTE] = 'store_full'
       save(session)
       queue_artefact(artefact, now)

@@ -1,4 +1,5 @@
--- Writes a session in state creating, or finds the one that an earlier try of the same create wrote.
+#!lua
+-- Writes a session in state creating, or finds the one that an earlier attempt of the same create wrote.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model, 10 pod or '',
 --       11 retry digest or '', 12 body digest, 13 remember ms, 14 'find-or-record' or 'record-only'
@@ -10,21 +11,25 @@ local digest, body_digest, remember_ms, use = ARGV[11], ARGV[12], ARGV[13], ARGV
 local function join(session)
   session[LEASES] = take_lease(session[LEASES], turn, now + lease_ms)
   save(session)
+  touch_kv(name_of(session.key))
   return reply('existing', snapshot(session))
 end
 
-if digest ~= '' and use == 'find-or-record' then
+-- What the retry key names: a live session, '' for several that were created alike, or nil.
+local earlier = nil
+if digest ~= '' then
   local remembered = redis.pcall('GET', retry_key(digest))
-  local earlier, earlier_body = nil, nil
+  local earlier_body = nil
   if type(remembered) == 'string' then
     earlier, earlier_body = string.match(remembered, '^([^\n]*)\n(.*)$')
   end
-  if earlier then
-    if earlier_body ~= body_digest then
-      return reply('key-reused')
-    end
-    local session = load_owned(earlier, tenant)
-    if is_live(session) then
+  if earlier and use == 'find-or-record' and earlier_body ~= body_digest then
+    return reply('key-reused')
+  end
+  if earlier ~= '' then
+    local session = earlier and load_owned(earlier, tenant)
+    earlier = is_live(session) and session.key ~= key and session.key or nil
+    if earlier and use == 'find-or-record' then
       return join(session)
     end
   end
@@ -47,6 +52,6 @@ save(session)
 redis.call('ZADD', deadlines, now + lease_ms, name_of(key))
 redis.call('ZADD', tenant_key(tenant), created, name_of(key))
 if digest ~= '' then
-  redis.call('SET', retry_key(digest), key .. '\n' .. body_digest, 'PX', remember_ms)
+  redis.call('SET', retry_key(digest), (earlier and '' or key) .. '\n' .. body_digest, 'PX', remember_ms)
 end
 return reply('created', snapshot(session))

@@ -1,10 +1,10 @@
+#!lua flags=allow-oom
 -- Takes artefacts of no use from whichever sessions have them, and queues their removal.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 reason, 4… artefacts
 -- Returns: 'done' with how many a session had
 --- @include session
 --- @include kv-eviction
-write_even_when_full()
 local dropped = 0
 for i = 4, #ARGV do
   local session = read(owner_of(ARGV[i]))

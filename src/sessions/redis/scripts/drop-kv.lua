@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Takes an artefact that cannot be loaded any more from its session, and queues its removal.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 reason

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Drops stored KV until it takes no more than it may; that of sessions whose time is over goes first.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 bytes that may stay, 4 how many at most
@@ -9,6 +10,5 @@ local bytes, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 if stored_kv_bytes() <= bytes then
   return reply('done', 0)
 end
-write_even_when_full()
 end_due(limit)
 return reply('done', evict_kv(bytes, limit))

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Ends sessions whose deadline has passed and that no turn holds.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 how many at most

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Notes why a completed turn left no stored KV.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 reason
@@ -5,7 +6,6 @@
 --- @include session
 local session = load(ARGV[3])
 if is_live(session) then
-  write_even_when_full()
   session[NOTE] = ARGV[4]
   save(session)
 end

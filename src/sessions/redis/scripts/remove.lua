@@ -1,4 +1,5 @@
--- Deletes a session: tombstone, and removal queued. Also an expired one that a turn would start anew when it ends.
+#!lua flags=allow-oom
+-- Deletes a session, also an expired one that a running turn would revive: leaves a tombstone and queues the removal.
 -- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant
 -- Returns: 'removed' or 'none'
@@ -8,5 +9,5 @@ local is_reviving = session and session[STATE] == expired and session[LEASES] ~=
 if not is_live(session) and not is_reviving then
   return reply('none')
 end
-entomb(session, deleted)
+end_with_tombstone(session, deleted)
 return reply('removed')

@@ -207,11 +207,11 @@ describe('a child of a process that ends', () => {
     const root = packageRoot()
     const compilerOptions = {
       noEmit: false,
-      rootDir: join(root, 'src'),
+      rootDir: join(root, 'playground'),
       outDir: join(folder, 'out'),
       typeRoots: [join(root, 'node_modules/@types')],
     }
-    const files = [join(root, 'src/launcher/child-process.ts')]
+    const files = [join(root, 'playground/launcher/child-process.ts')]
     await writeFile(join(folder, 'package.json'), '{"type":"module"}')
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
     await writeFile(

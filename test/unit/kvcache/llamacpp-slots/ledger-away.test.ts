@@ -49,7 +49,7 @@ const claim = () => formatClaim({ kind: 'slot', pod: engine.pod, slot: 0, taskBe
 
 describe('while the ledger cannot be reached', () => {
   test('a turn goes on without its KV', async () => {
-    const { presence, fields } = await connector.attach(turn(), undefined, signal())
+    const { presence, fields } = await connector.attach(turn(), undefined, { signal: signal() })
     expect([presence.kind, fields]).toEqual(['failed', {}])
   })
 

@@ -28,7 +28,7 @@ describe('a store that does not answer', () => {
   afterEach(() => bed.close())
 
   const attach = async (): Promise<KvPresence> =>
-    (await connector.attach(turnOf(session, bed.pods[1]), kv, anySignal())).presence
+    (await connector.attach(turnOf(session, bed.pods[1]), kv, { signal: anySignal() })).presence
   const failWith = (fault: SimFault): void =>
     bed.fleet.onCall(({ server }) => (server === 'coordinator' ? fault : undefined))
   /** Calls of turns: probes of whether it is back do not count. */
@@ -43,7 +43,7 @@ describe('a store that does not answer', () => {
       expect(failures).toEqual(['failed', 'failed', 'failed'])
       const before = storeCalls()
       const turn = turnOf(session, bed.pods[1])
-      const { presence, claim, fields } = await connector.attach(turn, kv, anySignal())
+      const { presence, claim, fields } = await connector.attach(turn, kv, { signal: anySignal() })
       expect(presence).toMatchObject({ kind: 'unavailable', cause: { name: 'StoreUnavailableFault' } })
       const { promptTokens, outputTokens } = await bed.pods[1].run({ prompt, fields })
       const offloaded = await connector.offload({

@@ -132,7 +132,7 @@ describe('interrupted at any of its calls, and then repeated,', () => {
     )) {
       const lost = newPrompt()
       const turn = { ...turnOf(newSession('sweep'), bed.pods[0]) }
-      const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       await bed.pods[0].run({ prompt: lost, fields })
       await until(async () => (await bed.pods[0].probe(lost)) > 0)
       await connector.detach(turn, claim, anySignal())

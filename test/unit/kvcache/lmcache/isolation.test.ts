@@ -50,7 +50,7 @@ describe('whose KV a turn can meet', () => {
     const left = bed.fleet.chunks().length
     expect(left).toBeLessThan(both)
     expect(left).toBe((other.kv?.tokens ?? 0) / 64)
-    const again = await connector.attach(turnOf(second, bed.pods[0]), other.kv, anySignal())
+    const again = await connector.attach(turnOf(second, bed.pods[0]), other.kv, { signal: anySignal() })
     expect(again.presence).toMatchObject({ tokens: other.kv?.tokens })
 
     expect(await remove(second, other.kv)).toEqual({ kind: 'removed' })
@@ -70,7 +70,7 @@ describe('whose KV a turn can meet', () => {
     const session = newSession()
     const earlier = await serve(session, bed.pods[0])
     const turn = { ...turnOf(session, bed.pods[0]), startsAnew: true }
-    const { fields, claim, presence } = await connector.attach(turn, undefined, anySignal())
+    const { fields, claim, presence } = await connector.attach(turn, undefined, { signal: anySignal() })
     const usage = await bed.pods[0].run({ prompt, fields })
     expect([presence, usage.cachedTokens]).toEqual([{ kind: 'empty' }, 0])
     const { promptTokens } = usage

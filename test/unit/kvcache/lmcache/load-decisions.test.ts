@@ -33,7 +33,7 @@ describe('what a turn finds in its pod', () => {
   afterEach(() => bed.close())
 
   const attach = async (pod: number, signal = anySignal()): Promise<KvPresence> => {
-    const outcome = await connector.attach(turnOf(session, bed.pods[pod] ?? bed.pods[0]), kv, signal)
+    const outcome = await connector.attach(turnOf(session, bed.pods[pod] ?? bed.pods[0]), kv, { signal })
     return outcome.presence
   }
 

@@ -56,7 +56,7 @@ describe('a fleet that answers nonsense', () => {
     const connector = bed.connect({ settleMs: 20, log })
     bed.fleet.onCall((call) => (call.path.startsWith(path) ? { nonsense: text } : undefined))
     const turn = turnOf(session, bed.pods[1])
-    const { presence, fields, claim } = await connector.attach(turn, kv, anySignal())
+    const { presence, fields, claim } = await connector.attach(turn, kv, { signal: anySignal() })
     const { promptTokens, outputTokens } = await bed.pods[1].run({ prompt, fields })
     const offloaded = await connector.offload({
       turn,
@@ -99,7 +99,7 @@ describe('a fleet that answers nonsense', () => {
     for (const path of [...paths, '/cache/objects', '/quota', '/none']) {
       for (const fault of ['fail', 'cut', { nonsense: `${prompt} ${tokenize(prompt).join()}` }] as const) {
         bed.fleet.onCall((call) => (call.path.startsWith(path) ? fault : undefined))
-        const { fields, claim, presence } = await connector.attach(turn, kvs.at(-1), anySignal())
+        const { fields, claim, presence } = await connector.attach(turn, kvs.at(-1), { signal: anySignal() })
         const { promptTokens } = await bed.pods[0].run({ prompt, fields })
         const request = { turn, claim, totalTokens: promptTokens + 4, promptTokens, signal: anySignal() }
         const offloaded = await connector.offload({ ...request, announce: async () => {} })

@@ -32,7 +32,7 @@ describe('sweep', () => {
   /** A turn of a gateway that died before the turn ended. */
   const dieInTurn = async (options: LmcacheConnectOptions, session: TestSession, prompt: string): Promise<void> => {
     const dying = bed.connect(options)
-    const { fields } = await dying.attach(turnOf(session, bed.pods[0]), undefined, anySignal())
+    const { fields } = await dying.attach(turnOf(session, bed.pods[0]), undefined, { signal: anySignal() })
     await bed.pods[0].run({ prompt, fields })
     await until(async () => (await bed.pods[0].probe(prompt)) === wholeChunks(prompt))
   }
@@ -79,7 +79,7 @@ describe('sweep', () => {
     expect(bed.fleet.chunks().length).toBeGreaterThan(kept.length)
     await until(async () => (await sweep(connector)) > 0)
     expect(bed.fleet.chunks().toSorted()).toEqual(kept.toSorted())
-    const { presence } = await connector.attach(turnOf(session, bed.pods[1]), kv, anySignal())
+    const { presence } = await connector.attach(turnOf(session, bed.pods[1]), kv, { signal: anySignal() })
     expect(presence).toMatchObject({ kind: 'loaded', tokens: kv?.tokens })
   })
 

@@ -51,14 +51,14 @@ describe('warmup', () => {
   test.each(openings)('a %s request is computed for one token on another pod', async (form, body, text) => {
     const request = JSON.stringify({ model: 'tiny', ...body })
     const turn = { ...turnOf(session, bed.pods[0]), opening: { form, body: Buffer.from(request) } }
-    const { fields, claim } = await connector.attach(turn, undefined, anySignal())
+    const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
     await until(() => bed.vault.names().length > 0)
     const promptTokens = tokenize(text).length
     const totalTokens = promptTokens + 4
     const announce = async (): Promise<void> => {}
     const signal = anySignal()
     const kv = storedKv(await connector.offload({ turn, claim, totalTokens, promptTokens, announce, signal }))
-    const { presence } = await connector.attach(second(), kv, anySignal())
+    const { presence } = await connector.attach(second(), kv, { signal: anySignal() })
     expect(presence).toEqual({ kind: 'loaded', tokens: promptTokens, loadMs: expect.any(Number) })
     const resident = bed.fleet.pods[1].engine.resident(String(fields['cache_salt']), tokenize(text))
     expect(promptTokens - resident).toBeLessThan(16)
@@ -66,7 +66,9 @@ describe('warmup', () => {
 
   test('20 turns at once make one request', async () => {
     const { kv } = await serve(0)
-    const found = await Promise.all(Array.from({ length: 20 }, () => connector.attach(second(), kv, anySignal())))
+    const found = await Promise.all(
+      Array.from({ length: 20 }, () => connector.attach(second(), kv, { signal: anySignal() })),
+    )
     expect(new Set(found.map(({ presence }) => presence.kind))).toEqual(new Set(['loaded']))
     expect(bed.pods[1].loads()).toBe(1)
   })
@@ -74,7 +76,7 @@ describe('warmup', () => {
   test('a pod that does not tell whether it was restarted costs a turn no more than its budget', async () => {
     const { kv } = await serve(0)
     bed.fleet.onCall(({ path }) => (path === '/metrics' ? 'freeze' : undefined))
-    const attach = () => connector.attach(turnOf(session, bed.pods[0]), kv, AbortSignal.timeout(50))
+    const attach = () => connector.attach(turnOf(session, bed.pods[0]), kv, { signal: AbortSignal.timeout(50) })
     // What it told a moment ago counts for a moment more.
     await until(async () => (await attach()).presence.kind !== 'resident')
     expect((await attach()).presence).toEqual({ kind: 'timed-out' })
@@ -85,9 +87,9 @@ describe('warmup', () => {
     async (fault) => {
       const { kv } = await serve(0)
       bed.fleet.onCall(({ path }) => (path === '/v1/completions' ? fault : undefined))
-      expect((await connector.attach(second(), kv, anySignal())).presence).toMatchObject({ kind: 'failed' })
+      expect((await connector.attach(second(), kv, { signal: anySignal() })).presence).toMatchObject({ kind: 'failed' })
       bed.fleet.onCall(() => undefined)
-      expect((await connector.attach(second(), kv, anySignal())).presence).toMatchObject({ kind: 'loaded' })
+      expect((await connector.attach(second(), kv, { signal: anySignal() })).presence).toMatchObject({ kind: 'loaded' })
     },
   )
 
@@ -96,7 +98,7 @@ describe('warmup', () => {
     const { fields } = await connector.attach(
       { ...turnOf(session, bed.pods[0], prompt), startsAnew: true },
       undefined,
-      anySignal(),
+      { signal: anySignal() },
     )
     expect((await bed.pods[0].run({ prompt, fields })).cachedTokens).toBe(0)
     expect(fields['cache_salt']).not.toBe(earlier.attached.fields['cache_salt'])
@@ -114,7 +116,7 @@ describe('warmup', () => {
 
   test('a turn that failed leaves nothing', async () => {
     const turn = turnOf(session, bed.pods[0], prompt)
-    const { claim } = await connector.attach(turn, undefined, anySignal())
+    const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
     await until(() => bed.vault.names().length > 0)
     await connector.detach(turn, claim, anySignal())
     expect(bed.vault.names()).toEqual([])
@@ -134,7 +136,7 @@ describe('warmup', () => {
     const { kv, attached } = await serve(0)
     connector = bed.connect({ log })
     bed.fleet.onCall(({ path }) => (path === '/v1/completions' ? { nonsense: prompt } : undefined))
-    note((await connector.attach(second(), kv, anySignal())).presence)
+    note((await connector.attach(second(), kv, { signal: anySignal() })).presence)
     const secrets = [prompt.slice(0, 12), String(attached.fields['cache_salt']), String(second().contentKey)]
     expect(logged.join('\n')).toContain('failed')
     expect(secrets.filter((secret) => logged.some((line) => line.includes(secret)))).toEqual([])

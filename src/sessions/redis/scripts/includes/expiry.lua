@@ -6,7 +6,7 @@ local function end_due(limit)
   for _, name in ipairs(names) do
     local session = load(name)
     if is_live(session) then
-      -- Never later than a deadline to come, whatever holds the session: turns.lua relies on it.
+      -- Never later than a deadline to come, even while a turn holds the session: complete.lua relies on it.
       local ends = session[STATE] == active and tonumber(session[ENDS]) or 0
       redis.call('ZADD', deadlines, ends > now and ends or held_until(session), name)
     else

@@ -1,7 +1,7 @@
--- Which stored KV makes room: of every group of sizes the least recently used, and of these the one for which time since its last use times
--- bytes is greatest. What a session in a turn has is used now. Needs what session.lua declares.
+-- Which stored KV is evicted: of every group of sizes the least recently used, and of these the one with the greatest product of time since its
+-- last use and bytes. KV of a session in a turn stays. Needs what session.lua declares.
 local function oldest_of(group, spared)
-  local key, seen = kv_group_key(group), {}
+  local key, seen = prefix .. 'k:' .. group, {}
   while true do
     local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
     local name = first[1]

@@ -1,5 +1,5 @@
 -- A session's leases as they stand in its text. Needs `now`.
--- So many are kept, see max-leases.ts.
+-- As in limits.ts.
 local max_leases = 64
 
 -- The leases with one taken for a turn, or taken again: the later end holds. Those that have run out go, and of too many the one that ends first.

@@ -25,15 +25,13 @@ local function read_artefact(artefact)
 end
 
 local function queue_artefact(artefact, due)
-  write_even_when_full()
   redis.call('ZADD', removals, due, 'a:' .. artefact)
 end
 
--- A removal that was claimed may have passed the pods already, so it is marked to come once more when it is settled.
+-- A claimed removal may have passed the pods already, so it becomes due again when it is acknowledged.
 local function queue_session(session, artefact)
   local id = 's:' .. session
   local info = removal_key(id)
-  write_even_when_full()
   if artefact then
     local carried = redis.call('HGET', info, 'k')
     if carried and carried ~= artefact then
@@ -48,7 +46,7 @@ local function queue_session(session, artefact)
   end
 end
 
--- The session lives again, and what lies in pods is its own: of its earlier life only the artefact has to go.
+-- Keeps only the artefact of a session's removal: the session was revived, and its KV in pods is in use again.
 local function narrow_session_removal(session)
   local id = 's:' .. session
   if redis.call('ZREM', removals, id) == 1 then

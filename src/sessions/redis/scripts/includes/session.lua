@@ -2,7 +2,8 @@
 --   <prefix>s:<name>       string, see session-text.ts: a session, or its tombstone
 --   <prefix>deadlines      sorted set: names of live sessions by the time the sweep has to look at them, which is never later than a deadline to come
 --   <prefix>n:<tenant>     sorted set: names of a tenant's live sessions by the time of their creation
---   <prefix>r:<digest>     string: session key, line feed, digest of the body; which session a repeated create finds
+--   <prefix>r:<digest>     string: session key, line feed, digest of the body; which session a repeated create finds. Without the session key: several
+--                          sessions were created alike, so a repeated create finds none of them
 -- Sessions and tenants go by names here, the first 22 characters of their keys: 132 bits tell them apart, and every index and record is
 -- smaller for it. What is left of a session's key is in its text; a tenant's key every caller brings along.
 --- @include arguments
@@ -71,7 +72,6 @@ end
 local function give_up_artefact(session)
   local artefact = artefact_of(session)
   if artefact and session[RECORD] ~= '' then
-    write_even_when_full()
     write_artefact(artefact, session.key, session[RECORD])
   end
   session[ARTEFACT], session[RECORD] = '', ''
@@ -147,7 +147,7 @@ local function is_live(session)
 end
 
 -- A session whose first turn never completed leaves no tombstone, and lets its create be repeated.
-local function vanish(session)
+local function discard(session)
   redis.call('DEL', session_key(session.key))
   leave_indexes(session.key, session[TENANT])
   if session[RETRY] ~= '' then
@@ -159,8 +159,8 @@ local function vanish(session)
   queue_session(session.key, give_up_artefact(session))
 end
 
--- Leaves a tombstone. An expired session keeps what it takes to start it anew.
-local function entomb(session, state)
+-- Leaves a tombstone. That of an expired session keeps what a turn needs to revive it.
+local function end_with_tombstone(session, state)
   local artefact = give_up_artefact(session)
   session[STATE] = state
   session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
@@ -173,18 +173,18 @@ local function entomb(session, state)
   queue_session(session.key, artefact)
 end
 
--- Reads a session, and ends it first if its time is over: nobody sees one that the sweep has merely not reached yet.
+-- Reads a session, and ends it first if it has expired, so that no caller sees a session that the sweep has not reached yet.
 local function load(key)
   local session = read(key)
   if not is_live(session) or held_until(session) > now then
     return session
   end
   if session[STATE] == creating then
-    vanish(session)
+    discard(session)
     return nil
   end
   if now >= tonumber(session[ENDS]) then
-    entomb(session, expired)
+    end_with_tombstone(session, expired)
   end
   return session
 end
@@ -206,7 +206,7 @@ local function owner_of(artefact)
   return value and string.match(value, '^[^\n]*') or name_of(artefact)
 end
 
--- Every script answers with how many unreadable records it came upon, the outcome, the time, and what belongs to the outcome.
+-- Every script replies with the number of unreadable records it dropped, the outcome, the time, and the detail of the outcome.
 local function reply(outcome, detail)
   return { corrupted, outcome, now, detail }
 end

@@ -25,7 +25,7 @@ export async function prepareEngine(): Promise<void> {
 }
 
 async function isStale(): Promise<boolean> {
-  const source = join(root, 'src/engine')
+  const source = join(root, 'playground/engine')
   const names = (await readdir(source, { recursive: true })).filter((name) => name.endsWith('.ts'))
   const pairs = await Promise.all(
     names.map(async (name) => {

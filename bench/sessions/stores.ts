@@ -1,0 +1,69 @@
+import { Redis } from 'ioredis'
+import { findRedis } from '../../playground/launcher/find-redis.ts'
+import { requireTool } from '../../playground/launcher/server-tool.ts'
+import { startRedis } from '../../playground/launcher/start-redis.ts'
+import { toolsDir } from '../../playground/launcher/tools-dir.ts'
+import { createRedisConnection } from '../../src/redis/create-redis-connection.ts'
+import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
+import { createRedisSessionStore } from '../../src/sessions/redis/create-redis-session-store.ts'
+import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
+import type { SessionStore } from '../../src/sessions/session-store.ts'
+import type { Children } from '../gateway/children.ts'
+
+export interface StoreUnderBench {
+  readonly store: SessionStore & RemovalQueue
+  /** Memory in use now. */
+  readonly usedBytes: () => Promise<number>
+  /** Mean time of a script in the server since the last call of this function; undefined without a server. */
+  readonly serverMicroseconds: () => Promise<number | undefined>
+  readonly close: () => Promise<void>
+}
+
+const roomForMore = 250_000
+
+/** In this process. Needs `--expose-gc`. */
+export const openMemoryStore = (sessions: number): StoreUnderBench => ({
+  store: createMemorySessionStore({ maxSessions: sessions + roomForMore }),
+  usedBytes: async () => {
+    globalThis.gc?.()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  },
+  serverMicroseconds: async () => undefined,
+  close: async () => {},
+})
+
+/** Not the gateway's own limit: the bench measures a slow answer. */
+const commandTimeoutMs = 30_000
+
+/** A Redis of its own with the session store on it. */
+export const openRedisStore = async (options: {
+  readonly children: Children
+  readonly directory: string
+}): Promise<StoreUnderBench> => {
+  const tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir() }))
+  const redis = await startRedis({ tool, dir: options.directory })
+  options.children.add(redis.child)
+  const faults: Error[] = []
+  const connection = await createRedisConnection({
+    url: redis.url,
+    commandTimeoutMs,
+    onFault: (error) => void faults.push(error),
+  })
+  const store = createRedisSessionStore({ connection })
+  const admin = new Redis(redis.url)
+  return {
+    store,
+    usedBytes: async () => Number(/^used_memory:(\d+)/m.exec(await admin.info('memory'))?.[1]),
+    serverMicroseconds: async () => {
+      const text = await admin.info('commandstats')
+      const [, calls, microseconds] = /^cmdstat_evalsha:calls=(\d+),usec=(\d+)/m.exec(text) ?? []
+      await admin.config('RESETSTAT')
+      return Number(microseconds) / Number(calls)
+    },
+    close: async () => {
+      await store.close()
+      admin.disconnect()
+    },
+  }
+}

@@ -1,0 +1,45 @@
+import type { Config } from '../config/config.ts'
+import { createLogger, type Logger } from '../telemetry/logger.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { type App, createApp } from './create-app.ts'
+
+/** Runs the gateway until `untilStopped` resolves. Resolves to the exit code. */
+export const serve = async (
+  config: Config,
+  parts: { readonly version: string; readonly untilStopped: () => Promise<NodeJS.Signals> },
+): Promise<number> => {
+  const { version } = parts
+  const log = createLogger({ level: config.log.level })
+  const app = await create(config, { log, version })
+  const stopped = parts.untilStopped()
+  try {
+    const { extproc, admin } = await app.start()
+    log.info('ready', {
+      version,
+      extproc: 'socketPath' in extproc ? extproc.socketPath : `${extproc.host}:${extproc.port}`,
+      admin: `http://${admin.host}:${admin.port}`,
+      store: config.sessions.store,
+      connector: config.kv.connector,
+      pods: config.routing.dns?.name ?? config.routing.pods,
+      policy: config.routing.policy,
+    })
+  } catch (error) {
+    log.fatal('the gateway could not start', { err: error })
+    await app.stop()
+    return 1
+  }
+  log.info('stopping', { signal: await stopped })
+  await app.stop()
+  log.info('stopped')
+  return 0
+}
+
+const create = async (config: Config, parts: { readonly log: Logger; readonly version: string }): Promise<App> => {
+  try {
+    return await createApp(config, { ...parts, metrics: createMetrics(parts) })
+  } catch (error) {
+    parts.log.fatal('the gateway could not start', { err: error })
+    // Connections that were opened before the failure would keep the process alive.
+    return process.exit(1)
+  }
+}

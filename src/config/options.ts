@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import { configSchema } from './schema.ts'
+
+/** One option of the configuration. */
+export interface ConfigOption {
+  readonly path: readonly string[]
+  /** The environment variable that sets it, `CTX_<GROUP>_<FIELD>`. */
+  readonly envName: string
+  /** A second, shorter name. */
+  readonly plainEnvName: string | undefined
+  readonly kind: 'string' | 'number' | 'boolean' | 'list'
+  /** Type and limits, in words. */
+  readonly range: string
+  /** The default, in words; undefined: none. */
+  readonly defaultText: string | undefined
+  readonly description: string
+  /** How it is redacted; undefined: not at all. */
+  readonly secret: 'whole' | 'url' | undefined
+}
+
+/** The part of JSON Schema that the configuration uses. */
+const nodeSchema = z.object({
+  type: z.enum(['object', 'string', 'integer', 'number', 'boolean', 'array']),
+  get properties() {
+    return z.record(z.string(), nodeSchema).optional()
+  },
+  default: z.unknown().optional(),
+  description: z.string().optional(),
+  enum: z.array(z.string()).optional(),
+  minimum: z.number().optional(),
+  maximum: z.number().optional(),
+  minLength: z.number().optional(),
+  plainEnv: z.string().optional(),
+  secret: z.enum(['whole', 'url']).optional(),
+  defaultText: z.string().optional(),
+})
+
+type Node = z.output<typeof nodeSchema>
+
+/** Every option, in the order of the schema. */
+export const listConfigOptions = (): readonly ConfigOption[] =>
+  optionsUnder(nodeSchema.parse(z.toJSONSchema(configSchema, { io: 'input' })), [])
+
+const optionsUnder = (node: Node, path: readonly string[]): readonly ConfigOption[] =>
+  Object.entries(node.properties ?? {}).flatMap(([name, child]) =>
+    child.type === 'object' ? optionsUnder(child, [...path, name]) : [toOption(child, [...path, name])],
+  )
+
+const toOption = (node: Node, path: readonly string[]): ConfigOption => ({
+  path,
+  envName: envNameOf(path),
+  plainEnvName: node.plainEnv,
+  kind: kindOf(node.type),
+  range: rangeOf(node),
+  defaultText: node.defaultText ?? (node.default === undefined ? undefined : `\`${JSON.stringify(node.default)}\``),
+  description: node.description ?? '',
+  secret: node.secret,
+})
+
+const envNameOf = (path: readonly string[]): string =>
+  ['CTX', ...path.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`))].join('_').toUpperCase()
+
+const kindOf = (type: Node['type']): ConfigOption['kind'] => {
+  switch (type) {
+    case 'integer':
+    case 'number':
+      return 'number'
+    case 'boolean':
+      return 'boolean'
+    case 'array':
+      return 'list'
+    case 'string':
+    case 'object':
+      return 'string'
+  }
+}
+
+const rangeOf = (node: Node): string => {
+  if (node.enum !== undefined) return node.enum.map((value) => `\`${value}\``).join(', ')
+  if (node.type === 'array') return 'list of strings'
+  if (node.type === 'string')
+    return node.minLength !== undefined && node.minLength > 1
+      ? `string of ${node.minLength} characters or more`
+      : 'string'
+  if (node.type === 'boolean') return '`true`, `false`'
+  return `${node.type === 'integer' ? 'whole number' : 'number'}, ${node.minimum} to ${node.maximum}`
+}
+
+const namesOf = ({ envName, plainEnvName }: ConfigOption): readonly string[] =>
+  plainEnvName === undefined ? [envName] : [envName, plainEnvName]
+
+/** The table of docs/configuration.md, in Markdown. */
+export const renderConfigTable = (): string =>
+  [
+    '| option | environment | value | default | meaning |',
+    '| --- | --- | --- | --- | --- |',
+    ...listConfigOptions().map((option) => {
+      const envNames = namesOf(option).map((name) => `\`${name}\``)
+      const name = `\`${option.path.join('.')}\``
+      return `| ${[name, envNames.join(' or '), option.range, option.defaultText ?? '–', option.description].join(' | ')} |`
+    }),
+  ].join('\n')
+
+/** The options for a terminal: one short paragraph each. */
+export const renderConfigHelp = (): string =>
+  listConfigOptions()
+    .map((option) => {
+      const facts = `${option.range}${option.defaultText === undefined ? '' : `; default: ${option.defaultText}`}`
+      const text = `${option.path.join('.')}  (${namesOf(option).join(', ')})\n  ${facts}\n  ${option.description}\n`
+      return text.replaceAll('`', '')
+    })
+    .join('\n')

@@ -1,0 +1,321 @@
+import { z } from 'zod'
+import {
+  decimal,
+  filePath,
+  headerName,
+  host,
+  hostPort,
+  integer,
+  listenPort,
+  milliseconds,
+  modelPriority,
+  podAlias,
+  redisUrl,
+  requirement,
+  resourceCount,
+  resourceName,
+  seconds,
+  serverUrl,
+  share,
+  tenantSecret,
+} from './values.ts'
+
+/*
+ * Metadata of an option: `plainEnv`, a second environment variable that sets it; `secret`, how it is redacted (`whole`, or the credentials of a
+ * `url`); `defaultText`, the default in words where it depends on other options.
+ */
+
+/** A group of options, each with its default. */
+const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {
+  const options = z.strictObject(shape)
+  return options.prefault({} as z.input<typeof options>)
+}
+
+const listen = group({
+  extproc: group({
+    host: host.default('127.0.0.1').describe('Address of the gRPC port for Envoy. Not encrypted.'),
+    port: listenPort.default(50051).describe('gRPC port for Envoy; 0: any free one.'),
+    socketPath: filePath.optional().describe('Path of a Unix socket to listen on instead of host and port.'),
+    transport: z
+      .enum(['http2', 'grpc-js'])
+      .default('http2')
+      .describe('What carries gRPC: this package’s own server, or `@grpc/grpc-js` at several times its cost.'),
+  }),
+  admin: group({
+    host: host.default('127.0.0.1').describe('Address of the health, metrics and configuration pages.'),
+    port: listenPort.default(9090).describe('Port of the pages; 0: any free one.'),
+  }),
+})
+
+const tenant = group({
+  secret: tenantSecret.optional().meta({
+    description:
+      'Key from which tenants, sealed ids and salts are derived. The same for every gateway. A change loses all sessions.',
+    secret: 'whole',
+    defaultText: 'random at every start with the memory store; required with Redis',
+  }),
+  secretFile: filePath.optional().describe('File that holds the secret, instead of `tenant.secret`.'),
+  principalHeader: headerName
+    .optional()
+    .describe(
+      'Request header with the caller, as verified by an authentication filter of Envoy, which must strip it from clients. Without it the Authorization header identifies the tenant.',
+    ),
+})
+
+const sessions = group({
+  store: z.enum(['memory', 'redis']).optional().meta({
+    description:
+      'Store of the sessions: the memory of this process, or Redis, which outlives it and is shared by gateways.',
+    defaultText: '`redis` when a URL is given, else `memory`',
+  }),
+  redisUrl: redisUrl.optional().meta({
+    description: 'URL of Redis: `redis://user:password@host:port/database`, or `rediss://` for TLS.',
+    plainEnv: 'REDIS_URL',
+    secret: 'url',
+  }),
+  redisUrlFile: filePath.optional().describe('File that holds the URL, instead of `sessions.redisUrl`.'),
+  keyPrefix: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters without spaces')
+    .default('ctx:')
+    .describe('Prefix of every key in Redis.'),
+  commandTimeoutMs: milliseconds
+    .max(10_000)
+    .default(250)
+    .describe('Timeout of a Redis command, after which a turn continues without its session.'),
+  maxSessions: integer(1, 10_000_000).default(100_000).meta({
+    description:
+      'Most sessions in the memory store. Beyond, the least recently used, weighted by size, is evicted; never one in a turn.',
+    plainEnv: 'CTX_CACHE_MAXSIZE',
+  }),
+  memoryThreshold: share.default(0.85).meta({
+    description:
+      'Share of the memory limit (the lower of heap and container), above which the memory store evicts sessions. Checked after each full garbage collection.',
+    plainEnv: 'CTX_CACHE_MEMORY_THRESHOLD',
+  }),
+  defaultTtlSeconds: seconds.default(3_600).meta({
+    description: 'Time to live of a session whose create names none.',
+    plainEnv: 'CTX_CACHE_TTL',
+  }),
+  minTtlSeconds: seconds.default(1).describe('Shortest time to live that a request may ask for.'),
+  maxTtlSeconds: seconds.default(604_800).describe('Longest time to live that a request may ask for.'),
+  sliding: z
+    .boolean()
+    .default(false)
+    .describe('Whether each completed turn restarts the time to live. Otherwise it counts from the create.'),
+  tombstoneSeconds: seconds
+    .default(86_400)
+    .describe('How long an expired or deleted session is known as such, and an expired one can be revived.'),
+  unknownSession: z
+    .enum(['miss', 'reject'])
+    .default('miss')
+    .describe(
+      'A turn whose session is unknown, expired or deleted runs in full (`miss`), or is answered with 404 or 410.',
+    ),
+})
+
+const turns = group({
+  leaseSeconds: seconds
+    .max(86_400)
+    .default(660)
+    .describe(
+      'How long a turn counts as running if no end is reported. Must exceed the timeout of Envoy’s routes to the engines.',
+    ),
+  maxBodyBytes: integer(1_024, 1_073_741_824)
+    .default(16_777_216)
+    .describe('Largest body of a create, bytes. Envoy’s limit must not be lower.'),
+  maxJsonDepth: integer(1, 1_024).default(64).describe('Deepest nesting of the body of a create.'),
+  maxJsonKeys: integer(1, 1_000_000)
+    .default(20_000)
+    .describe('Most keys, and most arrays and objects, in the body of a create.'),
+})
+
+const dns = z.strictObject({
+  name: host.describe('DNS name that resolves to the pods, instead of `routing.pods`.'),
+  port: integer(1, 65_535).describe('Port of every pod behind the name. Required with it.'),
+  refreshIntervalMs: milliseconds.default(5_000).describe('Time between two lookups of the name.'),
+  lookupTimeoutMs: milliseconds.default(2_000).describe('Timeout of a lookup.'),
+})
+
+const routing = group({
+  policy: z
+    .enum([
+      'predicted-ttft',
+      'prefix-cache',
+      'session-affinity',
+      'least-request',
+      'least-kv-cache',
+      'round-robin',
+      'random',
+    ])
+    .default('predicted-ttft')
+    .describe('Policy that picks the pod of a turn, unless its header `routing-strategy` names another.'),
+  pods: z
+    .array(hostPort)
+    .refine((pods) => new Set(pods).size === pods.length, 'lists a pod twice')
+    .default([])
+    .meta({
+      description: 'The engines, each `host:port` exactly as in Envoy’s cluster.',
+      plainEnv: 'PODS',
+    }),
+  dns: dns.optional(),
+  healthIntervalMs: milliseconds.min(10).default(1_000).describe('Time between two health checks of a pod.'),
+  healthTimeoutMs: milliseconds.default(1_000).describe('Timeout of a health check.'),
+  stickinessFactor: decimal(1, 1_000)
+    .default(2)
+    .describe('A session leaves its pod if the pod’s load exceeds the least load times this, plus the margin.'),
+  stickinessMargin: decimal(0, 100_000)
+    .default(4)
+    .describe('Requests by which a pod’s load may always exceed the least load before sessions leave it.'),
+})
+
+const lmcache = group({
+  url: serverUrl.optional().meta({
+    description: 'URL of the LMCache coordinator. Required with `lmcache`.',
+    plainEnv: 'LMCACHE_URL',
+  }),
+  instances: z.array(podAlias).default([]).meta({
+    description:
+      'LMCache instances of pods, as `host:port=instance-id`. Needed where several LMCache servers share an IP address.',
+    plainEnv: 'LMCACHE_INSTANCES',
+  }),
+  worldSize: integer(1, 1_024)
+    .default(1)
+    .describe('Workers per model: tensor parallel size times pipeline parallel size.'),
+})
+
+const kv = group({
+  connector: z.enum(['llamacpp-slots', 'lmcache', 'warmup', 'none']).default('llamacpp-slots').meta({
+    description:
+      'How KV is loaded and stored: slots of llama-server and the embedded engine; LMCache with vLLM; `warmup`, a request for one token before the turn, for engines with a prefix cache alone; or not at all.',
+    plainEnv: 'CONNECTOR',
+  }),
+  directory: filePath.optional().meta({
+    description: 'Folder of stored KV, shared with all pods. Required with `llamacpp-slots`.',
+    plainEnv: 'KV_DIR',
+  }),
+  storeModule: filePath
+    .optional()
+    .describe(
+      'Path of an ES module that exports `createArtefactStore`, which stores KV of `llamacpp-slots` instead of the folder.',
+    ),
+  isolation: z
+    .enum(['tenant', 'session'])
+    .default('tenant')
+    .describe(
+      'Scope in which `lmcache` and `warmup` share KV of equal prefixes: all sessions of a tenant, or one session.',
+    ),
+  events: z
+    .enum(['auto', 'off'])
+    .default('auto')
+    .describe('Whether `lmcache` subscribes to the KV events of vLLM pods. Without them KV is isolated per session.'),
+  lmcache,
+  loadBudgetMs: milliseconds
+    .max(60_000)
+    .default(10_000)
+    .describe('Longest wait of a turn for its KV. It never waits longer than computing the KV is predicted to take.'),
+  prefillMsPerToken: decimal(0.0001, 1_000)
+    .default(1)
+    .describe('Assumed time to compute one prompt token until it is measured, milliseconds.'),
+  callTimeoutMs: milliseconds
+    .max(600_000)
+    .default(10_000)
+    .describe('Timeout of a call to a pod that stores, frees or lists KV.'),
+  minTokens: integer(1, 1_000_000).default(1).describe('Contexts of fewer tokens are not stored.'),
+  maxStoreBytes: integer(1_024, 1_125_899_906_842_624)
+    .optional()
+    .describe(
+      'Most bytes of stored KV with `llamacpp-slots`. The same for every gateway. Beyond, KV of expired sessions is removed, then the least recently used, weighted by size; never KV of a session in a turn.',
+    ),
+  storeThreshold: share
+    .default(0.85)
+    .describe(
+      'Share of `kv.maxStoreBytes` to which each sweep reduces stored KV, and the most that one session may store.',
+    ),
+})
+
+const admission = group({
+  requirements: z
+    .array(requirement)
+    .default([])
+    .describe(
+      'Resources that work requires, by kind, or by kind and model: `prefill=R1:1`, `prefill/my-model=R1:4 R2:1`, `load=R3:1`. `prefill` holds them from before a turn is forwarded to its end; `load` while KV is loaded into a pod. Empty: admission control is off.',
+    ),
+  resources: z
+    .array(resourceCount)
+    .default([])
+    .describe(
+      'Copies of a resource: `R1:10` at every pod, or of a global one; `R2:5:0` or `R2:5:host:port` at one pod, by index in `routing.pods` or by address. Default: the largest requirement.',
+    ),
+  globalResources: z
+    .array(resourceName)
+    .default([])
+    .describe('Resources that all pods share. Every pod has copies of the others.'),
+  priorities: z.array(modelPriority).default([]).describe('Priorities of models, as `my-model=2`. 1 is the highest.'),
+  defaultPriority: integer(1, 999_999_999).default(1).describe('Priority of every other model.'),
+  maxWaiting: integer(0, 10_000)
+    .default(100)
+    .describe('Most turns and loads that wait for resources. Beyond, the last in the order is refused.'),
+  maxWaitMs: milliseconds
+    .max(600_000)
+    .default(5_000)
+    .describe('Longest wait of a turn for resources, after which it is refused.'),
+  messageTimeoutMs: milliseconds
+    .default(30_000)
+    .describe(
+      'Longest time that Envoy waits for a decision, including waits and loads: `max_message_timeout` of its ext_proc filter, and at most 30 s in the filter for turns.',
+    ),
+})
+
+const responseCache = group({
+  models: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('Models whose deterministic requests may be answered from the response cache.'),
+  maxBytes: integer(0, 1_000_000_000_000)
+    .default(0)
+    .describe(
+      'Size of the response cache in memory, for all models; 0: off. Answers that are being collected may take as much again.',
+    ),
+  maxEntryBytes: integer(1_024, 1_073_741_824)
+    .default(1_048_576)
+    .describe('Largest size of an answer with its request. A larger answer is not cached.'),
+})
+
+const reaper = group({
+  intervalMs: milliseconds.default(1_000).describe('Time between two sweeps for expired sessions and KV to remove.'),
+  batchSize: integer(1, 10_000).default(100).describe('Most removals that a sweep claims at once.'),
+  removalLeaseMs: milliseconds
+    .default(30_000)
+    .describe('Time after which another gateway retries an unfinished removal.'),
+  retryDelayMs: milliseconds
+    .default(200)
+    .describe('Delay of a removal whose KV is in use. Doubles with each attempt, up to 30 s.'),
+  announceGraceMs: milliseconds
+    .default(60_000)
+    .describe('Age at which KV that was announced but never committed, because a gateway died, is removed.'),
+})
+
+const log = group({
+  level: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('Least severe level that is logged.'),
+})
+
+/** Every option of the gateway, with type, limits, default and meaning. Unknown names are refused. */
+export const configSchema = z.strictObject({
+  listen,
+  tenant,
+  sessions,
+  turns,
+  routing,
+  kv,
+  admission,
+  reaper,
+  responseCache,
+  log,
+})
+
+/** Parsed options, before defaults that depend on other options. */
+export type ParsedConfig = z.output<typeof configSchema>

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import {
+  isResourceName,
+  parsePriority,
+  parseRequirement,
+  parseResourceCount,
+} from '../admission/plan/admission-notation.ts'
+
+export const integer = (min: number, max: number) => z.int().min(min).max(max)
+
+export const decimal = (min: number, max: number) => z.number().min(min).max(max)
+
+/** TCP port to listen on; 0: any free one. */
+export const listenPort = integer(0, 65_535)
+
+/** Duration of one call or one interval, at most a day. */
+export const milliseconds = integer(1, 86_400_000)
+
+/** At most nine digits, as in the header `x-session-ttl`. */
+export const seconds = integer(1, 999_999_999)
+
+export const share = decimal(0.1, 1)
+
+export const host = z.string().min(1).max(255)
+
+export const filePath = z.string().min(1)
+
+/** `host:port`, or `[ipv6]:port`. */
+export const hostPort = z
+  .string()
+  .regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$/, 'must be host:port')
+  .refine((value) => Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535, 'the port must be at most 65535')
+
+/** `http://host:port`, without a path. */
+export const serverUrl = z
+  .string()
+  .refine((text) => text.startsWith('http://') && hostPort.safeParse(text.slice(7)).success, 'must be http://host:port')
+
+/** `host:port=name` */
+export const podAlias = z.string().regex(/^[^=\s]+:[1-9][0-9]{0,4}=[^=\s]{1,256}$/, 'must be host:port=instance')
+
+/** HTTP header name, as Envoy sends it. */
+export const headerName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'must be a header name in lower case')
+
+const canDecode = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A URL as the Redis client reads it: a `#`, `/` or `?` in a password would end the host, or lead to another one. */
+const isRedisUrl = (text: string): boolean => {
+  if (!/^rediss?:\/\/[^\s/]/.test(text) || !URL.canParse(text)) return false
+  const { hostname, hash, username, password } = new URL(text)
+  return hostname !== '' && hash === '' && canDecode(username) && canDecode(password)
+}
+
+export const redisUrl = z
+  .string()
+  .refine(
+    isRedisUrl,
+    'must be redis:// or rediss://user:password@host:port/database, with special characters of the password percent-encoded',
+  )
+
+/** White space around a secret, or instead of one, does not make it longer. */
+export const tenantSecret = z
+  .string()
+  .min(32)
+  .max(1024)
+  .refine(
+    (text) => text.length < 32 || text.trim().length >= 32,
+    'must have 32 characters without surrounding white space',
+  )
+
+/** What a kind of work requires: `prefill=R1:4 R2:1`, `load/model=R3:1`. */
+export const requirement = z
+  .string()
+  .refine((text) => parseRequirement(text) !== undefined, 'must be like prefill=R1:4 R2:1 or prefill/my-model=R1:4')
+
+/** How many copies of a resource exist: `R1:10`, `R2:5:0`, `R2:5:10.0.0.1:8000`. */
+export const resourceCount = z
+  .string()
+  .refine((text) => parseResourceCount(text) !== undefined, 'must be like R1:10, R2:5:0 or R2:5:10.0.0.1:8000')
+
+export const resourceName = z.string().refine(isResourceName, 'must begin with a letter, of letters, digits, _ and -')
+
+/** `my-model=2` */
+export const modelPriority = z
+  .string()
+  .refine((text) => parsePriority(text) !== undefined, 'must be like my-model=2, where 1 is the highest')

@@ -1,0 +1,68 @@
+import { nanoid } from 'nanoid'
+import { GatewayError } from '../openai/gateway-error.ts'
+import { type GatewayRequest, requestKeyHeader } from './context-cache-manager.ts'
+
+/**
+ * Checks that a body which the gateway reads is sent as uncompressed JSON.
+ * @throws GatewayError `unsupported_media_type`
+ */
+export const checkJsonBody = (request: GatewayRequest): void => {
+  const [contentType = '', ...others] = request.header('content-type')
+  const isJson = /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType)
+  if (!isJson || others.length > 0) throw new GatewayError('unsupported_media_type', { param: 'content-type' })
+  checkNotCompressed(request)
+}
+
+/**
+ * Checks that Envoy can splice members into the body.
+ * @throws GatewayError `unsupported_media_type`
+ */
+export const checkNotCompressed = (request: GatewayRequest): void => {
+  const encodings = request.header('content-encoding')
+  if (encodings.some((value) => value !== '' && value.toLowerCase() !== 'identity'))
+    throw new GatewayError('unsupported_media_type', { param: 'content-encoding' })
+}
+
+/** Allowed times to live, in seconds. */
+export interface TtlBounds {
+  readonly minTtlSeconds: number
+  readonly maxTtlSeconds: number
+}
+
+/**
+ * Reads `x-session-ttl`: whole seconds, sent once; undefined when the header is missing.
+ * @throws GatewayError `invalid_ttl`, `ttl_out_of_range`
+ */
+export const parseTtlHeader = (request: GatewayRequest, bounds: TtlBounds): number | undefined => {
+  const [value, ...others] = request.header('x-session-ttl')
+  if (value === undefined) return undefined
+  if (others.length > 0 || !/^[1-9][0-9]{0,8}$/.test(value))
+    throw new GatewayError('invalid_ttl', { param: 'x-session-ttl' })
+  return checkTtl(Number(value), bounds, 'x-session-ttl')
+}
+
+/**
+ * Checks a time to live. `param` names it in the error.
+ * @throws GatewayError `invalid_ttl`, `ttl_out_of_range`
+ */
+export const checkTtl = (ttlSeconds: unknown, bounds: TtlBounds, param: string): number => {
+  if (typeof ttlSeconds !== 'number' || !Number.isSafeInteger(ttlSeconds) || ttlSeconds < 1) {
+    throw new GatewayError('invalid_ttl', { param, message: `${param} is a whole number of seconds, such as 3600.` })
+  }
+  if (ttlSeconds < bounds.minTtlSeconds || ttlSeconds > bounds.maxTtlSeconds) {
+    throw new GatewayError('ttl_out_of_range', {
+      param,
+      message: `The TTL must be from ${bounds.minTtlSeconds} to ${bounds.maxTtlSeconds} seconds.`,
+    })
+  }
+  return ttlSeconds
+}
+
+/**
+ * The id of the request's turn: the request key, by which Envoy reports a client that disconnected before the decision was read; a random id
+ * where there is no valid key.
+ */
+export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
+  const [key = ''] = request.header(requestKeyHeader)
+  return /^[\w-]{1,64}$/.test(key) ? key : nanoid(16)
+}

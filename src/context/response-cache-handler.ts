@@ -1,0 +1,144 @@
+import type { InferenceApi } from '../openai/create-body.ts'
+import { GatewayError } from '../openai/gateway-error.ts'
+import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
+import type { AnswerCapture, BeginCapture } from '../responsecache/answer-capture.ts'
+import { canonicalJson } from '../responsecache/canonical-json.ts'
+import { readCacheableRequest, uncountedMembers } from '../responsecache/eligibility.ts'
+import type { CachedResponse, ResponseCache } from '../responsecache/response-cache.ts'
+import { type AnswerForm, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
+import type {
+  Decision,
+  GatewayRequest,
+  HeadersDecision,
+  RequestScope,
+  ResponseObserver,
+} from './context-cache-manager.ts'
+import type { Tenants } from './tenant.ts'
+
+/** Request header that asks for the response cache; as a response header, `hit` or `miss` where the request was eligible. */
+const responseCacheHeader = 'x-response-cache'
+
+/** An earlier response to the same request, whose body names `model`. */
+export interface CachedAnswer {
+  readonly model: string
+  readonly response: CachedResponse
+}
+
+/** Sends an earlier response, with these headers beside `x-response-cache`. */
+export const cachedResponse = (
+  { response }: CachedAnswer,
+  headers: Readonly<Record<string, string>> = {},
+): Extract<Decision, { kind: 'cached-response' }> => ({
+  kind: 'cached-response',
+  contentType: response.contentType,
+  body: response.body,
+  headers: { ...headers, [responseCacheHeader]: 'hit' },
+})
+
+/** Decides on a request as without a response cache; `cached` may be sent. */
+export type DecideWithout = (scope: RequestScope, cached?: CachedAnswer) => Promise<HeadersDecision>
+
+/**
+ * Answers inference requests from the response cache, and fills it with the engines' responses. Undefined: by its headers the request is not
+ * eligible.
+ */
+export type ResponseCacheHandler = (
+  request: GatewayRequest,
+  api: InferenceApi,
+  decide: DecideWithout,
+) => HeadersDecision | undefined
+
+export interface ResponseCacheParts {
+  readonly cache: ResponseCache
+  readonly beginCapture: BeginCapture
+  /** The models whose requests may be answered from the cache. */
+  readonly models: readonly string[]
+  /** Result of an eligible request. */
+  readonly onLookup: (result: 'hit' | 'miss') => void
+}
+
+/**
+ * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy sends its body, and
+ * `Cache-Control` allows it (no `no-store`, `no-cache`). A request that creates a session is never eligible: it has to leave KV in a pod.
+ * Two equal requests at a time are both computed.
+ */
+export const createResponseCacheHandler = (
+  parts: ResponseCacheParts & { readonly tenants: Tenants },
+  limits: JsonLimits,
+): ResponseCacheHandler => {
+  const models: ReadonlySet<string> = new Set(parts.models)
+
+  /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
+  const readQuestion = (request: GatewayRequest, api: InferenceApi, body: Buffer): Question | undefined => {
+    const parsed = valueOrRefusal(() => parseJsonObject(body, limits))
+    const cacheable = parsed === undefined ? undefined : readCacheableRequest(parsed)
+    if (cacheable === undefined || !models.has(cacheable.model)) return undefined
+    const tenant = valueOrRefusal(() => parts.tenants.tenantOf(request))
+    const canonicalBody = canonicalJson(body.toString(), { without: uncountedMembers(api) })
+    if (tenant === undefined || canonicalBody === undefined) return undefined
+    return { ...cacheable, key: responseKeyOf({ ...cacheable, canonicalBody, tenant, path: request.path }) }
+  }
+
+  const withCapture = (question: Question, decision: Decision): Decision => {
+    switch (decision.kind) {
+      case 'cached-response':
+        parts.onLookup('hit')
+        return decision
+      case 'passthrough':
+      case 'forward':
+        parts.onLookup('miss')
+        return { ...decision, observer: observe(parts.beginCapture(question)) }
+      case 'response':
+      case 'reject':
+      case 'cancelled':
+        return decision
+    }
+  }
+
+  return (request, api, decide) => {
+    if (!isEligible(request)) return undefined
+    return {
+      kind: 'need-body',
+      decide: async (body, scope) => {
+        const question = readQuestion(request, api, body)
+        const response = question === undefined ? undefined : parts.cache.lookUp(question.key)
+        const cached =
+          question === undefined || response === undefined ? undefined : { model: question.model, response }
+        const first = await decide(scope, cached)
+        const decision = first.kind === 'need-body' ? await first.decide(body, scope) : first
+        return question === undefined ? decision : withCapture(question, decision)
+      },
+    }
+  }
+}
+
+interface Question {
+  readonly model: string
+  readonly form: AnswerForm
+  readonly key: ResponseKey
+}
+
+const isEligible = (request: GatewayRequest): boolean =>
+  request.header(responseCacheHeader).join() === 'on' &&
+  request.bodyReadable &&
+  !request.endOfStream &&
+  (request.header('x-session-id').length > 0 || request.header('x-session-ttl').length === 0) &&
+  request.header('content-encoding').every((value) => value === 'identity') &&
+  !/(?:^|[,\s])no-(?:store|cache)(?:$|[=,;\s])/i.test(request.header('cache-control').join())
+
+const missHeaders = { [responseCacheHeader]: 'miss' } as const
+
+/** Without room for another capture the response is only marked. */
+const observe = (capture: AnswerCapture | undefined): ResponseObserver =>
+  capture === undefined
+    ? { setHeaders: missHeaders, head: () => 'enough', chunk: () => 'enough', end: () => {} }
+    : { ...capture, setHeaders: missHeaders }
+
+const valueOrRefusal = <T>(read: () => T): T | undefined => {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof GatewayError) return undefined
+    throw error
+  }
+}

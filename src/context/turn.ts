@@ -1,0 +1,222 @@
+import type { Admission } from '../admission/admission.ts'
+import type { EngineField, KvConnector, KvOpening, KvPresence } from '../kvcache/kv-connector.ts'
+import type { ContentKey } from '../kvcache/vault/token-vault.ts'
+import { GatewayError } from '../openai/gateway-error.ts'
+import type { CostEstimate } from '../routing/cost-model.ts'
+import type { PodSource } from '../routing/pod.ts'
+import type { Router, RoutingInput } from '../routing/router.ts'
+import type { TtftPredictor } from '../routing/ttft-predictor.ts'
+import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
+import { attachKv, decisionMarginMs, loadBudgetMs, RequestCancelledError } from './attach-kv.ts'
+import type { ForwardDecision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
+import { type ContextEvents, reportFault } from './context-events.ts'
+import type { TurnTicket } from './turn-ticket.ts'
+
+/** What the start of a turn uses. */
+export interface TurnParts {
+  readonly store: SessionStore
+  readonly router: Router
+  readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded'>
+  readonly connector: KvConnector
+  readonly costs: CostEstimate
+  readonly predictor: TtftPredictor
+  readonly events: ContextEvents
+  /** Undefined: the number of turns is not limited. */
+  readonly admission?: Admission | undefined
+  /** Longest time that a turn waits for its KV, milliseconds. */
+  readonly maxLoadMs: number
+}
+
+/** A pod for one turn, the destinations of retries, and the input of the choice. */
+export interface Route {
+  readonly pod: string
+  readonly destinations: readonly [string, ...string[]]
+  readonly input: RoutingInput
+}
+
+/**
+ * Chooses the pod of a turn.
+ * @throws GatewayError `no_ready_endpoints`, `invalid_routing_strategy`
+ */
+export const routeTurn = (
+  parts: Pick<TurnParts, 'router' | 'events'>,
+  request: GatewayRequest,
+  input: RoutingInput,
+): Route => {
+  const outcome = parts.router.route(input, request.header('routing-strategy')[0])
+  switch (outcome.kind) {
+    case 'routed':
+      parts.events.routed(outcome.policy, outcome.pod)
+      return { pod: outcome.pod, destinations: [outcome.pod, ...outcome.fallbacks], input }
+    case 'no-ready-pod':
+      throw new GatewayError('no_ready_endpoints')
+    case 'unknown-policy':
+      throw new GatewayError('invalid_routing_strategy', {
+        param: 'routing-strategy',
+        message: `The routing-strategy header must be one of ${outcome.known.join(', ')}.`,
+      })
+  }
+}
+
+/** Bytes of a request body per token of its prompt: English text in JSON. */
+const bytesPerToken = 4
+/** A body may hold pictures, which take far more bytes than tokens. */
+const maxNewTokens = 32_768
+
+/** Routing input for a turn. The length of its prompt is estimated from the length of the body, and is at least the stored one. */
+export const routingInputOf = (
+  predictor: Pick<TtftPredictor, 'residentTokens'>,
+  request: GatewayRequest,
+  session: {
+    readonly key: SessionKey
+    readonly model: string
+    readonly pod?: string | undefined
+    readonly kv?: StoredKv | undefined
+  },
+): RoutingInput => {
+  const stored = session.kv?.tokens ?? 0
+  const bodyTokens = Math.ceil(Number(request.header('content-length')[0] ?? 0) / bytesPerToken)
+  const estimate = Number.isFinite(bodyTokens) ? bodyTokens : 0
+  return {
+    affinityKey: session.key,
+    lastPod: session.pod,
+    model: session.model,
+    promptTokens: Math.min(Math.max(stored, estimate), stored + maxNewTokens),
+    stored: session.kv,
+    residentTokens: predictor.residentTokens(session.key),
+  }
+}
+
+/** A turn of a session, routed and with a lease in the session store. */
+export interface SessionTurn {
+  readonly turnId: string
+  readonly route: Route
+  readonly tenant: TenantKey
+  readonly session: {
+    readonly key: SessionKey
+    readonly model: string
+    readonly kv?: StoredKv | undefined
+    readonly kvNote?: string | undefined
+    readonly createdAtMs?: number | undefined
+  }
+  readonly expiry: TurnExpiry
+  /** An expired session starts anew: KV of its earlier life is not used. Default: false. */
+  readonly startsAnew?: boolean
+  readonly contentKey: () => ContentKey
+  /** The request that creates the session. */
+  readonly opening?: KvOpening
+}
+
+/**
+ * Waits for admission where turns are limited, brings the session's KV into the pod within the budget, and makes the forward decision,
+ * without response headers.
+ * @throws GatewayError `rate_limit_exceeded`
+ * @throws RequestCancelledError
+ */
+export const startSessionTurn = (
+  parts: TurnParts,
+  turn: SessionTurn,
+  scope: RequestScope,
+): Promise<{ readonly presence: KvPresence; readonly forward: ForwardDecision }> => {
+  const { route, session } = turn
+  const work = { turnId: turn.turnId, pod: route.pod, model: session.model }
+  const budgetMs = loadBudgetMs(parts, session.model, session.kv?.tokens)
+  return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
+    const { presence, fields, claim } = await attachKv(parts, turn, { budgetMs, scope })
+    const { key, model } = session
+    return {
+      presence,
+      forward: forwardTo(route, fields, {
+        turnId: turn.turnId,
+        pod: route.pod,
+        session: { key, tenant: turn.tenant, model, expiry: turn.expiry, claim },
+      }),
+    }
+  })
+}
+
+/**
+ * Forwards a turn without a session. It is only counted, and it is isolated from the KV of sessions.
+ * @throws GatewayError `rate_limit_exceeded`
+ * @throws RequestCancelledError
+ */
+export const startPlainTurn = (
+  parts: TurnParts,
+  turn: { readonly turnId: string; readonly route: Route; readonly tenant: TenantKey },
+  scope: RequestScope,
+): Promise<ForwardDecision> => {
+  const { turnId, route } = turn
+  const work = { turnId, pod: route.pod, model: route.input.model }
+  return whenAdmitted(parts.admission, work, { laterMs: 0, scope }, async () => {
+    if (scope.signal.aborted) throw new RequestCancelledError()
+    parts.pods.turnStarted(route.pod, turnId)
+    return forwardTo(route, parts.connector.fieldsWithoutSession(turn.tenant), { turnId, pod: route.pod })
+  })
+}
+
+/** Releases the lease of a turn that is not forwarded. Never rejects: a lease that stays expires. */
+export const abandonTurn = async (
+  parts: Pick<TurnParts, 'store' | 'events'>,
+  turn: { readonly key: SessionKey; readonly turnId: string },
+): Promise<void> => {
+  try {
+    await parts.store.abandon(turn)
+  } catch (error) {
+    reportFault(parts.events, 'abandon', error)
+  }
+}
+
+const forwardTo = (
+  route: Route,
+  fields: Readonly<Record<string, EngineField>>,
+  ticket: TurnTicket,
+): ForwardDecision => ({
+  kind: 'forward',
+  destinations: route.destinations,
+  path: undefined,
+  requestHeaders: {},
+  // JSON members without the braces.
+  splice: Object.keys(fields).length === 0 ? undefined : JSON.stringify(fields).slice(1, -1),
+  expectModel: undefined,
+  responseHeaders: {},
+  ticket,
+})
+
+interface AdmittedWork {
+  readonly turnId: string
+  readonly pod: string
+  readonly model: string | undefined
+}
+
+/**
+ * Runs `start` when the turn is admitted. The turn holds its resources until its end, or until `start` fails. `laterMs` is how long `start`
+ * may take.
+ */
+const whenAdmitted = async <T>(
+  admission: Admission | undefined,
+  work: AdmittedWork,
+  limits: { readonly laterMs: number; readonly scope: RequestScope },
+  start: () => Promise<T>,
+): Promise<T> => {
+  if (admission === undefined) return start()
+  const { scope } = limits
+  const { maxWaitMs } = admission
+  const answer = admission.request({ kind: 'prefill', ...work }, { waitMs: maxWaitMs, client: scope })
+  // Envoy takes only the first extension of a decision, so that it covers the load, too.
+  if (answer.kind === 'waiting') scope.extendDeadline(maxWaitMs + Math.ceil(limits.laterMs) + decisionMarginMs)
+  const settled = answer.kind === 'waiting' ? await answer.settled : answer
+  if (settled.kind === 'left') throw new RequestCancelledError()
+  if (settled.kind === 'refused') {
+    // By then every turn that waits now is admitted or refused.
+    const retryAfter = String(Math.max(1, Math.ceil(maxWaitMs / 1000)))
+    throw new GatewayError('rate_limit_exceeded', { headers: { 'retry-after': retryAfter } })
+  }
+  try {
+    if (scope.signal.aborted) throw new RequestCancelledError()
+    return await start()
+  } catch (error) {
+    admission.release('prefill', work.turnId)
+    throw error
+  }
+}

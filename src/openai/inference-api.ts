@@ -1,2 +1,0 @@
-/** OpenAI's three ways to run a model. */
-export type InferenceApi = 'completions' | 'chat' | 'responses'

@@ -1,0 +1,32 @@
+/** What was evicted to keep a limit: a session (by count or by memory), or the stored KV of a session that lives on. */
+export type Evicted = 'session-count' | 'session-memory' | 'kv-size'
+
+/** How much KV may be stored, over all sessions. */
+export interface KvLimit {
+  /** A commit that would exceed it evicts the KV of other sessions first. */
+  readonly maxBytes: number
+  /** Share of it, 0 to 1, that may stay filled: `evict` brings the stored KV down to it, so that commits find room. */
+  readonly threshold: number
+}
+
+/** `kvNote` of a session whose stored KV was evicted. */
+export const kvEvictedNote = 'kv_evicted'
+
+/** `kvNote` of a session whose stored KV was dropped because no pod could load it any more. */
+export const kvStaleNote = 'kv_stale'
+
+/** `kvNote` of a session whose KV was not stored because sessions in turns held all the room. */
+export const kvStoreFullNote = 'store_full'
+
+/**
+ * Leases a session keeps at most. The lease of a turn whose end is never reported stays until it runs out, and the cost of a turn must not grow with
+ * them. Beyond the limit the lease that ends first is dropped: the other leases still hold the session, and the turn of the dropped one is not counted.
+ */
+export const maxLeases = 64
+
+/** The largest count a store keeps: exact in JavaScript, Lua and Redis, with room for the milliseconds of any date. */
+export const largestCount = 999_999_999_999_999
+
+/** A whole number from 0 to {@link largestCount}; 0 for NaN and infinities. Engines report the counts, and a fraction or NaN must not spoil a record. */
+export const clampCount = (value: number): number =>
+  Number.isFinite(value) ? Math.min(Math.max(Math.trunc(value), 0), largestCount) : 0

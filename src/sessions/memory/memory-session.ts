@@ -1,0 +1,83 @@
+import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
+import type { Due } from './deadline-queue.ts'
+import type { Place } from './idle-order.ts'
+import type { TurnLease } from './turn-leases.ts'
+
+/** A live session. */
+export interface MemorySession extends Due<MemorySession> {
+  readonly key: SessionKey
+  readonly tenant: TenantKey
+  readonly sealedId: string
+  readonly model: string
+  readonly createdAtMs: number
+  /** Rises with every session: its place in the tenant's list. */
+  readonly sequence: number
+  isLive: boolean
+  state: 'creating' | 'active'
+  expiresAtMs: number
+  ttlSeconds: number
+  turns: number
+  prompt: number
+  output: number
+  cached: number
+  pod: string | undefined
+  kv: StoredKv | undefined
+  kvNote: string | undefined
+  /** Digest of the retry key that names it, in state *creating*. */
+  retryDigest: string | undefined
+  leases: readonly TurnLease[]
+  /** When a turn last began or ended. */
+  usedMs: number
+  /** In the order by memory, and in the order by stored KV. */
+  place: Place | undefined
+  kvPlace: Place | undefined
+}
+
+/** What stays of a session that has ended; a deleted one keeps no texts. */
+export interface Tombstone {
+  readonly kind: 'deleted' | 'expired'
+  readonly tenant: TenantKey
+  readonly sequence: number
+  readonly sealedId: string
+  readonly model: string
+  readonly ttlSeconds: number
+  readonly cause: 'time' | 'eviction'
+  forgetAtMs: number
+  /** Of turns that may revive it. */
+  leases: readonly TurnLease[]
+}
+
+export const toSessionForTurn = (session: MemorySession): SessionForTurn => ({
+  key: session.key,
+  tenant: session.tenant,
+  model: session.model,
+  createdAtMs: session.createdAtMs,
+  expiresAtMs: session.expiresAtMs,
+  ttlSeconds: session.ttlSeconds,
+  pod: session.pod,
+  kv: session.kv,
+  kvNote: session.kvNote,
+})
+
+export const toRecord = (session: MemorySession): SessionRecord => ({
+  ...toSessionForTurn(session),
+  sealedId: session.sealedId,
+  turns: session.turns,
+  tokens: { prompt: session.prompt, output: session.output, cached: session.cached },
+})
+
+/** Bytes of the heap that a record takes with its places in the indexes, without its texts. Measured with bench/sessions. */
+const recordBytes = 610
+const kvBytes = 250
+const tombstoneBytes = 450
+
+export const sessionBytes = (session: Pick<MemorySession, 'sealedId' | 'model' | 'kv'>): number =>
+  recordBytes +
+  session.sealedId.length +
+  session.model.length +
+  (session.kv === undefined ? 0 : storedKvBytes(session.kv))
+
+export const storedKvBytes = (kv: StoredKv): number => kvBytes + kv.payload.length + kv.artefactId.length
+
+export const bytesOfTombstone = ({ sealedId, model }: Tombstone): number =>
+  tombstoneBytes + sealedId.length + model.length

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { expect, test } from '@jest/globals'
+import { freePort } from '../../../playground/launcher/free-port.ts'
+import { startRedis } from '../../../playground/launcher/start-redis.ts'
+import { createContextEvents } from '../../../src/app/context-events.ts'
+import { createStores } from '../../../src/app/stores.ts'
+import { loadConfig } from '../../../src/config/load-config.ts'
+import { createLogger } from '../../../src/telemetry/logger.ts'
+import { createMetrics } from '../../../src/telemetry/metrics.ts'
+import { createOutageLog } from '../../../src/telemetry/outage-log.ts'
+import { startTestRedis } from './test-redis.ts'
+import { until } from './until.ts'
+
+test('a Redis that refuses connections and sweeps has one warning, without a stack, and one line when it is back', async () => {
+  const redis = await startTestRedis()
+  const port = await freePort()
+  let attempts = 0
+  const refusing = createServer((socket) => {
+    attempts += 1
+    socket.on('error', () => {}).end('refused\r\n')
+  }).listen(port, '127.0.0.1')
+  await once(refusing, 'listening')
+  const lines: Record<string, unknown>[] = []
+  const destination = new PassThrough().on('data', (line: Buffer) => lines.push(JSON.parse(line.toString())))
+  const log = createLogger({ level: 'info', destination })
+  const metrics = createMetrics({ version: 'test' })
+  const storeOutage = createOutageLog(log, { subject: 'The session store' })
+  const events = createContextEvents(metrics, log, storeOutage)
+  const environment = {
+    CTX_TENANT_SECRET: 'x-secret-of-32-characters-or-more-x',
+    PODS: '127.0.0.1:1',
+    KV_DIR: '/tmp',
+    CTX_SESSIONS_STORE: 'redis',
+    CTX_SESSIONS_REDIS_URL: `redis://127.0.0.1:${port}`,
+  }
+  const loaded = loadConfig({ environment })
+  if (loaded.kind !== 'loaded') throw new Error(loaded.problems)
+  const { store } = await createStores(loaded.config, { log, metrics, storeOutage })
+
+  await until(async () => {
+    await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
+    return attempts >= 4
+  })
+  refusing.close()
+  const back = await startRedis({ tool: redis.tool, dir: redis.dir, port })
+  await until(async () => {
+    await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
+    return lines.some(({ level }) => level === 'info')
+  })
+  await store.close()
+  await back.child.kill()
+  await redis.close()
+
+  expect(lines).toEqual([
+    {
+      level: 'warn',
+      time: expect.any(String),
+      msg: 'The session store is unavailable',
+      cause: expect.any(String),
+      faults: 1,
+    },
+    {
+      level: 'info',
+      time: expect.any(String),
+      msg: 'The session store is available again',
+      afterSeconds: expect.any(Number),
+    },
+  ])
+})

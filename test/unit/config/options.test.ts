@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from '@jest/globals'
+import { listConfigOptions, renderConfigHelp, renderConfigTable } from '../../../src/config/options.ts'
+import { configSchema } from '../../../src/config/schema.ts'
+import { policyNames } from '../../../src/routing/policies.ts'
+import { logLevels } from '../../../src/telemetry/logger.ts'
+
+const options = listConfigOptions().map((option) => ({ ...option, name: option.path.join('.') }))
+
+const page = (): string => readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8')
+
+describe('listConfigOptions', () => {
+  test('contains every group of the schema, and no variable twice', () => {
+    expect(new Set(options.map(({ path }) => path[0]))).toEqual(new Set(Object.keys(configSchema.shape)))
+    const variables = options.flatMap(({ envName, plainEnvName }) => [envName, plainEnvName ?? []].flat())
+    expect(new Set(variables).size).toBe(variables.length)
+  })
+
+  test.each([
+    { name: 'sessions.defaultTtlSeconds', envName: 'CTX_SESSIONS_DEFAULT_TTL_SECONDS', plainEnvName: 'CTX_CACHE_TTL' },
+    { name: 'listen.extproc.socketPath', envName: 'CTX_LISTEN_EXTPROC_SOCKET_PATH', plainEnvName: undefined },
+    { name: 'sessions.maxSessions', envName: 'CTX_SESSIONS_MAX_SESSIONS', plainEnvName: 'CTX_CACHE_MAXSIZE' },
+    {
+      name: 'sessions.memoryThreshold',
+      envName: 'CTX_SESSIONS_MEMORY_THRESHOLD',
+      plainEnvName: 'CTX_CACHE_MEMORY_THRESHOLD',
+    },
+    { name: 'sessions.redisUrl', envName: 'CTX_SESSIONS_REDIS_URL', plainEnvName: 'REDIS_URL' },
+    { name: 'routing.pods', envName: 'CTX_ROUTING_PODS', plainEnvName: 'PODS' },
+    { name: 'kv.connector', envName: 'CTX_KV_CONNECTOR', plainEnvName: 'CONNECTOR' },
+    { name: 'kv.directory', envName: 'CTX_KV_DIRECTORY', plainEnvName: 'KV_DIR' },
+  ])('$name is set by $envName', ({ name, envName, plainEnvName }) => {
+    expect(options.find((option) => option.name === name)).toMatchObject({ envName, plainEnvName })
+  })
+
+  test.each(options)('$name has a description that fits a table cell', ({ description, range, name }) => {
+    expect(description).toMatch(/^[^|\n]{10,}\.$/)
+    expect(range).not.toContain('undefined')
+    expect(name).not.toBe('')
+  })
+
+  test('policies and log levels of the schema are those of the code', () => {
+    const { routing, log } = configSchema.shape
+    expect(routing.unwrap().shape.policy.unwrap().options).toEqual([...policyNames])
+    expect(log.unwrap().shape.level.unwrap().options).toEqual([...logLevels])
+  })
+})
+
+describe('docs/configuration.md', () => {
+  test('contains the table of the code', () => {
+    const [, table] = /<!-- options -->\n([\s\S]*)\n<!-- \/options -->/.exec(page()) ?? []
+    expect(table).toBe(renderConfigTable())
+  })
+
+  test('names every policy', () => {
+    const [, table = ''] = page().split('\n## Policies\n')
+    const named = [...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, name]) => name)
+    expect(named).toEqual([...policyNames])
+  })
+})
+
+describe('renderConfigHelp', () => {
+  test('has a paragraph for every option', () => {
+    const paragraphs = renderConfigHelp().trim().split('\n\n')
+    expect(paragraphs.map((paragraph) => paragraph.split(' ')[0])).toEqual(options.map(({ name }) => name))
+    expect(paragraphs[0]).toBe(
+      [
+        'listen.extproc.host  (CTX_LISTEN_EXTPROC_HOST)',
+        '  string; default: "127.0.0.1"',
+        '  Address of the gRPC port for Envoy. Not encrypted.',
+      ].join('\n'),
+    )
+  })
+})

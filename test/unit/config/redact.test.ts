@@ -1,0 +1,32 @@
+import { describe, expect, test } from '@jest/globals'
+import { loadConfig } from '../../../src/config/load-config.ts'
+import { redactConfig } from '../../../src/config/redact.ts'
+
+const redactedWith = (variables: Readonly<Record<string, string>>): unknown => {
+  const environment = { PODS: 'a:1,b:1', KV_DIR: '/kv', CTX_TENANT_SECRET: 'hidden'.repeat(6), ...variables }
+  const outcome = loadConfig({ environment })
+  if (outcome.kind === 'invalid') throw new Error(outcome.problems)
+  return redactConfig(outcome.config)
+}
+
+describe('redactConfig', () => {
+  test('redacts the secret and nothing else', () => {
+    expect(redactedWith({})).toMatchObject({
+      tenant: { secret: '[redacted]' },
+      routing: { pods: ['a:1', 'b:1'] },
+      kv: { directory: '/kv' },
+      sessions: { store: 'memory', sliding: false },
+    })
+  })
+
+  test.each([
+    { url: 'redis://host:6379/1', shown: 'redis://host:6379/1' },
+    { url: 'redis://hidden@host', shown: 'redis://[redacted]@host' },
+    { url: 'rediss://:hidden@host:6380', shown: 'rediss://[redacted]@host:6380' },
+    { url: 'redis://hidden:hidden@host/2?password=hidden', shown: 'redis://[redacted]@host/2' },
+  ])('$url is shown as $shown', ({ url, shown }) => {
+    const redacted = redactedWith({ REDIS_URL: url })
+    expect(redacted).toMatchObject({ sessions: { redisUrl: shown } })
+    expect(JSON.stringify(redacted)).not.toContain('hidden')
+  })
+})

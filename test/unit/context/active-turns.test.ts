@@ -1,0 +1,224 @@
+import { setImmediate } from 'node:timers/promises'
+import { describe, expect, test } from '@jest/globals'
+import { createAdmission } from '../../../src/admission/admission.ts'
+import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
+import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
+import { encodeTicket } from '../../../src/context/turn-ticket.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  podA,
+  promptBody,
+  type SentRequest,
+} from '../../support/context-gateway.ts'
+import { forwarded, ticketOf } from '../../support/decisions.ts'
+import { watchedScope } from '../../support/gateway-request.ts'
+import { wholeAnswer } from '../../support/turn-end.ts'
+import { until } from '../../support/until.ts'
+
+const createBench = () => {
+  const settings = { requirements: ['prefill=R1:1'], resources: [], globalResources: [], priorities: [] }
+  const planned = planAdmission({ ...settings, defaultPriority: 1 }, [podA])
+  if (planned.kind !== 'planned') throw new Error(planned.kind)
+  const admission = createAdmission({
+    plan: planned.plan,
+    maxWaiting: 10,
+    maxWaitMs: 20_000,
+    leaseMs: 600_000,
+    nowMs: () => performance.now(),
+    events: { settled: () => {}, leaseExpired: () => {} },
+  })
+  const gateway = createContextGateway({ pods: [podA], admission })
+  return {
+    gateway,
+    /** Everything that a turn holds. */
+    held: () => ({
+      onPod: gateway.pods.running(podA),
+      inPrediction: gateway.predictor.pods().map(({ prefillBacklogMs }) => prefillBacklogMs ?? 0),
+      claims: gateway.connector.claims().length,
+      admitted: admission.usage([podA]).map(({ inUse }) => inUse),
+    }),
+    outcomes: () => gateway.events.of('turnEnded').map(([outcome]) => outcome),
+  }
+}
+
+const nothing = { onPod: 0, inPrediction: [0], claims: 0, admitted: [0] }
+const something = { onPod: 1, claims: 1, admitted: [1] }
+
+const withKey = (key: string) => ({ 'x-context-request-key': key })
+const create = (key: string): SentRequest => ({ path: '/v1/context', body: promptBody, headers: withKey(key) })
+
+describe('a client that left before Envoy had read the decision', () => {
+  test('leaves nothing of a turn, and its session as it was', async () => {
+    const { gateway, held, outcomes } = createBench()
+    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    await gateway.use(id, { headers: withKey('k1') })
+    expect(held()).toMatchObject(something)
+
+    await gateway.service.clientDisconnected('k1')
+
+    expect(held()).toEqual(nothing)
+    expect(outcomes()).toEqual(['completed', 'client_left'])
+    expect(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).toMatchObject({ body: { turns: 1 } })
+    gateway.advance(60)
+    await gateway.reaper.sweepAndWait()
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+  })
+
+  test('leaves nothing of a create', async () => {
+    const { gateway, held, outcomes } = createBench()
+    forwarded(await gateway.send(create('k1')))
+
+    await gateway.service.clientDisconnected('k1')
+    await gateway.reaper.sweepAndWait()
+
+    expect(held()).toEqual(nothing)
+    expect(outcomes()).toEqual(['client_left'])
+    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+  })
+
+  test('leaves nothing of a turn without a session', async () => {
+    const { gateway, held, outcomes } = createBench()
+    await gateway.use(`ctx_${'a'.repeat(32)}`, { headers: withKey('k1') })
+
+    await gateway.service.clientDisconnected('k1')
+
+    expect(held()).toEqual(nothing)
+    expect(outcomes()).toEqual(['client_left'])
+  })
+
+  test('may be told of before the decision is taken', async () => {
+    const { gateway, held, outcomes } = createBench()
+    const { id } = await gateway.create()
+    gateway.fleet.restart(podA)
+    gateway.connector.faults.holdLoads(true)
+    const turn = gateway.use(id, { headers: withKey('k1') })
+    await until(() => gateway.connector.loads() === 1)
+
+    await gateway.service.clientDisconnected('k1')
+    gateway.connector.faults.holdLoads(false)
+    await turn
+
+    await until(() => outcomes().includes('client_left'))
+    await until(() => held().claims === 0)
+    expect(held()).toEqual(nothing)
+  })
+
+  test('ends no other turn', async () => {
+    const { gateway, held } = createBench()
+    forwarded(await gateway.send(create('k1')))
+    await gateway.service.clientDisconnected('k2')
+    expect(held()).toMatchObject(something)
+  })
+
+  test('may have been refused, or be given up while the decision is taken', async () => {
+    const { gateway, held, outcomes } = createBench()
+    gateway.store.breakDown('all')
+    expect((await gateway.send(create('k1'))).kind).toBe('reject')
+    await gateway.service.clientDisconnected('k1')
+    gateway.store.breakDown([])
+    const scope = watchedScope()
+    scope.leave()
+    expect((await gateway.send(create('k2'), scope)).kind).toBe('cancelled')
+    await gateway.service.clientDisconnected('k2')
+    expect(held()).toEqual(nothing)
+    expect(outcomes()).toEqual([])
+  })
+})
+
+describe('a turn', () => {
+  type Step = 'decided' | 'left' | 'ended'
+  /** Reports these events of one turn in this order. */
+  const run = async (order: readonly Step[]) => {
+    const { gateway, held, outcomes } = createBench()
+    const { id } = await gateway.create()
+    const decide = (by: ContextGateway) => by.use(id, { headers: withKey('k1') })
+    let forward: ForwardDecision | undefined
+    for (const step of order) {
+      switch (step) {
+        case 'decided':
+          forward = await decide(gateway)
+          break
+        case 'left':
+          await gateway.service.clientDisconnected('k1')
+          break
+        case 'ended':
+          // Without a decision here, another process made it.
+          forward ??= await decide(createContextGateway({ pods: [podA], beside: gateway }))
+          await gateway.service.endTurn({ ...wholeAnswer, usage, ticket: encodeTicket(ticketOf(forward)) })
+          break
+      }
+    }
+    await gateway.drain()
+    expect(held()).toEqual(nothing)
+    return { gateway, outcomes: outcomes().slice(1) }
+  }
+  const usage = { promptTokens: 700, outputTokens: 20, cachedTokens: 0 }
+
+  test.each<readonly [readonly Step[], 'client_left' | 'completed']>([
+    [['decided', 'ended'], 'completed'],
+    [['decided', 'ended', 'ended'], 'completed'],
+    [['decided', 'ended', 'left', 'left', 'ended'], 'completed'],
+    [['decided', 'left'], 'client_left'],
+    [['decided', 'left', 'left'], 'client_left'],
+    [['decided', 'left', 'ended', 'ended'], 'client_left'],
+    [['left', 'decided'], 'client_left'],
+    [['left', 'left', 'decided', 'ended', 'left'], 'client_left'],
+    [['ended'], 'completed'],
+    [['ended', 'ended'], 'completed'],
+  ])('ends once after %j', async (order, outcome) => {
+    expect((await run(order)).outcomes).toEqual([outcome])
+  })
+
+  test('counts its tokens once and offloads once when its end is reported twice', async () => {
+    const { gateway } = await run(['decided', 'ended', 'ended'])
+
+    expect(gateway.events.of('turnEnded').map(([, tokens]) => tokens?.promptTokens)).toEqual([1000, 700])
+    expect(gateway.events.of('offloaded')).toHaveLength(2)
+  })
+
+  test.each([
+    { name: 'an empty key', key: '' },
+    { name: 'a key that is no word', key: 'a b' },
+    { name: 'a key that is too long', key: 'k'.repeat(65) },
+  ])('of a request with $name has a random id', async ({ key }) => {
+    const gateway = createContextGateway({ pods: [podA] })
+    const headers = withKey(key)
+    const { id } = await gateway.create()
+
+    const [first, second] = [await gateway.use(id, { headers }), await gateway.use(id, { headers })]
+
+    expect(ticketOf(first).turnId).not.toBe(ticketOf(second).turnId)
+    await gateway.service.clientDisconnected(key)
+    expect(gateway.pods.running(podA)).toBe(2)
+  })
+})
+
+describe('draining', () => {
+  test('resolves at once while no turn ends', async () => {
+    await expect(createBench().gateway.drain()).resolves.toBeUndefined()
+  })
+
+  test('waits for the ends of turns that are being processed', async () => {
+    const { gateway, outcomes } = createBench()
+    const forward = forwarded(await gateway.send(create('k1')))
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    gateway.store.before('complete', () => held)
+    const ending = gateway.serve(forward)
+    let isDrained = false
+    const drained = gateway.drain().then(() => {
+      isDrained = true
+    })
+    await setImmediate()
+    const before = isDrained
+
+    release()
+    await Promise.all([drained, ending])
+
+    expect(before).toBe(false)
+    expect(outcomes()).toEqual(['completed'])
+  })
+})

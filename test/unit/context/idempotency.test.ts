@@ -1,0 +1,102 @@
+import { describe, expect, test } from '@jest/globals'
+import { idempotencyKeyOf } from '../../../src/context/idempotency.ts'
+import type { TenantKey } from '../../../src/sessions/session-record.ts'
+import { errorOf } from '../../support/error-of.ts'
+import { gatewayRequest } from '../../support/gateway-request.ts'
+
+const create = { tenant: 'tenant-a' as TenantKey, form: 'chat', body: Buffer.from('body-1'), secret: 'a secret' }
+
+const keyOf = (headers: Readonly<Record<string, string | readonly string[]>>, change: Partial<typeof create> = {}) =>
+  idempotencyKeyOf(gatewayRequest({ path: '/v1/context', headers }), { ...create, ...change })
+
+describe('idempotencyKeyOf', () => {
+  test.each([
+    { name: 'no header', headers: {} },
+    { name: 'a retry count that is no number', headers: { 'x-stainless-retry-count': 'one' } },
+    { name: 'an empty retry count', headers: { 'x-stainless-retry-count': '' } },
+    { name: 'a retry count beyond reason', headers: { 'x-stainless-retry-count': '1000' } },
+  ])('is undefined with $name', ({ headers }) => {
+    expect(keyOf(headers)).toBeUndefined()
+  })
+
+  test.each(['idempotency-key', 'x-stainless-retry-count'])('%s: the body digest depends on form and body', (name) => {
+    const digests = [{}, { form: 'completions' }, { body: Buffer.from('body-2') }].map(
+      (change) => keyOf({ [name]: '1' }, change)?.bodyDigest,
+    )
+
+    expect(new Set(digests).size).toBe(3)
+  })
+
+  test('hashes no body without a key', () => {
+    const body = new Proxy(Buffer.from('body'), {
+      get: () => {
+        throw new Error('the body was read')
+      },
+    })
+
+    expect(keyOf({}, { body })).toBeUndefined()
+    expect(() => keyOf({ 'idempotency-key': 'k' }, { body })).toThrow('the body was read')
+  })
+
+  test('an Idempotency-Key finds the first create for a day', () => {
+    expect(keyOf({ 'idempotency-key': 'k' })).toMatchObject({
+      use: 'find-or-record',
+      rememberMs: 24 * 3600 * 1000,
+    })
+  })
+
+  test('an Idempotency-Key takes precedence over the retry count', () => {
+    expect(keyOf({ 'idempotency-key': 'k', 'x-stainless-retry-count': '0' })).toEqual(keyOf({ 'idempotency-key': 'k' }))
+  })
+
+  test('the digest of an Idempotency-Key depends on the tenant and not on the body', () => {
+    const { digest } = keyOf({ 'idempotency-key': 'k' }) ?? {}
+
+    expect(keyOf({ 'idempotency-key': 'k' }, { body: Buffer.from('body-2') })?.digest).toBe(digest)
+    expect(keyOf({ 'idempotency-key': 'k' }, { tenant: 'tenant-b' as TenantKey })?.digest).not.toBe(digest)
+    expect(keyOf({ 'idempotency-key': 'K' })?.digest).not.toBe(digest)
+    expect(keyOf({ 'idempotency-key': 'k' }, { secret: 'another' })?.digest).not.toBe(digest)
+  })
+
+  test.each(['k', 'a b', '~'.repeat(255), '6e53914f-3a2d-4ab9-9a43-5fbb04bd1a1c'])('takes the key "%s"', (key) => {
+    expect(keyOf({ 'idempotency-key': key })?.digest).toMatch(/^[A-Za-z0-9_-]{43}$/)
+  })
+
+  test.each([
+    { name: 'empty', key: '' },
+    { name: '256 characters', key: 'k'.repeat(256) },
+    { name: 'a control character', key: 'k\t' },
+    { name: 'bytes beyond ASCII', key: 'k\xe9' },
+    { name: 'two headers', key: ['k', 'l'] },
+    { name: 'the same header twice', key: ['k', 'k'] },
+  ])('refuses a key that is $name', ({ key }) => {
+    expect(errorOf(() => keyOf({ 'idempotency-key': key }))).toMatchObject({
+      code: 'invalid_idempotency_key',
+      param: 'Idempotency-Key',
+      status: 400,
+    })
+  })
+
+  test('a first try of an SDK is only recorded', () => {
+    expect(keyOf({ 'x-stainless-retry-count': '0' })).toMatchObject({ use: 'record-only', rememberMs: 600_000 })
+  })
+
+  test.each(['1', '2', '15'])('try %s of an SDK finds the first one by the same body', (count) => {
+    const first = keyOf({ 'x-stainless-retry-count': '0' })
+
+    expect(keyOf({ 'x-stainless-retry-count': count })).toEqual({ ...first, use: 'find-or-record' })
+  })
+
+  test('tries with other bodies or of other tenants have other digests', () => {
+    const { digest } = keyOf({ 'x-stainless-retry-count': '1' }) ?? {}
+
+    expect(keyOf({ 'x-stainless-retry-count': '1' }, { body: Buffer.from('body-2') })?.digest).not.toBe(digest)
+    expect(keyOf({ 'x-stainless-retry-count': '1' }, { tenant: 'tenant-b' as TenantKey })?.digest).not.toBe(digest)
+  })
+
+  test('a key that equals a body digest names another create', () => {
+    const { bodyDigest = '' } = keyOf({ 'x-stainless-retry-count': '1' }) ?? {}
+
+    expect(keyOf({ 'idempotency-key': bodyDigest })?.digest).not.toBe(keyOf({ 'x-stainless-retry-count': '1' })?.digest)
+  })
+})

@@ -1,0 +1,18 @@
+import { describe, expect, test } from '@jest/globals'
+import { loadBudgetMs } from '../../../src/context/attach-kv.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
+
+const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })
+
+describe('loadBudgetMs', () => {
+  test.each([
+    { name: 'never longer than recomputing', tokens: 3000, maxLoadMs: 10_000, budgetMs: 3000 },
+    { name: 'never longer than the maximum', tokens: 60_000, maxLoadMs: 10_000, budgetMs: 10_000 },
+    { name: 'long enough for the calls themselves', tokens: 10, maxLoadMs: 10_000, budgetMs: 1000 },
+    { name: 'the maximum even below that', tokens: 10, maxLoadMs: 200, budgetMs: 200 },
+    { name: 'the calls alone when nothing is stored', tokens: undefined, maxLoadMs: 10_000, budgetMs: 1000 },
+    { name: 'the maximum when nothing is stored', tokens: undefined, maxLoadMs: 200, budgetMs: 200 },
+  ])('is $name', ({ tokens, maxLoadMs, budgetMs }) => {
+    expect(loadBudgetMs({ costs, maxLoadMs }, 'm', tokens)).toBe(budgetMs)
+  })
+})

@@ -1,0 +1,101 @@
+import { describe, expect, test } from '@jest/globals'
+import { checkTtl, parseTtlHeader as parse, type TtlBounds } from '../../../src/context/request-headers.ts'
+import { errorOf } from '../../support/error-of.ts'
+import { gatewayRequest } from '../../support/gateway-request.ts'
+
+const parseTtlHeader = (values: readonly string[], limits: TtlBounds) =>
+  parse(gatewayRequest({ path: '/v1/context', headers: { 'x-session-ttl': values } }), limits)
+
+const bounds = { minTtlSeconds: 60, maxTtlSeconds: 86_400 }
+
+describe('parseTtlHeader', () => {
+  test('is undefined without the header', () => {
+    expect(parseTtlHeader([], bounds)).toBeUndefined()
+  })
+
+  test.each([
+    { value: '60', seconds: 60 },
+    { value: '3600', seconds: 3600 },
+    { value: '86400', seconds: 86_400 },
+  ])('reads $value', ({ value, seconds }) => {
+    expect(parseTtlHeader([value], bounds)).toBe(seconds)
+  })
+
+  test('reads the longest number there can be', () => {
+    expect(parseTtlHeader(['999999999'], { minTtlSeconds: 1, maxTtlSeconds: 999_999_999 })).toBe(999_999_999)
+  })
+
+  test.each([
+    { name: 'a word', values: ['abc'] },
+    { name: 'negative', values: ['-1'] },
+    { name: 'zero', values: ['0'] },
+    { name: 'a fraction', values: ['1.5'] },
+    { name: 'an exponent', values: ['1e3'] },
+    { name: 'hexadecimal', values: ['0x10'] },
+    { name: 'white space around', values: [' 5 '] },
+    { name: 'Infinity', values: ['Infinity'] },
+    { name: 'NaN', values: ['NaN'] },
+    { name: '2^63', values: ['9223372036854775808'] },
+    { name: '20 digits', values: ['1'.repeat(20)] },
+    { name: 'ten digits', values: ['1000000000'] },
+    { name: 'empty', values: [''] },
+    { name: 'a leading zero', values: ['03600'] },
+    { name: 'a sign', values: ['+3600'] },
+    { name: 'a unit', values: ['3600s'] },
+    { name: 'a separator', values: ['3_600'] },
+    { name: 'other digits', values: ['\u0663\u0660\u0660'] },
+    { name: 'a line break behind', values: ['3600\n'] },
+    { name: 'two headers', values: ['3600', '7200'] },
+    { name: 'the same header twice', values: ['3600', '3600'] },
+    { name: 'two values in one header', values: ['3600, 3600'] },
+  ])('refuses as no number of seconds: $name', ({ values }) => {
+    expect(errorOf(() => parseTtlHeader(values, bounds))).toMatchObject({
+      code: 'invalid_ttl',
+      status: 400,
+      param: 'x-session-ttl',
+    })
+  })
+
+  test.each([
+    { name: 'below the least', value: '59' },
+    { name: 'one', value: '1' },
+    { name: 'above the most', value: '86401' },
+    { name: 'nine digits', value: '999999999' },
+  ])('refuses as out of range, naming the range: $name', ({ value }) => {
+    expect(errorOf(() => parseTtlHeader([value], bounds))).toMatchObject({
+      code: 'ttl_out_of_range',
+      status: 400,
+      param: 'x-session-ttl',
+      message: 'The TTL must be from 60 to 86400 seconds.',
+    })
+  })
+})
+
+describe('checkTtl', () => {
+  test('gives back what is within the bounds', () => {
+    expect([60, 3600, 86_400].map((ttl) => checkTtl(ttl, bounds, 'ttl'))).toEqual([60, 3600, 86_400])
+  })
+
+  test.each([
+    { name: 'a text', value: '3600' },
+    { name: 'null', value: null },
+    { name: 'true', value: true },
+    { name: 'a list', value: [3600] },
+    { name: 'an object', value: { seconds: 3600 } },
+    { name: 'a fraction', value: 3600.5 },
+    { name: 'zero', value: 0 },
+    { name: 'negative', value: -3600 },
+    { name: '1e400 in JSON', value: JSON.parse('1e400') },
+    { name: 'beyond exact numbers', value: 2 ** 63 },
+  ])('refuses as no number of seconds: $name', ({ value }) => {
+    expect(errorOf(() => checkTtl(value, bounds, 'ttl'))).toMatchObject({ code: 'invalid_ttl', param: 'ttl' })
+  })
+
+  test.each([{ value: 59 }, { value: 86_401 }])('refuses as out of range: $value', ({ value }) => {
+    expect(errorOf(() => checkTtl(value, bounds, 'ttl'))).toMatchObject({
+      code: 'ttl_out_of_range',
+      param: 'ttl',
+      message: expect.stringMatching(/60 to 86400/),
+    })
+  })
+})
