@@ -1,9 +1,9 @@
 import type { ManagedChild } from '../../playground/launcher/child-process.ts'
 
-/** Everything that a bench started, so that all of it ends with the bench. */
+/** The processes of a bench. */
 export interface Children {
   add(child: ManagedChild): void
-  /** By process id, the last one first. Others can be added afterwards. */
+  /** Stops all of them. Others can be added afterwards. */
   stop(): Promise<void>
   /** @throws Error when one of them has ended by itself */
   expectRunning(): void
@@ -24,4 +24,12 @@ export const createChildren = (): Children => {
       if (ended !== undefined) throw new Error(`${ended.name} has ended:\n${ended.output().slice(-20).join('\n')}`)
     },
   }
+}
+
+/** On SIGINT or SIGTERM: calls `clear`, then ends the process. */
+export const clearWhenInterrupted = (clear: () => Promise<void>): void => {
+  const interrupt = (): void => {
+    void clear().then(() => process.exit(130))
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt)
 }

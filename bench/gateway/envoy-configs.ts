@@ -57,14 +57,19 @@ const bufferedFilter = {
   },
 }
 
-/** A rendered envoy.yaml with other HTTP filters, one route, and no access log and error bodies. */
+/** A rendered envoy.yaml with other HTTP filters, one route, and without access log, error bodies and header mutations. */
 const reduced = (text: string, filters: readonly unknown[]): string => {
   const whole = template.parse(parse(text))
   const { listeners, clusters } = whole.static_resources
   const [listener] = listeners
   const [chain] = listener.filter_chains
   const [manager] = chain.filters
-  const { access_log: _log, local_reply_config: _replies, ...kept } = manager.typed_config
+  const {
+    access_log: _log,
+    local_reply_config: _replies,
+    early_header_mutation_extensions: _mutations,
+    ...kept
+  } = manager.typed_config
   const typedConfig = {
     ...kept,
     http_filters: filters,

@@ -1,14 +1,25 @@
 import { randomInt } from 'node:crypto'
 import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
 import type { SessionStore } from '../../src/sessions/session-store.ts'
-import { type Timing, timingOf } from './quantiles.ts'
 import { benchSession, keyOf, tenantOf, writeSession } from './realistic-sessions.ts'
 
-/** What single operations take, one after the other, microseconds. */
+/** One operation, microseconds. */
+export interface Timing {
+  readonly p50: number
+  readonly p99: number
+}
+
+const timingOf = (microseconds: readonly number[]): Timing => {
+  const sorted = Float64Array.from(microseconds).sort()
+  const quantile = (share: number): number => sorted[Math.floor(share * sorted.length)] ?? Number.NaN
+  return { p50: quantile(0.5), p99: quantile(0.99) }
+}
+
+/** Operations timed one after the other. */
 export interface Timings {
-  /** A turn looks its session up and takes its lease: `begin`. */
+  /** Session and lease of a turn: `begin`. */
   readonly lookup: Timing
-  /** The lease is given back: `abandon`. */
+  /** The lease is released: `abandon`. */
   readonly release: Timing
   /** The session itself: `create`. */
   readonly create: Timing

@@ -4,11 +4,11 @@ export type SessionKey = string & { readonly __brand: 'SessionKey' }
 /** HMAC-SHA256 of the caller's principal or credential, base64url, 43 characters. */
 export type TenantKey = string & { readonly __brand: 'TenantKey' }
 
-/** The KV of a session that lies in the persistent store. The store keeps `payload` without reading it: it is the connector's. */
+/** A session's KV in the persistent store. The session store keeps `payload` without reading it: it is the connector's. */
 export interface StoredKv {
   /**
-   * Name of the artefact, unique for every offload. One that begins with the first 22 characters of its session's key takes a store less: by
-   * them it finds the session.
+   * Name of the artefact, unique for every offload. One that begins with the first 22 characters of its session's key takes less room in Redis:
+   * they lead to the session.
    */
   readonly artefactId: string
   /** What the connector needs to load and remove the artefact. */
@@ -29,7 +29,7 @@ export interface TokenTotals {
   readonly cached: number
 }
 
-/** One session as the store knows it. All times are the store's clock, in milliseconds since 1970. */
+/** One session. All times are the store's clock, in milliseconds since 1970. */
 export interface SessionRecord {
   readonly key: SessionKey
   readonly tenant: TenantKey
@@ -49,5 +49,5 @@ export interface SessionRecord {
   readonly kvNote: string | undefined
 }
 
-/** What a turn that begins has to know of its session: every turn asks for it, so it leaves out what only lists and looks at a session tell. */
+/** Fields a turn needs; `get` and `list` return more. */
 export type SessionForTurn = Omit<SessionRecord, 'sealedId' | 'turns' | 'tokens'>

@@ -11,7 +11,7 @@ export interface NewSession {
   readonly turnId: string
   /** How long the first turn may take; past that the unfinished session is swept. */
   readonly leaseMs: number
-  /** Makes a repeated create find the first one's session; undefined: every create is a new one. */
+  /** Makes a repeated create find the first one's session; undefined: every create makes a session. */
   readonly retryOf: RetryKey | undefined
 }
 
@@ -47,12 +47,12 @@ export interface BeginTurn {
 
 export type BeginOutcome =
   | { readonly kind: 'active'; readonly record: SessionForTurn; readonly nowMs: number }
-  /** Its time was over; the turn may start it anew with its last TTL and model (`complete` does so). The lease is taken. */
+  /** The session has expired; `complete` revives it with its last TTL and model. The lease is taken. */
   | {
       readonly kind: 'expired'
       readonly ttlSeconds: number
       readonly model: string
-      /** `eviction`: it had to make room for others before its time was over. */
+      /** `eviction`: it was evicted before its deadline. */
       readonly cause: 'time' | 'eviction'
       readonly nowMs: number
     }
@@ -61,7 +61,7 @@ export type BeginOutcome =
   /** Never existed, forgotten, unreadable, or another tenant's: these look alike. */
   | { readonly kind: 'unknown' }
 
-/** A turn whose answer ended well. */
+/** A turn whose answer completed. */
 export interface CompleteTurn {
   readonly key: SessionKey
   readonly tenant: TenantKey
@@ -126,8 +126,8 @@ export interface SessionStore {
    * `false`: the session is gone, a later turn won, or the artefact is not waiting in the queue any more (never announced, or its grace ran
    * out and its removal has begun, so it may not be there), or there is no room for it; it is queued for removal and due at once. Repeating a
    * commit that won changes nothing. Where the store has a limit of stored KV, other sessions' KV is evicted: of expired sessions first, then the
-   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins and when it ends. The note of an
-   * evicted session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
+   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins. The note of an evicted
+   * session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
    */
   commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
   /** Notes why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */

@@ -8,7 +8,7 @@ import type { MemoryRemovals } from './memory-removals.ts'
 import { bytesOfTombstone, type MemorySession, sessionBytes, storedKvBytes, type Tombstone } from './memory-session.ts'
 import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
-import { heldUntilMs } from './turn-leases.ts'
+import { dueMsOf, hasExpired, heldUntilMs } from './turn-leases.ts'
 
 export interface SessionTableOptions {
   readonly removals: MemoryRemovals
@@ -344,10 +344,3 @@ export class SessionTable {
     return dropped
   }
 }
-
-/** A session in state *creating* lives as long as its turn's lease. */
-const dueMsOf = (session: MemorySession): number =>
-  session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs
-
-const hasExpired = (session: MemorySession, nowMs: number): boolean =>
-  dueMsOf(session) <= nowMs && heldUntilMs(session.leases) <= nowMs

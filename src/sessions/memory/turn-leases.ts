@@ -1,12 +1,12 @@
 import { maxLeases } from '../limits.ts'
 
-/** The turns that are under way on one session. Nearly always none or one, so a list. */
+/** A running turn's lease of its session. A session nearly always has none or one, so they are in a list. */
 export interface TurnLease {
   readonly turnId: string
   readonly untilMs: number
 }
 
-/** What nearly every session has between its turns: one list for all of them, which no collection of young garbage has to look at. */
+/** Shared by all sessions between their turns. */
 export const noLeases: readonly TurnLease[] = []
 
 /**
@@ -39,3 +39,18 @@ export const heldUntilMs = (leases: readonly TurnLease[]): number => {
 
 const endsFirst = (leases: readonly TurnLease[]): number =>
   leases.reduce((first, { untilMs }, at) => (untilMs < (leases[first]?.untilMs ?? 0) ? at : first), 0)
+
+/** What decides when a session expires. */
+interface Expiring {
+  readonly state: string
+  readonly expiresAtMs: number
+  readonly leases: readonly TurnLease[]
+}
+
+/** When a session is due to expire. In state *creating* it lives as long as its turn's lease. */
+export const dueMsOf = (session: Expiring): number =>
+  session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs
+
+/** A session expires at the earliest when no turn holds it. */
+export const hasExpired = (session: Expiring, nowMs: number): boolean =>
+  dueMsOf(session) <= nowMs && heldUntilMs(session.leases) <= nowMs

@@ -85,7 +85,7 @@ const flipByte = async (path: string): Promise<void> => {
 
 const noFiles = (stack: Stack) => eventually(async () => expect(await stack.kvFiles()).toEqual([]))
 
-describe('stored KV, as a cache on disk', () => {
+describe('stored KV on disk', () => {
   let stack: Stack
   let pod: Pod
   beforeAll(async () => {
@@ -96,7 +96,7 @@ describe('stored KV, as a cache on disk', () => {
     await pod?.stop()
   }, 30_000)
 
-  test('outlives the process that computed it: after a restart of the engine it is loaded instead of computed', async () => {
+  test('restarted engine loads KV instead of computing it', async () => {
     const { id } = await storedSession(stack, 200)
     await pod.restart(stack)
     const answer = await use(stack, id, { body: body(200) })
@@ -106,7 +106,7 @@ describe('stored KV, as a cache on disk', () => {
     await noFiles(stack)
   })
 
-  test('is named after a SHA-256 of what it belongs to, one file for each', async () => {
+  test('each artefact is one file with a name derived from SHA-256 of its identity', async () => {
     const { id, bytes } = await storedSession(stack, 40)
     const files = await stack.kvFiles()
     expect(files).toEqual([expect.stringMatching(/^ctx-[\w-]{22}[0-9a-f]{28}\.kv$/)])
@@ -115,7 +115,7 @@ describe('stored KV, as a cache on disk', () => {
     await noFiles(stack)
   })
 
-  test('is verified on reload: one flipped bit is a miss, and the file goes', async () => {
+  test('flipped bit makes a miss on reload, and the file is removed', async () => {
     const { id } = await storedSession(stack, 60)
     const [damaged = ''] = await stack.kvFiles()
     await flipByte(join(stack.kvDirectory, damaged))
@@ -127,7 +127,7 @@ describe('stored KV, as a cache on disk', () => {
     await noFiles(stack)
   })
 
-  test('survives a change of settings that do not matter to it', async () => {
+  test('change of an unrelated setting keeps the KV', async () => {
     const { id } = await storedSession(stack, 60)
     await pod.restart(stack, { arguments: ['--log-level', 'info'] })
     await eventually(async () => expect(await stack.kvFiles()).toHaveLength(1))
@@ -137,7 +137,7 @@ describe('stored KV, as a cache on disk', () => {
     await noFiles(stack)
   })
 
-  test('is invalid once a setting changes that it depends on: it goes by itself, and the next turn says so', async () => {
+  test('change of a setting that the KV depends on removes it, and the next turn reports the miss', async () => {
     const { id } = await storedSession(stack, 60)
     await pod.restart(stack, { contextTokens: 2048 })
     await noFiles(stack)
@@ -151,7 +151,7 @@ describe('stored KV, as a cache on disk', () => {
   })
 })
 
-describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('a size limit, sessions in $store', ({ store }) => {
+describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('size limit with sessions in $store', ({ store }) => {
   let stack: Stack
   let pod: Pod
   let pieceBytes = 0
@@ -180,7 +180,7 @@ describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('a size limit,
     return id
   }
 
-  test('the least recently used piece makes room, with its file, and the session is told and goes on', async () => {
+  test('least recently used artefact is evicted with its file, and its session continues with a miss', async () => {
     const [first, second, third] = [await newSession(), await newSession(), await newSession()]
     await use(stack, first, { body: body(100) })
     await untilStored(stack, first, 2)
@@ -196,7 +196,7 @@ describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('a size limit,
     await untilStored(stack, second, 2)
   })
 
-  test('a piece that is larger than the limit is not stored: a warning, and no error', async () => {
+  test('artefact larger than the limit is not stored, with a warning and without an error', async () => {
     const id = await createdId(stack, { body: body(400) })
     sessions.push(id)
     await eventually(async () => expect((await view(stack, id)).kv).toMatchObject({ stored: null, note: 'too_large' }))
@@ -209,7 +209,7 @@ describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('a size limit,
   })
 })
 
-describe('a store of one’s own', () => {
+describe('store module', () => {
   let stack: Stack
   let pod: Pod
   let server: ObjectServer
@@ -231,7 +231,7 @@ describe('a store of one’s own', () => {
       expect([...server.objects.keys()]).toEqual([])
     })
 
-  test('has the KV between turns, and the engines’ folder only while it passes through', async () => {
+  test('KV lies in the store between turns, and in the engines’ folder only during transfers', async () => {
     const { id, bytes } = await storedSession(stack, 100)
     expect([...server.objects.values()].map((object) => object.length)).toEqual([bytes])
     expect(await folder()).toEqual([])
@@ -244,7 +244,7 @@ describe('a store of one’s own', () => {
     await gone(id)
   })
 
-  test('need not verify anything: what comes back changed is a miss', async () => {
+  test('KV that the store changed is a miss', async () => {
     const { id } = await storedSession(stack, 100)
     const [[name, object] = ['', Buffer.alloc(0)]] = server.objects
     server.objects.set(name, Buffer.concat([object.subarray(0, 1000), Buffer.from('?'), object.subarray(1001)]))
@@ -255,7 +255,7 @@ describe('a store of one’s own', () => {
     await gone(id)
   })
 
-  test('that has lost an object costs a miss', async () => {
+  test('object lost by the store is a miss', async () => {
     const { id } = await storedSession(stack, 100)
     server.objects.clear()
     await pod.restart(stack)
@@ -264,7 +264,7 @@ describe('a store of one’s own', () => {
     await gone(id)
   })
 
-  test('that fails costs no turn: loads and offloads fail, and removals are tried again', async () => {
+  test('failing store fails loads and offloads but no turn, and removals are retried', async () => {
     const { id } = await storedSession(stack, 100)
     await pod.restart(stack)
     server.failWith(503)

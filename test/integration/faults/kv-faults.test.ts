@@ -34,7 +34,12 @@ beforeAll(async () => {
       ]
       return proxies
     },
-    env: { CTX_ROUTING_HEALTH_INTERVAL_MS: '100', CTX_KV_CALL_TIMEOUT_MS: '2000' },
+    env: {
+      // A session's turns run in one pod, so that the other one has to load its KV.
+      CTX_ROUTING_POLICY: 'session-affinity',
+      CTX_ROUTING_HEALTH_INTERVAL_MS: '100',
+      CTX_KV_CALL_TIMEOUT_MS: '2000',
+    },
   })
 }, 120_000)
 afterEach(async () => {

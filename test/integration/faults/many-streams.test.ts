@@ -35,7 +35,7 @@ const openStream = (headers: Record<string, string>): Promise<Response> =>
     signal: AbortSignal.timeout(100_000),
   })
 
-test(`${streams} streams at once, half of them of old sessions and half of new ones, are all served and counted`, async () => {
+test(`${streams} concurrent streams of old and new sessions are all served and counted`, async () => {
   const oldSessions = await Promise.all(Array.from({ length: atATime / 2 }, () => createdId(stack, { body })))
   const turnsEach = 1 + streams / atATime
   const sessionsBefore = await metric(stack, 'sessions_active')

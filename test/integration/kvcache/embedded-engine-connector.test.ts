@@ -10,7 +10,7 @@ import { describeStorm } from './storm.ts'
 
 jest.setTimeout(60_000)
 
-describe('the embedded engine', () => {
+describe('embedded engine', () => {
   let engines: SlotEngines
   let redis: RedisForTests
   beforeAll(async () => {

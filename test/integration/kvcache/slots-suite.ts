@@ -70,13 +70,13 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
     describe('traffic without a session', () => {
       const stranger = 'Somebody else says something quite different, and much shorter.'
 
-      test('that takes the slot between a turn and its offload is never stored', async () => {
+      test('request that takes the slot between a turn and its offload is not stored', async () => {
         const offloaded = await serveWith((slot) => first.run({ prompt: stranger, fields: { id_slot: slot } }))
         expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
       })
 
-      test('that takes the slot while it is saved is never stored', async () => {
+      test('request that takes the slot during the save is not stored', async () => {
         const offloaded = await serveWith(async (slot) => {
           beforeRequest(first, 'action=save', () => first.run({ prompt: stranger, fields: { id_slot: slot } }))
         })
@@ -84,7 +84,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(await files()).toEqual([])
       })
 
-      test('that takes the slot just after it was saved makes the file worthless', async () => {
+      test('request that takes the slot right after the save invalidates the file', async () => {
         const offloaded = await serveWith(async (slot) => {
           let hasSaved = false
           first.proxy.onRequest(async (line) => {
@@ -96,7 +96,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(await files()).toEqual([])
       })
 
-      test('that took the slot does not pass for the session when it comes back', async () => {
+      test('request that took the slot is not mistaken for the session', async () => {
         const kv = await begin()
         await first.run({ prompt: stranger, fields: { id_slot: 0 } })
         await first.run({ prompt: `${stranger} And again.`, fields: { id_slot: 1 } })
@@ -105,7 +105,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
       })
 
-      test('in the session’s own slot sends its turn to another slot', async () => {
+      test('request in the session’s slot moves its turn to another slot', async () => {
         const kv = await begin()
         const [own] = await bed.ledger.slotsOf(session.key)
         const occupied = await first.occupy(own?.slot ?? -1)
@@ -115,7 +115,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await occupied.end()
       })
 
-      test('in every slot leaves no room', async () => {
+      test('requests in every slot leave no slot for the turn', async () => {
         const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
         const { presence, fields, claim } = await connector.attach(turnOf(session, first), undefined, {
           signal: anySignal(),
@@ -129,7 +129,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await Promise.all(occupied.map((request) => request.end()))
       })
 
-      test('that begins just before a load delays the load, and nothing is mixed up', async () => {
+      test('request that begins just before a load delays the load, and neither KV is mixed up', async () => {
         const kv = await begin()
         connector = bed.connect({ callTimeoutMs: 400 })
         const occupied: { end(): Promise<void> }[] = []
@@ -146,7 +146,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(await second.probe(prompt)).toBe(0)
       })
 
-      test('that begins just before a save delays the save, whose file is removed when it comes', async () => {
+      test('request that begins just before a save delays the save, and its file is removed', async () => {
         connector = bed.connect({ callTimeoutMs: 400 })
         const occupied: { end(): Promise<void> }[] = []
         const offloaded = await serveWith(async (slot) => {
@@ -160,7 +160,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await until(async () => (await files()).length === 0)
       })
 
-      test('of the very same length is told apart', async () => {
+      test('request of the same length is told apart from the session', async () => {
         const text = newPrompt().padEnd(prompt.length, '.').slice(0, prompt.length)
         const offloaded = await serveWith((slot) => first.run({ prompt: text, fields: { id_slot: slot } }))
         expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
@@ -168,7 +168,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       })
     })
 
-    test('a turn whose answer carried no usage is stored', async () => {
+    test('turn without usage in the response is stored', async () => {
       const turn = turnOf(session, first)
       const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       await first.run({ prompt, sessionId: session.id, fields })
@@ -176,7 +176,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       expect(await connector.offload(request)).toMatchObject({ kind: 'stored' })
     })
 
-    test('what a turn without a slot left behind goes with its session', async () => {
+    test('KV of a turn without a slot is removed with its session', async () => {
       const sweep = () => connector.reconcile(async (ids) => new Set(ids), anySignal())
       await sweep()
       expect(await sweep()).toBe(0)
@@ -195,7 +195,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
     describe('more sessions than slots', () => {
       const other = () => ({ session: newSession(), prompt: newPrompt() })
 
-      test('the session that was used least recently makes room, leaves nothing to the next, and comes back from the store', async () => {
+      test('least recently used session gives up its slot, leaves no KV to the next, and is loaded again', async () => {
         const kv = await begin()
         for (const { session: stranger, prompt: text } of [other(), { ...other(), prompt }]) {
           const turn = await serveTurn(connector, { session: stranger, pod: first, prompt: text })
@@ -211,7 +211,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
       })
 
-      test('turns that hold their slots leave no room, until one lets go', async () => {
+      test('turns that hold all slots leave none until one is released', async () => {
         const turns = [other(), other()].map(({ session: stranger }) => turnOf(stranger, first))
         const claims: string[] = []
         for (const turn of turns) claims.push((await connector.attach(turn, undefined, { signal: anySignal() })).claim)
@@ -223,8 +223,8 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       })
     })
 
-    describe('engines that die', () => {
-      test('in the middle of a save: nothing is stored, and nothing stays', async () => {
+    describe('engine killed', () => {
+      test('during a save: nothing is stored or left behind', async () => {
         const offloaded = await serveWith(async () => {
           beforeRequest(first, 'action=save', () => first.child().kill())
         })
@@ -234,7 +234,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(await first.probe(prompt)).toBe(0)
       })
 
-      test('in the middle of a load: the turn goes on, and the next one loads', async () => {
+      test('during a load: the turn continues, and the next one loads', async () => {
         const kv = await begin()
         connector = bed.connect({ callTimeoutMs: 1_000 })
         beforeRequest(second, 'action=restore', () => second.child().kill())
@@ -248,10 +248,10 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       })
     })
 
-    describe('gateways that die', () => {
+    describe('gateway killed', () => {
       const minute = 60_000
 
-      test('in the middle of a load: a waiting turn does it', async () => {
+      test('during a load: a waiting turn loads', async () => {
         const kv = await begin()
         const idle = [0, 1].map((id) => ({ id, idle: true }))
         const dead = { pod: second.address, session: session.key, turnId: 'dead', slots: idle }
@@ -260,7 +260,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
       })
 
-      test('after they took a slot over: its former session can still be removed', async () => {
+      test('after it took over a slot: the former session can still be removed', async () => {
         const kv = await begin()
         const [slot] = await bed.ledger.slotsOf(session.key)
         const dead = { pod: first.address, session: newSession().key, turnId: 'dead' }
@@ -271,7 +271,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(await first.probe(prompt)).toBe(0)
       })
 
-      test('after they took a slot over: the next sweep empties it', async () => {
+      test('after it took over a slot: the next sweep empties the slot', async () => {
         await begin()
         const [slot] = await bed.ledger.slotsOf(session.key)
         const dead = { pod: first.address, session: newSession().key, turnId: 'dead' }
@@ -284,7 +284,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
     })
 
     describe('files', () => {
-      test('of another engine or model are never loaded', async () => {
+      test('file of another engine or model is not loaded', async () => {
         const kv = await begin()
         const payload = JSON.stringify({ ...JSON.parse(kv.payload), fingerprint: 'of-another-engine' })
         const { attached, usage } = await serve(second, { ...kv, payload })
@@ -292,14 +292,14 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect([usage.cachedTokens, second.loads()]).toEqual([0, 0])
       })
 
-      test('that hold another number of tokens than the session says are not used', async () => {
+      test('file with another number of tokens than the session’s is not used', async () => {
         const kv = await begin()
         const { attached, usage } = await serve(second, { ...kv, tokens: kv.tokens + 1 })
         expect(attached.presence.kind).toBe('failed')
         expect(usage.cachedTokens).toBe(0)
       })
 
-      test('left half done are removed when they are old, and young orphans are kept', async () => {
+      test('unfinished files are removed when they are old, and young orphans are kept', async () => {
         const kv = await begin()
         connector = bed.connect({ orphanGraceMs: 60_000 })
         const hourAgo = new Date(Date.now() - 3_600_000)
@@ -312,7 +312,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect((await files()).sort()).toEqual([...young, ...strange, `ctx-${kv.artefactId}.kv`].sort())
       })
 
-      test('are written under one name once', async () => {
+      test('one file name is written once', async () => {
         const names = new Set<string>()
         let kv: StoredKv | undefined
         for (let turn = 0; turn < 4; turn += 1) {

@@ -61,7 +61,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 
 /** Many things at once on two pods and two gateways: whatever happens, every stored file holds its own session and nobody else. */
 export const describeStorm = (make: () => Promise<SlotsTestBed>): void => {
-  describe('turns, strangers and sweeps at random', () => {
+  describe('random turns, requests without a session and sweeps', () => {
     let bed: SlotsTestBed
     beforeEach(async () => {
       bed = await make()
@@ -69,7 +69,7 @@ export const describeStorm = (make: () => Promise<SlotsTestBed>): void => {
     afterEach(() => bed.close(), timeoutMs)
 
     test(
-      'nothing is lost, leaked or mixed up',
+      'no KV is lost, leaked or mixed up',
       async () => {
         let hits = 0
         const oneRun = fc.asyncProperty(

@@ -5,62 +5,59 @@ import { type Stack, startStack } from '../support/stack.ts'
 import { anyApi, opening, type Turn } from './conversation.ts'
 import { sessionIdOf, untilStored, view } from './session.ts'
 
-describe.each(['memory', 'redis'] as const)(
-  'a session whose time is over before any sweep, in the %s store',
-  (store) => {
-    let stack: Stack
+describe.each(['memory', 'redis'] as const)('session that expires before any sweep, %s store', (store) => {
+  let stack: Stack
 
-    beforeAll(async () => {
-      // No sweep comes to its help: the store's clock decides at the very request.
-      stack = await startStack({ store, env: { CTX_REAPER_INTERVAL_MS: '3600000' } })
-    }, 120_000)
+  beforeAll(async () => {
+    // No sweep comes to its help: the store's clock decides at the very request.
+    stack = await startStack({ store, env: { CTX_REAPER_INTERVAL_MS: '3600000' } })
+  }, 120_000)
 
-    afterAll(() => stack?.stop())
+  afterAll(() => stack?.stop())
 
-    const use = (id: string, topic: string): Promise<Turn> =>
-      anyApi.send(openai(stack.url), { conversation: opening(topic), streamed: false, headers: { 'x-session-id': id } })
+  const use = (id: string, topic: string): Promise<Turn> =>
+    anyApi.send(openai(stack.url), { conversation: opening(topic), streamed: false, headers: { 'x-session-id': id } })
 
-    test('is never used again: the turn starts anew, and computes every token', async () => {
-      const client = openai(stack.url)
-      const topic = 'a moment too late'
-      const created = await anyApi.create(client, {
-        conversation: opening(topic),
-        streamed: false,
-        headers: { 'x-session-ttl': '2' },
-      })
-      const id = sessionIdOf(created)
-      await untilStored(client, id, 1)
-      const inTime = await use(id, topic)
-      expect(inTime.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
-      await eventually(() => expect(view(client, id)).rejects.toMatchObject({ status: 404 }))
+  test('turn after expiry starts the session again and computes every token', async () => {
+    const client = openai(stack.url)
+    const topic = 'a moment too late'
+    const created = await anyApi.create(client, {
+      conversation: opening(topic),
+      streamed: false,
+      headers: { 'x-session-ttl': '2' },
+    })
+    const id = sessionIdOf(created)
+    await untilStored(client, id, 1)
+    const inTime = await use(id, topic)
+    expect(inTime.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+    await eventually(() => expect(view(client, id)).rejects.toMatchObject({ status: 404 }))
 
-      const late = await use(id, topic)
+    const late = await use(id, topic)
 
-      expect(late.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
-      expect(late.headers.get('x-session-id')).toBe(id)
-      expect(late.usage?.cached).toBe(0)
-    }, 30_000)
+    expect(late.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
+    expect(late.headers.get('x-session-id')).toBe(id)
+    expect(late.usage?.cached).toBe(0)
+  }, 30_000)
 
-    test('is gone for every turn at once when many ask at that moment', async () => {
-      const client = openai(stack.url)
-      const created = await anyApi.create(client, {
-        conversation: opening('many at once'),
-        streamed: false,
-        headers: { 'x-session-ttl': '1' },
-      })
-      const id = sessionIdOf(created)
-      const expiresAtMs = Date.parse(created.headers.get('x-session-expires-at') ?? '')
+  test('many turns at the moment of expiry all find the session expired', async () => {
+    const client = openai(stack.url)
+    const created = await anyApi.create(client, {
+      conversation: opening('many at once'),
+      streamed: false,
+      headers: { 'x-session-ttl': '1' },
+    })
+    const id = sessionIdOf(created)
+    const expiresAtMs = Date.parse(created.headers.get('x-session-expires-at') ?? '')
 
-      const answers: (string | null)[] = []
-      while (!answers.includes('miss; reason=session_expired')) {
-        const turns = await Promise.all([use(id, 'many at once'), use(id, 'many at once')])
-        answers.push(...turns.map(({ headers }) => headers.get('x-context-cache')))
-      }
+    const answers: (string | null)[] = []
+    while (!answers.includes('miss; reason=session_expired')) {
+      const turns = await Promise.all([use(id, 'many at once'), use(id, 'many at once')])
+      answers.push(...turns.map(({ headers }) => headers.get('x-context-cache')))
+    }
 
-      expect(Date.now()).toBeGreaterThanOrEqual(expiresAtMs)
-      expect(
-        answers.filter((line) => line?.includes('session_not_found') || line?.includes('session_deleted')),
-      ).toEqual([])
-    }, 30_000)
-  },
-)
+    expect(Date.now()).toBeGreaterThanOrEqual(expiresAtMs)
+    expect(answers.filter((line) => line?.includes('session_not_found') || line?.includes('session_deleted'))).toEqual(
+      [],
+    )
+  }, 30_000)
+})

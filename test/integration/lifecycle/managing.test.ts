@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 
 describe('GET /v1/context/{id}', () => {
-  test('tells what the session is and costs', async () => {
+  test('returns model, TTL, turns, tokens and KV of the session', async () => {
     const client = bench.newTenant()
     const before = Math.floor(Date.now() / 1000)
     const { id, answer } = await create(client, 'getting', { 'x-session-ttl': '120' })
@@ -45,7 +45,7 @@ describe('GET /v1/context/{id}', () => {
 })
 
 describe('GET /v1/context', () => {
-  test('lists the newest first, page by page, with the SDK’s own paging', async () => {
+  test('SDK pagination lists sessions, newest first', async () => {
     const client = bench.newTenant()
     const created: string[] = []
     for (const topic of ['one', 'two', 'three', 'four', 'five']) created.unshift((await create(client, topic)).id)
@@ -63,7 +63,7 @@ describe('GET /v1/context', () => {
     expect(pages).toBe(3)
   })
 
-  test('has OpenAI’s list form', async () => {
+  test('response has OpenAI’s list format', async () => {
     const client = bench.newTenant()
     const { id } = await create(client, 'listed')
 
@@ -76,7 +76,7 @@ describe('GET /v1/context', () => {
     })
   })
 
-  test('is empty for who has no session', async () => {
+  test('tenant without sessions gets an empty list', async () => {
     await expect(bench.newTenant().get('/context')).resolves.toEqual({
       object: 'list',
       data: [],
@@ -88,7 +88,7 @@ describe('GET /v1/context', () => {
 })
 
 describe('PATCH /v1/context/{id}', () => {
-  test('sets the TTL anew from now', async () => {
+  test('new TTL counts from now', async () => {
     const client = bench.newTenant()
     const { id } = await create(client, 'patching', { 'x-session-ttl': '60' })
     const nowSeconds = Math.floor(Date.now() / 1000)
@@ -100,7 +100,7 @@ describe('PATCH /v1/context/{id}', () => {
     expect((await view(client, id)).expires_at).toBe(patched.expires_at)
   })
 
-  test('can end a session soon', async () => {
+  test('short TTL expires the session', async () => {
     const client = bench.newTenant()
     const { id } = await create(client, 'shortening')
 
@@ -111,7 +111,7 @@ describe('PATCH /v1/context/{id}', () => {
 })
 
 describe('DELETE /v1/context/{id}', () => {
-  test('removes the session, its file and what lies in the pods, so that its prompt is new to them again', async () => {
+  test('session, its file and its KV in the pods are removed, and its prompt is computed again', async () => {
     const client = bench.newTenant()
     const session = await spread(bench.stack, client, 'Deleting')
     await eventually(async () => expect(await bench.stack.kvFiles()).toHaveLength(1))
@@ -126,7 +126,7 @@ describe('DELETE /v1/context/{id}', () => {
     expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
   })
 
-  test('is final: a turn under the id is answered, and revives nothing', async () => {
+  test('turn with the id of a deleted session is answered and restores nothing', async () => {
     const client = bench.newTenant()
     const session = await create(client, 'never again')
     await untilStored(client, session.id, 1)
@@ -145,7 +145,7 @@ describe('DELETE /v1/context/{id}', () => {
 })
 
 describe('two tenants', () => {
-  test('see only their own sessions', async () => {
+  test('each tenant lists only its own sessions', async () => {
     const [alice, bob] = [bench.newTenant(), bench.newTenant()]
     const hers = await create(alice, 'of alice')
     const his = await create(bob, 'of bob')
@@ -154,7 +154,7 @@ describe('two tenants', () => {
     await expect(bob.get('/context')).resolves.toMatchObject({ data: [{ id: his.id }] })
   })
 
-  test('cannot look at, change or delete each other’s', async () => {
+  test('GET, PATCH and DELETE of another tenant’s session get 404', async () => {
     const [alice, bob] = [bench.newTenant(), bench.newTenant()]
     const { id } = await create(alice, 'secret')
     const before = await untilStored(alice, id, 1)
@@ -166,7 +166,7 @@ describe('two tenants', () => {
     expect(await view(alice, id)).toEqual(before)
   })
 
-  test('cannot use each other’s KV', async () => {
+  test('turn with another tenant’s session id uses none of its KV', async () => {
     const [alice, bob] = [bench.newTenant(), bench.newTenant()]
     const session = await create(alice, 'Private')
     await untilStored(alice, session.id, 1)
@@ -179,8 +179,8 @@ describe('two tenants', () => {
   })
 })
 
-describe('a create that is tried again', () => {
-  test('by the SDK itself, after an answer that was lost, finds the session of the first try', async () => {
+describe('repeated create', () => {
+  test('automatic retry of the SDK after a lost response returns the first session', async () => {
     let tries = 0
     const flaky: typeof fetch = async (input, init) => {
       const response = await fetch(input, init)
@@ -197,7 +197,7 @@ describe('a create that is tried again', () => {
     await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id }], has_more: false })
   })
 
-  test('by the user, with an Idempotency-Key, finds it as well', async () => {
+  test('repetition with the same Idempotency-Key returns the first session', async () => {
     const client = bench.newTenant()
     const headers = { 'Idempotency-Key': 'order-1' }
 
@@ -208,7 +208,7 @@ describe('a create that is tried again', () => {
     await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id: first.id }], has_more: false })
   })
 
-  test('by the user, without one, makes another', async () => {
+  test('repetition without Idempotency-Key creates another session', async () => {
     const client = bench.newTenant()
 
     const first = await create(client, 'twice')

@@ -24,8 +24,8 @@ afterAll(async () => {
   await bench?.stop()
 })
 
-describe('the time to live', () => {
-  test('ends the session, removes its file and what lies in the pods', async () => {
+describe('time to live', () => {
+  test('expired session is removed with its file and its KV in the pods', async () => {
     const client = bench.newTenant()
     const session = await spread(bench.stack, client, 'Expiring')
 
@@ -36,7 +36,7 @@ describe('the time to live', () => {
     expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
   })
 
-  test('leaves an id under which the session starts anew with its last TTL', async () => {
+  test('turn of an expired session starts it again with its last TTL', async () => {
     const client = bench.newTenant()
     const session = await create(client, 'anew', { 'x-session-ttl': '1' })
     await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
@@ -48,7 +48,7 @@ describe('the time to live', () => {
     expect(answer.headers.get('x-session-ttl')).toBe('1')
   })
 
-  test('leaves an id under which the session starts anew with another TTL, and goes on', async () => {
+  test('turn of an expired session with x-session-ttl starts it again with that TTL', async () => {
     const client = bench.newTenant()
     const session = await create(client, 'reviving', { 'x-session-ttl': '1' })
     await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
@@ -63,7 +63,7 @@ describe('the time to live', () => {
     expect(next.answer.headers.get('x-session-id')).toBe(session.id)
   })
 
-  test('counts from the creation, however often the session is used', async () => {
+  test('turns without x-session-ttl do not extend the session', async () => {
     const client = bench.newTenant()
     const session = await create(client, 'absolute', { 'x-session-ttl': '300' })
     const before = await untilStored(client, session.id, 1)
@@ -76,7 +76,7 @@ describe('the time to live', () => {
     expect((await untilStored(client, session.id, 2)).expires_at).toBe(before.expires_at)
   })
 
-  test('is set anew by a turn that names it', async () => {
+  test('turn with x-session-ttl sets the TTL again from now', async () => {
     const client = bench.newTenant()
     const session = await create(client, 'renewing', { 'x-session-ttl': '300' })
     await untilStored(client, session.id, 1)

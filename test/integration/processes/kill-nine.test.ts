@@ -71,7 +71,7 @@ const tombstoneStates = async (redis: Redis): Promise<ReadonlySet<string>> => {
   return new Set(texts.map((text) => text?.slice(0, 1) ?? ''))
 }
 
-test('a gateway killed at any moment of create, use and delete leaves nothing behind', async () => {
+test('gateway killed at any moment of create, use and delete leaves no session, lease or KV behind', async () => {
   const ended = new AbortController()
   const conversations = Array.from({ length: clients }, (_, client) => converse(client, ended.signal))
   let killed = 0

@@ -40,7 +40,7 @@ const prefillsKept = async (): Promise<Readonly<Record<string, number>>> => {
   return Object.fromEntries(costs.map(({ model: name, prefill }) => [name, prefill.count]))
 }
 
-test('what turns cost is kept when the gateway ends, and the next one learns on', async () => {
+test('cost model survives the end of the gateway, and the next one continues it', async () => {
   await learnOnce()
   await learnOnce()
   await stack.gateway().child.stop()

@@ -37,14 +37,14 @@ const decisions = async (policy: string): Promise<number> => {
     .reduce((sum, [, , count]) => sum + Number(count), 0)
 }
 
-test('the configured policy chooses: round-robin takes the pods in turn', async () => {
+test('configured policy round-robin alternates between the pods', async () => {
   const pods = [await createOn({}), await createOn({}), await createOn({}), await createOn({})].map(({ pod }) => pod)
   expect(new Set(pods).size).toBe(2)
   expect(pods[2]).toBe(pods[0])
   expect(pods[3]).toBe(pods[1])
 })
 
-describe('a request names its own policy', () => {
+describe('routing-strategy header', () => {
   test.each([
     'random',
     'round-robin',
@@ -53,13 +53,13 @@ describe('a request names its own policy', () => {
     'session-affinity',
     'prefix-cache',
     'predicted-ttft',
-  ])('%s', async (policy) => {
+  ])('%s selects the policy of the request', async (policy) => {
     const before = await decisions(policy)
     await createOn({ 'routing-strategy': policy })
     expect(await decisions(policy)).toBe(before + 1)
   })
 
-  test('session-affinity stays on the pod of the turn before', async () => {
+  test('session-affinity selects the pod of the turn before', async () => {
     const { id, pod } = await createOn({})
     for (let turn = 2; turn <= 5; turn += 1) {
       const answer = await call(`${stack.url}/v1/completions`, {
@@ -71,7 +71,7 @@ describe('a request names its own policy', () => {
     }
   })
 
-  test('one that does not exist is refused, and the message names those that do', async () => {
+  test('unknown policy gets an error that lists the policies', async () => {
     const answer = await call(`${stack.url}/v1/context`, {
       headers: { 'routing-strategy': 'magic' },
       body: { model, prompt: 'x' },

@@ -57,7 +57,7 @@ test('two gateways behind one Envoy serve the same sessions', async () => {
   })
 }, 60_000)
 
-test('sessions survive the end of either gateway and of both', async () => {
+test('sessions survive the end of one gateway and of both', async () => {
   const text = 'A conversation that outlives the gateways that it began with. '
   const id = await create(text)
   await whenStored(id, 1)

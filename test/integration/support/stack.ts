@@ -109,8 +109,6 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
         env: {
           PATH: process.env['PATH'],
           CTX_TENANT_SECRET: secret,
-          // Tests look at where KV lies: a turn leaves its pod when they have it leave, not when another pod is predicted to be quicker.
-          CTX_ROUTING_POLICY: 'session-affinity',
           CTX_LOG_LEVEL: 'debug',
           CTX_REAPER_INTERVAL_MS: '100',
           PODS: pods.map((pod) => pod.address).join(','),

@@ -20,7 +20,6 @@ end
 if left then
   save(session, 'KEEPTTL')
   if is_live(session) then
-    touch_kv(name_of(session.key))
     redis.call('ZADD', deadlines, session[STATE] == active and session[ENDS] or held_until(session), name_of(session.key))
   end
 end

@@ -5,7 +5,6 @@
 --       10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set')
 -- Returns: 'completed' with a snapshot, or 'gone'
 --- @include arguments
---- @include kv-groups
 -- The fast path, as in begin.lua: a live session of the tenant that only this turn holds.
 do
   local name = string.sub(ARGV[3], 1, 22)
@@ -39,9 +38,6 @@ do
         -- The index never has a deadline later than it is. Where it has an earlier one, the sweep looks at the session and moves it.
         if tonumber(ends) < tonumber(was) then
           redis.call('ZADD', prefix .. 'deadlines', ends, name)
-        end
-        if artefact ~= '' then
-          touch_kv(name)
         end
         local has_key = artefact ~= '' and record == ''
         local value = has_key and redis.pcall('GET', prefix .. 'a:' .. artefact)

@@ -11,7 +11,7 @@ local function kv_group_of(bytes)
   return prefix .. 'k:' .. math.max(smallest_group, math.min(exponent - 1, largest_group))
 end
 
--- Marks the KV of a session as used now. A turn uses it when it begins and when it ends.
+-- Marks the KV of a session as used now. A turn uses it when it begins; while the turn runs, no KV of its session is evicted.
 local function touch_kv(name)
   local bytes = tonumber(redis.call('HGET', kv_sizes, name))
   if bytes then
