@@ -1,10 +1,10 @@
-# make run        start Envoy, the gateway and two pods on this machine
+# make run        start Envoy, the gateway and two pods on this machine; ACCELERATOR=1 with the Wasm filter
 # make test       everything: format, lint, types, and every test on real parts
 # make soak       a million operations on the memory store, which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test check build install engine-runtime unit integration soak vllm-up test-vllm bench-ttft bench-gateway bench-sessions clean
+.PHONY: run test check build install unit integration soak vllm-up test-vllm bench-ttft bench-gateway bench-sessions clean
 
 install: node_modules/.package-lock.json
 
@@ -12,14 +12,11 @@ node_modules/.package-lock.json: package-lock.json
 	npm ci --no-audit --no-fund
 	@touch $@
 
-engine-runtime: install
-	node playground/engine-runtime/install.mjs
-
 build: install
 	npm run --silent build
 
-run: build engine-runtime
-	@node dist/src/main.js run
+run: build
+	@ACCELERATOR=$(ACCELERATOR) node dist/src/main.js run
 
 check: install
 	npm run --silent lint
@@ -28,7 +25,7 @@ check: install
 unit: install
 	npm run --silent test:unit
 
-integration: build engine-runtime
+integration: build
 	npm run --silent test:integration
 
 test: check unit integration
@@ -42,7 +39,7 @@ vllm-up: build
 test-vllm: build
 	npm run --silent test:vllm
 
-bench-ttft: build engine-runtime
+bench-ttft: build
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-gateway: build

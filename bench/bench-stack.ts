@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import { startChild } from '../playground/launcher/child-process.ts'
-import { freePort } from '../playground/launcher/free-port.ts'
-import { packageRoot } from '../playground/launcher/tools-dir.ts'
-import { readyOrKilled } from '../playground/launcher/wait-until-ready.ts'
+import { startChild } from '../playground/child-process.ts'
+import { freePort } from '../playground/free-port.ts'
+import { packageRoot } from '../playground/paths.ts'
 import { obtainVllmFleet } from '../playground/vllm/obtain-vllm-fleet.ts'
+import { readyOrKilled } from '../playground/wait-until-ready.ts'
 import { type PromptMaker, textPrompts, tokenPrompts } from './prompts.ts'
 
 /** What `make run` starts, on a free port, and what is asked of it. */

@@ -15,10 +15,12 @@ context-cache-gateway --help | --version
     --print-config  print the effective configuration, without secrets
   run             everything on this machine: Envoy, the gateway, and two pods of the embedded engine
     GATEWAY_PORT=8000      where clients connect
+    LISTEN_HOST=127.0.0.1  address that accepts clients; 0.0.0.0: all
+    ACCELERATOR=1          Envoy with the Wasm filter (deploy/envoy/accelerated.yaml)
     REDIS_URL=redis://…    keep sessions in Redis instead of in memory
     MODEL=file.gguf        serve this model instead of one with random weights
     PODS=host:port,…       use these engines, with CONNECTOR=… and KV_DIR=… (llamacpp-slots) or LMCACHE_URL=… (lmcache)
-    ENVOY_BIN=…            the Envoy to run; else the one on PATH; else one is installed into .tools
+    ENVOY_BIN=…            the Envoy to run; else the one on PATH; else one is installed into ~/.cache/context-cache-gateway
   vllm-up         real vLLM with LMCache on this machine's processors: two pods, for a gateway with CONNECTOR=lmcache
     PYTHON=python3.11             interpreter of version 3.11 to 3.13; else the first one on PATH
     FLEET_POD_PORTS=8101,8102     ports of the pods, one pod each

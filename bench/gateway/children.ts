@@ -1,4 +1,4 @@
-import type { ManagedChild } from '../../playground/launcher/child-process.ts'
+import type { ManagedChild } from '../../playground/child-process.ts'
 
 /** The processes of a bench. */
 export interface Children {

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findOnPath } from '../../playground/launcher/find-on-path.ts'
-import { runCommand } from '../../playground/launcher/run-command.ts'
-import { packageRoot } from '../../playground/launcher/tools-dir.ts'
+import { findOnPath } from '../../playground/install/find-tool.ts'
+import { packageRoot } from '../../playground/paths.ts'
+import { runCommand } from '../../playground/run-command.ts'
 
 /** The bench's own programs, as paths. */
 export interface GoPrograms {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { startChild } from '../../playground/launcher/child-process.ts'
+import { startChild } from '../../playground/child-process.ts'
 
 /** Options of the load generator. */
 export interface LoadOptions {

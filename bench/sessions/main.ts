@@ -6,7 +6,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { packageRoot } from '../../playground/launcher/tools-dir.ts'
+import { packageRoot } from '../../playground/paths.ts'
 import { clearWhenInterrupted, createChildren } from '../gateway/children.ts'
 import { readOptions } from '../read-options.ts'
 import { type Footprint, fill } from './fill.ts'

@@ -1,62 +1,102 @@
 #!/usr/bin/env node
-// Command line entry of the engine: one process is one pod.
+// The embedded engine: a llama-server by its interface, on llama.cpp in this process. One process is one pod.
+import { basename } from 'node:path'
+import { parseArgs } from 'node:util'
 import { pino } from 'pino'
-import { type EngineOptions, parseOptions } from './options.ts'
-import { startEngine } from './run-engine.ts'
-import { watchParent } from './watch-parent.ts'
+import { createEngine } from './engine.ts'
+import { createHttpServer } from './http-server.ts'
+import { loadLlama } from './llama-runtime.ts'
+import { randomModelPath } from './random-model.ts'
 
-/** How long requests under way may take to finish after the first signal; a second signal cuts them at once. */
-const drainMs = 5_000
+/** How long requests may take to finish after the first signal; a second signal cuts them at once. */
+const drainMs = 5000
+const standardError = 2
 
-const parsed = parseOptions(process.argv.slice(2))
-switch (parsed.kind) {
-  case 'help':
-    process.stdout.write(parsed.text)
-    break
-  case 'invalid':
-    process.stderr.write(`engine: ${parsed.message}\nTry --help.\n`)
-    process.exitCode = 2
-    break
-  case 'run':
-    await run(parsed.options)
-    break
+const { values } = parseArgs({
+  options: {
+    /** Folder in which the installation of llama.cpp lies. */
+    runtime: { type: 'string' },
+    host: { type: 'string', default: '127.0.0.1' },
+    /** 0 takes a free one. */
+    port: { type: 'string', default: '0' },
+    /** Folder of saved slots, shared between pods; without it slots cannot be saved. */
+    'kv-dir': { type: 'string' },
+    /** GGUF file to serve. */
+    model: { type: 'string' },
+    /** Where the model of random weights is kept that is served without `model`. */
+    'model-dir': { type: 'string', default: '.' },
+    /** Name to serve it under; may be given several times. */
+    'model-name': { type: 'string', multiple: true },
+    /** Sequences at a time. */
+    slots: { type: 'string', default: '4' },
+    /** Tokens that each slot can hold. */
+    'context-tokens': { type: 'string', default: '8192' },
+    /** Answer tokens for a request that names no limit. */
+    'max-output-tokens': { type: 'string', default: '128' },
+    /** Ends every stream with its token counts, requested or not. */
+    'always-usage': { type: 'boolean', default: false },
+    /** Name of this process in its log. */
+    name: { type: 'string', default: 'engine' },
+    'log-level': { type: 'string', default: 'info' },
+  },
+})
+
+/** @throws RangeError when the option is not a whole number */
+const count = (option: 'port' | 'slots' | 'context-tokens' | 'max-output-tokens'): number => {
+  const text = values[option]
+  if (!/^\d{1,7}$/.test(text)) throw new RangeError(`--${option} must be a whole number, not '${text}'`)
+  return Number(text)
 }
 
-async function run(options: EngineOptions): Promise<void> {
-  const standardError = 2
-  const log = pino({ name: options.name, level: options.logLevel }, pino.destination({ fd: standardError, sync: true }))
-  const starting = startEngine(options, {
-    log,
-    onReady: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
-  })
+const log = pino({ name: values.name, level: values['log-level'] }, pino.destination({ fd: standardError, sync: true }))
 
+const run = async (): Promise<void> => {
+  const { runtime } = values
+  if (runtime === undefined) throw new Error('--runtime must name the folder of llama.cpp')
+  const [slots, contextTokens, defaultMaxTokens] = [count('slots'), count('context-tokens'), count('max-output-tokens')]
   const cutting = new AbortController()
+  const server = createHttpServer(log)
+  const port = await server.listen({ host: values.host, port: count('port') })
+  const isRandom = values.model === undefined
+  const modelPath = values.model ?? (await randomModelPath(values['model-dir']))
+  const llama = await loadLlama({
+    runtime,
+    modelPath,
+    slots,
+    contextTokens,
+    onLibraryMessage: (level, message) => log.warn({ library: 'llama.cpp', level }, message.trim()),
+  })
+  const [name = 'tiny-random', ...aliases] = values['model-name'] ?? [
+    isRandom ? 'tiny-random' : basename(modelPath, '.gguf'),
+  ]
+  const engine = createEngine(llama, { kvDirectory: values['kv-dir'] })
+  server.serve({
+    engine,
+    log,
+    modelPath,
+    modelNames: [name, ...aliases],
+    defaultMaxTokens,
+    alwaysSendUsage: values['always-usage'],
+  })
+  log.info({ modelPath }, isRandom ? 'model loaded; its weights are random, so its text is noise' : 'model loaded')
+  process.stdout.write(`${JSON.stringify({ ready: true, host: values.host, port })}\n`)
+
   let isStopping = false
-  const stop = async (reason: string) => {
-    log.info({ reason }, 'stopping')
-    const engine = await starting
+  const stop = async (): Promise<void> => {
+    if (isStopping) return cutting.abort()
+    isStopping = true
+    log.info('stopping')
     const timer = setTimeout(() => cutting.abort(), drainMs)
-    await engine.stop(cutting.signal)
+    await server.close(cutting.signal)
+    await llama.dispose()
     clearTimeout(timer)
     process.exit(0)
   }
-  const onStop = (reason: string) => {
-    if (isStopping) return cutting.abort()
-    isStopping = true
-    void stop(reason).catch(fail)
-  }
-  const fail = (error: unknown) => {
-    log.fatal({ err: error }, 'the engine cannot go on')
-    process.exit(1)
-  }
-
-  process.on('SIGTERM', () => onStop('SIGTERM'))
-  process.on('SIGINT', () => onStop('SIGINT'))
-  if (options.exitWithParent) {
-    watchParent(() => {
-      cutting.abort()
-      onStop('the parent is gone')
-    })
-  }
-  await starting.catch(fail)
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
 }
+
+await run().catch((error: unknown) => {
+  log.fatal({ err: error }, 'the engine cannot start')
+  process.exit(1)
+})

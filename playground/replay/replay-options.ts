@@ -93,7 +93,7 @@ const blockLimit = (name: string, text: string): number => {
 }
 
 const aboveZero = (name: string, text: string): number => {
-  const value = /^[0-9]{0,15}(\.[0-9]{1,15})?$/.test(text) ? Number.parseFloat(text) : Number.NaN
+  const value = /^[0-9]{0,15}(\.[0-9]{1,30})?$/.test(text) ? Number.parseFloat(text) : Number.NaN
   if (value > 0) return value
   throw new InvalidOption(`--${name} must be a number above 0, not "${text}"`)
 }

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
-import { freePorts } from '../launcher/free-port.ts'
-import type { Environment } from '../launcher/server-tool.ts'
+import { freePorts } from '../free-port.ts'
+import type { Environment } from '../run-command.ts'
 
 /** Ports of 127.0.0.1, by pod where there are several. */
 export interface FleetPorts {

@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs'
-import { type ChildExit, type ManagedChild, startChild } from '../launcher/child-process.ts'
-import type { Command, Environment, Report } from '../launcher/server-tool.ts'
-import { type ReadyProbe, readyOrKilled } from '../launcher/wait-until-ready.ts'
+import { type ChildExit, type ManagedChild, startChild } from '../child-process.ts'
+import type { Command, Environment, Report } from '../run-command.ts'
+import { type ReadyProbe, readyOrKilled } from '../wait-until-ready.ts'
 
 /** One server of the fleet, which may be started anew on the same ports. */
 export interface FleetServerOptions {
@@ -41,18 +41,18 @@ const stopGraceMs = 10_000
  * @throws NotReadyError, or the signal's reason
  */
 export const startFleetServer = async (options: FleetServerOptions, signal?: AbortSignal): Promise<FleetServer> => {
-  /** The processes that were told to end: what becomes of them is no news. */
-  const dismissed = new WeakSet<ManagedChild>()
+  /** Processes that end on purpose: nothing is reported of them. */
+  const stoppedOnPurpose = new WeakSet<ManagedChild>()
   const start = async (startSignal: AbortSignal | undefined): Promise<ManagedChild> => {
     const child = await startProcess(options, startSignal)
     void child.exited.then(({ code, signal: killedBy }) => {
-      if (dismissed.has(child)) return
+      if (stoppedOnPurpose.has(child)) return
       options.report(`${options.name} has ended (${killedBy ?? `status ${code}`}), see ${options.logFile}`)
     })
     return child
   }
   const stop = (child: ManagedChild): Promise<ChildExit> => {
-    dismissed.add(child)
+    stoppedOnPurpose.add(child)
     return child.stop({ graceMs: stopGraceMs })
   }
   let current = await start(signal)

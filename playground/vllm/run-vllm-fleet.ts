@@ -1,10 +1,9 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Environment } from '../launcher/server-tool.ts'
+import type { Environment } from '../run-command.ts'
 import type { FleetDescription } from './fleet-description.ts'
 import { readFleetPorts, takenPorts } from './fleet-ports.ts'
-import { vllmFolder } from './runtime-files.ts'
-import { type RunningVllmFleet, startVllmFleet } from './start-vllm-fleet.ts'
+import { type RunningVllmFleet, startVllmFleet, vllmFolder } from './start-vllm-fleet.ts'
 
 export interface RunVllmFleetOptions {
   readonly env: Environment
@@ -26,7 +25,7 @@ export const runVllmFleet = async (options: RunVllmFleetOptions): Promise<number
       `Port ${taken} is in use. Choose others: FLEET_POD_PORTS=8111,8112 FLEET_LMCACHE_PORTS=9111,9112 FLEET_COORDINATOR_PORT=9210 make vllm-up`,
     )
   }
-  const file = join(vllmFolder(), `fleet-${wanted.ports.coordinator}.json`)
+  const file = join(vllmFolder(options.env), `fleet-${wanted.ports.coordinator}.json`)
   const giveUp = new AbortController()
   const stopped = options.untilStopped().then(() => giveUp.abort(new Error('interrupted')))
   let fleet: RunningVllmFleet | undefined

@@ -1,5 +1,4 @@
-import { flag } from '../launcher/flag.ts'
-import type { Command, Environment } from '../launcher/server-tool.ts'
+import type { Command, Environment } from '../run-command.ts'
 import {
   chunkTokens,
   type FleetPlan,
@@ -10,7 +9,7 @@ import {
   servedModelName,
   sharedMemoryName,
 } from './fleet-plan.ts'
-import { runtimeFile } from './runtime-files.ts'
+import { runtimeFile } from './prepare.ts'
 
 const host = '127.0.0.1'
 const kvCacheGigabytes = 1
@@ -122,5 +121,7 @@ export const serverEnvironment = (plan: FleetPlan, env: Environment): Environmen
   HF_HUB_OFFLINE: '1',
   TRANSFORMERS_OFFLINE: '1',
 })
+
+const flag = (name: string, value: string | number | undefined): readonly string[] => [name, String(value)]
 
 const lmcache = (plan: FleetPlan): Command => [plan.interpreter, '-m', 'lmcache.cli.main']

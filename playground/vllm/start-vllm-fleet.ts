@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Environment, Report } from '../launcher/server-tool.ts'
+import { toolsDir } from '../paths.ts'
+import type { Environment, Report } from '../run-command.ts'
+import { httpGet, type ReadyProbe } from '../wait-until-ready.ts'
 import { serveFleetControl } from './fleet-control.ts'
 import type { FleetDescription } from './fleet-description.ts'
 import {
@@ -17,97 +19,162 @@ import {
   servedModelName,
 } from './fleet-plan.ts'
 import { type FleetPorts, freeFleetPorts } from './fleet-ports.ts'
-import type { FleetServer } from './fleet-server.ts'
-import { type FleetServers, startFleetServers } from './fleet-servers.ts'
-import { fleetName, removeAbandoned, removeLeftovers, sharedMemoryFolder } from './leftovers.ts'
-import { prepareMachine } from './prepare-machine.ts'
-import { vllmFolder } from './runtime-files.ts'
-import { coordinatorUrl, lmcacheUrl, podAddress } from './server-commands.ts'
+import { type FleetServer, startFleetServer } from './fleet-server.ts'
+import { prepareFleet } from './prepare.ts'
+import {
+  coordinatorCommand,
+  coordinatorUrl,
+  lmcacheCommand,
+  lmcacheUrl,
+  podAddress,
+  podCommand,
+  serverEnvironment,
+} from './server-commands.ts'
 
 /** Real vLLM on this machine's processors, with LMCache. */
 export interface StartVllmFleetOptions {
-  /** Environment of installation and servers; `PYTHON` names an interpreter. */
+  /** Environment of installation and servers. */
   readonly env: Environment
-  /** Told what goes on: requirements, installation, each server that is up. */
+  /** Receives what goes on: installation, each server that is up. */
   readonly onLine: Report
-  /** Default: 2, or as many as `ports` has. */
-  readonly pods?: number | undefined
-  /** Default: free ones. */
+  /** Default: free ones for two pods. */
   readonly ports?: FleetPorts | undefined
-  /** Environment, model and caches. Default: `.run/vllm` of the project. */
-  readonly folder?: string | undefined
-  /** Store and logs. Default: a new folder in `folder`, which `stop` removes. */
-  readonly workFolder?: string | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 /** A fleet whose servers all answer and know each other. */
-export interface RunningVllmFleet extends FleetServers {
+export interface RunningVllmFleet {
   readonly description: FleetDescription
-  /** All servers, in the order in which they were started. */
-  readonly servers: readonly FleetServer[]
-  /** Ends every server and removes sockets, shared memory and a work folder of its own. May be called more than once. */
+  /** Ends every server and removes sockets, shared memory and the work folder. May be called more than once. */
   stop(): Promise<void>
 }
 
+/** Environment, model and the files of running fleets. */
+export const vllmFolder = (env: Environment): string => join(toolsDir(env), 'vllm')
+
+const sharedMemoryFolder = '/dev/shm'
+/** A socket's path ends at 107 characters, of which a fleet's name and what vLLM adds take 66: a long TMPDIR cannot be used. */
+const longestSocketsParent = 40
+const controlReadyTimeoutMs = 120_000
+const podReadyTimeoutMs = 600_000
+/** Shorter than one chunk, so that nothing of it is stored. */
+const firstPrompt = 'The first prompt. '.repeat(8)
+
 /**
- * Installs what is missing, and starts a coordinator and, per pod, an LMCache server and vLLM, all on 127.0.0.1. They end
- * with this process, however it ends.
- * @throws NotEnoughError, InstallError, NotReadyError, or the signal's reason; nothing runs then
+ * Installs what is missing, and starts a coordinator and, per pod, an LMCache server, which registers with it, and vLLM,
+ * which registers with that, all on 127.0.0.1. They end with this process, however it ends.
+ * @throws InstallError, NotReadyError, or the signal's reason; nothing runs then
  */
 export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<RunningVllmFleet> => {
-  const folder = options.folder ?? vllmFolder()
-  const pods = options.ports?.pods.length ?? options.pods ?? 2
-  const prepared = await prepareMachine({ ...options, folder, pods, report: options.onLine })
-  const name = fleetName({ pid: process.pid, unique: randomBytes(3).toString('hex') })
-  const cleanUps: (() => Promise<unknown>)[] = []
+  const { env, signal, onLine: report } = options
+  const folder = vllmFolder(env)
+  const prepared = await prepareFleet({ folder, env, report, signal })
+  const name = `ctx-vllm-${randomBytes(4).toString('hex')}`
+  const workFolder = join(folder, name)
+  const socketFolder = join(tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp', name)
+  const ports = options.ports ?? (await freeFleetPorts(2))
+  const plan: FleetPlan = { ...prepared, folder, workFolder, socketFolder, fleetName: name, ports }
+  const servers: FleetServer[] = []
+  let endControl = async (): Promise<void> => {}
   const stop = async (): Promise<void> => {
-    for (let cleanUp = cleanUps.pop(); cleanUp !== undefined; cleanUp = cleanUps.pop()) await cleanUp()
+    await endControl()
+    // Pods first: a server that loses its coordinator would only complain.
+    for (const kind of ['vllm', 'lmcache', 'coordinator']) {
+      await Promise.all(servers.filter((server) => server.name.startsWith(kind)).map((server) => server.stop()))
+    }
+    const shared = (await readdir(sharedMemoryFolder).catch(() => [])).filter((file) => file.includes(name))
+    const left = [...shared.map((file) => join(sharedMemoryFolder, file)), workFolder, socketFolder]
+    await Promise.all(left.map((path) => rm(path, { recursive: true, force: true })))
+  }
+  const startAll = async (wanted: readonly ServerPlan[]): Promise<void> => {
+    const starts = wanted.map(async ({ name: serverName, url, command, ready, readyTimeoutMs }) => {
+      const logFile = join(logFolder(plan), `${serverName}.log`)
+      const parts = { name: serverName, url, command, ready, readyTimeoutMs, logFile, report }
+      const running = await startFleetServer({ ...parts, env: serverEnvironment(plan, env), cwd: folder }, signal)
+      servers.push(running)
+    })
+    await Promise.allSettled(starts)
+    await Promise.all(starts)
   }
   try {
-    for (const place of [folder, socketsParent(), sharedMemoryFolder]) await removeAbandoned(place)
-    cleanUps.push(() => removeLeftovers(name, sharedMemoryFolder))
-    const workFolder = options.workFolder ?? join(folder, name)
-    if (options.workFolder === undefined) cleanUps.push(() => rm(workFolder, { recursive: true, force: true }))
-    await mkdir(workFolder, { recursive: true })
-    const socketFolder = join(socketsParent(), name)
-    cleanUps.push(() => rm(socketFolder, { recursive: true, force: true }))
+    await mkdir(l2Directory(plan), { recursive: true })
+    await mkdir(logFolder(plan), { recursive: true })
     await mkdir(socketFolder, { mode: 0o700 })
-    const plan: FleetPlan = {
-      ...prepared,
-      folder,
-      workFolder,
-      socketFolder,
-      fleetName: name,
-      ports: options.ports ?? (await freeFleetPorts(pods)),
-    }
-    const servers: FleetServer[] = []
-    // Pods first: a server that loses its coordinator would only complain.
-    cleanUps.push(() => stopAll(servers))
-    const running = await startFleetServers({
-      plan,
-      env: options.env,
-      report: options.onLine,
-      onServer: (server) => servers.push(server),
-      signal: options.signal,
-    })
-    const control = await serveFleetControl({ socketPath: controlSocket(plan), servers })
-    cleanUps.push(() => control.close())
-    return { ...running, servers, description: describeFleet(plan), stop }
+    const pods = ports.pods.map((_, pod) => pod)
+    await startAll([coordinatorPlan(plan)])
+    await startAll(pods.map((pod) => lmcachePlan(plan, pod)))
+    await startAll(pods.map((pod) => podPlan(plan, pod)))
+    endControl = await serveFleetControl(controlSocket(plan), servers)
+    return { description: describeFleet(plan), stop }
   } catch (error) {
     await stop()
     throw error
   }
 }
 
-/** A socket's path ends at 107 characters, of which a fleet's name and what vLLM adds take 66: a long TMPDIR cannot be used. */
-const longestSocketsParent = 40
+interface ServerPlan {
+  readonly name: string
+  readonly url: string
+  readonly command: Parameters<typeof startFleetServer>[0]['command']
+  readonly ready: ReadyProbe
+  readonly readyTimeoutMs: number
+}
 
-const socketsParent = (): string => (tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp')
+const coordinatorPlan = (plan: FleetPlan): ServerPlan => ({
+  name: 'coordinator',
+  url: coordinatorUrl(plan),
+  command: coordinatorCommand(plan),
+  ready: { kind: 'http', url: `${coordinatorUrl(plan)}/healthz` },
+  readyTimeoutMs: controlReadyTimeoutMs,
+})
 
-const stopAll = async (servers: readonly FleetServer[]): Promise<void> => {
-  const groups = ['vllm', 'lmcache', 'coordinator'].map((kind) => servers.filter(({ name }) => name.startsWith(kind)))
-  for (const group of groups) await Promise.all(group.map((server) => server.stop()))
+const lmcachePlan = (plan: FleetPlan, pod: number): ServerPlan => {
+  const url = lmcacheUrl(plan, pod)
+  const check = async (): Promise<boolean> => {
+    const health = await httpGet(`${url}/healthcheck`)
+    const instances = await httpGet(`${coordinatorUrl(plan)}/instances`)
+    return health?.status === 200 && instances?.body.includes(`"${instanceId(pod)}"`) === true
+  }
+  const description = `${url}/healthcheck, and ${instanceId(pod)} at the coordinator`
+  return {
+    name: `lmcache-${pod}`,
+    url,
+    command: lmcacheCommand(plan, pod),
+    ready: { kind: 'check', description, check },
+    readyTimeoutMs: controlReadyTimeoutMs,
+  }
+}
+
+/**
+ * A pod is ready when it has answered a first prompt, not when it says that it is healthy: that prompt takes seconds longer
+ * than any other, and shows whether vLLM's kernels run on this processor at all.
+ */
+const podPlan = (plan: FleetPlan, pod: number): ServerPlan => {
+  const url = `http://${podAddress(plan, pod)}`
+  const check = async (): Promise<boolean> =>
+    (await httpGet(`${url}/health`))?.status === 200 && (await answersPrompt(url))
+  return {
+    name: `vllm-${pod}`,
+    url,
+    command: podCommand(plan, pod),
+    ready: { kind: 'check', description: `an answer to a first prompt from ${url}`, check },
+    readyTimeoutMs: podReadyTimeoutMs,
+  }
+}
+
+const answersPrompt = async (url: string): Promise<boolean> => {
+  try {
+    const response = await fetch(`${url}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', connection: 'close' },
+      body: JSON.stringify({ model: servedModelName, prompt: firstPrompt, max_tokens: 2 }),
+      signal: AbortSignal.timeout(controlReadyTimeoutMs),
+    })
+    await response.arrayBuffer()
+    return response.ok
+  } catch {
+    return false
+  }
 }
 
 const describeFleet = (plan: FleetPlan): FleetDescription => ({

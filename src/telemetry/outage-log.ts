@@ -11,8 +11,8 @@ export interface OutageLogOptions {
 
 /** Logs an outage in a few lines, however often it is met: one warning when it begins, one in `repeatMs` while it lasts, one line when it ends. */
 export interface OutageLog {
-  failed(error: unknown): void
-  recovered(): void
+  readonly failed: (error: unknown) => void
+  readonly recovered: () => void
 }
 
 export const createOutageLog = (

@@ -1,8 +1,8 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runCommand } from '../../playground/launcher/run-command.ts'
-import { packageRoot } from '../../playground/launcher/tools-dir.ts'
+import { packageRoot } from '../../playground/paths.ts'
+import { runCommand } from '../../playground/run-command.ts'
 
 /** Envoy's filter for turns as its sources are now, compiled for this test. */
 export const compileFilter = async (): Promise<WebAssembly.Module> => {

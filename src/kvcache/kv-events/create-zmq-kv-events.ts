@@ -1,6 +1,7 @@
 import type { KvLog } from '../kv-log.ts'
 import type { KvEventSource } from './kv-event-source.ts'
 import type { KvEvents } from './kv-events.ts'
+import { loadZeromq } from './load-zeromq.ts'
 import { createPodWatch, type PodWatch } from './pod-watch.ts'
 
 export interface ZmqKvEventsOptions {
@@ -26,8 +27,9 @@ export interface ZmqKvEventsOptions {
   readonly retryMs?: number
 }
 
-/** Follows vLLM's KV events over ZeroMQ. */
+/** Follows vLLM's KV events over ZeroMQ. @throws Error when the optional package zeromq is missing */
 export const createZmqKvEvents = (options: ZmqKvEventsOptions): KvEvents => {
+  loadZeromq()
   const { pollMs = 1_000 } = options
   const watches = new Map<string, PodWatch>()
   const leaving = new Set<Promise<void>>()

@@ -1,4 +1,4 @@
-import { Dealer } from 'zeromq'
+import { loadZeromq } from './load-zeromq.ts'
 import { encodeSequence, readMessage } from './zmq-frames.ts'
 
 export interface ReplayRequest {
@@ -20,6 +20,7 @@ export interface ReplayRequest {
  */
 export const askReplay = async (request: ReplayRequest): Promise<'complete' | 'failed'> => {
   if (request.signal.aborted) return 'failed'
+  const { Dealer } = loadZeromq()
   const socket = new Dealer({
     linger: 0,
     ipv6: true,

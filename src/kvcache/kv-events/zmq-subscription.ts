@@ -1,5 +1,5 @@
-import { Subscriber } from 'zeromq'
 import type { KvEventSource } from './kv-event-source.ts'
+import { loadZeromq } from './load-zeromq.ts'
 import { type EventMessage, readMessage } from './zmq-frames.ts'
 
 /** What a subscription tells, in the order in which it happens; nothing after `close`. */
@@ -21,6 +21,7 @@ const maxQueued = 100_000
 
 /** Connects to a publisher, and again whenever the connection is lost. @throws when the address is none */
 export const openSubscription = (source: KvEventSource, listener: SubscriptionListener): Subscription => {
+  const { Subscriber } = loadZeromq()
   const socket = new Subscriber({
     linger: 0,
     ipv6: true,

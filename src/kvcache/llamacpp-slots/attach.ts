@@ -65,10 +65,9 @@ const outcomeOf = ({ turn, firstLook }: Search, attached: Attached): AttachOutco
   switch (attached.kind) {
     case 'with-slot': {
       const { presence, slot, task } = attached
-      const turnMark = firstLook && newTurnMark(firstLook.slots)
+      const turnMark = newTurnMark()
       const claim = formatClaim({ kind: 'slot', pod: turn.pod, slot, taskBefore: task, turnMark })
-      const fields = turnMark === undefined ? { id_slot: slot } : { id_slot: slot, n_keep: turnMark }
-      return { presence, fields, claim }
+      return { presence, fields: { id_slot: slot, n_keep: turnMark }, claim }
     }
     case 'without': {
       const { presence } = attached
@@ -239,7 +238,7 @@ const presenceOf = (
     case 'holds': {
       if (turn.startsAnew) return undefined
       const isNewer = kv !== undefined && kv.artefactId !== content.artefactId && kv.tokens > content.tokens
-      if (isNewer || !stillHolds(content, seen, { boot, session: turn.session })) return undefined
+      if (isNewer || !stillHolds(content, seen, boot)) return undefined
       return { kind: 'resident', tokens: seen.tokens ?? content.tokens }
     }
   }

@@ -9,7 +9,7 @@ export type SlotClaim =
       readonly slot: number
       /** The last completion that had run in the slot when the turn was forwarded; undefined: none. */
       readonly taskBefore: number | undefined
-      /** The number by which the turn is known in its slot, where the engine does not tell sessions apart. */
+      /** The number by which the turn is known in its slot; undefined in claims of earlier versions. */
       readonly turnMark: number | undefined
     }
   /** Nothing was taken, so nothing can be stored. `reason` is what the offload will say. */

@@ -15,7 +15,7 @@ import { reconcile } from './reconcile.ts'
 import { createRemoteDepot } from './remote-depot.ts'
 import { remove } from './remove.ts'
 import { createSizeForecast } from './size-forecast.ts'
-import { detach } from './stray.ts'
+import { createStrayWatch, detach } from './stray.ts'
 
 export interface LlamacppSlotsOptions {
   /** Shared by all gateway processes that send turns to the same pods. */
@@ -40,6 +40,11 @@ export interface LlamacppSlotsOptions {
   readonly idleWaitMs?: number
   /** A file younger than this is never removed as an orphan: its announcement may be on its way. Default 120,000. */
   readonly orphanGraceMs?: number
+  /**
+   * How long after its start a gateway looks for turns that Envoy forwarded without it: Envoy asks for health every second, and an answer may
+   * take a while. Default 30,000.
+   */
+  readonly strayWatchMs?: number
   /** Calls at a time to one pod; questions and actions count apart. Default 4. */
   readonly callsPerPod?: number
   readonly log: KvLog
@@ -74,6 +79,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
     background: createBackground(options.log),
     pods: options.pods,
     log: options.log,
+    strays: createStrayWatch(options.strayWatchMs ?? 30_000),
     limits: {
       callTimeoutMs: options.callTimeoutMs,
       lateTimeoutMs,

@@ -88,12 +88,12 @@ const end = async (
 }
 
 const saveVerified = async (parts: Parts, request: OffloadRequest, claim: TakenSlot): Promise<Ending> => {
-  const { turn, totalTokens, signal } = request
+  const { totalTokens, signal } = request
   const view = await lookWhenIdle(parts, claim, signal)
   if (view.kind === 'failed') return none('offload_failed', view.cause)
   if (view.kind === 'no-such-slot') return none('not_verified')
   const { slot: seen, boot } = view
-  const evidence = { ...claim, session: turn.session, totalTokens }
+  const evidence = { ...claim, totalTokens }
   if (seen.busy || seen.tokens === undefined || !wasLeftBy(evidence, seen)) {
     return none('not_verified')
   }
@@ -154,8 +154,7 @@ const publish = async (
   const file = fileOf(artefactId)
   const after = await lookAtSlot(parts, claim, signal)
   const isSame = after.kind === 'seen' && markOf(after.boot, after.slot) === held.mark && !after.slot.busy
-  const isStillOurs = isSame && after.slot.session === view.slot.session
-  if (!isStillOurs || saved.slot !== claim.slot || saved.tokens !== tokens) {
+  if (!isSame || saved.slot !== claim.slot || saved.tokens !== tokens) {
     await discard(parts, turn, file)
     return none('not_verified')
   }

@@ -6,6 +6,7 @@ import type { ArtefactFolder } from './artefact-folder.ts'
 import type { Background } from './background.ts'
 import type { EngineIdentities } from './engine-identity.ts'
 import type { SizeForecast } from './size-forecast.ts'
+import type { StrayWatch } from './stray.ts'
 
 /** What the connector's operations share. */
 export interface Parts {
@@ -21,6 +22,7 @@ export interface Parts {
   /** All pods that are configured now. No other address is ever called. */
   readonly pods: () => readonly string[]
   readonly log: KvLog
+  readonly strays: StrayWatch
   readonly limits: Limits
 }
 

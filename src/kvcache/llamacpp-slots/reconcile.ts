@@ -1,7 +1,10 @@
+import type { SessionKey } from '../../sessions/session-record.ts'
+import type { SlotEntry } from '../slots/slot-ledger.ts'
+import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import { artefactIdIn, isOfOtherEngine, isUnfinished } from './artefact.ts'
 import { lookAtPod } from './look.ts'
 import type { Parts } from './parts.ts'
-import { sessionKeyOfEngine } from './slot-evidence.ts'
+import { isAccountedFor } from './slot-evidence.ts'
 import { wipeSlot } from './wipe.ts'
 
 /** What the sessions' store knows of artefacts. */
@@ -14,9 +17,6 @@ export interface Known {
 /** Files that are being written for longer than this were left by an engine that died. */
 const unfinishedGraceMs = 10 * 60_000
 const podsAtATime = 8
-
-/** Names under which the embedded engine writes a file before it is whole. */
-const isEnginesTemporary = (file: string): boolean => /^\.[0-9a-f-]{36}\.part$/.test(file)
 
 /**
  * Removes files that no session and no removal knows, and empties slots of which the ledger cannot say whose KV they hold: all of them, once,
@@ -65,9 +65,8 @@ const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<rea
 }
 
 const removeUnfinished = async (parts: Parts, signal: AbortSignal): Promise<number> => {
-  const accept = (file: string): boolean => isUnfinished(file) || isEnginesTemporary(file)
   let removed = 0
-  for await (const files of parts.folder.olderThan(unfinishedGraceMs, accept)) {
+  for await (const files of parts.folder.olderThan(unfinishedGraceMs, isUnfinished)) {
     if (signal.aborted) break
     removed += await removeFiles(parts, files)
   }
@@ -86,11 +85,11 @@ const wipeUnknownSlots = async (parts: Parts, signal: AbortSignal): Promise<numb
   const idleGone = [...gone].filter((pod) => !entries.some((entry) => entry.pod === pod && entry.inUse))
   await Promise.all(idleGone.map((pod) => parts.ledger.forgetPod(pod)))
 
-  const trusted = new Set(entries.filter(({ needsWipe }) => !needsWipe).map(({ pod, slot }) => `${pod}|${slot}`))
+  const known = new Map(entries.map((entry) => [`${entry.pod}|${entry.slot}`, entry]))
   let wiped = 0
   for (let start = 0; start < configured.length && !signal.aborted; start += podsAtATime) {
     const pods = configured.slice(start, start + podsAtATime)
-    const counts = await Promise.all(pods.map((pod) => wipePod(parts, pod, { trusted, signal })))
+    const counts = await Promise.all(pods.map((pod) => wipePod(parts, pod, { known, signal })))
     wiped += counts.reduce((sum, count) => sum + count, 0)
   }
   return wiped
@@ -99,7 +98,7 @@ const wipeUnknownSlots = async (parts: Parts, signal: AbortSignal): Promise<numb
 const wipePod = async (
   parts: Parts,
   pod: string,
-  { trusted, signal }: { readonly trusted: ReadonlySet<string>; readonly signal: AbortSignal },
+  { known, signal }: { readonly known: ReadonlyMap<string, SlotEntry>; readonly signal: AbortSignal },
 ): Promise<number> => {
   const view = await lookAtPod(parts, pod, signal)
   if (view.kind === 'failed') {
@@ -107,27 +106,36 @@ const wipePod = async (
     return 0
   }
   let wiped = 0
-  for (const { id, busy, session } of view.slots) {
-    if (busy || signal.aborted) continue
-    const isStray = typeof session === 'string' && (await noteStray(parts, { pod, slot: id, engineSession: session }))
-    if (trusted.has(`${pod}|${id}`) && !isStray) continue
-    const outcome = await wipeSlot(parts, { pod, slot: id, session: undefined }, signal)
+  for (const seen of view.slots) {
+    if (seen.busy || signal.aborted) continue
+    const entry = known.get(`${pod}|${seen.id}`)
+    const isStray = entry === undefined ? false : await noteStray(parts, { entry, seen, boot: view.boot })
+    if (entry === undefined) parts.strays.sawIdle(pod, seen.id)
+    if (entry?.needsWipe === false && !isStray) continue
+    const outcome = await wipeSlot(parts, { pod, slot: seen.id, session: undefined }, signal)
     if (outcome.kind === 'wiped' && outcome.tokens > 0) wiped += 1
   }
   return wiped
 }
 
+/** Stands in the ledger for the session of a turn that no gateway saw. */
+const unknownSession = 'a turn that no gateway saw' as SessionKey
+
 /**
- * A turn that passed while no gateway was there ran in any slot. Where the engine tells whose it was, and that session does not own the slot,
- * nobody could ever use that KV, nor would deleting the session find it.
+ * A turn that Envoy forwarded while no gateway was there ran in any slot, and its session does not know it: deleting the session would not find
+ * that KV. So each slot is compared with the ledger after a start of the gateway, until it was seen idle once turns cannot have passed any more.
  */
 const noteStray = async (
   parts: Parts,
-  { pod, slot, engineSession }: { readonly pod: string; readonly slot: number; readonly engineSession: string },
+  { entry, seen, boot }: { readonly entry: SlotEntry; readonly seen: SlotSnapshot; readonly boot: string },
 ): Promise<boolean> => {
-  const session = sessionKeyOfEngine(engineSession)
-  const own = await parts.ledger.slotsOf(session)
-  if (own.some((place) => place.pod === pod && place.slot === slot)) return false
-  await parts.ledger.addTrace({ pod, slot, session })
+  const { pod, slot, inUse, needsWipe } = entry
+  if (inUse || parts.strays.isSettled(pod, slot)) return false
+  parts.strays.sawIdle(pod, slot)
+  if (needsWipe || isAccountedFor(entry, seen, boot)) return false
+  // The list is older than the look: a turn may have come and gone in between.
+  const now = (await parts.ledger.list()).find((other) => other.pod === pod && other.slot === slot)
+  if (now === undefined || now.inUse || now.kind !== entry.kind || now.mark !== entry.mark) return false
+  await parts.ledger.addTrace({ pod, slot, session: unknownSession })
   return true
 }

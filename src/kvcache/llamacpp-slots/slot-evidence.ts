@@ -1,25 +1,15 @@
 import { randomInt } from 'node:crypto'
-import type { SessionKey } from '../../sessions/session-record.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import type { TasksBySlot } from './claim.ts'
-
-/** A session as engines name it: hex SHA-256 of the id, where the store has the same digest as base64url. */
-export const engineSessionOf = (session: SessionKey): string => Buffer.from(session, 'base64url').toString('hex')
-
-/** The way back. */
-export const sessionKeyOfEngine = (engineSession: string): SessionKey =>
-  Buffer.from(engineSession, 'hex').toString('base64url') as SessionKey
 
 const maxTurnMark = 2 ** 30
 
 /**
  * A number that llama-server takes as `n_keep` and repeats with the slot, so that a turn is known there by more than the number of its tokens,
- * and without any `usage`. It only has an effect with `--context-shift`, which does not go together with stored KV anyway. Undefined where the
- * engine tells sessions apart by itself.
+ * and without any `usage`. It only has an effect with `--context-shift`, which does not go together with stored KV anyway.
  */
-export const newTurnMark = (slots: readonly SlotSnapshot[]): number | undefined =>
-  slots.every(({ session }) => session === undefined) ? randomInt(1, maxTurnMark) : undefined
+export const newTurnMark = (): number => randomInt(1, maxTurnMark)
 
 /** What the engine says of a slot that changes whenever something runs there, or the engine starts anew. */
 export const markOf = (boot: string, seen: SlotSnapshot): string => JSON.stringify([boot, seen.task, seen.tokens])
@@ -28,22 +18,27 @@ export const markOf = (boot: string, seen: SlotSnapshot): string => JSON.stringi
 export const stillHolds = (
   content: Extract<SlotContent, { kind: 'holds' }>,
   seen: SlotSnapshot,
-  known: { readonly boot: string; readonly session: SessionKey },
+  boot: string,
 ): boolean => {
   if (seen.busy) return false
-  if (seen.session === engineSessionOf(known.session)) return (seen.tokens ?? 0) >= content.tokens
   // An engine that says nothing at all may have been started anew.
-  const isTelling = known.boot !== '' || seen.task !== undefined
-  return isTelling && content.mark === markOf(known.boot, seen)
+  const isTelling = boot !== '' || seen.task !== undefined
+  return isTelling && content.mark === markOf(boot, seen)
 }
 
+/** Whether the ledger knows everything that ran in the slot. Call it for an idle slot that no turn uses. */
+export const isAccountedFor = (
+  entry: { readonly kind: SlotContent['kind']; readonly mark: string | undefined },
+  seen: SlotSnapshot,
+  boot: string,
+): boolean => (entry.kind === 'holds' ? entry.mark === markOf(boot, seen) : (seen.tokens ?? 0) === 0)
+
 /**
- * Which slots may hold what a turn left that ran in no slot of its own. Where the engine does not tell sessions apart, the number of tokens
- * decides; where that is unknown too, any slot in which something ran since; and where even that is unknown, nothing can be said.
+ * Which slots may hold what a turn left that ran in no slot of its own. The number of tokens decides; where that is
+ * unknown, any slot in which something ran since; and where even that is unknown, nothing can be said.
  */
 export const perhapsLeftBy = (
   turn: {
-    readonly session: SessionKey
     readonly tasksBefore: TasksBySlot | undefined
     readonly totalTokens: number | undefined
   },
@@ -51,26 +46,24 @@ export const perhapsLeftBy = (
 ): readonly SlotSnapshot[] =>
   slots.filter((seen) => {
     const taskBefore = turn.tasksBefore?.[String(seen.id)]
-    if (seen.session !== undefined || turn.totalTokens !== undefined) {
+    if (turn.totalTokens !== undefined) {
       return wasLeftBy({ ...turn, taskBefore, turnMark: undefined }, seen)
     }
     return turn.tasksBefore !== undefined && seen.task !== undefined && seen.task !== taskBefore
   })
 
 /**
- * Whether what an idle slot holds was left by this very turn, and not by something that ran there unasked. An engine either says whose
- * session it served, or repeats the turn's mark; where it does neither, number of tokens and task must fit.
+ * Whether what an idle slot holds was left by this very turn, and not by something that ran there unasked. The engine repeats the
+ * turn's mark; where it does not, number of tokens and task must fit.
  */
 export const wasLeftBy = (
   turn: {
-    readonly session: SessionKey
     readonly taskBefore: number | undefined
     readonly turnMark: number | undefined
     readonly totalTokens: number | undefined
   },
   seen: SlotSnapshot,
 ): boolean => {
-  if (seen.session !== undefined) return seen.session === engineSessionOf(turn.session)
   if (seen.tokens === undefined || seen.task === undefined || seen.task === turn.taskBefore) return false
   const isMarked = turn.turnMark !== undefined && seen.keep !== undefined
   if (isMarked && seen.keep !== turn.turnMark) return false

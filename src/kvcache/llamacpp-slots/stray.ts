@@ -20,8 +20,26 @@ export const noteStray = async (
     return
   }
   const tasksBefore = claim.kind === 'none' ? claim.tasksBefore : undefined
-  for (const { id } of perhapsLeftBy({ session: turn.session, tasksBefore, totalTokens }, view.slots)) {
+  for (const { id } of perhapsLeftBy({ tasksBefore, totalTokens }, view.slots)) {
     await parts.ledger.addTrace({ pod: turn.pod, slot: id, session: turn.session })
+  }
+}
+
+/** Which slots need not be compared with the ledger any more. */
+export interface StrayWatch {
+  isSettled(pod: string, slot: number): boolean
+  sawIdle(pod: string, slot: number): void
+}
+
+/** `watchMs`: how long after the start of this process Envoy may still forward turns without it. */
+export const createStrayWatch = (watchMs: number): StrayWatch => {
+  const startedMs = performance.now()
+  const settled = new Set<string>()
+  return {
+    isSettled: (pod, slot) => settled.has(`${pod}|${slot}`),
+    sawIdle: (pod, slot) => {
+      if (performance.now() - startedMs >= watchMs) settled.add(`${pod}|${slot}`)
+    },
   }
 }
 

@@ -106,6 +106,8 @@ class MemorySlotLedger implements SlotLedger {
         slot: record.slot,
         inUse: isInUse(record, nowMs),
         needsWipe: needsWipe(record, nowMs),
+        kind: record.content.kind,
+        mark: record.content.kind === 'holds' ? record.content.mark : undefined,
       }
     })
   }

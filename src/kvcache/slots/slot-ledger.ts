@@ -98,6 +98,9 @@ export interface SlotEntry {
   readonly inUse: boolean
   /** It may hold KV that does not belong to its owner, and no turn is about to overwrite it. */
   readonly needsWipe: boolean
+  readonly kind: SlotContent['kind']
+  /** The mark of its content; undefined unless `kind` is `holds`. */
+  readonly mark: string | undefined
 }
 
 /** The cleaners' side of the ledger. */

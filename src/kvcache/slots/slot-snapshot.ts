@@ -6,12 +6,8 @@ export interface SlotSnapshot {
   readonly busy: boolean
   /** Number of the last completion that ran there, unique while the engine's process lives; undefined: none did. */
   readonly task: number | undefined
-  /** Tokens whose KV the slot holds; undefined where the engine does not say (llama-server: until the slot's first completion). */
+  /** Tokens whose KV the slot holds; undefined until the slot's first completion. */
   readonly tokens: number | undefined
-  /**
-   * Hex SHA-256 of the session id last served there, `null` for none. Undefined: the engine does not tell sessions apart.
-   */
-  readonly session: string | null | undefined
   /** `n_keep` of the last request that ran there; undefined where the engine does not repeat a request's parameters. */
   readonly keep: number | undefined
 }
@@ -22,8 +18,6 @@ const slotSchema = z
     is_processing: z.boolean(),
     id_task: z.number().int().optional(),
     n_prompt_tokens: z.number().int().nonnegative().optional(),
-    n_tokens: z.number().int().nonnegative().optional(),
-    session: z.string().nullable().optional(),
     params: z.object({ n_keep: z.number().optional() }).optional(),
   })
   .transform(
@@ -31,8 +25,7 @@ const slotSchema = z
       id: slot.id,
       busy: slot.is_processing,
       task: slot.id_task === undefined || slot.id_task < 0 ? undefined : slot.id_task,
-      tokens: slot.n_tokens ?? slot.n_prompt_tokens,
-      session: slot.session,
+      tokens: slot.n_prompt_tokens,
       keep: slot.params?.n_keep,
     }),
   )

@@ -5,7 +5,15 @@ import type { RetryKey } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { bytesOfTombstone, type MemorySession, sessionBytes, storedKvBytes, type Tombstone } from './memory-session.ts'
+import {
+  bytesOfTombstone,
+  dueMsOf,
+  hasExpired,
+  type MemorySession,
+  sessionBytes,
+  storedKvBytes,
+  type Tombstone,
+} from './memory-session.ts'
 import { ShardedMap } from './sharded-map.ts'
 import { TenantLists } from './tenant-lists.ts'
 import { dueMsOf, hasExpired, heldUntilMs } from './turn-leases.ts'

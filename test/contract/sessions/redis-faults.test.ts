@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { startRedis } from '../../../playground/launcher/start-redis.ts'
+import { startRedis } from '../../../playground/start-redis.ts'
 import type { RedisConnectionOptions } from '../../../src/redis/create-redis-connection.ts'
 import type { RedisBreakerState } from '../../../src/redis/redis-breaker.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'

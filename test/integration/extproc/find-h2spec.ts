@@ -1,8 +1,8 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findOnPath } from '../../../playground/launcher/find-on-path.ts'
-import { runCommand } from '../../../playground/launcher/run-command.ts'
-import { toolsDir } from '../../../playground/launcher/tools-dir.ts'
+import { findOnPath } from '../../../playground/install/find-tool.ts'
+import { toolsDir } from '../../../playground/paths.ts'
+import { runCommand } from '../../../playground/run-command.ts'
 
 export type H2specOutcome =
   | { readonly found: true; readonly path: string }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { runCommand } from '../../../playground/launcher/run-command.ts'
+import { runCommand } from '../../../playground/run-command.ts'
 import { createHttp2Server } from '../../../src/extproc/http2/create-http2-server.ts'
 import type { RpcServer } from '../../../src/extproc/transport.ts'
 import { createSeamLog, createSeamMethods } from '../../contract/extproc/seam-methods.ts'

@@ -94,7 +94,7 @@ const startTurn = (url: string, headers: Record<string, string>, body: unknown) 
 
 const running = async (proxy: EngineProxy): Promise<number> => {
   const { text } = await call(`${proxy.engineUrl}/metrics`)
-  return Number(/^vllm:num_requests_running(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1])
+  return Number(/^llamacpp:requests_processing (\S+)$/m.exec(text)?.[1])
 }
 
 const untilIdle = () =>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, jest, test } from '@jest/globals'
-import { startEngine } from '../../../playground/launcher/start-engine.ts'
+import { startEngine } from '../../../playground/start-engine.ts'
 import { call, model } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { inferencePaths } from '../support/scripted-answers.ts'

@@ -1,5 +1,5 @@
 import { request as httpRequest } from 'node:http'
-import { startEngine } from '../../../playground/launcher/start-engine.ts'
+import { startEngine } from '../../../playground/start-engine.ts'
 import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import type { StackPod } from '../support/stack.ts'
 

@@ -27,7 +27,7 @@ const body = { model, prompt: prompt(15), max_tokens: 2 }
 /** Tokens that lie in the slots of all pods. */
 const slotTokens = async (): Promise<readonly number[]> => {
   const lists = await Promise.all(stack.pods.map(({ address }) => call(`http://${address}/slots`)))
-  return lists.flatMap(({ body }) => (body as { n_tokens: number }[]).map((slot) => slot.n_tokens))
+  return lists.flatMap(({ body }) => (body as { n_prompt_tokens: number }[]).map((slot) => slot.n_prompt_tokens))
 }
 
 /** A session whose first turn is stored, and its record's name in Redis. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from '@jest/globals'
-import { packageRoot } from '../../../playground/launcher/tools-dir.ts'
+import { packageRoot } from '../../../playground/paths.ts'
 
 const module = pathToFileURL(join(packageRoot(), 'dist/src/async/deadline.js')).href
 const script = `

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, jest } from '@jest/globals'
-import { startEngine } from '../../../playground/launcher/start-engine.ts'
+import { startEngine } from '../../../playground/start-engine.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'

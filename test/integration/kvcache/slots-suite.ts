@@ -1,5 +1,6 @@
 import { readdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
@@ -41,8 +42,8 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
     const serve = (pod: SlotPod, kv?: StoredKv, text = prompt) =>
       serveTurn(connector, { session, pod, prompt: text, kv })
     const begin = async (): Promise<StoredKv> => {
-      const { kv } = await serve(first)
-      if (kv === undefined) throw new Error('the first turn stored nothing')
+      const { kv, offloaded } = await serve(first)
+      if (kv === undefined) throw new Error(`the first turn stored nothing: ${inspect(offloaded)}`)
       return kv
     }
     /** Takes a turn as far as its answer; `meanwhile` happens before its offload. */
@@ -192,6 +193,20 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       expect(await first.probe(prompt)).toBe(0)
     })
 
+    test('what a turn left that passed while no gateway was there is removed by the sweeps after a start', async () => {
+      await serve(first)
+      await serve(second)
+      const passed = newPrompt()
+      await first.run({ prompt: passed, fields: { id_slot: 0 } })
+      await first.run({ prompt: passed, fields: { id_slot: 1 } })
+      connector = bed.connect({ strayWatchMs: 60_000 })
+      expect(await connector.reconcile(async (ids) => new Set(ids), anySignal())).toBeGreaterThan(0)
+      expect(await first.probe(passed)).toBe(0)
+      expect((await connector.attach(turnOf(session, second), undefined, { signal: anySignal() })).presence).toMatchObject({
+        kind: 'resident',
+      })
+    })
+
     describe('more sessions than slots', () => {
       const other = () => ({ session: newSession(), prompt: newPrompt() })
 
@@ -303,8 +318,8 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const kv = await begin()
         connector = bed.connect({ orphanGraceMs: 60_000 })
         const hourAgo = new Date(Date.now() - 3_600_000)
-        const young = ['ctx-1.kv.part', '.0d2a1e4c-0000-4000-8000-000000000000.part']
-        const old = ['ctx-2.kv.part', '.0d2a1e4c-0000-4000-8000-000000000001.part']
+        const young = ['ctx-1.kv.part']
+        const old = ['ctx-2.kv.part']
         const strange = ['notes.txt', 'other.kv']
         for (const name of [...young, ...old, ...strange]) await writeFile(join(bed.kvDirectory, name), 'x')
         for (const name of [...old, ...strange]) await utimes(join(bed.kvDirectory, name), hourAgo, hourAgo)

@@ -1,10 +1,9 @@
 import { mkdtemp, open, readdir, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureRandomModel } from '../../../playground/engine/gguf/ensure-random-model.ts'
-import { defaultRandomModel } from '../../../playground/engine/gguf/random-model.ts'
-import type { ManagedChild } from '../../../playground/launcher/child-process.ts'
-import { freePorts } from '../../../playground/launcher/free-port.ts'
+import type { ManagedChild } from '../../../playground/child-process.ts'
+import { randomModelPath } from '../../../playground/engine/random-model.ts'
+import { freePorts } from '../../../playground/free-port.ts'
 import {
   createLlamacppSlotsConnector,
   type LlamacppSlotsConnector,
@@ -28,7 +27,7 @@ export type StartSlotEngine = (options: {
 export interface SlotPod extends TestPod {
   readonly proxy: HoldingProxy
   readonly child: () => ManagedChild
-  /** Makes a slot busy with a request of nobody's session until it is ended. Resolves when the engine shows it. */
+  /** Makes a slot busy with a request without a session; `end` resolves when the engine reports the slot as idle again. */
   occupy(slot: number): Promise<{ end(): Promise<void> }>
   /** The ids of a text's tokens. */
   tokenize(text: string): Promise<readonly number[]>
@@ -51,14 +50,14 @@ export interface SlotsTestBed extends KvTestBed {
     readonly lateTimeoutMs?: number
     readonly pods?: readonly string[]
     readonly orphanGraceMs?: number
+    readonly strayWatchMs?: number
   }): LlamacppSlotsConnector
 }
 
 export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngines> => {
   const root = await mkdtemp(join(tmpdir(), 'slots-'))
   const kvDirectory = join(root, 'kv')
-  const shape = { ...defaultRandomModel, hiddenSize: 64, layers: 2, heads: 1, feedForwardSize: 128 }
-  const modelPath = (await ensureRandomModel(root, shape)).path
+  const modelPath = await randomModelPath(root, { hiddenSize: 64, layers: 2, heads: 1, feedForwardSize: 128 })
   const [firstPort = 0, secondPort = 0] = await freePorts(2)
   const startOn = (name: string, port: number) =>
     startPod(name, port, () => start({ name, port, modelPath, kvDirectory }))
@@ -117,6 +116,8 @@ const startPod = async (name: string, port: number, start: () => Promise<Managed
         end: async () => {
           stop.abort()
           await answer.body?.cancel().catch(() => {})
+          // The engine notices that the client has left between two tokens; until then no turn finds room in the slot.
+          await until(async () => (await slots()).some(({ id, is_processing }) => id === slot && !is_processing))
         },
       }
     },
@@ -180,6 +181,7 @@ const makeBed = async (options: {
         ...(wishes.lateTimeoutMs === undefined ? {} : { lateTimeoutMs: wishes.lateTimeoutMs }),
         leaseMs: 60_000,
         orphanGraceMs: wishes.orphanGraceMs ?? 0,
+        strayWatchMs: wishes.strayWatchMs ?? 0,
         log: { debug: () => {}, info: () => {}, warn: () => {} },
       })
       connectors.push(connector)

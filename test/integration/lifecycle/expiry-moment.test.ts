@@ -24,7 +24,8 @@ describe.each(['memory', 'redis'] as const)('session that expires before any swe
     const created = await anyApi.create(client, {
       conversation: opening(topic),
       streamed: false,
-      headers: { 'x-session-ttl': '2' },
+      // Long enough for a create, its offload and a turn on a busy machine.
+      headers: { 'x-session-ttl': '5' },
     })
     const id = sessionIdOf(created)
     await untilStored(client, id, 1)

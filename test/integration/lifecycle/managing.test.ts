@@ -122,7 +122,7 @@ describe('DELETE /v1/context/{id}', () => {
     await expectNotFound(client.get(`/context/${session.id}`))
     await expectNotFound(client.delete(`/context/${session.id}`))
     await expectNotFound(client.patch(`/context/${session.id}`, { body: { ttl: 60 } }))
-    await expectGoneEverywhere(bench.stack, session.id)
+    await expectGoneEverywhere(bench.stack)
     expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
   })
 
@@ -131,7 +131,7 @@ describe('DELETE /v1/context/{id}', () => {
     const session = await create(client, 'never again')
     await untilStored(client, session.id, 1)
     await client.delete(`/context/${session.id}`)
-    await expectGoneEverywhere(bench.stack, session.id)
+    await expectGoneEverywhere(bench.stack)
 
     const { answer } = await use(client, session)
 

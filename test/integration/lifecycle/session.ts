@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type OpenAI from 'openai'
 import { z } from 'zod'
 import { call } from '../support/client.ts'
@@ -48,17 +47,15 @@ export const sessionIdOf = (turn: Pick<Turn, 'headers'>): string => {
   return id
 }
 
-const slots = z.array(z.object({ n_tokens: z.int(), session: z.string().nullable() }))
+const slots = z.array(z.object({ n_prompt_tokens: z.int(), params: z.object({ n_keep: z.number() }).optional() }))
 
-/** How many tokens of a session each pod of the stack holds, by the pods' own account. */
-export const tokensInPods = (stack: Stack, id: string): Promise<readonly number[]> => {
-  const session = createHash('sha256').update(id).digest('hex')
-  return Promise.all(
+/** How many tokens of sessions each pod holds: the gateway marks the turns of sessions by `n_keep`, which a slot repeats. */
+export const tokensInPods = (stack: Stack): Promise<readonly number[]> =>
+  Promise.all(
     stack.pods.map(async ({ address }) =>
       slots
         .parse((await call(`http://${address}/slots`)).body)
-        .filter((slot) => slot.session === session)
-        .reduce((sum, slot) => sum + slot.n_tokens, 0),
+        .filter(({ params }) => (params?.n_keep ?? 0) > 0)
+        .reduce((sum, slot) => sum + slot.n_prompt_tokens, 0),
     ),
   )
-}

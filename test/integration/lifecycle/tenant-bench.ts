@@ -71,19 +71,19 @@ export const use = async (client: OpenAI, session: Session, headers: Record<stri
 export const spread = async (stack: Stack, client: OpenAI, topic: string): Promise<Session> => {
   let session = await create(client, topic)
   let turns = 1
-  await untilStored(client, session.id, turns)
-  while ((await tokensInPods(stack, session.id)).includes(0)) {
+  const pods = new Set([(await untilStored(client, session.id, turns)).kv.pod])
+  while (pods.size < stack.pods.length) {
     session = await use(client, session, { 'routing-strategy': 'round-robin' })
     turns += 1
-    await untilStored(client, session.id, turns)
+    pods.add((await untilStored(client, session.id, turns)).kv.pod)
   }
   return session
 }
 
 /** Waits until neither a pod nor the store, in which nothing else lies, holds anything of the session. */
-export const expectGoneEverywhere = (stack: Stack, id: string): Promise<void> =>
+export const expectGoneEverywhere = (stack: Stack): Promise<void> =>
   eventually(async () => {
-    expect(await tokensInPods(stack, id)).toEqual([0, 0])
+    expect(await tokensInPods(stack)).toEqual([0, 0])
     expect(await stack.kvFiles()).toEqual([])
   })
 

@@ -32,7 +32,7 @@ describe('time to live', () => {
     await client.patch(`/context/${session.id}`, { body: { ttl: 1 } })
 
     await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
-    await expectGoneEverywhere(bench.stack, session.id)
+    await expectGoneEverywhere(bench.stack)
     expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
   })
 

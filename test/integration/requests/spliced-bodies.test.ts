@@ -13,7 +13,7 @@ const slotIds = [0, 1, 2, 3]
 
 /** An engine whose slots stay empty: enough for the gateway to choose one for every turn. */
 const emptySlots = (request: RecordedRequest, reply: PodReply): boolean => {
-  const slots = slotIds.map((id) => ({ id, id_task: -1, is_processing: false, n_tokens: 0, session: null }))
+  const slots = slotIds.map((id) => ({ id, is_processing: false, n_prompt_tokens: 0 }))
   const answers: ReadonlyMap<string, unknown> = new Map<string, unknown>([
     ['/slots', slots],
     ['/v1/models', { object: 'list', data: [{ id: 'tiny-random' }] }],
@@ -127,14 +127,22 @@ describe('the body of a turn', () => {
     async (source) => {
       const { arrived } = await takeTurn(source, 'content-length')
 
-      expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), id_slot: expect.any(Number) })
+      expect(objectOf(arrived?.body ?? '')).toEqual({
+        ...objectOf(source),
+        id_slot: expect.any(Number),
+        n_keep: expect.any(Number),
+      })
     },
   )
 
   test('is given them however much white space follows', async () => {
     const { arrived } = await takeTurn(`{"prompt":"x"}${' \r\n\t'.repeat(1000)}`, 'content-length')
 
-    expect(objectOf(arrived?.body ?? '')).toEqual({ prompt: 'x', id_slot: expect.any(Number) })
+    expect(objectOf(arrived?.body ?? '')).toEqual({
+      prompt: 'x',
+      id_slot: expect.any(Number),
+      n_keep: expect.any(Number),
+    })
   })
 
   test('cannot choose a slot or a salt by itself: what the gateway says counts', async () => {
@@ -155,8 +163,8 @@ describe('the body of a turn', () => {
 
           const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(objectOf(answer.text)).data
           const got = arrived && objectOf(arrived.body)
-          const { id_slot: _, ...rest } = got ?? {}
-          const { id_slot: __, ...meantRest } = meant ?? {}
+          const { id_slot: _slot, n_keep: _keep, ...rest } = got ?? {}
+          const { id_slot: _ownSlot, n_keep: _ownKeep, ...meantRest } = meant ?? {}
           expect({ reason: refusal?.error.code, got: got && rest }).toEqual(
             expectedOf({ meant: meant && meantRest, isRefused: arrived === undefined, code: refusal?.error.code }),
           )

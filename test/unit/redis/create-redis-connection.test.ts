@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { freePort } from '../../../playground/launcher/free-port.ts'
+import { freePort } from '../../../playground/free-port.ts'
 import { createRedisConnection } from '../../../src/redis/create-redis-connection.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 

@@ -30,10 +30,12 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
       await run(scripts.addTrace, pod, slot, session)
     },
     list: async () =>
-      entriesReply.parse(await run(scripts.list)).map(([name, inUse, needsWipe]) => ({
+      entriesReply.parse(await run(scripts.list)).map(([name, inUse, needsWipe, kind, mark]) => ({
         ...parseName(name),
         inUse: inUse === 1,
         needsWipe: needsWipe === 1,
+        kind,
+        mark: mark === '' ? undefined : mark,
       })),
     seize: async ({ pod, slot, turnId, session, leaseMs }) =>
       seizeReply.parse(await run(scripts.seize, pod, slot, turnId, session ?? '', leaseMs)),
@@ -84,7 +86,9 @@ const beginSaveReply = z.enum(['held', 'superseded', 'lost'])
 const seizeReply = z.enum(['seized', 'in-use', 'nothing-to-do'])
 const countReply = z.number().int()
 const namesReply = z.array(z.string())
-const entriesReply = z.array(z.tuple([z.string(), z.number(), z.number()]))
+const entriesReply = z.array(
+  z.tuple([z.string(), z.number(), z.number(), z.enum(['clean', 'unknown', 'holds']), z.string()]),
+)
 
 const parseClaim = (reply: unknown): ClaimOutcome => {
   const { content, ...claim } = claimReply.parse(JSON.parse(z.string().parse(reply)))

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import {
-  engineSessionOf,
+  isAccountedFor,
   markOf,
   newTurnMark,
   perhapsLeftBy,
@@ -9,18 +8,9 @@ import {
   wasLeftBy,
 } from '../../../../src/kvcache/llamacpp-slots/slot-evidence.ts'
 import type { SlotSnapshot } from '../../../../src/kvcache/slots/slot-snapshot.ts'
-import type { SessionKey } from '../../../../src/sessions/session-record.ts'
 
-const digest = createHash('sha256').update('ctx_one').digest()
-const session = digest.toString('base64url') as SessionKey
-const own = digest.toString('hex')
-const foreign = 'ff'.repeat(32)
 /** As llama-server reports a slot. */
-const seen: SlotSnapshot = { id: 0, busy: false, task: 7, tokens: 100, session: undefined, keep: undefined }
-
-test('a session is named to engines in hexadecimal', () => {
-  expect(engineSessionOf(session)).toBe(own)
-})
+const seen: SlotSnapshot = { id: 0, busy: false, task: 7, tokens: 100, keep: undefined }
 
 describe('stillHolds', () => {
   const holds = { kind: 'holds', artefactId: 'a', tokens: 100, mark: markOf('boot', seen) } as const
@@ -32,24 +22,32 @@ describe('stillHolds', () => {
     ['something ran there', false, { task: 8 }, 'boot'],
     ['it was erased', false, { tokens: 0 }, 'boot'],
     ['the engine was started anew', false, {}, 'another boot'],
-    ['the session itself ran there', true, { task: 8, tokens: 120, session: own }, 'boot'],
-    ['the session ran there and left less', false, { task: 8, tokens: 99, session: own }, 'boot'],
-    ['somebody else ran there', false, { task: 8, tokens: 120, session: foreign }, 'boot'],
-    ['nobody’s request ran there', false, { task: 8, tokens: 120, session: null }, 'boot'],
   ])('when %s: %s', (_name, expected, change, boot) => {
-    expect(stillHolds(holds, { ...seen, ...change }, { boot, session })).toBe(expected)
+    expect(stillHolds(holds, { ...seen, ...change }, boot)).toBe(expected)
   })
 
   test.each([
     ['by its boot', true, 'boot'],
     ['not at all', false, ''],
   ])('a slot that tells nothing is known %s: %s', (_name, expected, boot) => {
-    expect(stillHolds({ ...holds, mark: markOf(boot, silent) }, silent, { boot, session })).toBe(expected)
+    expect(stillHolds({ ...holds, mark: markOf(boot, silent) }, silent, boot)).toBe(expected)
+  })
+})
+
+describe('isAccountedFor', () => {
+  test.each<[string, boolean, Parameters<typeof isAccountedFor>[0], Partial<SlotSnapshot>]>([
+    ['slot with the content of the ledger', true, { kind: 'holds', mark: markOf('boot', seen) }, {}],
+    ['slot in which something ran since', false, { kind: 'holds', mark: markOf('boot', seen) }, { task: 8 }],
+    ['clean slot without tokens', true, { kind: 'clean', mark: undefined }, { tokens: 0 }],
+    ['clean slot that never ran', true, { kind: 'clean', mark: undefined }, { task: undefined, tokens: undefined }],
+    ['clean slot with tokens', false, { kind: 'clean', mark: undefined }, {}],
+  ])('%s: %s', (_name, expected, entry, change) => {
+    expect(isAccountedFor(entry, { ...seen, ...change }, 'boot')).toBe(expected)
   })
 })
 
 describe('wasLeftBy', () => {
-  const turn = { session, taskBefore: 6, turnMark: undefined, totalTokens: 101 }
+  const turn = { taskBefore: 6, turnMark: undefined, totalTokens: 101 }
   const marked = { turnMark: 77 }
 
   test.each<[string, boolean, Partial<SlotSnapshot>, Partial<Parameters<typeof wasLeftBy>[0]>]>([
@@ -69,9 +67,6 @@ describe('wasLeftBy', () => {
     ['another mark on the same number of tokens', false, { keep: 78 }, marked],
     ['an engine that repeats no mark', true, {}, marked],
     ['an engine that repeats no mark, and no usage', false, {}, { ...marked, totalTokens: undefined }],
-    ['the session, by the engine’s word', true, { session: own }, { totalTokens: undefined }],
-    ['somebody else, by the engine’s word', false, { session: foreign }, {}],
-    ['nobody, by the engine’s word', false, { session: null }, {}],
   ])('%s: %s', (_name, expected, slot, change) => {
     expect(wasLeftBy({ ...turn, ...change }, { ...seen, ...slot })).toBe(expected)
   })
@@ -79,38 +74,26 @@ describe('wasLeftBy', () => {
 
 describe('newTurnMark', () => {
   test('is a new whole number for every turn', () => {
-    const marks = new Set(Array.from({ length: 100 }, () => newTurnMark([seen])))
+    const marks = new Set(Array.from({ length: 100 }, () => newTurnMark()))
     expect([...marks].every((mark) => Number.isSafeInteger(mark))).toBe(true)
     expect(marks.size).toBeGreaterThan(90)
-  })
-
-  test('is not needed where the engine tells sessions apart', () => {
-    expect(newTurnMark([{ ...seen, session: null }])).toBeUndefined()
   })
 })
 
 describe('perhapsLeftBy', () => {
   const slots: readonly SlotSnapshot[] = [
-    { id: 0, busy: false, task: 5, tokens: 100, session: undefined, keep: undefined },
-    { id: 1, busy: false, task: 9, tokens: 40, session: undefined, keep: undefined },
-    { id: 2, busy: false, task: undefined, tokens: undefined, session: undefined, keep: undefined },
+    { id: 0, busy: false, task: 5, tokens: 100, keep: undefined },
+    { id: 1, busy: false, task: 9, tokens: 40, keep: undefined },
+    { id: 2, busy: false, task: undefined, tokens: undefined, keep: undefined },
   ]
-  const toldBy = (sessions: readonly (string | null)[]) =>
-    slots.map((slot, index) => ({ ...slot, session: sessions[index] ?? null }))
   const tasksBefore = { 0: 5, 1: 6 }
 
   test.each<[string, readonly number[], Parameters<typeof perhapsLeftBy>[0], readonly SlotSnapshot[]]>([
-    ['the session, by the engine’s word', [1], { session, tasksBefore, totalTokens: 7 }, toldBy([foreign, own, null])],
-    ['as many tokens, and something ran there', [1], { session, tasksBefore, totalTokens: 41 }, slots],
-    ['as many tokens, but nothing ran there', [], { session, tasksBefore, totalTokens: 101 }, slots],
-    [
-      'as many tokens, where nothing was seen before',
-      [0],
-      { session, tasksBefore: undefined, totalTokens: 101 },
-      slots,
-    ],
-    ['anything ran there', [1], { session, tasksBefore, totalTokens: undefined }, slots],
-    ['nothing is known', [], { session, tasksBefore: undefined, totalTokens: undefined }, slots],
+    ['as many tokens, and something ran there', [1], { tasksBefore, totalTokens: 41 }, slots],
+    ['as many tokens, but nothing ran there', [], { tasksBefore, totalTokens: 101 }, slots],
+    ['as many tokens, where nothing was seen before', [0], { tasksBefore: undefined, totalTokens: 101 }, slots],
+    ['anything ran there', [1], { tasksBefore, totalTokens: undefined }, slots],
+    ['nothing is known', [], { tasksBefore: undefined, totalTokens: undefined }, slots],
   ])('%s: %j', (_name, expected, turn, seenSlots) => {
     expect(perhapsLeftBy(turn, seenSlots).map(({ id }) => id)).toEqual(expected)
   })

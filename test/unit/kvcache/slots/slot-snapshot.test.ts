@@ -3,12 +3,12 @@ import { eraseAnswer, restoreAnswer, saveAnswer, slotsAnswer } from '../../../..
 
 const nextToken = [{ has_next_token: false, has_new_line: false, n_remain: -1, n_decoded: 0 }]
 
-describe('a slot, as it is reported by', () => {
+describe('a slot, as reported by', () => {
   test.each([
     [
       'llama-server, before anything ran there',
       { id: 0, n_ctx: 4096, speculative: false, is_processing: false },
-      { id: 0, busy: false, task: undefined, tokens: undefined, session: undefined, keep: undefined },
+      { id: 0, busy: false, task: undefined, tokens: undefined, keep: undefined },
     ],
     [
       'llama-server, after a request',
@@ -24,17 +24,7 @@ describe('a slot, as it is reported by', () => {
         params: { seed: 4294967295, n_keep: 77 },
         next_token: nextToken,
       },
-      { id: 1, busy: false, task: 29, tokens: 244, session: undefined, keep: 77 },
-    ],
-    [
-      'the embedded engine, before anything ran there',
-      { id: 0, id_task: -1, n_ctx: 8192, is_processing: false, n_tokens: 0, session: null },
-      { id: 0, busy: false, task: undefined, tokens: 0, session: null, keep: undefined },
-    ],
-    [
-      'the embedded engine, while a session’s turn runs',
-      { id: 2, id_task: 0, n_ctx: 8192, is_processing: true, n_tokens: 512, session: 'ab' },
-      { id: 2, busy: true, task: 0, tokens: 512, session: 'ab', keep: undefined },
+      { id: 1, busy: false, task: 29, tokens: 244, keep: 77 },
     ],
   ])('%s', (_name, answer, expected) => {
     expect(slotsAnswer.parse([answer])).toEqual([expected])
@@ -45,7 +35,7 @@ describe('a slot, as it is reported by', () => {
     ['without a number', [{ is_processing: false }]],
     ['with a negative number', [{ id: -1, is_processing: false }]],
     ['without its state', [{ id: 0 }]],
-    ['with tokens that cannot be', [{ id: 0, is_processing: false, n_tokens: -4 }]],
+    ['with tokens that cannot be', [{ id: 0, is_processing: false, n_prompt_tokens: -4 }]],
   ])('is refused: %s', (_name, answer) => {
     expect(slotsAnswer.safeParse(answer).success).toBe(false)
   })

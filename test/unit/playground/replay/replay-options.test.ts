@@ -32,6 +32,7 @@ describe('the options of replay', () => {
     { args: ['--load-tokens-per-second=1000'], settings: { loadTokensPerSecond: 1_000 } },
     { args: ['--decode-tokens-per-second=55'], settings: { decodeTokensPerSecond: 55 } },
     { args: ['--time-scale=.5'], settings: { timeScale: 0.5 } },
+    { args: ['--time-scale=0.8700936865536557'], settings: { timeScale: 0.8700936865536557 } },
   ])('set the fleet: $args', ({ args, settings }) => {
     expect(parseReplayArguments([...args, 'trace'])).toMatchObject({ kind: 'replay', options: { settings } })
   })

@@ -1,0 +1,174 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import type { Command, Environment } from './run-command.ts'
+
+/** A server to run as a child of this process. */
+export interface StartChildOptions {
+  /** For messages, such as `envoy`. */
+  readonly name: string
+  readonly command: Command
+  /** Default: this process's own environment. */
+  readonly env?: Environment | undefined
+  /** Default: this process's working directory. */
+  readonly cwd?: string | undefined
+  /** Written to the child's standard input, which is then closed. Default: nothing to read. */
+  readonly stdin?: string | undefined
+  /** Called with every line the child prints, from both streams. */
+  readonly onLine?: ((line: string) => void) | undefined
+}
+
+/** How a child ended. */
+export interface ChildExit {
+  /** Undefined when a signal ended it. */
+  readonly code: number | undefined
+  readonly signal: NodeJS.Signals | undefined
+}
+
+/** A running or ended child. Signals go to its process id, and to nothing once it has ended. */
+export interface ManagedChild {
+  readonly name: string
+  readonly pid: number
+  /** Settles when the child has ended and its output is read. Never rejects. */
+  readonly exited: Promise<ChildExit>
+  isRunning(): boolean
+  /** The last lines of both streams. */
+  output(): readonly string[]
+  /** Calls the listener with every line from now on; the answer ends that. */
+  onLine(listener: (line: string) => void): () => void
+  /** SIGTERM, and SIGKILL after `graceMs` (default 5000). May be called at any time and more than once. */
+  stop(options?: { readonly graceMs?: number | undefined }): Promise<ChildExit>
+  /** SIGKILL. */
+  kill(): Promise<ChildExit>
+  /** SIGSTOP: the child keeps its sockets and answers nothing. */
+  pause(): void
+  /** SIGCONT. */
+  resume(): void
+}
+
+/** How a child ended, for a sentence that begins with its name. */
+export const describeExit = ({ code, signal }: ChildExit): string =>
+  signal === undefined ? `ended with exit code ${code}` : `was ended by ${signal}`
+
+/** Thrown when a program cannot be started at all. */
+export class ChildStartError extends Error {
+  override readonly name = 'ChildStartError'
+}
+
+const defaultGraceMs = 5000
+/** How long the pipes of an ended child may stay open, held by a program that it started. */
+const pipeGraceMs = 500
+const maxLines = 400
+const maxLineCharacters = 4000
+
+/**
+ * Starts a server. It has a process group of its own, so that Ctrl-C reaches this process alone, which ends its children
+ * in the order it wants; and it ends when this process does, however that happens.
+ * @throws ChildStartError
+ */
+export async function startChild(options: StartChildOptions): Promise<ManagedChild> {
+  const [file, ...args] = await endWithParent(options.command)
+  const child = spawn(file, args, {
+    cwd: options.cwd,
+    ...(options.env === undefined ? {} : { env: { ...options.env } }),
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  })
+  const lines: string[] = []
+  const listeners = new Set(options.onLine === undefined ? [] : [options.onLine])
+  for (const input of [child.stdout, child.stderr]) {
+    createInterface({ input }).on('line', (line) => {
+      lines.push(line.slice(0, maxLineCharacters))
+      if (lines.length > maxLines) lines.shift()
+      for (const listener of listeners) listener(line)
+    })
+  }
+  // A child that ends before it has read its input breaks the pipe; how it ended says more.
+  child.stdin.on('error', () => undefined).end(options.stdin ?? '')
+
+  const exited = whenExited(child)
+  const pid = await whenSpawned(child, options.name)
+  const signal = (name: NodeJS.Signals): void => {
+    if (isRunning(child)) child.kill(name)
+  }
+  endOnExit({ exited, end: () => signal('SIGKILL') })
+
+  return {
+    name: options.name,
+    pid,
+    exited,
+    isRunning: () => isRunning(child),
+    output: () => lines,
+    onLine: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    async stop({ graceMs = defaultGraceMs } = {}) {
+      signal('SIGTERM')
+      // A paused child takes the signal only when it goes on.
+      signal('SIGCONT')
+      const timer = setTimeout(() => signal('SIGKILL'), graceMs)
+      try {
+        return await exited
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    kill() {
+      signal('SIGKILL')
+      return exited
+    },
+    pause: () => signal('SIGSTOP'),
+    resume: () => signal('SIGCONT'),
+  }
+}
+
+function isRunning(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null
+}
+
+function whenSpawned(child: ChildProcess, name: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    // Stays for good: later, it is a signal that could not be sent, and how the child ends tells what came of it.
+    child.on('error', (error) => reject(new ChildStartError(`${name} cannot be started: ${error.message}`)))
+    child.once('spawn', () => {
+      if (child.pid === undefined) reject(new ChildStartError(`${name} has no process id`))
+      else resolve(child.pid)
+    })
+  })
+}
+
+function whenExited(child: ChildProcess): Promise<ChildExit> {
+  return new Promise((resolve) => {
+    const settle = (): void => resolve({ code: child.exitCode ?? undefined, signal: child.signalCode ?? undefined })
+    child.once('close', settle)
+    child.once('exit', () => {
+      const timer = setTimeout(settle, pipeGraceMs)
+      child.once('close', () => clearTimeout(timer))
+    })
+  })
+}
+
+/**
+ * The same command, run so that the kernel kills it when this process ends, also by kill -9 (PR_SET_PDEATHSIG, set by
+ * util-linux's setpriv, which then becomes the program). Unchanged where setpriv cannot do it.
+ */
+const endWithParent = async (command: Command): Promise<Command> => {
+  const prefix = ['--pdeathsig', 'KILL', '--'] as const
+  try {
+    await promisify(execFile)('setpriv', [...prefix, 'true'], { timeout: 5000 })
+    return ['setpriv', ...prefix, ...command]
+  } catch {
+    return command
+  }
+}
+
+/** One listener per running child; the limit on listeners, a guard against leaks, moves with their number. */
+function endOnExit({ exited, end }: { exited: Promise<ChildExit>; end: () => void }): void {
+  process.setMaxListeners(process.getMaxListeners() + 1)
+  process.on('exit', end)
+  void exited.then(() => {
+    process.off('exit', end)
+    process.setMaxListeners(process.getMaxListeners() - 1)
+  })
+}

@@ -1,0 +1,135 @@
+// Reads the bodies of the three inference interfaces into one form.
+import { randomInt } from 'node:crypto'
+import { z } from 'zod'
+import type { GenerationRequest } from './engine.ts'
+import type { ChatMessage, LlamaRuntime } from './llama-runtime.ts'
+import type { Sampling } from './llama-sequence.ts'
+import { invalidRequest, type OpenAiError } from './openai-error.ts'
+
+export type InferenceApi = 'completions' | 'chat' | 'responses'
+
+/** An inference request, whichever interface it came through. */
+export interface InferenceBody {
+  readonly model: string
+  readonly stream: boolean
+  readonly includeUsage: boolean
+  /** Only /v1/responses has it, where it is repeated in the answer. */
+  readonly instructions: string | undefined
+  readonly request: Omit<GenerationRequest, 'signal'>
+}
+
+const tokenCount = z.int().min(1).nullish()
+const tokenList = z.array(z.int().min(0)).min(1)
+const content = z.union([z.string(), z.array(z.looseObject({ text: z.string() }))]).nullish()
+const messages = z.array(z.looseObject({ role: z.string(), content })).min(1)
+
+const schema = z.object({
+  model: z.string().min(1),
+  prompt: z.union([z.string(), tokenList, z.tuple([z.string()]), z.tuple([tokenList])]).optional(),
+  messages: messages.optional(),
+  input: z.union([z.string(), messages]).optional(),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  max_tokens: tokenCount,
+  max_completion_tokens: tokenCount,
+  max_output_tokens: tokenCount,
+  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)]).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().gt(0).max(1).nullish(),
+  top_k: z.int().min(-1).nullish(),
+  min_p: z.number().min(0).max(1).nullish(),
+  seed: z.int().nullish(),
+  id_slot: z.int().min(-1).nullish(),
+  n_keep: z.int().nullish(),
+})
+
+const promptFields = { completions: 'prompt', chat: 'messages', responses: 'input' } as const
+const seedLimit = 2 ** 32
+
+/** `value` is the JSON object that was sent. */
+export const parseInferenceBody = (
+  api: InferenceApi,
+  value: Readonly<Record<string, unknown>>,
+  context: { readonly llama: LlamaRuntime; readonly defaultMaxTokens: number },
+):
+  | { readonly kind: 'parsed'; readonly body: InferenceBody }
+  | { readonly kind: 'invalid'; readonly error: OpenAiError } => {
+  const field = promptFields[api]
+  const invalid = (message: string, code: string, param: string = field) =>
+    ({ kind: 'invalid', error: invalidRequest(message, { param, code }) }) as const
+  const missing = ['model', field].find((name) => value[name] === undefined || value[name] === null)
+  if (missing !== undefined) {
+    return invalid(`Missing required parameter: '${missing}'.`, 'missing_required_parameter', missing)
+  }
+  const parsed = schema.safeParse(value)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    const param = issue?.path.join('.') ?? ''
+    return invalid(`Invalid value for '${param}': ${issue?.message}.`, 'invalid_value', param)
+  }
+  const body = parsed.data
+  const { llama } = context
+  const slotId = body.id_slot === -1 ? undefined : (body.id_slot ?? undefined)
+  if (slotId !== undefined && llama.sequences[slotId] === undefined) {
+    return invalid(`There is no slot ${slotId}.`, 'invalid_value', 'id_slot')
+  }
+  const tokens = promptTokens(body, llama)
+  if (tokens.length === 0) return invalid('The prompt is empty.', 'invalid_value')
+  if (tokens.some((token) => token >= llama.vocabularySize)) {
+    return invalid('A token id is outside the vocabulary.', 'invalid_value')
+  }
+  const limit = body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens ?? undefined
+  const room = llama.contextTokens - tokens.length
+  if (room < (limit ?? 1)) {
+    const more = limit === undefined ? '' : ` and asks for ${limit} more`
+    const message = `This model's maximum context length is ${llama.contextTokens} tokens, but the request holds ${tokens.length}${more}.`
+    return invalid(message, 'context_length_exceeded')
+  }
+  return {
+    kind: 'parsed',
+    body: {
+      model: body.model,
+      stream: body.stream ?? false,
+      includeUsage: body.stream_options?.include_usage ?? false,
+      instructions: body.instructions ?? undefined,
+      request: {
+        tokens,
+        maxTokens: limit ?? Math.min(context.defaultMaxTokens, room),
+        sampling: samplingOf(body),
+        stops: stopsOf(body),
+        slotId,
+        keep: body.n_keep ?? 0,
+      },
+    },
+  }
+}
+
+const samplingOf = (body: z.infer<typeof schema>): Sampling => ({
+  temperature: body.temperature ?? 1,
+  topP: body.top_p ?? 1,
+  topK: Math.max(body.top_k ?? 0, 0),
+  minP: body.min_p ?? 0,
+  seed: (body.seed ?? randomInt(seedLimit)) >>> 0,
+})
+
+const stopsOf = ({ stop }: z.infer<typeof schema>): readonly string[] =>
+  typeof stop === 'string' ? [stop] : (stop ?? [])
+
+const promptTokens = (body: z.infer<typeof schema>, llama: LlamaRuntime): readonly number[] => {
+  const { prompt, input, instructions } = body
+  if (typeof prompt === 'string') return llama.tokenize(prompt)
+  if (prompt !== undefined) {
+    const [first] = prompt
+    if (typeof first === 'string') return llama.tokenize(first)
+    return Array.isArray(first) ? first : prompt.filter((token) => typeof token === 'number')
+  }
+  const user = typeof input === 'string' ? [{ role: 'user', content: input }] : (input ?? body.messages ?? [])
+  const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : []
+  return llama.tokenizeChat([...system, ...user].map(toMessage))
+}
+
+const toMessage = (message: { readonly role: string; readonly content?: z.infer<typeof content> }): ChatMessage => {
+  const { role, content: said } = message
+  return { role, content: typeof said === 'string' ? said : (said ?? []).map((part) => part.text).join('') }
+}

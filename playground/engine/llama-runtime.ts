@@ -1,0 +1,174 @@
+// The engine's view of llama.cpp, through node-llama-cpp, which is installed apart from the gateway: its types are not
+// there when this is compiled, so the part in use is described here.
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { createLlamaSequence, type LlamaSequence, type TokenSequence } from './llama-sequence.ts'
+import { byteAlphabet, chatmlTemplate, randomModelName } from './random-model.ts'
+import { createStepGate } from './step-gate.ts'
+
+/** One message of a conversation, its content joined to plain text. */
+export interface ChatMessage {
+  readonly role: string
+  readonly content: string
+}
+
+/** A loaded model with its sequences. */
+export interface LlamaRuntime {
+  /** One for each slot; index = slot id. */
+  readonly sequences: readonly TokenSequence[]
+  /** Most tokens that a sequence can hold. */
+  readonly contextTokens: number
+  readonly vocabularySize: number
+  readonly modelBytes: number
+  /** Release of llama.cpp, such as `b11669`. */
+  readonly build: string
+  /** Tokens of plain text; marks such as `<|im_end|>` in it become their special tokens. */
+  tokenize(text: string): readonly number[]
+  /** Tokens of a conversation in the model's chat form, ready for the assistant's next message. */
+  tokenizeChat(messages: readonly ChatMessage[]): readonly number[]
+  /** The bytes of text that a token stands for; none for a special token. */
+  tokenBytes(token: number): Uint8Array
+  /** Frees the model. No other call may be under way. */
+  dispose(): Promise<void>
+}
+
+interface Disposable {
+  dispose(): Promise<void>
+}
+
+interface LlamaModel extends Disposable {
+  readonly tokens: {
+    readonly bos: number | null
+    readonly shouldPrependBosToken: boolean
+    readonly bosString: string | null
+    readonly eosString: string | null
+  }
+  readonly fileInfo: {
+    readonly metadata: {
+      readonly general: { readonly name?: string }
+      readonly tokenizer: {
+        readonly ggml: { readonly model: string; readonly tokens: readonly string[] }
+        readonly chat_template?: string
+      }
+    }
+  }
+  tokenize(text: string, specialTokens: boolean): number[]
+  isSpecialToken(token: number): boolean
+  createContext(options: object): Promise<LlamaContext>
+}
+
+interface LlamaContext extends Disposable {
+  readonly contextSize: number
+  getSequence(): LlamaSequence
+}
+
+interface TokenBias {
+  set(tokens: number[], bias: { logit: number }): TokenBias
+}
+
+/** What `llama.mjs` of the installation exports. */
+interface LlamaModule {
+  readonly getLlama: (options: object) => Promise<
+    Disposable & {
+      readonly llamaCppRelease: { readonly release: string }
+      loadModel(options: object): Promise<LlamaModel>
+    }
+  >
+  readonly TokenBias: { for(model: LlamaModel): TokenBias }
+  readonly Template: new (source: string) => { render(values: object): string }
+}
+
+/** Largest batch computed at once: a piece of one prompt and the next token of every other slot fit together. */
+const batchTokens = 512
+/** Answers of the random model: plain in JSON, and one token each, so that an answer sent back is the same tokens. */
+const noiseAlphabet = 'abcdefghijklmnopqrstuvwxyz ,.'
+/** Above any score of the random model, so that nothing else is chosen, the end of the answer included. */
+const noiseLogit = 100
+
+/** Loads the model. @throws Error when llama.cpp is not installed, the file cannot be read or memory does not suffice */
+export const loadLlama = async (options: {
+  readonly runtime: string
+  readonly modelPath: string
+  readonly slots: number
+  readonly contextTokens: number
+  readonly onLibraryMessage: (level: string, message: string) => void
+}): Promise<LlamaRuntime> => {
+  const modelBytes = (await stat(options.modelPath)).size
+  const { getLlama, TokenBias, Template } = (await import(
+    pathToFileURL(join(options.runtime, 'llama.mjs')).href
+  )) as LlamaModule
+  const llama = await getLlama({
+    // Apple Silicon has one prebuilt package, which is the one with Metal; no layer is put on the GPU there either.
+    gpu: process.platform === 'darwin' && process.arch === 'arm64' ? 'auto' : false,
+    build: 'never',
+    skipDownload: true,
+    progressLogs: false,
+    maxThreads: 1,
+    logLevel: 'warn',
+    logger: options.onLibraryMessage,
+  })
+  const model = await llama.loadModel({ modelPath: options.modelPath, gpuLayers: 0 })
+  const context = await model.createContext({
+    contextSize: options.contextTokens,
+    sequences: options.slots,
+    batchSize: batchTokens,
+    threads: 1,
+    // Models with a sliding window would forget the prefix that the next request reuses.
+    swaFullCache: true,
+    failedCreationRemedy: false,
+  })
+  const { general, tokenizer } = model.fileInfo.metadata
+  const vocabulary = tokenizer.ggml.tokens
+  const bias = general.name === randomModelName ? noiseBias(model, TokenBias.for(model)) : undefined
+  const gate = createStepGate()
+  const template = new Template(tokenizer.chat_template ?? chatmlTemplate)
+  const { bos, shouldPrependBosToken, bosString, eosString } = model.tokens
+  const tokenize = (text: string): readonly number[] => {
+    const tokens = model.tokenize(text, true)
+    return bos === null || !shouldPrependBosToken || tokens[0] === bos ? tokens : [bos, ...tokens]
+  }
+  const bytesOf = tokenizer.ggml.model === 'gpt2' ? alphabetBytes() : textBytes
+  return {
+    sequences: Array.from({ length: options.slots }, () =>
+      createLlamaSequence(() => context.getSequence(), gate, bias === undefined ? {} : { tokenBias: bias }),
+    ),
+    contextTokens: context.contextSize,
+    vocabularySize: vocabulary.length,
+    modelBytes,
+    build: llama.llamaCppRelease.release,
+    tokenize,
+    tokenizeChat: (messages) =>
+      tokenize(
+        template.render({
+          messages,
+          add_generation_prompt: true,
+          bos_token: bosString ?? '',
+          eos_token: eosString ?? '',
+        }),
+      ),
+    tokenBytes: (token) => (model.isSpecialToken(token) ? new Uint8Array() : bytesOf(vocabulary[token] ?? '')),
+    dispose: async () => {
+      for (const part of [context, model, llama]) await part.dispose()
+    },
+  }
+}
+
+const noiseBias = (model: LlamaModel, bias: TokenBias): TokenBias =>
+  Array.from(noiseAlphabet).reduce((sum, letter) => sum.set(model.tokenize(letter, false), { logit: noiseLogit }), bias)
+
+/** Vocabularies of the kind `gpt2` spell bytes in an alphabet. */
+const alphabetBytes = (): ((entry: string) => Uint8Array) => {
+  const byteOf = new Map(byteAlphabet.map((character, byte) => [character, byte]))
+  return (entry) => {
+    const bytes = Array.from(entry, (character) => byteOf.get(character))
+    // Tokens that were added to the vocabulary later are spelt as text.
+    return bytes.every((byte) => byte !== undefined) ? Uint8Array.from(bytes) : Buffer.from(entry)
+  }
+}
+
+/** Other vocabularies spell text, with `▁` as space. */
+const textBytes = (entry: string): Uint8Array => {
+  const hexByte = /^<0x([0-9A-F]{2})>$/.exec(entry)?.[1]
+  return hexByte === undefined ? Buffer.from(entry.replaceAll('▁', ' ')) : Uint8Array.of(Number.parseInt(hexByte, 16))
+}

@@ -1,0 +1,151 @@
+// The random-weight model that is served when there is no file: a llama of ordinary build whose text is noise, while
+// its prefill, its KV cache and their times are those of any other model.
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { encodeGguf, type GgufTensor, type GgufValue } from './gguf.ts'
+
+export interface RandomModelShape {
+  readonly hiddenSize: number
+  readonly layers: number
+  /** Attention heads; keys and values have one, so that the KV is small. */
+  readonly heads: number
+  readonly feedForwardSize: number
+}
+
+/** A wide feed-forward part makes a prompt dear: 3,000 tokens take seconds to compute on one thread, milliseconds to load. */
+const defaultShape: RandomModelShape = { hiddenSize: 256, layers: 4, heads: 4, feedForwardSize: 6144 }
+
+/** Name under `general.name`, by which the engine knows such a file again. */
+export const randomModelName = 'tiny-random'
+
+/** ChatML, the form in which the model is shown its messages. */
+export const chatmlTemplate =
+  "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}" +
+  "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+
+const trainedContextTokens = 32_768
+/** Attention that picks out single tokens makes the text depend on the whole context. */
+const attentionGain = 1.8
+/** Spreads the scores of the next token, so that rounding seldom decides which one is best. */
+const outputGain = 4
+const formatVersion = 2
+
+/**
+ * The path of the model's file in `folder`; it is written when it is missing. Its name changes with its shape. Several
+ * processes may call this at once: each writes the same bytes to a name of its own and renames it.
+ */
+export const randomModelPath = async (folder: string, shape: RandomModelShape = defaultShape): Promise<string> => {
+  const key = createHash('sha256')
+    .update(JSON.stringify([formatVersion, shape]))
+    .digest('hex')
+    .slice(0, 8)
+  const path = join(folder, `${randomModelName}-${key}.gguf`)
+  if (existsSync(path)) return path
+  await mkdir(folder, { recursive: true })
+  const unfinishedPath = `${path}.${randomUUID()}.part`
+  try {
+    const file = await open(unfinishedPath, 'wx')
+    try {
+      for (const piece of encodeGguf({ metadata: metadata(shape), tensors: tensors(shape) }))
+        await file.writeFile(piece)
+    } finally {
+      await file.close()
+    }
+    await rename(unfinishedPath, path)
+  } catch (error) {
+    await rm(unfinishedPath, { force: true })
+    throw error
+  }
+  return path
+}
+
+const isPrintable = (byte: number): boolean =>
+  (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae
+
+/** GPT-2's spelling of each byte: itself where it is printable, else a character from U+0100 upwards. */
+export const byteAlphabet: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte).map((byte, _, bytes) => {
+  const hiddenBefore = bytes.slice(0, byte).filter((other) => !isPrintable(other)).length
+  return String.fromCodePoint(isPrintable(byte) ? byte : 0x100 + hiddenBefore)
+})
+
+/** Every byte is one token, whose id is the byte; the special tokens follow. */
+const specialTokens = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const
+const vocabulary: readonly string[] = [...byteAlphabet, ...specialTokens]
+const [normalToken, controlToken] = [1, 3]
+
+const metadata = (shape: RandomModelShape): readonly (readonly [string, GgufValue])[] => [
+  ['general.architecture', { type: 'string', value: 'llama' }],
+  ['general.name', { type: 'string', value: randomModelName }],
+  ['llama.context_length', { type: 'uint32', value: trainedContextTokens }],
+  ['llama.embedding_length', { type: 'uint32', value: shape.hiddenSize }],
+  ['llama.block_count', { type: 'uint32', value: shape.layers }],
+  ['llama.feed_forward_length', { type: 'uint32', value: shape.feedForwardSize }],
+  ['llama.attention.head_count', { type: 'uint32', value: shape.heads }],
+  ['llama.attention.head_count_kv', { type: 'uint32', value: 1 }],
+  ['llama.attention.layer_norm_rms_epsilon', { type: 'float32', value: 1e-5 }],
+  ['llama.rope.dimension_count', { type: 'uint32', value: shape.hiddenSize / shape.heads }],
+  ['llama.rope.freq_base', { type: 'float32', value: 10_000 }],
+  ['llama.vocab_size', { type: 'uint32', value: vocabulary.length }],
+  ['tokenizer.ggml.model', { type: 'string', value: 'gpt2' }],
+  ['tokenizer.ggml.pre', { type: 'string', value: 'gpt-2' }],
+  ['tokenizer.ggml.tokens', { type: 'strings', value: vocabulary }],
+  [
+    'tokenizer.ggml.token_type',
+    { type: 'int32s', value: vocabulary.map((_, id) => (id < byteAlphabet.length ? normalToken : controlToken)) },
+  ],
+  // llama.cpp refuses an empty list of merges. The bytes C0 and C1 never occur in UTF-8, so this merge never applies.
+  ['tokenizer.ggml.merges', { type: 'strings', value: [`${byteAlphabet[0xc0]} ${byteAlphabet[0xc1]}`] }],
+  ['tokenizer.ggml.bos_token_id', { type: 'uint32', value: vocabulary.indexOf('<|endoftext|>') }],
+  ['tokenizer.ggml.eos_token_id', { type: 'uint32', value: vocabulary.indexOf('<|im_end|>') }],
+  ['tokenizer.ggml.add_bos_token', { type: 'bool', value: false }],
+  ['tokenizer.chat_template', { type: 'string', value: chatmlTemplate }],
+]
+
+const tensors = ({ hiddenSize, heads, feedForwardSize, layers }: RandomModelShape): readonly GgufTensor[] => {
+  const matrix = (name: string, inputs: number, outputs: number, gain = 1): GgufTensor => ({
+    name,
+    type: 'bf16',
+    dimensions: [inputs, outputs],
+    fill: (target) => fillRandom(target, { name, deviation: gain / Math.sqrt(inputs) }),
+  })
+  const norm = (name: string): GgufTensor => ({ name, type: 'f32', dimensions: [hiddenSize], fill: fillOnes })
+  const layer = (index: number): readonly GgufTensor[] => [
+    norm(`blk.${index}.attn_norm.weight`),
+    matrix(`blk.${index}.attn_q.weight`, hiddenSize, hiddenSize, attentionGain),
+    matrix(`blk.${index}.attn_k.weight`, hiddenSize, hiddenSize / heads, attentionGain),
+    matrix(`blk.${index}.attn_v.weight`, hiddenSize, hiddenSize / heads),
+    matrix(`blk.${index}.attn_output.weight`, hiddenSize, hiddenSize),
+    norm(`blk.${index}.ffn_norm.weight`),
+    matrix(`blk.${index}.ffn_gate.weight`, hiddenSize, feedForwardSize),
+    matrix(`blk.${index}.ffn_up.weight`, hiddenSize, feedForwardSize),
+    matrix(`blk.${index}.ffn_down.weight`, feedForwardSize, hiddenSize),
+  ]
+  return [
+    matrix('token_embd.weight', hiddenSize, vocabulary.length, Math.sqrt(hiddenSize)),
+    norm('output_norm.weight'),
+    matrix('output.weight', hiddenSize, vocabulary.length, outputGain),
+    ...Array.from({ length: layers }, (_, index) => layer(index)).flat(),
+  ]
+}
+
+/** Evenly distributed weights from a xorshift sequence that depends on the tensor's name alone: every machine writes the same bytes. */
+const fillRandom = (target: Buffer, weights: { readonly name: string; readonly deviation: number }): void => {
+  const limit = weights.deviation * Math.sqrt(3)
+  const float = new Float32Array(1)
+  const bits = new Uint32Array(float.buffer)
+  let state = createHash('sha256').update(weights.name).digest().readUInt32LE(0) | 1
+  for (let offset = 0; offset + 2 <= target.length; offset += 2) {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    float[0] = ((state >>> 0) / 2 ** 31 - 1) * limit
+    // A bfloat16 is the upper half of a float32.
+    target.writeUInt16LE((bits[0] ?? 0) >>> 16, offset)
+  }
+}
+
+const fillOnes = (target: Buffer): void => {
+  for (let offset = 0; offset + 4 <= target.length; offset += 4) target.writeFloatLE(1, offset)
+}

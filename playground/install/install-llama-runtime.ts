@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto'
+import { cp, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { packageRoot } from '../paths.ts'
+import { type Report, runCommand } from '../run-command.ts'
+import type { FindToolOptions } from './find-tool.ts'
+import { InstallError, installOnce } from './install-once.ts'
+
+/** The prebuilt CPU package of node-llama-cpp for each `process.platform` and `process.arch`. */
+const platformPackages: Readonly<Record<string, string>> = {
+  'linux-x64': 'linux-x64',
+  'linux-arm64': 'linux-arm64',
+  'darwin-arm64': 'mac-arm64-metal',
+  'darwin-x64': 'mac-x64',
+}
+
+const lockSchema = z.object({ packages: z.record(z.string(), z.object({ version: z.string().optional() })) })
+const timeoutMs = 300_000
+
+/**
+ * The folder of llama.cpp for the embedded engine: node-llama-cpp without its fourteen platform packages (725 MB), and
+ * the one prebuilt package that this machine needs (30 MB to download). Nothing is compiled, no install script runs.
+ * @throws InstallError
+ */
+export const installLlamaRuntime = async (options: FindToolOptions & { readonly report?: Report }): Promise<string> => {
+  const platform = `${process.platform}-${process.arch}`
+  const platformPackage = platformPackages[platform]
+  if (platformPackage === undefined) {
+    throw new InstallError(`llama.cpp has no prebuilt binary for ${platform}; set PODS to engines of your own`)
+  }
+  const source = join(packageRoot(), 'playground/engine/runtime-package')
+  const lock = await readFile(join(source, 'package-lock.json'), 'utf8')
+  const version = lockSchema.parse(JSON.parse(lock)).packages['node_modules/node-llama-cpp']?.version
+  const digest = createHash('sha256').update(lock).update(platform).digest('hex').slice(0, 8)
+  const directory = join(options.toolsDir, `llama-runtime-${digest}`)
+  await installOnce({
+    directory,
+    install: async (into) => {
+      options.report?.(`npm installs node-llama-cpp ${version} into ${directory}`)
+      await cp(source, into, { recursive: true })
+      const flags = ['--no-save', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+      const { env, signal } = options
+      const outcome = await runCommand({
+        command: ['npm', 'install', ...flags, `@node-llama-cpp/${platformPackage}@${version}`],
+        cwd: into,
+        env,
+        signal,
+        timeoutMs,
+      })
+      if (!outcome.ok) throw new InstallError(`npm could not install node-llama-cpp (${outcome.reason})`)
+    },
+  })
+  return directory
+}

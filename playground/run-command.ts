@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process'
+
+/** Environment variables of a program. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** A program and its arguments. */
+export type Command = readonly [string, ...string[]]
+
+/** Receives one line of progress, without a line end. */
+export type Report = (line: string) => void
+
+/** How a program ended. */
+export type CommandOutcome =
+  | { readonly ok: true; readonly stdout: string; readonly stderr: string }
+  /** Not started, killed, or a non-zero exit status; `reason` is one line. */
+  | { readonly ok: false; readonly reason: string; readonly stderr: string }
+
+const maxOutputBytes = 64 * 1024 * 1024
+
+/** Runs a short-lived program to its end and collects its output. Never throws. */
+export const runCommand = (options: {
+  readonly command: Command
+  readonly env: Environment
+  /** Default: the working directory of this process. */
+  readonly cwd?: string | undefined
+  /** The program is killed after this time. */
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal | undefined
+}): Promise<CommandOutcome> => {
+  const [file, ...args] = options.command
+  const { cwd, timeoutMs, signal } = options
+  const limits = { timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: maxOutputBytes } as const
+  return new Promise((resolve) => {
+    execFile(file, args, { ...limits, cwd, signal, env: { ...options.env } }, (error, stdout, stderr) => {
+      if (error === null) return resolve({ ok: true, stdout, stderr })
+      const isInterrupted = signal?.aborted === true
+      const isLate = error.killed === true && !isInterrupted
+      const said = lastLine(stderr) ?? lastLine(stdout)
+      const ended = typeof error.code === 'number' ? `ended with status ${error.code}` : error.message
+      const reason = isInterrupted ? 'interrupted' : isLate ? `no end after ${timeoutMs} ms` : (said ?? ended)
+      resolve({ ok: false, reason: `${file}: ${reason}`, stderr })
+    })
+  })
+}
+
+/** The last line that is not blank; of several, an error line is preferred. */
+const lastLine = (text: string): string | undefined => {
+  const lines = text.split('\n').flatMap((line) => line.trim() || [])
+  return lines.findLast((line) => /^(E:|error|fatal)/i.test(line)) ?? lines.at(-1)
+}

@@ -1,0 +1,249 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { ChildStartError, type ManagedChild, startChild } from '../../../playground/child-process.ts'
+import { freePort } from '../../../playground/free-port.ts'
+import { packageRoot } from '../../../playground/paths.ts'
+import { runCommand } from '../../../playground/run-command.ts'
+import { NotReadyError, readyOrKilled, waitUntilReady } from '../../../playground/wait-until-ready.ts'
+import { isAlive, until } from './support.ts'
+
+const children: ManagedChild[] = []
+
+const start = async (script: string, options: { readonly stdin?: string } = {}): Promise<ManagedChild> => {
+  const child = await startChild({ name: 'script', command: [process.execPath, '--eval', script], ...options })
+  children.push(child)
+  return child
+}
+
+const forever = 'setInterval(() => undefined, 1000);'
+
+afterEach(async () => {
+  await Promise.all(children.splice(0).map((child) => child.kill()))
+})
+
+describe('startChild', () => {
+  test('captures both streams and how it ended', async () => {
+    const child = await start('console.log("out"); console.error("err"); process.exitCode = 3')
+    expect(await child.exited).toEqual({ code: 3, signal: undefined })
+    expect([...child.output()].sort()).toEqual(['err', 'out'])
+    expect({ running: child.isRunning(), alive: isAlive(child.pid) }).toEqual({ running: false, alive: false })
+  })
+
+  test('gives it its input and nothing more', async () => {
+    const child = await start('process.stdin.pipe(process.stdout)', { stdin: 'a line\n' })
+    expect(await child.exited).toEqual({ code: 0, signal: undefined })
+    expect(child.output()).toEqual(['a line'])
+  })
+
+  test('outlives input that the child does not read', async () => {
+    const child = await start('process.stdin.destroy(); process.exit(0)', { stdin: 'x'.repeat(4_000_000) })
+    expect((await child.exited).code).toBe(0)
+  })
+
+  test('a folder that is not there', async () => {
+    const options = { name: 'script', command: [process.execPath] as const, cwd: '/none' }
+    await expect(startChild(options)).rejects.toThrow(ChildStartError)
+  })
+
+  test('a program that is not there ends before it is ready, and says so', async () => {
+    const child = await startChild({ name: 'server', command: ['/none/server'] })
+    await expect(waitUntilReady(child, { kind: 'line', pattern: /never/ })).rejects.toThrow(
+      /server ended with exit code .*\/none\/server/s,
+    )
+  })
+})
+
+describe('stop', () => {
+  test('lets the child end by itself, and can be repeated', async () => {
+    const child = await start(`process.on('SIGTERM', () => process.exit(5)); console.log('ready'); ${forever}`)
+    await waitUntilReady(child, { kind: 'line', pattern: /ready/ })
+    const exits = await Promise.all([child.stop(), child.stop()])
+    expect([...exits, await child.stop(), await child.kill()]).toEqual(Array(4).fill({ code: 5, signal: undefined }))
+  })
+
+  test('kills a child that does not end', async () => {
+    const child = await start(`process.on('SIGTERM', () => undefined); console.log('ready'); ${forever}`)
+    await waitUntilReady(child, { kind: 'line', pattern: /ready/ })
+    expect(await child.stop({ graceMs: 50 })).toEqual({ code: undefined, signal: 'SIGKILL' })
+    expect(isAlive(child.pid)).toBe(false)
+  })
+
+  test('ends a paused child too', async () => {
+    const child = await start(`console.log('ready'); ${forever}`)
+    await waitUntilReady(child, { kind: 'line', pattern: /ready/ })
+    child.pause()
+    expect(await child.stop()).toEqual({ code: undefined, signal: 'SIGTERM' })
+  })
+
+  test('does not wait for a program that the child left behind', async () => {
+    const script = `const left = require('node:child_process').spawn('sleep', ['20'], { stdio: 'inherit' }); console.log(left.pid); ${forever}`
+    const child = await start(script)
+    await waitUntilReady(child, { kind: 'line', pattern: /^\d+$/ })
+    const left = Number(child.output()[0])
+    try {
+      expect(await child.stop()).toEqual({ code: undefined, signal: 'SIGTERM' })
+      expect(isAlive(left)).toBe(true)
+    } finally {
+      process.kill(left, 'SIGKILL')
+    }
+  })
+})
+
+describe('waitUntilReady', () => {
+  test('hears a line that was printed before', async () => {
+    const child = await start(`console.log('ready now'); ${forever}`)
+    await until(() => child.output().length > 0)
+    await expect(waitUntilReady(child, { kind: 'line', pattern: /^ready/ })).resolves.toBeUndefined()
+  })
+
+  test.each([
+    { kind: 'http' as const, name: '200, after 503' },
+    { kind: 'tcp' as const, name: 'a connection' },
+  ])('waits for $name', async ({ kind }) => {
+    const port = await freePort()
+    const child = await start(`
+      let asked = 0
+      const server = require('node:http').createServer((_, response) => {
+        asked += 1
+        response.writeHead(asked < 3 ? 503 : 200).end()
+      })
+      setTimeout(() => server.listen(${port}, '127.0.0.1'), 100)`)
+    const probe = kind === 'http' ? { kind, url: `http://127.0.0.1:${port}/` } : { kind, port }
+    await expect(waitUntilReady(child, probe)).resolves.toBeUndefined()
+  })
+
+  test.each([
+    { name: 'is none', mayRefuse: false, asked: 3 },
+    { name: 'is one', mayRefuse: true, asked: 2 },
+  ])('a refusal, where it $name that counts as an answer', async ({ mayRefuse, asked }) => {
+    const statuses = [503, 401, 200]
+    let requests = 0
+    const server = createServer((_, response) => {
+      response.writeHead(statuses[requests] ?? 200).end()
+      requests += 1
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`
+    try {
+      await waitUntilReady(await start(forever), { kind: 'http', url, mayRefuse })
+      expect(requests).toBe(asked)
+    } finally {
+      server.close()
+    }
+  })
+
+  test('fails at once when the child ends, and shows what it printed', async () => {
+    const child = await start('console.error("address in use"); process.exit(1)')
+    await expect(
+      waitUntilReady(child, { kind: 'tcp', port: await freePort() }, { timeoutMs: 600_000 }),
+    ).rejects.toThrow('script ended with exit code 1 before it was ready. It printed last:\naddress in use')
+  })
+
+  test.each([
+    { name: 'a line', probe: { kind: 'line' as const, pattern: /never/ }, waitingFor: 'a line like /never/' },
+    {
+      name: 'a check',
+      probe: { kind: 'check' as const, description: 'Godot', check: async () => false },
+      waitingFor: 'Godot',
+    },
+  ])('fails when $name does not come in time, and leaves the child', async ({ probe, waitingFor }) => {
+    const child = await start(forever)
+    await expect(waitUntilReady(child, probe, { timeoutMs: 50 })).rejects.toThrow(
+      `script was not ready after 50 ms, waiting for ${waitingFor}. It printed nothing.`,
+    )
+    expect(child.isRunning()).toBe(true)
+  })
+
+  test('a server that hangs does not hold the wait up', async () => {
+    const silent = createServer(() => undefined)
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const address = silent.address()
+    const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`
+    try {
+      const child = await start(forever)
+      await expect(waitUntilReady(child, { kind: 'http', url }, { timeoutMs: 100 })).rejects.toThrow(NotReadyError)
+    } finally {
+      silent.closeAllConnections()
+      silent.close()
+    }
+  })
+
+  test('throws the reason of its signal', async () => {
+    const child = await start(forever)
+    const signal = AbortSignal.abort(new Error('given up'))
+    await expect(waitUntilReady(child, { kind: 'line', pattern: /never/ }, { signal })).rejects.toThrow('given up')
+  })
+
+  test('readyOrKilled leaves no child that is not ready', async () => {
+    const child = await start(forever)
+    await expect(readyOrKilled(child, { kind: 'line', pattern: /never/ }, { timeoutMs: 50 })).rejects.toThrow(
+      NotReadyError,
+    )
+    expect(isAlive(child.pid)).toBe(false)
+  })
+})
+
+describe('a child of a process that ends', () => {
+  let folder = ''
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'launcher-'))
+    const root = packageRoot()
+    const compilerOptions = {
+      noEmit: false,
+      rootDir: join(root, 'playground'),
+      outDir: join(folder, 'out'),
+      typeRoots: [join(root, 'node_modules/@types')],
+    }
+    const files = [join(root, 'playground/child-process.ts')]
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+    await writeFile(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, files, include: [] }),
+    )
+    const compiled = await runCommand({
+      command: [join(root, 'node_modules/.bin/tsc'), '-p', folder],
+      env: process.env,
+      timeoutMs: 60_000,
+    })
+    expect(compiled).toMatchObject({ ok: true })
+    await mkdir(join(folder, 'run'))
+  }, 60_000)
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  test.each([
+    { name: 'by process.exit', end: 'process.exit(0)' },
+    { name: 'by a fault', end: 'throw new Error("fault")' },
+    { name: 'by SIGINT', end: 'process.kill(process.pid, "SIGINT")' },
+    { name: 'by SIGTERM', end: 'process.kill(process.pid, "SIGTERM")' },
+    { name: 'by SIGKILL', end: 'process.kill(process.pid, "SIGKILL")' },
+  ])('$name ends too', async ({ end }) => {
+    const script = `
+      import { startChild } from '${join(folder, 'out/child-process.js')}'
+      const child = await startChild({ name: 'sleep', command: ['sleep', '1000'] })
+      console.log(child.pid)
+      process.stdin.once('data', () => { ${end} })`
+    const parent = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    try {
+      const [line] = await once(createInterface(parent.stdout), 'line')
+      const pid = Number(line)
+      expect(isAlive(pid)).toBe(true)
+      parent.stdin.write('go\n')
+      await once(parent, 'exit')
+      await until(() => !isAlive(pid))
+    } finally {
+      parent.kill('SIGKILL')
+    }
+  })
+})

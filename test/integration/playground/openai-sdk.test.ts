@@ -1,0 +1,158 @@
+// The unmodified OpenAI SDK on the three interfaces.
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import OpenAI, { BadRequestError, NotFoundError } from 'openai'
+import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
+
+const model = 'tiny-random'
+const messages = [{ role: 'user', content: 'What is the meaning of this?' }] as const
+const greedy = { temperature: 0, seed: 1 }
+
+jest.setTimeout(120_000)
+
+describe('the OpenAI SDK', () => {
+  let engine: RunningEngine
+  let openai: OpenAI
+  beforeAll(async () => {
+    const kvDirectory = await mkdtemp(join(tmpdir(), 'openai-sdk-'))
+    const extraArguments = ['--log-level', 'warn']
+    engine = await startEngine({ name: 'sdk', kvDirectory, slots: 2, contextTokensPerSlot: 2048, extraArguments })
+    openai = new OpenAI({ baseURL: `${engine.url}/v1`, apiKey: 'none', maxRetries: 0 })
+  }, 300_000)
+  afterAll(() => engine.child.stop())
+
+  test('completes, and streams the same', async () => {
+    const request = { model, prompt: 'Once upon a time', max_tokens: 20, temperature: 0 }
+    const whole = await openai.completions.create(request)
+    expect(whole).toMatchObject({
+      object: 'text_completion',
+      model,
+      choices: [{ index: 0, finish_reason: 'length', text: expect.stringMatching(/^[a-z ,.]{20}$/) }],
+      usage: { prompt_tokens: 16, completion_tokens: 20, total_tokens: 36 },
+    })
+    const chunks: OpenAI.Completion[] = []
+    for await (const chunk of await openai.completions.create({ ...request, stream: true })) chunks.push(chunk)
+    expect(chunks.map((chunk) => chunk.choices[0]?.text).join('')).toBe(whole.choices[0]?.text)
+    expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('length')
+    expect(chunks.every((chunk) => chunk.id === chunks[0]?.id && chunk.usage === undefined)).toBe(true)
+  })
+
+  test('completes token ids as it does their text', async () => {
+    const text = await openai.completions.create({ model, prompt: 'Once', max_tokens: 8, temperature: 0 })
+    const ids = await openai.completions.create({ model, prompt: [79, 110, 99, 101], max_tokens: 8, temperature: 0 })
+    expect(ids.choices[0]?.text).toBe(text.choices[0]?.text)
+    expect(ids.usage).toMatchObject({ prompt_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } })
+  })
+
+  test('chats, and streams the same with usage when asked', async () => {
+    const request = { model, messages: [...messages], max_completion_tokens: 20, ...greedy }
+    const whole = await openai.chat.completions.create(request)
+    expect(whole).toMatchObject({
+      object: 'chat.completion',
+      choices: [
+        { message: { role: 'assistant', content: expect.stringMatching(/^[a-z ,.]{20}$/) }, finish_reason: 'length' },
+      ],
+      usage: { completion_tokens: 20 },
+    })
+    const stream = openai.chat.completions.stream({ ...request, stream_options: { include_usage: true } })
+    const final = await stream.finalChatCompletion()
+    expect(final.choices[0]?.message.content).toBe(whole.choices[0]?.message.content)
+    const promptTokens = whole.usage?.prompt_tokens ?? 0
+    expect(final.usage).toMatchObject({
+      prompt_tokens: promptTokens,
+      prompt_tokens_details: { cached_tokens: promptTokens - 1 },
+    })
+  })
+
+  test('finds the whole conversation, its own answer included, in the cache at the next turn', async () => {
+    const turn = [...messages, { role: 'system', content: 'Be brief.' } as const]
+    const first = await openai.chat.completions.create({ model, messages: turn, max_tokens: 30, ...greedy })
+    const answer = { role: 'assistant', content: first.choices[0]?.message.content ?? '' } as const
+    const second = await openai.chat.completions.create({
+      model,
+      messages: [...turn, answer, { role: 'user', content: 'Go on.' }],
+      max_tokens: 5,
+      ...greedy,
+    })
+    // The last token of an answer was chosen, but never computed.
+    expect(second.usage?.prompt_tokens_details?.cached_tokens).toBe((first.usage?.total_tokens ?? 0) - 1)
+  })
+
+  test('responds, and streams the same in named events', async () => {
+    const request = { model, input: 'Tell me more.', instructions: 'Be brief.', max_output_tokens: 20, temperature: 0 }
+    const whole = await openai.responses.create(request)
+    expect(whole).toMatchObject({
+      object: 'response',
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+      output_text: expect.stringMatching(/^[a-z ,.]{20}$/),
+      usage: { output_tokens: 20 },
+    })
+    const events = []
+    for await (const event of await openai.responses.create({ ...request, stream: true })) events.push(event)
+    const deltas = events.flatMap((event) => (event.type === 'response.output_text.delta' ? [event.delta] : []))
+    const completed = events.flatMap((event) => (event.type === 'response.completed' ? [event.response] : []))
+    const inputTokens = whole.usage?.input_tokens ?? 0
+    expect(events[0]?.type).toBe('response.created')
+    expect(deltas.join('')).toBe(whole.output_text)
+    expect(completed).toMatchObject([
+      { usage: { input_tokens: inputTokens, input_tokens_details: { cached_tokens: inputTokens - 1 } } },
+    ])
+  })
+
+  test('responds to a conversation of items, an earlier output among them', async () => {
+    const first = await openai.responses.create({ model, input: 'One.', max_output_tokens: 10, temperature: 0 })
+    const second = await openai.responses.create({
+      model,
+      input: [
+        { role: 'user', content: 'One.' },
+        ...first.output,
+        { role: 'user', content: 'Two.' },
+      ] as OpenAI.Responses.ResponseInput,
+      max_output_tokens: 5,
+    })
+    expect(second.usage?.input_tokens_details.cached_tokens).toBe((first.usage?.total_tokens ?? 0) - 1)
+  })
+
+  test('stops at a stop string, streamed or not', async () => {
+    const request = { model, prompt: 'Once upon a time', max_tokens: 20, temperature: 0 }
+    const free = (await openai.completions.create(request)).choices[0]?.text ?? ''
+    const stop = free.slice(7, 9)
+    const expected = free.slice(0, free.indexOf(stop))
+    const whole = await openai.completions.create({ ...request, stop })
+    const streamed = []
+    for await (const chunk of await openai.completions.create({ ...request, stop: [stop], stream: true })) {
+      streamed.push(chunk.choices[0])
+    }
+    expect(whole.choices[0]).toMatchObject({ text: expected, finish_reason: 'stop' })
+    expect(streamed.map((choice) => choice?.text).join('')).toBe(expected)
+    expect(streamed.at(-1)?.finish_reason).toBe('stop')
+  })
+
+  test('gives the same answer for the same seed, another for another', async () => {
+    const answer = async (seed: number) => {
+      const request = { model, prompt: 'Roll the dice', max_tokens: 40, temperature: 2, seed }
+      return (await openai.completions.create(request)).choices[0]?.text
+    }
+    const [one, again, other] = [await answer(1), await answer(1), await answer(2)]
+    expect(again).toBe(one)
+    expect(other).not.toBe(one)
+  })
+
+  test('lists the model and says what it is', async () => {
+    const models = (await openai.models.list()).data
+    expect(models).toMatchObject([{ id: model, description: expect.stringContaining('the text is noise') }])
+    expect(await openai.models.retrieve(model)).toMatchObject({ id: model, max_model_len: 2048 })
+  })
+
+  test('meets its own error classes', async () => {
+    const unknown = openai.completions.create({ model: 'gpt-9', prompt: 'a' })
+    await expect(unknown).rejects.toBeInstanceOf(NotFoundError)
+    await expect(unknown).rejects.toMatchObject({ status: 404, code: 'model_not_found', param: 'model' })
+    const long = openai.chat.completions.create({ model, messages: [{ role: 'user', content: 'x'.repeat(3000) }] })
+    await expect(long).rejects.toBeInstanceOf(BadRequestError)
+    await expect(long).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'messages' })
+  })
+})

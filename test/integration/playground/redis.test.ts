@@ -1,0 +1,94 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { Redis } from 'ioredis'
+import { findRedis } from '../../../playground/install/find-redis.ts'
+import { requireTool, type ServerTool } from '../../../playground/install/find-tool.ts'
+import { toolsDir } from '../../../playground/paths.ts'
+import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../playground/start-redis.ts'
+import { isAlive, processState, until } from './support.ts'
+
+let tool: ServerTool
+let dir = ''
+const running: RunningRedis[] = []
+const clients: Redis[] = []
+
+const start = async (options: Partial<StartRedisOptions> = {}): Promise<RunningRedis> => {
+  const redis = await startRedis({ tool, dir, ...options })
+  running.push(redis)
+  return redis
+}
+const connect = (url: string): Redis => {
+  const client = new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => null })
+  client.on('error', () => undefined)
+  clients.push(client)
+  return client
+}
+
+beforeAll(async () => {
+  tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) }))
+  dir = await mkdtemp(join(tmpdir(), 'launcher-redis-'))
+}, 300_000)
+afterEach(async () => {
+  for (const client of clients.splice(0)) {
+    if (client.status !== 'end') client.disconnect()
+    await until(() => client.status === 'end')
+  }
+  await Promise.all(running.splice(0).map((redis) => redis.child.kill()))
+})
+afterAll(() => rm(dir, { recursive: true, force: true }))
+
+describe('startRedis', () => {
+  test('answers as soon as it is started, and is gone when it is stopped', async () => {
+    const redis = await start()
+    expect(await connect(redis.url).ping()).toBe('PONG')
+    expect(await redis.child.stop()).toEqual({ code: 0, signal: undefined })
+    expect(isAlive(redis.child.pid)).toBe(false)
+  })
+
+  test('asks for the password', async () => {
+    const redis = await start({ password: 'pass word/"1"' })
+    expect(await connect(redis.url).ping()).toBe('PONG')
+    await expect(connect(`redis://127.0.0.1:${redis.port}`).ping()).rejects.toThrow('NOAUTH')
+  })
+
+  test('refuses writes beyond its memory', async () => {
+    const redis = await start({ maxmemoryBytes: 1_500_000 })
+    const client = connect(redis.url)
+    const fill = async (): Promise<void> => {
+      for (let index = 0; index < 10; index += 1) await client.set(`key${index}`, 'x'.repeat(1_000_000))
+    }
+    await expect(fill()).rejects.toThrow('OOM')
+  })
+
+  test.each([
+    { persistence: 'append-only' as const, found: 'value' },
+    { persistence: 'none' as const, found: null },
+  ])('after kill -9 with persistence $persistence a restart finds $found', async ({ persistence, found }) => {
+    const folder = join(dir, persistence)
+    const first = await start({ persistence, dir: folder })
+    await connect(first.url).set('key', 'value')
+    expect((await first.child.kill()).signal).toBe('SIGKILL')
+    const second = await start({ persistence, dir: folder, port: first.port })
+    expect(await connect(second.url).get('key')).toBe(found)
+  })
+
+  test('stands still while it is paused', async () => {
+    const redis = await start()
+    const client = connect(redis.url)
+    await client.ping()
+    redis.child.pause()
+    await until(() => processState(redis.child.pid) === 'T')
+    const answer = client.ping()
+    redis.child.resume()
+    expect(await answer).toBe('PONG')
+  })
+
+  test('a port in use is told with what Redis printed, and no process stays', async () => {
+    const first = await start()
+    await expect(startRedis({ tool, dir, port: first.port })).rejects.toThrow(
+      /redis-server ended with exit code 1 .*Address already in use/s,
+    )
+  })
+})

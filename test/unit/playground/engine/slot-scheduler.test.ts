@@ -1,0 +1,132 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import {
+  createSlotScheduler,
+  type SlotLease,
+  type SlotScheduler,
+} from '../../../../playground/engine/slot-scheduler.ts'
+
+interface Task {
+  readonly granted: () => number | undefined
+  readonly isAborted: () => boolean
+  readonly abort: () => void
+  readonly release: () => void
+}
+
+/** Asks for a slot and remembers what came of it. */
+function ask(scheduler: SlotScheduler, slotId?: number): Task {
+  const leaving = new AbortController()
+  let grant: SlotLease | undefined
+  void scheduler
+    .acquire({ slotId, signal: leaving.signal, choose: (idleIds) => idleIds.at(-1) ?? -1 })
+    .then((result) => {
+      grant = result
+    })
+  return {
+    granted: () => (grant?.kind === 'granted' ? grant.slotId : undefined),
+    isAborted: () => grant?.kind === 'aborted',
+    abort: () => leaving.abort(),
+    release: () => {
+      if (grant?.kind === 'granted') grant.release()
+    },
+  }
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('the slot scheduler', () => {
+  test('lets the task choose among idle slots', async () => {
+    const scheduler = createSlotScheduler(3)
+    const tasks = [ask(scheduler), ask(scheduler), ask(scheduler)]
+    await settled()
+    expect(tasks.map((task) => task.granted())).toEqual([2, 1, 0])
+    expect(scheduler.waiting()).toBe(0)
+  })
+
+  test('grants in order of arrival', async () => {
+    const scheduler = createSlotScheduler(1)
+    const [first, second, third] = [ask(scheduler), ask(scheduler), ask(scheduler)]
+    await settled()
+    first.release()
+    await settled()
+    expect([second.granted(), third.granted()]).toEqual([0, undefined])
+  })
+
+  test('keeps a pinned task for its slot and lets others pass it', async () => {
+    const scheduler = createSlotScheduler(2)
+    const holder = ask(scheduler, 0)
+    const pinned = ask(scheduler, 0)
+    const free = ask(scheduler)
+    await settled()
+    expect([pinned.granted(), free.granted()]).toEqual([undefined, 1])
+    free.release()
+    await settled()
+    expect(pinned.granted()).toBeUndefined()
+    holder.release()
+    await settled()
+    expect(pinned.granted()).toBe(0)
+  })
+
+  test('drops a task that leaves while it waits', async () => {
+    const scheduler = createSlotScheduler(1)
+    const holder = ask(scheduler)
+    const leaver = ask(scheduler)
+    const last = ask(scheduler)
+    await settled()
+    leaver.abort()
+    expect(scheduler.waiting()).toBe(1)
+    holder.release()
+    await settled()
+    expect([leaver.isAborted(), last.granted()]).toEqual([true, 0])
+  })
+
+  test('grants nothing to a task that had left before', async () => {
+    const scheduler = createSlotScheduler(1)
+    const outcome = await scheduler.acquire({ slotId: undefined, signal: AbortSignal.abort(), choose: () => 0 })
+    expect(outcome).toEqual({ kind: 'aborted' })
+  })
+
+  test('counts a second release of the same grant for nothing', async () => {
+    const scheduler = createSlotScheduler(1)
+    const first = ask(scheduler)
+    await settled()
+    first.release()
+    const second = ask(scheduler)
+    await settled()
+    first.release()
+    expect([second.granted(), scheduler.isBusy(0)]).toEqual([0, true])
+  })
+
+  test('never gives a slot to two tasks, and every waiting task its turn, whatever happens', async () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('ask' as const), slotId: fc.option(fc.nat(2), { nil: undefined }) }),
+      fc.record({ kind: fc.constantFrom('release' as const, 'abort' as const), index: fc.nat(20) }),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+        const scheduler = createSlotScheduler(3)
+        const tasks: Task[] = []
+        const released = new Set<Task>()
+        const holders = () => tasks.filter((task) => task.granted() !== undefined && !released.has(task))
+        const release = (task: Task) => {
+          if (task.granted() !== undefined) released.add(task)
+          task.release()
+        }
+        for (const action of steps) {
+          if (action.kind === 'ask') tasks.push(ask(scheduler, action.slotId))
+          else if (action.kind === 'abort') tasks[action.index]?.abort()
+          else tasks.slice(action.index, action.index + 1).forEach(release)
+          await settled()
+          const held = holders().map((task) => task.granted())
+          expect(new Set(held).size).toBe(held.length)
+        }
+        while (holders().length > 0) {
+          holders().forEach(release)
+          await settled()
+        }
+        expect(scheduler.waiting()).toBe(0)
+        expect(tasks.every((task) => task.granted() !== undefined || task.isAborted())).toBe(true)
+      }),
+    )
+  })
+})

@@ -1,0 +1,63 @@
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { InstallError, installOnce } from '../../../../playground/install/install-once.ts'
+
+describe('installOnce', () => {
+  let parent = ''
+  beforeEach(async () => {
+    parent = await mkdtemp(join(tmpdir(), 'launcher-'))
+  })
+  afterEach(() => rm(parent, { recursive: true, force: true }))
+
+  test('moves a finished installation into place and leaves nothing else', async () => {
+    const directory = join(parent, 'deep', 'tool')
+    await installOnce({ directory, install: (into) => writeFile(join(into, 'file'), 'text') })
+    expect(await readFile(join(directory, 'file'), 'utf8')).toBe('text')
+    expect(await readdir(join(parent, 'deep'))).toEqual(['tool'])
+  })
+
+  test('does nothing when the folder exists', async () => {
+    await mkdir(join(parent, 'tool'))
+    const install = (): Promise<void> => Promise.reject(new Error('called'))
+    await expect(installOnce({ directory: join(parent, 'tool'), install })).resolves.toBeUndefined()
+  })
+
+  test('a failed installation leaves nothing', async () => {
+    const install = async (into: string): Promise<void> => {
+      await writeFile(join(into, 'half'), '')
+      throw new InstallError('no network')
+    }
+    await expect(installOnce({ directory: join(parent, 'tool'), install })).rejects.toThrow('no network')
+    expect(await readdir(parent)).toEqual([])
+  })
+
+  test('of several at once one stays, whole', async () => {
+    const directory = join(parent, 'tool')
+    const install = (name: string) => async (into: string) => {
+      for (const file of ['a', 'b', 'c']) await writeFile(join(into, file), name)
+    }
+    await Promise.all(['1', '2', '3', '4'].map((name) => installOnce({ directory, install: install(name) })))
+    const contents = await Promise.all(['a', 'b', 'c'].map((file) => readFile(join(directory, file), 'utf8')))
+    expect(new Set(contents).size).toBe(1)
+    expect(await readdir(parent)).toEqual(['tool'])
+  })
+
+  test('removes what was left a day ago, and nothing of an installation in another container', async () => {
+    const dayAgo = new Date(Date.now() - 25 * 3_600_000)
+    // The id of no process on this side of the container.
+    for (const name of ['tool.partial-999999-0a', 'tool.partial-old', 'toolbox']) await mkdir(join(parent, name))
+    for (const name of ['tool.partial-old', 'toolbox']) await utimes(join(parent, name), dayAgo, dayAgo)
+    await installOnce({ directory: join(parent, 'tool'), install: async () => undefined })
+    expect((await readdir(parent)).sort()).toEqual(['tool', 'tool.partial-999999-0a', 'toolbox'])
+  })
+
+  test('an error of the move itself is not taken for another winner', async () => {
+    const directory = join(parent, 'tool')
+    const install = (into: string): Promise<void> => rm(into, { recursive: true })
+    await expect(installOnce({ directory, install })).rejects.toMatchObject({ code: 'ENOENT' })
+    expect(existsSync(directory)).toBe(false)
+  })
+})

@@ -1,0 +1,109 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { freePort } from '../../../../playground/free-port.ts'
+import { serveFleetControl } from '../../../../playground/vllm/fleet-control.ts'
+import { type FleetServer, startFleetServer } from '../../../../playground/vllm/fleet-server.ts'
+import { httpGet, NotReadyError } from '../../../../playground/wait-until-ready.ts'
+import { until } from '../../../support/until.ts'
+
+/** Answers every GET with its process id. */
+const program = (port: number): string =>
+  `console.log('listening'); require('http').createServer((q, r) => r.end(String(process.pid))).listen(${port}, '127.0.0.1')`
+
+describe('a server of a fleet', () => {
+  let folder = ''
+  let port = 0
+  let server: FleetServer
+  let endControl: () => Promise<void>
+  let reports: string[] = []
+
+  const options = (script: string) => ({
+    name: 'coordinator',
+    url: `http://127.0.0.1:${port}`,
+    command: [process.execPath, '-e', script] as const,
+    env: { PATH: process.env['PATH'] },
+    cwd: folder,
+    logFile: join(folder, 'coordinator.log'),
+    ready: { kind: 'http', url: `http://127.0.0.1:${port}/` } as const,
+    readyTimeoutMs: 10_000,
+    report: (line: string) => void reports.push(line),
+  })
+  const answered = async (): Promise<unknown> => httpGet(`http://127.0.0.1:${port}/`, { timeoutMs: 5000 })
+  const send = (path: string, method = 'POST'): Promise<{ readonly status: number; readonly body: string }> =>
+    new Promise((resolve, reject) => {
+      request({ socketPath: join(folder, 'control'), path, method, agent: false }, (response) => {
+        let body = ''
+        response.setEncoding('utf8').on('data', (text: string) => {
+          body += text
+        })
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
+      })
+        .on('error', reject)
+        .end()
+    })
+
+  beforeEach(async () => {
+    reports = []
+    folder = await mkdtemp(join(tmpdir(), 'fleet-server-'))
+    port = await freePort()
+    server = await startFleetServer(options(program(port)))
+    endControl = await serveFleetControl(join(folder, 'control'), [server])
+  })
+  afterEach(async () => {
+    await endControl()
+    await server.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  test('is reported when it is up, and writes what it prints into its log', async () => {
+    expect(reports).toEqual([expect.stringMatching(/^coordinator is up on http:\/\/127\.0\.0\.1:\d+ \(\d+ s\)$/)])
+    await server.stop()
+    expect(await readFile(join(folder, 'coordinator.log'), 'utf8')).toBe('listening\n')
+    expect(reports).toHaveLength(1)
+  })
+
+  test('starts anew on its port as another process, without news of its end', async () => {
+    const first = server.child()
+    await server.restart()
+    expect(first.isRunning()).toBe(false)
+    expect(await answered()).toMatchObject({ status: 200, body: String(server.child().pid) })
+    expect(server.child().pid).not.toBe(first.pid)
+    expect(reports.filter((line) => line.includes('has ended'))).toEqual([])
+  })
+
+  test('its end is reported when nobody asked for it, and it can be started anew through the control socket', async () => {
+    expect(await send('/coordinator/kill')).toEqual({ status: 204, body: '' })
+    await until(() => reports.length === 2)
+    expect(reports[1]).toContain('coordinator has ended (SIGKILL)')
+    expect(await send('/coordinator/restart')).toMatchObject({ status: 204 })
+    expect(await answered()).toMatchObject({ status: 200, body: String(server.child().pid) })
+  })
+
+  test('pauses and resumes through the control socket', async () => {
+    await send('/coordinator/pause')
+    expect(await httpGet(`http://127.0.0.1:${port}/`, { timeoutMs: 200 })).toBeUndefined()
+    await send('/coordinator/resume')
+    expect(await answered()).toMatchObject({ status: 200 })
+  })
+
+  test.each([
+    { name: 'another server', path: '/vllm-9/kill', method: 'POST' },
+    { name: 'another command', path: '/coordinator/burn', method: 'POST' },
+    { name: 'a command by GET', path: '/coordinator/kill', method: 'GET' },
+  ])('$name is not known', async ({ path, method }) => {
+    expect(await send(path, method)).toMatchObject({ status: 404 })
+    expect(server.child().isRunning()).toBe(true)
+  })
+
+  test('one that ends before it answers fails with what it printed', async () => {
+    const start = startFleetServer({
+      ...options(`console.error('no memory'); process.exit(3)`),
+      ready: { kind: 'tcp', port: await freePort() },
+    })
+    await expect(start).rejects.toThrow(NotReadyError)
+    await expect(start).rejects.toThrow('no memory')
+  })
+})
