@@ -97,7 +97,6 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulati
     const tokens = (stored - held) * blockTokens
     const doneMs = pod.load(nowMs, tokens)
     const inTime = doneMs - nowMs <= plan.budgetMs
-    gateway.loadStarted(turn, tokens)
     events.add(Math.min(doneMs, nowMs + plan.budgetMs), () => {
       gateway.loadEnded(turn, { tokens, tookMs: nowMs - arrivedMs, inTime })
       forward(turn, pod, { arrivedMs, presentBlocks: inTime ? stored : held })

@@ -1,4 +1,4 @@
-import type { RandomSource } from '../../src/routing/random-choice.ts'
+import type { RandomSource } from '../../src/routing/load-policies.ts'
 
 /** The same numbers for the same seed, so that a replay gives the same result each time (mulberry32). */
 export const createSeededRandom = (seed: number): RandomSource => {

@@ -1,13 +1,11 @@
 import { loadBudgetMs } from '../../src/context/attach-kv.ts'
-import { worthwhileLoadMs } from '../../src/routing/cost-profile/cost-estimate.ts'
-import { createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
+import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
 import { createInFlightTurns } from '../../src/routing/in-flight-turns.ts'
+import type { RandomSource } from '../../src/routing/load-policies.ts'
 import type { PodAddress } from '../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
-import type { RandomSource } from '../../src/routing/random-choice.ts'
-import { createRouter } from '../../src/routing/router.ts'
-import type { RoutingInput } from '../../src/routing/routing-policy.ts'
-import { createTtftPredictor, type ForecastTurn } from '../../src/routing/ttft-predictor.ts'
+import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
+import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
 import { blockTokens, type TraceRequest } from './trace-request.ts'
@@ -20,7 +18,7 @@ export interface EngineReading {
 }
 
 /** A turn that was given a pod. */
-export interface RoutedTurn extends ForecastTurn {
+export interface RoutedTurn extends TurnAtPod {
   readonly conversation: string
   /** The pod's place in the fleet. */
   readonly podIndex: number
@@ -40,7 +38,6 @@ export interface SimulatedGateway {
   route(request: TraceRequest): RoutedTurn
   /** Decides about the load, once the pod and the store have told what they hold, in tokens from the prompt's start. */
   planLoad(turn: RoutedTurn, held: { readonly podTokens: number; readonly storeTokens: number }): LoadPlan
-  loadStarted(turn: RoutedTurn, tokens: number): void
   /** `inTime`: the turn was still waiting for it. */
   loadEnded(
     turn: RoutedTurn,
@@ -57,7 +54,7 @@ const model = 'model'
 const stickiness = { factor: 2, margin: 4 } as const
 const turnLeaseMs = 660_000
 const maxLoadMs = 10_000
-const maxSessionsPerPod = 100_000
+const maxSessions = 100_000
 
 const idle = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 } as const
 
@@ -70,7 +67,7 @@ export const createSimulatedGateway = (options: {
   const { settings, nowMs, random } = options
   const addresses: readonly PodAddress[] = Array.from({ length: settings.pods }, (_none, index) => `pod-${index}:8000`)
   const indexOf = new Map(addresses.map((address, index) => [address, index]))
-  const costs = createCostProfile({
+  const costs = createCostModel({
     initialMsPerToken: 1000 / settings.prefillTokensPerSecond,
     initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
     initialLoadMs: loadOverheadMs,
@@ -94,7 +91,7 @@ export const createSimulatedGateway = (options: {
     costs,
     turnLeaseMs,
     nowMs,
-    maxSessionsPerPod,
+    maxSessions,
   })
   const router = createRouter({
     source: forecast,
@@ -129,24 +126,22 @@ export const createSimulatedGateway = (options: {
       forecast.routed(turn, routing)
       return turn
     },
-    planLoad: (turn, { podTokens, storeTokens }) => {
+    planLoad: (_turn, { podTokens, storeTokens }) => {
       const loadMs = worthwhileLoadMs(costs, {
         model,
         stored: { tokens: storeTokens, bytes: storeTokens * bytesPerToken },
         residentTokens: podTokens,
-        backlogMs: forecast.pods()[turn.podIndex]?.loadBacklogMs ?? 0,
       })
       return loadMs === undefined
         ? { kind: 'no-load' }
         : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
     },
-    loadStarted: (turn, tokens) => forecast.loadStarted(turn, tokens * bytesPerToken),
     loadEnded: (turn, { tokens, tookMs, inTime }) =>
       forecast.loadEnded(turn, inTime ? { bytes: tokens * bytesPerToken, loadMs: tookMs } : undefined),
     forwarded: (turn, tokensToCompute) => forecast.forwarded(turn, tokensToCompute),
     ended: (turn, answer) => {
       inFlight.ended(turn.pod, turn.turnId)
-      forecast.ended(turn, { sessionKey: turn.conversation, how: 'done', answer })
+      forecast.ended(turn, { how: 'done', answer })
       const fullBlocks = Math.floor(turn.request.inputTokens / blockTokens)
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },

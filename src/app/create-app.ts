@@ -7,8 +7,8 @@ import { createExtProcServer } from '../extproc/create-extproc-server.ts'
 import type { Phase } from '../extproc/messages.ts'
 import type { ListenAddress } from '../extproc/transport.ts'
 import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
-import { createCostProfile } from '../routing/cost-profile/cost-profile.ts'
-import { createCostProfileKeeper } from '../routing/cost-profile/cost-profile-keeper.ts'
+import { createCostModel } from '../routing/cost-model.ts'
+import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRouter } from '../routing/router.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
@@ -37,7 +37,7 @@ const deleteWaitMs = 1_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerReconcile = 30
 const saveCostsMs = 60_000
-const maxSessionsPerPod = 100_000
+const maxRoutedSessions = 100_000
 
 /** The composition root: the only place that knows all rooms, in the order of the first picture of docs/architecture.md, from right to left. */
 export const createApp = async (
@@ -52,20 +52,20 @@ export const createApp = async (
   const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
   const pods = createPodSource(config, { log, metrics })
   const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })
-  const costs = createCostProfile({ initialMsPerToken: config.kv.prefillMsPerToken })
-  const costKeeper = createCostProfileKeeper({
-    profile: costs,
+  const costs = createCostModel({ initialMsPerToken: config.kv.prefillMsPerToken })
+  const costKeeper = createCostModelKeeper({
+    model: costs,
     store: costStore,
     engine: config.kv.connector,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('the cost profile could not be loaded or saved', { operation, err: error }),
+    onFault: (operation, error) => log.warn('cost model load or save failed', { operation, err: error }),
   })
   const forecast = createTtftPredictor({
     source: pods,
     costs,
     turnLeaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),
-    maxSessionsPerPod,
+    maxSessions: maxRoutedSessions,
   })
   const router = createRouter({
     source: forecast,

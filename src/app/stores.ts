@@ -9,9 +9,8 @@ import { createMemoryTokenVault } from '../kvcache/vault/memory-token-vault.ts'
 import { createRedisTokenVault } from '../kvcache/vault/redis-token-vault.ts'
 import type { TokenVault } from '../kvcache/vault/token-vault.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
-import type { CostProfileStore } from '../routing/cost-profile/cost-profile-store.ts'
-import { createMemoryCostProfileStore } from '../routing/cost-profile/memory-cost-profile-store.ts'
-import { createRedisCostProfileStore } from '../routing/cost-profile/redis/redis-cost-profile-store.ts'
+import { type CostModelStore, createMemoryCostModelStore } from '../routing/cost-model-store.ts'
+import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
 import { createProcessMemoryWatch } from '../sessions/memory/process-memory.ts'
@@ -47,7 +46,7 @@ export interface Stores {
   readonly ledger: SlotLedger
   readonly chunks: ChunkLedger
   readonly vault: TokenVault
-  readonly costs: CostProfileStore
+  readonly costs: CostModelStore
 }
 
 const openStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
@@ -68,7 +67,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         ledger: createMemorySlotLedger(),
         chunks: createMemoryChunkLedger(),
         vault: createMemoryTokenVault({ maxBytes: memoryVaultBytes }),
-        costs: createMemoryCostProfileStore(),
+        costs: createMemoryCostModelStore(),
       }
     case 'redis': {
       const connection = await createRedisConnection({
@@ -95,7 +94,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         ledger: createRedisSlotLedger(connection),
         chunks: createRedisChunkLedger(connection),
         vault: createRedisTokenVault(connection),
-        costs: createRedisCostProfileStore(connection),
+        costs: createRedisCostModelStore(connection),
       }
     }
   }

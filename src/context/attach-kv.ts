@@ -1,4 +1,4 @@
-import { type Deadline, startDeadline, withinLimit } from '../kvcache/deadline.ts'
+import { type Deadline, startDeadline, withinLimit } from '../async/deadline.ts'
 import {
   type AttachBudget,
   type AttachOutcome,
@@ -6,8 +6,8 @@ import {
   type KvTurn,
   settledClaim,
 } from '../kvcache/kv-connector.ts'
-import { worthwhileLoadMs } from '../routing/cost-profile/cost-estimate.ts'
-import type { RoutingInput } from '../routing/routing-policy.ts'
+import { worthwhileLoadMs } from '../routing/cost-model.ts'
+import type { RoutingInput } from '../routing/router.ts'
 import type { StoredKv } from '../sessions/session-record.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
@@ -104,7 +104,7 @@ export const attachKv = async (
   predictor.loadEnded(predicted, loadedOf(presence, kv))
   if (limits.scope.signal.aborted) {
     parts.pods.turnEnded(pod, turnId)
-    predictor.ended(predicted, { sessionKey: session.key, how: 'abandoned', answer: undefined })
+    predictor.ended(predicted, { how: 'abandoned', answer: undefined })
     if (claim !== undefined)
       await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
     throw new RequestCancelledError()
@@ -120,17 +120,15 @@ export const attachKv = async (
 
 /** Attaches the turn. Where loads are limited, a turn that is not admitted within `waitMs` attaches without a load. */
 const load = async (
-  { admission, connector, predictor }: TurnParts,
+  { admission, connector }: TurnParts,
   turn: { readonly kvTurn: KvTurn; readonly kv: StoredKv | undefined; readonly input: RoutingInput },
   limits: { readonly waitMs: number; readonly budget: AttachBudget },
 ): Promise<AttachOutcome> => {
   const { kvTurn, kv } = turn
   const { turnId, pod, model } = kvTurn
   const bytes = bytesToLoad(kvTurn, kv, turn.input)
-  const attachWith = (options: { readonly mayLoad: boolean }): Promise<AttachOutcome> => {
-    if (options.mayLoad) predictor.loadStarted({ turnId, pod, model }, bytes)
-    return connector.attach(options.mayLoad ? kvTurn : { ...kvTurn, mayLoad: false }, kv, limits.budget)
-  }
+  const attachWith = (options: { readonly mayLoad: boolean }): Promise<AttachOutcome> =>
+    connector.attach(options.mayLoad ? kvTurn : { ...kvTurn, mayLoad: false }, kv, limits.budget)
   if (admission === undefined || bytes === 0) return attachWith({ mayLoad: true })
   const work = { kind: 'load', turnId, model, pod } as const
   const answer = admission.request(work, { waitMs: limits.waitMs, client: limits.budget })

@@ -1,7 +1,7 @@
 import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
-import { withinLimit } from '../kvcache/deadline.ts'
+import { withinLimit } from '../async/deadline.ts'
 import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
@@ -247,13 +247,12 @@ const reportPods = ({ pods }: Pick<EndTurnParts, 'pods'>, { pod }: TurnTicket, t
 const endPrediction = (
   predictor: TtftPredictor,
   { turnId, pod }: TurnTicket,
-  { key, model }: SessionTicket,
+  { model }: SessionTicket,
   { status, usage, ttfbMs, clientDisconnected }: TurnEnd,
 ): void =>
   predictor.ended(
     { turnId, pod, model },
     {
-      sessionKey: key,
       how: clientDisconnected || ttfbMs === undefined ? 'abandoned' : 'done',
       answer:
         status === 200 && usage !== undefined && ttfbMs !== undefined

@@ -1,4 +1,4 @@
-import { untilAborted, withinLimit } from '../kvcache/deadline.ts'
+import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'

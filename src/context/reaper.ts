@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
-import { withinLimit } from '../kvcache/deadline.ts'
+import { withinLimit } from '../async/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import { kvStaleNote } from '../sessions/limits.ts'

@@ -1,4 +1,4 @@
-import { untilAborted } from './deadline.ts'
+import { untilAborted } from '../async/deadline.ts'
 
 /** Loads that several turns of this process may wait for at once. A load goes on when those who waited have left. */
 export interface SharedLoads<T> {

@@ -1,4 +1,4 @@
-/** An engine's own account of its load. Zero where the engine does not say. */
+/** The load that an engine reports; 0 where it does not report it. */
 export interface EngineLoad {
   readonly running: number
   readonly waiting: number
@@ -19,9 +19,8 @@ const fieldsByName: ReadonlyMap<string, keyof EngineLoad> = new Map([
 ])
 
 /**
- * Reads the load out of a text in the Prometheus exposition format. Only the lines it knows matter; whatever else the text holds is
- * passed over, as are values that are no finite number from 0 up. An engine of several workers has a line for each: requests add up,
- * of the KV usage the highest counts.
+ * Reads the load from a text in the Prometheus exposition format. Unknown lines are ignored, as are values that are not a finite number
+ * from 0. An engine with several workers has a line for each: requests are added, of the KV usage the highest counts.
  */
 export const parseEngineMetrics = (text: string): EngineLoad => {
   const load: Reading = { running: 0, waiting: 0, kvUsage: 0 }

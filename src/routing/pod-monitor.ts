@@ -1,35 +1,49 @@
+import { pause } from '../async/deadline.ts'
 import type { EngineLoad } from './engine-metrics.ts'
 import { createInFlightTurns } from './in-flight-turns.ts'
-import { pause } from './pause.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
-import type { PodProbe } from './pod-probe.ts'
+import { createPodProbe, type PodProbe } from './pod-probe.ts'
 
-/** Something about the pods changed: for the log. */
+/** A change of the pods, for the log. */
 export type PodChange =
   | { readonly kind: 'added' | 'removed' | 'ready'; readonly address: PodAddress }
-  /** It takes no more turns. */
+  /** The pod gets no more turns. */
   | { readonly kind: 'failing'; readonly address: PodAddress; readonly reason: string }
-  /** The name of the pods could not be resolved; those that are known stay. */
+  /** The name of the pods could not be resolved; the known pods stay. */
   | { readonly kind: 'resolve-failed'; readonly name: string; readonly reason: string }
 
-/** What every pod source can be told about watching its pods. */
+/** Options that all pod sources share. */
 export interface PodMonitorOptions {
   /** From the start of one check of a pod to the start of the next, milliseconds. */
   readonly healthIntervalMs: number
-  /** A turn that is not counted out is forgotten after this time. */
+  /** A turn without a `turnEnded` is dropped after this time. */
   readonly turnLeaseMs: number
   /** Must not throw. */
   readonly onChange: (change: PodChange) => void
 }
 
-/** Watches a set of pods: is each ready, and how busy is it? Shared by all pod sources. */
+/** Watches the health and the load of a set of pods. Shared by all pod sources. */
 export interface PodMonitor extends Omit<PodSource, 'start'> {
-  /** Makes `addresses` the pods, in this order. Resolves when each that is new was checked once. */
+  /** Replaces the pods by `addresses`, in this order. Resolves when each new one was checked once. */
   watch(addresses: readonly PodAddress[]): Promise<void>
 }
 
-/** Checks in a row that must fail before a pod is left out: one may be a hiccup. */
+/** A pod gets no more turns after this many failed checks in a row: a single one may be chance. */
 const failuresUntilOut = 2
+/** A report of the load is dropped after this many checks in a row without a new one. */
+const checksUntilStale = 3
+
+/** The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. */
+export const createStaticPodSource = (
+  options: PodMonitorOptions & {
+    readonly addresses: readonly PodAddress[]
+    /** Limit of one health check, milliseconds. */
+    readonly healthTimeoutMs: number
+  },
+): PodSource => {
+  const monitor = createPodMonitor({ ...options, probe: createPodProbe({ deadlineMs: options.healthTimeoutMs }) })
+  return { ...monitor, start: () => monitor.watch(options.addresses) }
+}
 
 /** Closes `probe` when it stops. */
 export const createPodMonitor = (options: PodMonitorOptions & { readonly probe: PodProbe }): PodMonitor => {
@@ -75,6 +89,13 @@ interface PodWatch {
   stop(): Promise<void>
 }
 
+const unknownLoad: EngineLoad & { readonly inFlightAtRead: number } = {
+  running: 0,
+  waiting: 0,
+  kvUsage: 0,
+  inFlightAtRead: 0,
+}
+
 const createPodWatch = (
   options: PodMonitorOptions & {
     readonly address: PodAddress
@@ -88,7 +109,8 @@ const createPodWatch = (
   let failures = 0
   let markings = 0
   let lastCheckAtMs = 0
-  let load: EngineLoad & { readonly inFlightAtRead: number } = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }
+  let load = unknownLoad
+  let checksWithoutLoad = 0
   let loop: Promise<void> | undefined
 
   const takeOut = (reason: string): void => {
@@ -97,18 +119,24 @@ const createPodWatch = (
     options.onChange({ kind: 'failing', address, reason })
   }
 
+  const readLoad = (reported: EngineLoad | undefined): void => {
+    checksWithoutLoad = reported === undefined ? checksWithoutLoad + 1 : 0
+    if (reported !== undefined) load = { ...reported, inFlightAtRead: options.inFlight() }
+    else if (checksWithoutLoad >= checksUntilStale) load = unknownLoad
+  }
+
   const check = async (): Promise<void> => {
     lastCheckAtMs = performance.now()
     const markingsBefore = markings
     const result = await options.probe.probe(address, stopping.signal)
     if (stopping.signal.aborted) return
-    if (result.load !== undefined) load = { ...result.load, inFlightAtRead: options.inFlight() }
+    readLoad(result.load)
     if (result.problem !== undefined) {
       failures += 1
       if (failures >= failuresUntilOut) takeOut(result.problem)
       return
     }
-    // A turn saw the pod fail while this check ran: the answer may be older than the failure.
+    // A turn failed at the pod while this check ran: the answer may be older than the failure.
     if (markings !== markingsBefore) return
     failures = 0
     if (ready) return
@@ -125,19 +153,10 @@ const createPodWatch = (
 
   return {
     address,
-    // Named one by one, as in the forecast.
-    state: () => ({
-      address,
-      ready,
-      inFlight: options.inFlight(),
-      running: load.running,
-      waiting: load.waiting,
-      kvUsage: load.kvUsage,
-      inFlightAtRead: load.inFlightAtRead,
-    }),
+    state: () => ({ address, ready, inFlight: options.inFlight(), ...load }),
     markUnhealthy: () => {
       markings += 1
-      takeOut('a turn saw it fail')
+      takeOut('upstream failure reported by a turn')
     },
     start: async () => {
       const first = check()

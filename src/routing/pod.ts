@@ -1,38 +1,61 @@
 /** `host:port` of one engine, exactly as Envoy's cluster names it. */
 export type PodAddress = string
 
-/** One engine as the router sees it now. */
+/** The state of one engine as the router knows it. */
 export interface PodState {
   readonly address: PodAddress
-  /** Answers its health check and was not just seen failing. */
+  /** Answers its health check, and no turn has reported a failure since. */
   readonly ready: boolean
-  /** Turns that this gateway sent there and that have not ended yet. */
+  /** Turns that this gateway process sent to the pod and that have not ended yet. */
   readonly inFlight: number
-  /** Requests the engine says it runs (`vllm:num_requests_running`), 0 where it does not say. */
+  /** Requests that the engine reports as running (`vllm:num_requests_running`); 0 where it does not report them. */
   readonly running: number
-  /** Requests the engine says are waiting (`vllm:num_requests_waiting`), 0 where it does not say. */
+  /** Requests that the engine reports as waiting (`vllm:num_requests_waiting`); 0 where it does not report them. */
   readonly waiting: number
-  /** Share of the engine's KV memory in use, 0 to 1 (`vllm:kv_cache_usage_perc`), 0 where it does not say. */
+  /** Share of the engine's KV memory in use, 0 to 1 (`vllm:kv_cache_usage_perc`); 0 where the engine does not report it. */
   readonly kvUsage: number
-  /** What `inFlight` was when the engine said so: that part of `running` and `waiting` is this gateway's own. Left out: none of it. */
+  /** `inFlight` at the time of the engine's report: that part of `running` and `waiting` is this gateway's own. Default 0. */
   readonly inFlightAtRead?: number
-  /** How long the pod will still compute the prompts that this gateway sent there, milliseconds, as predicted. Left out: unknown. */
+  /** Predicted milliseconds until the pod has computed all prompts that this gateway sent to it. Default 0. */
   readonly prefillBacklogMs?: number
-  /** How long the pod will still load KV that this gateway asked it to load, milliseconds, as predicted. Left out: unknown. */
-  readonly loadBacklogMs?: number
 }
 
-/** Where pods come from and how they are. */
+/** Provides the pods and their states. */
 export interface PodSource {
-  /** All pods that are known now, ready or not, in the configured order. Cheap: no call goes out. */
+  /** All pods that are known, ready or not, in the configured order. Reads memory only. */
   pods(): readonly PodState[]
-  /** Counts a turn in or out; one that is never counted out is forgotten after the turn lease. */
+  /** Counts a turn in. A turn without a `turnEnded` is dropped after the turn lease. */
   turnStarted(address: PodAddress, turnId: string): void
   turnEnded(address: PodAddress, turnId: string): void
-  /** A turn saw this pod fail (connection refused, reset): it is left out until its health check answers again. */
+  /** A turn failed at this pod (connection refused, reset): the pod gets no turns until its health check succeeds again. */
   markUnhealthy(address: PodAddress): void
-  /** Begins to watch the pods. Resolves after the first round of checks, whatever it found; never rejects. */
+  /** Starts to watch the pods. Resolves after the first round of checks, whatever their results; never rejects. */
   start(): Promise<void>
-  /** Ends every check and closes the connections to the pods. */
+  /** Stops all checks and closes the connections to the pods. */
   stop(): Promise<void>
 }
+
+/** At least one pod. */
+export type Pods = readonly [PodState, ...PodState[]]
+
+/** Requests at a pod: this process' turns, exact at any time, and the requests of others by the engine's last report. */
+export const podLoad = (pod: PodState): number =>
+  pod.inFlight + Math.max(0, pod.running + pod.waiting - (pod.inFlightAtRead ?? 0))
+
+/** The pods with the lowest value of `costOf`, in their order: at least one. */
+export const lowest = (pods: Pods, costOf: (pod: PodState) => number): Pods => {
+  const [first, ...others] = pods
+  let best: [PodState, ...PodState[]] = [first]
+  let bestCost = costOf(first)
+  for (const pod of others) {
+    const cost = costOf(pod)
+    if (cost === bestCost) best.push(pod)
+    if (cost >= bestCost) continue
+    best = [pod]
+    bestCost = cost
+  }
+  return best
+}
+
+/** The pods with the fewest requests: at least one. */
+export const leastLoaded = (pods: Pods): Pods => lowest(pods, podLoad)

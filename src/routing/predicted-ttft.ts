@@ -1,59 +1,74 @@
-import { type CostEstimate, worthwhileLoadMs } from './cost-profile/cost-estimate.ts'
-import type { PodState } from './pod.ts'
-import { podLoad } from './pod-load.ts'
-import { residentTokensIn } from './resident-tokens.ts'
-import type { RoutingInput } from './routing-policy.ts'
+import { type CostEstimate, worthwhileLoadMs } from './cost-model.ts'
+import { type RandomSource, randomChoice } from './load-policies.ts'
+import { leastLoaded, lowest, type PodAddress, type PodState, podLoad } from './pod.ts'
+import { residentTokensIn } from './prefix-cache.ts'
+import type { RoutingInput, RoutingPolicy } from './router.ts'
 
-/** What a turn would meet in one pod, milliseconds. */
-export interface PredictedTurn {
-  /** Until the first token. */
-  readonly ttftMs: number
-  /** Until the pod will have computed all prompts that are ahead of this one. */
-  readonly queueMs: number
-  /** What the pod computes for this turn: its share of {@link ttftMs}, and what turns after it wait for. */
-  readonly prefillMs: number
-  /** Until what is stored will be loaded; 0 where nothing is loaded. */
-  readonly loadMs: number
-}
+/**
+ * Turns that will come behind this one for each that is ahead of it. Without a queue only the turn's own time counts; the longer the queues,
+ * the more it matters not to compute what another pod already has. Replays of real traces had the lowest TTFT with 3 to 5.
+ */
+const followersPerTurnAhead = 3
 
-/** A prompt whose length nobody knows is taken to be this long. */
+/** Length of a prompt whose length is unknown. */
 const unknownPromptTokens = 1024
 
 /**
- * Where a load pays, it runs while the pod's queue does: wait for the longer of the two, then compute the rest, which is in no store.
- * Else wait for the queue, then compute all that the pod lacks.
+ * `predicted-ttft`: the pod with the lowest predicted time to first token, plus the delay of the turns behind it. So a session stays where
+ * its KV is until the queue there costs more than the KV is worth. Of equals the least loaded, then random. For a turn without a session
+ * nothing can be predicted: `otherwise` picks its pod.
+ */
+export const createPredictedTtftPolicy = (options: {
+  readonly costs: CostEstimate
+  readonly random: RandomSource
+  readonly otherwise: Pick<RoutingPolicy, 'pick'>
+}): RoutingPolicy => ({
+  name: 'predicted-ttft',
+  pick: (turn, pods) =>
+    turn.model === undefined
+      ? options.otherwise.pick(turn, pods)
+      : randomChoice(leastLoaded(lowest(pods, (pod) => costMs(options.costs, turn, pod))), options.random),
+})
+
+const costMs = (costs: CostEstimate, turn: RoutingInput, pod: PodState): number => {
+  const { ttftMs, queueMs, prefillMs } = predictTurn(costs, turn, pod)
+  const turnsAhead = queueMs / costs.typicalPrefillMs(turn.model ?? '')
+  return ttftMs + prefillMs * turnsAhead * followersPerTurnAhead
+}
+
+/** The predicted course of a turn at one pod, milliseconds. */
+export interface PredictedTurn {
+  /** Until the first token. */
+  readonly ttftMs: number
+  /** Until the pod has computed all prompts ahead of this one. */
+  readonly queueMs: number
+  /** To compute this turn's prompt: a part of {@link ttftMs}, and the wait of the turns behind it. */
+  readonly prefillMs: number
+}
+
+/**
+ * Where a load pays, it runs while the pod works on its queue: the turn waits for the longer of the two, then computes the rest. Else it
+ * waits for the queue, then computes all that the pod lacks.
  */
 export const predictTurn = (costs: CostEstimate, turn: RoutingInput, pod: PodState): PredictedTurn => {
-  const { prefillMs, loadMs, promptTokens } = predictWork(costs, turn, pod)
-  const waitingForeign = foreignWaiting(pod)
-  const foreignMs = waitingForeign === 0 ? 0 : waitingForeign * costs.recomputeMs(turn.model ?? '', promptTokens)
+  const { prefillMs, loadMs, promptTokens } = predictWork(costs, turn, pod.address)
+  // Of requests of others that wait in the engine the length is unknown: they are taken to be like this one.
+  const foreignWaiting = Math.min(pod.waiting, podLoad(pod) - pod.inFlight)
+  const foreignMs = foreignWaiting * costs.recomputeMs(turn.model ?? '', promptTokens)
   const queueMs = (pod.prefillBacklogMs ?? 0) + foreignMs
-  return { ttftMs: Math.max(queueMs, loadMs) + prefillMs, queueMs, prefillMs, loadMs }
+  return { ttftMs: Math.max(queueMs, loadMs) + prefillMs, queueMs, prefillMs }
 }
 
-/** What a turn asks of a pod, whoever else is there. */
-export interface PredictedWork extends Pick<PredictedTurn, 'prefillMs' | 'loadMs'> {
-  /** Of the whole prompt, stored and resident parts included. */
-  readonly promptTokens: number
-}
-
-/** A load is part of it where it pays. */
+/** The predicted work of a turn at a pod, without its queue; `loadMs` is 0 where nothing is loaded. */
 export const predictWork = (
   costs: CostEstimate,
   turn: RoutingInput,
-  pod: Pick<PodState, 'address' | 'loadBacklogMs'>,
-): PredictedWork => {
-  const model = turn.model ?? ''
-  const resident = residentTokensIn(turn, pod.address)
-  const { stored } = turn
-  const promptTokens = Math.max(turn.promptTokens ?? unknownPromptTokens, stored?.tokens ?? 0, resident)
-  const loadMs =
-    stored === undefined
-      ? undefined
-      : worthwhileLoadMs(costs, { model, stored, residentTokens: resident, backlogMs: pod.loadBacklogMs ?? 0 })
-  const atHand = stored === undefined || loadMs === undefined ? resident : stored.tokens
-  return { prefillMs: costs.recomputeMs(model, promptTokens - atHand), loadMs: loadMs ?? 0, promptTokens }
+  address: PodAddress,
+): { readonly prefillMs: number; readonly loadMs: number; readonly promptTokens: number } => {
+  const { model = '', stored } = turn
+  const residentTokens = residentTokensIn(turn, address)
+  const promptTokens = Math.max(turn.promptTokens ?? unknownPromptTokens, stored?.tokens ?? 0, residentTokens)
+  const loadMs = stored && worthwhileLoadMs(costs, { model, stored, residentTokens })
+  const presentTokens = stored === undefined || loadMs === undefined ? residentTokens : stored.tokens
+  return { prefillMs: costs.recomputeMs(model, promptTokens - presentTokens), loadMs: loadMs ?? 0, promptTokens }
 }
-
-/** Requests of others that wait in the engine: this gateway cannot know their length, and takes them to be like its own. */
-const foreignWaiting = (pod: PodState): number => Math.min(pod.waiting, podLoad(pod) - pod.inFlight)

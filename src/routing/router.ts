@@ -1,9 +1,39 @@
-import type { PodAddress, PodSource, PodState } from './pod.ts'
-import { podLoad } from './pod-load.ts'
-import type { RoutingInput, RoutingPolicy } from './routing-policy.ts'
+import { type PodAddress, type PodSource, type PodState, type Pods, podLoad } from './pod.ts'
+
+/** Routing input for a turn. */
+export interface RoutingInput {
+  /** Equal for turns that should reach the same pod: a session key, or the hash of another party's session id. */
+  readonly affinityKey: string | undefined
+  /** The pod that served the session last, where its KV probably still is. */
+  readonly lastPod: PodAddress | undefined
+  /** The model of the request. Default: unknown. */
+  readonly model?: string | undefined
+  /** Estimated length of the prompt, at least that of the session so far. Default: unknown. */
+  readonly promptTokens?: number | undefined
+  /** The session's KV in the persistent store, which any pod can load. Default: nothing is stored. */
+  readonly stored?: StoredPrefix | undefined
+  /**
+   * Tokens of the session whose KV each pod probably holds. A pod that is not listed holds none. When empty or left out, only `lastPod`
+   * is known.
+   */
+  readonly residentTokens?: ReadonlyMap<PodAddress, number> | undefined
+}
+
+/** A prefix whose KV is in the persistent store. */
+export interface StoredPrefix {
+  readonly tokens: number
+  readonly bytes: number
+}
+
+/** Chooses a pod for one turn. Policies have the names that are common for them (`random`, `round-robin`, `least-request`, …). */
+export interface RoutingPolicy {
+  readonly name: string
+  /** `pods` are ready. Synchronous: it runs on every turn. */
+  pick(turn: RoutingInput, pods: Pods): PodState
+}
 
 export type RouteOutcome =
-  /** `fallbacks` are the other ready pods, least loaded first, for Envoy's retries. */
+  /** `fallbacks` are at most three other ready pods, least loaded first, for Envoy's retries. */
   | {
       readonly kind: 'routed'
       readonly policy: string
@@ -11,13 +41,16 @@ export type RouteOutcome =
       readonly fallbacks: readonly PodAddress[]
     }
   | { readonly kind: 'no-ready-pod' }
-  /** The request asked for a policy that does not exist. */
+  /** The request named a policy that does not exist. */
   | { readonly kind: 'unknown-policy'; readonly known: readonly string[] }
 
-/** Picks the pod of a turn by the configured policy, or by the one that the request names. */
+/** Picks the pod of a turn by the default policy, or by the one that the request names. */
 export interface Router {
   route(turn: RoutingInput, policyName: string | undefined): RouteOutcome
 }
+
+/** Envoy retries twice; each further address would only make the metadata of every turn longer. */
+const maxFallbacks = 3
 
 /** `policies[0]` is the default. */
 export const createRouter = (options: {
@@ -32,23 +65,19 @@ export const createRouter = (options: {
       const ready = options.source.pods().filter((pod) => pod.ready)
       if (!isNotEmpty(ready)) return { kind: 'no-ready-pod' }
       const chosen = policy.pick(turn, ready)
-      const fallbacks = behind(ready, chosen)
+      const fallbacks = othersAfter(ready, chosen)
         .sort((a, b) => podLoad(a) - podLoad(b))
+        .slice(0, maxFallbacks)
         .map((pod) => pod.address)
       return { kind: 'routed', policy: policy.name, pod: chosen.address, fallbacks }
     },
   }
 }
 
-const isNotEmpty = (pods: readonly PodState[]): pods is readonly [PodState, ...PodState[]] => pods.length > 0
+const isNotEmpty = (pods: readonly PodState[]): pods is Pods => pods.length > 0
 
-/** Equals follow the chosen pod in a circle: the turns of a pod that dies spread over the others instead of all meeting the first. */
-const behind = (pods: readonly PodState[], { address }: PodState): PodState[] => {
-  const position = pods.findIndex((pod) => pod.address === address)
-  const others: PodState[] = []
-  for (let step = 1; step < pods.length; step++) {
-    const pod = pods[(position + step) % pods.length]
-    if (pod !== undefined) others.push(pod)
-  }
-  return others
+/** In a circle from the chosen pod on, so that the turns of a pod that fails spread over the others instead of all reaching the first. */
+const othersAfter = (pods: readonly PodState[], chosen: PodState): PodState[] => {
+  const position = pods.indexOf(chosen)
+  return [...pods.slice(position + 1), ...pods.slice(0, position)]
 }

@@ -1,139 +1,115 @@
-import { hashOfId, SlotMap } from '../collections/slot-map.ts'
-import type { CostProfile } from './cost-profile/cost-profile.ts'
+import { LRUCache } from 'lru-cache'
+import type { CostModel } from './cost-model.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { predictWork } from './predicted-ttft.ts'
-import type { RoutingInput } from './routing-policy.ts'
-import { createSessionResidency } from './session-residency.ts'
-import { createWorkBacklog, type WorkEnd } from './work-backlog.ts'
+import { PrefillQueue } from './prefill-queue.ts'
+import { createPrefixIndex } from './prefix-index.ts'
+import type { RoutingInput } from './router.ts'
 
-/** A turn at a pod. */
-export interface ForecastTurn {
+/** A turn and the pod that was chosen for it. */
+export interface TurnAtPod {
   readonly turnId: string
   readonly pod: PodAddress
   readonly model: string
 }
 
 /**
- * What a gateway process predicts of its pods from the turns it sends there, and how it learns from what became of them: the memory behind
- * `predicted-ttft` and `prefix-cache`. A turn that begins here and ends in another process is forgotten after its lease.
+ * Predicts the load of each pod from the turns that this process sends there, and learns costs from how they end: the state behind
+ * `predicted-ttft` and `prefix-cache`. A turn that starts here and ends in another process is dropped after its lease.
  */
 export interface TtftPredictor {
-  /** The pods of the source, with their backlogs. */
+  /** The pods of the source, with their prefill backlogs. */
   pods(): readonly PodState[]
-  /** Tokens of a session that each pod probably holds. */
+  /** Tokens of a session that each pod probably holds; empty when nothing is known. */
   residentTokens(sessionKey: string): ReadonlyMap<PodAddress, number>
-  /** A turn was given a pod, by `routing`: it counts from now on, though it may have to wait for its KV first. */
-  routed(turn: ForecastTurn, routing: RoutingInput): void
-  /** A turn was given a pod that has its KV, and need not wait: `routed` and `forwarded` in one. */
-  sent(turn: ForecastTurn, routing: RoutingInput, tokensToCompute: number): void
-  /** KV of so many bytes is being loaded for a turn; 0: nothing is. */
-  loadStarted(turn: ForecastTurn, bytes: number): void
-  /** The load is over. `loaded` is what came of it, if it came whole. */
-  loadEnded(turn: ForecastTurn, loaded: { readonly bytes: number; readonly loadMs: number } | undefined): void
-  /** A turn is forwarded, and so much of its prompt is left to compute. */
-  forwarded(turn: ForecastTurn, tokensToCompute: number): void
+  /** A pod was chosen for a turn: its predicted work counts from now on, although its KV may have to be loaded first. */
+  routed(turn: TurnAtPod, input: RoutingInput): void
+  /** The load of a turn ended. `loaded` is set when all of it was loaded. */
+  loadEnded(turn: TurnAtPod, loaded: { readonly bytes: number; readonly loadMs: number } | undefined): void
+  /** A turn is forwarded, and `tokensToCompute` of its prompt are left to compute. */
+  forwarded(turn: TurnAtPod, tokensToCompute: number): void
   /**
-   * A turn has ended; `answer` is undefined when none came, or it said nothing of tokens. May be told of turns that another process began:
-   * then only the costs learn.
+   * A turn ended: its work is done, or it left before. `answer` is undefined when there was no response with usage. Of turns that another
+   * process started, only the costs are learnt.
    */
   ended(
-    turn: ForecastTurn,
+    turn: TurnAtPod,
     end: {
-      readonly sessionKey: string | undefined
-      readonly how: WorkEnd
+      readonly how: 'done' | 'abandoned'
       readonly answer: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
     },
   ): void
-  /** A turn of a session left KV of so many tokens in a pod. */
+  /** A turn of a session left KV of `tokens` in a pod. */
   kept(sessionKey: string, pod: PodAddress, tokens: number): void
-  /** The session's KV is gone from everywhere. */
+  /** The session's KV is removed from all pods. */
   forget(sessionKey: string): void
 }
 
-/** `nowMs` is a clock that never goes back. */
+const maxPods = 1000
+/** Turns whose ends are still expected; above this, the oldest is dropped. */
+const maxTurns = 65_536
+
+/** `nowMs` is a monotonic clock. */
 export const createTtftPredictor = (options: {
   readonly source: Pick<PodSource, 'pods'>
-  readonly costs: CostProfile
+  readonly costs: CostModel
   readonly turnLeaseMs: number
   readonly nowMs: () => number
-  readonly maxSessionsPerPod: number
-  readonly podCapacityTokens?: number | undefined
+  /** Sessions whose pods are remembered; above this, the least recently used is dropped. */
+  readonly maxSessions: number
 }): TtftPredictor => {
-  const { costs } = options
-  const prefills = createWorkBacklog(options)
-  const loads = createWorkBacklog(options)
-  const residency = createSessionResidency(options)
-  const perSession = { hashOf: hashOfId, maxEntries: options.maxSessionsPerPod }
-  /** The latest turn of each session that is under way. */
-  const latest = new SlotMap<string, Pick<ForecastTurn, 'turnId' | 'pod'>>(perSession)
-  /** Of turns behind another one of their session: what is expected to be left to compute then. */
-  const followers = new SlotMap<string, number>(perSession)
+  const { costs, nowMs } = options
+  const queues = new LRUCache<PodAddress, PrefillQueue>({ max: maxPods })
+  const index = createPrefixIndex(options)
+  /** By turn id, the oldest first. */
+  const turns = new Map<string, { readonly startedMs: number; readonly waitMs: number }>()
 
-  const pods = (): readonly PodState[] =>
-    options.source.pods().map((pod) => ({
-      // Named one by one, since every turn asks: a spread takes several times as long.
-      address: pod.address,
-      ready: pod.ready,
-      inFlight: pod.inFlight,
-      running: pod.running,
-      waiting: pod.waiting,
-      kvUsage: pod.kvUsage,
-      inFlightAtRead: pod.inFlightAtRead ?? 0,
-      prefillBacklogMs: prefills.remainingMs(pod.address),
-      loadBacklogMs: loads.remainingMs(pod.address),
-    }))
+  const dropExpired = (now: number): void => {
+    for (const [turnId, { startedMs }] of turns) {
+      if (startedMs + options.turnLeaseMs > now && turns.size < maxTurns) return
+      turns.delete(turnId)
+    }
+  }
 
-  const predictedMs = (pod: PodAddress, routing: RoutingInput): number =>
-    predictWork(costs, routing, { address: pod, loadBacklogMs: loads.remainingMs(pod) }).prefillMs
-
-  /** Whether a turn goes where another one of its session is: what that one will leave does not lie there yet. */
-  const follows = ({ pod }: ForecastTurn, { affinityKey }: RoutingInput): boolean =>
-    affinityKey !== undefined && latest.get(affinityKey)?.pod === pod
-
-  const remember = ({ turnId, pod }: ForecastTurn, { affinityKey, promptTokens = 0 }: RoutingInput): void => {
-    if (affinityKey === undefined) return
-    latest.set(affinityKey, { turnId, pod })
-    // The session's next turn may come before this one has ended.
-    residency.served(affinityKey, pod, promptTokens)
+  const setWork = ({ turnId, pod }: TurnAtPod, workMs: number): void => {
+    const now = nowMs()
+    dropExpired(now)
+    const queue = queues.get(pod) ?? new PrefillQueue()
+    queues.set(pod, queue)
+    queue.remove(turnId, now)
+    turns.delete(turnId)
+    turns.set(turnId, { startedMs: now, waitMs: queue.remainingMs(now) })
+    queue.add(turnId, workMs, now)
   }
 
   return {
-    pods,
-    residentTokens: (sessionKey) => residency.tokensByPod(sessionKey),
-    routed: (turn, routing) => {
-      const { turnId, pod } = turn
-      const workMs = predictedMs(pod, routing)
-      prefills.started(pod, turnId, workMs)
-      if (follows(turn, routing)) followers.set(turnId, workMs)
-      remember(turn, routing)
+    pods: () => {
+      const now = nowMs()
+      return options.source
+        .pods()
+        .map((pod) => ({ ...pod, prefillBacklogMs: queues.peek(pod.address)?.remainingMs(now) ?? 0 }))
     },
-    sent: (turn, routing, tokensToCompute) => {
-      const { turnId, pod, model } = turn
-      const lackingMs = costs.recomputeMs(model, Math.max(1, tokensToCompute))
-      const expectedMs = follows(turn, routing) ? predictedMs(pod, routing) : undefined
-      prefills.started(pod, turnId, Math.min(lackingMs, expectedMs ?? lackingMs))
-      if (expectedMs !== undefined) followers.set(turnId, expectedMs)
-      remember(turn, routing)
+    residentTokens: (sessionKey) => index.tokensByPod(sessionKey),
+    routed: (turn, input) => {
+      setWork(turn, predictWork(costs, input, turn.pod).prefillMs)
+      // The session's next turn may start before this one ends.
+      if (input.affinityKey !== undefined) index.set(input.affinityKey, turn.pod, input.promptTokens ?? 0)
     },
-    loadStarted: ({ turnId, pod, model }, bytes) => {
-      if (bytes > 0) loads.started(pod, turnId, costs.loadMs(model, bytes))
+    loadEnded: ({ model }, loaded) => {
+      if (loaded !== undefined) costs.observeLoad(model, loaded)
     },
-    loadEnded: ({ turnId, pod, model }, loaded) => {
-      const waitedMs = loads.ended(pod, turnId, loaded === undefined ? 'abandoned' : 'done')
-      if (loaded !== undefined) costs.observeLoad(model, { ...loaded, waitedMs: waitedMs ?? 0 })
+    forwarded: (turn, tokensToCompute) => setWork(turn, costs.recomputeMs(turn.model, Math.max(1, tokensToCompute))),
+    ended: ({ turnId, pod, model }, { how, answer }) => {
+      const queue = queues.get(pod)
+      if (how === 'done') queue?.done(turnId, nowMs())
+      else queue?.remove(turnId, nowMs())
+      const waitMs = turns.get(turnId)?.waitMs ?? 0
+      turns.delete(turnId)
+      // The time to first byte of a turn that waited is mostly the work of others.
+      if (answer === undefined || waitMs > 0) return
+      costs.observe(model, { tokens: answer.computedTokens, ttfbMs: answer.ttfbMs })
     },
-    forwarded: ({ turnId, pod, model }, tokensToCompute) => {
-      const lackingMs = costs.recomputeMs(model, Math.max(1, tokensToCompute))
-      prefills.started(pod, turnId, Math.min(lackingMs, followers.get(turnId) ?? lackingMs))
-    },
-    ended: ({ turnId, pod, model }, { sessionKey, how, answer }) => {
-      followers.delete(turnId)
-      if (sessionKey !== undefined && latest.get(sessionKey)?.turnId === turnId) latest.delete(sessionKey)
-      const waitedMs = prefills.ended(pod, turnId, how) ?? 0
-      if (answer === undefined) return
-      costs.observe(model, { tokens: answer.computedTokens, ttfbMs: answer.ttfbMs, waitedMs })
-    },
-    kept: (sessionKey, pod, tokens) => residency.served(sessionKey, pod, tokens),
-    forget: (sessionKey) => residency.forget(sessionKey),
+    kept: (sessionKey, pod, tokens) => index.set(sessionKey, pod, tokens),
+    forget: (sessionKey) => index.delete(sessionKey),
   }
 }

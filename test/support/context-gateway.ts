@@ -13,7 +13,7 @@ import { encodeTicket } from '../../src/context/turn-ticket.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
 import { createByteBudget } from '../../src/responsecache/byte-budget.ts'
 import { createMemoryResponseCache } from '../../src/responsecache/memory-response-cache.ts'
-import { type CostProfile, createCostProfile } from '../../src/routing/cost-profile/cost-profile.ts'
+import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-predictor.ts'
@@ -80,7 +80,7 @@ export interface ContextGateway {
   readonly connector: MemoryKvConnector
   readonly pods: StaticPods
   readonly events: RecordedEvents
-  readonly estimate: CostProfile
+  readonly estimate: CostModel
   readonly predictor: TtftPredictor
   readonly reaper: Reaper
   drain(): Promise<void>
@@ -117,13 +117,13 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const connector = settings.beside?.connector ?? wrapConnector(ownConnector())
   const recorded = createRecordedEvents()
   const { events } = recorded
-  const estimate = createCostProfile({ initialMsPerToken: settings.msPerToken ?? 10 })
+  const estimate = createCostModel({ initialMsPerToken: settings.msPerToken ?? 10 })
   const predictor = createTtftPredictor({
     source: pods,
     costs: estimate,
     turnLeaseMs: 600_000,
     nowMs: () => performance.now(),
-    maxSessionsPerPod: 1000,
+    maxSessions: 1000,
   })
   const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
   const { manager, reaper, drain } = createContextCacheManager(

@@ -1,7 +1,7 @@
 import { type handleBidiStreamingCall, Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js'
+import { within } from '../../async/deadline.ts'
 import { removeStaleSocket } from '../stale-socket.ts'
 import type { CreateRpcServer, ListenAddress, RpcMethod, RpcServerOptions, RpcStatus } from '../transport.ts'
-import { within } from '../within.ts'
 import { toBindTarget } from './bind-target.ts'
 import { type CallObserver, type OpenCall, serveCall } from './serve-call.ts'
 

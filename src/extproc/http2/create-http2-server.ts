@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net'
+import { within } from '../../async/deadline.ts'
 import { removeStaleSocket } from '../stale-socket.ts'
 import type { ListenAddress, RpcServer, RpcServerOptions, RpcStatus } from '../transport.ts'
-import { within } from '../within.ts'
 import { Http2Connection, type KeepaliveTimes } from './connection.ts'
 import type { GrpcCall } from './grpc-call.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { withinLimit } from '../../async/deadline.ts'
 import { readJson } from '../../json/read-json.ts'
-import { withinLimit } from '../deadline.ts'
 import { createEngineHttp } from '../engine-http.ts'
 import type { KvEventSource } from './kv-event-source.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { untilAborted } from '../../async/deadline.ts'
 import type { StoredKv } from '../../sessions/session-record.ts'
-import { untilAborted } from '../deadline.ts'
 import type { AttachOutcome, KvPresence, KvTurn } from '../kv-connector.ts'
 import type { ClaimOutcome } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'

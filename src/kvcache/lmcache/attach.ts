@@ -1,6 +1,6 @@
+import { untilAborted } from '../../async/deadline.ts'
 import type { StoredKv } from '../../sessions/session-record.ts'
 import { lifeOf } from '../cache-salts.ts'
-import { untilAborted } from '../deadline.ts'
 import type { AttachOutcome, KvPresence, KvTurn } from '../kv-connector.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 import { type BaseArtefact, encodeClaim } from './claim.ts'

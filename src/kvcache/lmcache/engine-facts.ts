@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as z from 'zod'
-import { untilAborted } from '../deadline.ts'
+import { untilAborted } from '../../async/deadline.ts'
 import type { EngineHttp } from '../engine-http.ts'
 
 /** What the connector has to know of an engine. */

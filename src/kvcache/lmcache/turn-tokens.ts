@@ -1,4 +1,4 @@
-import { withinLimit } from '../deadline.ts'
+import { withinLimit } from '../../async/deadline.ts'
 import type { OffloadRequest } from '../kv-connector.ts'
 import { openingName } from '../vault/opening-name.ts'
 import { tokensFromBytes } from '../vault/token-bytes.ts'

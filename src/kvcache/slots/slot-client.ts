@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import { startDeadline, untilAborted } from '../../async/deadline.ts'
 import { readJson } from '../../json/read-json.ts'
-import { startDeadline, untilAborted } from '../deadline.ts'
 import { createEngineHttp, type EngineCall, type EngineReply } from '../engine-http.ts'
 import { eraseAnswer, restoreAnswer, type SlotSnapshot, saveAnswer, slotsAnswer } from './slot-snapshot.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
 import type { PodState } from '../../../src/routing/pod.ts'
 import { createPolicies } from '../../../src/routing/policies.ts'
 
@@ -16,15 +16,13 @@ const pod = fc
     running: requests,
     waiting: requests,
     backlog: milliseconds,
-    loads: milliseconds,
   })
   .map(
-    ({ backlog, loads, ...state }): PodState => ({
+    ({ backlog, ...state }): PodState => ({
       ...state,
       ready: true,
       kvUsage: state.running / 50,
       ...(backlog === undefined ? {} : { prefillBacklogMs: backlog }),
-      ...(loads === undefined ? {} : { loadBacklogMs: loads }),
     }),
   )
 
@@ -47,11 +45,11 @@ const turn = fc.record({
 const stickiness = fc.record({ factor: fc.double({ min: 1, max: 5, noNaN: true }), margin: fc.nat({ max: 10 }) })
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
-describe('policies that know costs', () => {
+describe('all policies', () => {
   test('always pick one of the pods they are given', () => {
     fc.assert(
       fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {
-        const costs = createCostProfile({ initialMsPerToken: 0.1 })
+        const costs = createCostModel({ initialMsPerToken: 0.1 })
         const policies = createPolicies({
           defaultPolicy: 'predicted-ttft',
           stickiness: limits,

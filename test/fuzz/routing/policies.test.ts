@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { PodState } from '../../../src/routing/pod.ts'
-import { podLoad } from '../../../src/routing/pod-load.ts'
+import { type PodState, type Pods, podLoad } from '../../../src/routing/pod.ts'
 import { createPolicies } from '../../../src/routing/policies.ts'
-import { rendezvousOrder } from '../../../src/routing/rendezvous.ts'
 import { createRouter } from '../../../src/routing/router.ts'
+import { rendezvousOrder } from '../../../src/routing/session-affinity.ts'
 
 const requests = fc.nat({ max: 50 })
 
@@ -19,8 +18,6 @@ const podFields = {
 }
 
 const pod = fc.record(podFields)
-
-type Pods = readonly [PodState, ...PodState[]]
 
 const pods: fc.Arbitrary<Pods> = fc
   .uniqueArray(pod, { minLength: 1, maxLength: 12, selector: ({ address }) => address })
@@ -39,23 +36,6 @@ const stickiness = fc.record({ factor: fc.double({ min: 1, max: 5, noNaN: true }
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
 describe('routing policies', () => {
-  test('always pick one of the pods they are given', () => {
-    fc.assert(
-      fc.property(
-        pods,
-        fc.array(turn, { minLength: 1, maxLength: 20 }),
-        stickiness,
-        random,
-        (given, turns, limits, number) => {
-          const policies = createPolicies({ defaultPolicy: 'random', stickiness: limits, random: () => number })
-          for (const policy of policies) {
-            for (const one of turns) expect(given).toContain(policy.pick(one, given))
-          }
-        },
-      ),
-    )
-  })
-
   test('session-affinity never picks an overloaded pod, and leaves a resident pod for no other reason', () => {
     fc.assert(
       fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {
@@ -109,7 +89,7 @@ describe('rendezvousOrder', () => {
 })
 
 describe('createRouter', () => {
-  test('names every ready pod exactly once, and no other', () => {
+  test('names a ready pod and at most three other ready ones, none twice', () => {
     const states = fc.uniqueArray(fc.record({ ...podFields, ready: fc.boolean() }), {
       maxLength: 8,
       selector: ({ address }) => address,
@@ -124,7 +104,9 @@ describe('createRouter', () => {
         const outcome = createRouter({ source: { pods: () => given }, policies }).route(one, undefined)
         const named = outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : []
         const ready = given.filter((each) => each.ready).map(({ address }) => address)
-        expect([...named].sort()).toEqual([...ready].sort())
+        expect(named).toHaveLength(Math.min(4, ready.length))
+        expect(new Set(named).size).toBe(named.length)
+        for (const address of named) expect(ready).toContain(address)
       }),
     )
   })

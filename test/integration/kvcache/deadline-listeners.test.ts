@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { expect, test } from '@jest/globals'
 import { packageRoot } from '../../../playground/paths.ts'
 
-const module = pathToFileURL(join(packageRoot(), 'dist/src/kvcache/deadline.js')).href
+const module = pathToFileURL(join(packageRoot(), 'dist/src/async/deadline.js')).href
 const script = `
   import { startDeadline } from '${module}'
   const deadline = startDeadline(undefined, 60_000)

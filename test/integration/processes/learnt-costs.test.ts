@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
-import { decodeCosts } from '../../../src/routing/cost-profile/cost-profile-text.ts'
+import { decodeCosts } from '../../../src/routing/cost-model-store.ts'
 import { call, model } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Stack, startStack } from '../support/stack.ts'

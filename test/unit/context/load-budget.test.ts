@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { loadBudgetMs } from '../../../src/context/attach-kv.ts'
-import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
 
-const costs = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })
+const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })
 
 describe('loadBudgetMs', () => {
   test.each([

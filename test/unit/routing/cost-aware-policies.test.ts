@@ -1,15 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
-import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
-import type { PodState } from '../../../src/routing/pod.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
+import type { PodState, Pods } from '../../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../../src/routing/policies.ts'
 import { predictTurn } from '../../../src/routing/predicted-ttft.ts'
-import type { RoutingInput } from '../../../src/routing/routing-policy.ts'
+import type { RoutingInput } from '../../../src/routing/router.ts'
 import { podState, scriptedRandom } from './pod-state.ts'
 
-type Pods = readonly [PodState, ...PodState[]]
-
 /** A token takes 1 ms to compute and, at 1,000 bytes, 0.1 ms to load. */
-const costs = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
+const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
 
 const pick = (name: PolicyName, turn: Partial<RoutingInput>, pods: Pods, random: () => number = () => 0): string => {
   const [policy] = createPolicies({ defaultPolicy: name, stickiness: { factor: 2, margin: 3 }, random, costs })
@@ -47,13 +45,6 @@ describe('predictTurn', () => {
       turn: stored(4_000),
       pod: { prefillBacklogMs: 900 },
       ttftMs: 1_900,
-    },
-    { name: 'waits for earlier loads', turn: stored(4_000), pod: { loadBacklogMs: 500 }, ttftMs: 1_900 },
-    {
-      name: 'computes where earlier loads take longer',
-      turn: stored(4_000),
-      pod: { loadBacklogMs: 4_000 },
-      ttftMs: 5_000,
     },
     { name: 'loads only what lacks', turn: { ...stored(4_000), ...holds({ 'a:1': 3_000 }) }, pod: {}, ttftMs: 1_100 },
     {
@@ -124,6 +115,14 @@ describe('predicted-ttft', () => {
     expect(pick('predicted-ttft', turn, pods)).toBe(picked)
   })
 
+  test.each(['predicted-ttft', 'prefix-cache', 'session-affinity'] as const)(
+    '%s picks the pod that served the session last when the prefix index has no entry',
+    (name) => {
+      const turn = { promptTokens: 5_000, ...stored(4_500), lastPod: 'c:1', ...holds({}) }
+      expect(pick(name, turn, backlogs(0, 0, 0))).toBe('c:1')
+    },
+  )
+
   test('spreads over equals', () => {
     const random = scriptedRandom(0, 0.4, 0.9)
     const pods = backlogs(0, 0, 0)
@@ -186,6 +185,31 @@ describe('prefix-cache', () => {
 })
 
 describe('least-kv-cache', () => {
+  test('counts turns since the last report, so that they do not all reach one pod', () => {
+    const turnsSince = [0, 0, 0]
+    for (let turn = 0; turn < 30; turn += 1) {
+      const state = (address: string, index: number): PodState =>
+        podState(address, {
+          kvUsage: 0.2 + index / 100,
+          running: 4,
+          inFlightAtRead: 4,
+          inFlight: 4 + (turnsSince[index] ?? 0),
+        })
+      const picked = pick('least-kv-cache', {}, [state('a:1', 0), state('b:1', 1), state('c:1', 2)])
+      const index = ['a:1', 'b:1', 'c:1'].indexOf(picked)
+      turnsSince[index] = (turnsSince[index] ?? 0) + 1
+    }
+    expect(turnsSince).toEqual([10, 10, 10])
+  })
+
+  test('counts requests that wait, which hold no memory yet', () => {
+    const pods: Pods = [
+      podState('a:1', { kvUsage: 0.4, running: 4, waiting: 6 }),
+      podState('b:1', { kvUsage: 0.6, running: 6 }),
+    ]
+    expect(pick('least-kv-cache', {}, pods)).toBe('b:1')
+  })
+
   test.each([
     {
       name: 'picks the pod that uses least of its memory',
@@ -196,8 +220,10 @@ describe('least-kv-cache', () => {
     { name: 'picks the least loaded of equals', usages: [0.2, 0.2, 0.9], inFlight: [3, 1, 0], picked: 'b:1' },
     { name: 'picks the least loaded where engines say nothing', usages: [0, 0, 0], inFlight: [1, 1, 0], picked: 'c:1' },
   ])('$name', ({ usages, inFlight, picked }) => {
-    const state = (address: string, index: number): PodState =>
-      podState(address, { kvUsage: usages[index] ?? 0, inFlight: inFlight[index] ?? 0 })
+    const state = (address: string, index: number): PodState => {
+      const turns = inFlight[index] ?? 0
+      return podState(address, { kvUsage: usages[index] ?? 0, inFlight: turns, inFlightAtRead: turns, running: turns })
+    }
     expect(pick('least-kv-cache', {}, [state('a:1', 0), state('b:1', 1), state('c:1', 2)])).toBe(picked)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { leastLoaded, podLoad } from '../../../src/routing/pod-load.ts'
+import { leastLoaded, podLoad } from '../../../src/routing/pod.ts'
 import { podState } from './pod-state.ts'
 
 describe('podLoad', () => {

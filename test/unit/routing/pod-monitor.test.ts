@@ -86,12 +86,12 @@ describe('createPodMonitor', () => {
     expect(changes.at(-1)).toEqual({ kind: 'ready', address: 'a:1' })
   })
 
-  test('a pod that a turn saw failing is out at once, until a check succeeds that began later', async () => {
+  test('a pod with a failed turn is out at once, until a check succeeds that started later', async () => {
     void monitor.watch(['a:1'])
     await findNext(healthy)
     monitor.markUnhealthy('a:1')
     expect(isReady()).toEqual([false])
-    expect(changes.at(-1)).toEqual({ kind: 'failing', address: 'a:1', reason: 'a turn saw it fail' })
+    expect(changes.at(-1)).toEqual({ kind: 'failing', address: 'a:1', reason: 'upstream failure reported by a turn' })
     await findNext(healthy)
     expect(isReady()).toEqual([false])
     await findNext(healthy)
@@ -126,6 +126,15 @@ describe('createPodMonitor', () => {
     monitor.turnEnded('a:1', 't1')
     await findNext(healthy)
     expect(monitor.pods()).toEqual([{ ...seen, inFlight: 1, running: 0, waiting: 0, kvUsage: 0 }])
+  })
+
+  test('drops the last reading of the load after three checks in a row without one', async () => {
+    void monitor.watch(['a:1'])
+    const silent: ProbeResult = { problem: undefined, load: undefined }
+    await findNext({ problem: undefined, load: { running: 3, waiting: 1, kvUsage: 0.5 } }, silent, silent)
+    expect(monitor.pods()).toMatchObject([{ ready: true, running: 3, waiting: 1, kvUsage: 0.5 }])
+    await findNext(silent)
+    expect(monitor.pods()).toMatchObject([{ ready: true, running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }])
   })
 
   test('follows a changed list: what stays keeps its state, what is new is looked at, what is gone is left alone', async () => {

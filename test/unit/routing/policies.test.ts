@@ -1,11 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import type { PodState } from '../../../src/routing/pod.ts'
+import type { Pods } from '../../../src/routing/pod.ts'
 import { createPolicies, type PolicyName, policyNames } from '../../../src/routing/policies.ts'
-import { rendezvousOrder } from '../../../src/routing/rendezvous.ts'
-import type { RoutingInput } from '../../../src/routing/routing-policy.ts'
+import type { RoutingInput } from '../../../src/routing/router.ts'
+import { rendezvousOrder } from '../../../src/routing/session-affinity.ts'
 import { podState, scriptedRandom } from './pod-state.ts'
-
-type Pods = readonly [PodState, ...PodState[]]
 
 const anyTurn: RoutingInput = { affinityKey: undefined, lastPod: undefined }
 
@@ -84,7 +82,7 @@ describe('session-affinity', () => {
   ]
 
   test.each([
-    { name: 'stays with the resident pod', resident: 'b:1', key: 'key', loads: {}, picked: 'b:1' },
+    { name: 'stays with the last pod', resident: 'b:1', key: 'key', loads: {}, picked: 'b:1' },
     { name: 'stays up to the margin', resident: 'b:1', key: 'key', loads: { 'b:1': 3 }, picked: 'b:1' },
     {
       name: 'leaves for the least loaded above the margin',
@@ -107,8 +105,8 @@ describe('session-affinity', () => {
       loads: { 'a:1': 12, 'b:1': 24, 'c:1': 10 },
       picked: 'c:1',
     },
-    { name: 'follows the key when the resident pod is gone', resident: 'gone:1', key: 'key', loads: {}, picked: first },
-    { name: 'follows the key without a resident pod', resident: undefined, key: 'key', loads: {}, picked: first },
+    { name: 'follows the key when the last pod is gone', resident: 'gone:1', key: 'key', loads: {}, picked: first },
+    { name: 'follows the key without a last pod', resident: undefined, key: 'key', loads: {}, picked: first },
     {
       name: 'takes the next of the key when its first is overloaded',
       resident: undefined,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { PodState } from '../../../src/routing/pod.ts'
-import { createRouter } from '../../../src/routing/router.ts'
-import type { RoutingInput, RoutingPolicy } from '../../../src/routing/routing-policy.ts'
+import { createRouter, type RoutingInput, type RoutingPolicy } from '../../../src/routing/router.ts'
 import { podState } from './pod-state.ts'
 
 const turn: RoutingInput = { affinityKey: 'key', lastPod: undefined }
@@ -28,7 +27,7 @@ describe('createRouter', () => {
     expect(router.route(turn, name)).toEqual({ kind: 'unknown-policy', known: ['first', 'second'] })
   })
 
-  test('an unknown policy is told even when no pod is ready', () => {
+  test('an unknown policy is reported even when no pod is ready', () => {
     expect(routerOver().route(turn, 'third')).toMatchObject({ kind: 'unknown-policy' })
   })
 
@@ -62,9 +61,10 @@ describe('createRouter', () => {
     expect(seen).toEqual([turn])
   })
 
-  test('fallbacks come by load', () => {
+  test('fallbacks are the three least loaded pods, by load', () => {
     const router = routerOver(
       podState('a:1', { inFlight: 9 }),
+      podState('e:1', { inFlight: 4 }),
       podState('b:1', { inFlight: 2 }),
       podState('c:1', { running: 1 }),
       podState('d:1', { waiting: 3 }),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { PodSource } from '../../../src/routing/pod.ts'
-import { createStaticPodSource } from '../../../src/routing/static-pod-source.ts'
+import { createStaticPodSource } from '../../../src/routing/pod-monitor.ts'
 import { eventually } from './eventually.ts'
 import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
 

@@ -1,26 +1,26 @@
 import { describe, expect, test } from '@jest/globals'
-import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
-import type { RoutingInput } from '../../../src/routing/routing-policy.ts'
-import { createTtftPredictor, type ForecastTurn, type TtftPredictor } from '../../../src/routing/ttft-predictor.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
+import type { RoutingInput } from '../../../src/routing/router.ts'
+import { createTtftPredictor } from '../../../src/routing/ttft-predictor.ts'
 import { podState } from './pod-state.ts'
 
+const leaseMs = 60_000
+
 /** A token takes 1 ms to compute, a million bytes 100 ms to load. */
-const forecastWithClock = () => {
+const predictorWithClock = () => {
   let nowMs = 0
-  const costs = createCostProfile({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
-  const forecast = createTtftPredictor({
+  const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
+  const predictor = createTtftPredictor({
     source: { pods: () => [podState('a:1', { inFlight: 3 }), podState('b:1')] },
     costs,
-    turnLeaseMs: 60_000,
+    turnLeaseMs: leaseMs,
     nowMs: () => nowMs,
-    maxSessionsPerPod: 100,
+    maxSessions: 100,
   })
-  const backlogs = (field: 'prefillBacklogMs' | 'loadBacklogMs') => forecast.pods().map((pod) => pod[field])
   return {
-    forecast,
+    predictor,
     costs,
-    prefills: () => backlogs('prefillBacklogMs'),
-    loads: () => backlogs('loadBacklogMs'),
+    backlogs: () => predictor.pods().map((pod) => pod.prefillBacklogMs),
     pass: (milliseconds: number): void => {
       nowMs += milliseconds
     },
@@ -29,7 +29,7 @@ const forecastWithClock = () => {
 
 const turnAt = (pod: string, turnId: string) => ({ turnId, pod, model: 'm' })
 
-const routing = (change: Partial<RoutingInput> = {}): RoutingInput => ({
+const input = (change: Partial<RoutingInput> = {}): RoutingInput => ({
   affinityKey: 's',
   lastPod: undefined,
   model: 'm',
@@ -38,111 +38,89 @@ const routing = (change: Partial<RoutingInput> = {}): RoutingInput => ({
   ...change,
 })
 
-describe('the forecast', () => {
-  test('keeps what the source says of its pods', () => {
-    expect(forecastWithClock().forecast.pods()[0]).toEqual(
-      podState('a:1', { inFlight: 3, inFlightAtRead: 0, prefillBacklogMs: 0, loadBacklogMs: 0 }),
-    )
+const done = { how: 'done', answer: undefined } as const
+const answer = { computedTokens: 1_000, ttfbMs: 200 }
+
+describe('createTtftPredictor', () => {
+  test('pods keep the state of the source', () => {
+    expect(predictorWithClock().predictor.pods()[0]).toEqual(podState('a:1', { inFlight: 3, prefillBacklogMs: 0 }))
   })
 
-  test('counts a turn from when it is routed, and exactly from when it is forwarded', () => {
-    const { forecast, prefills, pass } = forecastWithClock()
-    forecast.routed(turnAt('a:1', 't1'), routing())
-    expect(prefills()).toEqual([1_000, 0])
-    forecast.forwarded(turnAt('a:1', 't1'), 400)
-    expect(prefills()).toEqual([400, 0])
+  test('a turn counts with its prediction when routed, with the rest of its prompt when forwarded, until it ends', () => {
+    const { predictor, backlogs, pass } = predictorWithClock()
+    predictor.routed(turnAt('a:1', 't1'), input())
+    expect(backlogs()).toEqual([1_000, 0])
+    predictor.forwarded(turnAt('a:1', 't1'), 400)
+    expect(backlogs()).toEqual([400, 0])
     pass(300)
-    expect(prefills()).toEqual([100, 0])
-    forecast.ended(turnAt('a:1', 't1'), { sessionKey: 's', how: 'done', answer: undefined })
-    expect(prefills()).toEqual([0, 0])
+    expect(backlogs()).toEqual([100, 0])
+    predictor.ended(turnAt('a:1', 't1'), done)
+    expect(backlogs()).toEqual([0, 0])
   })
 
-  test('knows that a turn behind another one of its session will find what that one leaves', () => {
-    const { forecast, prefills } = forecastWithClock()
-    forecast.routed(turnAt('a:1', 't1'), routing())
-    forecast.forwarded(turnAt('a:1', 't1'), 1_000)
-    const second = routing({ promptTokens: 1_200, residentTokens: forecast.residentTokens('s') })
-    forecast.routed(turnAt('a:1', 't2'), second)
-    forecast.forwarded(turnAt('a:1', 't2'), 1_200)
-    expect(prefills()).toEqual([1_200, 0])
+  test('an abandoned turn takes only its own work away', () => {
+    const { predictor, backlogs } = predictorWithClock()
+    predictor.routed(turnAt('a:1', 't1'), input())
+    predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: 'other' }))
+    predictor.ended(turnAt('a:1', 't2'), { how: 'abandoned', answer: undefined })
+    expect(backlogs()).toEqual([1_000, 0])
   })
 
-  test.each([
-    { name: 'its first', ahead: [], tokens: 400 },
-    { name: 'behind one of its session', ahead: ['t1'], tokens: 1_200 },
-    { name: 'behind one of its session, which finds more than that one leaves', ahead: ['t1'], tokens: 50 },
-    { name: 'one with nothing left to compute', ahead: [], tokens: 0 },
-  ])('a turn that is sent at once counts as one that is routed and forwarded: $name', ({ ahead, tokens }) => {
-    const outcomeOf = (begin: (forecast: TtftPredictor, turn: ForecastTurn, facts: RoutingInput) => void) => {
-      const { forecast, prefills } = forecastWithClock()
-      for (const turnId of ahead) {
-        forecast.routed(turnAt('a:1', turnId), routing())
-        forecast.forwarded(turnAt('a:1', turnId), 1_000)
-      }
-      const facts = routing({ promptTokens: 1_200, residentTokens: forecast.residentTokens('s') })
-      begin(forecast, turnAt('a:1', 't9'), facts)
-      const begun = prefills()
-      // Its pod lacks more than was thought.
-      forecast.forwarded(turnAt('a:1', 't9'), 1_100)
-      return { begun, corrected: prefills(), resident: forecast.residentTokens('s') }
-    }
-    expect(outcomeOf((forecast, turn, facts) => forecast.sent(turn, facts, tokens))).toEqual(
-      outcomeOf((forecast, turn, facts) => {
-        forecast.routed(turn, facts)
-        forecast.forwarded(turn, tokens)
-      }),
-    )
+  test('a turn with nothing left to compute counts as one token', () => {
+    const { predictor, backlogs } = predictorWithClock()
+    predictor.forwarded(turnAt('a:1', 't1'), 0)
+    expect(backlogs()).toEqual([1, 0])
   })
 
-  test('believes what is found where no turn is ahead', () => {
-    const { forecast, prefills, pass } = forecastWithClock()
-    forecast.routed(turnAt('a:1', 't1'), routing())
-    forecast.ended(turnAt('a:1', 't1'), { sessionKey: 's', how: 'done', answer: undefined })
-    pass(5_000)
-    forecast.routed(turnAt('a:1', 't2'), routing({ promptTokens: 1_200, residentTokens: forecast.residentTokens('s') }))
-    forecast.forwarded(turnAt('a:1', 't2'), 1_200)
-    expect(prefills()).toEqual([1_200, 0])
+  test('a turn behind one of its session is predicted to find what that one leaves', () => {
+    const { predictor, backlogs } = predictorWithClock()
+    predictor.routed(turnAt('a:1', 't1'), input())
+    const residentTokens = predictor.residentTokens('s')
+    predictor.routed(turnAt('a:1', 't2'), input({ promptTokens: 1_200, residentTokens }))
+    expect(backlogs()).toEqual([1_200, 0])
   })
 
-  test('counts loads until they are over, and learns from those that came whole', () => {
-    const { forecast, loads, costs } = forecastWithClock()
-    forecast.loadStarted(turnAt('b:1', 't1'), 5e6)
-    forecast.loadStarted(turnAt('b:1', 't2'), 5e6)
-    expect(loads()).toEqual([0, 1_000])
-    forecast.loadEnded(turnAt('b:1', 't1'), undefined)
-    expect(loads()).toEqual([0, 500])
+  test('a complete load is learnt, another one is not', () => {
+    const { predictor, costs } = predictorWithClock()
+    predictor.loadEnded(turnAt('b:1', 't1'), undefined)
     expect(costs.revision).toBe(0)
-    forecast.loadEnded(turnAt('b:1', 't2'), { bytes: 5e6, loadMs: 700 })
-    expect(loads()).toEqual([0, 0])
+    predictor.loadEnded(turnAt('b:1', 't2'), { bytes: 5e6, loadMs: 200 })
     expect(costs.loadMs('m', 5e6)).toBeCloseTo(200)
   })
 
-  test('learns what computing costs, less what the turn had to wait for others', () => {
-    const { forecast, costs } = forecastWithClock()
-    forecast.routed(turnAt('a:1', 't1'), routing({ affinityKey: 'other' }))
-    forecast.routed(turnAt('a:1', 't2'), routing())
-    forecast.ended(turnAt('a:1', 't2'), {
-      sessionKey: 's',
-      how: 'done',
-      answer: { computedTokens: 1_000, ttfbMs: 1_500 },
-    })
-    expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(500)
-  })
-
-  test('learns from turns that another process began, too', () => {
-    const { forecast, costs } = forecastWithClock()
-    const answer = { computedTokens: 1_000, ttfbMs: 200 }
-    forecast.ended(turnAt('a:1', 'unknown'), { sessionKey: 's', how: 'done', answer })
+  test('a turn that did not wait is learnt, one that was predicted to wait is not', () => {
+    const { predictor, costs } = predictorWithClock()
+    predictor.routed(turnAt('a:1', 't1'), input())
+    predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: 'other' }))
+    predictor.ended(turnAt('a:1', 't2'), { how: 'done', answer: { computedTokens: 1_000, ttfbMs: 1_900 } })
+    expect(costs.revision).toBe(0)
+    predictor.ended(turnAt('a:1', 't1'), { how: 'done', answer })
     expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(200)
   })
 
-  test('remembers where sessions lie until they are forgotten', () => {
-    const { forecast } = forecastWithClock()
-    forecast.routed(turnAt('a:1', 't1'), routing())
-    forecast.routed(turnAt('a:1', 't2'), routing({ affinityKey: undefined }))
-    forecast.kept('s', 'b:1', 1_500)
-    expect(Object.fromEntries(forecast.residentTokens('s'))).toEqual({ 'a:1': 1_000, 'b:1': 1_500 })
-    forecast.forget('s')
-    expect(forecast.residentTokens('s').size).toBe(0)
+  test('a turn that another process started is learnt', () => {
+    const { predictor, costs } = predictorWithClock()
+    predictor.ended(turnAt('a:1', 'unknown'), { how: 'done', answer })
+    expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(200)
+  })
+
+  test('a turn whose end is not reported is dropped after its lease', () => {
+    const { predictor, costs, pass } = predictorWithClock()
+    predictor.routed(turnAt('a:1', 't1'), input())
+    predictor.routed(turnAt('a:1', 't2'), input())
+    pass(leaseMs)
+    predictor.routed(turnAt('b:1', 't3'), input())
+    predictor.ended(turnAt('a:1', 't2'), { how: 'done', answer })
+    expect(costs.revision).toBe(1)
+  })
+
+  test('the pods of a session are known until it is forgotten', () => {
+    const { predictor } = predictorWithClock()
+    predictor.routed(turnAt('a:1', 't1'), input())
+    predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: undefined }))
+    predictor.kept('s', 'b:1', 1_500)
+    expect(Object.fromEntries(predictor.residentTokens('s'))).toEqual({ 'a:1': 1_000, 'b:1': 1_500 })
+    predictor.forget('s')
+    expect(predictor.residentTokens('s').size).toBe(0)
   })
 })

@@ -1,19 +1,20 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
+import { decodeCosts, encodeCosts } from '../../../src/routing/cost-model-store.ts'
 
 const anyNumber = fc.oneof(fc.double(), fc.double({ min: 0, max: 1e7, noNaN: true }), fc.nat())
 
-const observation = fc.record({ units: anyNumber, tookMs: anyNumber, waitedMs: anyNumber })
+const observation = fc.record({ units: anyNumber, tookMs: anyNumber })
 
-describe('a cost profile', () => {
+describe('a cost model', () => {
   test('never predicts nonsense, whatever it sees, and is the same after a restart', () => {
     fc.assert(
       fc.property(fc.array(observation, { maxLength: 60 }), (seen) => {
-        const costs = createCostProfile({ initialMsPerToken: 1 })
-        for (const { units, tookMs, waitedMs } of seen) {
-          costs.observe('m', { tokens: units, ttfbMs: tookMs, waitedMs })
-          costs.observeLoad('m', { bytes: units, loadMs: tookMs, waitedMs })
+        const costs = createCostModel({ initialMsPerToken: 1 })
+        for (const { units, tookMs } of seen) {
+          costs.observe('m', { tokens: units, ttfbMs: tookMs })
+          costs.observeLoad('m', { bytes: units, loadMs: tookMs })
         }
         const sizes = [0, 1, 100, 10_000, 1e9]
         const predicted = [sizes.map((n) => costs.recomputeMs('m', n)), sizes.map((n) => costs.loadMs('m', n))]
@@ -23,8 +24,8 @@ describe('a cost profile', () => {
           expect([...line].sort((a, b) => a - b)).toEqual(line)
         }
         expect(costs.typicalPrefillMs('m')).toBeGreaterThanOrEqual(1)
-        const restored = createCostProfile({ initialMsPerToken: 1 })
-        expect(restored.restore(costs.toText())).toBe(true)
+        const restored = createCostModel({ initialMsPerToken: 1 })
+        restored.restore(decodeCosts(encodeCosts(costs.snapshot())))
         expect([sizes.map((n) => restored.recomputeMs('m', n)), sizes.map((n) => restored.loadMs('m', n))]).toEqual(
           predicted,
         )
@@ -32,15 +33,15 @@ describe('a cost profile', () => {
     )
   })
 
-  test('restores no text but its own, and never throws', () => {
+  test('every other text is refused as damaged', () => {
     const almost = fc
       .tuple(fc.constantFrom('{"version":1,"models":', ''), fc.json(), fc.constantFrom('}', ''))
       .map((parts) => parts.join(''))
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json(), almost), (text) => {
-        const costs = createCostProfile({ initialMsPerToken: 1 })
-        costs.restore(text)
-        expect(costs.recomputeMs('m', 1_000)).toBe(1_000)
+        const readable = '{"version":1,"models":[]}'
+        fc.pre(text.replaceAll(/\s/g, '') !== readable)
+        expect(() => decodeCosts(text)).toThrow('damaged')
       }),
     )
   })

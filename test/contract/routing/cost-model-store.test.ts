@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { CostProfileStore } from '../../../src/routing/cost-profile/cost-profile-store.ts'
-import { createMemoryCostProfileStore } from '../../../src/routing/cost-profile/memory-cost-profile-store.ts'
-import { createRedisCostProfileStore } from '../../../src/routing/cost-profile/redis/redis-cost-profile-store.ts'
+import { type CostModelStore, createMemoryCostModelStore } from '../../../src/routing/cost-model-store.ts'
+import { createRedisCostModelStore } from '../../../src/routing/redis/redis-cost-model-store.ts'
 import { startTestRedis, type TestRedis } from '../sessions/test-redis.ts'
 
 let redis: TestRedis
@@ -10,10 +9,10 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => redis.close())
 
-describe.each<{ readonly name: string; readonly open: () => Promise<CostProfileStore> }>([
-  { name: 'memory', open: async () => createMemoryCostProfileStore() },
-  { name: 'Redis', open: async () => createRedisCostProfileStore(await redis.connect()) },
-])('a cost profile store: $name', ({ open }) => {
+describe.each<{ readonly name: string; readonly open: () => Promise<CostModelStore> }>([
+  { name: 'memory', open: async () => createMemoryCostModelStore() },
+  { name: 'Redis', open: async () => createRedisCostModelStore(await redis.connect()) },
+])('a cost model store: $name', ({ open }) => {
   test('has nothing of an engine that it does not know', async () => {
     expect(await (await open()).load('engine')).toBeUndefined()
   })
@@ -27,16 +26,16 @@ describe.each<{ readonly name: string; readonly open: () => Promise<CostProfileS
   })
 })
 
-describe('a cost profile in Redis', () => {
+describe('a cost model in Redis', () => {
   test('is there for other processes, and goes when nobody saves it for long', async () => {
     await redis.raw.flushall()
     const connection = await redis.connect()
-    await createRedisCostProfileStore(connection).save('engine', 'text')
+    await createRedisCostModelStore(connection).save('engine', 'text')
     const ttls = await Promise.all((await redis.raw.keys('*')).map((key) => redis.raw.pttl(key)))
     expect(ttls).toHaveLength(1)
     expect(ttls[0]).toBeGreaterThan(29 * 24 * 3_600_000)
     const { keyPrefix } = connection
-    expect(await createRedisCostProfileStore(await redis.connect({ keyPrefix })).load('engine')).toBe('text')
-    expect(await createRedisCostProfileStore(await redis.connect()).load('engine')).toBeUndefined()
+    expect(await createRedisCostModelStore(await redis.connect({ keyPrefix })).load('engine')).toBe('text')
+    expect(await createRedisCostModelStore(await redis.connect()).load('engine')).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { startDeadline, untilAborted } from '../../../src/kvcache/deadline.ts'
+import { startDeadline, untilAborted } from '../../../src/async/deadline.ts'
 
 const fired = (signal: AbortSignal): Promise<unknown> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason), { once: true }))

@@ -1,74 +1,76 @@
 import { describe, expect, test } from '@jest/globals'
-import { createCostProfile } from '../../../src/routing/cost-profile/cost-profile.ts'
-import { createCostProfileKeeper } from '../../../src/routing/cost-profile/cost-profile-keeper.ts'
-import type { CostProfileStore } from '../../../src/routing/cost-profile/cost-profile-store.ts'
-import { createMemoryCostProfileStore } from '../../../src/routing/cost-profile/memory-cost-profile-store.ts'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
+import {
+  type CostModelStore,
+  createCostModelKeeper,
+  createMemoryCostModelStore,
+  encodeCosts,
+} from '../../../src/routing/cost-model-store.ts'
 import { eventually } from './eventually.ts'
 
 const hourMs = 3_600_000
 
 const keeperOf = (
-  store: CostProfileStore,
+  store: CostModelStore,
   change: { readonly engine?: string; readonly saveIntervalMs?: number } = {},
 ) => {
-  const profile = createCostProfile({ initialMsPerToken: 1 })
+  const model = createCostModel({ initialMsPerToken: 1 })
   const faults: string[] = []
-  const keeper = createCostProfileKeeper({
-    profile,
+  const keeper = createCostModelKeeper({
+    model,
     store,
     engine: 'engine-1',
     saveIntervalMs: hourMs,
     onFault: (operation) => faults.push(operation),
     ...change,
   })
-  return { profile, keeper, faults }
+  return { model, keeper, faults }
 }
 
-const learn = (profile: ReturnType<typeof createCostProfile>): void =>
-  profile.observe('m', { tokens: 1_000, ttfbMs: 100 })
+const learn = (model: ReturnType<typeof createCostModel>): void => model.observe('m', { tokens: 1_000, ttfbMs: 100 })
 
-describe('a kept cost profile', () => {
+describe('createCostModelKeeper', () => {
   test('survives a restart', async () => {
-    const store = createMemoryCostProfileStore()
+    const store = createMemoryCostModelStore()
     const before = keeperOf(store)
     await before.keeper.start()
-    learn(before.profile)
+    learn(before.model)
     await before.keeper.stop()
     const after = keeperOf(store)
     await after.keeper.start()
     await after.keeper.stop()
-    expect(after.profile.recomputeMs('m', 1_000)).toBeCloseTo(100)
+    expect(after.model.recomputeMs('m', 1_000)).toBeCloseTo(100)
     expect([...before.faults, ...after.faults]).toEqual([])
   })
 
   test('is saved while it runs', async () => {
     const saved: string[] = []
-    const store: CostProfileStore = {
+    const store: CostModelStore = {
       load: async () => undefined,
       save: async (_engine, text) => {
         saved.push(text)
       },
     }
-    const { profile, keeper } = keeperOf(store, { saveIntervalMs: 5 })
+    const { model, keeper } = keeperOf(store, { saveIntervalMs: 5 })
     await keeper.start()
-    learn(profile)
-    await eventually(() => expect(saved).toEqual([profile.toText()]))
+    learn(model)
+    await eventually(() => expect(saved).toEqual([encodeCosts(model.snapshot())]))
     await keeper.stop()
   })
 
   test('says nothing about another kind of engine', async () => {
-    const store = createMemoryCostProfileStore()
+    const store = createMemoryCostModelStore()
     const before = keeperOf(store)
-    learn(before.profile)
+    learn(before.model)
     await before.keeper.stop()
     const other = keeperOf(store, { engine: 'engine-2' })
     await other.keeper.start()
     await other.keeper.stop()
-    expect(other.profile.recomputeMs('m', 1_000)).toBe(1_000)
+    expect(other.model.recomputeMs('m', 1_000)).toBe(1_000)
   })
 
   test('is not saved where nothing was learnt', async () => {
-    const store = createMemoryCostProfileStore()
+    const store = createMemoryCostModelStore()
     const { keeper } = keeperOf(store)
     await keeper.start()
     await keeper.stop()
@@ -76,25 +78,25 @@ describe('a kept cost profile', () => {
   })
 
   test('goes on without a store that answers', async () => {
-    const away: CostProfileStore = {
+    const away: CostModelStore = {
       load: async () => Promise.reject(new Error('away')),
       save: async () => Promise.reject(new Error('away')),
     }
-    const { profile, keeper, faults } = keeperOf(away)
+    const { model, keeper, faults } = keeperOf(away)
     await keeper.start()
-    learn(profile)
+    learn(model)
     await keeper.stop()
-    expect(profile.recomputeMs('m', 1_000)).toBeCloseTo(100)
+    expect(model.recomputeMs('m', 1_000)).toBeCloseTo(100)
     expect(faults).toEqual(['load_costs', 'save_costs'])
   })
 
   test('starts anew from a text that cannot be read, and tells', async () => {
-    const store = createMemoryCostProfileStore()
+    const store = createMemoryCostModelStore()
     await store.save('engine-1', 'nonsense')
-    const { profile, keeper, faults } = keeperOf(store)
+    const { model, keeper, faults } = keeperOf(store)
     await keeper.start()
     await keeper.stop()
-    expect(profile.recomputeMs('m', 1_000)).toBe(1_000)
+    expect(model.recomputeMs('m', 1_000)).toBe(1_000)
     expect(faults).toEqual(['load_costs'])
   })
 })

@@ -1,18 +1,20 @@
 import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A signal that fires when `signal` does, or after `limitMs`. `AbortSignal.any` with `AbortSignal.timeout` says the same, but Node 20 may collect
- * such a signal as garbage before it fires. Any number of parties may listen to it.
+ * A signal that fires when `signal` does, or after `limitMs`. `AbortSignal.any` with `AbortSignal.timeout` does the same, but Node 20 may
+ * collect such a signal as garbage before it fires. Any number of listeners may be added to it.
  */
 export interface Deadline {
   readonly signal: AbortSignal
-  /** Frees the timer and lets go of the other signal. */
+  /** Clears the timer and removes the listener from the other signal. */
   end(): void
 }
 
+/** The signal aborts with a `TimeoutError`, or with the reason of `signal`. */
 export const startDeadline = (signal: AbortSignal | undefined, limitMs: number): Deadline => {
   const controller = new AbortController()
-  // Node takes more than ten listeners for a leak, and work may ask as many pods at once.
+  // Node warns of a leak above ten listeners, and work may call as many pods at once.
   setMaxListeners(0, controller.signal)
   const follow = (): void => controller.abort(signal?.reason)
   const timer = setTimeout(
@@ -44,7 +46,7 @@ export const withinLimit = async <T>(
   }
 }
 
-/** What `work` resolves to, or `onAbort()` if the signal fires before. `work` goes on by itself then. */
+/** Resolves with `work`, or with `onAbort()` if the signal fires first; the work then continues in the background. */
 export const untilAborted = async <T, U>(work: Promise<T>, signal: AbortSignal, onAbort: () => U): Promise<T | U> => {
   if (signal.aborted) return onAbort()
   let stop = (): void => {}
@@ -58,4 +60,13 @@ export const untilAborted = async <T, U>(work: Promise<T>, signal: AbortSignal, 
   } finally {
     stop()
   }
+}
+
+/** Resolves with `work`, which never rejects, or after `limitMs` without it; the work then continues in the background. */
+export const within = (limitMs: number, work: Promise<void>): Promise<void> =>
+  withinLimit(limitMs, (signal) => untilAborted(work, signal, () => undefined))
+
+/** Resolves after `milliseconds`, or at once when `signal` fires. Never rejects. */
+export const pause = async (milliseconds: number, signal: AbortSignal): Promise<void> => {
+  await sleep(milliseconds, undefined, { signal }).catch(() => undefined)
 }

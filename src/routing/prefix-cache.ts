@@ -1,0 +1,28 @@
+import { type RandomSource, randomChoice } from './load-policies.ts'
+import { leastLoaded, lowest, type PodAddress, podLoad } from './pod.ts'
+import type { RoutingInput, RoutingPolicy } from './router.ts'
+import { loadLimit, type Stickiness } from './session-affinity.ts'
+
+/**
+ * Tokens of the session that a pod probably holds; 0 for none. When nothing is known of the session (after a restart, or when another
+ * process served it), the pod that served it last is taken to hold what is stored, or one token where that is unknown.
+ */
+export const residentTokensIn = (turn: RoutingInput, address: PodAddress): number => {
+  const { residentTokens } = turn
+  if (residentTokens !== undefined && residentTokens.size > 0) return residentTokens.get(address) ?? 0
+  return turn.lastPod === address ? Math.max(1, turn.stored?.tokens ?? 0) : 0
+}
+
+/** `prefix-cache`: of the pods that are not overloaded, the one that holds most of the session; of equals the least loaded, then random. */
+export const createPrefixCachePolicy = (options: {
+  readonly stickiness: Stickiness
+  readonly random: RandomSource
+}): RoutingPolicy => ({
+  name: 'prefix-cache',
+  pick: (turn, pods) => {
+    const limit = loadLimit(options.stickiness, leastLoaded(pods)[0])
+    // The tokens of an overloaded pod do not count.
+    const best = lowest(pods, (pod) => (podLoad(pod) > limit ? 0 : -residentTokensIn(turn, pod.address)))
+    return randomChoice(leastLoaded(best), options.random)
+  },
+})

@@ -1,0 +1,17 @@
+import type { RedisConnection } from '../../redis/redis-connection.ts'
+import type { CostModelStore } from '../cost-model-store.ts'
+
+/** Costs that nobody saved for this long describe engines that are gone. */
+const retentionMs = 30 * 24 * 60 * 60 * 1000
+
+/** Costs that all gateway processes share: one Redis string for each kind of engine. */
+export const createRedisCostModelStore = (redis: RedisConnection): CostModelStore => {
+  const keyOf = (engine: string): string => `${redis.keyPrefix}routing:costs:${engine}`
+  return {
+    load: async (engine) => {
+      const text = await redis.getBytes(keyOf(engine))
+      return text === undefined ? undefined : Buffer.from(text).toString('utf8')
+    },
+    save: async (engine, text) => redis.setBytes(keyOf(engine), Buffer.from(text, 'utf8'), retentionMs),
+  }
+}

@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import { type RandomSource, randomChoice } from './load-policies.ts'
+import { leastLoaded, type PodState, type Pods, podLoad } from './pod.ts'
+import type { RoutingPolicy } from './router.ts'
+
+/**
+ * When a session stays with its pod. A pod is overloaded when its load exceeds `factor` times the least load of any pod plus `margin`;
+ * a turn then goes to another pod, although its KV has to be loaded there.
+ */
+export interface Stickiness {
+  /** At least 1. */
+  readonly factor: number
+  /** Requests, at least 0. */
+  readonly margin: number
+}
+
+/** The load above which a pod is overloaded; `least` is a pod of the least load. */
+export const loadLimit = ({ factor, margin }: Stickiness, least: PodState): number => factor * podLoad(least) + margin
+
+/**
+ * `session-affinity`: the pod that served the session last; else the first pod of the affinity key's rendezvous order; else the least
+ * loaded pod. When that pod is overloaded, a session goes to the least loaded one, another affinity key to the next in its order.
+ */
+export const createSessionAffinityPolicy = (options: {
+  readonly stickiness: Stickiness
+  readonly random: RandomSource
+}): RoutingPolicy => ({
+  name: 'session-affinity',
+  pick: (turn, pods) => {
+    const least = leastLoaded(pods)
+    const limit = loadLimit(options.stickiness, least[0])
+    const isFree = (pod: PodState): boolean => podLoad(pod) <= limit
+    const last = pods.find((pod) => pod.address === turn.lastPod)
+    if (last !== undefined && isFree(last)) return last
+    const byKey =
+      last === undefined && turn.affinityKey !== undefined
+        ? rendezvousOrder(turn.affinityKey, pods).find(isFree)
+        : undefined
+    return byKey ?? randomChoice(least, options.random)
+  },
+})
+
+/**
+ * Orders pods by rendezvous (highest random weight) hashing: every key has its own fixed order, evenly spread over keys. A pod that leaves
+ * moves only the keys that had it first, a new pod takes over only its share. Stateless, so that several gateways agree.
+ */
+export const rendezvousOrder = (affinityKey: string, pods: Pods): readonly PodState[] =>
+  pods
+    .map((pod) => ({ pod, weight: weightOf(affinityKey, pod.address) }))
+    .sort((a, b) => b.weight - a.weight || (a.pod.address < b.pod.address ? -1 : 1))
+    .map(({ pod }) => pod)
+
+const weightOf = (affinityKey: string, address: string): number =>
+  createHash('sha256').update(address).update('\0').update(affinityKey).digest().readUIntBE(0, 6)
