@@ -1,7 +1,7 @@
 import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 import type { Due } from './deadline-queue.ts'
 import type { Place } from './idle-order.ts'
-import { heldUntilMs, type TurnLease } from './turn-leases.ts'
+import type { TurnLease } from './turn-leases.ts'
 
 /** A live session. */
 export interface MemorySession extends Due<MemorySession> {
@@ -81,10 +81,3 @@ export const storedKvBytes = (kv: StoredKv): number => kvBytes + kv.payload.leng
 
 export const bytesOfTombstone = ({ sealedId, model }: Tombstone): number =>
   tombstoneBytes + sealedId.length + model.length
-
-/** A session in state *creating* lives as long as its turn's lease. */
-export const dueMsOf = (session: MemorySession): number =>
-  session.state === 'creating' ? heldUntilMs(session.leases) : session.expiresAtMs
-
-export const hasExpired = (session: MemorySession, nowMs: number): boolean =>
-  dueMsOf(session) <= nowMs && heldUntilMs(session.leases) <= nowMs

@@ -202,7 +202,9 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       connector = bed.connect({ strayWatchMs: 60_000 })
       expect(await connector.reconcile(async (ids) => new Set(ids), anySignal())).toBeGreaterThan(0)
       expect(await first.probe(passed)).toBe(0)
-      expect((await connector.attach(turnOf(session, second), undefined, { signal: anySignal() })).presence).toMatchObject({
+      expect(
+        (await connector.attach(turnOf(session, second), undefined, { signal: anySignal() })).presence,
+      ).toMatchObject({
         kind: 'resident',
       })
     })
