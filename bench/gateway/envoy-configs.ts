@@ -28,8 +28,8 @@ const routes = z.object({
 /** How requests that never meet the gateway get to a pod: its timeout and retries, which no filter has a part in. */
 const routeToPods = (typedConfig: unknown): unknown => {
   const [host] = routes.parse(typedConfig).route_config.virtual_hosts
-  const route = host.routes.at(-1)?.route
-  if (route === undefined) throw new Error('the last route of envoy.yaml leads nowhere')
+  const route = host.routes.find((candidate) => candidate.route !== undefined)?.route
+  if (route === undefined) throw new Error('envoy.yaml has no route to the pods')
   return route
 }
 

@@ -1,10 +1,15 @@
-import type { Readiness } from './readiness.ts'
-
 /** What an admin page answers. */
 export interface AdminAnswer {
   readonly status: number
   readonly contentType: string
   readonly body: string
+}
+
+/** Whether the gateway can take turns now. */
+export interface Readiness {
+  readonly ready: boolean
+  /** What is missing, in a few words each; empty when ready. */
+  readonly reasons: readonly string[]
 }
 
 /** What the admin pages show. */

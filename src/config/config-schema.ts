@@ -20,19 +20,32 @@ import { admission, responseCache } from './limit-options.ts'
  * (`whole`, or the credentials of a `url`); `defaultText`, in words, where the default depends on other options.
  */
 
+const tls = z
+  .strictObject({
+    certificate: filePath.describe(
+      'File with the certificate of the port on which Envoy connects, in PEM. Read again when it changes.',
+    ),
+    key: filePath.describe('File with the private key of this certificate, in PEM.'),
+    clientCa: filePath
+      .optional()
+      .describe(
+        'File with the certificates of the authorities that sign clients, in PEM. With it every client needs a certificate (mTLS).',
+      ),
+  })
+  .optional()
+
 const listen = z
   .strictObject({
     extproc: z
       .strictObject({
-        host: host.default('127.0.0.1').describe('Address on which Envoy reaches the gateway (gRPC, not encrypted).'),
+        host: host
+          .default('127.0.0.1')
+          .describe('Address on which Envoy reaches the gateway (gRPC, encrypted only with `listen.extproc.tls`).'),
         port: listenPort.default(50051).describe('Port on which Envoy reaches the gateway; 0 takes any free one.'),
         socketPath: filePath
           .optional()
           .describe('Path of a Unix socket to listen on instead of host and port, for a gateway beside its Envoy.'),
-        transport: z
-          .enum(['http2', 'grpc-js'])
-          .default('http2')
-          .describe('What carries gRPC: this package’s own server, or `@grpc/grpc-js` at several times its cost.'),
+        tls,
       })
       .prefault({}),
     admin: z

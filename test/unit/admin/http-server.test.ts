@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { Readiness } from '../../../src/admin/admin-routes.ts'
 import { type AdminServer, createAdminServer } from '../../../src/admin/http-server.ts'
-import type { Readiness } from '../../../src/admin/readiness.ts'
 
 interface Answer {
   readonly status: number

@@ -68,7 +68,7 @@ describe('renderConfigHelp', () => {
       [
         'listen.extproc.host  (CTX_LISTEN_EXTPROC_HOST)',
         '  text; default: "127.0.0.1"',
-        '  Address on which Envoy reaches the gateway (gRPC, not encrypted).',
+        '  Address on which Envoy reaches the gateway (gRPC, encrypted only with listen.extproc.tls).',
       ].join('\n'),
     )
   })
