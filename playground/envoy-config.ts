@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { resolve } from 'node:path'
 import { type Document, isMap, isSeq, parseDocument } from 'yaml'
 import { packageRoot } from './paths.ts'
 
@@ -12,7 +12,8 @@ export interface EnvoyAddresses {
 }
 
 /**
- * The repository's envoy.yaml with other addresses in it, and the filter for turns where it lies; everything else stays as it is written there. @throws Error when the template has not the expected parts
+ * envoy.yaml with other addresses, and an absolute path of the Lua file; everything else is unchanged.
+ * @throws Error when the template lacks an expected part
  */
 export const renderEnvoyConfig = (template: string, addresses: EnvoyAddresses): string => {
   const document = parseDocument(template)
@@ -22,7 +23,7 @@ export const renderEnvoyConfig = (template: string, addresses: EnvoyAddresses): 
   setSocket(document, ['static_resources', 'listeners', 0, 'address'], addresses.listen)
   setEndpoints(document, 'pods', addresses.pods)
   setEndpoints(document, 'gateway', addresses.gateways)
-  setTurnsFilter(document)
+  setLuaFile(document)
   return document.toString({ lineWidth: 0 })
 }
 
@@ -54,13 +55,15 @@ const httpFilters: Path = [
   'typed_config',
   'http_filters',
 ]
-const filterCode: Path = ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename']
+const luaFile: Path = ['typed_config', 'default_source_code', 'filename']
 
-/** Envoy takes a relative name from the folder that it was started in. */
-const setTurnsFilter = (document: Document): void => {
-  const index = indexOfNamed(document, httpFilters, 'envoy.filters.http.wasm')
-  if (index !== -1)
-    document.setIn([...httpFilters, index, ...filterCode], join(packageRoot(), 'dist/accelerator/turns.wasm'))
+/** Envoy resolves a relative name against its working directory. */
+const setLuaFile = (document: Document): void => {
+  const index = indexOfNamed(document, httpFilters, 'envoy.filters.http.lua')
+  const path: Path = [...httpFilters, index, ...luaFile]
+  const file = index === -1 ? undefined : document.getIn(path)
+  if (typeof file !== 'string') throw new Error('The Envoy configuration has no Lua file')
+  document.setIn(path, resolve(packageRoot(), file))
 }
 
 /** -1 when the list holds none of that name, or is none. */

@@ -1,19 +1,16 @@
 import type { EndedTurn } from '../context/context-cache-manager.ts'
 import { readCounts } from './answer-counts.ts'
-import { type ResponseFlags, readFlags } from './response-flags.ts'
-import type { LogEntry } from './wire.ts'
 
 /** What an access log entry says. */
 export type ParsedEntry =
   | { readonly kind: 'turn'; readonly turn: EndedTurn }
-  /** A client left before Envoy had read what was decided on its request: the entry has no ticket. */
-  | { readonly kind: 'left'; readonly requestKey: string }
-  /** No turn of ours. */
+  /** A client disconnected before Envoy received the decision: the entry has no ticket. */
+  | { readonly kind: 'disconnected'; readonly requestKey: string }
+  /** Not a turn of this gateway. */
   | { readonly kind: 'other' }
-  /** It claims to be a turn, but cannot be read. */
   | { readonly kind: 'malformed'; readonly reason: string }
 
-/** The order in which `access_log` in envoy.yaml names the parts of an entry. */
+/** The fields of an entry, in the order of `access_log` in envoy.yaml. */
 const order = [
   'requestKey',
   'status',
@@ -24,79 +21,49 @@ const order = [
   'stream',
   'usage',
   'timings',
-  'notes',
-  // Of two parts, one of which says nothing.
   'ticket',
 ] as const
-type PartName = (typeof order)[number]
+type FieldName = (typeof order)[number]
+type Fields = Readonly<Record<FieldName, string | undefined>>
 
-const placeOf = Object.fromEntries(order.map((name, place) => [name, place])) as Readonly<Record<PartName, number>>
-
-/** Stands in no JSON text. A ticket may hold one, and comes last. */
+/** Occurs in no JSON text. The ticket may contain one, and comes last. */
 const separator = '\u001f'
-
-/** Between the notes of the filter for turns. */
-const noteSeparator = '\u001e'
-
-/** What Envoy writes for a part that there is not. */
-const nothing = '-'
 
 const maxPort = 65_535
 
-const aheadOfTicket = `${nothing}${separator}`
-const behindTicket = `${separator}${nothing}`
-
-/** Reads how a turn ended. Total: whatever the entry holds, it returns. */
-export const parseEntry = (entry: LogEntry): ParsedEntry => {
+/** Parses one entry. Never throws. */
+export const parseEntry = (entry: string): ParsedEntry => {
   if (entry === '') return { kind: 'other' }
-  const parts = partsOf(entry)
-  if (parts.length !== order.length) {
-    return { kind: 'malformed', reason: `${parts.length} parts instead of ${order.length}` }
-  }
-  const flags = readFlags(partAt(parts, 'flags'))
-  const ticket = partAt(parts, 'ticket')
-  return ticket === undefined ? withoutTicket(parts, flags) : { kind: 'turn', turn: endedTurn(parts, ticket, flags) }
+  const parts = entry.split(separator)
+  if (parts.length < order.length)
+    return { kind: 'malformed', reason: `${parts.length} fields instead of ${order.length}` }
+  const fields = fieldsOf([...parts.slice(0, order.length - 1), parts.slice(order.length - 1).join(separator)])
+  const flags = readFlags(fields.flags)
+  if (fields.ticket !== undefined) return { kind: 'turn', turn: endedTurn(fields, fields.ticket, flags) }
+  return fields.requestKey !== undefined && flags.clientDisconnected
+    ? { kind: 'disconnected', requestKey: fields.requestKey }
+    : { kind: 'other' }
 }
 
-const partsOf = (entry: LogEntry): readonly string[] => {
-  const parts: string[] = []
-  let from = 0
-  let at = entry.indexOf(separator)
-  while (at >= 0 && parts.length < order.length - 1) {
-    parts.push(entry.slice(from, at))
-    from = at + 1
-    at = entry.indexOf(separator, from)
-  }
-  const ticket = ticketIn(entry.slice(from))
-  if (ticket !== undefined) parts.push(ticket)
-  return parts
-}
+/** Envoy writes a dash for a value that is missing. */
+const fieldsOf = (parts: readonly string[]): Fields =>
+  Object.fromEntries(
+    order.map((name, place) => [name, parts[place] === '-' || parts[place] === '' ? undefined : parts[place]]),
+  ) as Fields
 
-/** The ticket stands last if the filter for turns has it, else ahead of a part that is missing. */
-const ticketIn = (parts: string): string | undefined => {
-  if (parts.startsWith(aheadOfTicket)) return parts.slice(aheadOfTicket.length)
-  return parts.endsWith(behindTicket) ? parts.slice(0, -behindTicket.length) : undefined
-}
-
-const withoutTicket = (parts: readonly string[], flags: ResponseFlags): ParsedEntry => {
-  const requestKey = partAt(parts, 'requestKey')
-  return requestKey !== undefined && flags.clientDisconnected ? { kind: 'left', requestKey } : { kind: 'other' }
-}
-
-const endedTurn = (parts: readonly string[], ticket: string, flags: ResponseFlags): EndedTurn => {
-  const status = wholeNumber(partAt(parts, 'status')) ?? 0
-  const sentUs = wholeNumber(partAt(parts, 'sentUs'))
-  const answeredUs = wholeNumber(partAt(parts, 'answeredUs'))
-  const { stream, usage, timings } = notesIn(parts)
+const endedTurn = (fields: Fields, ticket: string, flags: ResponseFlags): EndedTurn => {
+  const status = wholeNumber(fields.status) ?? 0
+  const sentUs = wholeNumber(fields.sentUs)
+  const answeredUs = wholeNumber(fields.answeredUs)
   return {
     ticket,
     status,
-    complete: status > 0 && !flags.isCut && isWholeStream(stream),
+    complete: status > 0 && !flags.isCut && isWholeStream(fields.stream),
     clientDisconnected: flags.clientDisconnected,
     upstreamFailed: flags.upstreamFailed,
-    // An address alone proves nothing: it is there for a connection that failed, too.
-    servedBy: answeredUs === undefined ? undefined : hostAndPort(partAt(parts, 'upstreamAddress')),
-    usage: readCounts(usage, timings),
+    // Envoy also names the address of a connection that failed.
+    servedBy: answeredUs === undefined ? undefined : hostAndPort(fields.upstreamAddress),
+    usage: readCounts(fields.usage, fields.timings),
     ttfbMs:
       sentUs === undefined || answeredUs === undefined || answeredUs < sentUs
         ? undefined
@@ -104,26 +71,7 @@ const endedTurn = (parts: readonly string[], ticket: string, flags: ResponseFlag
   }
 }
 
-interface Notes {
-  readonly stream: string | undefined
-  readonly usage: string | undefined
-  readonly timings: string | undefined
-}
-
-/** What a filter noted on the answer: the Lua filter each by itself, the filter for turns all in one text. */
-const notesIn = (parts: readonly string[]): Notes => {
-  const notes = partAt(parts, 'notes')
-  if (notes === undefined)
-    return { stream: partAt(parts, 'stream'), usage: partAt(parts, 'usage'), timings: partAt(parts, 'timings') }
-  const [stream, usage, timings] = notes.split(noteSeparator)
-  return { stream: said(stream), usage: said(usage), timings: said(timings) }
-}
-
-const partAt = (parts: readonly string[], name: PartName): string | undefined => said(parts[placeOf[name]])
-
-const said = (part: string | undefined): string | undefined => (part === nothing || part === '' ? undefined : part)
-
-/** A streamed answer is whole when its end was seen in it, and no error event; any other answer by its framing. */
+/** A streamed answer is whole when it had its last event and no error event; the framing tells of any other answer. */
 const isWholeStream = (stream: string | undefined): boolean => stream === undefined || stream === 'done'
 
 const wholeNumber = (text: string | undefined): number | undefined => {
@@ -131,10 +79,38 @@ const wholeNumber = (text: string | undefined): number | undefined => {
   return Number.isSafeInteger(number) && number >= 0 ? number : undefined
 }
 
-/** `10.0.0.1:8000`, `[fd00::1]:8000`; undefined for what is no such address, as of a Unix socket. */
+/** `10.0.0.1:8000`, `[fd00::1]:8000`; undefined for a Unix socket. */
 const hostAndPort = (address: string | undefined): string | undefined => {
   const colon = address?.lastIndexOf(':') ?? -1
   if (address === undefined || colon < 1) return undefined
   const port = wholeNumber(address.slice(colon + 1)) ?? 0
   return port >= 1 && port <= maxPort ? address : undefined
+}
+
+/** Envoy's response flags, by their short names: the client closed or reset its side before the answer had ended. */
+const clientFlags: ReadonlySet<string> = new Set(['DC', 'DR'])
+
+/** The upstream refused, reset, timed out or was unavailable. */
+const upstreamFlags: ReadonlySet<string> = new Set(['UH', 'UT', 'UR', 'UF', 'UC', 'UO', 'URX', 'UMSDR', 'UPE', 'DF'])
+
+/** Envoy ended the answer for reasons of its own. */
+const envoyFlags: ReadonlySet<string> = new Set(['LR', 'NR', 'FI', 'SI', 'DPE', 'DT', 'NC', 'OM'])
+
+interface ResponseFlags {
+  readonly clientDisconnected: boolean
+  readonly upstreamFailed: boolean
+  /** The answer did not arrive whole, for any of these reasons. */
+  readonly isCut: boolean
+}
+
+/** Reads `%RESPONSE_FLAGS%`: short names, separated by commas. */
+const readFlags = (text: string | undefined): ResponseFlags => {
+  const flags = text?.split(',') ?? []
+  const clientDisconnected = flags.some((flag) => clientFlags.has(flag))
+  const upstreamFailed = flags.some((flag) => upstreamFlags.has(flag))
+  return {
+    clientDisconnected,
+    upstreamFailed,
+    isCut: clientDisconnected || upstreamFailed || flags.some((flag) => envoyFlags.has(flag)),
+  }
 }

@@ -1,11 +1,9 @@
-import { createHealthState } from '../admin/grpc-health-state.ts'
 import { createAdminServer } from '../admin/http-server.ts'
 import type { Config } from '../config/config.ts'
 import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
-import { createExtProcServer } from '../extproc/create-extproc-server.ts'
-import type { Phase } from '../extproc/messages.ts'
-import type { ListenAddress } from '../extproc/transport.ts'
+import { createHealthState } from '../extproc/health.ts'
+import { createExtProcServer, type ListenAddress } from '../extproc/server.ts'
 import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
 import { createCostModel } from '../routing/cost-model.ts'
 import { createCostModelKeeper } from '../routing/cost-model-store.ts'
@@ -14,7 +12,7 @@ import { createRouter } from '../routing/router.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
-import type { MessagePhase, Metrics } from '../telemetry/metrics.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
 import { createContextEvents } from './context-events.ts'
 import { createConnector, createPodSource } from './engines.ts'
@@ -103,21 +101,20 @@ export const createApp = async (
   )
 
   const health = createHealthState()
-  const { socketPath, host, port, transport } = config.listen.extproc
+  const { socketPath, host, port, tls } = config.listen.extproc
   const extproc = createExtProcServer({
     service: manager,
     listen: socketPath === undefined ? { host, port } : { socketPath },
-    transport,
+    tls,
     maxBodyBytes: config.turns.maxBodyBytes,
     health,
     hooks: {
       streamOpened: metrics.streamOpened,
       streamClosed: metrics.streamClosed,
-      message: (phase, milliseconds) =>
-        metrics.messageAnswered({ phase: phaseLabels[phase], durationMs: milliseconds }),
+      message: (phase, milliseconds) => metrics.messageAnswered({ phase, durationMs: milliseconds }),
       entryMalformed: (reason) => {
         metrics.accessLogMalformed()
-        log.warn('an access log entry could not be read', { reason })
+        log.warn('an access log entry could not be parsed', { reason })
       },
       fault: (error) => log.warn('ext_proc fault', { err: error }),
     },
@@ -170,13 +167,4 @@ export const createApp = async (
       await store.close()
     },
   }
-}
-
-const phaseLabels: Readonly<Record<Phase, MessagePhase>> = {
-  'request-headers': 'request_headers',
-  'request-body': 'request_body',
-  'request-trailers': 'request_trailers',
-  'response-headers': 'response_headers',
-  'response-body': 'response_body',
-  'response-trailers': 'response_trailers',
 }

@@ -31,15 +31,22 @@ const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {
   return options.prefault({} as z.input<typeof options>)
 }
 
+const tls = z.strictObject({
+  certificate: filePath.describe('PEM file with the certificate of the gRPC port. Reloaded when it changes.'),
+  key: filePath.describe('PEM file with the private key of the certificate. Reloaded when it changes.'),
+  clientCa: filePath
+    .optional()
+    .describe('PEM file with the authorities that sign client certificates. With it, every client needs one (mTLS).'),
+})
+
 const listen = group({
   extproc: group({
-    host: host.default('127.0.0.1').describe('Address of the gRPC port for Envoy. Not encrypted.'),
+    host: host
+      .default('127.0.0.1')
+      .describe('Address of the gRPC port for Envoy. Encrypted only with `listen.extproc.tls`.'),
     port: listenPort.default(50051).describe('gRPC port for Envoy; 0: any free one.'),
     socketPath: filePath.optional().describe('Path of a Unix socket to listen on instead of host and port.'),
-    transport: z
-      .enum(['http2', 'grpc-js'])
-      .default('http2')
-      .describe('What carries gRPC: this package’s own server, or `@grpc/grpc-js` at several times its cost.'),
+    tls: tls.optional(),
   }),
   admin: group({
     host: host.default('127.0.0.1').describe('Address of the health, metrics and configuration pages.'),

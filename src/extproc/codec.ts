@@ -1,10 +1,60 @@
-import { decodeRequest } from './decode-request.ts'
-import { encodeReply } from './encode-reply.ts'
-import type { ExtProcEvent, Reply } from './messages.ts'
-import { loadWireMethod } from './wire-methods.ts'
+import type { Decision } from '../context/context-cache-manager.ts'
+import { loadProtoMethod } from './protos.ts'
+import { decisionMessage, headerMutation } from './replies.ts'
 
 /** Full name of the service, which is also its name in health checks. */
 export const externalProcessorService = 'envoy.service.ext_proc.v3.ExternalProcessor'
+
+/** A part of an HTTP exchange that Envoy sends, by the name of its field in ProcessingRequest. */
+export type Phase =
+  | 'request_headers'
+  | 'request_body'
+  | 'request_trailers'
+  | 'response_headers'
+  | 'response_body'
+  | 'response_trailers'
+
+/** Envoy's BodySendMode, in the order of its numbers. */
+const bodyModes = ['none', 'streamed', 'buffered', 'buffered_partial', 'full_duplex_streamed', 'grpc'] as const
+
+/** How Envoy sends the request body on a stream; `unknown` when it does not say. */
+export type BodyMode = (typeof bodyModes)[number] | 'unknown'
+
+/** All values of a header in their order, bytes as latin1; empty when there are none. `name` in lower case. */
+export type HeaderLookup = (name: string) => readonly string[]
+
+/** One message of Envoy. */
+export type ExtProcEvent =
+  | {
+      readonly kind: 'request_headers'
+      readonly headers: HeaderLookup
+      /** No body follows. */
+      readonly endOfStream: boolean
+      readonly bodyMode: BodyMode
+      /** Whether Envoy sends the response on this stream too. */
+      readonly responseBodySent: boolean
+    }
+  | { readonly kind: 'response_headers'; readonly headers: HeaderLookup; readonly endOfStream: boolean }
+  /** A whole body has no `endOfStream` when trailers follow. `body` is valid until the callback returns. */
+  | { readonly kind: 'request_body'; readonly body: Buffer; readonly endOfStream: boolean }
+  | { readonly kind: 'response_body'; readonly body: Buffer; readonly endOfStream: boolean }
+  | { readonly kind: 'request_trailers' }
+  | { readonly kind: 'response_trailers' }
+  /** A message of a kind that this gateway does not know. */
+  | { readonly kind: 'unknown' }
+
+/** What the gateway replies: one per event, plus at most one `extend` before it. */
+export type Reply =
+  /** Continue unchanged, but for these headers (of a response). */
+  | { readonly kind: 'continue'; readonly phase: Phase; readonly setHeaders?: Readonly<Record<string, string>> }
+  /** Apply a decision on the request. */
+  | {
+      readonly kind: 'decision'
+      readonly phase: 'request_headers' | 'request_body' | 'request_trailers'
+      readonly decision: Decision
+    }
+  /** The reply follows later; wait this much longer. */
+  | { readonly kind: 'extend'; readonly milliseconds: number }
 
 /** Envoy's bytes to events, replies to Envoy's bytes. */
 export interface ExtProcCodec {
@@ -12,15 +62,109 @@ export interface ExtProcCodec {
   readonly path: string
   /** Throws on bytes that are no message. */
   decode(bytes: Buffer): ExtProcEvent
+  /** Throws on an answer whose body is not JSON. */
   encode(reply: Reply): Buffer
 }
 
-/** The codec over @grpc/proto-loader; loads protos/external-processor.proto, which takes some 20 ms. */
+/** The codec for protos/external-processor.proto. */
 export const createExtProcCodec = (): ExtProcCodec => {
-  const wire = loadWireMethod('external-processor.proto', externalProcessorService, 'Process')
+  const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process')
   return {
-    path: wire.path,
-    decode: (bytes) => decodeRequest(wire.decodeRequest(bytes)),
-    encode: (reply) => wire.encodeResponse(encodeReply(reply)),
+    path: method.path,
+    decode: (bytes) => toEvent(method.decodeRequest(bytes) as WireRequest),
+    encode: (reply) => method.encodeResponse(toMessage(reply)),
   }
 }
+
+interface WireHeaders {
+  readonly headers?: { readonly headers?: readonly WireHeader[] }
+  readonly end_of_stream?: boolean
+}
+
+/** A header of a decoded message. */
+export interface WireHeader {
+  readonly key?: string
+  readonly raw_value?: Buffer
+}
+
+interface WireBody {
+  readonly body?: Buffer
+  readonly end_of_stream?: boolean
+}
+
+/** A decoded ProcessingRequest. `request` names the field that is set. */
+interface WireRequest {
+  readonly request?: string
+  readonly request_headers?: WireHeaders
+  readonly request_body?: WireBody
+  readonly response_headers?: WireHeaders
+  readonly response_body?: WireBody
+  readonly protocol_config?: { readonly request_body_mode?: number; readonly response_body_mode?: number }
+}
+
+const noBytes = Buffer.alloc(0)
+
+const toEvent = (wire: WireRequest): ExtProcEvent => {
+  switch (wire.request) {
+    case 'request_headers':
+      return { kind: 'request_headers', ...headersOf(wire.request_headers), ...modesOf(wire.protocol_config) }
+    case 'response_headers':
+      return { kind: 'response_headers', ...headersOf(wire.response_headers) }
+    case 'request_body':
+    case 'response_body': {
+      const body = wire[wire.request]
+      return { kind: wire.request, body: body?.body ?? noBytes, endOfStream: body?.end_of_stream ?? false }
+    }
+    case 'request_trailers':
+    case 'response_trailers':
+      return { kind: wire.request }
+    default:
+      return { kind: 'unknown' }
+  }
+}
+
+const headersOf = (wire: WireHeaders | undefined) => ({
+  headers: createHeaderLookup(wire?.headers?.headers ?? []),
+  endOfStream: wire?.end_of_stream ?? false,
+})
+
+/** Mode NONE is number 0, which is not sent; only the first message of a stream has the modes at all. */
+const modesOf = (
+  config: WireRequest['protocol_config'],
+): { readonly bodyMode: BodyMode; readonly responseBodySent: boolean } => ({
+  bodyMode: config === undefined ? 'unknown' : (bodyModes[config.request_body_mode ?? 0] ?? 'unknown'),
+  responseBodySent: (config?.response_body_mode ?? 0) !== 0,
+})
+
+const none: readonly string[] = Object.freeze([])
+
+/** Headers by name. */
+export const createHeaderLookup = (headers: readonly WireHeader[]): HeaderLookup => {
+  const values = new Map<string, string[]>()
+  for (const { key = '', raw_value = noBytes } of headers) {
+    const text = raw_value.toString('latin1')
+    const others = values.get(key)
+    if (others === undefined) values.set(key, [text])
+    else others.push(text)
+  }
+  return (name) => values.get(name) ?? none
+}
+
+const toMessage = (reply: Reply): object => {
+  switch (reply.kind) {
+    case 'continue':
+      return { [reply.phase]: continueMessage(reply.phase, reply.setHeaders ?? {}) }
+    case 'decision':
+      return decisionMessage(reply.phase, reply.decision)
+    case 'extend':
+      return {
+        override_message_timeout: {
+          seconds: Math.floor(reply.milliseconds / 1000),
+          nanos: Math.floor(reply.milliseconds % 1000) * 1_000_000,
+        },
+      }
+  }
+}
+
+const continueMessage = (phase: Phase, setHeaders: Readonly<Record<string, string>>): object =>
+  phase === 'request_trailers' || phase === 'response_trailers' ? {} : { response: headerMutation(setHeaders) }

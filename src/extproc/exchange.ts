@@ -1,206 +1,355 @@
+import type { Decision, HeadersDecision, ResponseObserver } from '../context/context-cache-manager.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { appendPiece, emptyBody, joinBody } from './collected-body.ts'
-import { onAnswer } from './exchange-answer.ts'
-import {
-  type ExchangeEffect,
-  type ExchangeInput,
-  type ExchangeLimits,
-  type ExchangeState,
-  type ExchangeStep,
-  goOn,
-  type HeldPhase,
-  letDown,
-  step,
-} from './exchange-state.ts'
-import { applyBodyVerdict, applyHeadersVerdict } from './exchange-verdict.ts'
-import type { BodyMode } from './messages.ts'
-import { rejection, type Verdict } from './verdict.ts'
+import type { BodyMode, ExtProcEvent, HeaderLookup, Phase, Reply } from './codec.ts'
+
+type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
+type Part<Kind extends ExtProcEvent['kind']> = Extract<ExtProcEvent, { kind: Kind }>
+
+/** Reads the body of a request, and decides then. */
+export type DecideOnBody = Extract<HeadersDecision, { kind: 'need-body' }>['decide']
+
+/** The state of one ext_proc stream. */
+export type ExchangeState =
+  /** No message received. */
+  | { readonly kind: 'fresh' }
+  /** The decision on the headers is pending, and their reply is owed. `early`: pieces of the body that Envoy sent meanwhile. */
+  | {
+      readonly kind: 'deciding_on_headers'
+      readonly request: RequestHeaders
+      readonly extended: boolean
+      readonly body: CollectedBody
+    }
+  /** The body is needed and incomplete. No reply is owed. */
+  | {
+      readonly kind: 'collecting'
+      readonly request: RequestHeaders
+      readonly decide: DecideOnBody
+      readonly body: CollectedBody
+    }
+  /** The decision on the whole request is pending, and the reply to `phase` is owed. */
+  | {
+      readonly kind: 'deciding_on_body'
+      readonly phase: 'request_headers' | 'request_body' | 'request_trailers'
+      readonly request: RequestHeaders
+      readonly extended: boolean
+    }
+  /** The request is forwarded. All other phases continue. */
+  | { readonly kind: 'decided' }
+  /** The same, and the response has an observer. `next`: the part that comes next. */
+  | { readonly kind: 'observing'; readonly observer: ResponseObserver; readonly next: 'head' | 'body' }
+  /** Envoy answers the client by itself, before a decision. */
+  | { readonly kind: 'overtaken' }
+  /** The last reply was sent, or none can be. `ended`: this side of the stream is closed. */
+  | { readonly kind: 'over'; readonly ended: boolean }
+
+/** Pieces of a body, the last one first: a value, so that adding a piece copies nothing. */
+interface CollectedBody {
+  readonly bytes: number
+  readonly pieces: number
+  readonly complete: boolean
+  readonly last: { readonly piece: Buffer; readonly before: CollectedBody } | undefined
+}
+
+/** What happens to a stream. */
+export type ExchangeInput =
+  | ExtProcEvent
+  /** The pending decision. */
+  | { readonly kind: 'decision'; readonly decision: HeadersDecision }
+  /** The pending decision takes longer. */
+  | { readonly kind: 'extend'; readonly milliseconds: number }
+  /** The observer does not need the rest of the response. */
+  | { readonly kind: 'enough' }
+  /** Envoy sends nothing more: it is done with the request, or its client is gone. */
+  | { readonly kind: 'half_closed' }
+  /** The stream is gone. */
+  | { readonly kind: 'closed' }
+
+/** What is to be done, in this order. */
+export type ExchangeEffect =
+  | { readonly kind: 'decide_on_headers'; readonly request: RequestHeaders }
+  | { readonly kind: 'decide_on_body'; readonly decide: DecideOnBody; readonly body: Buffer }
+  /** Nobody waits for the decision any more. */
+  | { readonly kind: 'abort' }
+  | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'observe_head'; readonly observer: ResponseObserver; readonly headers: HeaderLookup }
+  | { readonly kind: 'observe_chunk'; readonly observer: ResponseObserver; readonly bytes: Buffer }
+  /** The last call of an observer; each gets exactly one. */
+  | { readonly kind: 'observe_end'; readonly observer: ResponseObserver; readonly how: 'complete' | 'broken' }
+  /** An error that an operator should see. Another effect answers the client. */
+  | { readonly kind: 'fault'; readonly reason: string }
+  /** Close this side: `ok` only where no reply is owed, since Envoy forwards a request whose stream ends well. */
+  | { readonly kind: 'end'; readonly status: 'ok' | 'cancelled' | 'internal' }
+
+/** One step of the machine. */
+export interface ExchangeStep {
+  readonly state: ExchangeState
+  readonly effects: readonly ExchangeEffect[]
+}
 
 type StateOf<Kind extends ExchangeState['kind']> = Extract<ExchangeState, { kind: Kind }>
-type Deciding = StateOf<'deciding-on-headers' | 'deciding-on-body'>
-type RequestHeaders = Extract<ExchangeInput, { kind: 'request-headers' }>
-type BodyPiece = Extract<ExchangeInput, { kind: 'request-body' }>
-type AnswerPart = Extract<ExchangeInput, { kind: 'response-headers' | 'response-body' | 'response-trailers' }>
+type Deciding = StateOf<'deciding_on_headers' | 'deciding_on_body'>
 
-/** Messages that may wait for one verdict. Envoy waits for its reply as a rule, so that one or two are usual. */
-const maxHeldMessages = 1024
-
-/** Where every stream begins. */
+/** The initial state of every stream. */
 export const initialExchange: ExchangeState = { kind: 'fresh' }
 
 /**
- * The protocol of one ext_proc stream as a pure function. Each message gets exactly one reply, in order, unless the
- * stream is over or Envoy answers the client by itself; a request goes on only after a verdict; a stream that owes a
- * reply never ends well. A message out of order ends the stream with an error, which Envoy turns into a 500.
+ * The protocol of one ext_proc stream, as a pure function. Each message gets exactly one reply, in order, unless the stream is over or Envoy
+ * answers the client by itself; a request is forwarded only after a decision; a stream that owes a reply never ends well. A message out of
+ * order ends the stream with an error. A longer request body than `maxBodyBytes` is answered 413.
  */
-export const advance = (state: ExchangeState, input: ExchangeInput, limits: ExchangeLimits): ExchangeStep => {
+export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes: number): ExchangeStep => {
   if (state.kind === 'over') return afterTheEnd(state, input)
   switch (input.kind) {
-    case 'request-headers':
-      return onRequestHeaders(state, input)
-    case 'request-body':
-      return onRequestBody(state, input, limits)
-    case 'request-trailers':
+    case 'request_headers':
+      return state.kind === 'fresh'
+        ? step(
+            { kind: 'deciding_on_headers', request: input, extended: false, body: emptyBody },
+            { kind: 'decide_on_headers', request: input },
+          )
+        : violation(state, 'request_headers after the first message')
+    case 'request_body':
+      return onRequestBody(state, input, maxBodyBytes)
+    case 'request_trailers':
       return onRequestTrailers(state)
-    case 'response-headers':
-    case 'response-body':
-    case 'response-trailers':
+    case 'response_headers':
+    case 'response_body':
+    case 'response_trailers':
       return onResponse(state, input)
     case 'unknown':
       return violation(state, 'a message of an unknown kind')
-    case 'verdict':
-      return onVerdict(state, input.verdict, limits)
+    case 'decision':
+      return onDecision(state, input.decision)
     case 'extend':
       return onExtend(state, input.milliseconds)
     case 'enough':
-      return onEnough(state)
-    case 'half-closed':
+      return state.kind === 'observing' ? step(ended, ...giveUp(state), end('ok')) : step(state)
+    case 'half_closed':
       return onHalfClosed(state)
     case 'closed':
       return step(ended, ...giveUp(state))
   }
 }
 
+const step = (state: ExchangeState, ...effects: readonly ExchangeEffect[]): ExchangeStep => ({ state, effects })
+const end = (status: Extract<ExchangeEffect, { kind: 'end' }>['status']): ExchangeEffect => ({ kind: 'end', status })
 const ended: ExchangeState = { kind: 'over', ended: true }
+const replied: ExchangeState = { kind: 'over', ended: false }
 
 const isDeciding = (state: ExchangeState): state is Deciding =>
-  state.kind === 'deciding-on-headers' || state.kind === 'deciding-on-body'
+  state.kind === 'deciding_on_headers' || state.kind === 'deciding_on_body'
 
-/** What is to be done for whoever still waits for something of a stream that is over. */
+const continuePhase = (phase: Phase): ExchangeEffect => ({ kind: 'reply', reply: { kind: 'continue', phase } })
+
+const abortObserver = (observer: ResponseObserver | undefined): readonly ExchangeEffect[] =>
+  observer === undefined ? [] : [{ kind: 'observe_end', observer, how: 'broken' }]
+
+/** Releases what still waits for something of a stream that is over. */
 const giveUp = (state: ExchangeState): readonly ExchangeEffect[] => {
   if (isDeciding(state)) return [{ kind: 'abort' }]
-  return state.kind === 'observing' ? letDown(state.observer) : []
+  return state.kind === 'observing' ? abortObserver(state.observer) : []
 }
 
 const afterTheEnd = (state: StateOf<'over'>, input: ExchangeInput): ExchangeStep => {
-  if (input.kind === 'half-closed' && !state.ended) return step(ended, { kind: 'end', status: 'ok' })
-  if (input.kind === 'verdict') return step(state, ...unheard(input.verdict))
+  if (input.kind === 'half_closed' && !state.ended) return step(ended, end('ok'))
+  if (input.kind === 'decision') return discardLateDecision(state, input.decision)
   return input.kind === 'closed' ? step(ended) : step(state)
 }
 
-/** A verdict that comes too late. */
-const unheard = (verdict: Verdict): readonly ExchangeEffect[] =>
-  verdict.kind === 'proceed' ? letDown(verdict.observer) : []
+const discardLateDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeStep =>
+  step(state, ...abortObserver(observerOf(decision)))
 
-const onRequestHeaders = (state: ExchangeState, request: RequestHeaders): ExchangeStep =>
-  state.kind === 'fresh'
-    ? step(
-        {
-          kind: 'deciding-on-headers',
-          endOfStream: request.endOfStream,
-          bodyMode: request.bodyMode,
-          answerMode: request.answerMode,
-          extended: false,
-          body: emptyBody,
-          bodyComplete: request.endOfStream,
-          held: [],
-        },
-        { kind: 'decide-on-headers', request },
-      )
-    : violation(state, 'request-headers after the first message')
+const observerOf = (decision: HeadersDecision): ResponseObserver | undefined =>
+  decision.kind === 'passthrough' || decision.kind === 'forward' ? decision.observer : undefined
 
-const onRequestBody = (state: ExchangeState, piece: BodyPiece, limits: ExchangeLimits): ExchangeStep => {
-  switch (state.kind) {
-    case 'deciding-on-headers':
-      return holdBody(state, piece, limits)
-    case 'collecting':
-      return collect(state, piece, limits)
-    case 'deciding-on-body':
-      return state.on === 'request-body' ? hold(state, 'request-body') : violation(state, 'request-body after its end')
-    case 'decided':
-    case 'observing':
-      return step(state, goOn('request-body'))
-    case 'fresh':
-    case 'overtaken':
-    case 'over':
-      return violation(state, 'request-body out of order')
-  }
-}
+const violation = (state: ExchangeState, reason: string): ExchangeStep =>
+  step(ended, ...giveUp(state), { kind: 'fault', reason }, end('internal'))
 
-const holdBody = (state: StateOf<'deciding-on-headers'>, piece: BodyPiece, limits: ExchangeLimits): ExchangeStep => {
-  if (state.bodyComplete) return violation(state, 'request-body after its end')
-  const body = appendPiece(state.body, piece.body)
-  return body.bytes > limits.maxBodyBytes
-    ? tooLarge(state)
-    : hold({ ...state, body, bodyComplete: isWhole(state.bodyMode, piece) }, 'request-body')
-}
-
-const hold = (state: Deciding, phase: HeldPhase): ExchangeStep => {
-  if (state.held.includes('request-trailers')) return violation(state, `${phase} after request-trailers`)
-  if (state.held.length >= maxHeldMessages) return violation(state, 'too many messages without waiting for a reply')
-  return step({ ...state, held: [...state.held, phase] })
-}
-
-const collect = (state: StateOf<'collecting'>, piece: BodyPiece, limits: ExchangeLimits): ExchangeStep => {
-  const body = appendPiece(state.body, piece.body)
-  if (body.bytes > limits.maxBodyBytes) return tooLarge(state)
-  return isWhole(state.bodyMode, piece)
-    ? decideOnBody({ ...state, body }, 'request-body')
-    : step({ ...state, body }, goOn('request-body'))
-}
-
-/** Trailers may follow a buffered body, and then nothing marks it as whole: it always is. */
-const isWhole = (bodyMode: BodyMode, piece: BodyPiece): boolean => piece.endOfStream || bodyMode === 'buffered'
-
-const decideOnBody = ({ decide, body, answerMode }: StateOf<'collecting'>, on: HeldPhase): ExchangeStep =>
-  step(
-    { kind: 'deciding-on-body', on, answerMode, extended: false, held: [] },
-    { kind: 'decide-on-body', decide, body: joinBody(body) },
-  )
-
-const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
-  switch (state.kind) {
-    case 'deciding-on-headers':
-      return hold(state, 'request-trailers')
-    case 'deciding-on-body':
-      return state.on === 'request-trailers'
-        ? violation(state, 'request-trailers twice')
-        : hold(state, 'request-trailers')
-    case 'collecting':
-      return decideOnBody(state, 'request-trailers')
-    case 'decided':
-    case 'observing':
-      return step(state, goOn('request-trailers'))
-    case 'fresh':
-    case 'overtaken':
-    case 'over':
-      return violation(state, 'request-trailers out of order')
-  }
-}
-
-/** A response without a verdict is Envoy's own: no route, a limit, a timeout. */
-const onResponse = (state: ExchangeState, part: AnswerPart): ExchangeStep => {
-  if (state.kind === 'observing') return onAnswer(state, part)
-  if (state.kind === 'decided') return step(state, goOn(part.kind))
-  return step({ kind: 'overtaken' }, ...giveUp(state), goOn(part.kind))
-}
-
-/** Every reply is out by now, so the stream may end well. */
-const onEnough = (state: ExchangeState): ExchangeStep =>
-  state.kind === 'observing' ? step(ended, ...giveUp(state), { kind: 'end', status: 'ok' }) : step(state)
-
-const onVerdict = (state: ExchangeState, verdict: Verdict, limits: ExchangeLimits): ExchangeStep => {
-  if (state.kind === 'deciding-on-headers') return applyHeadersVerdict(state, verdict, limits)
-  return state.kind === 'deciding-on-body' ? applyBodyVerdict(state, verdict) : step(state, ...unheard(verdict))
-}
+const onHalfClosed = (state: ExchangeState): ExchangeStep =>
+  step(ended, ...giveUp(state), end(isDeciding(state) || state.kind === 'collecting' ? 'cancelled' : 'ok'))
 
 const onExtend = (state: ExchangeState, milliseconds: number): ExchangeStep =>
   isDeciding(state) && !state.extended && Number.isFinite(milliseconds) && milliseconds >= 1
     ? step({ ...state, extended: true }, { kind: 'reply', reply: { kind: 'extend', milliseconds } })
     : step(state)
 
-const onHalfClosed = (state: ExchangeState): ExchangeStep => {
-  if (isDeciding(state)) return step(ended, { kind: 'abort' }, { kind: 'end', status: 'cancelled' })
-  return step(ended, ...giveUp(state), { kind: 'end', status: state.kind === 'collecting' ? 'cancelled' : 'ok' })
+// The request's body ------------------------------------------------------------------------------------------------------------
+
+const emptyBody: CollectedBody = { bytes: 0, pieces: 0, complete: false, last: undefined }
+
+/** The body in one piece, without a copy if it came in one. */
+const joinBody = (body: CollectedBody): Buffer => {
+  const pieces: Buffer[] = []
+  for (let at = body.last; at !== undefined; at = at.before.last) pieces.push(at.piece)
+  const [only] = pieces
+  return pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces.reverse(), body.bytes)
 }
 
-const tooLarge = (state: ExchangeState): ExchangeStep => {
-  const reply = rejection(new GatewayError('request_too_large'))
-  const over: ExchangeState = { kind: 'over', ended: false }
-  return isDeciding(state)
-    ? step(over, { kind: 'abort' }, { kind: 'reply', reply })
-    : step(over, { kind: 'reply', reply })
+/** Trailers may follow a buffered body, which then has no end of stream: it is always complete. */
+const appendPiece = (before: CollectedBody, part: Part<'request_body'>, bodyMode: BodyMode): CollectedBody => ({
+  bytes: before.bytes + part.body.length,
+  pieces: before.pieces + 1,
+  complete: part.endOfStream || bodyMode === 'buffered',
+  last: { piece: part.body, before },
+})
+
+/** In every other mode Envoy has forwarded the headers, or never sends the whole body. */
+export const canReadBody = (bodyMode: BodyMode): boolean => bodyMode === 'buffered' || bodyMode === 'unknown'
+
+/** Envoy sends pieces of the body in this mode without waiting for the reply to the headers. */
+const sendsEarly = (bodyMode: BodyMode): boolean => bodyMode === 'full_duplex_streamed'
+
+const onRequestBody = (state: ExchangeState, part: Part<'request_body'>, maxBodyBytes: number): ExchangeStep => {
+  switch (state.kind) {
+    case 'deciding_on_headers':
+    case 'collecting': {
+      const { bodyMode } = state.request
+      if (state.kind === 'deciding_on_headers' && !sendsEarly(bodyMode))
+        return violation(state, 'request_body before the reply to request_headers')
+      if (state.body.complete || state.request.endOfStream) return violation(state, 'request_body after its end')
+      const body = appendPiece(state.body, part, bodyMode)
+      if (body.bytes > maxBodyBytes) return tooLarge(state)
+      if (state.kind === 'deciding_on_headers') return step({ ...state, body })
+      return body.complete
+        ? decideOnBody({ ...state, body }, 'request_body')
+        : step({ ...state, body }, continuePhase('request_body'))
+    }
+    case 'decided':
+    case 'observing':
+      return step(state, continuePhase('request_body'))
+    case 'fresh':
+    case 'deciding_on_body':
+    case 'overtaken':
+    case 'over':
+      return violation(state, 'request_body out of order')
+  }
 }
 
-const violation = (state: ExchangeState, reason: string): ExchangeStep =>
-  step(ended, ...giveUp(state), { kind: 'fault', reason }, { kind: 'end', status: 'internal' })
+const decideOnBody = (
+  { request, decide, body }: Omit<StateOf<'collecting'>, 'kind'>,
+  phase: StateOf<'deciding_on_body'>['phase'],
+): ExchangeStep =>
+  step(
+    { kind: 'deciding_on_body', phase, request, extended: false },
+    { kind: 'decide_on_body', decide, body: joinBody(body) },
+  )
+
+const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
+  switch (state.kind) {
+    case 'collecting':
+      return decideOnBody(state, 'request_trailers')
+    case 'decided':
+    case 'observing':
+      return step(state, continuePhase('request_trailers'))
+    case 'fresh':
+    case 'deciding_on_headers':
+    case 'deciding_on_body':
+    case 'overtaken':
+    case 'over':
+      return violation(state, 'request_trailers out of order')
+  }
+}
+
+const rejection = (
+  phase: StateOf<'deciding_on_body'>['phase'],
+  code: 'request_too_large' | 'internal_error',
+): ExchangeEffect => ({
+  kind: 'reply',
+  reply: { kind: 'decision', phase, decision: { kind: 'reject', error: new GatewayError(code) } },
+})
+
+const tooLarge = (state: ExchangeState): ExchangeStep =>
+  state.kind === 'deciding_on_headers'
+    ? step(replied, { kind: 'abort' }, rejection('request_headers', 'request_too_large'))
+    : step(replied, rejection('request_body', 'request_too_large'))
+
+// Decisions ---------------------------------------------------------------------------------------------------------------------
+
+const onDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeStep => {
+  if (!isDeciding(state)) return discardLateDecision(state, decision)
+  if (decision.kind !== 'need-body') return applyDecision(state, decision)
+  return state.kind === 'deciding_on_headers'
+    ? readBody(state, decision.decide)
+    : unsupported(state.phase, 'the body is needed twice')
+}
+
+const readBody = (state: StateOf<'deciding_on_headers'>, decide: DecideOnBody): ExchangeStep => {
+  const { request, body, extended } = state
+  if (request.endOfStream) {
+    return step(
+      { kind: 'deciding_on_body', phase: 'request_headers', request, extended },
+      { kind: 'decide_on_body', decide, body: joinBody(body) },
+    )
+  }
+  return canReadBody(request.bodyMode)
+    ? step({ kind: 'collecting', request, decide, body }, continuePhase('request_headers'))
+    : unsupportedMode(request.bodyMode)
+}
+
+/**
+ * Replies with the decision. Envoy keeps a stream open while it has more to send, which may be until the response ends; so the stream is ended
+ * here once nothing more is needed, unless Envoy ends it by itself: after the reply to headers whose body it does not send.
+ */
+const applyDecision = (state: Deciding, decision: Decision): ExchangeStep => {
+  const phase = state.kind === 'deciding_on_headers' ? 'request_headers' : state.phase
+  const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'decision', phase, decision } }
+  if (decision.kind !== 'passthrough' && decision.kind !== 'forward') return step(replied, reply)
+  const { observer } = decision
+  if (phase === 'request_trailers')
+    return unsupported(phase, 'a request without a body cannot be changed at its trailers', observer)
+  const effects = [reply, ...earlyPieces(state)]
+  const { responseBodySent } = state.request
+  if (observer !== undefined && responseBodySent) return step({ kind: 'observing', observer, next: 'head' }, ...effects)
+  effects.push(...abortObserver(observer))
+  return responseBodySent || state.kind === 'deciding_on_body'
+    ? step(ended, ...effects, end('ok'))
+    : step({ kind: 'decided' }, ...effects)
+}
+
+const earlyPieces = (state: Deciding): readonly ExchangeEffect[] =>
+  state.kind === 'deciding_on_headers'
+    ? Array.from({ length: state.body.pieces }, () => continuePhase('request_body'))
+    : []
+
+const unsupportedMode = (bodyMode: BodyMode): ExchangeStep =>
+  unsupported(
+    'request_headers',
+    `a request body is needed, but request_body_mode is ${bodyMode}: it must be BUFFERED on this route`,
+  )
+
+const unsupported = (
+  phase: StateOf<'deciding_on_body'>['phase'],
+  reason: string,
+  observer?: ResponseObserver,
+): ExchangeStep =>
+  step(replied, ...abortObserver(observer), { kind: 'fault', reason }, rejection(phase, 'internal_error'))
+
+// The response ------------------------------------------------------------------------------------------------------------------
+
+type ResponsePart = Part<'response_headers'> | Part<'response_body'> | Part<'response_trailers'>
+
+/** Each part continues first, unchanged but for the observer's headers. A response before a decision is Envoy's own: no route, a limit, a timeout. */
+const onResponse = (state: ExchangeState, part: ResponsePart): ExchangeStep => {
+  if (state.kind === 'decided') return step(state, continuePhase(part.kind))
+  if (state.kind !== 'observing') return step({ kind: 'overtaken' }, ...giveUp(state), continuePhase(part.kind))
+  const { observer } = state
+  const whole: ExchangeEffect = { kind: 'observe_end', observer, how: 'complete' }
+  const decided: ExchangeState = { kind: 'decided' }
+  if (part.kind === 'response_headers') {
+    if (state.next !== 'head') return step(state, continuePhase(part.kind))
+    const effects: readonly ExchangeEffect[] = [
+      { kind: 'reply', reply: { kind: 'continue', phase: part.kind, setHeaders: observer.setHeaders } },
+      { kind: 'observe_head', observer, headers: part.headers },
+    ]
+    return part.endOfStream ? step(decided, ...effects, whole) : step({ ...state, next: 'body' }, ...effects)
+  }
+  if (state.next === 'head') return bodyWithoutHeaders(part.kind, observer)
+  if (part.kind === 'response_trailers') return step(decided, continuePhase(part.kind), whole)
+  const effects: readonly ExchangeEffect[] = [
+    continuePhase(part.kind),
+    { kind: 'observe_chunk', observer, bytes: part.body },
+  ]
+  return part.endOfStream ? step(decided, ...effects, whole) : step(state, ...effects)
+}
+
+const bodyWithoutHeaders = (phase: Phase, observer: ResponseObserver): ExchangeStep =>
+  step({ kind: 'decided' }, continuePhase(phase), ...abortObserver(observer))

@@ -1,66 +1,112 @@
-import type { ContextCacheManager, HeadersDecision, RequestScope } from '../context/context-cache-manager.ts'
-import type { ExtProcCodec } from './codec.ts'
-import { advance, initialExchange } from './exchange.ts'
-import type { ExchangeEffect, ExchangeInput, ExchangeState } from './exchange-state.ts'
-import { toGatewayRequest } from './gateway-request.ts'
-import type { HeaderLookup } from './header-lookup.ts'
-import type { ExtProcEvent, Reply } from './messages.ts'
-import type { ProcessHooks } from './process-hooks.ts'
-import { ReplyTimer, type ReplyTiming } from './reply-timer.ts'
-import type { RpcCall, RpcMethod, RpcReceiver, RpcStatus } from './transport.ts'
-import { verdictOf } from './verdict-of.ts'
+import type {
+  ContextCacheManager,
+  Decision,
+  GatewayRequest,
+  HeadersDecision,
+  RequestScope,
+} from '../context/context-cache-manager.ts'
+import { GatewayError } from '../openai/gateway-error.ts'
+import type { BodyMode, ExtProcCodec, ExtProcEvent, HeaderLookup, Phase, Reply } from './codec.ts'
+import {
+  advance,
+  canReadBody,
+  type ExchangeEffect,
+  type ExchangeInput,
+  type ExchangeState,
+  initialExchange,
+} from './exchange.ts'
+import type { GrpcStream, StreamHandler, StreamMethod, StreamStatus } from './grpc-stream.ts'
 
-/** What a stream needs to be served. */
+/** Callbacks for metrics and logs. They must not throw. */
+export interface ProcessHooks {
+  streamOpened(): void
+  /** Once for every `streamOpened`. */
+  streamClosed(): void
+  /** A message of `phase` got its reply after `milliseconds`. */
+  message(phase: Phase, milliseconds: number): void
+  /** An error that is not the client's: a decision that threw, a stream out of order, a wiring that cannot work. */
+  fault(error: unknown): void
+}
+
+/** What a stream needs. */
 export interface ProcessOptions {
   readonly service: Pick<ContextCacheManager, 'onHeaders'>
   readonly codec: ExtProcCodec
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
-  /** Whether a stream ends with its verdict where no more is to come, which saves both sides a message and a wake-up. */
-  readonly endsFirst: boolean
   readonly hooks: ProcessHooks
   /** Monotonic clock, milliseconds. */
   readonly now: () => number
 }
 
-/** The ExternalProcessor's only method: one call for each HTTP request. */
-export const createProcessMethod = (options: ProcessOptions): RpcMethod<ExtProcEvent, Reply> => {
-  const timing: ReplyTiming = {
-    now: options.now,
-    report: (phase, milliseconds) => options.hooks.message(phase, milliseconds),
-  }
-  return {
-    path: options.codec.path,
-    longLived: false,
-    decode: (bytes) => options.codec.decode(bytes),
-    encode: (reply) => options.codec.encode(reply),
-    open: (call) => new ProcessStream(call, options, timing),
+/** The method of ExternalProcessor: one stream for each HTTP request. */
+export const createProcessMethod = (options: ProcessOptions): StreamMethod<ExtProcEvent, Reply> => ({
+  path: options.codec.path,
+  longLived: false,
+  decode: (bytes) => options.codec.decode(bytes),
+  encode: (reply) => {
+    try {
+      return options.codec.encode(reply)
+    } catch (thrown) {
+      options.hooks.fault(thrown)
+      const phase = reply.kind === 'decision' ? reply.phase : 'request_headers'
+      return options.codec.encode({ kind: 'decision', phase, decision: failure(thrown) })
+    }
+  },
+  open: (stream) => new ProcessStream(stream, options),
+})
+
+/** The HTTP request behind the headers that Envoy sent. */
+export const toGatewayRequest = (head: {
+  readonly headers: HeaderLookup
+  readonly endOfStream: boolean
+  readonly bodyMode: BodyMode
+}): GatewayRequest => ({
+  method: head.headers(':method')[0] ?? '',
+  path: head.headers(':path')[0] ?? '',
+  header: head.headers,
+  endOfStream: head.endOfStream,
+  bodyReadable: canReadBody(head.bodyMode),
+})
+
+/** Never rejects: an error becomes a fault, and a 500 for this client. The answer is always asynchronous. */
+export const decideSafely = async (
+  decide: () => Promise<HeadersDecision>,
+  hooks: Pick<ProcessHooks, 'fault'>,
+): Promise<HeadersDecision> => {
+  try {
+    return await decide()
+  } catch (thrown) {
+    hooks.fault(thrown)
+    return failure(thrown)
   }
 }
 
-/** One HTTP request in Envoy, from its headers to the last that Envoy tells of it. */
-class ProcessStream implements RpcReceiver<ExtProcEvent>, RequestScope {
-  readonly #call: RpcCall<Reply>
+const failure = (thrown: unknown): Decision => ({ kind: 'reject', error: GatewayError.from(thrown) })
+
+/** One HTTP request in Envoy. */
+class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
+  readonly #stream: GrpcStream<Reply>
   readonly #options: ProcessOptions
-  readonly #timer: ReplyTimer
+  /** Messages without a reply, in order: when each arrived. */
+  readonly #unanswered: { readonly phase: Phase; readonly sinceMs: number }[] = []
   #state: ExchangeState = initialExchange
   #isAbandoned = false
   #abort: AbortController | undefined
 
-  constructor(call: RpcCall<Reply>, options: ProcessOptions, timing: ReplyTiming) {
-    this.#call = call
+  constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
+    this.#stream = stream
     this.#options = options
-    this.#timer = new ReplyTimer(timing)
     options.hooks.streamOpened()
   }
 
   message(event: ExtProcEvent): void {
-    if (event.kind !== 'unknown') this.#timer.received(event.kind)
+    if (event.kind !== 'unknown') this.#unanswered.push({ phase: event.kind, sinceMs: this.#options.now() })
     this.#take(event)
   }
 
   halfClosed(): void {
-    this.#take({ kind: 'half-closed' })
+    this.#take({ kind: 'half_closed' })
   }
 
   closed(): void {
@@ -83,34 +129,34 @@ class ProcessStream implements RpcReceiver<ExtProcEvent>, RequestScope {
   }
 
   #take(input: ExchangeInput): void {
-    const next = advance(this.#state, input, this.#options)
+    const next = advance(this.#state, input, this.#options.maxBodyBytes)
     this.#state = next.state
     for (const effect of next.effects) this.#perform(effect)
   }
 
   #perform(effect: ExchangeEffect): void {
     switch (effect.kind) {
-      case 'decide-on-headers':
-        void this.#settle(() => this.#options.service.onHeaders(toGatewayRequest(effect.request), this))
+      case 'decide_on_headers':
+        void this.#decide(() => this.#options.service.onHeaders(toGatewayRequest(effect.request), this))
         return
-      case 'decide-on-body':
-        void this.#settle(() => effect.decide(effect.body, this))
+      case 'decide_on_body':
+        void this.#decide(() => effect.decide(effect.body, this))
         return
       case 'abort':
         this.#isAbandoned = true
         this.#abort?.abort()
         return
       case 'reply':
-        this.#call.send(effect.reply)
-        this.#timer.sent(effect.reply)
+        this.#stream.send(effect.reply)
+        this.#replied(effect.reply)
         return
-      case 'observe-head':
-        this.#observe(() => effect.observer.head(statusOf(effect.headers), effect.headers))
+      case 'observe_head':
+        this.#observe(() => effect.observer.head(Number(effect.headers(':status')[0] ?? 0), effect.headers))
         return
-      case 'observe-chunk':
+      case 'observe_chunk':
         this.#observe(() => effect.observer.chunk(effect.bytes))
         return
-      case 'observe-end':
+      case 'observe_end':
         this.#observe(() => {
           effect.observer.end(effect.how)
           return 'more'
@@ -120,32 +166,36 @@ class ProcessStream implements RpcReceiver<ExtProcEvent>, RequestScope {
         this.#options.hooks.fault(new Error(effect.reason))
         return
       case 'end':
-        this.#call.end(endStatus[effect.status])
+        this.#stream.end(endStatus[effect.status])
         return
     }
   }
 
-  /** An observer that fails has seen enough; the answer does not suffer. */
-  #observe(tell: () => 'more' | 'enough'): void {
+  async #decide(decide: () => Promise<HeadersDecision>): Promise<void> {
+    this.#take({ kind: 'decision', decision: await decideSafely(decide, this.#options.hooks) })
+  }
+
+  /** An observer that throws gets nothing more; the response continues. */
+  #observe(call: () => 'more' | 'enough'): void {
     let wish: 'more' | 'enough' = 'enough'
     try {
-      wish = tell()
+      wish = call()
     } catch (thrown) {
       this.#options.hooks.fault(thrown)
     }
     if (wish === 'enough') this.#take({ kind: 'enough' })
   }
 
-  async #settle(decide: () => Promise<HeadersDecision>): Promise<void> {
-    this.#take({ kind: 'verdict', verdict: await verdictOf(decide, this.#options.hooks) })
+  #replied(reply: Reply): void {
+    if (reply.kind === 'extend') return
+    const index = this.#unanswered.findIndex(({ phase }) => phase === reply.phase)
+    const [answered] = index === -1 ? [] : this.#unanswered.splice(index, 1)
+    if (answered !== undefined) this.#options.hooks.message(answered.phase, this.#options.now() - answered.sinceMs)
   }
 }
 
-/** 0 where Envoy tells none. */
-const statusOf = (headers: HeaderLookup): number => Number(headers(':status')[0] ?? 0)
-
-const endStatus: Readonly<Record<Extract<ExchangeEffect, { kind: 'end' }>['status'], RpcStatus>> = {
+const endStatus: Readonly<Record<Extract<ExchangeEffect, { kind: 'end' }>['status'], StreamStatus>> = {
   ok: { code: 'ok' },
-  cancelled: { code: 'cancelled', message: 'the request was given up before its answer' },
-  internal: { code: 'internal', message: 'the stream cannot go on' },
+  cancelled: { code: 'cancelled', message: 'the request ended before its decision' },
+  internal: { code: 'internal', message: 'the stream cannot continue' },
 }

@@ -1,3 +1,5 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
 import { pause } from '../async/deadline.ts'
 import type { EngineLoad } from './engine-metrics.ts'
 import { createInFlightTurns } from './in-flight-turns.ts'
@@ -33,7 +35,10 @@ const failuresUntilOut = 2
 /** A report of the load is dropped after this many checks in a row without a new one. */
 const checksUntilStale = 3
 
-/** The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. */
+/**
+ * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A host name is resolved once, at
+ * the start, since Envoy knows its pods by address.
+ */
 export const createStaticPodSource = (
   options: PodMonitorOptions & {
     readonly addresses: readonly PodAddress[]
@@ -42,7 +47,20 @@ export const createStaticPodSource = (
   },
 ): PodSource => {
   const monitor = createPodMonitor({ ...options, probe: createPodProbe({ deadlineMs: options.healthTimeoutMs }) })
-  return { ...monitor, start: () => monitor.watch(options.addresses) }
+  return {
+    ...monitor,
+    start: async () => monitor.watch([...new Set(await Promise.all(options.addresses.map(toAddress)))]),
+  }
+}
+
+/** IPv4 first, as in Envoy's clusters. A name that cannot be resolved stays, and its pod is never ready. */
+const toAddress = async (address: PodAddress): Promise<PodAddress> => {
+  const colon = address.lastIndexOf(':')
+  const host = address.slice(0, colon)
+  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return address
+  const found = await lookup(host, { order: 'ipv4first' }).catch(() => undefined)
+  if (found === undefined) return address
+  return `${found.family === 6 ? `[${found.address}]` : found.address}${address.slice(colon)}`
 }
 
 /** Closes `probe` when it stops. */

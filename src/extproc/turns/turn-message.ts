@@ -1,8 +1,12 @@
-import { createTableLookup } from '../codec/header-table.ts'
-import type { RequestHead } from '../gateway-request.ts'
+import { createHeaderLookup, type HeaderLookup, type WireHeader } from '../codec.ts'
 
 /** A request that the filter asks about; it keeps bodies to itself. */
-export type TurnRequest = RequestHead & { readonly bodyMode: 'none' }
+export interface TurnRequest {
+  readonly headers: HeaderLookup
+  /** No body follows. */
+  readonly endOfStream: boolean
+  readonly bodyMode: 'none'
+}
 
 /** What Envoy's filter for turns says on its stream (accelerator/filter/filter.ts). `id` names the request on this stream. */
 export type TurnMessage =
@@ -38,7 +42,7 @@ export const decodeTurnMessage = (bytes: Buffer): TurnMessage => {
     kind: 'ask',
     id,
     request: {
-      headers: createTableLookup(bytes, headerOffsets(bytes, askBytes)),
+      headers: createHeaderLookup(headersIn(bytes, askBytes)),
       endOfStream: bytes[headBytes] !== 0,
       bodyMode: 'none',
     },
@@ -49,21 +53,21 @@ export const decodeTurnMessage = (bytes: Buffer): TurnMessage => {
  * Where names and values lie: their number, the lengths of every name and value (32 bits each), and then all of them in turn, each with a zero behind it.
  * (https://github.com/proxy-wasm/spec, "Serialization".)
  */
-const headerOffsets = (bytes: Buffer, start: number): readonly number[] => {
+const headersIn = (bytes: Buffer, start: number): readonly WireHeader[] => {
   const count = bytes.readUInt32LE(start)
   let lengthAt = start + countBytes
   let at = lengthAt + count * pairBytes
   if (at > bytes.length) throw malformed()
-  const offsets: number[] = []
+  const headers: WireHeader[] = []
   for (let index = 0; index < count; index++) {
     const nameEnd = at + bytes.readUInt32LE(lengthAt)
     const valueEnd = nameEnd + 1 + bytes.readUInt32LE(lengthAt + 4)
     if (valueEnd >= bytes.length) throw malformed()
-    offsets.push(at, nameEnd, nameEnd + 1, valueEnd)
+    headers.push({ key: bytes.toString('latin1', at, nameEnd), raw_value: bytes.subarray(nameEnd + 1, valueEnd) })
     at = valueEnd + 1
     lengthAt += pairBytes
   }
-  return offsets
+  return headers
 }
 
 const malformed = (): Error => new Error('not a message of the filter for turns')

@@ -1,4 +1,4 @@
-import type { DynamicMetadata, ImmediateAnswer, MetadataValue, Reply, RequestChanges } from '../messages.ts'
+import type { ImmediateResponse, Outcome, RequestChanges } from '../replies.ts'
 
 const goOnKind = 1
 const answerKind = 2
@@ -19,15 +19,16 @@ const missing = 0xffff_ffff
 /** Asks the filter to open other streams for what it has to ask from now on, and to close this one once nothing is owed on it. */
 export const retireReply: Buffer = Buffer.from([retireKind, 0, 0, 0, 0])
 
+/** What is decided on a request, or more time for it. */
+export type TurnReply = Outcome | { readonly kind: 'extend'; readonly milliseconds: number }
+
 /** A reply on the request `id` as bytes; what accelerator/filter/verdict.ts reads. */
-export const encodeTurnReply = (id: number, reply: Reply): Buffer => {
+export const encodeTurnReply = (id: number, reply: TurnReply): Buffer => {
   switch (reply.kind) {
-    case 'continue':
-      return proceed(id, unchanged)
-    case 'proceed':
+    case 'forward':
       return proceed(id, reply.changes)
-    case 'immediate':
-      return answer(id, reply.answer)
+    case 'respond':
+      return answer(id, reply.response)
     case 'extend': {
       const bytes = withHead(laterKind, id, headBytes + lengthBytes)
       bytes.writeUInt32LE(Math.floor(reply.milliseconds), headBytes)
@@ -35,8 +36,6 @@ export const encodeTurnReply = (id: number, reply: Reply): Buffer => {
     }
   }
 }
-
-const unchanged: RequestChanges = { setHeaders: {}, metadata: {} }
 
 const withHead = (kind: number, id: number, length: number): Buffer => {
   const bytes = Buffer.allocUnsafe(length)
@@ -49,17 +48,18 @@ const withHead = (kind: number, id: number, length: number): Buffer => {
  * What the Lua filter is told: where the turn may go, its ticket, the headers of its answer, the model that its body may name, and what is spliced into
  * it. The lengths of all five (32 bits each, little-endian) come first.
  */
-const noteOf = ({ 'envoy.lb': route, ctx }: DynamicMetadata): readonly (MetadataValue | undefined)[] => [
-  route?.['x-gateway-destination-endpoint'],
-  ctx?.['turn'],
-  ctx?.['headers'],
-  ctx?.['model'],
-  ctx?.['splice'],
+const noteOf = ({ destinations, ctx }: RequestChanges): readonly (string | undefined)[] => [
+  destinations,
+  ctx['turn'],
+  ctx['headers'],
+  ctx['model'],
+  ctx['splice'],
 ]
 
-const proceed = (id: number, { setHeaders, metadata }: RequestChanges): Buffer => {
+const proceed = (id: number, changes: RequestChanges): Buffer => {
+  const { setHeaders } = changes
   const names = Object.keys(setHeaders)
-  const texts = noteOf(metadata)
+  const texts = noteOf(changes)
   let headerLength = 0
   for (const name of names) headerLength += headerBytes + name.length + (setHeaders[name] ?? '').length
   let noteLength = texts.length * lengthBytes
@@ -86,7 +86,7 @@ const proceed = (id: number, { setHeaders, metadata }: RequestChanges): Buffer =
   return bytes
 }
 
-const answer = (id: number, { status, headers, body, details }: ImmediateAnswer): Buffer => {
+const answer = (id: number, { status, headers, body, details }: ImmediateResponse): Buffer => {
   const names = Object.keys(headers)
   const detailLength = Buffer.byteLength(details)
   let pairsLength = lengthBytes

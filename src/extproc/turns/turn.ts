@@ -1,11 +1,15 @@
-import type { ContextCacheManager, RequestScope, ResponseObserver } from '../../context/context-cache-manager.ts'
+import type {
+  ContextCacheManager,
+  Decision,
+  HeadersDecision,
+  RequestScope,
+  ResponseObserver,
+} from '../../context/context-cache-manager.ts'
 import { GatewayError } from '../../openai/gateway-error.ts'
-import { toGatewayRequest } from '../gateway-request.ts'
-import type { Reply } from '../messages.ts'
-import type { ProcessHooks } from '../process-hooks.ts'
-import { rejection, type Verdict } from '../verdict.ts'
-import { verdictOf } from '../verdict-of.ts'
+import { decideSafely, type ProcessHooks, toGatewayRequest } from '../process-stream.ts'
+import { outcomeOf } from '../replies.ts'
 import type { TurnRequest } from './turn-message.ts'
+import type { TurnReply } from './turn-reply.ts'
 
 /** What all turns have in common. */
 export interface TurnOptions {
@@ -17,7 +21,7 @@ export interface TurnOptions {
 
 /** Where a turn came from. */
 export interface TurnHome {
-  reply(id: number, reply: Reply): void
+  reply(id: number, reply: TurnReply): void
   /** Nothing more comes of the turn. */
   over(id: number): void
 }
@@ -42,16 +46,16 @@ export class Turn implements RequestScope {
   async decide(request: TurnRequest): Promise<void> {
     const { service, hooks, now } = this.#options
     const askedMs = now()
-    const first = await verdictOf(() => service.onHeaders(toGatewayRequest(request), this), hooks)
-    const verdict = first.kind === 'need-body' ? await this.#withoutBody(request, first) : first
+    const first = await decideSafely(() => service.onHeaders(toGatewayRequest(request), this), hooks)
+    const decision = first.kind === 'need-body' ? await this.#withoutBody(request, first) : first
     if (this.#state === 'deciding') {
       this.#state = 'decided'
-      this.#home.reply(this.#id, replyOf(verdict))
-      hooks.message('request-headers', now() - askedMs)
+      this.#home.reply(this.#id, outcomeOf(decision))
+      hooks.message('request_headers', now() - askedMs)
       this.#home.over(this.#id)
       hooks.streamClosed()
     }
-    if (verdict.kind === 'proceed' && verdict.observer !== undefined) this.#letDown(verdict.observer)
+    if ('observer' in decision && decision.observer !== undefined) this.#letDown(decision.observer)
   }
 
   /** Nobody waits for the verdict any more. */
@@ -78,14 +82,17 @@ export class Turn implements RequestScope {
   }
 
   /** The filter keeps bodies to itself, so that only a request without one can be decided by it. */
-  async #withoutBody(request: TurnRequest, { decide }: Extract<Verdict, { kind: 'need-body' }>): Promise<Decided> {
+  async #withoutBody(
+    request: TurnRequest,
+    { decide }: Extract<HeadersDecision, { kind: 'need-body' }>,
+  ): Promise<Decision> {
     const { hooks } = this.#options
     if (request.endOfStream) {
-      const verdict = await verdictOf(() => decide(Buffer.alloc(0), this), hooks)
-      if (verdict.kind !== 'need-body') return verdict
+      const decision = await decideSafely(() => decide(Buffer.alloc(0), this), hooks)
+      if (decision.kind !== 'need-body') return decision
     }
     hooks.fault(new Error('a request body is needed, which the filter for turns does not tell'))
-    return rejection(new GatewayError('internal_error'))
+    return { kind: 'reject', error: new GatewayError('internal_error') }
   }
 
   /** The filter tells of no answers. */
@@ -97,8 +104,3 @@ export class Turn implements RequestScope {
     }
   }
 }
-
-type Decided = Exclude<Verdict, { kind: 'need-body' }>
-
-const replyOf = (verdict: Decided): Reply =>
-  verdict.kind === 'immediate' ? verdict : { kind: 'proceed', phase: 'request-headers', changes: verdict.changes }

@@ -1,10 +1,8 @@
-import type { HealthState } from '../../admin/grpc-health-state.ts'
-import { SlotMap } from '../../collections/slot-map.ts'
-import type { Reply } from '../messages.ts'
-import type { RpcCall, RpcMethod, RpcReceiver } from '../transport.ts'
+import type { GrpcStream, StreamHandler, StreamMethod } from '../grpc-stream.ts'
+import type { HealthState } from '../health.ts'
 import { Turn, type TurnHome, type TurnOptions } from './turn.ts'
 import { decodeTurnMessage, type TurnMessage, type TurnRequest } from './turn-message.ts'
-import { encodeTurnReply, retireReply } from './turn-reply.ts'
+import { encodeTurnReply, retireReply, type TurnReply } from './turn-reply.ts'
 
 /** More than Envoy's filter lets wait on all its streams. */
 const maxWaitingTurns = 65_536
@@ -18,7 +16,7 @@ export interface TurnsOptions extends TurnOptions {
  * Where Envoy's filter for turns asks (docs/adr/0013): one long call on which each turn is a message, and so is its verdict. A stream for each request,
  * as ext_proc has it, costs Envoy more than the request itself.
  */
-export const createTurnsMethod = (options: TurnsOptions): RpcMethod<TurnMessage, Buffer> => ({
+export const createTurnsMethod = (options: TurnsOptions): StreamMethod<TurnMessage, Buffer> => ({
   path: '/contextcache.v1.Turns/Decide',
   // The filter closes its streams once it is told to go elsewhere, and all verdicts are out.
   longLived: false,
@@ -28,13 +26,13 @@ export const createTurnsMethod = (options: TurnsOptions): RpcMethod<TurnMessage,
 })
 
 /** One of a worker's streams. */
-class TurnsStream implements RpcReceiver<TurnMessage>, TurnHome {
-  readonly #call: RpcCall<Buffer>
+class TurnsStream implements StreamHandler<TurnMessage>, TurnHome {
+  readonly #call: GrpcStream<Buffer>
   readonly #options: TurnsOptions
-  readonly #waiting = new SlotMap<number, Turn>({ hashOf: (id) => id })
+  readonly #waiting = new Map<number, Turn>()
   readonly #stopWatching: () => void
 
-  constructor(call: RpcCall<Buffer>, options: TurnsOptions) {
+  constructor(call: GrpcStream<Buffer>, options: TurnsOptions) {
     this.#call = call
     this.#options = options
     this.#stopWatching = options.health.onChange((serving) => {
@@ -48,7 +46,8 @@ class TurnsStream implements RpcReceiver<TurnMessage>, TurnHome {
         this.#ask(message.id, message.request)
         return
       case 'left':
-        this.#waiting.delete(message.id)?.leave()
+        this.#waiting.get(message.id)?.leave()
+        this.#waiting.delete(message.id)
         return
     }
   }
@@ -63,7 +62,7 @@ class TurnsStream implements RpcReceiver<TurnMessage>, TurnHome {
     this.#leaveAll()
   }
 
-  reply(id: number, reply: Reply): void {
+  reply(id: number, reply: TurnReply): void {
     this.#call.send(encodeTurnReply(id, reply))
   }
 
@@ -73,7 +72,7 @@ class TurnsStream implements RpcReceiver<TurnMessage>, TurnHome {
 
   #ask(id: number, request: TurnRequest): void {
     if (this.#waiting.size >= maxWaitingTurns || this.#waiting.has(id)) {
-      this.#call.end({ code: 'invalid-argument', message: 'too many turns, or two of one id' })
+      this.#call.end({ code: 'invalid_argument', message: 'too many turns, or two of one id' })
       return
     }
     const turn = new Turn(id, this, this.#options)
@@ -82,6 +81,7 @@ class TurnsStream implements RpcReceiver<TurnMessage>, TurnHome {
   }
 
   #leaveAll(): void {
-    while (this.#waiting.size > 0) this.#waiting.deleteOldest()?.leave()
+    for (const turn of this.#waiting.values()) turn.leave()
+    this.#waiting.clear()
   }
 }

@@ -1,16 +1,17 @@
+import { once } from 'node:events'
+import { link, lstat, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { createHealthState, type HealthState } from '../../../src/admin/grpc-health-state.ts'
 import type { ContextCacheManager, EndedTurn, HeadersDecision } from '../../../src/context/context-cache-manager.ts'
-import {
-  createExtProcServer,
-  type ExtProcServer,
-  type ExtProcTransport,
-} from '../../../src/extproc/create-extproc-server.ts'
+import { createHealthState, type HealthState } from '../../../src/extproc/health.ts'
+import { createExtProcServer, type ExtProcServer, type ListenAddress } from '../../../src/extproc/server.ts'
 import { answered, batchOf, entryOf } from '../../unit/accesslog/log-entries.ts'
 import { field, int, struct } from '../../unit/extproc/protobuf-bytes.ts'
+import { createEventLog, type EventLog } from './event-log.ts'
 import { createRawClient, type RawClient } from './raw-client.ts'
-import { createSeamLog, type SeamLog } from './seam-methods.ts'
 
 const process = '/envoy.service.ext_proc.v3.ExternalProcessor/Process'
 const accessLogs = '/opentelemetry.proto.collector.logs.v1.LogsService/Export'
@@ -21,7 +22,7 @@ interface Bench {
   readonly server: ExtProcServer
   readonly client: RawClient
   readonly health: HealthState
-  readonly log: SeamLog
+  readonly log: EventLog
   readonly turns: readonly EndedTurn[]
 }
 
@@ -30,9 +31,9 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-const start = async (part: Partial<ContextCacheManager> = {}, transport?: ExtProcTransport): Promise<Bench> => {
+const prepare = (listen: ListenAddress, part: Partial<ContextCacheManager> = {}): Omit<Bench, 'client'> => {
   const health = createHealthState()
-  const log = createSeamLog()
+  const log = createEventLog()
   const turns: EndedTurn[] = []
   const server = createExtProcServer({
     service: {
@@ -41,13 +42,12 @@ const start = async (part: Partial<ContextCacheManager> = {}, transport?: ExtPro
         turns.push(turn)
         log.note('turn')
       },
-      clientDisconnected: async () => {},
+      clientDisconnected: async (requestKey) => log.note(`disconnected ${requestKey}`),
       ...part,
     },
-    listen: { host: '127.0.0.1', port: 0 },
+    listen,
     maxBodyBytes: 100_000,
     health,
-    ...(transport === undefined ? {} : { transport }),
     hooks: {
       streamOpened: () => log.note('opened'),
       streamClosed: () => log.note('closed'),
@@ -57,9 +57,16 @@ const start = async (part: Partial<ContextCacheManager> = {}, transport?: ExtPro
     },
   })
   cleanups.push(() => server.stop())
-  const client = createRawClient(await server.start())
+  return { server, health, log, turns }
+}
+
+const anyPort: ListenAddress = { host: '127.0.0.1', port: 0 }
+
+const start = async (part: Partial<ContextCacheManager> = {}, listen: ListenAddress = anyPort): Promise<Bench> => {
+  const parts = prepare(listen, part)
+  const client = createRawClient(await parts.server.start())
   cleanups.push(() => client.close())
-  return { server, client, health, log, turns }
+  return { ...parts, client }
 }
 
 const requestHeaders = (...more: readonly Buffer[]): Buffer =>
@@ -84,32 +91,45 @@ describe('ext_proc', () => {
     call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     await log.noted('closed')
-    expect(log.events).toEqual(['opened', 'replied to request-headers', 'closed'])
+    expect(log.events).toEqual(['opened', 'replied to request_headers', 'closed'])
   })
 
-  test('a stream on which nothing more is told ends with its decision, whatever Envoy still says', async () => {
+  test('a stream that Envoy ends by itself is left to it', async () => {
     const { client, log } = await start()
-    const calls = Array.from({ length: 40 }, () => client.call(process))
-    for (const call of calls) call.stream.write(requestHeaders(headersAlone))
-    for (const call of calls) {
-      await expect(call.status).resolves.toMatchObject({ code: status.OK })
-      expect(call.received).toHaveLength(1)
-      call.stream.end()
-    }
-    const after = client.call(process)
-    after.stream.write(requestHeaders(headersAlone))
-    await expect(after.status).resolves.toMatchObject({ code: status.OK })
-    expect(log.events.filter((event) => event === 'closed')).toHaveLength(41)
-  })
-
-  test('with grpc-js it waits for Envoy', async () => {
-    const { client, log } = await start({}, 'grpc-js')
     const call = client.call(process)
     call.stream.write(requestHeaders(headersAlone))
     await call.messages(1)
     expect(log.events).not.toContain('closed')
     call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
+  })
+
+  test('a decision on a body ends its stream', async () => {
+    const { client } = await start({
+      onHeaders: async () => ({
+        kind: 'need-body',
+        decide: async () => ({ kind: 'passthrough', destinations: [] }),
+      }),
+    })
+    const call = client.call(process)
+    call.stream.write(requestHeaders(buffered))
+    await call.messages(1)
+    call.stream.write(field(4, field(1, '{}'), int(2, 1)))
+    await expect(call.status).resolves.toMatchObject({ code: status.OK })
+    expect(call.received).toHaveLength(2)
+  })
+
+  test('1,100 streams are open at once on one connection', async () => {
+    const { client, log } = await start({ onHeaders: () => new Promise(() => {}) })
+    for (let stream = 0; stream < 1_100; stream++) client.call(process).stream.write(requestHeaders())
+    await log.noted('opened', 1_100)
+  })
+
+  test('an unknown method is refused', async () => {
+    const { client } = await start()
+    await expect(client.call('/envoy.service.ext_proc.v3.ExternalProcessor/None').status).resolves.toMatchObject({
+      code: status.UNIMPLEMENTED,
+    })
   })
 
   test('a body as large as allowed passes the transport, and one byte more is answered 413', async () => {
@@ -156,7 +176,7 @@ describe('ext_proc', () => {
   })
 
   test('a client that leaves aborts the decision; the stream never ends well', async () => {
-    const log = createSeamLog()
+    const log = createEventLog()
     const { client } = await start({
       onHeaders: (_request, { signal }) =>
         new Promise(() => {
@@ -173,7 +193,7 @@ describe('ext_proc', () => {
   })
 
   test('a drain waits for a decision', async () => {
-    const log = createSeamLog()
+    const log = createEventLog()
     let finish = (): void => {}
     const { client, server, health } = await start({
       onHeaders: () =>
@@ -194,15 +214,139 @@ describe('ext_proc', () => {
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     await drained
   })
+
+  test('a drain takes no new connection', async () => {
+    const log = createEventLog()
+    const { client, server, address } = await startHolding(log)
+    const call = client.call(process)
+    call.stream.write(requestHeaders())
+    await log.noted('asked')
+    const drained = server.drain(60_000)
+    const late = createRawClient(address)
+    cleanups.push(() => late.close())
+    await expect(late.call(process).status).resolves.toMatchObject({ code: status.UNAVAILABLE })
+    call.stream.end()
+    await drained
+  })
+
+  test.each([
+    { name: 'a drain at its deadline', end: (server: ExtProcServer) => server.drain(1) },
+    {
+      name: 'a stop, also a second one',
+      end: async (server: ExtProcServer) => {
+        await server.stop()
+        await server.stop()
+      },
+    },
+  ])('$name ends open streams with an error', async ({ end }) => {
+    const log = createEventLog()
+    const { client, server } = await startHolding(log)
+    const call = client.call(process)
+    call.stream.write(requestHeaders())
+    await log.noted('asked')
+    await end(server)
+    const { code } = await call.status
+    expect(code).not.toBe(status.OK)
+    await log.noted('aborted')
+  })
+
+  test('a stop closes connections without a stream', async () => {
+    const { server, address } = await startHolding(createEventLog())
+    const socket = connect({ host: '127.0.0.1', port: 'port' in address ? address.port : 0 })
+    await once(socket, 'connect')
+    socket.resume()
+    const closed = once(socket, 'close')
+    await server.stop()
+    await closed
+  })
+
+  test('a server that was never started can be stopped', async () => {
+    await expect(prepare(anyPort).server.stop()).resolves.toBeUndefined()
+  })
 })
 
-describe.each(['http2', 'grpc-js'] as const)('turns by the filter for them, over %s', (transport) => {
+/** Decisions that never come. */
+const startHolding = async (
+  log: EventLog,
+): Promise<{ readonly client: RawClient; readonly server: ExtProcServer; readonly address: ListenAddress }> => {
+  const { server } = prepare(anyPort, {
+    onHeaders: (_request, { signal }) =>
+      new Promise(() => {
+        log.note('asked')
+        signal.addEventListener('abort', () => log.note('aborted'))
+      }),
+  })
+  const address = await server.start()
+  const client = createRawClient(address)
+  cleanups.push(() => client.close())
+  return { client, server, address }
+}
+
+describe('addresses', () => {
+  const socketPath = async (): Promise<string> => {
+    const folder = await mkdtemp(join(tmpdir(), 'extproc-'))
+    cleanups.push(() => rm(folder, { recursive: true }))
+    return join(folder, 'rpc.sock')
+  }
+  const answers = async (client: RawClient): Promise<void> => {
+    const call = client.call(check)
+    call.stream.end(field(1, 'liveness'))
+    await expect(call.status).resolves.toMatchObject({ code: status.OK })
+  }
+
+  test('a port in use is refused', async () => {
+    const { server } = prepare(anyPort)
+    const address = await server.start()
+    await expect(prepare(address).server.start()).rejects.toThrow()
+  })
+
+  test('a Unix socket serves, and is gone after the stop', async () => {
+    const path = await socketPath()
+    const { client, server } = await start({}, { socketPath: path })
+    await answers(client)
+    await server.stop()
+    await expect(lstat(path)).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  test('a Unix socket that a killed process left is replaced', async () => {
+    const path = await socketPath()
+    await leaveSocketBehind(path)
+    const { client } = await start({}, { socketPath: path })
+    await answers(client)
+  })
+
+  test('a Unix socket in use stays with its server', async () => {
+    const path = await socketPath()
+    const { client } = await start({}, { socketPath: path })
+    await expect(prepare({ socketPath: path }).server.start()).rejects.toThrow()
+    await answers(client)
+  })
+
+  test('a file that is no socket stays', async () => {
+    const path = await socketPath()
+    await writeFile(path, 'precious')
+    await expect(prepare({ socketPath: path }).server.start()).rejects.toThrow()
+    expect(await readFile(path, 'utf8')).toBe('precious')
+  })
+})
+
+/** A socket file whose server is gone: a close would remove it, so it gets a second name first. */
+const leaveSocketBehind = async (path: string): Promise<void> => {
+  const server = createServer()
+  server.listen(`${path}.first`)
+  await once(server, 'listening')
+  await link(`${path}.first`, path)
+  server.close()
+  await once(server, 'close')
+}
+
+describe('turns of the accelerator', () => {
   const turns = '/contextcache.v1.Turns/Decide'
   const ask = (id: number): Buffer => Buffer.from([1, id, 0, 0, 0, 0, 0, 0, 0, 0])
   const idsOf = (messages: readonly Buffer[]): readonly number[] => messages.map((bytes) => bytes.readUInt32LE(1))
 
   test('are many on one stream, each decided by itself', async () => {
-    const { client, log } = await start({}, transport)
+    const { client, log } = await start()
     const call = client.call(turns)
     for (let id = 1; id <= 100; id++) call.stream.write(ask(id))
     const replies = await call.messages(100)
@@ -214,17 +358,14 @@ describe.each(['http2', 'grpc-js'] as const)('turns by the filter for them, over
   })
 
   test('a stream that is cut aborts what is being decided', async () => {
-    const log = createSeamLog()
-    const { client } = await start(
-      {
-        onHeaders: (_request, { signal }) =>
-          new Promise(() => {
-            log.note('asked')
-            signal.addEventListener('abort', () => log.note('aborted'))
-          }),
-      },
-      transport,
-    )
+    const log = createEventLog()
+    const { client } = await start({
+      onHeaders: (_request, { signal }) =>
+        new Promise(() => {
+          log.note('asked')
+          signal.addEventListener('abort', () => log.note('aborted'))
+        }),
+    })
     const call = client.call(turns)
     call.stream.write(ask(1))
     await log.noted('asked')
@@ -233,25 +374,22 @@ describe.each(['http2', 'grpc-js'] as const)('turns by the filter for them, over
   })
 
   test('what is no message ends the stream with an error', async () => {
-    const { client } = await start({}, transport)
+    const { client } = await start()
     const call = client.call(turns)
     call.stream.write(Buffer.from([1]))
     await expect(call.status).resolves.toMatchObject({ code: status.INTERNAL })
   })
 
   test('a drain tells the filter to go elsewhere, and waits for what it owes and for the stream to be closed', async () => {
-    const log = createSeamLog()
+    const log = createEventLog()
     let finish = (): void => {}
-    const { client, server, health } = await start(
-      {
-        onHeaders: () =>
-          new Promise((resolve) => {
-            finish = () => resolve({ kind: 'passthrough', destinations: [] })
-            log.note('asked')
-          }),
-      },
-      transport,
-    )
+    const { client, server, health } = await start({
+      onHeaders: () =>
+        new Promise((resolve) => {
+          finish = () => resolve({ kind: 'passthrough', destinations: [] })
+          log.note('asked')
+        }),
+    })
     health.setServing(true)
     const call = client.call(turns)
     call.stream.write(ask(9))
@@ -274,8 +412,9 @@ describe('access log', () => {
   test('turns are handed to the service, other entries are not, and malformed ones are counted', async () => {
     const { client, log, turns } = await start()
     const call = client.call(accessLogs)
-    call.stream.end(batchOf(turn('t1'), turn('-'), 't3', '', turn('t2')))
+    call.stream.end(batchOf(turn('t1'), turn('-'), 't3', '', turn('t2'), entryOf({ flags: 'DC', requestKey: 'k1' })))
     await log.noted('turn', 2)
+    await log.noted('disconnected k1')
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     expect(call.received).toEqual([Buffer.alloc(0)])
     expect(turns.map(({ ticket }) => ticket)).toEqual(['t1', 't2'])
@@ -345,12 +484,12 @@ describe('health', () => {
   test.each([
     ['no request', []],
     ['two requests', [field(1), field(1)]],
-  ])('%s is an invalid check', async (_name, requests) => {
+  ])('a check with %s is refused', async (_name, requests) => {
     const { client } = await start()
     const call = client.call(check)
     for (const request of requests) call.stream.write(request)
     call.stream.end()
-    await expect(call.status).resolves.toMatchObject({ code: status.INVALID_ARGUMENT })
+    await expect(call.status).resolves.toMatchObject({ code: status.UNIMPLEMENTED })
   })
 
   test('a watch is told of every change, and of the drain, and ends with it', async () => {

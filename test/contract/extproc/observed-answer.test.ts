@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { status } from '@grpc/grpc-js'
-import { afterEach, describe, expect, test } from '@jest/globals'
-import { createHealthState } from '../../../src/admin/grpc-health-state.ts'
+import { afterEach, expect, test } from '@jest/globals'
 import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
-import { createExtProcServer } from '../../../src/extproc/create-extproc-server.ts'
+import { createHealthState } from '../../../src/extproc/health.ts'
+import { createExtProcServer } from '../../../src/extproc/server.ts'
 import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
 import { createRawClient } from './raw-client.ts'
 
@@ -20,7 +20,7 @@ const responseHeaders = field(3, field(1, header(':status', '200'), header('cont
 const piece = (bytes: Buffer, endOfStream: boolean): Buffer => field(5, field(1, bytes), int(2, Number(endOfStream)))
 
 /** A request that goes on, and whose answer somebody wants to be told of. */
-const observe = async (transport: 'http2' | 'grpc-js', wish: 'more' | 'enough') => {
+const observe = async (wish: 'more' | 'enough') => {
   const told: { head?: readonly unknown[]; chunks: Buffer[]; how?: string } = { chunks: [] }
   const ended = new EventTarget()
   const end = once(ended, 'end')
@@ -51,7 +51,6 @@ const observe = async (transport: 'http2' | 'grpc-js', wish: 'more' | 'enough') 
     listen: { host: '127.0.0.1', port: 0 },
     maxBodyBytes: 100_000,
     health: createHealthState(),
-    transport,
     hooks: {
       streamOpened: () => {},
       streamClosed: () => {},
@@ -71,44 +70,42 @@ const observe = async (transport: 'http2' | 'grpc-js', wish: 'more' | 'enough') 
   return { call, told, end }
 }
 
-describe.each(['http2', 'grpc-js'] as const)('over %s', (transport) => {
-  test('an answer is told to the byte, and each piece of it goes on', async () => {
-    const { call, told, end } = await observe(transport, 'more')
-    const large = Buffer.alloc(70_000, 'x')
+test('an answer is told to the byte, and each piece of it goes on', async () => {
+  const { call, told, end } = await observe('more')
+  const large = Buffer.alloc(70_000, 'x')
 
-    call.stream.write(piece(Buffer.from('ab'), false))
-    call.stream.write(piece(large, false))
-    call.stream.write(piece(Buffer.alloc(0), true))
+  call.stream.write(piece(Buffer.from('ab'), false))
+  call.stream.write(piece(large, false))
+  call.stream.write(piece(Buffer.alloc(0), true))
 
-    const replies = await call.messages(6)
-    const set = field(1, field(1, field(1, 'x-response-cache'), field(3, 'miss')), int(3, 2))
-    expect(replies.map((reply) => reply.toString('hex'))).toEqual(
-      [
-        field(1, field(1)),
-        field(3, field(1)),
-        field(2, field(1, field(2, set))),
-        ...Array.from({ length: 3 }, () => field(4, field(1))),
-      ].map((reply) => reply.toString('hex')),
-    )
-    await end
-    expect(told.head).toEqual([200, ['text/plain']])
-    expect(Buffer.concat(told.chunks).equals(Buffer.concat([Buffer.from('ab'), large]))).toBe(true)
-    expect(told.how).toBe('complete')
-  })
+  const replies = await call.messages(6)
+  const set = field(1, field(1, field(1, 'x-response-cache'), field(3, 'miss')), int(3, 2))
+  expect(replies.map((reply) => reply.toString('hex'))).toEqual(
+    [
+      field(1, field(1)),
+      field(3, field(1)),
+      field(2, field(1, field(2, set))),
+      ...Array.from({ length: 3 }, () => field(4, field(1))),
+    ].map((reply) => reply.toString('hex')),
+  )
+  await end
+  expect(told.head).toEqual([200, ['text/plain']])
+  expect(Buffer.concat(told.chunks).equals(Buffer.concat([Buffer.from('ab'), large]))).toBe(true)
+  expect(told.how).toBe('complete')
+})
 
-  test('the stream ends well once enough was told', async () => {
-    const { call, told } = await observe(transport, 'enough')
-    call.stream.write(piece(Buffer.from('ab'), false))
-    await expect(call.status).resolves.toMatchObject({ code: status.OK })
-    expect(told.how).toBe('broken')
-  })
+test('the stream ends well once enough was told', async () => {
+  const { call, told } = await observe('enough')
+  call.stream.write(piece(Buffer.from('ab'), false))
+  await expect(call.status).resolves.toMatchObject({ code: status.OK })
+  expect(told.how).toBe('broken')
+})
 
-  test('a stream that breaks off ends the answer', async () => {
-    const { call, told, end } = await observe(transport, 'more')
-    call.stream.write(piece(Buffer.from('ab'), false))
-    await call.messages(4)
-    call.stream.cancel()
-    await end
-    expect(told.how).toBe('broken')
-  })
+test('a stream that breaks off ends the answer', async () => {
+  const { call, told, end } = await observe('more')
+  call.stream.write(piece(Buffer.from('ab'), false))
+  await call.messages(4)
+  call.stream.cancel()
+  await end
+  expect(told.how).toBe('broken')
 })

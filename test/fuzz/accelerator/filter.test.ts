@@ -1,9 +1,10 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
-import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
+import { retireReply } from '../../../src/extproc/turns/turn-reply.ts'
 import { compileFilter } from '../../support/compiled-filter.ts'
 import { type Fate, SimulatedEnvoy } from '../../support/simulated-envoy.ts'
+import { encodeReply } from '../../unit/accelerator/filter-bench.ts'
 
 let module: WebAssembly.Module
 beforeAll(async () => {
@@ -59,22 +60,22 @@ const streamOf = (envoy: SimulatedEnvoy, id: number): number | undefined =>
 const verdictBytes = (id: number, says: Extract<Step, { kind: 'verdict' }>['says']): Buffer => {
   switch (says) {
     case 'go-on':
-      return encodeTurnReply(id, { kind: 'continue', phase: 'request-headers' })
+      return encodeReply(id, { kind: 'continue', phase: 'request-headers' })
     case 'splice':
-      return encodeTurnReply(id, {
+      return encodeReply(id, {
         kind: 'proceed',
         phase: 'request-headers',
         changes: { setHeaders: {}, metadata: { ctx: { splice: '"a":1', model: 'm' } } },
       })
     case 'answer':
-      return encodeTurnReply(id, {
+      return encodeReply(id, {
         kind: 'immediate',
         answer: { status: 404, headers: {}, body: Buffer.alloc(0), details: 'ctx' },
       })
     case 'later':
-      return encodeTurnReply(id, { kind: 'extend', milliseconds: 5000 })
+      return encodeReply(id, { kind: 'extend', milliseconds: 5000 })
     case 'nonsense':
-      return encodeTurnReply(id, { kind: 'extend', milliseconds: 0 }).fill(7, 0, 1)
+      return encodeReply(id, { kind: 'extend', milliseconds: 0 }).fill(7, 0, 1)
   }
 }
 
@@ -184,7 +185,7 @@ test('whatever gateways, clients and streams do, every request goes on or is ans
       const id = envoy.request({})
       const token = streamOf(envoy, id)
       expect(envoy.fate(id)).toEqual({ kind: 'waits' })
-      envoy.receive(token ?? 0, encodeTurnReply(id, { kind: 'continue', phase: 'request-headers' }))
+      envoy.receive(token ?? 0, encodeReply(id, { kind: 'continue', phase: 'request-headers' }))
       expect(envoy.fate(id)?.kind).toBe('went-on')
       expect([...envoy.streams.values()].filter(({ isClosed }) => !isClosed).length).toBeLessThanOrEqual(4)
     }),

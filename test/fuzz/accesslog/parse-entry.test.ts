@@ -48,7 +48,7 @@ test('any entry is a turn in order, something else, or malformed: nothing is thr
   fc.assert(
     fc.property(fc.oneof(anyEntry, anyParts), (entry) => {
       const parsed = parseEntry(entry)
-      expect(['turn', 'left', 'other', 'malformed']).toContain(parsed.kind)
+      expect(['turn', 'disconnected', 'other', 'malformed']).toContain(parsed.kind)
       const turn = parsed.kind === 'turn' ? parsed.turn : undefined
       expect(turn === undefined || turn.ticket.length > 0).toBe(true)
       expect(turn?.complete === true && (turn.clientDisconnected || turn.upstreamFailed || turn.status === 0)).toBe(

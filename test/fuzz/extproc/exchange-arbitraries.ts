@@ -1,19 +1,18 @@
 import fc from 'fast-check'
-import type { ExchangeInput } from '../../../src/extproc/exchange-state.ts'
-import type { BodyMode } from '../../../src/extproc/messages.ts'
+import type { BodyMode } from '../../../src/extproc/codec.ts'
+import type { ExchangeInput } from '../../../src/extproc/exchange.ts'
 import {
-  answer,
   bodilessResponse,
   closed,
   enough,
   halfClosed,
   headers,
-  headersOfTold,
-  headersOnly,
+  headersWithResponse,
   lastResponseBody,
   needBody,
   observer,
-  proceed,
+  pass,
+  reject,
   responseBody,
   responseHeaders,
   responseTrailers,
@@ -25,8 +24,8 @@ const bodyModes: readonly BodyMode[] = [
   'none',
   'streamed',
   'buffered',
-  'buffered-partial',
-  'full-duplex-streamed',
+  'buffered_partial',
+  'full_duplex_streamed',
   'grpc',
   'unknown',
 ]
@@ -36,21 +35,17 @@ const anyHeaders = fc.oneof(
     weight: 3,
     arbitrary: fc.tuple(fc.constantFrom(...bodyModes), fc.boolean()).map(([mode, end]) => headers(mode, end)),
   },
-  {
-    weight: 2,
-    arbitrary: fc.tuple(fc.boolean(), fc.constantFrom(...bodyModes)).map(([end, mode]) => headersOnly(end, mode)),
-  },
-  { weight: 2, arbitrary: fc.boolean().map(headersOfTold) },
+  { weight: 2, arbitrary: fc.boolean().map(headersWithResponse) },
 )
 
 /** Bodies around the limit of 10 bytes of the stories. */
 const anyBody: fc.Arbitrary<ExchangeInput> = fc.record({
-  kind: fc.constant('request-body' as const),
+  kind: fc.constant('request_body' as const),
   body: fc.integer({ min: 0, max: 11 }).map((bytes) => Buffer.alloc(bytes, 'x')),
   endOfStream: fc.boolean(),
 })
 
-/** What Envoy, or whoever pretends to be it, can tell. */
+/** Any message of a peer. */
 export const anyMessage: fc.Arbitrary<ExchangeInput> = fc.oneof(
   { weight: 3, arbitrary: anyHeaders },
   { weight: 5, arbitrary: anyBody },
@@ -68,12 +63,12 @@ export const anyMessage: fc.Arbitrary<ExchangeInput> = fc.oneof(
   },
 )
 
-/** A verdict with an observer of its own. */
+/** A decision with an observer of its own. */
 const anyObserved: fc.Arbitrary<ExchangeInput> = fc.nat().map((seed) => ({
-  kind: 'verdict',
-  verdict: {
-    kind: 'proceed',
-    changes: { setHeaders: {}, metadata: {} },
+  kind: 'decision',
+  decision: {
+    kind: 'passthrough',
+    destinations: [],
     observer: { ...observer, setHeaders: { 'x-seen': String(seed) } },
   },
 }))
@@ -81,7 +76,7 @@ const anyObserved: fc.Arbitrary<ExchangeInput> = fc.nat().map((seed) => ({
 /** Anything that can happen to a stream, likely things more often. */
 export const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
   { weight: 6, arbitrary: anyMessage },
-  { weight: 4, arbitrary: fc.constantFrom(proceed, answer, needBody, needBody) },
+  { weight: 4, arbitrary: fc.constantFrom(pass, reject, needBody, needBody) },
   { weight: 3, arbitrary: anyObserved },
   { weight: 1, arbitrary: fc.constant(enough) },
   {
@@ -98,6 +93,6 @@ export const anyStory: fc.Arbitrary<readonly ExchangeInput[]> = fc.oneof(
   fc.array(anyInput, { maxLength: 30 }),
   fc.tuple(anyHeaders, fc.array(anyInput, { maxLength: 30 })).map(([first, rest]) => [first, ...rest]),
   fc
-    .tuple(fc.boolean().map(headersOfTold), anyObserved, fc.array(anyInput, { maxLength: 30 }))
-    .map(([first, verdict, rest]) => [first, verdict, ...rest]),
+    .tuple(fc.boolean().map(headersWithResponse), anyObserved, fc.array(anyInput, { maxLength: 30 }))
+    .map(([first, decision, rest]) => [first, decision, ...rest]),
 )

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { HeadersDecision, RequestScope } from '../../../src/context/context-cache-manager.ts'
-import type { ExtProcEvent } from '../../../src/extproc/messages.ts'
+import type { ExtProcEvent } from '../../../src/extproc/codec.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { openStream } from '../../unit/extproc/stream-harness.ts'
 import { anyMessage } from './exchange-arbitraries.ts'
@@ -38,12 +38,12 @@ const anyService: fc.Arbitrary<Decide> = fc.oneof(
   })),
 )
 
-type Act = { readonly message: ExtProcEvent } | { readonly act: 'pause' | 'half-close' }
+type Act = { readonly message: ExtProcEvent } | { readonly act: 'pause' | 'half_close' }
 
 const anyAct: fc.Arbitrary<Act> = fc.oneof(
   { weight: 6, arbitrary: anyMessage.map((message) => ({ message: message as ExtProcEvent })) },
   { weight: 3, arbitrary: fc.constant<Act>({ act: 'pause' }) },
-  { weight: 1, arbitrary: fc.constant<Act>({ act: 'half-close' }) },
+  { weight: 1, arbitrary: fc.constant<Act>({ act: 'half_close' }) },
 )
 
 test('whatever is told and whatever is decided: no reply too many, one end, nothing escapes', async () => {
@@ -56,7 +56,7 @@ test('whatever is told and whatever is decided: no reply too many, one end, noth
         if ('message' in act && !halfClosed) {
           messages++
           stream.receiver.message(act.message)
-        } else if ('act' in act && act.act === 'half-close') {
+        } else if ('act' in act && act.act === 'half_close') {
           halfClosed = true
           stream.receiver.halfClosed()
         } else {

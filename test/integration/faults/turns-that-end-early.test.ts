@@ -5,18 +5,12 @@ import { call, model } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { useScriptedStack } from '../support/scripted-stack.ts'
-import { turnsByExtProc } from '../support/turns-by-ext-proc.ts'
 import { metric } from './support.ts'
 
 jest.setTimeout(60_000)
 
-const ways = [
-  { name: 'by the filter for turns', options: {} },
-  { name: 'by ext_proc', options: { envoyConfig: turnsByExtProc } },
-]
-
-describe.each(ways)('a turn that ends before it reaches a pod, $name', ({ options }) => {
-  const bench = useScriptedStack(options)
+describe('a turn that ends before it reaches a pod', () => {
+  const bench = useScriptedStack()
   let id: string
 
   beforeAll(async () => {

@@ -56,8 +56,13 @@ describe('a request without a session', () => {
     { name: 'the models', method: 'GET', path: '/v1/models', body: undefined },
     { name: 'a model', method: 'GET', path: '/v1/models/tiny-random?verbose=1', body: undefined },
     { name: 'embeddings', method: 'POST', path: '/v1/embeddings', body: someBody },
-    { name: 'a path like that of contexts', method: 'POST', path: '/v1/contexts', body: someBody },
-    { name: 'another path', method: 'DELETE', path: '/anything', body: undefined },
+    { name: 'a model with a slash in its name', method: 'GET', path: '/v1/models/org%2Ftiny-1.5', body: undefined },
+    { name: 'a score', method: 'POST', path: '/v1/score', body: someBody },
+    { name: 'a ranking', method: 'POST', path: '/v1/rerank', body: someBody },
+    { name: 'messages', method: 'POST', path: '/v1/messages', body: someBody },
+    { name: 'a count of tokens', method: 'POST', path: '/v1/messages/count_tokens', body: someBody },
+    { name: 'a transcription', method: 'POST', path: '/v1/audio/transcriptions', body: someBody },
+    { name: 'a translation', method: 'POST', path: '/v1/audio/translations', body: someBody },
   ])('never meets the gateway: $name', async ({ method, path, body }) => {
     const before = await asked()
 

@@ -191,13 +191,13 @@ describe('switched on for everybody, as the documentation says', () => {
   const page = readFileSync(new URL('../../../docs/response-cache.md', import.meta.url), 'utf8')
   const [, lines = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
   withGateway({ CTX_RESPONSE_CACHE_MODELS: 'scripted', CTX_RESPONSE_CACHE_MAX_BYTES: '100000' }, (text) =>
-    text.replace(/^( *)stat_prefix: clients$/m, (line, indent: string) =>
+    text.replace(/^( *)mutations:$/m, (line, indent: string) =>
       [
         line,
         ...lines
           .trimEnd()
           .split('\n')
-          .map((added) => `${indent}${added}`),
+          .map((added) => `${indent}  ${added}`),
       ].join('\n'),
     ),
   )

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { encodeTurnReply } from '../../../src/extproc/turns/turn-reply.ts'
-import { goOn, useFilter } from './filter-bench.ts'
+import { encodeReply, goOn, useFilter } from './filter-bench.ts'
 
 const { waiting } = useFilter()
 
@@ -20,7 +19,7 @@ describe('an answer', () => {
     const { told = 'x-session-id:s\nx-context-cache:hit; a=b:c\n' } = options
     const ctx = { turn: 't', ...(told === '' ? {} : { headers: told }) }
     const changes = { setHeaders: {}, metadata: { ctx } }
-    envoy.receive(token, encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
+    envoy.receive(token, encodeReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
     return envoy.answer(id, headers, pieces, options.end)
   }
   /** Of stream, usage and timings. */
@@ -51,7 +50,7 @@ describe('an answer', () => {
 
   test('to a request that is no turn stays as it is', () => {
     const { envoy, id, token } = waiting()
-    envoy.receive(token, encodeTurnReply(id, goOn))
+    envoy.receive(token, encodeReply(id, goOn))
     expect(envoy.answer(id, { ...sse, 'x-session-id': 'other' }, ['data: [DONE]\n'])).toEqual({
       headers: { ...sse, 'x-session-id': 'other' },
       isHeld: false,

@@ -1,12 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
-import { encodeTurnReply } from '../../../src/extproc/turns/turn-reply.ts'
-import { ticksToWait, told, useFilter } from './filter-bench.ts'
+import { encodeReply, ticksToWait, told, useFilter } from './filter-bench.ts'
 
 const { waiting } = useFilter()
 
 describe('a body', () => {
   const verdict = (id: number, ctx: Readonly<Record<string, string>>): Buffer =>
-    encodeTurnReply(id, {
+    encodeReply(id, {
       kind: 'proceed',
       phase: 'request-headers',
       changes: { setHeaders: {}, metadata: { ctx: { turn: 't', ...ctx } } },

@@ -1,11 +1,41 @@
 import { beforeAll } from '@jest/globals'
-import type { Reply } from '../../../src/extproc/messages.ts'
+import type { ImmediateResponse } from '../../../src/extproc/replies.ts'
 import { decodeTurnMessage, type TurnMessage } from '../../../src/extproc/turns/turn-message.ts'
+import { encodeTurnReply } from '../../../src/extproc/turns/turn-reply.ts'
 import { compileFilter } from '../../support/compiled-filter.ts'
 import { SimulatedEnvoy } from '../../support/simulated-envoy.ts'
 
+/** A reply of the gateway, with the metadata that the filter passes on. */
+type FilterReply =
+  | {
+      readonly kind: 'proceed' | 'continue'
+      readonly phase: string
+      readonly changes?: {
+        readonly setHeaders: Readonly<Record<string, string>>
+        readonly metadata: {
+          readonly 'envoy.lb'?: { readonly 'x-gateway-destination-endpoint': string }
+          readonly ctx?: Readonly<Record<string, string>>
+        }
+      }
+    }
+  | { readonly kind: 'immediate'; readonly answer: ImmediateResponse }
+  | { readonly kind: 'extend'; readonly milliseconds: number }
+
+/** A reply as the filter receives it. */
+export const encodeReply = (id: number, reply: FilterReply): Buffer => {
+  if (reply.kind === 'extend') return encodeTurnReply(id, reply)
+  if (reply.kind === 'immediate') return encodeTurnReply(id, { kind: 'respond', response: reply.answer })
+  const { setHeaders = {}, metadata = {} } = reply.changes ?? {}
+  const destinations = metadata['envoy.lb']?.['x-gateway-destination-endpoint']
+  return encodeTurnReply(id, { kind: 'forward', changes: { setHeaders, destinations, ctx: metadata.ctx ?? {} } })
+}
+
 /** A verdict that changes nothing. */
-export const goOn: Reply = { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } }
+export const goOn: FilterReply = {
+  kind: 'proceed',
+  phase: 'request-headers',
+  changes: { setHeaders: {}, metadata: {} },
+}
 
 /** How long a turn waits for its verdict. */
 export const ticksToWait = 20

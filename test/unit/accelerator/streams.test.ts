@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
-import { goOn, ticksToWait, told, useFilter } from './filter-bench.ts'
+import { retireReply } from '../../../src/extproc/turns/turn-reply.ts'
+import { encodeReply, goOn, ticksToWait, told, useFilter } from './filter-bench.ts'
 
 const { start, waiting } = useFilter()
 
@@ -13,7 +13,7 @@ describe('streams', () => {
 
   test('are replaced after thirty seconds, and closed when all is said on them', () => {
     const { envoy, id, token } = waiting()
-    envoy.receive(token, encodeTurnReply(id, { kind: 'extend', milliseconds: 30_000 }))
+    envoy.receive(token, encodeReply(id, { kind: 'extend', milliseconds: 30_000 }))
     envoy.tick(290)
     const late = [0, 1, 2, 3].map(() => envoy.request({}))
     const old = late.find((one) => envoy.streams.get(token)?.sent.some((bytes) => bytes.readUInt32LE(1) === one))
@@ -23,9 +23,9 @@ describe('streams', () => {
     expect(isClosed()).toBe(false)
     for (let time = 0; time < 8; time++) envoy.request({})
     expect(envoy.streams.get(token)?.sent.filter((bytes) => bytes[0] === 1)).toHaveLength(2)
-    envoy.receive(token, encodeTurnReply(old, goOn))
+    envoy.receive(token, encodeReply(old, goOn))
     expect(envoy.fate(old)).toMatchObject({ kind: 'went-on' })
-    envoy.receive(token, encodeTurnReply(id, goOn))
+    envoy.receive(token, encodeReply(id, goOn))
     expect(isClosed()).toBe(true)
   })
 
@@ -34,7 +34,7 @@ describe('streams', () => {
     envoy.receive(token, retireReply)
     for (let time = 0; time < 8; time++) envoy.request({})
     expect(envoy.streams.get(token)).toMatchObject({ isClosed: false, sent: { length: 1 } })
-    envoy.receive(token, encodeTurnReply(id, goOn))
+    envoy.receive(token, encodeReply(id, goOn))
     expect(envoy.fate(id)).toMatchObject({ kind: 'went-on' })
     expect(envoy.streams.get(token)?.isClosed).toBe(true)
   })

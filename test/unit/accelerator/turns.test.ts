@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { encodeTurnReply } from '../../../src/extproc/turns/turn-reply.ts'
-import { goOn, only, ticksToWait, told, useFilter } from './filter-bench.ts'
+import { encodeReply, goOn, only, ticksToWait, told, useFilter } from './filter-bench.ts'
 
 const { start, waiting } = useFilter()
 
@@ -37,7 +36,7 @@ describe('a turn', () => {
         ctx: { turn: 'ticket', headers: 'x-b:c\n' },
       },
     }
-    envoy.receive(token, encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
+    envoy.receive(token, encodeReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
     expect(envoy.fate(id)).toEqual({
       kind: 'went-on',
       headers: { ':path': '/other', 'x-a': 'é', 'x-gateway-destination-endpoint': 'a:1,b:2' },
@@ -54,7 +53,7 @@ describe('a turn', () => {
       body: Buffer.from('{"error":{}}'),
       details: 'ctx_session_not_found',
     }
-    envoy.receive(token, encodeTurnReply(id, { kind: 'immediate', answer }))
+    envoy.receive(token, encodeReply(id, { kind: 'immediate', answer }))
     expect(envoy.fate(id)).toEqual({ kind: 'answered', ...answer, body: '{"error":{}}' })
   })
 
@@ -66,7 +65,7 @@ describe('a turn', () => {
     expect(envoy.fate(id)).toEqual({ kind: 'went-on', headers: { 'x-a': '1' }, properties: {}, body: '' })
     expect(told(envoy).map(({ message }) => message.kind)).toEqual(['ask', 'left'])
     expect(Object.fromEntries(envoy.counters)).toEqual({ 'turns.timed_out': 1, 'turns.unasked': 1 })
-    envoy.receive(token, encodeTurnReply(id, goOn))
+    envoy.receive(token, encodeReply(id, goOn))
     expect(envoy.fate(id)).toMatchObject({ kind: 'went-on', properties: {} })
   })
 
@@ -75,7 +74,7 @@ describe('a turn', () => {
     { name: 'thirty seconds at the most', asked: 1_000_000, waits: 299 },
   ])('whose gateway asks for more time waits $name', ({ asked, waits }) => {
     const { envoy, id, token } = waiting()
-    envoy.receive(token, encodeTurnReply(id, { kind: 'extend', milliseconds: asked }))
+    envoy.receive(token, encodeReply(id, { kind: 'extend', milliseconds: asked }))
     envoy.tick(waits)
     expect(envoy.fate(id)).toEqual({ kind: 'waits' })
     envoy.tick(2)
@@ -89,7 +88,7 @@ describe('a turn', () => {
       { kind: 'ask', id },
       { kind: 'left', id },
     ])
-    envoy.receive(token, encodeTurnReply(id, goOn))
+    envoy.receive(token, encodeReply(id, goOn))
     expect(envoy.fate(id)).toBeUndefined()
   })
 
@@ -121,7 +120,7 @@ describe('a turn', () => {
       for (const id of ids) {
         const ctx = { turn: `t${id}`, headers: `x-session-id:${round}${id}\n` }
         const changes = { setHeaders: {}, metadata: { ctx } }
-        envoy.receive(tokens.get(id) ?? 0, encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
+        envoy.receive(tokens.get(id) ?? 0, encodeReply(id, { kind: 'proceed', phase: 'request-headers', changes }))
       }
       const answers = ids.toReversed().map((id) => {
         const { headers } = envoy.answer(id, { ':status': '200', 'content-type': 'text/event-stream' }, ['data: x\n'])
@@ -170,7 +169,7 @@ describe('a turn', () => {
     const [one, two] = told(envoy)
     if (one === undefined || two === undefined) throw new Error('two are expected')
     expect(one.token).not.toBe(two.token)
-    envoy.receive(two.token, encodeTurnReply(first, goOn))
+    envoy.receive(two.token, encodeReply(first, goOn))
     expect(envoy.fate(first)).toEqual({ kind: 'waits' })
   })
 })

@@ -11,9 +11,7 @@ const parts = [
   'stream',
   'usage',
   'timings',
-  'notes',
   'ticket',
-  'filterTicket',
 ] as const
 
 export type Said = Partial<Readonly<Record<(typeof parts)[number], string>>>

@@ -31,8 +31,6 @@ test('envoy.yaml writes the parts in the order in which they are read', () => {
   expect(log.typed_config.body.string_value).toBe(
     entryOf({
       ticket: '%DYNAMIC_METADATA(ctx:turn)%',
-      notes: '%FILTER_STATE(wasm.notes:PLAIN)%',
-      filterTicket: '%FILTER_STATE(wasm.turn:PLAIN)%',
       requestKey: '%REQ(x-context-request-key)%',
       status: '%RESPONSE_CODE%',
       flags: '%RESPONSE_FLAGS%',
@@ -46,31 +44,15 @@ test('envoy.yaml writes the parts in the order in which they are read', () => {
   )
 })
 
-describe('the ticket', () => {
-  test.each([
-    { name: 'that ext_proc gave Envoy', said: { ticket: '2 t' }, ticket: '2 t' },
-    { name: 'with a separator in it', said: { ticket: `a${separator}b` }, ticket: `a${separator}b` },
-    { name: 'that the filter for turns has', said: { ticket: '-', filterTicket: '2 t' }, ticket: '2 t' },
-    {
-      name: 'of the filter, with a separator',
-      said: { ticket: '-', filterTicket: `a${separator}-` },
-      ticket: `a${separator}-`,
+test('envoy.yaml overwrites the request key that a client sends', () => {
+  const text = readFileSync(new URL('../../../envoy.yaml', import.meta.url), 'utf8')
+  const [manager] = parse(text).static_resources.listeners[0].filter_chains[0].filters
+  const [mutation] = manager.typed_config.early_header_mutation_extensions
+  expect(mutation.typed_config.mutations).toContainEqual({
+    append: {
+      header: { key: 'x-context-request-key', value: '%UNIQUE_ID%' },
+      append_action: 'OVERWRITE_IF_EXISTS_OR_ADD',
     },
-  ])('$name', ({ said, ticket }) => {
-    expect(parseEntry(entryOf({ ...answered, ...said }))).toMatchObject({ kind: 'turn', turn: { ticket, status: 200 } })
-  })
-})
-
-describe('notes of the filter for turns', () => {
-  const usage = '{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}'
-  const counts = { promptTokens: 12, outputTokens: 3, cachedTokens: 8 }
-  test.each([
-    { name: 'counts', notes: `-\u001e${usage}\u001e-`, is: { complete: true, usage: counts } },
-    { name: 'a stream that was whole', notes: `done\u001e${usage}\u001e-`, is: { complete: true, usage: counts } },
-    { name: 'a stream that was cut', notes: 'cut\u001e-\u001e-', is: { complete: false, usage: undefined } },
-    { name: 'less than expected', notes: 'done', is: { complete: true, usage: undefined } },
-  ])('$name', ({ notes, is }) => {
-    expect(parseEntry(entryOf({ ...answered, notes }))).toMatchObject({ kind: 'turn', turn: is })
   })
 })
 
@@ -80,7 +62,7 @@ describe('entries that are no end of a turn', () => {
     ['nothing said', entryOf({}), 'other'],
     ['no ticket', entryOf({ ...answered, ticket: '-' }), 'other'],
     ['an empty ticket', entryOf({ ...answered, ticket: '' }), 'other'],
-    ['a client that left before', entryOf({ flags: 'DC', requestKey: 'k1' }), 'left'],
+    ['a client that left before', entryOf({ flags: 'DC', requestKey: 'k1' }), 'disconnected'],
     ['a client that left, without the request’s key', entryOf({ flags: 'DC' }), 'other'],
     ['a client that left, with an empty key', entryOf({ flags: 'DC', requestKey: '' }), 'other'],
     ['a request that nobody left', entryOf({ requestKey: 'k1', status: '200' }), 'other'],
@@ -98,7 +80,7 @@ test('a ticket may hold what stands between the parts', () => {
 })
 
 test('a client that left before is told of by the key of its request', () => {
-  expect(parseEntry(entryOf({ flags: 'DR', requestKey: 'k1' }))).toEqual({ kind: 'left', requestKey: 'k1' })
+  expect(parseEntry(entryOf({ flags: 'DR', requestKey: 'k1' }))).toEqual({ kind: 'disconnected', requestKey: 'k1' })
 })
 
 describe('response flags', () => {

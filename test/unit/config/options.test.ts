@@ -67,7 +67,7 @@ describe('renderConfigHelp', () => {
       [
         'listen.extproc.host  (CTX_LISTEN_EXTPROC_HOST)',
         '  string; default: "127.0.0.1"',
-        '  Address of the gRPC port for Envoy. Not encrypted.',
+        '  Address of the gRPC port for Envoy. Encrypted only with listen.extproc.tls.',
       ].join('\n'),
     )
   })

@@ -1,15 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
-import { createExtProcCodec } from '../../../src/extproc/codec.ts'
-import type { ExtProcEvent, Phase, Reply } from '../../../src/extproc/messages.ts'
+import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
+import { createExtProcCodec, type ExtProcEvent, type Phase, type Reply } from '../../../src/extproc/codec.ts'
+import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { field, int, struct } from './protobuf-bytes.ts'
 
 const codec = createExtProcCodec()
 
 const header = (key: string, value: string | Buffer): Buffer => field(1, field(1, key), field(3, value))
 
-const decodeHeaders = (bytes: Buffer): Extract<ExtProcEvent, { kind: 'request-headers' }> => {
+const decodeHeaders = (bytes: Buffer): Extract<ExtProcEvent, { kind: 'request_headers' }> => {
   const event = codec.decode(bytes)
-  if (event.kind !== 'request-headers') throw new Error(`request-headers expected, not ${event.kind}`)
+  if (event.kind !== 'request_headers') throw new Error(`request_headers expected, not ${event.kind}`)
   return event
 }
 
@@ -49,8 +50,8 @@ describe('events', () => {
     ['an empty one', field(11), 'none'],
     ['1', field(11, int(1, 1)), 'streamed'],
     ['2', field(11, int(1, 2)), 'buffered'],
-    ['3', field(11, int(1, 3)), 'buffered-partial'],
-    ['4', field(11, int(1, 4)), 'full-duplex-streamed'],
+    ['3', field(11, int(1, 3)), 'buffered_partial'],
+    ['4', field(11, int(1, 4)), 'full_duplex_streamed'],
     ['5', field(11, int(1, 5)), 'grpc'],
     ['a mode of the future', field(11, int(1, 77)), 'unknown'],
   ])('body mode from %s', (_name, config, mode) => {
@@ -58,18 +59,18 @@ describe('events', () => {
   })
 
   test.each([
-    ['no protocol_config', Buffer.alloc(0), 'unknown'],
-    ['an empty one', field(11), 'untold'],
-    ['one for the request alone', field(11, int(1, 2)), 'untold'],
-    ['one for both', field(11, int(1, 2), int(2, 1)), 'told'],
-    ['a mode of the future', field(11, int(2, 77)), 'told'],
-  ])('whether the response is told, from %s', (_name, config, answerMode) => {
-    expect(decodeHeaders(Buffer.concat([field(2), config])).answerMode).toBe(answerMode)
+    ['no protocol_config', Buffer.alloc(0), false],
+    ['an empty one', field(11), false],
+    ['one for the request alone', field(11, int(1, 2)), false],
+    ['one for both', field(11, int(1, 2), int(2, 1)), true],
+    ['a mode of the future', field(11, int(2, 77)), true],
+  ])('whether Envoy sends the response, from %s', (_name, config, responseBodySent) => {
+    expect(decodeHeaders(Buffer.concat([field(2), config])).responseBodySent).toBe(responseBodySent)
   })
 
   describe.each([
-    ['request-body', 4],
-    ['response-body', 5],
+    ['request_body', 4],
+    ['response_body', 5],
   ] as const)('%s', (kind, number) => {
     test.each([
       ['a whole body', field(number, field(1, 'abc'), int(2, 1)), { body: 'abc', endOfStream: true }],
@@ -86,13 +87,13 @@ describe('events', () => {
     ['without one', field(3, field(1, header(':status', '200')), int(3, 1)), true],
   ])('response headers %s', (_name, bytes, endOfStream) => {
     const event = codec.decode(bytes)
-    expect(event).toMatchObject({ kind: 'response-headers', endOfStream })
-    expect(event.kind === 'response-headers' ? event.headers(':status') : []).toEqual(['200'])
+    expect(event).toMatchObject({ kind: 'response_headers', endOfStream })
+    expect(event.kind === 'response_headers' ? event.headers(':status') : []).toEqual(['200'])
   })
 
   test.each([
-    ['request trailers', field(6, field(1, header('x-t', '1'))), 'request-trailers'],
-    ['response trailers', field(7), 'response-trailers'],
+    ['request trailers', field(6, field(1, header('x-t', '1'))), 'request_trailers'],
+    ['response trailers', field(7), 'response_trailers'],
     ['no message at all', Buffer.alloc(0), 'unknown'],
     ['only metadata and attributes', Buffer.concat([field(8, 'ab'), field(9)]), 'unknown'],
     ['a phase of the future', field(99, 'x'), 'unknown'],
@@ -111,69 +112,75 @@ describe('events', () => {
 
 describe('replies', () => {
   test.each<[Phase, Buffer]>([
-    ['request-headers', field(1, field(1))],
-    ['response-headers', field(2, field(1))],
-    ['request-body', field(3, field(1))],
-    ['response-body', field(4, field(1))],
-    ['request-trailers', field(5)],
-    ['response-trailers', field(6)],
+    ['request_headers', field(1, field(1))],
+    ['response_headers', field(2, field(1))],
+    ['request_body', field(3, field(1))],
+    ['response_body', field(4, field(1))],
+    ['request_trailers', field(5)],
+    ['response_trailers', field(6)],
   ])('continue at %s', (phase, bytes) => {
     expect(codec.encode({ kind: 'continue', phase })).toEqual(bytes)
-  })
-
-  test('headers of an answer are set in the reply to them', () => {
-    const changes = { setHeaders: { 'x-a': 'b' }, metadata: {} }
-    const option = field(1, field(1, field(1, 'x-a'), field(3, 'b')), int(3, 2))
-    expect(codec.encode({ kind: 'proceed', phase: 'response-headers', changes })).toEqual(
-      field(2, field(1, field(2, option))),
-    )
   })
 
   const setHeader = (name: string, value: string | Buffer): Buffer =>
     field(1, field(1, field(1, name), field(3, value)), int(3, 2))
 
+  test('continue at response_headers sets the observer’s headers', () => {
+    const setHeaders = { 'x-a': 'b' }
+    expect(codec.encode({ kind: 'continue', phase: 'response_headers', setHeaders })).toEqual(
+      field(2, field(1, field(2, setHeader('x-a', 'b')))),
+    )
+  })
+
+  const forward: ForwardDecision = {
+    kind: 'forward',
+    destinations: ['10.0.0.1:8000', '10.0.0.2:8000'],
+    path: '/v1/completions',
+    requestHeaders: { 'x-a': 'é' },
+    splice: '"cache_salt":"ü"',
+    expectModel: 'm',
+    responseHeaders: { 'x-b': 'c' },
+    ticket: undefined,
+  }
+
   test.each<[string, Reply, Buffer]>([
     [
-      'headers overwrite, as raw bytes, and metadata stands beside them',
-      {
-        kind: 'proceed',
-        phase: 'request-headers',
-        changes: {
-          setHeaders: { ':path': '/v1/completions', 'x-a': 'é' },
-          metadata: {
-            'envoy.lb': { 'x-gateway-destination-endpoint': '10.0.0.1:8000' },
-            ctx: { headers: { 'x-b': 'c' } },
-          },
-        },
-      },
+      'a forward sets headers as raw bytes, with metadata beside them',
+      { kind: 'decision', phase: 'request_headers', decision: forward },
       Buffer.concat([
-        field(1, field(1, field(2, setHeader(':path', '/v1/completions'), setHeader('x-a', Buffer.from([0xe9]))))),
+        field(1, field(1, field(2, setHeader('x-a', Buffer.from([0xe9])), setHeader(':path', '/v1/completions')))),
         field(
           8,
           struct({
-            'envoy.lb': { 'x-gateway-destination-endpoint': '10.0.0.1:8000' },
-            ctx: { headers: { 'x-b': 'c' } },
+            'envoy.lb': { 'x-gateway-destination-endpoint': '10.0.0.1:8000,10.0.0.2:8000' },
+            ctx: { splice: '"cache_salt":"ü"', model: 'm', headers: 'x-b:c\n' },
           }),
         ),
       ]),
     ],
     [
-      'a proceed without changes is a plain continue',
-      { kind: 'proceed', phase: 'request-body', changes: { setHeaders: {}, metadata: {} } },
+      'a passthrough to nowhere is a plain continue',
+      { kind: 'decision', phase: 'request_body', decision: { kind: 'passthrough', destinations: [] } },
       field(3, field(1)),
     ],
     [
-      'an immediate answer',
+      'a replay is an immediate response',
       {
-        kind: 'immediate',
-        answer: { status: 404, headers: { 'x-a': 'b' }, body: Buffer.from('{}'), details: 'ctx_session_not_found' },
+        kind: 'decision',
+        phase: 'request_headers',
+        decision: {
+          kind: 'cached-response',
+          contentType: 'text/plain',
+          body: Buffer.from('{}'),
+          headers: { 'x-a': 'b' },
+        },
       },
       field(
         7,
-        field(1, int(1, 404)),
-        field(2, setHeader('x-a', 'b')),
+        field(1, int(1, 200)),
+        field(2, setHeader('content-type', 'text/plain'), setHeader('x-a', 'b')),
         field(3, '{}'),
-        field(5, 'ctx_session_not_found'),
+        field(5, 'ctx_replay'),
       ),
     ],
     [
@@ -184,5 +191,12 @@ describe('replies', () => {
     ['more time, less than a second', { kind: 'extend', milliseconds: 0.5e3 }, field(10, int(1, 0), int(2, 500e6))],
   ])('%s', (_name, reply, bytes) => {
     expect(codec.encode(reply).toString('hex')).toBe(bytes.toString('hex'))
+  })
+
+  test('a rejection at trailers is an immediate response too', () => {
+    const decision = { kind: 'reject', error: new GatewayError('session_not_found') } as const
+    expect(codec.encode({ kind: 'decision', phase: 'request_trailers', decision }).toString()).toContain(
+      '"code":"session_not_found"',
+    )
   })
 })

@@ -1,53 +1,45 @@
-import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
-import { advance, initialExchange } from '../../../src/extproc/exchange.ts'
-import type {
-  ExchangeEffect,
-  ExchangeInput,
-  ExchangeLimits,
-  ExchangeState,
-} from '../../../src/extproc/exchange-state.ts'
-import type { BodyMode, Reply } from '../../../src/extproc/messages.ts'
-import type { Verdict } from '../../../src/extproc/verdict.ts'
+import type { HeadersDecision, ResponseObserver } from '../../../src/context/context-cache-manager.ts'
+import type { BodyMode, Reply } from '../../../src/extproc/codec.ts'
+import {
+  advance,
+  type ExchangeEffect,
+  type ExchangeInput,
+  type ExchangeState,
+  initialExchange,
+} from '../../../src/extproc/exchange.ts'
+import { GatewayError } from '../../../src/openai/gateway-error.ts'
 
-/** Short words for what happens to a stream, so that a test reads as its story. */
+/** Short names for what happens to a stream, so that a test reads as its story. */
 
+/** Headers of a request whose response Envoy does not send. */
 export const headers = (bodyMode: BodyMode = 'buffered', endOfStream = false): ExchangeInput => ({
-  kind: 'request-headers',
+  kind: 'request_headers',
   headers: () => [],
   endOfStream,
   bodyMode,
-  answerMode: 'unknown',
+  responseBodySent: false,
 })
 
-/** Headers of a request whose response will not be told. */
-export const headersOnly = (endOfStream = false, bodyMode: BodyMode = 'buffered'): ExchangeInput => ({
-  kind: 'request-headers',
-  headers: () => [],
-  endOfStream,
-  bodyMode,
-  answerMode: 'untold',
-})
-
-/** Headers of a request whose answer will be told. */
-export const headersOfTold = (endOfStream = false): ExchangeInput => ({
-  kind: 'request-headers',
+/** Headers of a request whose response Envoy sends too. */
+export const headersWithResponse = (endOfStream = false): ExchangeInput => ({
+  kind: 'request_headers',
   headers: () => [],
   endOfStream,
   bodyMode: 'buffered',
-  answerMode: 'told',
+  responseBodySent: true,
 })
 
 export const body = (text: string, endOfStream = true): ExchangeInput => ({
-  kind: 'request-body',
+  kind: 'request_body',
   body: Buffer.from(text),
   endOfStream,
 })
 
-const proceedVerdict: Verdict = { kind: 'proceed', changes: { setHeaders: {}, metadata: {} } }
+const decided = (decision: HeadersDecision): ExchangeInput => ({ kind: 'decision', decision })
 
-export const proceed: ExchangeInput = { kind: 'verdict', verdict: proceedVerdict }
+export const pass = decided({ kind: 'passthrough', destinations: [] })
 
-/** Somebody who wants to be told of the answer; the machine only hands it on. */
+/** An observer; the machine only hands it on. */
 export const observer: ResponseObserver = {
   setHeaders: { 'x-seen': 'yes' },
   head: () => 'more',
@@ -55,69 +47,55 @@ export const observer: ResponseObserver = {
   end: () => {},
 }
 
-export const proceedObserved: ExchangeInput = {
-  kind: 'verdict',
-  verdict: { kind: 'proceed', changes: { setHeaders: {}, metadata: {} }, observer },
-}
-
-export const enough: ExchangeInput = { kind: 'enough' }
-
-export const answer: ExchangeInput = {
-  kind: 'verdict',
-  verdict: { kind: 'immediate', answer: { status: 204, headers: {}, body: Buffer.alloc(0), details: 'ctx_answer' } },
-}
-
-export const needBody: ExchangeInput = {
-  kind: 'verdict',
-  verdict: { kind: 'need-body', decide: () => Promise.resolve({ kind: 'passthrough', destinations: [] }) },
-}
+export const passObserved = decided({ kind: 'passthrough', destinations: [], observer })
+export const reject = decided({ kind: 'reject', error: new GatewayError('session_not_found') })
+export const needBody = decided({
+  kind: 'need-body',
+  decide: () => Promise.resolve({ kind: 'passthrough', destinations: [] }),
+})
 
 export const more = (milliseconds: number): ExchangeInput => ({ kind: 'extend', milliseconds })
 
-export const trailers: ExchangeInput = { kind: 'request-trailers' }
-export const responseHeaders: ExchangeInput = { kind: 'response-headers', headers: () => [], endOfStream: false }
-export const bodilessResponse: ExchangeInput = { kind: 'response-headers', headers: () => [], endOfStream: true }
-export const responseBody: ExchangeInput = { kind: 'response-body', body: Buffer.from('a'), endOfStream: false }
-export const lastResponseBody: ExchangeInput = { kind: 'response-body', body: Buffer.from('z'), endOfStream: true }
-export const responseTrailers: ExchangeInput = { kind: 'response-trailers' }
+export const enough: ExchangeInput = { kind: 'enough' }
+export const trailers: ExchangeInput = { kind: 'request_trailers' }
+export const responseHeaders: ExchangeInput = { kind: 'response_headers', headers: () => [], endOfStream: false }
+export const bodilessResponse: ExchangeInput = { kind: 'response_headers', headers: () => [], endOfStream: true }
+export const responseBody: ExchangeInput = { kind: 'response_body', body: Buffer.from('a'), endOfStream: false }
+export const lastResponseBody: ExchangeInput = { kind: 'response_body', body: Buffer.from('z'), endOfStream: true }
+export const responseTrailers: ExchangeInput = { kind: 'response_trailers' }
 export const unknown: ExchangeInput = { kind: 'unknown' }
-export const halfClosed: ExchangeInput = { kind: 'half-closed' }
+export const halfClosed: ExchangeInput = { kind: 'half_closed' }
 export const closed: ExchangeInput = { kind: 'closed' }
 
-/** Limit for bodies in these stories, on a transport that waits for Envoy to end a stream. */
-export const limits: ExchangeLimits = { maxBodyBytes: 10, endsFirst: false }
+/** Limit for bodies in these stories. */
+export const maxBodyBytes = 10
 
-/** The same on a transport that does not. */
-export const endingFirst: ExchangeLimits = { ...limits, endsFirst: true }
-
-/** Plays inputs from the beginning, and tells every effect in words. */
-export const play = (inputs: readonly ExchangeInput[], within = limits): readonly string[] => {
+/** Plays inputs from the beginning, and returns every effect in words. */
+export const play = (inputs: readonly ExchangeInput[]): readonly string[] => {
   let state: ExchangeState = initialExchange
-  const told: string[] = []
+  const effects: string[] = []
   for (const input of inputs) {
-    const step = advance(state, input, within)
+    const step = advance(state, input, maxBodyBytes)
     state = step.state
-    told.push(...step.effects.map(describeEffect))
+    effects.push(...step.effects.map(describeEffect))
   }
-  return told
+  return effects
 }
 
-export const describeEffect = (effect: ExchangeEffect): string => {
+const describeEffect = (effect: ExchangeEffect): string => {
   switch (effect.kind) {
-    case 'decide-on-headers':
-      return 'decide on headers'
-    case 'decide-on-body':
-      return `decide on body "${effect.body.toString()}"`
+    case 'decide_on_body':
+      return `decide_on_body "${effect.body.toString()}"`
     case 'reply':
       return describeReply(effect.reply)
     case 'end':
       return `end ${effect.status}`
-    case 'observe-head':
-      return 'tell head'
-    case 'observe-chunk':
-      return `tell "${effect.bytes.toString()}"`
-    case 'observe-end':
-      return `tell ${effect.how}`
+    case 'observe_chunk':
+      return `observe "${effect.bytes.toString()}"`
+    case 'observe_end':
+      return `observe ${effect.how}`
+    case 'decide_on_headers':
+    case 'observe_head':
     case 'abort':
     case 'fault':
       return effect.kind
@@ -127,14 +105,14 @@ export const describeEffect = (effect: ExchangeEffect): string => {
 const describeReply = (reply: Reply): string => {
   switch (reply.kind) {
     case 'continue':
-      return `continue ${reply.phase}`
-    case 'proceed':
-      return reply.phase === 'response-headers'
-        ? `set ${Object.keys(reply.changes.setHeaders).join()}`
-        : `proceed ${reply.phase}`
-    case 'immediate':
-      return `answer ${reply.answer.status}`
+      return reply.setHeaders === undefined
+        ? `continue ${reply.phase}`
+        : `set ${Object.keys(reply.setHeaders).join()} ${reply.phase}`
+    case 'decision':
+      return reply.decision.kind === 'reject'
+        ? `reject ${reply.decision.error.code} ${reply.phase}`
+        : `${reply.decision.kind} ${reply.phase}`
     case 'extend':
-      return `wait ${reply.milliseconds}`
+      return `extend ${reply.milliseconds}`
   }
 }

@@ -1,17 +1,21 @@
 import { describe, expect, test } from '@jest/globals'
-import type { ExchangeInput } from '../../../src/extproc/exchange-state.ts'
-import type { BodyMode } from '../../../src/extproc/messages.ts'
+import type { BodyMode } from '../../../src/extproc/codec.ts'
+import type { ExchangeInput } from '../../../src/extproc/exchange.ts'
 import {
-  answer,
+  bodilessResponse,
   body,
   closed,
-  endingFirst,
+  enough,
   halfClosed,
   headers,
-  headersOnly,
+  headersWithResponse,
+  lastResponseBody,
+  more,
   needBody,
+  pass,
+  passObserved,
   play,
-  proceed,
+  reject,
   responseBody,
   responseHeaders,
   responseTrailers,
@@ -21,319 +25,348 @@ import {
 
 type Story = [name: string, inputs: readonly ExchangeInput[], effects: readonly string[]]
 
-const asked = 'decide on headers'
+const asked = 'decide_on_headers'
+const passed = 'passthrough request_headers'
+const goOn = 'continue request_headers'
+const whole = 'decide_on_body "{}"'
+const failed = 'reject internal_error'
+const refused = 'reject session_not_found'
+const broken = ['fault', 'end internal']
 
-describe('decided on the headers', () => {
-  test.each<Story>([
+const stories = (rows: readonly Story[]): void => {
+  test.each<Story>(rows)('%s', (_name, inputs, effects) => {
+    expect(play(inputs)).toEqual(effects)
+  })
+}
+
+describe('a decision on the headers', () => {
+  stories([
     [
-      'the verdict is the reply',
-      [headers('none'), proceed, halfClosed, closed],
-      [asked, 'proceed request-headers', 'end ok'],
+      'is their reply, and Envoy ends the stream',
+      [headers('none'), pass, halfClosed, closed],
+      [asked, passed, 'end ok'],
     ],
-    ['an answer is the last reply', [headers(), answer, halfClosed, closed], [asked, 'answer 204', 'end ok']],
     [
-      'after an answer nothing is replied to',
-      [headers(), answer, body('{}'), trailers, responseHeaders],
-      [asked, 'answer 204'],
+      'that rejects is the last reply',
+      [headers(), reject, halfClosed, closed],
+      [asked, `${refused} request_headers`, 'end ok'],
     ],
     [
-      'later phases go on',
-      [headers(), proceed, body('a', false), body('b'), trailers, responseHeaders, responseBody, responseTrailers],
+      'that rejects gets no replies to later messages',
+      [headers(), reject, body('{}'), trailers, responseHeaders],
+      [asked, `${refused} request_headers`],
+    ],
+    [
+      'lets all later phases continue',
+      [headers(), pass, body('a', false), body('b'), trailers, responseHeaders, responseBody, responseTrailers],
       [
         asked,
-        'proceed request-headers',
-        'continue request-body',
-        'continue request-body',
-        'continue request-trailers',
-        'continue response-headers',
-        'continue response-body',
-        'continue response-trailers',
+        passed,
+        'continue request_body',
+        'continue request_body',
+        'continue request_trailers',
+        'continue response_headers',
+        'continue response_body',
+        'continue response_trailers',
       ],
     ],
     [
-      'messages that do not wait get their replies after it, in order',
-      [headers('streamed'), body('a', false), body('b'), trailers, proceed],
-      [asked, 'proceed request-headers', 'continue request-body', 'continue request-body', 'continue request-trailers'],
+      'is replied before pieces that came in the meantime',
+      [headers('full_duplex_streamed'), body('a', false), body('b'), pass],
+      [asked, passed, 'continue request_body', 'continue request_body'],
     ],
-    ['an answer replies to those no more', [headers('streamed'), body('a'), answer], [asked, 'answer 204']],
-    ['a second verdict changes nothing', [headers('none'), proceed, answer], [asked, 'proceed request-headers']],
-  ])('%s', (_name, inputs, effects) => {
-    expect(play(inputs)).toEqual(effects)
-  })
+    [
+      'that rejects gets no replies to pieces that came in the meantime',
+      [headers('full_duplex_streamed'), body('a'), reject],
+      [asked, `${refused} request_headers`],
+    ],
+    ['counts once', [headers('none'), pass, reject], [asked, passed]],
+    [
+      'ends a stream whose response nobody observes',
+      [headersWithResponse(), pass, body('{}'), responseHeaders],
+      [asked, passed, 'end ok'],
+    ],
+  ])
 })
 
-describe('decided on the body', () => {
-  const whole = 'decide on body "{}"'
-
-  test.each<Story>([
+describe('a decision on the body', () => {
+  stories([
     [
-      'headers go on, the body is decided on and carries the verdict',
-      [headers(), needBody, body('{}'), proceed, halfClosed],
-      [asked, 'continue request-headers', whole, 'proceed request-body', 'end ok'],
+      'is the reply to the body, and ends the stream',
+      [headers(), needBody, body('{}'), pass, halfClosed, closed],
+      [asked, goOn, whole, 'passthrough request_body', 'end ok'],
     ],
     [
-      'a buffered body is whole without end of stream: trailers follow it',
-      [headers(), needBody, body('{}', false), trailers, proceed],
-      [asked, 'continue request-headers', whole, 'proceed request-body', 'continue request-trailers'],
+      'that rejects leaves the end to Envoy',
+      [headers(), needBody, body('{}'), reject],
+      [asked, goOn, whole, `${refused} request_body`],
     ],
     [
-      'pieces are put together where the mode is not told',
-      [headers('unknown'), needBody, body('{', false), body('', false), body('}'), proceed],
-      [
-        asked,
-        'continue request-headers',
-        'continue request-body',
-        'continue request-body',
-        whole,
-        'proceed request-body',
-      ],
+      'gets a buffered body without an end of stream, since trailers follow it',
+      [headers(), needBody, body('{}', false), pass, trailers],
+      [asked, goOn, whole, 'passthrough request_body', 'end ok'],
     ],
     [
-      'a whole body that came before it was asked for',
-      [headers(), body('{}'), trailers, needBody, proceed],
-      [asked, 'continue request-headers', whole, 'proceed request-body', 'continue request-trailers'],
+      'gets the pieces joined where the mode is unknown',
+      [headers('unknown'), needBody, body('{', false), body('', false), body('}'), pass],
+      [asked, goOn, 'continue request_body', 'continue request_body', whole, 'passthrough request_body', 'end ok'],
     ],
     [
-      'pieces that came before they were asked for',
-      [headers('unknown'), body('{', false), body('}'), needBody, proceed],
-      [asked, 'continue request-headers', 'continue request-body', whole, 'proceed request-body'],
+      'of a request without a body is the reply to its headers',
+      [headers('buffered', true), needBody, pass],
+      [asked, 'decide_on_body ""', passed, 'end ok'],
     ],
     [
-      'some pieces before, some after',
-      [headers('unknown'), body('{', false), needBody, body('}'), proceed],
-      [asked, 'continue request-headers', 'continue request-body', whole, 'proceed request-body'],
+      'of a request without a body may reject',
+      [headers('none', true), needBody, reject],
+      [asked, 'decide_on_body ""', `${refused} request_headers`],
     ],
     [
-      'a second end of stream is tolerated',
-      [headers(), needBody, body('{}'), body(''), proceed, body('')],
-      [
-        asked,
-        'continue request-headers',
-        whole,
-        'proceed request-body',
-        'continue request-body',
-        'continue request-body',
-      ],
+      'of a request with trailers alone may reject',
+      [headers(), needBody, trailers, reject],
+      [asked, goOn, 'decide_on_body ""', `${refused} request_trailers`],
     ],
     [
-      'no body: the verdict goes with the headers',
-      [headers('buffered', true), needBody, proceed],
-      [asked, 'decide on body ""', 'proceed request-headers'],
-    ],
-    ['no body: an answer', [headers('none', true), needBody, answer], [asked, 'decide on body ""', 'answer 204']],
-    [
-      'trailers in place of a body: an answer',
-      [headers(), needBody, trailers, answer],
-      [asked, 'continue request-headers', 'decide on body ""', 'answer 204'],
+      'of a request with trailers alone cannot forward',
+      [headers(), needBody, trailers, pass],
+      [asked, goOn, 'decide_on_body ""', 'fault', `${failed} request_trailers`],
     ],
     [
-      'trailers in place of a body: nothing can be changed any more',
-      [headers(), needBody, trailers, proceed],
-      [asked, 'continue request-headers', 'decide on body ""', 'fault', 'answer 500'],
+      'of a request with trailers alone releases its observer',
+      [headers(), needBody, trailers, passObserved],
+      [asked, goOn, 'decide_on_body ""', 'observe broken', 'fault', `${failed} request_trailers`],
     ],
     [
-      'trailers that came before the body was asked for',
-      [headers('unknown'), body('{', false), trailers, needBody],
-      [asked, 'fault', 'answer 500'],
-    ],
-    [
-      'asked for twice',
+      'cannot need the body again',
       [headers(), needBody, body('{}'), needBody],
-      [asked, 'continue request-headers', whole, 'fault', 'answer 500'],
+      [asked, goOn, whole, 'fault', `${failed} request_body`],
     ],
-  ])('%s', (_name, inputs, effects) => {
-    expect(play(inputs)).toEqual(effects)
-  })
+  ])
 
-  test.each<BodyMode>(['none', 'streamed', 'buffered-partial', 'full-duplex-streamed', 'grpc'])(
-    'mode %s cannot tell a body before the request goes on: refused',
+  test.each<BodyMode>(['none', 'streamed', 'buffered_partial', 'full_duplex_streamed', 'grpc'])(
+    'is refused in mode %s, which sends no whole body before the request is forwarded',
     (bodyMode) => {
-      expect(play([headers(bodyMode), needBody])).toEqual([asked, 'fault', 'answer 500'])
+      expect(play([headers(bodyMode), needBody])).toEqual([asked, 'fault', `${failed} request_headers`])
     },
   )
 })
 
-describe('where Envoy will not tell the response', () => {
-  const whole = ['continue request-headers', 'decide on body "{}"']
-
-  test.each<Story>([
+describe('a body above the limit of 10 bytes', () => {
+  const tooLarge = 'reject request_too_large'
+  stories([
+    ['is not one of 10 bytes', [headers(), needBody, body('0123456789')], [asked, goOn, 'decide_on_body "0123456789"']],
     [
-      'the verdict on the body ends the stream',
-      [headersOnly(), needBody, body('{}'), proceed, halfClosed, closed],
-      [asked, ...whole, 'proceed request-body', 'end ok'],
-    ],
-    [
-      'messages that wait get their replies before',
-      [headersOnly(), body('{}', false), trailers, needBody, proceed],
-      [asked, ...whole, 'proceed request-body', 'continue request-trailers', 'end ok'],
-    ],
-    [
-      'nothing is replied to after it',
-      [headersOnly(), needBody, body('{}'), proceed, trailers, responseHeaders],
-      [asked, ...whole, 'proceed request-body', 'end ok'],
-    ],
-    [
-      'so does the one on a request without a body',
-      [headersOnly(true), needBody, proceed],
-      [asked, 'decide on body ""', 'proceed request-headers', 'end ok'],
-    ],
-    [
-      'an answer leaves the end to Envoy',
-      [headersOnly(), needBody, body('{}'), answer],
-      [asked, ...whole, 'answer 204'],
-    ],
-    [
-      'a verdict on the headers leaves it, too',
-      [headersOnly(), proceed, body('{}'), halfClosed],
-      [asked, 'proceed request-headers', 'continue request-body', 'end ok'],
-    ],
-  ])('%s', (_name, inputs, effects) => {
-    expect(play(inputs)).toEqual(effects)
-  })
-})
-
-describe('on a transport that ends streams first', () => {
-  test.each<Story>([
-    [
-      'the verdict ends a stream on which nothing more is told',
-      [headersOnly(false, 'none'), proceed, halfClosed, closed],
-      [asked, 'proceed request-headers', 'end ok'],
-    ],
-    [
-      'messages that came all the same get their replies before',
-      [headersOnly(false, 'none'), trailers, proceed],
-      [asked, 'proceed request-headers', 'continue request-trailers', 'end ok'],
-    ],
-    [
-      'one on which a body may come is left to Envoy',
-      [headersOnly(false, 'buffered'), proceed, body('{}'), halfClosed],
-      [asked, 'proceed request-headers', 'continue request-body', 'end ok'],
-    ],
-    [
-      'one of which Envoy says nothing is left to it',
-      [headers('none'), proceed, halfClosed],
-      [asked, 'proceed request-headers', 'end ok'],
-    ],
-    ['so is one that was answered', [headersOnly(false, 'none'), answer, halfClosed], [asked, 'answer 204', 'end ok']],
-    [
-      'nothing ends before its verdict',
-      [headersOnly(false, 'none'), halfClosed, proceed],
-      [asked, 'abort', 'end cancelled'],
-    ],
-  ])('%s', (_name, inputs, effects) => {
-    expect(play(inputs, endingFirst)).toEqual(effects)
-  })
-})
-
-describe('bodies above the limit of 10 bytes', () => {
-  test.each<Story>([
-    [
-      'exactly the limit',
-      [headers(), needBody, body('0123456789')],
-      [asked, 'continue request-headers', 'decide on body "0123456789"'],
-    ],
-    [
-      'one byte more',
+      'is refused when it has one byte more',
       [headers(), needBody, body('0123456789a'), halfClosed],
-      [asked, 'continue request-headers', 'answer 413', 'end ok'],
+      [asked, goOn, `${tooLarge} request_body`, 'end ok'],
     ],
     [
-      'in pieces',
+      'is refused when it comes in pieces',
       [headers('unknown'), needBody, body('01234', false), body('56789', false), body('a', false), body('b')],
-      [asked, 'continue request-headers', 'continue request-body', 'continue request-body', 'answer 413'],
+      [asked, goOn, 'continue request_body', 'continue request_body', `${tooLarge} request_body`],
     ],
-    ['while the headers are decided on', [headers(), body('0123456789a'), proceed], [asked, 'abort', 'answer 413']],
     [
-      'of no concern once the verdict is out',
-      [headers(), proceed, body('0123456789a')],
-      [asked, 'proceed request-headers', 'continue request-body'],
+      'is refused while the headers are decided on',
+      [headers('full_duplex_streamed'), body('0123456789a'), pass],
+      [asked, 'abort', `${tooLarge} request_headers`],
     ],
-  ])('%s', (_name, inputs, effects) => {
-    expect(play(inputs)).toEqual(effects)
-  })
+    ['passes after the decision', [headers(), pass, body('0123456789a')], [asked, passed, 'continue request_body']],
+  ])
+})
+
+describe('an observed response', () => {
+  const observed = [headersWithResponse(), needBody, body('{}'), passObserved]
+  const forwarded = [asked, goOn, whole, 'passthrough request_body']
+  const head = ['set x-seen response_headers', 'observe_head']
+
+  stories([
+    [
+      'is observed piece by piece, each after its reply',
+      [...observed, responseHeaders, responseBody, lastResponseBody, halfClosed, closed],
+      [
+        ...forwarded,
+        ...head,
+        'continue response_body',
+        'observe "a"',
+        'continue response_body',
+        'observe "z"',
+        'observe complete',
+        'end ok',
+      ],
+    ],
+    [
+      'of a request decided on its headers is observed too',
+      [headersWithResponse(), passObserved, body('{}'), trailers, bodilessResponse, closed],
+      [asked, passed, 'continue request_body', 'continue request_trailers', ...head, 'observe complete'],
+    ],
+    [
+      'is complete with its trailers',
+      [...observed, responseHeaders, responseBody, responseTrailers, responseTrailers],
+      [
+        ...forwarded,
+        ...head,
+        'continue response_body',
+        'observe "a"',
+        'continue response_trailers',
+        'observe complete',
+        'continue response_trailers',
+      ],
+    ],
+    [
+      'may have a second head and a second end',
+      [...observed, responseHeaders, responseHeaders, lastResponseBody, lastResponseBody],
+      [
+        ...forwarded,
+        ...head,
+        'continue response_headers',
+        'continue response_body',
+        'observe "z"',
+        'observe complete',
+        'continue response_body',
+      ],
+    ],
+    [
+      'is broken when Envoy closes its side early',
+      [...observed, responseHeaders, responseBody, halfClosed, closed],
+      [...forwarded, ...head, 'continue response_body', 'observe "a"', 'observe broken', 'end ok'],
+    ],
+    ['is broken with its stream', [...observed, responseHeaders, closed], [...forwarded, ...head, 'observe broken']],
+    ['is broken when it never comes', [...observed, closed], [...forwarded, 'observe broken']],
+    [
+      'ends the stream once the observer has enough',
+      [...observed, responseHeaders, responseBody, enough, responseBody, halfClosed, closed],
+      [...forwarded, ...head, 'continue response_body', 'observe "a"', 'observe broken', 'end ok'],
+    ],
+    [
+      'ignores an observer that has enough after the end',
+      [...observed, bodilessResponse, enough],
+      [...forwarded, ...head, 'observe complete'],
+    ],
+    [
+      'is broken when its body comes without headers',
+      [...observed, responseBody, lastResponseBody],
+      [...forwarded, 'continue response_body', 'observe broken', 'continue response_body'],
+    ],
+    [
+      'is broken when its trailers come without headers',
+      [...observed, responseTrailers],
+      [...forwarded, 'continue response_trailers', 'observe broken'],
+    ],
+    [
+      'is broken where Envoy does not send the response',
+      [headers(), needBody, body('{}'), passObserved],
+      [...forwarded, 'observe broken', 'end ok'],
+    ],
+    ['is broken by a message out of order', [...observed, unknown], [...forwarded, 'observe broken', ...broken]],
+    [
+      'is broken when the decision is late',
+      [headersWithResponse(), closed, passObserved],
+      [asked, 'abort', 'observe broken'],
+    ],
+    [
+      'releases the observer of a second decision',
+      [...observed, passObserved, responseHeaders],
+      [...forwarded, 'observe broken', ...head],
+    ],
+  ])
 })
 
 describe('a response that Envoy makes by itself', () => {
-  test.each<Story>([
+  stories([
     [
-      'to a request that was never told of',
+      'to a request that was never sent here passes',
       [responseHeaders, responseBody, responseTrailers, halfClosed],
-      ['continue response-headers', 'continue response-body', 'continue response-trailers', 'end ok'],
+      ['continue response_headers', 'continue response_body', 'continue response_trailers', 'end ok'],
     ],
     [
-      'while the headers are decided on',
-      [headers(), responseHeaders, proceed, responseBody, halfClosed],
-      [asked, 'abort', 'continue response-headers', 'continue response-body', 'end ok'],
+      'aborts the decision on the headers',
+      [headers(), responseHeaders, pass, responseBody, halfClosed],
+      [asked, 'abort', 'continue response_headers', 'continue response_body', 'end ok'],
     ],
     [
-      'while the body is awaited',
+      'ends the wait for a body',
       [headers(), needBody, responseHeaders, halfClosed],
-      [asked, 'continue request-headers', 'continue response-headers', 'end ok'],
+      [asked, goOn, 'continue response_headers', 'end ok'],
     ],
     [
-      'while the body is decided on',
-      [headers(), needBody, body('{}'), responseTrailers, proceed, closed],
-      [asked, 'continue request-headers', 'decide on body "{}"', 'abort', 'continue response-trailers'],
+      'aborts the decision on the body',
+      [headers(), needBody, body('{}'), responseTrailers, pass, closed],
+      [asked, goOn, whole, 'abort', 'continue response_trailers'],
     ],
-  ])('%s', (_name, inputs, effects) => {
-    expect(play(inputs)).toEqual(effects)
-  })
+  ])
 })
 
-describe('messages out of order end the stream with an error', () => {
-  const broken = ['fault', 'end internal']
-  const given = 'continue request-headers'
+describe('more time', () => {
+  stories([
+    ['is granted once per decision', [headers(), more(5000), more(7000), pass], [asked, 'extend 5000', passed]],
+    [
+      'is granted again for the body',
+      [headers(), more(1), needBody, body('{}'), more(2), more(3), reject],
+      [asked, 'extend 1', goOn, whole, 'extend 2', `${refused} request_body`],
+    ],
+    [
+      'is not granted again while the reply to the headers is owed',
+      [headers('none', true), more(1), needBody, more(2), reject],
+      [asked, 'extend 1', 'decide_on_body ""', `${refused} request_headers`],
+    ],
+    ['is not granted after the decision', [headers('none'), pass, more(5000)], [asked, passed]],
+    ['is not granted while a body is awaited', [headers(), needBody, more(5000)], [asked, goOn]],
+    ['is not granted after the end', [headers(), closed, more(5000)], [asked, 'abort']],
+    [
+      'is at least a millisecond',
+      [headers(), more(0), more(-1), more(Number.NaN), more(Number.POSITIVE_INFINITY)],
+      [asked],
+    ],
+    ['is not granted before the first message', [more(5000), headers()], [asked]],
+  ])
+})
 
-  test.each<Story>([
+describe('a peer that leaves', () => {
+  stories([
+    ['before the first message ends the stream well', [halfClosed, closed], ['end ok']],
+    ['aborts the decision on the headers', [headers(), halfClosed, pass, closed], [asked, 'abort', 'end cancelled']],
+    ['without a half close aborts it too', [headers(), closed, pass], [asked, 'abort']],
+    ['ends the wait for a body', [headers(), needBody, halfClosed], [asked, goOn, 'end cancelled']],
+    [
+      'aborts the decision on the body',
+      [headers(), needBody, body('{}'), halfClosed, reject],
+      [asked, goOn, whole, 'abort', 'end cancelled'],
+    ],
+    ['may leave twice', [headers('none'), pass, halfClosed, halfClosed, closed, closed], [asked, passed, 'end ok']],
+  ])
+})
+
+describe('a message out of order ends the stream with an error', () => {
+  stories([
     ['a body first', [body('{}'), headers(), halfClosed], broken],
     ['trailers first', [trailers], broken],
-    ['a message of an unknown kind first', [unknown], broken],
-    ['headers twice', [headers(), headers(), proceed], [asked, 'abort', ...broken]],
+    ['an unknown kind first', [unknown], broken],
+    ['headers twice', [headers(), headers(), pass], [asked, 'abort', ...broken]],
+    ['headers after the decision', [headers('none'), pass, headers()], [asked, passed, ...broken]],
+    ['headers while the body is awaited', [headers(), needBody, headers()], [asked, goOn, ...broken]],
+    ['headers after the response', [responseHeaders, headers()], ['continue response_headers', ...broken]],
     [
-      'headers again after the verdict',
-      [headers('none'), proceed, headers()],
-      [asked, 'proceed request-headers', ...broken],
-    ],
-    ['headers while the body is awaited', [headers(), needBody, headers()], [asked, given, ...broken]],
-    ['headers after the response', [responseHeaders, headers()], ['continue response-headers', ...broken]],
-    [
-      'a body after the response began',
+      'a body after the response',
       [headers(), responseHeaders, body('')],
-      [asked, 'abort', 'continue response-headers', ...broken],
+      [asked, 'abort', 'continue response_headers', ...broken],
     ],
-    ['trailers after the response began', [responseHeaders, trailers], ['continue response-headers', ...broken]],
-    ['a body although none was to follow', [headers('buffered', true), body('')], [asked, 'abort', ...broken]],
+    ['trailers after the response', [responseHeaders, trailers], ['continue response_headers', ...broken]],
+    ['a body before the reply to the headers', [headers(), body('{}')], [asked, 'abort', ...broken]],
+    ['a piece after the end', [headers('full_duplex_streamed'), body('{}'), body('')], [asked, 'abort', ...broken]],
+    ['a body of a request without one', [headers('full_duplex_streamed', true), body('')], [asked, 'abort', ...broken]],
     [
-      'a body although none was to follow, decided on',
-      [headers('buffered', true), needBody, body('')],
-      [asked, 'decide on body ""', 'abort', ...broken],
+      'a body while the body is decided on',
+      [headers(), needBody, body('{}'), body('')],
+      [asked, goOn, whole, 'abort', ...broken],
     ],
-    ['a body after its end', [headers(), body('{}'), body('')], [asked, 'abort', ...broken]],
-    ['a body after trailers', [headers('unknown'), trailers, body('')], [asked, 'abort', ...broken]],
-    ['trailers twice', [headers(), trailers, trailers], [asked, 'abort', ...broken]],
+    ['trailers before the reply to the headers', [headers(), trailers], [asked, 'abort', ...broken]],
     [
-      'trailers twice, decided on',
+      'trailers twice',
       [headers(), needBody, trailers, trailers],
-      [asked, given, 'decide on body ""', 'abort', ...broken],
-    ],
-    [
-      'trailers twice after the body',
-      [headers(), needBody, body('{}'), trailers, trailers],
-      [asked, given, 'decide on body "{}"', 'abort', ...broken],
+      [asked, goOn, 'decide_on_body ""', 'abort', ...broken],
     ],
     ['an unknown kind while deciding', [headers(), unknown], [asked, 'abort', ...broken]],
-    [
-      'an unknown kind after the verdict',
-      [headers('none'), proceed, unknown],
-      [asked, 'proceed request-headers', ...broken],
-    ],
-    ['nothing is done after the error', [unknown, headers(), proceed, halfClosed, closed], broken],
-  ])('%s', (_name, inputs, effects) => {
-    expect(play(inputs)).toEqual(effects)
-  })
-
-  test('a flood of messages before the first reply', () => {
-    const flood = Array.from({ length: 1025 }, () => body('', false))
-    expect(play([headers('streamed'), ...flood])).toEqual([asked, 'abort', ...broken])
-  })
+    ['an unknown kind after the decision', [headers('none'), pass, unknown], [asked, passed, ...broken]],
+    ['nothing follows the error', [unknown, headers(), pass, halfClosed, closed], broken],
+  ])
 })

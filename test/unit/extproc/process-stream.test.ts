@@ -6,17 +6,17 @@ import type {
   RequestScope,
   ResponseObserver,
 } from '../../../src/context/context-cache-manager.ts'
-import type { Reply } from '../../../src/extproc/messages.ts'
+import type { Reply } from '../../../src/extproc/codec.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { openStream, requestHeaders } from './stream-harness.ts'
 
 const pass: Decision = { kind: 'passthrough', destinations: [] }
 const never = new Promise<never>(() => {})
 
-const passedOn: Reply = { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } }
+const passedOn: Reply = { kind: 'decision', phase: 'request_headers', decision: pass }
 
 const errorCode = (reply: Reply | undefined): unknown =>
-  reply?.kind === 'immediate' ? JSON.parse(reply.answer.body.toString()).error.code : undefined
+  reply?.kind === 'decision' && reply.decision.kind === 'reject' ? reply.decision.error.code : undefined
 
 test('the service sees method, path, headers and whether a body follows', async () => {
   const seen: GatewayRequest[] = []
@@ -43,7 +43,7 @@ test('a request without method and path does not upset anything', async () => {
   }))
   stream.receiver.message(requestHeaders())
   await stream.nextReply()
-  expect(stream.sent).toMatchObject([{ answer: { body: Buffer.from('{"method":"","path":""}') } }])
+  expect(stream.sent).toMatchObject([{ decision: { body: { method: '', path: '' } } }])
 })
 
 test('the body is decided on where it is asked for', async () => {
@@ -57,12 +57,12 @@ test('the body is decided on where it is asked for', async () => {
   }))
   stream.receiver.message(requestHeaders())
   await stream.nextReply()
-  stream.receiver.message({ kind: 'request-body', body: Buffer.from('{}'), endOfStream: true })
+  stream.receiver.message({ kind: 'request_body', body: Buffer.from('{}'), endOfStream: true })
   await stream.nextReply()
   expect(bodies).toEqual(['{}'])
   expect(stream.sent).toEqual([
-    { kind: 'continue', phase: 'request-headers' },
-    { ...passedOn, phase: 'request-body' },
+    { kind: 'continue', phase: 'request_headers' },
+    { ...passedOn, phase: 'request_body' },
   ])
 })
 
@@ -84,11 +84,6 @@ describe('a decision that fails is a 500 for this client, and a fault for the op
     ],
     ['rejects with nothing', () => Promise.reject(undefined), 'internal_error'],
     [
-      'answers what is no JSON',
-      () => Promise.resolve({ kind: 'response', status: 200, body: 1n, headers: {} }),
-      'internal_error',
-    ],
-    [
       'fails on the body',
       () => Promise.resolve({ kind: 'need-body', decide: () => Promise.reject(boom) }),
       'internal_error',
@@ -100,6 +95,14 @@ describe('a decision that fails is a 500 for this client, and a fault for the op
     expect(stream.sent.map(errorCode)).toEqual([code])
     expect(stream.faults).toHaveLength(1)
   })
+})
+
+test('an answer whose body is not JSON becomes a 500, and a fault', () => {
+  const stream = openStream(() => never)
+  const decision: Decision = { kind: 'response', status: 200, body: 1n, headers: {} }
+  const bytes = stream.method.encode({ kind: 'decision', phase: 'request_body', decision })
+  expect(bytes.toString()).toContain('"code":"internal_error"')
+  expect(stream.faults).toHaveLength(1)
 })
 
 describe('a client that leaves', () => {
@@ -159,7 +162,7 @@ test('a body above the limit is answered 413 without asking anybody', async () =
   const stream = openStream(async () => ({ kind: 'need-body', decide: () => never }), { maxBodyBytes: 3 })
   stream.receiver.message(requestHeaders())
   await stream.nextReply()
-  stream.receiver.message({ kind: 'request-body', body: Buffer.from('abcd'), endOfStream: true })
+  stream.receiver.message({ kind: 'request_body', body: Buffer.from('abcd'), endOfStream: true })
   expect(stream.sent.slice(1).map(errorCode)).toEqual(['request_too_large'])
 })
 
@@ -175,13 +178,13 @@ test('hooks count streams and time each reply', async () => {
   const stream = openStream(async () => pass)
   stream.receiver.message(requestHeaders())
   await stream.nextReply()
-  stream.receiver.message({ kind: 'response-headers', headers: () => [], endOfStream: false })
+  stream.receiver.message({ kind: 'response_headers', headers: () => [], endOfStream: false })
   expect(stream.streams).toEqual({ opened: 1, closed: 0 })
   stream.receiver.closed()
   expect(stream.streams).toEqual({ opened: 1, closed: 1 })
   expect(stream.messages).toEqual([
-    { phase: 'request-headers', milliseconds: 1 },
-    { phase: 'response-headers', milliseconds: 1 },
+    { phase: 'request_headers', milliseconds: 1 },
+    { phase: 'response_headers', milliseconds: 1 },
   ])
 })
 
@@ -202,22 +205,22 @@ describe('an observer of the answer', () => {
       ...part,
     }
     const stream = openStream(async () => ({ ...pass, observer }))
-    stream.receiver.message(requestHeaders({}, { answerMode: 'told' }))
+    stream.receiver.message(requestHeaders({}, { responseBodySent: true }))
     await stream.nextReply()
     const headers: Readonly<Record<string, readonly string[]>> = { ':status': ['200'], 'content-type': ['text/plain'] }
-    stream.receiver.message({ kind: 'response-headers', headers: (name) => headers[name] ?? [], endOfStream: false })
-    stream.receiver.message({ kind: 'response-body', body: Buffer.from('ab'), endOfStream: false })
+    stream.receiver.message({ kind: 'response_headers', headers: (name) => headers[name] ?? [], endOfStream: false })
+    stream.receiver.message({ kind: 'response_body', body: Buffer.from('ab'), endOfStream: false })
     return { stream, told }
   }
 
   test('is told all of it, and its headers are set', async () => {
     const { stream, told } = await observed({})
-    stream.receiver.message({ kind: 'response-body', body: Buffer.from('c'), endOfStream: true })
+    stream.receiver.message({ kind: 'response_body', body: Buffer.from('c'), endOfStream: true })
     expect(told).toEqual([[200, ['text/plain']], 'ab', 'c', 'complete'])
     expect(stream.sent.slice(1)).toEqual([
-      { kind: 'proceed', phase: 'response-headers', changes: { setHeaders: { 'x-a': 'b' }, metadata: {} } },
-      { kind: 'continue', phase: 'response-body' },
-      { kind: 'continue', phase: 'response-body' },
+      { kind: 'continue', phase: 'response_headers', setHeaders: { 'x-a': 'b' } },
+      { kind: 'continue', phase: 'response_body' },
+      { kind: 'continue', phase: 'response_body' },
     ])
   })
 

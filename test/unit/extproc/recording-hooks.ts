@@ -1,7 +1,7 @@
-import type { Phase } from '../../../src/extproc/messages.ts'
-import type { ProcessHooks } from '../../../src/extproc/process-hooks.ts'
+import type { Phase } from '../../../src/extproc/codec.ts'
+import type { ProcessHooks } from '../../../src/extproc/process-stream.ts'
 
-/** Hooks that keep what they are told. */
+/** Hooks that record their calls. */
 export const recordingHooks = () => {
   const faults: unknown[] = []
   const messages: { readonly phase: Phase; readonly milliseconds: number }[] = []

@@ -1,16 +1,16 @@
 import { EventEmitter, once } from 'node:events'
 import type { ContextCacheManager } from '../../../src/context/context-cache-manager.ts'
-import type { ExtProcCodec } from '../../../src/extproc/codec.ts'
-import type { ExtProcEvent, Phase, Reply } from '../../../src/extproc/messages.ts'
+import { createExtProcCodec, type ExtProcEvent, type Phase, type Reply } from '../../../src/extproc/codec.ts'
+import type { StreamHandler, StreamMethod, StreamStatus } from '../../../src/extproc/grpc-stream.ts'
 import { createProcessMethod } from '../../../src/extproc/process-stream.ts'
-import type { RpcReceiver, RpcStatus } from '../../../src/extproc/transport.ts'
 import { recordingHooks } from './recording-hooks.ts'
 
 /** One ext_proc stream without a network: what it sends, how it ends, what its hooks are told. */
 export interface StreamHarness {
-  readonly receiver: RpcReceiver<ExtProcEvent>
+  readonly method: StreamMethod<ExtProcEvent, Reply>
+  readonly receiver: StreamHandler<ExtProcEvent>
   readonly sent: readonly Reply[]
-  readonly ends: readonly RpcStatus[]
+  readonly ends: readonly StreamStatus[]
   readonly faults: readonly unknown[]
   readonly messages: readonly { readonly phase: Phase; readonly milliseconds: number }[]
   readonly streams: { readonly opened: number; readonly closed: number }
@@ -24,15 +24,14 @@ export const openStream = (
   { maxBodyBytes = 1000 }: { readonly maxBodyBytes?: number } = {},
 ): StreamHarness => {
   const sent: Reply[] = []
-  const ends: RpcStatus[] = []
+  const ends: StreamStatus[] = []
   const { hooks, faults, messages, streams } = recordingHooks()
   const replies = new EventEmitter()
   let clock = 0
   const method = createProcessMethod({
     service: { onHeaders },
-    codec: noCodec,
+    codec,
     maxBodyBytes,
-    endsFirst: false,
     now: () => clock++,
     hooks,
   })
@@ -44,6 +43,7 @@ export const openStream = (
     end: (status) => ends.push(status),
   })
   return {
+    method,
     receiver,
     sent,
     ends,
@@ -56,21 +56,17 @@ export const openStream = (
   }
 }
 
-const noCodec: ExtProcCodec = {
-  path: '/test',
-  decode: () => ({ kind: 'unknown' }),
-  encode: () => Buffer.alloc(0),
-}
+const codec = createExtProcCodec()
 
 /** Request headers as an event. */
 export const requestHeaders = (
   values: Readonly<Record<string, readonly string[]>> = {},
-  part: Partial<Extract<ExtProcEvent, { kind: 'request-headers' }>> = {},
+  part: Partial<Extract<ExtProcEvent, { kind: 'request_headers' }>> = {},
 ): ExtProcEvent => ({
-  kind: 'request-headers',
+  kind: 'request_headers',
   headers: (name) => values[name] ?? [],
   endOfStream: false,
   bodyMode: 'buffered',
-  answerMode: 'unknown',
+  responseBodySent: false,
   ...part,
 })

@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
-import { createHealthState } from '../../../src/admin/grpc-health-state.ts'
 import type {
   ContextCacheManager,
   HeadersDecision,
   RequestScope,
   ResponseObserver,
 } from '../../../src/context/context-cache-manager.ts'
-import type { RpcStatus } from '../../../src/extproc/transport.ts'
+import type { StreamStatus } from '../../../src/extproc/grpc-stream.ts'
+import { createHealthState } from '../../../src/extproc/health.ts'
 import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
 import { encodeTurnReply, retireReply } from '../../../src/extproc/turns/turn-reply.ts'
 import { createTurnsMethod } from '../../../src/extproc/turns/turns-method.ts'
@@ -18,7 +18,7 @@ import { recordingHooks } from './recording-hooks.ts'
 /** One stream of the filter, without a network. */
 const openStream = (onHeaders: ContextCacheManager['onHeaders']) => {
   const sent: Buffer[] = []
-  const ends: RpcStatus[] = []
+  const ends: StreamStatus[] = []
   const health = createHealthState()
   health.setServing(true)
   const { hooks, faults, messages, streams: turns } = recordingHooks()
@@ -54,7 +54,7 @@ const left = (id: number) => ({ kind: 'left', id }) as const
 
 const pass: HeadersDecision = { kind: 'passthrough', destinations: [] }
 const passed = (id: number): Buffer =>
-  encodeTurnReply(id, { kind: 'proceed', phase: 'request-headers', changes: { setHeaders: {}, metadata: {} } })
+  encodeTurnReply(id, { kind: 'forward', changes: { setHeaders: {}, destinations: undefined, ctx: {} } })
 
 test('turns are decided by their headers, each under its id, whichever is first', async () => {
   const waiting = new Map<string, (decision: HeadersDecision) => void>()
@@ -72,8 +72,8 @@ test('turns are decided by their headers, each under its id, whichever is first'
   expect(stream.sent[1]?.toString()).toContain('10.0.0.1:1')
   expect(stream.turns).toEqual({ opened: 2, closed: 2 })
   expect(stream.messages).toEqual([
-    { phase: 'request-headers', milliseconds: 1 },
-    { phase: 'request-headers', milliseconds: 3 },
+    { phase: 'request_headers', milliseconds: 1 },
+    { phase: 'request_headers', milliseconds: 3 },
   ])
   expect(stream.ends).toEqual([])
 })
@@ -221,7 +221,7 @@ test('two turns of one id end the stream', () => {
   const stream = openStream(() => new Promise(() => {}))
   stream.receiver.message(ask(3))
   stream.receiver.message(ask(3))
-  expect(stream.ends).toMatchObject([{ code: 'invalid-argument' }])
+  expect(stream.ends).toMatchObject([{ code: 'invalid_argument' }])
 })
 
 test('the filter is told to go elsewhere once this process no longer serves', async () => {

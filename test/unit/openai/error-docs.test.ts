@@ -18,14 +18,8 @@ const tableUnder = async (heading: string): Promise<readonly (readonly string[])
   )
 }
 
-const statusFilter = z.object({
-  status_code_filter: z.object({
-    comparison: z.object({ op: z.enum(['EQ', 'GE']), value: z.object({ default_value: z.int() }) }),
-  }),
-})
-
 const mapperSchema = z.object({
-  filter: z.object({ and_filter: z.object({ filters: z.tuple([statusFilter], z.unknown()) }) }),
+  filter: z.object({ extension_filter: z.object({ typed_config: z.object({ expression: z.string() }) }) }),
   headers_to_add: z.array(z.object({ header: z.object({ key: z.string(), value: z.string() }) })).optional(),
   body_format_override: z.object({
     content_type: z.literal('application/json'),
@@ -41,16 +35,25 @@ const valuesOf = (node: unknown, key: string): readonly unknown[] =>
     ? Object.entries(node).flatMap(([name, value]) => [...(name === key ? [value] : []), ...valuesOf(value, key)])
     : []
 
+/** The statuses that docs/errors.md names, by the conditions of the mappers. */
+const statusIn: Readonly<Record<string, string>> = {
+  'response.code == 413': '413',
+  'response.code == 404': '404',
+  'response.code == 431': '431',
+  '(response.code < 500 || response.code == 501)': '400 and above, 501',
+  'response.code == 504': '504',
+  'response.code >= 500': '500 and above',
+}
+
 const localReplies = async () => {
   const [config] = valuesOf(parse(await read('envoy.yaml'), { merge: true }), 'local_reply_config')
   return z
     .object({ mappers: z.array(mapperSchema) })
     .parse(config)
     .mappers.map((mapper) => {
-      const [{ status_code_filter }] = mapper.filter.and_filter.filters
-      const { op, value } = status_code_filter.comparison
+      const [condition = ''] = mapper.filter.extension_filter.typed_config.expression.split(' && ')
       return {
-        status: op === 'EQ' ? `${value.default_value}` : `${value.default_value} and above`,
+        status: statusIn[condition] ?? condition,
         isRetried: !mapper.headers_to_add?.some(
           ({ header }) => header.key === 'x-should-retry' && header.value === 'false',
         ),
@@ -114,13 +117,17 @@ describe('envoy.yaml', () => {
 
   test('refuses in its Lua filter with codes, statuses and texts of the gateway', async () => {
     const refusals = [
-      ...(await read('envoy.yaml')).matchAll(/refuse\(handle, "(\w+)", (?:"null"|'"\w+"'), "([^"]+)"\)/g),
-    ]
+      ...(await read('deploy/envoy/context-cache.lua')).matchAll(
+        /refuse\(handle, "(\d+)", "(\w+)", (?:"null"|'"\w+"'),\s+"([^"]+)"\)/g,
+      ),
+    ].map(([, status, code, message]) => [code, Number(status), message])
 
-    expect(refusals.map(([, code]) => code)).toEqual(['invalid_json', 'model_mismatch'])
-    expect(refusals.map(([, code = '', message]) => [code, message])).toEqual(
-      refusals.map(([, code = '']) => [code, errorCodes[code as keyof typeof errorCodes].message]),
+    expect(refusals.map(([code]) => code)).toEqual(['request_too_large', 'invalid_json', 'model_mismatch'])
+    expect(refusals).toEqual(
+      refusals.map(([code]) => {
+        const { status, message } = errorCodes[code as keyof typeof errorCodes]
+        return [code, status, message]
+      }),
     )
-    expect(refusals.map(([, code = '']) => errorCodes[code as keyof typeof errorCodes].status)).toEqual([400, 400])
   })
 })

@@ -1,0 +1,136 @@
+-- What Envoy does with a turn after the gateway has decided on it. The decision stands in the dynamic metadata `ctx`:
+--   splice    members to append to the request's JSON object, as JSON without braces
+--   model     the session's model: a body that names another one is refused
+--   headers   response headers for a 2xx, one `name:value` per line
+--   turn      present on every turn, whatever else is
+-- What the access log reports of the answer is written to the dynamic metadata `answer`: stream, usage, timings.
+local find, match, gmatch, sub = string.find, string.match, string.gmatch, string.sub
+
+local max_request_bytes = 16777216
+
+local function decision(handle) return handle:streamInfo():dynamicMetadata():get("ctx") end
+
+-- Request ------------------------------------------------------------------------------------------------------------
+
+local function refuse(handle, status, code, param, message)
+  handle:respond(
+    { [":status"] = status, ["content-type"] = "application/json", ["x-should-retry"] = "false" },
+    '{"error":{"message":"' .. message .. '","type":"invalid_request_error","param":' .. param .. ',"code":"' .. code .. '"}}'
+  )
+end
+
+-- True if the body names a model and never the expected one. A name with escapes is left to the engine, and so is an
+-- object that has the expected model somewhere else: no KV is at stake, only the clarity of the error.
+local function names_other_model(text, expected)
+  local other = false
+  local _, stop = find(text, '"model"', 1, true)
+  while stop ~= nil do
+    local value = match(text, '^%s*:%s*"([^"]*)"', stop + 1)
+    if value == expected or (value ~= nil and find(value, "\\", 1, true)) then return false end
+    other = other or value ~= nil
+    _, stop = find(text, '"model"', stop, true)
+  end
+  return other
+end
+
+-- Where the object's last brace stands: nearly always among the last characters.
+local function closing_brace(text)
+  return find(text, "}[ \t\r\n]*$", -256) or (find(text, "^[ \t\r\n]*$", -256) and find(text, "}[ \t\r\n]*$"))
+end
+
+function envoy_on_request(handle)
+  local ctx = decision(handle)
+  if ctx == nil or (ctx.splice == nil and ctx.model == nil) then return end
+  local body = handle:body()
+  if body == nil then return end
+  if body:length() > max_request_bytes then
+    return refuse(handle, "413", "request_too_large", "null", "The request body is too large.")
+  end
+  local text = body:getBytes(0, body:length())
+  -- The last member of a name wins in every engine's parser, so the gateway's fields go behind the client's.
+  local last = find(text, "^[ \t\r\n]*{") and closing_brace(text)
+  if not last then
+    return refuse(handle, "400", "invalid_json", "null", "The request body is not a JSON object.")
+  end
+  if ctx.model ~= nil and names_other_model(text, ctx.model) then
+    return refuse(handle, "400", "model_mismatch", '"model"',
+      "The session was created with another model. Use its model, or create a new context.")
+  end
+  if ctx.splice ~= nil then
+    local comma = find(text, "^[ \t\r\n]*{[ \t\r\n]*}") and "" or ","
+    local length = body:setBytes(sub(text, 1, last - 1) .. comma .. ctx.splice .. "}")
+    handle:headers():replace("content-length", tostring(length))
+  end
+end
+
+-- Response -----------------------------------------------------------------------------------------------------------
+
+local stream_ends = { "\ndata: [DONE]", "\ndata:[DONE]", "\nevent: response.completed", "\nevent: response.incomplete" }
+local stream_errors = { '\ndata: {"error"', '\ndata:{"error"', "\nevent: error", "\nevent: response.failed", "\nerror:" }
+
+-- Token counts: OpenAI's `usage` and llama-server's `timings`. Inside a JSON string their quotes would be escaped.
+local counts = {
+  { key = "usage", name = '"usage"', count = '_tokens"%s*:%s*%d' },
+  { key = "timings", name = '"timings"', count = '"prompt_n"%s*:%s*%d' },
+}
+local longest_counts = 4096
+
+-- (The metadata object does not outlive a chunk.)
+local function note(handle, key, value) handle:streamInfo():dynamicMetadata():set("answer", key, value) end
+
+local function has_any(text, marks)
+  for _, mark in ipairs(marks) do
+    if find(text, mark, 1, true) then return true end
+  end
+  return false
+end
+
+-- Notes the last object of each kind in the text. One look per kind, bounded by `longest_counts`.
+local function note_counts(handle, text)
+  for _, kind in ipairs(counts) do
+    local last
+    local _, stop = find(text, kind.name, 1, true)
+    while stop ~= nil do
+      last = stop
+      _, stop = find(text, kind.name, stop, true)
+    end
+    local object = last and match(sub(text, last + 1, last + longest_counts), "^%s*:%s*(%b{})")
+    if object and find(object, kind.count) then note(handle, kind.key, object) end
+  end
+end
+
+-- Reads the answer as it passes. What may be cut by the end of a chunk is looked at again with the next one: of a
+-- stream the line that has not ended, of a JSON text its end.
+local function read_answer(handle, is_stream)
+  -- A stream without its last event, or with an error in it, is not a completed turn.
+  local state = is_stream and "cut" or nil
+  local rest = "\n"
+  if is_stream then note(handle, "stream", state) end
+  for chunk in handle:bodyChunks() do
+    local text = rest .. chunk:getBytes(0, chunk:length())
+    if is_stream and state ~= "failed" then
+      local now = has_any(text, stream_errors) and "failed" or has_any(text, stream_ends) and "done" or state
+      if now ~= state then note(handle, "stream", now) end
+      state = now
+    end
+    note_counts(handle, text)
+    rest = sub(is_stream and match(text, "\n[^\n]*$") or text, -longest_counts)
+  end
+end
+
+function envoy_on_response(handle)
+  local ctx = decision(handle)
+  if ctx == nil or ctx.turn == nil then return end
+  local headers = handle:headers()
+  -- Only the gateway says which session an answer belongs to.
+  headers:remove("x-session-id")
+  headers:remove("x-context-cache")
+  if sub(headers:get(":status"), 1, 1) ~= "2" then return end
+  for name, value in gmatch(ctx.headers or "", "([^:\n]+):([^\n]*)\n") do headers:replace(name, value) end
+  local content_type = headers:get("content-type") or ""
+  if find(content_type, "text/event-stream", 1, true) then
+    read_answer(handle, true)
+  elseif find(content_type, "^application/json$") or find(content_type, "^application/json;") then
+    read_answer(handle, false)
+  end
+end

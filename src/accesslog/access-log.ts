@@ -1,0 +1,74 @@
+import type { ContextCacheManager } from '../context/context-cache-manager.ts'
+import { loadProtoMethod } from '../extproc/protos.ts'
+import { parseEntry } from './parse-entry.ts'
+
+/** Callbacks for metrics and logs. They must not throw. */
+export interface AccessLogHooks {
+  /** An entry that claims to be the end of a turn cannot be parsed. It is skipped. */
+  entryMalformed(reason: string): void
+  /** The service rejected, which it should not. */
+  fault(error: unknown): void
+}
+
+interface AccessLogOptions {
+  readonly service: Pick<ContextCacheManager, 'endTurn' | 'clientDisconnected'>
+  readonly hooks: AccessLogHooks
+}
+
+/**
+ * OpenTelemetry's log service (Export), to which Envoy writes its access log: passes every turn that ended and every client that disconnected
+ * to `service`, and waits for neither. Envoy sends a batch without a response again.
+ */
+export const createAccessLog = (options: AccessLogOptions) => {
+  const method = loadProtoMethod('log-export.proto', 'opentelemetry.proto.collector.logs.v1.LogsService', 'Export')
+  return {
+    path: method.path,
+    decode: (bytes: Buffer) => entriesOf(method.decodeRequest(bytes) as WireBatch),
+    encode: (message: object) => method.encodeResponse(message),
+    answer: (entries: readonly string[]): object => {
+      for (const entry of entries) take(entry, options)
+      return {}
+    },
+  }
+}
+
+/** An ExportLogsServiceRequest; fields that were not sent are missing. */
+interface WireBatch {
+  readonly resource_logs?: readonly {
+    readonly scope_logs?: readonly {
+      readonly log_records?: readonly { readonly body?: { readonly string_value?: string } }[]
+    }[]
+  }[]
+}
+
+/** The texts of all records, empty for a record without one. */
+const entriesOf = (batch: WireBatch): readonly string[] =>
+  (batch.resource_logs ?? [])
+    .flatMap(({ scope_logs }) => scope_logs ?? [])
+    .flatMap(({ log_records }) => log_records ?? [])
+    .map(({ body }) => body?.string_value ?? '')
+
+const take = (entry: string, { service, hooks }: AccessLogOptions): void => {
+  const parsed = parseEntry(entry)
+  switch (parsed.kind) {
+    case 'turn':
+      void settle(() => service.endTurn(parsed.turn), hooks)
+      return
+    case 'disconnected':
+      void settle(() => service.clientDisconnected(parsed.requestKey), hooks)
+      return
+    case 'malformed':
+      hooks.entryMalformed(parsed.reason)
+      return
+    case 'other':
+      return
+  }
+}
+
+const settle = async (end: () => Promise<void>, hooks: AccessLogHooks): Promise<void> => {
+  try {
+    await end()
+  } catch (thrown) {
+    hooks.fault(thrown)
+  }
+}

@@ -1,0 +1,90 @@
+import { type ServerDuplexStream, status } from '@grpc/grpc-js'
+
+/** How a stream ends. Every code but `ok` is an error to the peer; `message` must not contain private data. */
+export type StreamStatus =
+  | { readonly code: 'ok' }
+  | { readonly code: 'cancelled' | 'internal' | 'invalid_argument' | 'unavailable'; readonly message: string }
+
+/** The server's side of an open gRPC stream. */
+export interface GrpcStream<Out> {
+  /** Queues a message. Reading pauses while the peer does not read. Ignored after the end. */
+  send(message: Out): void
+  /** Sends what is queued, then the status. Ignored after the end. */
+  end(status: StreamStatus): void
+}
+
+/** Callbacks of one open stream. None follows `closed`. They should not throw. */
+export interface StreamHandler<In> {
+  message(message: In): void
+  /** The peer sends nothing more. It may still read. */
+  halfClosed(): void
+  /** The stream is over: ended by either side, or its connection is broken. Called exactly once. */
+  closed(): void
+}
+
+/** A bidirectional streaming method. */
+export interface StreamMethod<In, Out> {
+  /** `/package.Service/Method`. */
+  readonly path: string
+  /** Stays open between pieces of work: a drain ends such streams once all others are done. */
+  readonly longLived: boolean
+  /** Throws on bytes that are no message: the stream then ends with `internal`. */
+  decode(bytes: Buffer): In
+  /** Throws on a message that cannot be encoded: the stream then ends with `internal`. */
+  encode(message: Out): Buffer
+  open(stream: GrpcStream<Out>): StreamHandler<In>
+}
+
+const codes = {
+  cancelled: status.CANCELLED,
+  internal: status.INTERNAL,
+  invalid_argument: status.INVALID_ARGUMENT,
+  unavailable: status.UNAVAILABLE,
+} as const
+
+/**
+ * Connects a stream of grpc-js to its method. Returns a function that ends it.
+ *
+ * The callbacks are guarded, since an exception in a listener would end the process.
+ */
+export const serveStream = <In, Out>(
+  duplex: ServerDuplexStream<In, Out>,
+  method: StreamMethod<In, Out>,
+  on: { readonly closed: () => void; readonly fault: (error: unknown) => void },
+): ((status: StreamStatus) => void) => {
+  let isOpen = true
+  const stream: GrpcStream<Out> = {
+    send: (message) => {
+      if (!isOpen || duplex.writableEnded || duplex.write(message) || duplex.isPaused()) return
+      duplex.pause()
+      duplex.once('drain', () => duplex.resume())
+    },
+    end: (end) => {
+      if (!isOpen || duplex.writableEnded) return
+      if (end.code === 'ok') duplex.end()
+      // grpc-js takes a status other than OK from an 'error' event, and then ends the stream.
+      else duplex.emit('error', Object.assign(new Error(end.message), { code: codes[end.code], details: end.message }))
+    },
+  }
+  const handler = method.open(stream)
+  const guarded = (call: () => void): void => {
+    try {
+      call()
+    } catch (thrown) {
+      on.fault(thrown)
+      stream.end({ code: 'internal', message: 'the server failed' })
+    }
+  }
+  duplex.on('data', (message: In) => {
+    if (isOpen) guarded(() => handler.message(message))
+  })
+  duplex.on('end', () => {
+    if (isOpen) guarded(() => handler.halfClosed())
+  })
+  duplex.once('close', () => {
+    isOpen = false
+    guarded(() => handler.closed())
+    on.closed()
+  })
+  return (end) => stream.end(end)
+}

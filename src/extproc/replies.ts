@@ -1,0 +1,133 @@
+import type { Decision, ForwardDecision } from '../context/context-cache-manager.ts'
+import { encodeTicket } from '../context/turn-ticket.ts'
+import { GatewayError, toErrorResponse } from '../openai/gateway-error.ts'
+
+/** What a decision changes about a request that is forwarded. */
+export interface RequestChanges {
+  /** Headers to set, names in lower case, values as latin1 bytes. */
+  readonly setHeaders: Readonly<Record<string, string>>
+  /** The endpoint-picker protocol's value: the chosen pod and its fallbacks, separated by commas. Undefined: Envoy chooses. */
+  readonly destinations: string | undefined
+  /** Envoy's dynamic metadata `ctx`, read by the Lua filter and the access log: splice, model, headers (`name:value` lines), turn. */
+  readonly ctx: Readonly<Record<string, string>>
+}
+
+/** An HTTP response by the gateway. */
+export interface ImmediateResponse {
+  readonly status: number
+  /** Names in lower case, values as latin1 bytes. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  /** Becomes Envoy's RESPONSE_CODE_DETAILS. */
+  readonly details: string
+}
+
+/** A decision in terms of HTTP. */
+export type Outcome =
+  | { readonly kind: 'forward'; readonly changes: RequestChanges }
+  | { readonly kind: 'respond'; readonly response: ImmediateResponse }
+
+/** local_reply_config leaves responses alone whose details begin with this. */
+const detailsPrefix = 'ctx_'
+
+/** Envoy frames messages by itself. A content-length from here would split one request into two. */
+const framingHeaders: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding'])
+
+/** Statuses without a body (RFC 9110). */
+const bodiless: ReadonlySet<number> = new Set([204, 304])
+
+/** Throws when the body of an answer cannot be written as JSON. */
+export const outcomeOf = (decision: Decision): Outcome => {
+  switch (decision.kind) {
+    case 'passthrough':
+      return { kind: 'forward', changes: { setHeaders: {}, destinations: listOf(decision.destinations), ctx: {} } }
+    case 'forward':
+      return { kind: 'forward', changes: changesOf(decision) }
+    case 'response':
+      return { kind: 'respond', response: jsonResponse(decision, 'answer') }
+    case 'cached-response':
+      return {
+        kind: 'respond',
+        response: {
+          status: 200,
+          headers: { 'content-type': decision.contentType, ...withoutFraming(decision.headers) },
+          body: decision.body,
+          details: `${detailsPrefix}replay`,
+        },
+      }
+    case 'reject':
+      return { kind: 'respond', response: jsonResponse(toErrorResponse(decision.error), decision.error.code) }
+    case 'cancelled':
+      // Envoy has closed the stream, so this response is never sent.
+      return outcomeOf({ kind: 'reject', error: new GatewayError('internal_error') })
+  }
+}
+
+const listOf = (destinations: readonly string[]): string | undefined =>
+  destinations.length === 0 ? undefined : destinations.join(',')
+
+const changesOf = (decision: ForwardDecision): RequestChanges => {
+  const { path, splice, expectModel: model, ticket } = decision
+  const lines = Object.entries(decision.responseHeaders).map(([name, value]) => `${name}:${value}\n`)
+  return {
+    setHeaders: { ...withoutFraming(decision.requestHeaders), ...(path === undefined ? {} : { ':path': path }) },
+    destinations: listOf(decision.destinations),
+    ctx: {
+      ...(splice === undefined ? {} : { splice }),
+      ...(model === undefined ? {} : { model }),
+      ...(ticket === undefined ? {} : { turn: encodeTicket(ticket) }),
+      ...(lines.length === 0 ? {} : { headers: lines.join('') }),
+    },
+  }
+}
+
+const jsonResponse = (
+  answer: { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: unknown },
+  code: string,
+): ImmediateResponse => ({
+  status: answer.status,
+  headers: { 'content-type': 'application/json', ...withoutFraming(answer.headers) },
+  body: bodiless.has(answer.status) ? Buffer.alloc(0) : Buffer.from(JSON.stringify(answer.body)),
+  details: `${detailsPrefix}${code}`,
+})
+
+const withoutFraming = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !framingHeaders.has(name)))
+
+/** A decision as a ProcessingResponse to the message of this phase. */
+export const decisionMessage = (phase: string, decision: Decision): object => {
+  const outcome = outcomeOf(decision)
+  if (outcome.kind === 'respond') {
+    const { status, headers, body, details } = outcome.response
+    return { immediate_response: { status: { code: status }, headers: headerOptions(headers), body, details } }
+  }
+  const { setHeaders, destinations, ctx } = outcome.changes
+  const metadata = {
+    ...(destinations === undefined ? {} : { 'envoy.lb': structOf({ 'x-gateway-destination-endpoint': destinations }) }),
+    ...(Object.keys(ctx).length === 0 ? {} : { ctx: structOf(ctx) }),
+  }
+  return {
+    [phase]: { response: headerMutation(setHeaders) },
+    ...(Object.keys(metadata).length === 0 ? {} : { dynamic_metadata: { fields: metadata } }),
+  }
+}
+
+/** A CommonResponse that sets these headers. */
+export const headerMutation = (headers: Readonly<Record<string, string>>): object =>
+  Object.keys(headers).length === 0 ? {} : { header_mutation: headerOptions(headers) }
+
+const overwriteOrAdd = 2
+
+/** Values as `raw_value`: Envoy makes an empty header of the string field `value`. */
+const headerOptions = (headers: Readonly<Record<string, string>>): object => ({
+  set_headers: Object.entries(headers).map(([key, value]) => ({
+    header: { key, raw_value: Buffer.from(value, 'latin1') },
+    append_action: overwriteOrAdd,
+  })),
+})
+
+const structOf = (values: Readonly<Record<string, string>>): object => ({
+  structValue: {
+    fields: Object.fromEntries(Object.entries(values).map(([key, value]) => [key, { stringValue: value }])),
+  },
+})

@@ -1,0 +1,200 @@
+import { lstat, unlink } from 'node:fs/promises'
+import { connect, isIPv6 } from 'node:net'
+import { type handleBidiStreamingCall, type handleUnaryCall, Server, ServerCredentials, status } from '@grpc/grpc-js'
+import { type AccessLogHooks, createAccessLog } from '../accesslog/access-log.ts'
+import { within } from '../async/deadline.ts'
+import type { ContextCacheManager } from '../context/context-cache-manager.ts'
+import { createExtProcCodec } from './codec.ts'
+import { type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
+import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
+import { createProcessMethod, type ProcessHooks } from './process-stream.ts'
+import { createTlsCredentials, type TlsCredentials, type TlsFiles } from './tls-credentials.ts'
+import { createTurnsMethod } from './turns/turns-method.ts'
+
+/** Where a server listens. `port` 0 takes a free one. */
+export type ListenAddress = { readonly host: string; readonly port: number } | { readonly socketPath: string }
+
+export interface ExtProcServerOptions {
+  readonly service: ContextCacheManager
+  readonly listen: ListenAddress
+  /** Undefined: the port is not encrypted. */
+  readonly tls?: TlsFiles | undefined
+  /** Longer request bodies are answered 413. Envoy's limit for the route must not be lower. */
+  readonly maxBodyBytes: number
+  /** The caller sets it to serving once everything else runs; a drain sets it to not serving. */
+  readonly health: HealthState
+  readonly hooks: ProcessHooks & AccessLogHooks
+  /** Monotonic clock, milliseconds; default `performance.now`. */
+  readonly now?: () => number
+}
+
+/** The gateway's gRPC port: ext_proc, access log and health. */
+export interface ExtProcServer {
+  /** Listens. Rejects when the address or the TLS files cannot be used. Resolves with the address in use. */
+  start(): Promise<ListenAddress>
+  /**
+   * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived streams are ended once all
+   * others are done. Resolves after `deadlineMs` at the latest.
+   */
+  drain(deadlineMs: number): Promise<void>
+  /** Ends every stream and closes. Idempotent. */
+  stop(): Promise<void>
+}
+
+/** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
+const messageOverheadBytes = 64 * 1024
+/** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
+const maxConcurrentStreams = 65_536
+const keepaliveTimeMs = 30_000
+const keepaliveTimeoutMs = 10_000
+/** A stop waits no longer than this for connections to close. */
+const closeTimeoutMs = 1_000
+
+const shuttingDown: StreamStatus = { code: 'unavailable', message: 'the server is shutting down' }
+
+interface OpenStream {
+  readonly longLived: boolean
+  readonly end: (status: StreamStatus) => void
+}
+
+export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServer => {
+  const { health, hooks, listen, maxBodyBytes } = options
+  const server = new Server({
+    'grpc.max_receive_message_length': maxBodyBytes + messageOverheadBytes,
+    'grpc.max_send_message_length': maxBodyBytes + messageOverheadBytes,
+    'grpc.max_concurrent_streams': maxConcurrentStreams,
+    'grpc.keepalive_time_ms': keepaliveTimeMs,
+    'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
+    'grpc.enable_channelz': 0,
+  })
+  const streams = new Set<OpenStream>()
+  let tls: TlsCredentials | undefined
+  let bound: string | undefined
+  let closed: Promise<void> | undefined
+  let isDraining = false
+
+  /** Long-lived streams would hold up a drain for ever. */
+  const endLongLived = (): void => {
+    if (!isDraining || [...streams].some((stream) => !stream.longLived)) return
+    for (const stream of streams) stream.end(shuttingDown)
+  }
+
+  const addStreams = <In, Out>(method: StreamMethod<In, Out>): void => {
+    const handle: handleBidiStreamingCall<In, Out> = (duplex) => {
+      const end = serveStream(duplex, method, {
+        fault: (error) => hooks.fault(error),
+        closed: () => {
+          streams.delete(stream)
+          endLongLived()
+        },
+      })
+      const stream: OpenStream = { longLived: method.longLived, end }
+      streams.add(stream)
+    }
+    server.register<In, Out>(
+      method.path,
+      handle,
+      (message) => method.encode(message),
+      (bytes) => method.decode(bytes),
+      'bidi',
+    )
+  }
+
+  const addCalls = <In, Out>(method: UnaryMethod<In, Out>): void => {
+    const handle: handleUnaryCall<In, Out> = ({ request }, respond) => {
+      const answer = method.answer(request)
+      if (answer === undefined) respond({ code: status.NOT_FOUND, details: 'unknown service' })
+      else respond(null, answer)
+    }
+    server.register<In, Out>(
+      method.path,
+      handle,
+      (message) => method.encode(message),
+      (bytes) => method.decode(bytes),
+      'unary',
+    )
+  }
+
+  const now = options.now ?? (() => performance.now())
+  addStreams(createProcessMethod({ service: options.service, codec: createExtProcCodec(), maxBodyBytes, hooks, now }))
+  addStreams(createTurnsMethod({ service: options.service, health, hooks, now }))
+  addStreams(createHealthWatch(health))
+  addCalls(createHealthCheck(health))
+  addCalls(createAccessLog({ service: options.service, hooks }))
+
+  /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown. */
+  const close = (graceMs: number): Promise<void> => {
+    if (closed === undefined) {
+      if (bound !== undefined) server.drain(bound, graceMs)
+      closed = new Promise((resolve) => server.tryShutdown(() => resolve()))
+    }
+    return closed
+  }
+
+  const stop = async (): Promise<void> => {
+    tls?.close()
+    const closing = close(0)
+    for (const stream of streams) stream.end(shuttingDown)
+    await within(closeTimeoutMs, closing)
+    server.forceShutdown()
+  }
+
+  return {
+    start: async () => {
+      if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
+      if (options.tls !== undefined)
+        tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
+      const address = await bind(server, listen, tls?.credentials ?? ServerCredentials.createInsecure())
+      bound = targetOf(address)
+      return address
+    },
+    drain: async (deadlineMs) => {
+      health.setServing(false)
+      const closing = close(deadlineMs)
+      isDraining = true
+      endLongLived()
+      await within(deadlineMs, closing)
+      await stop()
+    },
+    stop,
+  }
+}
+
+/** A method with one request and one response; undefined: the service that the request names is unknown. */
+interface UnaryMethod<In, Out> {
+  readonly path: string
+  decode(bytes: Buffer): In
+  encode(message: Out): Buffer
+  /** Must not throw. */
+  answer(request: In): Out | undefined
+}
+
+const targetOf = (address: ListenAddress): string => {
+  if ('socketPath' in address) return `unix:${address.socketPath}`
+  return `${isIPv6(address.host) ? `[${address.host}]` : address.host}:${address.port}`
+}
+
+const bind = (server: Server, listen: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> =>
+  new Promise((resolve, reject) => {
+    server.bindAsync(targetOf(listen), credentials, (error, port) => {
+      if (error !== null) reject(error)
+      else resolve('socketPath' in listen ? listen : { host: listen.host, port })
+    })
+  })
+
+/** Removes the socket that a killed process left. One that is in use stays, and binding to it fails. */
+const removeStaleSocket = async (socketPath: string): Promise<void> => {
+  const found = await lstat(socketPath).catch(() => undefined)
+  if (found?.isSocket() !== true || (await isInUse(socketPath))) return
+  await unlink(socketPath)
+}
+
+const isInUse = (socketPath: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(socketPath)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })

@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
+import { call } from '../support/client.ts'
+import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+
+jest.setTimeout(120_000)
+
+let pod: ScriptedPod
+let stack: Stack
+
+beforeAll(async () => {
+  pod = await startScriptedPod()
+  stack = await startStack({ pods: async () => [pod], env: { CONNECTOR: 'none', CTX_LOG_LEVEL: 'warn' } })
+}, 120_000)
+afterAll(async () => {
+  await stack?.stop()
+  await pod?.stop()
+})
+
+/** More than Node.js accepts of resets at once (1,000) plus what it forgives in the meantime (33 per second). */
+const creates = 4_000
+const atATime = 40
+
+/** A counter of one of Envoy's clusters. */
+const stat = async (name: string): Promise<number> => {
+  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=^cluster\\.gateway_bodies\\.${name}$`)
+  return Number(/: (\d+)/.exec(text)?.[1] ?? Number.NaN)
+}
+
+test(`${creates} creates in a row all succeed, and the gateway closes no connection`, async () => {
+  const body = { model: 'scripted', prompt: 'x' }
+  const statuses: number[] = []
+  while (statuses.length < creates) {
+    const batch = Array.from({ length: atATime }, () => call(`${stack.url}/v1/context`, { body }))
+    statuses.push(...(await Promise.all(batch)).map(({ status }) => status))
+  }
+
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  // Too many resets: the gateway closes the connection, its open streams fail, and Envoy tries them again.
+  expect(await stat('upstream_cx_destroy_remote_with_active_rq')).toBe(0)
+  expect(await stat('upstream_rq_retry')).toBe(0)
+  expect(await stat('upstream_cx_max_requests')).toBeGreaterThanOrEqual(Math.floor(creates / 900))
+})

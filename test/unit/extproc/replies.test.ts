@@ -1,0 +1,145 @@
+import { describe, expect, test } from '@jest/globals'
+import type { Decision, ForwardDecision } from '../../../src/context/context-cache-manager.ts'
+import { encodeTicket } from '../../../src/context/turn-ticket.ts'
+import { type ImmediateResponse, outcomeOf, type RequestChanges } from '../../../src/extproc/replies.ts'
+import { GatewayError } from '../../../src/openai/gateway-error.ts'
+
+const plain: ForwardDecision = {
+  kind: 'forward',
+  destinations: ['10.0.0.1:8000'],
+  path: undefined,
+  requestHeaders: {},
+  splice: undefined,
+  expectModel: undefined,
+  responseHeaders: {},
+  ticket: undefined,
+}
+
+const changesOf = (decision: Decision): RequestChanges => {
+  const outcome = outcomeOf(decision)
+  if (outcome.kind !== 'forward') throw new Error(`forward expected, not ${outcome.kind}`)
+  return outcome.changes
+}
+
+const responseOf = (decision: Decision): ImmediateResponse => {
+  const outcome = outcomeOf(decision)
+  if (outcome.kind !== 'respond') throw new Error(`respond expected, not ${outcome.kind}`)
+  return outcome.response
+}
+
+describe('forward', () => {
+  test.each<[string, Partial<ForwardDecision>, RequestChanges]>([
+    ['one destination', {}, { setHeaders: {}, destinations: '10.0.0.1:8000', ctx: {} }],
+    [
+      'everything',
+      {
+        destinations: ['10.0.0.1:8000', '10.0.0.2:8000'],
+        path: '/v1/completions',
+        requestHeaders: { 'x-a': 'b' },
+        splice: '"cache_salt":"s"',
+        expectModel: 'm',
+        responseHeaders: { 'x-session-id': 'ctx_1', 'x-context-cache': 'none' },
+        ticket: { turnId: 't', pod: '10.0.0.1:8000', session: undefined },
+      },
+      {
+        setHeaders: { 'x-a': 'b', ':path': '/v1/completions' },
+        destinations: '10.0.0.1:8000,10.0.0.2:8000',
+        ctx: {
+          splice: '"cache_salt":"s"',
+          model: 'm',
+          turn: encodeTicket({ turnId: 't', pod: '10.0.0.1:8000' }),
+          headers: 'x-session-id:ctx_1\nx-context-cache:none\n',
+        },
+      },
+    ],
+    [
+      'framing headers never',
+      { requestHeaders: { 'content-length': '7', 'transfer-encoding': 'chunked', 'x-a': 'b' } },
+      { setHeaders: { 'x-a': 'b' }, destinations: '10.0.0.1:8000', ctx: {} },
+    ],
+  ])('%s', (_name, part, changes) => {
+    expect(changesOf({ ...plain, ...part })).toEqual(changes)
+  })
+})
+
+describe('passthrough', () => {
+  test.each<[string, readonly string[], RequestChanges]>([
+    ['nowhere in particular', [], { setHeaders: {}, destinations: undefined, ctx: {} }],
+    ['to a pod', ['a:1', 'b:2'], { setHeaders: {}, destinations: 'a:1,b:2', ctx: {} }],
+  ])('%s', (_name, destinations, changes) => {
+    expect(changesOf({ kind: 'passthrough', destinations })).toEqual(changes)
+  })
+})
+
+describe('answers', () => {
+  test('are JSON, with their own headers', () => {
+    const answer = responseOf({
+      kind: 'response',
+      status: 200,
+      body: { object: 'list' },
+      headers: { 'x-a': 'b', 'content-length': '9' },
+    })
+    expect(answer).toEqual({
+      status: 200,
+      headers: { 'content-type': 'application/json', 'x-a': 'b' },
+      body: Buffer.from('{"object":"list"}'),
+      details: 'ctx_answer',
+    })
+  })
+
+  test('are sent again to the byte', () => {
+    const body = Buffer.from([1, 2, 3])
+    const headers = { 'x-response-cache': 'hit', 'content-length': '9' }
+    expect(responseOf({ kind: 'cached-response', contentType: 'text/event-stream', body, headers })).toEqual({
+      status: 200,
+      headers: { 'content-type': 'text/event-stream', 'x-response-cache': 'hit' },
+      body,
+      details: 'ctx_replay',
+    })
+  })
+
+  test.each([204, 304])('%i has no body', (status) => {
+    expect(responseOf({ kind: 'response', status, body: {}, headers: {} }).body).toHaveLength(0)
+  })
+
+  test.each([
+    ['undefined', undefined],
+    ['a bigint', 1n],
+    [
+      'a circle',
+      Object.defineProperty({}, 'toJSON', {
+        value: () => {
+          throw new Error('circle')
+        },
+      }),
+    ],
+  ])('a body that is no JSON throws: %s', (_name, body) => {
+    expect(() => outcomeOf({ kind: 'response', status: 200, body, headers: {} })).toThrow()
+  })
+
+  test('rejections have the shape of OpenAI errors, and details under the fixed prefix', () => {
+    const answer = responseOf({
+      kind: 'reject',
+      error: new GatewayError('method_not_allowed', { param: 'x', headers: { allow: 'GET' } }),
+    })
+    expect(JSON.parse(answer.body.toString())).toEqual({
+      error: {
+        message: 'This method is not allowed here.',
+        type: 'invalid_request_error',
+        param: 'x',
+        code: 'method_not_allowed',
+      },
+    })
+    expect({ ...answer, body: undefined }).toEqual({
+      status: 405,
+      headers: { 'content-type': 'application/json', 'x-should-retry': 'false', allow: 'GET' },
+      body: undefined,
+      details: 'ctx_method_not_allowed',
+    })
+  })
+
+  test('what caused a rejection stays inside', () => {
+    const error = new GatewayError('internal_error', { cause: new Error('secret') })
+    expect(responseOf({ kind: 'reject', error }).body.toString()).not.toContain('secret')
+  })
+})
