@@ -23,7 +23,10 @@ export const renderEnvoyConfig = (template: string, addresses: EnvoyAddresses): 
   setSocket(document, ['static_resources', 'listeners', 0, 'address'], addresses.listen)
   setEndpoints(document, 'pods', addresses.pods)
   setEndpoints(document, 'gateway', addresses.gateways)
-  setLuaFile(document)
+  setFile(document, 'envoy.filters.http.lua', luaFile)
+  // Only deploy/envoy/accelerated.yaml has it.
+  if (indexOfNamed(document, httpFilters, 'envoy.filters.http.wasm') !== -1)
+    setFile(document, 'envoy.filters.http.wasm', wasmFile)
   return document.toString({ lineWidth: 0 })
 }
 
@@ -56,14 +59,14 @@ const httpFilters: Path = [
   'http_filters',
 ]
 const luaFile: Path = ['typed_config', 'default_source_code', 'filename']
+const wasmFile: Path = ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename']
 
 /** Envoy resolves a relative name against its working directory. */
-const setLuaFile = (document: Document): void => {
-  const index = indexOfNamed(document, httpFilters, 'envoy.filters.http.lua')
-  const path: Path = [...httpFilters, index, ...luaFile]
-  const file = index === -1 ? undefined : document.getIn(path)
-  if (typeof file !== 'string') throw new Error('The Envoy configuration has no Lua file')
-  document.setIn(path, resolve(packageRoot(), file))
+const setFile = (document: Document, filter: string, file: Path): void => {
+  const path: Path = [...httpFilters, indexOfNamed(document, httpFilters, filter), ...file]
+  const name = document.getIn(path)
+  if (typeof name !== 'string') throw new Error(`The Envoy configuration has no file for ${filter}`)
+  document.setIn(path, resolve(packageRoot(), name))
 }
 
 /** -1 when the list holds none of that name, or is none. */

@@ -3,25 +3,21 @@
 
 /** The request's headers, where a function asks for a map of headers. */
 export const requestHeaders: i32 = 0
-/** The answer's headers. */
-export const responseHeaders: i32 = 2
-/** What of a request's body has come, where a function asks for a buffer. */
+/** What Envoy has of the request's body, where a function asks for a buffer. */
 export const requestBody: i32 = 0
-/** The same of its answer. */
-export const responseBody: i32 = 1
-/** What the gateway sent on a gRPC stream. */
+/** A message from the gateway on a gRPC stream. */
 export const grpcMessage: i32 = 5
-/** The configuration of this filter's VM. */
-export const vmConfiguration: i32 = 6
+/** The configuration of this filter in a listener. */
+export const pluginConfiguration: i32 = 7
 /** The client's side of an exchange. */
 export const requestSide: i32 = 0
 
-export const goOn: i32 = 0
-/** Headers and body are held, up to the route's limit; more of the body is told of as it comes. */
-export const pause: i32 = 1
+export const continueIteration: i32 = 0
+/** Envoy holds headers and body, up to the route's limit, and reports more of the body. */
+export const pauseIteration: i32 = 1
 export const counter: i32 = 0
 export const noGrpcStatus: i32 = -1
-/** A map of headers without any. */
+/** A map of no headers. */
 export const noHeaders: usize = memory.data(8)
 export const noHeadersBytes: i32 = 4
 
@@ -34,8 +30,8 @@ export declare function proxy_get_buffer_bytes(
 ): i32
 export declare function proxy_set_buffer_bytes(kind: i32, start: i32, length: i32, bytes: usize, bytesLength: i32): i32
 export declare function proxy_get_property(path: usize, pathLength: i32, returnAt: usize, returnLength: usize): i32
+export declare function proxy_set_property(path: usize, pathLength: i32, value: usize, valueLength: i32): i32
 export declare function proxy_get_header_map_pairs(map: i32, returnAt: usize, returnLength: usize): i32
-export declare function proxy_remove_header_map_value(map: i32, name: usize, nameLength: i32): i32
 export declare function proxy_replace_header_map_value(
   map: i32,
   name: usize,
@@ -43,7 +39,6 @@ export declare function proxy_replace_header_map_value(
   value: usize,
   valueLength: i32,
 ): i32
-export declare function proxy_set_property(path: usize, pathLength: i32, value: usize, valueLength: i32): i32
 export declare function proxy_send_local_response(
   status: i32,
   details: usize,

@@ -1,22 +1,28 @@
-// Memory for what passes through: what Envoy hands over, and what it is asked to send. Nothing outlives the call in which it came, so nothing is
-// ever freed, and nothing of this filter is on a heap.
+// Memory for one call by Envoy: for what Envoy hands over, and for what this filter hands back. The next call reuses it, so nothing is freed. The
+// filter has no heap.
+
+import { proxy_get_buffer_bytes } from './env'
 
 const pageBytes: usize = 65_536
 
-/** Longer bodies are not held: of requests they are refused, and answers pass as they are. */
-export const mostBodyBytes: u64 = 16_777_216
-
-/** Two results of a function of Envoy's: where, and how long. */
+/** Two results of a function of Envoy: address and length. */
 export const result: usize = memory.data(8)
 
 let at: usize = 0
 
-/** A call by Envoy begins: all of this memory is free. `reserved` bytes are left ahead of what Envoy hands over first. */
-export function begin(reserved: usize): usize {
+/** A call by Envoy begins: all of this memory is free. */
+export function begin(): void {
   at = (__heap_base + 15) & ~15
-  const start = at
-  at += reserved
-  return start
+}
+
+/** The end of what is taken, for `release`. */
+export function mark(): usize {
+  return at
+}
+
+/** Frees what was taken after the mark. */
+export function release(to: usize): void {
+  at = to
 }
 
 /** Room for `size` bytes. */
@@ -35,7 +41,7 @@ export function writeText(text: string, to: usize): i32 {
 }
 
 /** Writes a number that is not negative, and returns its length. */
-export function writeDecimal(value: i32, to: usize): i32 {
+export function writeDecimal(value: u32, to: usize): i32 {
   let length = 1
   for (let rest = value; rest >= 10; rest /= 10) length++
   let rest = value
@@ -44,4 +50,11 @@ export function writeDecimal(value: i32, to: usize): i32 {
     rest /= 10
   }
   return length
+}
+
+/** Reads all of a buffer: `result` is its address and length. False when there is none. */
+export function readBuffer(kind: i32): bool {
+  // Envoy writes no result for an empty buffer.
+  store<u64>(result, 0)
+  return proxy_get_buffer_bytes(kind, 0, i32.MAX_VALUE, result, result + 4) === 0
 }

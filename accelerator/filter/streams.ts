@@ -1,6 +1,6 @@
-// This worker's gRPC streams to the gateways. Every turn is one message on one of a few long streams: a stream for each request costs Envoy as much
-// as the request itself. Envoy chooses a gateway for each stream, so several are used in turn, and each is replaced now and then, for gateways that
-// come later to get their share.
+// This worker's gRPC streams to the gateways. Many turns share a few long streams, since a stream for each request costs Envoy as much as the request
+// itself; and turns share messages: what is asked while a message has no reply yet is collected, and leaves as one message after the reply. Envoy
+// chooses a gateway for each stream, so several streams are used in turn, and each is replaced now and then, for new gateways to get their share.
 
 import {
   noHeaders,
@@ -11,19 +11,29 @@ import {
   proxy_grpc_stream,
   proxy_set_effective_context,
 } from './env'
+import { varintBytes, writeLength, writeNumber } from './protobuf'
 import { newestRoot } from './roots'
-import { result, writeText } from './scratch'
+import { result, take, writeText } from './scratch'
 
 const used: u32 = 4
-/** Those in use come first; behind them those that are no longer asked, but still owe verdicts. */
-const kept: u32 = 64
-/** Token, the tick when it was opened, verdicts owed, and the context that opened it. */
-const recordBytes: u32 = 16
-const records: usize = memory.data(1024)
+/** Those in use come first; behind them those that are retired, with pending replies. */
+const maxStreams: u32 = 64
+/** Token, the tick when it was opened, pending replies, the context that opened it, bytes collected, and whether a message has no reply yet. */
+const recordBytes: u32 = 24
+const records: usize = memory.data(1536)
 /** In ticks. */
-const life: u32 = 300
+const lifetimeTicks: u32 = 300
 
-const longestCluster: i32 = 120
+/** Asks that are collected, for each stream in use. More than the headers of a request in Envoy's default limits. */
+const batchBytes: usize = 131_072
+const batches: usize = memory.data(524_288)
+
+const asksField: u32 = 1
+const cancelsField: u32 = 2
+const idField: u32 = 1
+const headersField: u32 = 2
+
+const maxClusterLength: i32 = 120
 const service: usize = memory.data(128)
 const name: usize = memory.data(32)
 const method: usize = memory.data(16)
@@ -32,54 +42,68 @@ let nameLength: i32 = 0
 let methodLength: i32 = 0
 let next: u32 = 0
 
-/** Which cluster the gateways are, as a text of `length` bytes; false when there is none or it is too long. */
-export function configure(cluster: usize, length: i32): bool {
-  if (length < 1 || length > longestCluster) return false
-  // GrpcService { envoy_grpc { cluster_name } }, lengths below 128 being one byte.
-  store<u8>(service, 0x0a)
-  store<u8>(service, <u8>(length + 2), 1)
-  store<u8>(service, 0x0a, 2)
-  store<u8>(service, <u8>length, 3)
-  memory.copy(service + 4, cluster, length)
-  serviceLength = length + 4
-  nameLength = writeText('contextcache.v1.Turns', name)
+/** Streams that are opened from now on go to this cluster. False when the text is no name, or too long. */
+export function setCluster(cluster: usize, length: i32): bool {
+  if (length < 1 || length > maxClusterLength) return false
+  // GrpcService { envoy_grpc { cluster_name } }.
+  let at = writeLength(1, length + 2, service)
+  at = writeLength(1, length, at)
+  memory.copy(at, cluster, length)
+  serviceLength = <i32>(at - service) + length
+  nameLength = writeText('contextcache.turns.v1.Turns', name)
   methodLength = writeText('Decide', method)
   return true
 }
 
-/** The token of the stream that is to be asked next; 0 when there is none. */
-export function choose(tick: u32): u32 {
+/** Asks about a request on one of the streams. Returns the stream's token; 0 when there is none, or it takes no message. */
+export function ask(id: u32, headers: usize, headersLength: i32, tick: u32): u32 {
   next = (next + 1) % used
   const record = recordAt(next)
-  const isThere = load<u32>(record) !== 0 && proxy_set_effective_context(load<u32>(record, 12)) === 0
-  return isThere ? load<u32>(record) : open(record, tick)
+  const isOpen = load<u32>(record) !== 0 && proxy_set_effective_context(load<u32>(record, 12)) === 0
+  if (!isOpen && !open(record, tick)) return 0
+  if (!collect(record, id, headers, headersLength)) return 0
+  // A gateway replies soon, also when nothing is decided yet.
+  if (load<u32>(record, 20) === 0 && !flush(record)) return 0
+  store<i32>(record, load<i32>(record, 8) + 1, 8)
+  return load<u32>(record)
 }
 
-/** Sends a message; false when that could not be done. */
-export function send(token: u32, message: usize, length: i32): bool {
-  const record = find(token)
-  if (record === 0 || proxy_set_effective_context(load<u32>(record, 12)) !== 0) return false
-  return proxy_grpc_send(token, message, length, 0) === 0
-}
-
-/** A verdict is owed on a stream, or (`by` -1) no more. */
-export function owe(token: u32, by: i32): void {
+/** A reply came on a stream: what was collected meanwhile may leave. */
+export function replied(token: u32): void {
   const record = find(token)
   if (record === 0) return
-  const owed = load<i32>(record, 8) + by
-  store<i32>(record, owed, 8)
-  if (owed === 0 && record >= recordAt(used)) close(record)
+  store<u32>(record, 0, 20)
+  flush(record)
 }
 
-/** The gateway asks to be asked no more on a stream; what it owes will come. */
+/** Tells the gateway that a decision is no longer awaited. */
+export function sendCancel(token: u32, id: u32): void {
+  const record = find(token)
+  if (record === 0 || !flush(record)) return
+  const message = take(16)
+  if (proxy_set_effective_context(load<u32>(record, 12)) !== 0) return
+  proxy_grpc_send(token, message, <i32>(writeNumber(cancelsField, id, message) - message), 0)
+}
+
+/** The decision on a turn is no longer pending. Closes a retired stream after its last one. */
+export function settle(token: u32): void {
+  const record = find(token)
+  if (record === 0) return
+  const pending = load<i32>(record, 8) - 1
+  store<i32>(record, pending, 8)
+  if (pending === 0 && record >= recordAt(used)) close(record)
+}
+
+/** Asks nothing more on a stream. Its pending replies still count. */
 export function retire(token: u32): void {
   const record = find(token)
   if (record === 0 || record >= recordAt(used)) return
+  flush(record)
   if (load<i32>(record, 8) === 0) {
     close(record)
     return
   }
-  for (let place = used; place < kept; place++) {
+  for (let place = used; place < maxStreams; place++) {
     const free = recordAt(place)
     if (load<u32>(free) !== 0) continue
     memory.copy(free, record, recordBytes)
@@ -88,7 +112,7 @@ export function retire(token: u32): void {
   }
 }
 
-/** A stream is gone, as the context in effect is told. Envoy would keep it until its side is closed as well. */
+/** A stream is gone; its context is in effect. Envoy would keep it until this side is closed as well. */
 export function forget(token: u32): void {
   const record = find(token)
   if (record !== 0) store<u32>(record, 0)
@@ -99,8 +123,40 @@ export function forget(token: u32): void {
 export function replaceOld(tick: u32): void {
   for (let place: u32 = 0; place < used; place++) {
     const token = load<u32>(recordAt(place))
-    if (token !== 0 && tick - load<u32>(recordAt(place), 4) > life) retire(token)
+    if (token !== 0 && tick - load<u32>(recordAt(place), 4) > lifetimeTicks) retire(token)
   }
+}
+
+/** Appends an ask to what is collected on a stream in use; false when it is too long. */
+function collect(record: usize, id: u32, headers: usize, headersLength: i32): bool {
+  const askLength = 1 + varintBytes(id) + 1 + varintBytes(headersLength) + <u32>headersLength
+  const length = 1 + varintBytes(askLength) + askLength
+  if (<usize>length > batchBytes) return false
+  if (<usize>(load<u32>(record, 16) + length) > batchBytes && !flush(record)) return false
+  const batch = batchOf(record) + <usize>load<u32>(record, 16)
+  let at = writeLength(asksField, askLength, batch)
+  at = writeNumber(idField, id, at)
+  at = writeLength(headersField, headersLength, at)
+  memory.copy(at, headers, headersLength)
+  store<u32>(record, load<u32>(record, 16) + length, 16)
+  return true
+}
+
+/** Sends what is collected. False when that cannot be done; it is discarded then. */
+function flush(record: usize): bool {
+  const length = load<i32>(record, 16)
+  if (length === 0) return true
+  store<u32>(record, 0, 16)
+  store<u32>(record, 1, 20)
+  return (
+    proxy_set_effective_context(load<u32>(record, 12)) === 0 &&
+    proxy_grpc_send(load<u32>(record), batchOf(record), length, 0) === 0
+  )
+}
+
+/** Only of a stream in use: a retired one has nothing collected. */
+function batchOf(record: usize): usize {
+  return batches + ((record - records) / recordBytes) * batchBytes
 }
 
 function recordAt(place: u32): usize {
@@ -108,15 +164,16 @@ function recordAt(place: u32): usize {
 }
 
 function find(token: u32): usize {
-  for (let place: u32 = 0; place < kept; place++) {
+  for (let place: u32 = 0; place < maxStreams; place++) {
     if (load<u32>(recordAt(place)) === token) return recordAt(place)
   }
   return 0
 }
 
-function open(record: usize, tick: u32): u32 {
+function open(record: usize, tick: u32): bool {
   const root = newestRoot()
-  if (proxy_set_effective_context(root) !== 0) return 0
+  memory.fill(record, 0, recordBytes)
+  if (proxy_set_effective_context(root) !== 0) return false
   const failed = proxy_grpc_stream(
     service,
     serviceLength,
@@ -128,13 +185,11 @@ function open(record: usize, tick: u32): u32 {
     noHeadersBytes,
     result,
   )
-  if (failed !== 0) return 0
-  const token = load<u32>(result)
-  store<u32>(record, token)
+  if (failed !== 0) return false
+  store<u32>(record, load<u32>(result))
   store<u32>(record, tick, 4)
-  store<i32>(record, 0, 8)
   store<u32>(record, root, 12)
-  return token
+  return true
 }
 
 function close(record: usize): void {

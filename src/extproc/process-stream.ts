@@ -91,8 +91,7 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
   /** Messages without a reply, in order: when each arrived. */
   readonly #unanswered: { readonly phase: Phase; readonly sinceMs: number }[] = []
   #state: ExchangeState = initialExchange
-  #isAbandoned = false
-  #abort: AbortController | undefined
+  readonly #abort = new AbortController()
 
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
@@ -115,13 +114,7 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
   }
 
   get signal(): AbortSignal {
-    this.#abort ??= new AbortController()
-    if (this.#isAbandoned) this.#abort.abort()
     return this.#abort.signal
-  }
-
-  isAbandoned(): boolean {
-    return this.#isAbandoned
   }
 
   extendDeadline(milliseconds: number): void {
@@ -143,8 +136,7 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
         void this.#decide(() => effect.decide(effect.body, this))
         return
       case 'abort':
-        this.#isAbandoned = true
-        this.#abort?.abort()
+        this.#abort.abort()
         return
       case 'reply':
         this.#stream.send(effect.reply)

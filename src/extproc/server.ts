@@ -9,7 +9,7 @@ import { type StreamMethod, type StreamStatus, serveStream } from './grpc-stream
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
 import { createProcessMethod, type ProcessHooks } from './process-stream.ts'
 import { createTlsCredentials, type TlsCredentials, type TlsFiles } from './tls-credentials.ts'
-import { createTurnsMethod } from './turns/turns-method.ts'
+import { createTurnsMethod } from './turns-stream.ts'
 
 /** Where a server listens. `port` 0 takes a free one. */
 export type ListenAddress = { readonly host: string; readonly port: number } | { readonly socketPath: string }

@@ -72,6 +72,9 @@ export const embeddedPods =
     return Promise.all(Array.from({ length: options.count ?? 2 }, (_, index) => start(index)))
   }
 
+/** `make test-accelerator` runs the same tests with the accelerator. */
+const envoyConfigFile = process.env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml'
+
 const secret = 'a secret of the integration tests that is long enough'
 
 export const startStack = async (options: StackOptions = {}): Promise<Stack> => {
@@ -124,7 +127,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
     }
     await Promise.all(Array.from({ length: gatewayCount }, (_, index) => launch(index)))
 
-    const text = renderEnvoyConfig(await readFile(join(packageRoot(), 'envoy.yaml'), 'utf8'), {
+    const text = renderEnvoyConfig(await readFile(join(packageRoot(), envoyConfigFile), 'utf8'), {
       listen: `127.0.0.1:${clientPort}`,
       admin: '127.0.0.1:0',
       pods: pods.map((pod) => pod.address),

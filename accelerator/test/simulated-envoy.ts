@@ -1,16 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { headersIn, pairsOf } from './header-pairs.ts'
 
-/** What became of a request that the filter saw. */
+/** What the filter did with a request. */
 export type Fate =
   | { readonly kind: 'waits' }
-  /** `properties`: what the filter left for other filters and the access log. */
-  | {
-      readonly kind: 'went-on'
-      readonly headers: Readonly<Record<string, string>>
-      readonly properties: Readonly<Record<string, string>>
-      readonly body: string
-    }
+  | { readonly kind: 'forwarded'; readonly headers: Readonly<Record<string, string>>; readonly body: string }
   | {
       readonly kind: 'answered'
       readonly status: number
@@ -36,9 +30,6 @@ interface Exports {
   proxy_on_request_headers(id: number, headers: number, isWhole: number): number
   proxy_on_request_body(id: number, length: number, isLast: number): number
   proxy_on_request_trailers(id: number, trailers: number): number
-  proxy_on_response_headers(id: number, headers: number, isWhole: number): number
-  proxy_on_response_body(id: number, length: number, isLast: number): number
-  proxy_on_response_trailers(id: number, trailers: number): number
   proxy_on_grpc_receive(context: number, token: number, length: number): void
   proxy_on_grpc_close(context: number, token: number, status: number): void
   proxy_on_tick(context: number): void
@@ -50,13 +41,10 @@ interface Request {
   readonly headers: Record<string, string>
   readonly properties: Record<string, string>
   body: Buffer
-  readonly answer: { readonly headers: Record<string, string>; body: Buffer }
 }
 
 const ok = 0
 const requestBody = 0
-const responseBody = 1
-const responseHeaders = 2
 const notFound = 1
 const badArgument = 2
 const pause = 1
@@ -75,6 +63,7 @@ export class SimulatedEnvoy {
   canOpen = true
   readonly isConfigured: boolean
   readonly #exports: Exports
+  readonly #cluster: Buffer
   readonly #requests = new Map<number, Request>()
   readonly #roots = new Set<number>([firstRoot])
   #lastRoot = firstRoot
@@ -88,9 +77,9 @@ export class SimulatedEnvoy {
   constructor(module: WebAssembly.Module, cluster = 'gateway') {
     const instance = new WebAssembly.Instance(module, { env: this.#imports() })
     this.#exports = instance.exports as unknown as Exports
-    this.#buffer = encoded(cluster)
-    this.isConfigured = this.#exports.proxy_on_vm_start(firstRoot, cluster.length) === 1
-    this.#exports.proxy_on_configure(firstRoot, 0)
+    this.#cluster = encoded(cluster)
+    this.#exports.proxy_on_vm_start(firstRoot, 0)
+    this.isConfigured = this.#configure(firstRoot)
   }
 
   /** A request reaches the filter. Returns its id. */
@@ -102,11 +91,10 @@ export class SimulatedEnvoy {
       headers: { ...headers },
       properties: {},
       body: Buffer.alloc(0),
-      answer: { headers: {}, body: Buffer.alloc(0) },
     })
     this.#effective = id
     const action = this.#exports.proxy_on_request_headers(id, Object.keys(headers).length, options.isWhole ? 1 : 0)
-    if (action !== pause) this.#goOn(id)
+    if (action !== pause) this.#forward(id)
     return id
   }
 
@@ -117,49 +105,19 @@ export class SimulatedEnvoy {
     request.body = Buffer.concat([request.body, Buffer.from(text)])
     this.#effective = id
     const action = this.#exports.proxy_on_request_body(id, request.body.length, how === 'last' ? 1 : 0)
-    if (action !== pause) this.#goOn(id)
+    if (action !== pause) this.#forward(id)
     if (how !== 'before trailers' || request.fate.kind !== 'waits') return
     this.#effective = id
-    if (this.#exports.proxy_on_request_trailers(id, 1) !== pause) this.#goOn(id)
+    if (this.#exports.proxy_on_request_trailers(id, 1) !== pause) this.#forward(id)
   }
 
   fate(id: number): Fate | undefined {
     return this.#requests.get(id)?.fate
   }
 
-  /**
-   * An answer comes in these pieces. Returns its headers as the client gets them, what the filter held before it was whole, and the notes for the
-   * access log.
-   */
-  answer(
-    id: number,
-    headers: Readonly<Record<string, string>>,
-    pieces: readonly string[],
-    end: 'last piece' | 'trailers' = 'last piece',
-  ): {
-    readonly headers: Readonly<Record<string, string>>
-    readonly isHeld: boolean
-    readonly notes: string | undefined
-  } {
-    const request = this.#requests.get(id)
-    if (request === undefined) throw new Error('there is no such request')
-    const { answer } = request
-    Object.assign(answer.headers, headers)
-    const onAnswer = (call: () => number): boolean => {
-      this.#effective = id
-      return call() === pause
-    }
-    const isHeld = onAnswer(() => this.#exports.proxy_on_response_headers(id, 1, pieces.length === 0 ? 1 : 0))
-    for (const [index, piece] of pieces.entries()) {
-      const isLast = index === pieces.length - 1 && end === 'last piece'
-      // What the filter holds is told of as a whole.
-      answer.body = isHeld ? Buffer.concat([answer.body, Buffer.from(piece)]) : Buffer.from(piece)
-      const isPaused = onAnswer(() => this.#exports.proxy_on_response_body(id, answer.body.length, isLast ? 1 : 0))
-      if (isPaused !== (isHeld && !isLast)) throw new Error('an answer is held to its end, or not at all')
-    }
-    if (end === 'trailers' && onAnswer(() => this.#exports.proxy_on_response_trailers(id, 1)))
-      throw new Error('an answer that is whole is held')
-    return { headers: answer.headers, isHeld, notes: request.properties['notes'] }
+  /** What the filter keeps with a request for itself and for the access log. */
+  property(id: number, name: string): string | undefined {
+    return this.#requests.get(id)?.properties[name]
   }
 
   waiting(): readonly number[] {
@@ -180,7 +138,7 @@ export class SimulatedEnvoy {
   }
 
   tick(times = 1): void {
-    for (let time = 0; time < times; time++) this.#exports.proxy_on_tick(firstRoot)
+    for (let time = 0; time < times; time++) for (const root of this.#roots) this.#exports.proxy_on_tick(root)
   }
 
   /** Envoy is done with a request. */
@@ -193,8 +151,14 @@ export class SimulatedEnvoy {
   addRoot(): number {
     this.#lastRoot += 1
     this.#roots.add(this.#lastRoot)
-    this.#exports.proxy_on_configure(this.#lastRoot, 0)
+    this.#configure(this.#lastRoot)
     return this.#lastRoot
+  }
+
+  #configure(root: number): boolean {
+    this.#buffer = this.#cluster
+    this.#effective = root
+    return this.#exports.proxy_on_configure(root, this.#cluster.length) === 1
   }
 
   /** A listener goes, and its filter's context (else the oldest there is) with its streams. */
@@ -214,8 +178,10 @@ export class SimulatedEnvoy {
         returnLength: number,
       ) => {
         const request = this.#requests.get(this.#effective)
-        const bytes = kind === requestBody ? request?.body : kind === responseBody ? request?.answer.body : this.#buffer
-        return bytes === undefined ? notFound : this.#give(bytes.subarray(0, length), returnAt, returnLength)
+        const bytes = kind === requestBody ? request?.body : this.#buffer
+        if (bytes === undefined) return notFound
+        // As Envoy does, which writes no result for an empty buffer.
+        return bytes.length === 0 ? ok : this.#give(bytes.subarray(0, length), returnAt, returnLength)
       },
       proxy_set_buffer_bytes: (_kind: number, start: number, length: number, at: number, bytesLength: number) => {
         const request = this.#requests.get(this.#effective)
@@ -228,20 +194,14 @@ export class SimulatedEnvoy {
         const value = this.#requests.get(this.#effective)?.properties[this.#text(path, pathLength)]
         return value === undefined ? notFound : this.#give(encoded(value), returnAt, returnLength)
       },
-      proxy_get_header_map_pairs: (map: number, returnAt: number, returnLength: number) => {
-        const headers = this.#headers(map)
+      proxy_get_header_map_pairs: (_map: number, returnAt: number, returnLength: number) => {
+        const headers = this.#requests.get(this.#effective)?.headers
         return headers === undefined ? badArgument : this.#give(pairsOf(headers), returnAt, returnLength)
       },
-      proxy_replace_header_map_value: (map: number, name: number, nameLength: number, at: number, length: number) => {
-        const headers = this.#headers(map)
+      proxy_replace_header_map_value: (_map: number, name: number, nameLength: number, at: number, length: number) => {
+        const headers = this.#requests.get(this.#effective)?.headers
         if (headers === undefined) return badArgument
         headers[this.#text(name, nameLength)] = this.#text(at, length)
-        return ok
-      },
-      proxy_remove_header_map_value: (map: number, name: number, nameLength: number) => {
-        const headers = this.#headers(map)
-        if (headers === undefined) return badArgument
-        delete headers[this.#text(name, nameLength)]
         return ok
       },
       proxy_set_property: (path: number, pathLength: number, at: number, length: number) => {
@@ -298,7 +258,7 @@ export class SimulatedEnvoy {
         return ok
       },
       proxy_continue_stream: () => {
-        this.#goOn(this.#effective)
+        this.#forward(this.#effective)
         return ok
       },
       proxy_set_tick_period_milliseconds: () => ok,
@@ -316,16 +276,11 @@ export class SimulatedEnvoy {
     }
   }
 
-  #headers(map: number): Record<string, string> | undefined {
-    const request = this.#requests.get(this.#effective)
-    return map === responseHeaders ? request?.answer.headers : request?.headers
-  }
-
-  #goOn(id: number): void {
+  #forward(id: number): void {
     const request = this.#requests.get(id)
-    if (request?.fate.kind !== 'waits') throw new Error('a request that does not wait goes on')
-    const { headers, properties, body } = request
-    request.fate = { kind: 'went-on', headers, properties, body: body.toString() }
+    if (request?.fate.kind !== 'waits') throw new Error('a request that does not wait is forwarded')
+    const { headers, body } = request
+    request.fate = { kind: 'forwarded', headers, body: body.toString() }
   }
 
   #view(): DataView {

@@ -1,26 +1,19 @@
-import { beforeAll, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { decodeTurnMessage } from '../../../src/extproc/turns/turn-message.ts'
-import { retireReply } from '../../../src/extproc/turns/turn-reply.ts'
-import { compileFilter } from '../../support/compiled-filter.ts'
-import { type Fate, SimulatedEnvoy } from '../../support/simulated-envoy.ts'
-import { encodeReply } from '../../unit/accelerator/filter-bench.ts'
+import { extend, forward, reply, retire, sentBy, ticksToWait, useFilter } from './filter-fixture.ts'
+import type { Fate, SimulatedEnvoy } from './simulated-envoy.ts'
 
-let module: WebAssembly.Module
-beforeAll(async () => {
-  module = await compileFilter()
-}, 60_000)
+const { start } = useFilter()
 
-const patienceTicks = 20
-const mostPatienceTicks = 300
+const maxTicksToWait = 300
 
 type Step =
   | { readonly kind: 'request' }
-  /** A verdict on one of those that wait, or bytes that say they are one. */
+  /** A decision on a request that waits, perhaps one that cannot be read; `none`: a reply without a decision. */
   | {
-      readonly kind: 'verdict'
+      readonly kind: 'decision'
       readonly pick: number
-      readonly says: 'go-on' | 'splice' | 'answer' | 'later' | 'nonsense'
+      readonly says: 'forward' | 'splice' | 'answer' | 'extend' | 'nonsense' | 'none'
     }
   | { readonly kind: 'nonsense'; readonly pick: number; readonly bytes: Uint8Array }
   | { readonly kind: 'leave' | 'retire' | 'break'; readonly pick: number }
@@ -35,9 +28,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      kind: fc.constant('verdict' as const),
+      kind: fc.constant('decision' as const),
       pick,
-      says: fc.constantFrom('go-on', 'splice', 'answer', 'later', 'nonsense'),
+      says: fc.constantFrom('forward', 'splice', 'answer', 'extend', 'nonsense', 'none'),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('nonsense' as const), pick, bytes: fc.uint8Array() }) },
@@ -50,32 +43,26 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const chosen = <T>(items: readonly T[], index: number): T | undefined => items[index % items.length]
 
-/** The stream on which a request was asked for last. */
-const streamOf = (envoy: SimulatedEnvoy, id: number): number | undefined =>
-  [...envoy.streams.values()]
-    .filter(({ sent }) => sent.some((bytes) => decodeTurnMessage(bytes).id === id))
-    .map(({ token }) => token)
-    .at(-1)
+type Says = Extract<Step, { kind: 'decision' }>['says']
 
-const verdictBytes = (id: number, says: Extract<Step, { kind: 'verdict' }>['says']): Buffer => {
+/** The stream that a request was asked on last; none while its ask is collected. */
+const streamOf = (envoy: SimulatedEnvoy, id: number): number | undefined =>
+  sentBy(envoy).findLast((sent) => sent.id === id)?.token
+
+const decisionBytes = (id: number, says: Says): Buffer => {
   switch (says) {
-    case 'go-on':
-      return encodeReply(id, { kind: 'continue', phase: 'request-headers' })
+    case 'forward':
+      return reply(forward(id))
     case 'splice':
-      return encodeReply(id, {
-        kind: 'proceed',
-        phase: 'request-headers',
-        changes: { setHeaders: {}, metadata: { ctx: { splice: '"a":1', model: 'm' } } },
-      })
+      return reply(forward(id, { splice: '"a":1', model: 'm' }))
     case 'answer':
-      return encodeReply(id, {
-        kind: 'immediate',
-        answer: { status: 404, headers: {}, body: Buffer.alloc(0), details: 'ctx' },
-      })
-    case 'later':
-      return encodeReply(id, { kind: 'extend', milliseconds: 5000 })
+      return reply({ id, answer: { status: 404, headers: Buffer.alloc(4), body: Buffer.alloc(0), details: 'ctx' } })
+    case 'extend':
+      return reply(extend(id, 5000))
     case 'nonsense':
-      return encodeReply(id, { kind: 'extend', milliseconds: 0 }).fill(7, 0, 1)
+      return reply({ id, answer: { status: 404, headers: Buffer.alloc(3), body: Buffer.alloc(0), details: 'ctx' } })
+    case 'none':
+      return reply()
   }
 }
 
@@ -86,11 +73,11 @@ interface Held {
 }
 type Bench = { readonly envoy: SimulatedEnvoy; readonly held: Map<number, Held> }
 
-/** What a verdict makes of a request. */
-const outcomeOf = ({ isDecided, isWhole }: Held, says: Extract<Step, { kind: 'verdict' }>['says']): Fate['kind'] => {
-  if (isDecided || says === 'later') return 'waits'
+/** What a decision does with a request. */
+const outcomeOf = ({ isDecided, isWhole }: Held, says: Says): Fate['kind'] => {
+  if (isDecided || says === 'extend' || says === 'none') return 'waits'
   if (says === 'answer') return 'answered'
-  return says === 'splice' && !isWhole ? 'waits' : 'went-on'
+  return says === 'splice' && !isWhole ? 'waits' : 'forwarded'
 }
 
 const giveBody = ({ envoy, held }: Bench, id: number, isLast: boolean): void => {
@@ -98,7 +85,7 @@ const giveBody = ({ envoy, held }: Bench, id: number, isLast: boolean): void => 
   if (request === undefined || request.isWhole) return
   request.isWhole = isLast
   envoy.body(id, isLast ? '}' : ' ', isLast ? 'last' : 'more')
-  expect(envoy.fate(id)?.kind).toBe(request.isDecided && isLast ? 'went-on' : 'waits')
+  expect(envoy.fate(id)?.kind).toBe(request.isDecided && isLast ? 'forwarded' : 'waits')
 }
 
 const takeRequest = ({ envoy, held }: Bench): void => {
@@ -108,13 +95,13 @@ const takeRequest = ({ envoy, held }: Bench): void => {
   envoy.body(id, '{"model":"m"', 'more')
 }
 
-const giveVerdict = ({ envoy, held }: Bench, at: Extract<Step, { kind: 'verdict' }>): void => {
+const giveDecision = ({ envoy, held }: Bench, at: Extract<Step, { kind: 'decision' }>): void => {
   const id = chosen(envoy.waiting(), at.pick)
   const token = id === undefined ? undefined : streamOf(envoy, id)
   const request = id === undefined ? undefined : held.get(id)
   if (id === undefined || token === undefined || request === undefined) return
   const outcome = outcomeOf(request, at.says)
-  envoy.receive(token, verdictBytes(id, at.says))
+  envoy.receive(token, decisionBytes(id, at.says))
   expect(envoy.fate(id)?.kind).toBe(outcome)
   if (at.says === 'splice') request.isDecided = true
 }
@@ -125,8 +112,8 @@ const perform = (bench: Bench, at: Step): void => {
     case 'request':
       takeRequest(bench)
       return
-    case 'verdict':
-      giveVerdict(bench, at)
+    case 'decision':
+      giveDecision(bench, at)
       return
     case 'body': {
       const id = chosen(envoy.waiting(), at.pick)
@@ -145,7 +132,7 @@ const perform = (bench: Bench, at: Step): void => {
     }
     case 'retire': {
       const token = chosen([...envoy.streams.keys()], at.pick)
-      if (token !== undefined) envoy.receive(token, retireReply)
+      if (token !== undefined) envoy.receive(token, retire)
       return
     }
     case 'break': {
@@ -166,27 +153,27 @@ const perform = (bench: Bench, at: Step): void => {
   }
 }
 
-test('whatever gateways, clients and streams do, every request goes on or is answered once, in bounded time', () => {
+test('every request is forwarded or answered once, in bounded time, whatever gateways, clients and streams do', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-      const envoy = new SimulatedEnvoy(module)
+      const envoy = start()
       const bench: Bench = { envoy, held: new Map() }
       for (const at of steps) perform(bench, at)
-      envoy.tick(mostPatienceTicks + patienceTicks)
-      // What waits now waits for its body alone.
+      envoy.tick(maxTicksToWait + ticksToWait)
+      // A request that still waits has a decision, and waits for its body.
       for (const id of envoy.waiting()) giveBody(bench, id, true)
       expect(envoy.waiting()).toEqual([])
       for (const [id, { isDecided }] of bench.held) {
         const fate = envoy.fate(id)
-        if (fate?.kind === 'went-on') expect(fate.body.includes('"a":1')).toBe(isDecided)
+        if (fate?.kind === 'forwarded') expect(fate.body.includes('"a":1')).toBe(isDecided)
       }
-      // Nothing of the past is in the way of a turn.
+      // The filter still serves.
       envoy.canOpen = true
       const id = envoy.request({})
-      const token = streamOf(envoy, id)
       expect(envoy.fate(id)).toEqual({ kind: 'waits' })
-      envoy.receive(token ?? 0, encodeReply(id, { kind: 'continue', phase: 'request-headers' }))
-      expect(envoy.fate(id)?.kind).toBe('went-on')
+      for (const token of envoy.streams.keys()) envoy.receive(token, reply())
+      envoy.receive(streamOf(envoy, id) ?? 0, reply(forward(id)))
+      expect(envoy.fate(id)?.kind).toBe('forwarded')
       expect([...envoy.streams.values()].filter(({ isClosed }) => !isClosed).length).toBeLessThanOrEqual(4)
     }),
     { numRuns: 500 },
