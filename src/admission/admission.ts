@@ -1,5 +1,5 @@
 import type { WorkKind } from './plan/admission-notation.ts'
-import type { AdmissionPlan } from './plan/admission-plan.ts'
+import type { AdmissionPlan } from './plan/plan-admission.ts'
 import { createResourceQueue, type PoolNeed, type RefusalReason, type Settlement } from './resource-queue.ts'
 
 /** A piece of work of a turn that may need resources. */

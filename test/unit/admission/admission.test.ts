@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Admission, type AdmissionAnswer, createAdmission } from '../../../src/admission/admission.ts'
-import type { AdmissionSettings } from '../../../src/admission/plan/admission-settings.ts'
+import type { AdmissionSettings } from '../../../src/admission/plan/plan-admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
 
 const [podA, podB] = ['10.0.0.1:8000', '10.0.0.2:8000']

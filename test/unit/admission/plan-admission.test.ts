@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { AdmissionPlan } from '../../../src/admission/plan/admission-plan.ts'
-import type { AdmissionSettings } from '../../../src/admission/plan/admission-settings.ts'
+import type { AdmissionPlan, AdmissionSettings } from '../../../src/admission/plan/plan-admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
 
 /** The copies there are, as a table: what is global, and what every pod has. */
