@@ -71,10 +71,11 @@ export const createResponseCacheHandler = (
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
   const readQuestion = (request: GatewayRequest, api: InferenceApi, body: Buffer): Question | undefined => {
     const parsed = valueOrRefusal(() => parseJsonObject(body, limits))
-    const cacheable = parsed === undefined ? undefined : readCacheableRequest(parsed)
+    if (parsed === undefined) return undefined
+    const cacheable = readCacheableRequest(parsed)
     if (cacheable === undefined || !models.has(cacheable.model)) return undefined
     const tenant = valueOrRefusal(() => parts.tenants.tenantOf(request))
-    const canonicalBody = canonicalJson(body.toString(), { without: uncountedMembers(api) })
+    const canonicalBody = canonicalJson(parsed, { without: uncountedMembers(api) })
     if (tenant === undefined || canonicalBody === undefined) return undefined
     return { ...cacheable, key: responseKeyOf({ ...cacheable, canonicalBody, tenant, path: request.path }) }
   }
