@@ -2,10 +2,9 @@ import type { InferenceApi } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { AnswerCapture, BeginCapture } from '../responsecache/answer-capture.ts'
-import { canonicalJson } from '../responsecache/canonical-json.ts'
 import { readCacheableRequest, uncountedMembers } from '../responsecache/eligibility.ts'
 import type { CachedResponse, ResponseCache } from '../responsecache/response-cache.ts'
-import { type AnswerForm, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
+import { type AnswerForm, canonicalJson, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
 import type {
   Decision,
   GatewayRequest,

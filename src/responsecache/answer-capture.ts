@@ -39,7 +39,7 @@ export const createAnswerCaptures = (options: {
 }): {
   readonly begin: BeginCapture
   /** Memory that captures hold now. */
-  bytes(): number
+  readonly bytes: () => number
 } => {
   let takenBytes = 0
 

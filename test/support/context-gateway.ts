@@ -11,7 +11,7 @@ import type { ResponseCacheParts } from '../../src/context/response-cache-handle
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { encodeTicket } from '../../src/context/turn-ticket.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
-import { createMemoryResponseCache } from '../../src/responsecache/memory-response-cache.ts'
+import { createMemoryResponseCache } from '../../src/responsecache/response-cache.ts'
 import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'

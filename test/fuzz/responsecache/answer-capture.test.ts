@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type AnswerCapture, createAnswerCaptures } from '../../../src/responsecache/answer-capture.ts'
 import { readFinishedAnswer } from '../../../src/responsecache/finished-answer.ts'
-import { createMemoryResponseCache } from '../../../src/responsecache/memory-response-cache.ts'
+import { createMemoryResponseCache } from '../../../src/responsecache/response-cache.ts'
 import { type AnswerForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
 const contentTypes: Readonly<Record<AnswerForm, string>> = { json: 'application/json', stream: 'text/event-stream' }

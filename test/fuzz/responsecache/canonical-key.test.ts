@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { canonicalJson } from '../../../src/responsecache/canonical-json.ts'
+import { canonicalJson } from '../../../src/responsecache/response-key.ts'
 
 type Json = null | boolean | string | number | readonly Json[] | { readonly [name: string]: Json }
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { createAnswerCaptures } from '../../../src/responsecache/answer-capture.ts'
-import { createMemoryResponseCache } from '../../../src/responsecache/memory-response-cache.ts'
+import { createMemoryResponseCache } from '../../../src/responsecache/response-cache.ts'
 import { type AnswerForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
 const answer = JSON.stringify({ choices: [{ text: 'a', finish_reason: 'stop' }] })

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { canonicalJson } from '../../../src/responsecache/canonical-json.ts'
+import { canonicalJson } from '../../../src/responsecache/response-key.ts'
 
 const canonical = (text: string): string | undefined =>
   canonicalJson(new Map(Object.entries(JSON.parse(text))), { without: new Set(['stream', 'user']) })
