@@ -62,15 +62,6 @@ test.each<[string, (parts: Queue) => void, readonly string[]]>([
     ['a admitted', 'both waiting', 'other admitted', 'beyond admitted', 'reserved waiting'],
   ],
   [
-    'the last in the order is refused when the queue is full',
-    ({ ask }) => {
-      ask('a')
-      for (const id of ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l']) ask(id, undefined, { priority: 2 })
-      ask('first')
-    },
-    [...['a admitted', ...[...'bcdefghijk'].map((id) => `${id} waiting`), 'l refused'], 'k full', 'first waiting'],
-  ],
-  [
     'a timeout admits the work that it was blocking',
     ({ ask, pass, queue }) => {
       ask('a', { R: [1, 2] })
@@ -105,6 +96,14 @@ test.each<[string, (parts: Queue) => void, readonly string[]]>([
   const parts = setUp()
   act(parts)
   expect(parts.log).toEqual(expected)
+})
+
+test('the last in the order is refused when the queue is full', () => {
+  const { ask, log } = setUp(2)
+  ask('a')
+  for (const id of ['b', 'c', 'd']) ask(id, undefined, { priority: 2 })
+  ask('first')
+  expect(log).toEqual(['a admitted', 'b waiting', 'c waiting', 'd refused', 'c full', 'first waiting'])
 })
 
 test('no work waits when maxWaiting is 0', () => {
