@@ -1,12 +1,12 @@
 import type { WorkKind } from './plan/admission-notation.ts'
-import type { AdmissionPlan } from './plan/admission-plan.ts'
+import type { AdmissionPlan } from './plan/plan-admission.ts'
 import { createResourceQueue, type PoolNeed, type RefusalReason, type Settlement } from './resource-queue.ts'
 
 /** A piece of work of a turn that may need resources. */
 export interface AdmissionWork {
   readonly kind: WorkKind
   readonly turnId: string
-  /** Undefined where it is not known: then only what its kind requires of any model applies. */
+  /** Undefined: unknown, and only the requirements of any model apply. */
   readonly model: string | undefined
   readonly pod: string
 }
@@ -24,11 +24,11 @@ export interface ResourceUsage {
   readonly count: number
 }
 
-/** What happens, for metrics and the log. */
+/** Events for metrics and the log. */
 export interface AdmissionEvents {
-  /** A piece of work that needs resources got them or did not, after so long. */
+  /** Work that needs resources stopped waiting for them; `waitedMs` is 0 if it did not wait. */
   settled(kind: WorkKind, settlement: Settlement, waitedMs: number): void
-  /** Nobody told that the work has ended: its resources came free because its lease ran out. */
+  /** The end of the work was not reported: its lease expired, and its resources are free. */
   leaseExpired(kind: WorkKind): void
 }
 
@@ -40,28 +40,28 @@ export interface Admission {
   /** How long a turn waits at most, milliseconds. */
   readonly maxWaitMs: number
   /**
-   * Asks for all that the work requires, at once when it is free. When the client's signal fires the work leaves, and its place is free; the
-   * signal is only looked at when the work has to wait.
+   * Requests all that the work requires. Work that waits leaves the queue when the client's signal aborts; the signal is read only when the
+   * work has to wait.
    */
   request(
     work: AdmissionWork,
     limits: { readonly waitMs: number; readonly client: { readonly signal: AbortSignal } },
   ): AdmissionAnswer
-  /** Gives back what the work of a turn holds. What is not known here is ignored: another process may have admitted it. */
+  /** Releases what the work of a turn holds. Unknown work is ignored: another process may have admitted it. */
   release(kind: WorkKind, turnId: string): void
   waiting(): number
-  /** Of every resource, at each of the pods. */
+  /** Usage of every resource, at each of the pods. */
   usage(pods: readonly string[]): readonly ResourceUsage[]
-  /** Sends away whoever still waits, and stops the clock. */
+  /** Removes all waiting work (`left`) and stops the timer. */
   close(): void
 }
 
-/** `nowMs` is a clock that never goes back. */
+/** `nowMs` is a monotonic clock. */
 export const createAdmission = (options: {
   readonly plan: AdmissionPlan
   readonly maxWaiting: number
   readonly maxWaitMs: number
-  /** How long a turn holds its resources when its end is never told, milliseconds. */
+  /** How long a turn holds its resources when its end is not reported, milliseconds. */
   readonly leaseMs: number
   readonly nowMs: () => number
   readonly events: AdmissionEvents
@@ -80,7 +80,7 @@ export const createAdmission = (options: {
     },
   })
 
-  /** One timer for all: for whoever has to go, or may go, first. */
+  /** One timer, for the next deadline or lease. */
   const setTimer = (): void => {
     const nextMs = queue.nextTickMs() ?? Number.POSITIVE_INFINITY
     if (nextMs === dueMs) return

@@ -1,4 +1,4 @@
-/** Copies of one resource at one place. */
+/** Copies of one resource at one place that a piece of work needs. */
 export interface PoolNeed {
   /** Names the resource and the place. */
   readonly pool: string
@@ -17,7 +17,7 @@ export interface QueuedWork {
   readonly waitMs: number
 }
 
-/** Why a piece of work did not get its resources: too many were waiting, or they did not come free in time. */
+/** Why work was refused: too much work waits (`full`), or the resources did not become free in time. */
 export type RefusalReason = 'full' | 'timeout'
 
 export type Settlement =
@@ -25,31 +25,31 @@ export type Settlement =
   | { readonly kind: 'refused'; readonly reason: RefusalReason }
   | { readonly kind: 'left' }
 
-/** What a queue tells its owner; called when the queue's state is settled, so that it may be asked again at once. */
+/** Called after the queue's state has changed, so that the observer may call the queue again. */
 export interface QueueObserver {
-  /** A piece of work that was waiting does so no more. */
+  /** Work stopped waiting. */
   settled(id: string, settlement: Settlement): void
-  /** What a piece of work held came free because its lease ran out. */
+  /** The lease of work expired, and what it held is free. */
   leaseExpired(id: string): void
 }
 
 /**
- * Gives copies of resources to pieces of work: by priority, then by age. Work gets all that it needs at once or nothing. While it waits, as many
- * copies of each resource that it needs are kept for it, so that nobody behind it takes what it waits for; whoever needs other resources, or
- * copies that are left beyond that, goes past it. A state machine without timers of its own: `tick` does what the clock brings about.
+ * Allocates copies of resources to work: by priority, then by age. Work gets all that it needs at once or nothing. While it waits, the copies
+ * that it needs are reserved for it, so that work behind it cannot take them; work that needs other resources, or copies beyond those reserved,
+ * overtakes it. A state machine without timers: `tick` applies deadlines and leases.
  */
 export interface ResourceQueue {
   /**
-   * Each id at most once until it is released, refused or has left. `refused`: too many wait already. Else whoever is last in the order then is
-   * refused in place of `work`, and its observer told so.
+   * Each id at most once until it is released, refused or has left. When more than `maxWaiting` would wait, the last in the order is refused:
+   * `work` itself (`refused`), or other work, which the observer receives.
    */
   request(work: QueuedWork): 'admitted' | 'waiting' | 'refused'
-  /** Gives back what the work holds; unknown ids are none of our business. */
+  /** Releases what the work holds. Unknown ids are ignored. */
   release(id: string): void
-  /** Nobody waits for the work any more. */
+  /** Removes waiting work. Unknown ids are ignored. */
   leave(id: string): void
   tick(): void
-  /** When `tick` is due, by the queue's clock; undefined: nobody waits. */
+  /** When `tick` is due, by the queue's clock; undefined: no work waits. */
   nextTickMs(): number | undefined
   inUse(pool: string): number
   waiting(): number
@@ -66,17 +66,17 @@ interface Hold {
 
 const nothing: ReadonlyMap<string, number> = new Map()
 
-/** `nowMs` is a clock that never goes back. */
+/** `nowMs` is a monotonic clock. */
 export const createResourceQueue = (options: {
   readonly maxWaiting: number
-  /** How long work holds its resources when nobody gives them back, milliseconds. */
+  /** How long work holds its resources when they are not released, milliseconds. */
   readonly leaseMs: number
   readonly nowMs: () => number
   readonly observer: QueueObserver
 }): ResourceQueue => {
   const { observer } = options
   const used = new Map<string, number>()
-  // All leases are equally long, so that a map in the order of admissions is in the order of expiry, too.
+  // All leases are equally long: a map in the order of admissions is also in the order of expiry.
   const holds = new Map<string, Hold>()
   /** By priority, then age. */
   let waiters: readonly Waiter[] = []
@@ -91,7 +91,7 @@ export const createResourceQueue = (options: {
     holds.set(id, { needs, expiresAtMs: options.nowMs() + options.leaseMs })
   }
 
-  const giveBack = (id: string, { needs }: Hold): void => {
+  const free = (id: string, { needs }: Hold): void => {
     holds.delete(id)
     for (const { pool, count } of needs) {
       const left = inUse(pool) - count
@@ -100,7 +100,7 @@ export const createResourceQueue = (options: {
     }
   }
 
-  /** Admits everybody who can be; returns their ids. */
+  /** Admits all work that fits; returns its ids. */
   const admitWaiting = (): readonly string[] => {
     const admitted: string[] = []
     const reserved = new Map<string, number>()
@@ -121,7 +121,7 @@ export const createResourceQueue = (options: {
     const expired: string[] = []
     for (const [id, hold] of holds) {
       if (hold.expiresAtMs > now) break
-      giveBack(id, hold)
+      free(id, hold)
       expired.push(id)
     }
     return expired
@@ -134,7 +134,7 @@ export const createResourceQueue = (options: {
     return late
   }
 
-  const tellAll = (ids: readonly string[], settlement: Settlement): void => {
+  const notify = (ids: readonly string[], settlement: Settlement): void => {
     for (const id of ids) observer.settled(id, settlement)
   }
 
@@ -142,11 +142,11 @@ export const createResourceQueue = (options: {
     const expired = expireHolds()
     const freed = admitWaiting()
     const late = dropLate()
-    // What was kept for those who have gone may do for others.
+    // Copies reserved for refused work may suffice for other work.
     const admitted = late.length === 0 ? freed : [...freed, ...admitWaiting()]
     for (const id of expired) observer.leaseExpired(id)
-    tellAll(late, { kind: 'refused', reason: 'timeout' })
-    tellAll(admitted, { kind: 'admitted' })
+    notify(late, { kind: 'refused', reason: 'timeout' })
+    notify(admitted, { kind: 'admitted' })
   }
 
   const enqueue = (work: QueuedWork): 'admitted' | 'waiting' | 'refused' => {
@@ -174,15 +174,15 @@ export const createResourceQueue = (options: {
     release: (id) => {
       const hold = holds.get(id)
       if (hold === undefined) return
-      giveBack(id, hold)
-      if (waiters.length > 0) tellAll(admitWaiting(), { kind: 'admitted' })
+      free(id, hold)
+      if (waiters.length > 0) notify(admitWaiting(), { kind: 'admitted' })
     },
     leave: (id) => {
       if (!waiters.some((waiter) => waiter.id === id)) return
       waiters = waiters.filter((waiter) => waiter.id !== id)
       const admitted = admitWaiting()
       observer.settled(id, { kind: 'left' })
-      tellAll(admitted, { kind: 'admitted' })
+      notify(admitted, { kind: 'admitted' })
     },
     tick,
     nextTickMs: () => {

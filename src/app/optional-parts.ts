@@ -3,8 +3,7 @@ import { planAdmission } from '../admission/plan/plan-admission.ts'
 import type { Config } from '../config/config.ts'
 import type { ResponseCacheParts } from '../context/response-cache-handler.ts'
 import { createAnswerCaptures } from '../responsecache/answer-capture.ts'
-import { createByteBudget } from '../responsecache/byte-budget.ts'
-import { createMemoryResponseCache } from '../responsecache/memory-response-cache.ts'
+import { createMemoryResponseCache } from '../responsecache/response-cache.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -54,7 +53,7 @@ export const createResponseCaching = (config: Config, metrics: Metrics): Respons
   metrics.beforeRender(() => metrics.setResponseCache(cache.size()))
   return {
     cache,
-    beginCapture: createAnswerCaptures({ cache, budget: createByteBudget(maxBytes), maxEntryBytes }),
+    beginCapture: createAnswerCaptures({ cache, maxBytes, maxEntryBytes }).begin,
     models,
     onLookup: metrics.responseLookedUp,
   }

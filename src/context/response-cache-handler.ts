@@ -2,10 +2,9 @@ import type { InferenceApi } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { AnswerCapture, BeginCapture } from '../responsecache/answer-capture.ts'
-import { canonicalJson } from '../responsecache/canonical-json.ts'
 import { readCacheableRequest, uncountedMembers } from '../responsecache/eligibility.ts'
 import type { CachedResponse, ResponseCache } from '../responsecache/response-cache.ts'
-import { type AnswerForm, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
+import { type AnswerForm, canonicalJson, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
 import type {
   Decision,
   GatewayRequest,
@@ -71,10 +70,11 @@ export const createResponseCacheHandler = (
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
   const readQuestion = (request: GatewayRequest, api: InferenceApi, body: Buffer): Question | undefined => {
     const parsed = valueOrRefusal(() => parseJsonObject(body, limits))
-    const cacheable = parsed === undefined ? undefined : readCacheableRequest(parsed)
+    if (parsed === undefined) return undefined
+    const cacheable = readCacheableRequest(parsed)
     if (cacheable === undefined || !models.has(cacheable.model)) return undefined
     const tenant = valueOrRefusal(() => parts.tenants.tenantOf(request))
-    const canonicalBody = canonicalJson(body.toString(), { without: uncountedMembers(api) })
+    const canonicalBody = canonicalJson(parsed, { without: uncountedMembers(api) })
     if (tenant === undefined || canonicalBody === undefined) return undefined
     return { ...cacheable, key: responseKeyOf({ ...cacheable, canonicalBody, tenant, path: request.path }) }
   }

@@ -1,23 +1,21 @@
-import type { ByteBudget } from './byte-budget.ts'
 import { readFinishedAnswer } from './finished-answer.ts'
-import { GrowingBytes } from './growing-bytes.ts'
 import type { ResponseCache } from './response-cache.ts'
 import type { AnswerForm, ResponseKey } from './response-key.ts'
 
-/** Whether the rest of an answer is of use. */
+/** Whether the capture needs the rest of the answer. */
 export type CaptureWish = 'more' | 'enough'
 
-/** Collects one answer as it goes by, and keeps it when it turns out whole. */
+/** Collects one answer as it passes, and caches it if it is whole. */
 export interface AnswerCapture {
   /** The answer begins. */
   head(status: number, header: (name: string) => readonly string[]): CaptureWish
   /** A piece of its body, which is copied. */
   chunk(bytes: Buffer): CaptureWish
-  /** Nothing more comes, or nobody looks any more. To be called once, whatever happened before; gives all memory back. */
+  /** Call it once, whatever happened before: it releases all memory. */
   end(how: 'complete' | 'broken'): void
 }
 
-/** Begins to collect the answer to a request; undefined when there is no room for another one. */
+/** Begins to collect the answer to a request; undefined when there is no room for another. */
 export type BeginCapture = (request: {
   readonly key: ResponseKey
   readonly form: AnswerForm
@@ -28,30 +26,62 @@ const contentTypes: Readonly<Record<AnswerForm, RegExp>> = {
   stream: /^text\/event-stream\s*(?:;|$)/i,
 }
 
+const firstBytes = 4096
+
 /**
- * Collects answers for `cache`. One takes up to `maxEntryBytes` together with its request, and all that are being collected share `budget`;
- * an answer beyond either is let go, and so is every one that is not a plain, whole success.
+ * Collects answers for `cache`. One takes up to `maxEntryBytes` together with its request, and all that are being collected share `maxBytes`.
+ * An answer beyond either, and one that is no plain, whole success, is dropped.
  */
-export const createAnswerCaptures =
-  (parts: {
-    readonly cache: ResponseCache
-    readonly budget: ByteBudget
-    readonly maxEntryBytes: number
-  }): BeginCapture =>
-  ({ key, form }) => {
+export const createAnswerCaptures = (options: {
+  readonly cache: Pick<ResponseCache, 'keep'>
+  readonly maxBytes: number
+  readonly maxEntryBytes: number
+}): {
+  readonly begin: BeginCapture
+  /** Memory that captures hold now. */
+  readonly bytes: () => number
+} => {
+  let takenBytes = 0
+
+  const take = (bytes: number): boolean => {
+    if (takenBytes + bytes > options.maxBytes) return false
+    takenBytes += bytes
+    return true
+  }
+
+  const begin: BeginCapture = ({ key, form }) => {
     const requestBytes = key.identity.length
-    const maxBytes = parts.maxEntryBytes - requestBytes
-    if (maxBytes <= 0 || !parts.budget.take(requestBytes)) return undefined
-    const body = new GrowingBytes({ budget: parts.budget, maxBytes })
+    const maxBytes = options.maxEntryBytes - requestBytes
+    if (maxBytes <= 0 || !take(requestBytes)) return undefined
+    let buffer: Buffer = Buffer.alloc(0)
+    let length = 0
     let contentType: string | undefined
     let expectedBytes: number | undefined
 
+    const makeRoom = (bytes: number): boolean => {
+      if (bytes <= buffer.length) return true
+      const capacity = Math.min(maxBytes, Math.max(bytes, buffer.length * 2, firstBytes))
+      // Both buffers live while one is copied into the other.
+      if (bytes > maxBytes || !take(capacity)) return false
+      const grown = Buffer.allocUnsafeSlow(capacity)
+      buffer.copy(grown, 0, 0, length)
+      takenBytes -= buffer.length
+      buffer = grown
+      return true
+    }
+
+    const drop = (): void => {
+      contentType = undefined
+      takenBytes -= buffer.length
+      buffer = Buffer.alloc(0)
+      length = 0
+    }
+
     const keepIfWhole = (): void => {
-      if (contentType === undefined) return
-      const view = body.view()
-      if (expectedBytes !== undefined && expectedBytes !== view.length) return
-      const finished = readFinishedAnswer({ form, body: view })
-      if (finished !== undefined) parts.cache.keep(key, { contentType, body: view, usage: finished.usage })
+      if (contentType === undefined || (expectedBytes ?? length) !== length) return
+      const body = buffer.subarray(0, length)
+      const finished = readFinishedAnswer({ form, body })
+      if (finished !== undefined) options.cache.keep(key, { contentType, body, usage: finished.usage })
     }
 
     return {
@@ -67,19 +97,24 @@ export const createAnswerCaptures =
         return 'more'
       },
       chunk: (bytes) => {
-        if (contentType !== undefined && body.append(bytes)) return 'more'
-        contentType = undefined
-        body.release()
-        return 'enough'
+        if (contentType === undefined || !makeRoom(length + bytes.length)) {
+          drop()
+          return 'enough'
+        }
+        bytes.copy(buffer, length)
+        length += bytes.length
+        return 'more'
       },
       end: (how) => {
         if (how === 'complete') keepIfWhole()
-        contentType = undefined
-        body.release()
-        parts.budget.give(requestBytes)
+        drop()
+        takenBytes -= requestBytes
       },
     }
   }
+
+  return { begin, bytes: () => takenBytes }
+}
 
 const lengthOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined

@@ -1,7 +1,6 @@
-import { holdsItsContent } from './own-content.ts'
 import type { AnswerForm } from './response-key.ts'
 
-/** What the cache needs to know of a request that it may answer. */
+/** A request that the cache may answer. */
 export interface CacheableRequest {
   readonly model: string
   readonly form: AnswerForm
@@ -25,7 +24,7 @@ export const readCacheableRequest = (body: ReadonlyMap<string, unknown>): Cachea
   return isCacheable ? { model, form } : undefined
 }
 
-/** Only a stream is a stream: what an engine makes of `"true"` is its own affair. */
+/** Only `true` is a stream: how an engine reads `"true"` is unknown. */
 const formOf = (stream: unknown): AnswerForm | undefined => {
   if (stream === true) return 'stream'
   return isMissing(stream) || stream === false ? 'json' : undefined
@@ -49,6 +48,29 @@ const standsAlone = (body: ReadonlyMap<string, unknown>): boolean =>
 const isStoredTemplate = (prompt: unknown): boolean =>
   typeof prompt === 'object' && prompt !== null && !Array.isArray(prompt)
 
+/**
+ * Whether messages contain all that they consist of. A picture at an address, or a file that the engine keeps, can change without the request
+ * changing.
+ */
+const holdsItsContent = (value: unknown): boolean => {
+  if (Array.isArray(value)) return value.every(holdsItsContent)
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([name, member]: [string, unknown]) =>
+    typeof member === 'string' ? isOwn(name, member) : holdsItsContent(member),
+  )
+}
+
+const isOwn = (name: string, text: string): boolean => {
+  if (references.has(name) || (name === 'type' && text === 'item_reference')) return false
+  return !addresses.has(name) || text.startsWith('data:')
+}
+
+/** Members whose text is the address of content, unless it is a `data:` URL. */
+const addresses: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url', 'audio_url', 'file_url'])
+
+/** Members that name what an engine keeps. */
+const references: ReadonlySet<string> = new Set(['file_id', 'vector_store_id', 'container_id'])
+
 const runsNothing = (tools: unknown): boolean =>
   isMissing(tools) || (Array.isArray(tools) && tools.every((tool) => clientTools.has(typeOf(tool))))
 
@@ -70,10 +92,8 @@ const typeOf = (tool: unknown): unknown =>
 export const uncountedMembers = (api: 'completions' | 'chat' | 'responses'): ReadonlySet<string> =>
   api === 'responses' ? inResponses : elsewhere
 
-const quoted = (names: readonly string[]): ReadonlySet<string> => new Set(names.map((name) => JSON.stringify(name)))
-
-const inResponses = quoted(['stream'])
-const elsewhere = quoted([
+const inResponses: ReadonlySet<string> = new Set(['stream'])
+const elsewhere: ReadonlySet<string> = new Set([
   'stream',
   'user',
   'safety_identifier',

@@ -1,11 +1,12 @@
+import { LRUCache } from 'lru-cache'
 import type { ResponseKey } from './response-key.ts'
 
-/** A whole answer of an engine, ready to be sent again. */
+/** A whole response of an engine. */
 export interface CachedResponse {
-  /** As the engine sent it, with its parameters. */
+  /** Unchanged, with its parameters. */
   readonly contentType: string
   readonly body: Buffer
-  /** What the answer says about its tokens; undefined when it says nothing. */
+  /** Undefined: the response states no usage. */
   readonly usage: ResponseUsage | undefined
 }
 
@@ -16,12 +17,70 @@ export interface ResponseUsage {
   readonly cachedTokens: number
 }
 
-/** Keeps whole answers of engines by the exact requests that they belong to. Nothing here fails: what does not fit is not kept. */
+/** Caches whole responses of engines by their exact requests. It never fails: what does not fit is not cached. */
 export interface ResponseCache {
-  /** The answer to exactly this request, which counts as used now; undefined when there is none. */
+  /** The response to exactly this request, which becomes the most recently used one; undefined on a miss. */
   lookUp(key: ResponseKey): CachedResponse | undefined
-  /** Keeps a copy of an answer and evicts the least recently used ones for it. `false`: it is larger than an entry may be, and nothing changed. */
+  /** Stores a copy and evicts the least recently used entries for it. `false`: it is too large for an entry, and nothing changed. */
   keep(key: ResponseKey, response: CachedResponse): boolean
-  /** What is kept now; `bytes` is what counts against the limit. */
+  /** Current size; `bytes` counts against the limit. */
   size(): { readonly entries: number; readonly bytes: number }
+}
+
+/** Memory of an entry beside its texts: objects, the row of the table, the digest. */
+const entryOverheadBytes = 512
+
+interface Entry {
+  readonly identity: Buffer
+  readonly response: CachedResponse
+}
+
+/** A copy with its own memory: a view, or a slice of Node's pool, would retain more bytes than are counted. */
+const ownCopy = (bytes: Buffer): Buffer => {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  bytes.copy(copy)
+  return copy
+}
+
+/** Bytes that an entry counts for. */
+export const entryBytes = (key: ResponseKey, response: CachedResponse): number =>
+  key.identity.length + response.body.length + response.contentType.length + entryOverheadBytes
+
+/**
+ * Caches responses in the memory of this process, for all models and tenants: each gateway process has its own cache, empty at its start. Above
+ * `maxBytes` the least recently used entries are evicted.
+ */
+export const createMemoryResponseCache = (options: {
+  /** Size of all entries, bytes; at least 1. */
+  readonly maxBytes: number
+  /** Largest size of an entry, which holds a response and its request, bytes. */
+  readonly maxEntryBytes: number
+  /** An entry was evicted. */
+  readonly onEvicted: () => void
+}): ResponseCache => {
+  const largestBytes = Math.min(options.maxBytes, options.maxEntryBytes)
+  const entries = new LRUCache<string, Entry>({
+    maxSize: options.maxBytes,
+    dispose: (_entry, _digest, reason) => {
+      if (reason === 'evict') options.onEvicted()
+    },
+  })
+  return {
+    lookUp: ({ digest, identity }) => {
+      const entry = entries.get(digest)
+      return entry?.identity.equals(identity) === true ? entry.response : undefined
+    },
+    keep: (key, response) => {
+      const size = entryBytes(key, response)
+      if (size > largestBytes) return false
+      const { contentType, usage } = response
+      entries.set(
+        key.digest,
+        { identity: ownCopy(key.identity), response: { contentType, usage, body: ownCopy(response.body) } },
+        { size },
+      )
+      return true
+    },
+    size: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
+  }
 }

@@ -11,8 +11,7 @@ import type { ResponseCacheParts } from '../../src/context/response-cache-handle
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { encodeTicket } from '../../src/context/turn-ticket.ts'
 import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
-import { createByteBudget } from '../../src/responsecache/byte-budget.ts'
-import { createMemoryResponseCache } from '../../src/responsecache/memory-response-cache.ts'
+import { createMemoryResponseCache } from '../../src/responsecache/response-cache.ts'
 import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
@@ -256,7 +255,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
 const createResponseCaching = (models: readonly string[]): ResponseCacheParts => {
   const maxEntryBytes = 10_000
   const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
-  const beginCapture = createAnswerCaptures({ cache, budget: createByteBudget(100_000), maxEntryBytes })
+  const { begin: beginCapture } = createAnswerCaptures({ cache, maxBytes: 100_000, maxEntryBytes })
   return { cache, beginCapture, models, onLookup: () => {} }
 }
 

@@ -17,10 +17,10 @@ export interface ResourceCountText {
   readonly pod: number | string | undefined
 }
 
-/** Stands for every model where a name is expected: no model's name is empty. */
+/** Stands for any model: no model's name is empty. */
 export const anyModel = ''
 
-/** As the notation has it. */
+/** The work in the notation: `prefill`, `load/my-model`. */
 export const workName = (kind: WorkKind, model: string): string => (model === anyModel ? kind : `${kind}/${model}`)
 
 const resourceName = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/

@@ -2,122 +2,213 @@ import {
   anyModel,
   parsePriority,
   parseRequirement,
-  type RequirementText,
+  parseResourceCount,
+  type ResourceCountText,
   type WorkKind,
   workName,
 } from './admission-notation.ts'
-import type { AdmissionPlan, ResourceNeed } from './admission-plan.ts'
-import type { AdmissionSettings, PlanProblem } from './admission-settings.ts'
-import { collectOverrides, type Overrides } from './resource-overrides.ts'
-import { findUnmet } from './unmet-requirements.ts'
+
+/** The options `admission.*` that say what work requires; docs/admission.md has the notation. */
+export interface AdmissionSettings {
+  readonly requirements: readonly string[]
+  readonly resources: readonly string[]
+  readonly globalResources: readonly string[]
+  readonly priorities: readonly string[]
+  readonly defaultPriority: number
+}
+
+/** A setting that cannot work, with what to do about it. */
+export interface PlanProblem {
+  readonly option: keyof AdmissionSettings
+  readonly message: string
+}
+
+/** A resource that a piece of work needs. */
+export interface ResourceNeed {
+  readonly resource: string
+  /** Copies, at least 1. */
+  readonly count: number
+}
+
+/** Which resources exist, how many copies of each, and which work needs them. */
+export interface AdmissionPlan {
+  /** In the order in which the requirements name them. */
+  readonly resources: readonly { readonly name: string; readonly isGlobal: boolean }[]
+  /** What a piece of work needs: its kind's requirements and, instead of them where both name a resource, those of its model. */
+  needsOf(kind: WorkKind, model: string | undefined): readonly ResourceNeed[]
+  /** Copies at a pod; of a global resource, copies in all. */
+  countOf(resource: string, pod: string): number
+  /** 1 is the highest. */
+  priorityOf(model: string | undefined): number
+}
 
 export type PlanOutcome =
-  /** Nothing requires anything: no work is ever held up. */
+  /** No work requires anything: none ever waits. */
   | { readonly kind: 'off' }
   | { readonly kind: 'planned'; readonly plan: AdmissionPlan }
   | { readonly kind: 'invalid'; readonly problems: readonly PlanProblem[] }
 
 /**
- * Works out what resources there are. Of each there are as many copies as the largest requirement names, unless `resources` says otherwise.
- * `pods` is the configured list, undefined where pods come and go.
+ * Plans the resources. Each has as many copies as its largest requirement, unless `resources` says otherwise. `pods` is the configured list,
+ * undefined where pods come and go. Texts outside the notation are refused where the options are read, and ignored here.
  */
 export const planAdmission = (settings: AdmissionSettings, pods: readonly string[] | undefined): PlanOutcome => {
-  const requirements = collectRequirements(settings.requirements)
-  const overrides = collectOverrides(settings, { required: new Set(requirements.largest.keys()), pods })
-  const { priorities, problems: priorityProblems } = collectPriorities(settings.priorities)
-  const problems = [...requirements.problems, ...overrides.problems, ...priorityProblems]
+  const problems: PlanProblem[] = []
+  const report: Report = (option, message) => void problems.push({ option, message })
+  const { byWork, models, largest } = readRequirements(settings.requirements, report)
+  const { counts, namedPods } = readCounts(settings, { required: largest, pods, report })
+  const priorities = readPriorities(settings.priorities, report)
   if (problems.length > 0) return { kind: 'invalid', problems }
-  if (requirements.largest.size === 0) return { kind: 'off' }
+  if (largest.size === 0) return { kind: 'off' }
 
   const isGlobal = new Set(settings.globalResources)
-  const needsOf = rememberedNeeds(requirements)
+  // Models without requirements of their own share one list, so that nothing is kept for names that clients make up.
+  const needs = new Map([...byWork.keys()].map((work) => [work, mergedNeeds(byWork, work)]))
   const plan: AdmissionPlan = {
-    resources: [...requirements.largest.keys()].map((name) => ({ name, isGlobal: isGlobal.has(name) })),
-    needsOf,
+    resources: [...largest.keys()].map((name) => ({ name, isGlobal: isGlobal.has(name) })),
+    needsOf: (kind, model = anyModel) => needs.get(workName(kind, model)) ?? needs.get(kind) ?? noNeeds,
     countOf: (resource, pod) =>
-      overrides.byPod.get(resource)?.get(pod) ??
-      overrides.everywhere.get(resource) ??
-      requirements.largest.get(resource) ??
-      0,
-    priorityOf: (model) => (model === undefined ? undefined : priorities.get(model)) ?? settings.defaultPriority,
+      counts.get(placeName(resource, pod)) ?? counts.get(resource) ?? largest.get(resource) ?? 0,
+    priorityOf: (model) => priorities.get(model ?? anyModel) ?? settings.defaultPriority,
   }
-  const unmet = findUnmet(plan, {
-    models: new Set([anyModel, ...requirements.byWork.prefill.keys(), ...requirements.byWork.load.keys()]),
-    pods: podsToCheck(overrides, pods),
-  })
-  return unmet.length > 0 ? { kind: 'invalid', problems: unmet } : { kind: 'planned', plan }
+  // Where pods come and go: those that are named, and any other.
+  const checkedPods = pods === undefined || pods.length === 0 ? ['', ...namedPods] : pods
+  reportUnmet(plan, { models, pods: checkedPods, report })
+  return problems.length > 0 ? { kind: 'invalid', problems } : { kind: 'planned', plan }
 }
+
+type Report = (option: keyof AdmissionSettings, message: string) => void
+
+type Counts = ReadonlyMap<string, number>
+
+const noNeeds: readonly ResourceNeed[] = []
+
+const parsed = <T>(texts: readonly string[], parse: (text: string) => T | undefined): readonly T[] =>
+  texts.map(parse).filter((item) => item !== undefined)
 
 interface Requirements {
-  /** By kind and model; the kind's own under `anyModel`. */
-  readonly byWork: Readonly<Record<WorkKind, ReadonlyMap<string, ReadonlyMap<string, number>>>>
+  /** By the name of the work (`prefill`, `prefill/model`), then by resource. */
+  readonly byWork: ReadonlyMap<string, Counts>
+  readonly models: ReadonlySet<string>
   /** The largest requirement of each resource. */
-  readonly largest: ReadonlyMap<string, number>
-  readonly problems: readonly PlanProblem[]
+  readonly largest: Counts
 }
 
-const collectRequirements = (texts: readonly string[]): Requirements => {
-  const byWork = { prefill: new Map<string, Map<string, number>>(), load: new Map<string, Map<string, number>>() }
+const readRequirements = (texts: readonly string[], report: Report): Requirements => {
+  const byWork = new Map<string, Map<string, number>>()
+  const models = new Set([anyModel])
   const largest = new Map<string, number>()
-  const problems: PlanProblem[] = []
   for (const { kind, model = anyModel, counts } of parsed(texts, parseRequirement)) {
-    const known = byWork[kind].get(model) ?? new Map<string, number>()
-    byWork[kind].set(model, known)
+    const work = workName(kind, model)
+    const known = byWork.get(work) ?? new Map<string, number>()
+    byWork.set(work, known)
+    models.add(model)
     for (const [resource, count] of counts) {
-      if (known.has(resource)) {
-        problems.push({
-          option: 'requirements',
-          message: `${workName(kind, model)} names ${resource} twice; name it once`,
-        })
-      }
+      if (known.has(resource)) report('requirements', `${work} names ${resource} twice; name it once`)
       known.set(resource, count)
       largest.set(resource, Math.max(count, largest.get(resource) ?? 0))
     }
   }
-  return { byWork, largest, problems }
+  return { byWork, models, largest }
 }
 
-const collectPriorities = (
-  texts: readonly string[],
-): { readonly priorities: ReadonlyMap<string, number>; readonly problems: readonly PlanProblem[] } => {
-  const priorities = new Map<string, number>()
-  const problems: PlanProblem[] = []
-  for (const { model, priority } of parsed(texts, parsePriority)) {
-    if (priorities.has(model)) {
-      problems.push({ option: 'priorities', message: `${model} has two priorities; give it one` })
-    }
-    priorities.set(model, priority)
-  }
-  return { priorities, problems }
-}
-
-/** What is not in the notation is refused where the options are read. */
-const parsed = <T>(texts: readonly string[], parse: (text: string) => T | undefined): readonly T[] =>
-  texts.map(parse).filter((item) => item !== undefined)
-
-/** Models without requirements of their own share one answer, so that nothing is kept for names that clients make up. */
-const rememberedNeeds = ({ byWork }: Requirements): AdmissionPlan['needsOf'] => {
-  const needs = {
-    prefill: new Map([...byWork.prefill.keys()].map((model) => [model, mergeNeeds(byWork.prefill, model)])),
-    load: new Map([...byWork.load.keys()].map((model) => [model, mergeNeeds(byWork.load, model)])),
-  }
-  return (kind, model = anyModel) => needs[kind].get(model) ?? needs[kind].get(anyModel) ?? noNeeds
-}
-
-const noNeeds: readonly ResourceNeed[] = []
-
-const mergeNeeds = (
-  byModel: ReadonlyMap<string, RequirementText['counts']>,
-  model: string,
-): readonly ResourceNeed[] => {
-  const counts = new Map([...(byModel.get(anyModel) ?? []), ...(byModel.get(model) ?? [])])
+const mergedNeeds = (byWork: ReadonlyMap<string, Counts>, work: string): readonly ResourceNeed[] => {
+  const [kind = ''] = work.split('/')
+  const counts = new Map([...(byWork.get(kind) ?? []), ...(byWork.get(work) ?? [])])
   return [...counts].filter(([, count]) => count > 0).map(([resource, count]) => ({ resource, count }))
 }
 
-/** Where pods come and go, those that are named and any other. */
-const podsToCheck = ({ byPod }: Overrides, pods: readonly string[] | undefined): readonly string[] =>
-  pods === undefined || pods.length === 0
-    ? [anyPod, ...[...byPod.values()].flatMap((counts) => [...counts.keys()])]
-    : pods
+/** Neither the name of a resource nor an address has a space. */
+const placeName = (resource: string, address: string | undefined): string =>
+  address === undefined ? resource : `${resource} ${address}`
 
-const anyPod = ''
+/** Configured counts by `placeName`, and the pods that they name. */
+const readCounts = (
+  settings: Pick<AdmissionSettings, 'resources' | 'globalResources'>,
+  known: { readonly required: Counts; readonly pods: readonly string[] | undefined; readonly report: Report },
+): { readonly counts: Counts; readonly namedPods: ReadonlySet<string> } => {
+  const { required, pods, report } = known
+  const counts = new Map<string, number>()
+  const namedPods = new Set<string>()
+
+  /** Returns what is wrong with the item. */
+  const add = ({ resource, count, pod }: ResourceCountText): string | undefined => {
+    if (!required.has(resource)) return unusedMessage(resource)
+    if (pod !== undefined && settings.globalResources.includes(resource)) {
+      return `${resource} is global and belongs to no pod; write ${resource}:${count}`
+    }
+    const place = pod === undefined ? {} : resolvePod(pod, pods)
+    if (place.problem !== undefined) return `${resource}: ${place.problem}`
+    const name = placeName(resource, place.address)
+    if (counts.has(name)) return `${resource} is given twice for the same place; give it once`
+    counts.set(name, count)
+    if (place.address !== undefined) namedPods.add(place.address)
+    return undefined
+  }
+
+  for (const resource of new Set(settings.globalResources)) {
+    if (!required.has(resource)) report('globalResources', unusedMessage(resource))
+  }
+  for (const item of parsed(settings.resources, parseResourceCount)) {
+    const message = add(item)
+    if (message !== undefined) report('resources', message)
+  }
+  return { counts, namedPods }
+}
+
+const unusedMessage = (resource: string): string =>
+  `Nothing requires ${resource}; name it in admission.requirements, or leave it out here`
+
+const resolvePod = (
+  pod: number | string,
+  pods: readonly string[] | undefined,
+): { readonly address?: string; readonly problem?: string } => {
+  if (typeof pod === 'string') {
+    return pods === undefined || pods.includes(pod)
+      ? { address: pod }
+      : { problem: 'the pod is not in routing.pods; name one of them, or its index' }
+  }
+  if (pods === undefined) return { problem: 'pods of routing.dns have no index; name the pod by its host:port' }
+  const address = pods[pod]
+  return address === undefined
+    ? { problem: `there is no pod ${pod}; routing.pods has the indices 0 to ${pods.length - 1}` }
+    : { address }
+}
+
+const readPriorities = (texts: readonly string[], report: Report): Counts => {
+  const priorities = new Map<string, number>()
+  for (const { model, priority } of parsed(texts, parsePriority)) {
+    if (priorities.has(model)) report('priorities', `${model} has two priorities; give it one`)
+    priorities.set(model, priority)
+  }
+  return priorities
+}
+
+/**
+ * Reports resources that can never be had in the number that is required. A turn holds what its prefill needs while its KV is loaded, so both
+ * together must fit, and at every pod, since the router may choose any.
+ */
+const reportUnmet = (
+  plan: AdmissionPlan,
+  among: { readonly models: ReadonlySet<string>; readonly pods: readonly string[]; readonly report: Report },
+): void => {
+  for (const { name } of plan.resources) {
+    const least = Math.min(...among.pods.map((pod) => plan.countOf(name, pod)))
+    const totals = [...among.models].map((model) => {
+      const parts = (['prefill', 'load'] as const).flatMap((kind) =>
+        plan
+          .needsOf(kind, model)
+          .filter(({ resource }) => resource === name)
+          .map(({ count }) => ({ work: workName(kind, model), count })),
+      )
+      return { count: parts.reduce((sum, { count }) => sum + count, 0), works: parts.map(({ work }) => work) }
+    })
+    const most = totals.reduce((largest, total) => (total.count > largest.count ? total : largest))
+    if (most.count <= least) continue
+    const subject = most.works.length === 1 ? `${most.works[0]} needs` : `${most.works.join(' and ')} together need`
+    among.report(
+      'resources',
+      `${subject} ${most.count} of ${name}, and there may be only ${least}: set it to at least ${most.count} here, or require less in admission.requirements`,
+    )
+  }
+}

@@ -41,12 +41,12 @@ interface Asked extends QueuedWork {
   readonly order: number
 }
 
-/** What the queue says it did, kept as plain lists. */
+/** The reports of the queue, as plain lists. */
 class Model {
   readonly #asked = new Map<string, Asked>()
   readonly waiting = new Set<string>()
   readonly running = new Map<string, number>()
-  /** What the queue should never have told. */
+  /** Reports that the queue should not have made. */
   readonly faults: string[] = []
   nowMs = 0
 
@@ -153,7 +153,7 @@ const take = (one: Step, index: number, model: Model, queue: ResourceQueue): voi
 const steps = fc.array(step, { maxLength: 80 })
 
 describe('a queue for resources', () => {
-  test('never gives more than there is, and knows what it gave', () => {
+  test('never allocates more than the capacity, and reports what is in use', () => {
     fc.assert(
       fc.property(steps, (all) => {
         run(all, (model, queue) => {
@@ -168,7 +168,7 @@ describe('a queue for resources', () => {
     )
   })
 
-  test('lets nobody wait who could run beside those before it, nor anybody run who could not', () => {
+  test('admits work exactly when it fits beside running work and reservations', () => {
     fc.assert(
       fc.property(steps, (all) => {
         run(all, (model) => {
@@ -178,7 +178,7 @@ describe('a queue for resources', () => {
     )
   })
 
-  test('admits pieces of work with the same needs by priority, then age', () => {
+  test('admits work with the same needs by priority, then age', () => {
     const alike = steps.map((all) => all.map((one) => (one.kind === 'ask' ? { ...one, counts: { R: 3 } } : one)))
     fc.assert(
       fc.property(alike, (all) => {
@@ -196,7 +196,7 @@ describe('a queue for resources', () => {
     )
   })
 
-  test('ends every wait in its time', () => {
+  test('settles all work by its deadline', () => {
     fc.assert(
       fc.property(steps, (all) => {
         run([...all, { kind: 'pass', ms: 60 }], (model, queue) => {
@@ -213,7 +213,7 @@ describe('a queue for resources', () => {
     )
   })
 
-  test('forgets by lease whatever nobody gives back', () => {
+  test('frees by lease what is not released', () => {
     fc.assert(
       fc.property(steps, (all) => {
         const held: number[] = []

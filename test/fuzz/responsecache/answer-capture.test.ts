@@ -1,9 +1,8 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type AnswerCapture, createAnswerCaptures } from '../../../src/responsecache/answer-capture.ts'
-import { createByteBudget } from '../../../src/responsecache/byte-budget.ts'
 import { readFinishedAnswer } from '../../../src/responsecache/finished-answer.ts'
-import { createMemoryResponseCache } from '../../../src/responsecache/memory-response-cache.ts'
+import { createMemoryResponseCache } from '../../../src/responsecache/response-cache.ts'
 import { type AnswerForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
 const contentTypes: Readonly<Record<AnswerForm, string>> = { json: 'application/json', stream: 'text/event-stream' }
@@ -30,20 +29,18 @@ const cut = (whole: Buffer, places: readonly number[]): readonly Buffer[] => {
   return [0, ...cuts].map((from, index) => whole.subarray(from, cuts[index]))
 }
 
-const bench = (maxEntryBytes: number, budgetBytes: number) => {
+const setUp = (maxEntryBytes: number, budgetBytes: number) => {
   const cache = createMemoryResponseCache({ maxBytes: 1_000_000, maxEntryBytes: 1_000_000, onEvicted: () => {} })
-  const budget = createByteBudget(budgetBytes)
-  const begin = createAnswerCaptures({ cache, budget, maxEntryBytes })
-  return { cache, budget, begin }
+  return { cache, ...createAnswerCaptures({ cache, maxBytes: budgetBytes, maxEntryBytes }) }
 }
 
 const keyOf = (form: AnswerForm, name = 0) =>
   responseKeyOf({ tenant: 't', model: 'm', path: '/v1/completions', form, canonicalBody: `{"a":${name}}` })
 
-test('what is kept is the whole answer, however it was cut', () => {
+test('capture caches the whole answer, however it is cut into pieces', () => {
   fc.assert(
     fc.property(anyAnswer, fc.array(fc.nat(), { maxLength: 30 }), ({ form, body }, places) => {
-      const { cache, budget, begin } = bench(100_000, 200_000)
+      const { cache, bytes, begin } = setUp(100_000, 200_000)
       const capture = begin({ key: keyOf(form), form })
       capture?.head(200, header(form))
       for (const piece of cut(body, places)) {
@@ -54,13 +51,13 @@ test('what is kept is the whole answer, however it was cut', () => {
       }
       capture?.end('complete')
       expect(cache.lookUp(keyOf(form))?.body.equals(body)).toBe(true)
-      expect(budget.taken).toBe(0)
+      expect(bytes()).toBe(0)
     }),
     { numRuns: 1000 },
   )
 })
 
-test('a part of an answer is never kept', () => {
+test('a part of an answer is never taken for a whole one', () => {
   fc.assert(
     fc.property(anyAnswer, fc.nat(), ({ form, body }, at) => {
       const part = body.subarray(0, at % body.length)
@@ -70,7 +67,7 @@ test('a part of an answer is never kept', () => {
   )
 })
 
-test('many captures at once stay within their budget, and give all of it back', () => {
+test('concurrent captures stay within maxBytes, and release all memory at their ends', () => {
   const anyEvent = fc.record({
     which: fc.nat(7),
     bytes: fc.nat(6000),
@@ -78,7 +75,7 @@ test('many captures at once stay within their budget, and give all of it back', 
   })
   fc.assert(
     fc.property(fc.array(anyEvent, { maxLength: 100 }), fc.integer({ min: 0, max: 40_000 }), (events, budgetBytes) => {
-      const { budget, begin } = bench(10_000, budgetBytes)
+      const { bytes: heldBytes, begin } = setUp(10_000, budgetBytes)
       const open = new Map<number, AnswerCapture | undefined>()
       for (const { which, bytes, act } of events) {
         if (!open.has(which)) {
@@ -90,10 +87,10 @@ test('many captures at once stay within their budget, and give all of it back', 
           open.get(which)?.end('complete')
           open.delete(which)
         }
-        expect(budget.taken).toBeLessThanOrEqual(budgetBytes)
+        expect(heldBytes()).toBeLessThanOrEqual(budgetBytes)
       }
       for (const capture of open.values()) capture?.end('broken')
-      expect(budget.taken).toBe(0)
+      expect(heldBytes()).toBe(0)
     }),
     { numRuns: 1000 },
   )

@@ -1,7 +1,10 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createMemoryResponseCache, entryBytes } from '../../../src/responsecache/memory-response-cache.ts'
-import type { CachedResponse } from '../../../src/responsecache/response-cache.ts'
+import {
+  type CachedResponse,
+  createMemoryResponseCache,
+  entryBytes,
+} from '../../../src/responsecache/response-cache.ts'
 import { type ResponseKey, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
 const keyOf = (name: number): ResponseKey =>

@@ -44,7 +44,7 @@ const sendAndLeave = async (afterMs: number): Promise<void> => {
   clearTimeout(timer)
 }
 
-test('a thousand clients that leave at any moment leave nothing in use', async () => {
+test('a thousand clients that disconnect at any moment leave no resource in use', async () => {
   for (let round = 0; round < 50; round += 1) {
     await Promise.all(Array.from({ length: 20 }, (_, index) => sendAndLeave((round + index * 7) % 40)))
   }

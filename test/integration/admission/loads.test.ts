@@ -28,7 +28,7 @@ const stored = (id: string, turn: number) =>
     expect(view.body).toMatchObject({ turns: turn, kv: { stored: { turn } } })
   })
 
-test('a load into another pod holds what loads require, and gives it back', async () => {
+test('a load into another pod takes its resources, and frees them at its end', async () => {
   const created = await call(`${stack.url}/v1/context`, { body })
   const id = created.headers.get('x-session-id') ?? ''
   await stored(id, 1)

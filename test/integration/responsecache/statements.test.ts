@@ -38,8 +38,8 @@ describe.each([
     expect(answers.map(cacheHeader)).toEqual([null, null, null])
     expect(pod.requests()).toHaveLength(3)
     const phases = ['request_body', 'response_headers', 'response_body']
-    const told = phases.map((phase) => metric(stack, 'ext_proc_message_duration_seconds_count', { phase }))
-    expect(await Promise.all(told)).toEqual([0, 0, 0])
+    const counts = phases.map((phase) => metric(stack, 'ext_proc_message_duration_seconds_count', { phase }))
+    expect(await Promise.all(counts)).toEqual([0, 0, 0])
     expect(await metric(stack, 'response_cache_lookups_total')).toBe(0)
   })
 })
@@ -50,6 +50,9 @@ describe('with a size and two models', () => {
     CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
     CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
   })
+
+  const lookUps = () =>
+    Promise.all(['hit', 'miss'].map((result) => metric(stack, 'response_cache_lookups_total', { result })))
 
   let seed = 0
   /** A request that no other test sends. */
@@ -62,14 +65,16 @@ describe('with a size and two models', () => {
     const body = fresh()
     const first = await ask(stack, { body })
     const requests = pod.requests().length
+    const [hits = 0, misses = 0] = await lookUps()
     const second = await ask(stack, { body })
+    expect(await lookUps()).toEqual([hits + 1, misses])
     expect([cacheHeader(first), cacheHeader(second)]).toEqual(['miss', 'hit'])
     expect(second.text).toBe(first.text)
     expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'))
     expect(pod.requests()).toHaveLength(requests)
   })
 
-  test('a computed answer and its request are what they are without the cache', async () => {
+  test('a computed answer and its request are the same as without the cache', async () => {
     const body = fresh()
     const cached = await ask(stack, { body })
     const plain = await ask(stack, { body, headers: { 'x-response-cache': 'off' } })
@@ -82,29 +87,19 @@ describe('with a size and two models', () => {
     expect(Object.keys(first?.headers ?? {})).toEqual(Object.keys(second?.headers ?? {}))
   })
 
-  test.each([
-    ['the model', { model: 'other' }],
-    ['the inputs', { messages: [{ role: 'user', content: 'else' }] }],
-    ['a parameter', { max_tokens: 7 }],
-    ['whether it streams', { stream: true }],
-  ])('the look-up includes %s', async (_name, part) => {
+  test('the look-up includes the model, the inputs, the parameters and the form of the answer', async () => {
     const body = fresh()
-    const answers = [await ask(stack, { body }), await ask(stack, { body: { ...body, ...part } })]
-    expect(answers.map(cacheHeader)).toEqual(['miss', 'miss'])
-  })
-
-  test('a model that is not listed never uses it', async () => {
-    const body = fresh({ model: 'unlisted' })
-    const answers = [await ask(stack, { body }), await ask(stack, { body })]
-    expect(answers.map(cacheHeader)).toEqual([null, null])
-    expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
+    const other = { messages: [{ role: 'user', content: 'else' }] }
+    const parts = [{}, { model: 'other' }, other, { max_tokens: 7 }, { stream: true }]
+    for (const part of parts) expect(cacheHeader(await ask(stack, { body: { ...body, ...part } }))).toBe('miss')
   })
 
   test.each([
-    ['neither asks for the cache', {}, { 'x-response-cache': 'no' }],
+    ['has a model that is not listed', { model: 'unlisted' }, {}],
+    ['does not ask for the cache', {}, { 'x-response-cache': 'no' }],
     ['is sampled', { temperature: 1, seed: null }, {}],
     ['forbids it', {}, { 'cache-control': 'no-store' }],
-  ])('a request is computed each time that %s', async (_name, part, headers) => {
+  ])('a request is computed each time when it %s', async (_name, part, headers) => {
     const body = fresh(part)
     const answers = [await ask(stack, { body, headers }), await ask(stack, { body, headers })]
     expect(answers.map(cacheHeader)).toEqual([null, null])
@@ -124,14 +119,13 @@ describe('with a size and two models', () => {
     expect(idOf(answers[0])).not.toBe(idOf(answers[2]))
   })
 
-  test('it is one fixed size for all models, and the least recently used answers make room', async () => {
+  test('it is one fixed size for all models, and the least recently used answers are evicted', async () => {
     const bodies = Array.from({ length: 30 }, (_, index) => fresh({ model: index % 2 === 0 ? 'scripted' : 'other' }))
     const [first, ...others] = bodies
     const evicted = await metric(stack, 'response_cache_evictions_total')
     await ask(stack, { body: first ?? {} })
     for (const body of others) {
       expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
-      // Whatever is used again stays.
       expect(cacheHeader(await ask(stack, { body: first ?? {} }))).toBe('hit')
       expect(await metric(stack, 'response_cache_bytes')).toBeLessThanOrEqual(10_000)
     }
@@ -143,8 +137,7 @@ describe('with a size and two models', () => {
 
   test.each([
     ['an error', (reply: PodReply) => reply.json(500, { error: { message: 'no' } })],
-    ['a refusal', (reply: PodReply) => reply.json(400, { error: { message: 'no' } })],
-    ['an error with a good status', (reply: PodReply) => reply.json(200, { error: { message: 'no' } })],
+    ['an error with status 200', (reply: PodReply) => reply.json(200, { error: { message: 'no' } })],
     [
       'an answer that is larger than an entry may be',
       (reply: PodReply) => reply.json(200, { choices: [{ text: 'x'.repeat(6000), finish_reason: 'stop' }] }),
@@ -158,30 +151,20 @@ describe('with a size and two models', () => {
     expect(answers[2]?.text).toBe(answers[1]?.text)
   })
 
-  test('hits and misses are counted', async () => {
-    const counts = () =>
-      Promise.all(['hit', 'miss'].map((result) => metric(stack, 'response_cache_lookups_total', { result })))
-    const [hits = 0, misses = 0] = await counts()
-    const body = fresh()
-    for (let index = 0; index < 3; index += 1) await ask(stack, { body })
-    expect(await counts()).toEqual([hits + 2, misses + 1])
-  })
-
-  test('nothing of a prompt is printed', async () => {
+  test('the log holds nothing of a prompt', async () => {
     const body = fresh({ messages: [{ role: 'user', content: 'a very private matter' }] })
     await ask(stack, { body })
     await ask(stack, { body })
     expect(stack.output()).not.toContain('private')
   })
 
-  test('without the gateway requests are computed, and marked as nothing', async () => {
+  test('requests are computed and unmarked while the gateway is down, and it starts with an empty cache', async () => {
     const body = fresh()
     await ask(stack, { body })
     await stack.gateway().child.kill()
     const answer = await ask(stack, { body })
     expect([answer.status, cacheHeader(answer)]).toEqual([200, null])
     await stack.restartGateway()
-    // What the last process kept went with it.
     await eventually(async () => expect(cacheHeader(await ask(stack, { body: fresh() }))).toBe('miss'))
     expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
   })

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { createdId, metric, use, view } from '../faults/support.ts'
-import { openai } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { event, streamedAnswer } from '../support/scripted-answers.ts'
+import { event } from '../support/scripted-answers.ts'
 import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { ask, cacheHeader, chatStream, numberedAnswers, question } from './support.ts'
@@ -88,54 +87,15 @@ const begun = async (body: object, headers: Record<string, string> = {}) => {
   }
 }
 
+type Begun = Awaited<ReturnType<typeof begun>>
+
 describe('a stream', () => {
-  test('is sent again as a stream, to the byte', async () => {
+  test('is replayed as a stream, to the byte', async () => {
     const body = fresh()
     const answers = [await ask(stack, { body }), await ask(stack, { body })]
     expect(answers.map(cacheHeader)).toEqual(['miss', 'hit'])
     expect(answers[1]?.text).toBe(answers[0]?.text)
     expect(answers[1]?.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-  })
-
-  test('carries usage when it is sent again to whoever asks for it, and not otherwise', async () => {
-    const plain = fresh()
-    const counted = { ...plain, stream_options: { include_usage: true } }
-    for (const body of [plain, counted]) await ask(stack, { body })
-    const answers = [await ask(stack, { body: plain }), await ask(stack, { body: counted })]
-    expect(answers.map(cacheHeader)).toEqual(['hit', 'hit'])
-    expect(answers.map(({ text }) => text.includes('"usage"'))).toEqual([false, true])
-  })
-
-  test('is read by the SDK whether it was computed or sent again', async () => {
-    const client = openai(stack.url, { headers: { 'x-response-cache': 'on' } })
-    const said: string[] = []
-    for (let time = 0; time < 2; time += 1) {
-      const stream = await client.chat.completions.create({
-        model: 'scripted',
-        messages: [{ role: 'user', content: 'by the SDK' }],
-        temperature: 0,
-        stream: true,
-      })
-      let text = ''
-      for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
-      said.push(text)
-    }
-    expect(said).toEqual(['one two', 'one two'])
-    expect(pod.requests().filter(({ body }) => body.includes('by the SDK'))).toHaveLength(1)
-  })
-
-  test('of the responses API is kept when its last event was seen', async () => {
-    const body = { model: 'scripted', input: 'hello', temperature: 0, stream: true }
-    pod.next((_request, reply) => {
-      for (const piece of streamedAnswer('/v1/responses')) reply.write(piece)
-      reply.end()
-    })
-    const answers = [
-      await ask(stack, { path: '/v1/responses', body }),
-      await ask(stack, { path: '/v1/responses', body }),
-    ]
-    expect(answers.map(cacheHeader)).toEqual(['miss', 'hit'])
-    expect(answers[1]?.text).toBe(streamedAnswer('/v1/responses').join(''))
   })
 
   test('is never held back: each event arrives before the next is sent', async () => {
@@ -151,36 +111,20 @@ describe('a stream', () => {
     expect(await stream.rest()).toBe('')
   })
 
-  test.each<[string, (reply: PodReply) => void]>([
-    ['has no last event', (reply) => reply.end()],
-    [
-      'tells of an error',
-      (reply) => {
-        reply.write(event({ error: { message: 'out of memory' } }))
-        reply.write(event('[DONE]'))
-        reply.end()
-      },
-    ],
-    ['is cut', (reply) => reply.reset()],
-  ])('is not kept when it %s', async (_name, end) => {
+  test.each<[string, (stream: Begun) => void]>([
+    ['the engine cuts it', ({ reply }) => reply?.reset()],
+    ['the engine ends it without its last event', ({ reply }) => reply?.end()],
+    ['its client disconnects', ({ leave }) => leave()],
+  ])('is not kept when %s', async (_name, end) => {
     const body = fresh()
     const stream = await begun(body)
-    if (stream.reply !== undefined) end(stream.reply)
+    end(stream)
     await stream.rest().catch(() => undefined)
     await eventually(async () => expect(await openStreams()).toBe(0))
     expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
   })
 
-  test('is not kept when its client left', async () => {
-    const body = fresh()
-    const stream = await begun(body)
-    stream.leave()
-    await eventually(async () => expect(await openStreams()).toBe(0))
-    expect(await stream.reply?.finished).toBe(false)
-    expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
-  })
-
-  test('that is too long to be kept arrives whole, and the rest of it does not cross', async () => {
+  test('that is too long to be kept arrives whole, and its rest does not cross to the gateway', async () => {
     const pieces = Array.from({ length: 200 }, (_, index) =>
       event({ choices: [{ delta: { content: `${index} `.repeat(500) } }] }),
     )
@@ -202,8 +146,8 @@ describe('a stream', () => {
 describe.each([
   ['without a session', async (): Promise<Record<string, string>> => ({})],
   ['of a session', async () => ({ 'x-session-id': await createdId(stack, { body: question }) })],
-])('a gateway that ends in the middle of a stream %s', (_name, headersOf) => {
-  test('does not cut it, or hold it back', async () => {
+])('a gateway that dies in the middle of a stream %s', (_name, headersOf) => {
+  test('neither cuts nor delays it', async () => {
     const headers = await headersOf()
     const stream = await begun(fresh(), headers)
     expect(cacheHeader(stream.response)).toBe('miss')
@@ -219,12 +163,12 @@ describe.each([
     await untilItWorks()
   })
 
-  test('and one that hangs lets it go on, however fast it comes', async () => {
+  test('does not cut a fast stream when it hangs', async () => {
     const stream = await begun(fresh(), await headersOf())
     expect(await stream.read()).toBe(stream.first)
 
     stack.gateway().child.pause()
-    // Each piece comes long before Envoy would have waited enough for the gateway's word on the one before.
+    // Each piece comes long before Envoy's message timeout for the one before.
     const written: string[] = []
     const isWriting = new AbortController()
     const writing = (async () => {
@@ -245,7 +189,7 @@ describe.each([
   })
 })
 
-test('a turn that the gateway saw half of is counted by the next one', async () => {
+test('a turn whose gateway dies in the middle of its stream is counted by the next gateway', async () => {
   const id = await createdId(stack, { body: question })
   await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
   const stream = await begun(fresh(), { 'x-session-id': id })

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Admission, type AdmissionAnswer, createAdmission } from '../../../src/admission/admission.ts'
-import type { AdmissionSettings } from '../../../src/admission/plan/admission-settings.ts'
+import type { AdmissionSettings } from '../../../src/admission/plan/plan-admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
 
 const [podA, podB] = ['10.0.0.1:8000', '10.0.0.2:8000']
 
-const createBench = (given: Partial<AdmissionSettings> & { readonly maxWaiting?: number } = {}) => {
+const setUp = (given: Partial<AdmissionSettings> & { readonly maxWaiting?: number } = {}) => {
   const { maxWaiting = 10, ...settings } = given
   const outcome = planAdmission(
     {
@@ -19,7 +19,7 @@ const createBench = (given: Partial<AdmissionSettings> & { readonly maxWaiting?:
     [podA, podB],
   )
   if (outcome.kind !== 'planned') throw new Error(outcome.kind)
-  const told: unknown[] = []
+  const events: unknown[] = []
   const admission = createAdmission({
     plan: outcome.plan,
     maxWaiting,
@@ -28,11 +28,11 @@ const createBench = (given: Partial<AdmissionSettings> & { readonly maxWaiting?:
     nowMs: () => performance.now(),
     events: {
       settled: (kind, settlement, waitedMs) =>
-        void told.push([kind, settlement.kind === 'refused' ? settlement.reason : settlement.kind, waitedMs]),
-      leaseExpired: (kind) => void told.push([kind, 'lease']),
+        void events.push([kind, settlement.kind === 'refused' ? settlement.reason : settlement.kind, waitedMs]),
+      leaseExpired: (kind) => void events.push([kind, 'lease']),
     },
   })
-  return { admission, told }
+  return { admission, events }
 }
 
 const ask = (
@@ -62,43 +62,38 @@ describe('admission', () => {
     jest.useRealTimers()
   })
 
-  test('counts at each pod apart', () => {
-    const { admission } = createBench()
-    expect([ask(admission, 't1').kind, ask(admission, 't2', { pod: podB }).kind, ask(admission, 't3').kind]).toEqual([
-      'admitted',
-      'admitted',
-      'waiting',
-    ])
+  test.each([
+    ['each pod separately', [], ['admitted', 'admitted', 'waiting']],
+    ['all pods together for a global resource', ['R1'], ['admitted', 'waiting', 'waiting']],
+  ])('counts %s', (_name, globalResources, expected) => {
+    const { admission } = setUp({ globalResources })
+    const kinds = [podA, podB, podA].map((pod, index) => ask(admission, `t${index}`, { pod }).kind)
+    expect(kinds).toEqual(expected)
   })
 
-  test('counts a global resource over all pods', () => {
-    const { admission } = createBench({ globalResources: ['R1'] })
-    expect([ask(admission, 't1').kind, ask(admission, 't2', { pod: podB }).kind]).toEqual(['admitted', 'waiting'])
-  })
-
-  test('leaves work alone that requires nothing', () => {
-    const { admission, told } = createBench({ requirements: ['prefill/A=R1:1'] })
+  test('admits work that requires nothing, without an event', () => {
+    const { admission, events } = setUp({ requirements: ['prefill/A=R1:1'] })
     for (const turnId of ['t1', 't2', 't3']) expect(ask(admission, turnId, { model: 'B' }).kind).toBe('admitted')
-    expect(told).toEqual([])
+    expect(events).toEqual([])
     expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 0, count: 1 }])
   })
 
-  test('admits whoever waits when the turn before has ended', async () => {
-    const { admission, told } = createBench()
+  test('admits waiting work when the turn before it ends', async () => {
+    const { admission, events } = setUp()
     ask(admission, 't1')
     const second = settlementOf(ask(admission, 't2'))
     jest.advanceTimersByTime(1500)
     admission.release('prefill', 't1')
     expect(await second).toEqual({ kind: 'admitted' })
-    expect(told).toEqual([
+    expect(events).toEqual([
       ['prefill', 'admitted', 0],
       ['prefill', 'admitted', 1500],
     ])
     expect(jest.getTimerCount()).toBe(0)
   })
 
-  test('goes by the priority of the model, and by the default for others', async () => {
-    const { admission } = createBench({ priorities: ['first=1', 'last=3'] })
+  test('admits by the priority of the model, or the default priority', async () => {
+    const { admission } = setUp({ priorities: ['first=1', 'last=3'] })
     const order: string[] = []
     ask(admission, 't0')
     const all = ['last', 'other', 'first'].map(async (model) => {
@@ -111,27 +106,27 @@ describe('admission', () => {
     expect(order).toEqual(['first', 'other', 'last'])
   })
 
-  test('refuses after the time that a turn may wait', async () => {
-    const { admission, told } = createBench()
+  test('refuses work that has waited for waitMs', async () => {
+    const { admission, events } = setUp()
     ask(admission, 't1')
     const second = settlementOf(ask(admission, 't2'))
     jest.advanceTimersByTime(5000)
     expect(await second).toEqual({ kind: 'refused', reason: 'timeout' })
-    expect(told.at(-1)).toEqual(['prefill', 'timeout', 5000])
+    expect(events.at(-1)).toEqual(['prefill', 'timeout', 5000])
     expect(jest.getTimerCount()).toBe(0)
   })
 
-  test('refuses at once when too many wait', () => {
-    const { admission, told } = createBench({ maxWaiting: 1 })
+  test('refuses work at once when the queue is full', () => {
+    const { admission, events } = setUp({ maxWaiting: 1 })
     ask(admission, 't1')
     ask(admission, 't2')
     expect(ask(admission, 't3')).toEqual({ kind: 'refused', reason: 'full' })
-    expect(told.at(-1)).toEqual(['prefill', 'full', 0])
+    expect(events.at(-1)).toEqual(['prefill', 'full', 0])
     expect(admission.waiting()).toBe(1)
   })
 
-  test('frees the place of a client that leaves, and what it would have got goes to the next', async () => {
-    const { admission } = createBench()
+  test('removes work from the queue when its client disconnects, and admits the next', async () => {
+    const { admission } = setUp()
     const client = new AbortController()
     ask(admission, 't1')
     const second = settlementOf(ask(admission, 't2', { signal: client.signal }))
@@ -143,35 +138,27 @@ describe('admission', () => {
     expect(await third).toEqual({ kind: 'admitted' })
   })
 
-  test('lets a client that had left before not wait at all', async () => {
-    const { admission } = createBench()
-    const client = new AbortController()
-    client.abort()
+  test('does not queue work whose client has disconnected', async () => {
+    const { admission } = setUp()
     ask(admission, 't1')
-    expect(await settlementOf(ask(admission, 't2', { signal: client.signal }))).toEqual({ kind: 'left' })
+    expect(await settlementOf(ask(admission, 't2', { signal: AbortSignal.abort() }))).toEqual({ kind: 'left' })
     expect(admission.waiting()).toBe(0)
   })
 
-  test('takes back by lease what no end was told of', async () => {
-    const { admission, told } = createBench()
+  test('frees the resources of a turn whose end is not reported when its lease expires', async () => {
+    const { admission, events } = setUp()
     ask(admission, 'lost')
     jest.advanceTimersByTime(58_000)
     const second = settlementOf(ask(admission, 't2'))
     jest.advanceTimersByTime(2000)
     expect(await second).toEqual({ kind: 'admitted' })
-    expect(told).toContainEqual(['prefill', 'lease'])
-  })
-
-  test('shows an expired lease in the usage as free', () => {
-    const { admission } = createBench()
-    ask(admission, 'lost')
-    expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 1, count: 1 }])
+    expect(events).toContainEqual(['prefill', 'lease'])
     jest.advanceTimersByTime(60_000)
     expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 0, count: 1 }])
   })
 
-  test('tells the usage of global resources once, and of others at every pod', () => {
-    const { admission } = createBench({
+  test('reports the usage of global resources once, and of others at every pod', () => {
+    const { admission } = setUp({
       requirements: ['prefill=R1:1 R2:1'],
       resources: ['R1:3', 'R2:2:1'],
       globalResources: ['R1'],
@@ -184,16 +171,16 @@ describe('admission', () => {
     ])
   })
 
-  test('keeps the load of a turn apart from the turn', () => {
-    const { admission } = createBench({ requirements: ['prefill=R1:1', 'load=disk:1'] })
+  test('releases the load of a turn without the turn', () => {
+    const { admission } = setUp({ requirements: ['prefill=R1:1', 'load=disk:1'] })
     ask(admission, 't1')
     ask(admission, 't1', { kind: 'load' })
     admission.release('load', 't1')
     expect(admission.usage([podA]).map(({ inUse }) => inUse)).toEqual([1, 0])
   })
 
-  test('sends everybody away when it is closed', async () => {
-    const { admission } = createBench()
+  test('removes all waiting work when it is closed', async () => {
+    const { admission } = setUp()
     ask(admission, 't1')
     const waiting = ['t2', 't3'].map((turnId) => settlementOf(ask(admission, turnId)))
     admission.close()

@@ -19,6 +19,9 @@ const problemsOf = (environment: Readonly<Record<string, string>>): string => {
   return outcome.kind === 'invalid' ? outcome.problems : 'none'
 }
 
+const prefixed = (admission: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(admission).map(([name, value]) => [`CTX_ADMISSION_${name}`, value]))
+
 describe('the configuration', () => {
   test('requires nothing by default', () => {
     expect(load({}).admission).toEqual({
@@ -63,65 +66,44 @@ describe('the configuration', () => {
   })
 
   test.each([
-    {
-      name: 'a requirement that is none',
-      environment: { CTX_ADMISSION_REQUIREMENTS: 'A=R1:4' },
-      says: ['must be like prefill=R1:4 R2:1', 'admission.requirements'],
-    },
-    {
-      name: 'a count that is none',
-      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:4', CTX_ADMISSION_RESOURCES: 'R1=4' },
-      says: ['must be like R1:10', 'admission.resources'],
-    },
-    {
-      name: 'a priority that is none',
-      environment: { CTX_ADMISSION_PRIORITIES: 'A:1' },
-      says: ['must be like my-model=2', 'admission.priorities'],
-    },
-    {
-      name: 'a name that is none',
-      environment: { CTX_ADMISSION_GLOBAL_RESOURCES: 'R:1' },
-      says: ['must begin with a letter', 'admission.globalResources'],
-    },
-    {
-      name: 'a requirement that can never be met',
-      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4', CTX_ADMISSION_RESOURCES: 'R1:3' },
-      says: [
-        'prefill/A needs 4 of R1, and there may be only 3: set it to at least 4 here, or require less in admission.requirements',
-        'CTX_ADMISSION_RESOURCES',
-      ],
-    },
-    {
-      name: 'waiting and loading that take longer than Envoy waits',
-      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1', CTX_ADMISSION_MAX_WAIT_MS: '19001' },
-      says: ['must not exceed admission.messageTimeoutMs', 'CTX_ADMISSION_MAX_WAIT_MS'],
-    },
-    {
-      name: 'loads that the gateway has no say in',
-      environment: { CTX_ADMISSION_REQUIREMENTS: 'load/A=R1:1', CONNECTOR: 'none' },
-      says: ['Only with the connector llamacpp-slots', 'admission.requirements'],
-    },
-  ])('refuses $name, and says what to do', ({ environment, says }) => {
-    const problems = problemsOf(environment)
+    [
+      'a malformed requirement',
+      { REQUIREMENTS: 'A=R1:4' },
+      ['must be like prefill=R1:4 R2:1', 'admission.requirements'],
+    ],
+    ['a malformed count', { RESOURCES: 'R1=4' }, ['must be like R1:10', 'admission.resources']],
+    ['a malformed priority', { PRIORITIES: 'A:1' }, ['must be like my-model=2', 'admission.priorities']],
+    ['a malformed name', { GLOBAL_RESOURCES: 'R:1' }, ['must begin with a letter', 'admission.globalResources']],
+    [
+      'a requirement that cannot be met',
+      { REQUIREMENTS: 'prefill/A=R1:4', RESOURCES: 'R1:3' },
+      ['prefill/A needs 4 of R1, and there may be only 3', 'CTX_ADMISSION_RESOURCES'],
+    ],
+    [
+      'waits and loads longer than the message timeout of Envoy',
+      { REQUIREMENTS: 'prefill=R1:1', MAX_WAIT_MS: '19001' },
+      ['must not exceed admission.messageTimeoutMs', 'CTX_ADMISSION_MAX_WAIT_MS'],
+    ],
+  ])('refuses %s, and says what to do', (_name, admission, says) => {
+    const problems = problemsOf(prefixed(admission))
     expect(says.filter((text) => !problems.includes(text))).toEqual([])
   })
 
+  test('refuses requirements of loads that the engine decides on', () => {
+    const problems = problemsOf({ CTX_ADMISSION_REQUIREMENTS: 'load/A=R1:1', CONNECTOR: 'none' })
+    expect(problems).toContain('Only with the connector llamacpp-slots')
+    expect(problems).toContain('admission.requirements')
+  })
+
   test.each([
-    {
-      name: 'waiting and loading that just fit',
-      environment: { CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1', CTX_ADMISSION_MAX_WAIT_MS: '19000' },
-    },
-    {
-      name: 'long waits where Envoy waits for long',
-      environment: {
-        CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1',
-        CTX_ADMISSION_MAX_WAIT_MS: '120000',
-        CTX_ADMISSION_MESSAGE_TIMEOUT_MS: '131000',
-      },
-    },
-    { name: 'any wait where nothing is required', environment: { CTX_ADMISSION_MAX_WAIT_MS: '120000' } },
-  ])('takes $name', ({ environment }) => {
-    expect(problemsOf(environment)).toBe('none')
+    ['waits and loads as long as the message timeout', { REQUIREMENTS: 'prefill=R1:1', MAX_WAIT_MS: '19000' }],
+    [
+      'long waits with a long message timeout',
+      { REQUIREMENTS: 'prefill=R1:1', MAX_WAIT_MS: '120000', MESSAGE_TIMEOUT_MS: '131000' },
+    ],
+    ['any wait without requirements', { MAX_WAIT_MS: '120000' }],
+  ])('accepts %s', (_name, admission) => {
+    expect(problemsOf(prefixed(admission))).toBe('none')
   })
 
   test('knows the max_message_timeout of envoy.yaml', () => {

@@ -1,14 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
 import { type Admission, createAdmission } from '../../../src/admission/admission.ts'
 import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
+import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
 import { newSessionId } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
-import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { type ContextGateway, createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { until } from '../../support/until.ts'
 
-const createBench = (
+const setUp = (
   requirements: readonly string[],
   given: { readonly maxWaiting?: number; readonly maxWaitMs?: number; readonly pods?: readonly string[] } = {},
 ) => {
@@ -32,8 +33,8 @@ const create = { path: '/v1/context', body: promptBody }
 const inUse = (admission: Admission): readonly number[] => admission.usage([podA]).map((usage) => usage.inUse)
 
 describe('a turn', () => {
-  test('holds what it requires until its end is told', async () => {
-    const { admission, gateway } = createBench(['prefill=R1:1'])
+  test('holds what it requires until its end is reported', async () => {
+    const { admission, gateway } = setUp(['prefill=R1:1'])
     const turn = forwarded(await gateway.send(create))
     expect(inUse(admission)).toEqual([1])
     await gateway.serve(turn)
@@ -45,15 +46,15 @@ describe('a turn', () => {
     { name: 'lost its client', told: { complete: false, clientDisconnected: true } },
     { name: 'was served elsewhere', told: { servedBy: podB } },
     { name: 'was served by nobody', told: { servedBy: null, status: 503, upstreamFailed: true } },
-  ])('that $name gives it back as well', async ({ told }) => {
-    const { admission, gateway } = createBench(['prefill=R1:1'], { pods: [podA, podB] })
+  ])('frees its resources when it $name', async ({ told }) => {
+    const { admission, gateway } = setUp(['prefill=R1:1'], { pods: [podA, podB] })
     const turn = forwarded(await gateway.send(create))
     await gateway.serve(turn, told)
     expect(admission.usage([podA, podB]).map((usage) => usage.inUse)).toEqual([0, 0])
   })
 
-  test('that waits counts neither on its pod nor in the forecast, and runs when the one before has ended', async () => {
-    const { admission, gateway } = createBench(['prefill=R1:1'])
+  test('counts neither on its pod nor in the prediction while it waits, and runs when the one before ends', async () => {
+    const { admission, gateway } = setUp(['prefill=R1:1'])
     const first = forwarded(await gateway.send(create))
     const backlog = () => gateway.predictor.pods().map((pod) => pod.prefillBacklogMs ?? 0)
     const before = gateway.predictor.pods().map((pod) => pod.inFlight)
@@ -68,35 +69,28 @@ describe('a turn', () => {
     expect([inUse(admission), backlog()]).toEqual([[0], [0]])
   })
 
-  test('of a session has the requirements of its session’s model', async () => {
-    const { admission, gateway } = createBench(['prefill/m=R1:1', 'prefill/other=R2:1'])
-    const { id } = await gateway.create()
-    const turn = await gateway.use(id)
-    expect(inUse(admission)).toEqual([1, 0])
-    await gateway.serve(turn)
-  })
-
-  test('without a session has only those of any model', async () => {
-    const { admission, gateway } = createBench(['prefill=R1:1', 'prefill/m=R2:1'])
-    const turn = await gateway.use(newSessionId())
-    expect(inUse(admission)).toEqual([1, 0])
+  test.each<[string, (gateway: ContextGateway) => Promise<ForwardDecision>, readonly [number, number]]>([
+    ['of a session: those of its model', async (gateway) => gateway.use((await gateway.create()).id), [1, 1]],
+    ['without a session: those of any model', (gateway) => gateway.use(newSessionId()), [1, 0]],
+    [
+      'whose session was not created: those of the model in its body',
+      async (gateway) => {
+        gateway.store.breakDown('all')
+        const headers = { 'x-session-ttl': '60' }
+        return forwarded(await gateway.send({ path: '/v1/completions', body: promptBody, headers }))
+      },
+      [1, 1],
+    ],
+  ])('has requirements %s', async (_name, begin, expected) => {
+    const { admission, gateway } = setUp(['prefill=any:1', 'prefill/m=own:1'])
+    const turn = await begin(gateway)
+    expect(inUse(admission)).toEqual(expected)
     await gateway.serve(turn)
     expect(inUse(admission)).toEqual([0, 0])
   })
 
-  test('that could not be made a session has those of the model in its body', async () => {
-    const { admission, gateway } = createBench(['prefill/m=R1:1'])
-    gateway.store.breakDown('all')
-    const turn = forwarded(
-      await gateway.send({ path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } }),
-    )
-    expect(inUse(admission)).toEqual([1])
-    await gateway.serve(turn)
-    expect(inUse(admission)).toEqual([0])
-  })
-
-  test('is refused with 429 and Retry-After when too many wait, and leaves nothing behind', async () => {
-    const { admission, gateway } = createBench(['prefill=R1:1'], { maxWaiting: 0, maxWaitMs: 4200 })
+  test('is refused with 429 and Retry-After when the queue is full, and leaves nothing behind', async () => {
+    const { admission, gateway } = setUp(['prefill=R1:1'], { maxWaiting: 0, maxWaitMs: 4200 })
     const first = forwarded(await gateway.send(create))
     const refused = toErrorResponse(rejection(await gateway.send(create)))
     expect(refused).toEqual({
@@ -117,8 +111,8 @@ describe('a turn', () => {
     expect([inUse(admission), await gateway.store.counts()]).toMatchObject([[0], { sessions: 1 }])
   })
 
-  test('that was refused may be sent again with the same Idempotency-Key', async () => {
-    const { gateway } = createBench(['prefill=R1:1'], { maxWaiting: 0 })
+  test('may be retried with the same Idempotency-Key after a refusal', async () => {
+    const { gateway } = setUp(['prefill=R1:1'], { maxWaiting: 0 })
     const first = forwarded(await gateway.send(create))
     const keyed = { ...create, headers: { 'idempotency-key': 'one and the same' } }
     expect(rejection(await gateway.send(keyed)).code).toBe('rate_limit_exceeded')
@@ -129,8 +123,8 @@ describe('a turn', () => {
     expect(await gateway.send({ method: 'GET', path })).toMatchObject({ body: { turns: 1 } })
   })
 
-  test('is refused when it has waited for too long, and its session is as before', async () => {
-    const { gateway } = createBench(['prefill=R1:1'], { maxWaitMs: 20 })
+  test('is refused when it has waited for maxWaitMs, and its session is unchanged', async () => {
+    const { gateway } = setUp(['prefill=R1:1'], { maxWaitMs: 20 })
     const { id } = await gateway.create()
     const first = await gateway.use(id)
     const refused = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
@@ -149,8 +143,8 @@ describe('a turn', () => {
       name: 'a turn without a session',
       request: () => ({ path: '/v1/completions', headers: { 'x-session-id': newSessionId() } }),
     },
-  ])('whose client leaves while it waits frees its place at once: $name', async ({ request }) => {
-    const { admission, gateway } = createBench(['prefill=R1:1'])
+  ])('leaves the queue at once when its client disconnects: $name', async ({ request }) => {
+    const { admission, gateway } = setUp(['prefill=R1:1'])
     const { id } = await gateway.create()
     const first = forwarded(await gateway.send(create))
     const scope = watchedScope()
@@ -164,8 +158,8 @@ describe('a turn', () => {
     expect([inUse(admission), gateway.pods.running(podA), gateway.connector.claims()]).toEqual([[0], 0, []])
   })
 
-  test('whose client leaves as it is admitted holds nothing', async () => {
-    const { admission, gateway } = createBench(['prefill=R1:1'])
+  test('holds nothing when its client disconnects as it is admitted', async () => {
+    const { admission, gateway } = setUp(['prefill=R1:1'])
     const first = forwarded(await gateway.send(create))
     const scope = watchedScope()
     const pending = gateway.send(create, scope)
@@ -176,8 +170,8 @@ describe('a turn', () => {
     expect(inUse(admission)).toEqual([0])
   })
 
-  test('that fails while it is attached holds nothing', async () => {
-    const { admission, gateway } = createBench(['prefill=R1:1'])
+  test('holds nothing when its KV cannot be attached', async () => {
+    const { admission, gateway } = setUp(['prefill=R1:1'])
     gateway.connector.faults.before('attach', () => {
       throw new Error('a fault of the connector')
     })
@@ -185,8 +179,8 @@ describe('a turn', () => {
     expect(inUse(admission)).toEqual([0])
   })
 
-  test('tells Envoy once how long waiting and loading may take, and only when it waits', async () => {
-    const { admission, gateway } = createBench(['prefill=R1:1'], { maxWaitMs: 5000 })
+  test('extends Envoy’s message timeout once, and only when it waits', async () => {
+    const { admission, gateway } = setUp(['prefill=R1:1'], { maxWaitMs: 5000 })
     const { id } = await gateway.create()
     const [immediate, waiting] = [watchedScope(), watchedScope()]
     const first = forwarded(await gateway.send(create, immediate))
@@ -202,7 +196,7 @@ describe('a turn', () => {
 
 describe('a load', () => {
   const createLoading = async (requirements: readonly string[]) => {
-    const { admission, gateway } = createBench(requirements)
+    const { admission, gateway } = setUp(requirements)
     const first = await gateway.create()
     const second = await gateway.create()
     gateway.fleet.restart(podA)
@@ -211,7 +205,7 @@ describe('a load', () => {
     return { admission, gateway, first, second }
   }
 
-  test('holds what it requires while it lasts, and no longer', async () => {
+  test('holds what it requires until it ends', async () => {
     const { admission, gateway, first } = await createLoading(['load=disk:1'])
     gateway.connector.faults.holdLoads(true)
     const pending = gateway.use(first.id)
@@ -223,7 +217,7 @@ describe('a load', () => {
     expect(inUse(admission)).toEqual([0])
   })
 
-  test('waits for another one', async () => {
+  test('waits for another load', async () => {
     const { admission, gateway, first, second } = await createLoading(['load=disk:1'])
     gateway.connector.faults.holdLoads(true)
     const one = gateway.use(first.id)
@@ -237,7 +231,7 @@ describe('a load', () => {
     expect(inUse(admission)).toEqual([0])
   })
 
-  test('for which there is no room is left out, and the turn runs as a miss', async () => {
+  test('is skipped when it is not admitted, and the turn runs as a miss', async () => {
     const { admission, gateway, first, second } = await createLoading(['load=disk:1'])
     gateway.connector.faults.holdLoads(true)
     const one = gateway.use(first.id)
@@ -252,8 +246,8 @@ describe('a load', () => {
     await one
   })
 
-  test('is not asked for where the KV lies in the pod', async () => {
-    const { admission, gateway } = createBench(['load=disk:1'])
+  test('is not requested when the pod holds the KV', async () => {
+    const { admission, gateway } = setUp(['load=disk:1'])
     const { id } = await gateway.create()
     admission.request(
       { kind: 'load', turnId: 'someone', model: 'm', pod: podA },

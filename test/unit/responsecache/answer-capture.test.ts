@@ -1,122 +1,98 @@
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { createAnswerCaptures } from '../../../src/responsecache/answer-capture.ts'
-import { createByteBudget } from '../../../src/responsecache/byte-budget.ts'
-import { createMemoryResponseCache } from '../../../src/responsecache/memory-response-cache.ts'
+import { createMemoryResponseCache } from '../../../src/responsecache/response-cache.ts'
 import { type AnswerForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
 const answer = JSON.stringify({ choices: [{ text: 'a', finish_reason: 'stop' }] })
 const stream = 'data: {"choices":[]}\n\ndata: [DONE]\n\n'
+const json = { 'content-type': 'application/json' }
 
-const bench = (
-  options: { readonly form?: AnswerForm; readonly maxEntryBytes?: number; readonly budget?: number } = {},
+const setUp = (
+  given: { readonly form?: AnswerForm; readonly maxEntryBytes?: number; readonly maxBytes?: number } = {},
 ) => {
-  const form = options.form ?? 'json'
-  const maxEntryBytes = options.maxEntryBytes ?? 10_000
+  const { form = 'json', maxEntryBytes = 10_000, maxBytes = 100_000 } = given
   const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
-  const budget = createByteBudget(options.budget ?? 100_000)
-  const begin = createAnswerCaptures({ cache, budget, maxEntryBytes })
+  const captures = createAnswerCaptures({ cache, maxBytes, maxEntryBytes })
   const key = responseKeyOf({ tenant: 't', model: 'm', path: '/v1/completions', form, canonicalBody: '{}' })
-  return { begin: () => begin({ key, form }), kept: () => cache.lookUp(key), budget, keyBytes: key.identity.length }
+  return {
+    capture: captures.begin({ key, form }),
+    kept: () => cache.lookUp(key),
+    bytes: captures.bytes,
+    keyBytes: key.identity.length,
+  }
 }
 
 const header =
   (headers: Readonly<Record<string, string | readonly string[]>>) =>
   (name: string): readonly string[] =>
     [headers[name] ?? []].flat()
-const json = header({ 'content-type': 'application/json' })
 
-describe('kept', () => {
-  test.each([
-    ['an answer in one piece', 'json', { 'content-type': 'application/json' }, [answer]],
-    ['an answer in pieces', 'json', { 'content-type': 'application/json; charset=utf-8' }, answer.split('')],
-    [
-      'of the length that was said',
-      'json',
-      { 'content-type': 'application/json', 'content-length': `${answer.length}` },
-      [answer],
-    ],
-    [
-      'expressly not compressed',
-      'json',
-      { 'content-type': 'application/json', 'content-encoding': 'identity' },
-      [answer],
-    ],
-    ['a stream', 'stream', { 'content-type': 'text/event-stream' }, stream.split('')],
-  ] as const)('%s', (_name, form, headers, pieces) => {
-    const { begin, kept, budget } = bench({ form })
-    const capture = begin()
-    expect(capture?.head(200, header(headers))).toBe('more')
-    for (const piece of pieces) expect(capture?.chunk(Buffer.from(piece))).toBe('more')
-    capture?.end('complete')
-    expect(kept()).toMatchObject({ contentType: headers['content-type'], body: Buffer.from(pieces.join('')) })
-    expect(budget.taken).toBe(0)
-  })
-})
-
-describe('not even looked at', () => {
-  test.each([
-    ['an error', 500, { 'content-type': 'application/json' }],
-    ['another success', 206, { 'content-type': 'application/json' }],
-    ['a stream in place of JSON', 200, { 'content-type': 'text/event-stream' }],
-    ['an answer of no type', 200, {}],
-    ['of two types', 200, { 'content-type': ['application/json', 'text/plain'] }],
-    ['something like JSON', 200, { 'content-type': 'application/jsonl' }],
-    ['compressed', 200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }],
-    ['not to be stored', 200, { 'content-type': 'application/json', 'cache-control': 'private, no-store' }],
-    ['too long, as it says itself', 200, { 'content-type': 'application/json', 'content-length': '20000' }],
-  ])('%s', (_name, status, headers) => {
-    const { begin, kept, budget } = bench()
-    const capture = begin()
-    expect(capture?.head(status, header(headers))).toBe('enough')
-    expect(capture?.chunk(Buffer.from(answer))).toBe('enough')
-    capture?.end('complete')
-    expect(kept()).toBeUndefined()
-    expect(budget.taken).toBe(0)
-  })
-})
-
-describe('not kept after all', () => {
-  test.each([
-    ['a broken answer', [answer], {}, 'broken'],
-    ['half an answer', [answer.slice(0, 10)], {}, 'complete'],
-    ['shorter than it said', [answer], { 'content-length': `${answer.length + 1}` }, 'complete'],
-    ['nothing', [], {}, 'complete'],
-  ] as const)('%s', (_name, pieces, headers, how) => {
-    const { begin, kept, budget } = bench()
-    const capture = begin()
-    capture?.head(200, header({ 'content-type': 'application/json', ...headers }))
-    for (const piece of pieces) capture?.chunk(Buffer.from(piece))
-    capture?.end(how)
-    expect(kept()).toBeUndefined()
-    expect(budget.taken).toBe(0)
-  })
-
-  test('longer than an entry may be', () => {
-    const { begin, kept, budget, keyBytes } = bench({ maxEntryBytes: 100 })
-    const capture = begin()
-    expect(capture?.head(200, json)).toBe('more')
-    expect(capture?.chunk(Buffer.alloc(100 - keyBytes))).toBe('more')
-    expect(capture?.chunk(Buffer.alloc(1))).toBe('enough')
-    expect(budget.taken).toBe(keyBytes)
-    capture?.end('broken')
-    expect(kept()).toBeUndefined()
-    expect(budget.taken).toBe(0)
-  })
-
-  test('no room among the answers that are being collected', () => {
-    const { begin, kept, budget } = bench({ budget: 3000 })
-    const capture = begin()
-    capture?.head(200, json)
-    expect(capture?.chunk(Buffer.alloc(4000))).toBe('enough')
-    capture?.end('complete')
-    expect(kept()).toBeUndefined()
-    expect(budget.taken).toBe(0)
-  })
+test.each([
+  ['an answer in one piece', 'json', json, [answer]],
+  ['an answer in pieces', 'json', { 'content-type': 'application/json; charset=utf-8' }, answer.split('')],
+  ['an answer of the stated length', 'json', { ...json, 'content-length': `${answer.length}` }, [answer]],
+  ['an answer marked as uncompressed', 'json', { ...json, 'content-encoding': 'identity' }, [answer]],
+  ['a stream', 'stream', { 'content-type': 'text/event-stream' }, stream.split('')],
+] as const)('capture caches %s', (_name, form, headers, pieces) => {
+  const { capture, kept, bytes } = setUp({ form })
+  expect(capture?.head(200, header(headers))).toBe('more')
+  for (const piece of pieces) expect(capture?.chunk(Buffer.from(piece))).toBe('more')
+  capture?.end('complete')
+  expect(kept()).toMatchObject({ contentType: headers['content-type'], body: Buffer.from(pieces.join('')) })
+  expect(bytes()).toBe(0)
 })
 
 test.each([
-  ['its request alone is longer than an entry may be', { maxEntryBytes: 10 }],
-  ['there is no room for its request', { budget: 10 }],
-])('a capture is not begun when %s', (_name, options) => {
-  expect(bench(options).begin()).toBeUndefined()
+  ['an error', 500, json],
+  ['another success than 200', 206, json],
+  ['a stream instead of JSON', 200, { 'content-type': 'text/event-stream' }],
+  ['an answer without a type', 200, {}],
+  ['an answer of two types', 200, { 'content-type': ['application/json', 'text/plain'] }],
+  ['a type that begins like JSON', 200, { 'content-type': 'application/jsonl' }],
+  ['a compressed answer', 200, { ...json, 'content-encoding': 'gzip' }],
+  ['an answer with no-store', 200, { ...json, 'cache-control': 'private, no-store' }],
+  ['an answer whose stated length is too long', 200, { ...json, 'content-length': '20000' }],
+])('capture stops at the headers of %s', (_name, status, headers) => {
+  const { capture, kept, bytes } = setUp()
+  expect(capture?.head(status, header(headers))).toBe('enough')
+  expect(capture?.chunk(Buffer.from(answer))).toBe('enough')
+  capture?.end('complete')
+  expect([kept(), bytes()]).toEqual([undefined, 0])
+})
+
+test.each([
+  ['is cut by the engine', [answer], {}, 'broken'],
+  ['is half of its JSON', [answer.slice(0, 10)], {}, 'complete'],
+  ['is shorter than its stated length', [answer], { 'content-length': `${answer.length + 1}` }, 'complete'],
+  ['is empty', [], {}, 'complete'],
+] as const)('capture drops an answer that %s', (_name, pieces, headers, how) => {
+  const { capture, kept, bytes } = setUp()
+  capture?.head(200, header({ ...json, ...headers }))
+  for (const piece of pieces) capture?.chunk(Buffer.from(piece))
+  capture?.end(how)
+  expect([kept(), bytes()]).toEqual([undefined, 0])
+})
+
+test('capture stops when answer and request exceed maxEntryBytes, and releases the answer at once', () => {
+  const { capture, bytes, keyBytes } = setUp({ maxEntryBytes: 100 })
+  capture?.head(200, header(json))
+  expect(capture?.chunk(Buffer.alloc(100 - keyBytes))).toBe('more')
+  expect(capture?.chunk(Buffer.alloc(1))).toBe('enough')
+  expect(bytes()).toBe(keyBytes)
+  capture?.end('complete')
+  expect(bytes()).toBe(0)
+})
+
+test('capture stops when all captures together exceed maxBytes', () => {
+  const { capture, bytes, keyBytes } = setUp({ maxBytes: 3000 })
+  capture?.head(200, header(json))
+  expect(capture?.chunk(Buffer.alloc(4000))).toBe('enough')
+  expect(bytes()).toBe(keyBytes)
+})
+
+test.each([
+  ['maxEntryBytes', { maxEntryBytes: 10 }],
+  ['the memory left for captures', { maxBytes: 10 }],
+])('no capture begins for a request longer than %s', (_name, given) => {
+  expect(setUp(given).capture).toBeUndefined()
 })

@@ -1,6 +1,9 @@
 import { expect, test } from '@jest/globals'
-import { createMemoryResponseCache, entryBytes } from '../../../src/responsecache/memory-response-cache.ts'
-import type { CachedResponse } from '../../../src/responsecache/response-cache.ts'
+import {
+  type CachedResponse,
+  createMemoryResponseCache,
+  entryBytes,
+} from '../../../src/responsecache/response-cache.ts'
 import { type ResponseKey, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
 const key = (name: string, part: Partial<Parameters<typeof responseKeyOf>[0]> = {}): ResponseKey =>
