@@ -16,7 +16,7 @@ import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './en
 import { createManageSessions } from './manage-sessions.ts'
 import { createReaper, type Reaper, type ReaperSettings } from './reaper.ts'
 import {
-  type CachedAnswer,
+  type CacheHit,
   cachedResponse,
   createResponseCacheHandler,
   type ResponseCacheParts,
@@ -76,7 +76,7 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     request: GatewayRequest,
     api: InferenceApi,
     scope: RequestScope,
-    cached?: CachedAnswer,
+    cached?: CacheHit,
   ): Promise<HeadersDecision> => {
     const ids = request.header('x-session-id')
     const [id] = ids

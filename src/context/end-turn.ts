@@ -254,7 +254,7 @@ const endPrediction = (
     { turnId, pod, model },
     {
       how: clientDisconnected || ttfbMs === undefined ? 'abandoned' : 'done',
-      answer:
+      response:
         status === 200 && usage !== undefined && ttfbMs !== undefined
           ? { computedTokens: usage.promptTokens - usage.cachedTokens, ttfbMs }
           : undefined,

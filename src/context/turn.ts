@@ -202,10 +202,10 @@ const whenAdmitted = async <T>(
   if (admission === undefined) return start()
   const { scope } = limits
   const { maxWaitMs } = admission
-  const answer = admission.request({ kind: 'prefill', ...work }, { waitMs: maxWaitMs, client: scope })
+  const requested = admission.request({ kind: 'prefill', ...work }, { waitMs: maxWaitMs, client: scope })
   // Envoy takes only the first extension of a decision, so that it covers the load, too.
-  if (answer.kind === 'waiting') scope.extendDeadline(maxWaitMs + Math.ceil(limits.laterMs) + decisionMarginMs)
-  const settled = answer.kind === 'waiting' ? await answer.settled : answer
+  if (requested.kind === 'waiting') scope.extendDeadline(maxWaitMs + Math.ceil(limits.laterMs) + decisionMarginMs)
+  const settled = requested.kind === 'waiting' ? await requested.settled : requested
   if (settled.kind === 'left') throw new RequestCancelledError()
   if (settled.kind === 'refused') {
     // By then every turn that waits now is admitted or refused.

@@ -5,7 +5,7 @@ import type { Decision, GatewayRequest, RequestScope } from './context-cache-man
 import { reportFault } from './context-events.ts'
 import type { ActiveTurns } from './end-turn.ts'
 import { checkNotCompressed, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
-import { type CachedAnswer, cachedResponse } from './response-cache-handler.ts'
+import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { contentKeyOf, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
@@ -28,7 +28,7 @@ export type UseSession = (
   request: GatewayRequest,
   sessionId: string,
   scope: RequestScope,
-  cached?: CachedAnswer,
+  cached?: CacheHit,
 ) => Promise<Decision>
 
 export const createUseSession = (
@@ -131,7 +131,7 @@ interface UseTurn {
   readonly turnId: string
   /** From the request's own header. */
   readonly ttlSeconds: number | undefined
-  readonly cached: CachedAnswer | undefined
+  readonly cached: CacheHit | undefined
   readonly scope: RequestScope
 }
 

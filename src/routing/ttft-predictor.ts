@@ -29,14 +29,14 @@ export interface TtftPredictor {
   /** A turn is forwarded, and `tokensToCompute` of its prompt are left to compute. */
   forwarded(turn: TurnAtPod, tokensToCompute: number): void
   /**
-   * A turn ended: its work is done, or it left before. `answer` is undefined when there was no response with usage. Of turns that another
+   * A turn ended: its work is done, or it left before. `response` is undefined when there was no response with usage. Of turns that another
    * process started, only the costs are learnt.
    */
   ended(
     turn: TurnAtPod,
     end: {
       readonly how: 'done' | 'abandoned'
-      readonly answer: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
+      readonly response: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
     },
   ): void
   /** A turn of a session left KV of `tokens` in a pod. */
@@ -99,15 +99,15 @@ export const createTtftPredictor = (options: {
       if (loaded !== undefined) costs.observeLoad(model, loaded)
     },
     forwarded: (turn, tokensToCompute) => setWork(turn, costs.recomputeMs(turn.model, Math.max(1, tokensToCompute))),
-    ended: ({ turnId, pod, model }, { how, answer }) => {
+    ended: ({ turnId, pod, model }, { how, response }) => {
       const queue = queues.get(pod)
       if (how === 'done') queue?.done(turnId, nowMs())
       else queue?.remove(turnId, nowMs())
       const waitMs = turns.get(turnId)?.waitMs ?? 0
       turns.delete(turnId)
       // The time to first byte of a turn that waited is mostly the work of others.
-      if (answer === undefined || waitMs > 0) return
-      costs.observe(model, { tokens: answer.computedTokens, ttfbMs: answer.ttfbMs })
+      if (response === undefined || waitMs > 0) return
+      costs.observe(model, { tokens: response.computedTokens, ttfbMs: response.ttfbMs })
     },
     kept: (sessionKey, pod, tokens) => index.set(sessionKey, pod, tokens),
     forget: (sessionKey) => index.delete(sessionKey),

@@ -52,7 +52,7 @@ describe('a turn', () => {
     expect(admission.usage([podA, podB]).map((usage) => usage.inUse)).toEqual([0, 0])
   })
 
-  test('that waits counts neither on its pod nor in the forecast, and runs when the one before has ended', async () => {
+  test('that waits counts neither on its pod nor in the predictor, and runs when the one before has ended', async () => {
     const { admission, gateway } = createBench(['prefill=R1:1'])
     const first = forwarded(await gateway.send(create))
     const backlog = () => gateway.predictor.pods().map((pod) => pod.prefillBacklogMs ?? 0)

@@ -294,7 +294,7 @@ describe('two gateways beside each other', () => {
 
   test('serve each other’s sessions', async () => {
     const gateway = createContextGateway()
-    const other = createContextGateway({ beside: gateway, policy: 'session-affinity' })
+    const other = createContextGateway({ beside: gateway })
     const { id } = await gateway.create()
 
     const forward = await other.use(id)
