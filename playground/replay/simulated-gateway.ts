@@ -1,6 +1,6 @@
 import { loadBudgetMs } from '../../src/context/attach-kv.ts'
 import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
-import { createInFlightTurns } from '../../src/routing/in-flight-turns.ts'
+import { InFlightTurns } from '../../src/routing/in-flight-turns.ts'
 import type { RandomSource } from '../../src/routing/load-policies.ts'
 import type { PodAddress } from '../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
@@ -72,7 +72,7 @@ export const createSimulatedGateway = (options: {
     initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
     initialLoadMs: loadOverheadMs,
   })
-  const inFlight = createInFlightTurns({ turnLeaseMs, nowMs })
+  const inFlight = new InFlightTurns({ turnLeaseMs, nowMs })
   const conversations = createConversations()
   const sessions = new Map<string, { readonly pod: PodAddress; readonly storedTokens: number }>()
   let readings: readonly (EngineReading & { readonly inFlightAtRead: number })[] = addresses.map(() => idle)

@@ -87,8 +87,7 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     return id === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, id)
   }
 
-  const dispatch = async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision> => {
-    const target = targetOf(request)
+  const dispatch = async (request: GatewayRequest, target: Target, scope: RequestScope): Promise<HeadersDecision> => {
     switch (target.kind) {
       case 'inference': {
         const { api } = target
@@ -109,30 +108,31 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     }
   }
 
-  const onError = (where: string, thrown: unknown): Decision => {
-    if (thrown instanceof RequestCancelledError) return { kind: 'cancelled' }
-    const error = GatewayError.from(thrown)
-    if (error.code === 'internal_error') events.fault(where, error.cause)
-    return { kind: 'reject', error }
-  }
-
-  const report = (request: GatewayRequest, decision: Decision): Decision => {
-    events.requestDecided(routeLabelOf(request), outcomeLabelOf(decision))
-    if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
-    return decision
+  const orError = async <T>(where: 'headers' | 'body', decide: () => Promise<T>): Promise<T | Decision> => {
+    try {
+      return await decide()
+    } catch (thrown) {
+      if (thrown instanceof RequestCancelledError) return { kind: 'cancelled' }
+      const error = GatewayError.from(thrown)
+      if (error.code === 'internal_error') events.fault(where, error.cause)
+      return { kind: 'reject', error }
+    }
   }
 
   return {
     manager: {
       onHeaders: async (request, scope) => {
-        const decision = await dispatch(request, scope).catch((thrown: unknown) => onError('headers', thrown))
-        if (decision.kind !== 'need-body') return report(request, decision)
-        const decide = async (body: Buffer, bodyScope: RequestScope): Promise<Decision> =>
-          decision.decide(body, bodyScope)
+        const target = targetOf(request)
+        const report = (decision: Decision): Decision => {
+          events.requestDecided(routeLabelOf(request, target), outcomeLabelOf(decision))
+          if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
+          return decision
+        }
+        const decision = await orError('headers', () => dispatch(request, target, scope))
+        if (decision.kind !== 'need-body') return report(decision)
         return {
           kind: 'need-body',
-          decide: async (body, bodyScope) =>
-            report(request, await decide(body, bodyScope).catch((thrown: unknown) => onError('body', thrown))),
+          decide: async (body, bodyScope) => report(await orError('body', () => decision.decide(body, bodyScope))),
         }
       },
       endTurn: turns.endTurn,
@@ -171,8 +171,7 @@ const manageLabels: ReadonlyMap<string, RequestRoute> = new Map([
 ])
 
 /** The request's `route` in metrics. */
-const routeLabelOf = (request: GatewayRequest): RequestRoute => {
-  const target = targetOf(request)
+const routeLabelOf = (request: GatewayRequest, target: Target): RequestRoute => {
   switch (target.kind) {
     case 'inference':
       return createsByHeader(request) ? 'create' : inferenceLabels[target.api]
@@ -185,19 +184,15 @@ const routeLabelOf = (request: GatewayRequest): RequestRoute => {
   }
 }
 
+const outcomeLabels = {
+  forward: 'forwarded',
+  response: 'answered',
+  'cached-response': 'answered',
+  passthrough: 'passed',
+  cancelled: 'abandoned',
+  reject: 'rejected',
+} as const satisfies Record<Decision['kind'], RequestOutcome>
+
 /** The request's `outcome` in metrics. */
-const outcomeLabelOf = (decision: Decision): RequestOutcome => {
-  switch (decision.kind) {
-    case 'forward':
-      return 'forwarded'
-    case 'response':
-    case 'cached-response':
-      return 'answered'
-    case 'passthrough':
-      return 'passed'
-    case 'cancelled':
-      return 'abandoned'
-    case 'reject':
-      return decision.error.code === 'internal_error' ? 'failed' : 'rejected'
-  }
-}
+const outcomeLabelOf = (decision: Decision): RequestOutcome =>
+  decision.kind === 'reject' && decision.error.code === 'internal_error' ? 'failed' : outcomeLabels[decision.kind]

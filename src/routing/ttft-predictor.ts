@@ -3,7 +3,7 @@ import type { CostModel } from './cost-model.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { predictWork } from './predicted-ttft.ts'
 import { PrefillQueue } from './prefill-queue.ts'
-import { createPrefixIndex } from './prefix-index.ts'
+import { PrefixIndex } from './prefix-index.ts'
 import type { RoutingInput } from './router.ts'
 
 /** A turn and the pod that was chosen for it. */
@@ -60,7 +60,7 @@ export const createTtftPredictor = (options: {
 }): TtftPredictor => {
   const { costs, nowMs } = options
   const queues = new LRUCache<PodAddress, PrefillQueue>({ max: maxPods })
-  const index = createPrefixIndex(options)
+  const index = new PrefixIndex(options)
   /** By turn id, the oldest first. */
   const turns = new Map<string, { readonly startedMs: number; readonly waitMs: number }>()
 

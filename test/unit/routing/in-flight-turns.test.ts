@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
-import { createInFlightTurns } from '../../../src/routing/in-flight-turns.ts'
+import { InFlightTurns } from '../../../src/routing/in-flight-turns.ts'
 
 const createTurns = () => {
   const clock = { nowMs: 0 }
-  return { clock, turns: createInFlightTurns({ turnLeaseMs: 100, nowMs: () => clock.nowMs }) }
+  return { clock, turns: new InFlightTurns({ turnLeaseMs: 100, nowMs: () => clock.nowMs }) }
 }
 
-describe('createInFlightTurns', () => {
+describe('InFlightTurns', () => {
   test('counts turns in and out, pod by pod', () => {
     const { turns } = createTurns()
     turns.started('a:1', 't1')
