@@ -16,37 +16,20 @@ describe('a client that leaves while its KV is loaded', () => {
     return { gateway, ...session, decision: await pending }
   }
 
-  test('is not waited for', async () => {
-    const { decision } = await leaving()
+  test('is not waited for, does not count, and holds neither pod nor session', async () => {
+    const { gateway, id, decision } = await leaving()
 
     expect(decision).toEqual({ kind: 'cancelled' })
-  })
-
-  test('leaves neither a claim nor a turn on the pod', async () => {
-    const { gateway } = await leaving()
-
     expect(gateway.connector.claims()).toEqual([])
     expect(gateway.pods.running(podA)).toBe(0)
-  })
+    expect(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).toMatchObject({ body: { turns: 1 } })
 
-  test('holds the session no longer', async () => {
-    const { gateway } = await leaving()
     gateway.connector.faults.holdLoads(false)
     gateway.advance(60)
-
     await gateway.reaper.sweepAndWait()
 
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.fleet.everything()).toEqual([])
-  })
-
-  test('does not count as a turn', async () => {
-    const { gateway, id } = await leaving()
-    gateway.connector.faults.holdLoads(false)
-
-    const view = await gateway.send({ method: 'GET', path: `/v1/context/${id}` })
-
-    expect(view).toMatchObject({ body: { turns: 1 } })
   })
 
   test('takes the load from nobody else', async () => {

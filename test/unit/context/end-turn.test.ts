@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import type { EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import {
   type ContextGateway,
   createContextGateway,
@@ -16,11 +15,6 @@ const view = async (gateway: ContextGateway, id: string) =>
 
 const idOf = (forward: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
   forward.responseHeaders['x-session-id'] ?? ''
-
-const endedTurn = (told: EndedTurn | undefined): EndedTurn => {
-  if (told === undefined) throw new Error('nothing is told of the turn')
-  return told
-}
 
 describe('a turn that completed', () => {
   test('counts, with what it cost', async () => {
@@ -61,18 +55,6 @@ describe('a turn that completed', () => {
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
     expect(await view(gateway, id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
-  })
-
-  test('is counted once when its end is told twice', async () => {
-    const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-
-    const ended = endedTurn(gateway.answer(forward))
-    await gateway.service.endTurn(ended)
-    await gateway.service.endTurn(ended)
-
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, tokens: { prompt: 1000 } })
-    expect(gateway.connector.claims()).toEqual([])
   })
 
   test('lets its claim go', async () => {

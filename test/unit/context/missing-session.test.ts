@@ -9,23 +9,16 @@ const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Recor
 describe('a session that is not there', () => {
   const neverMade = newSessionId()
 
-  test('is answered in full, without a session', async () => {
-    const gateway = createContextGateway()
-
-    const forward = await gateway.use(neverMade)
-
-    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_not_found' })
-    expect(forward).toMatchObject({ splice: undefined, expectModel: undefined, requestHeaders: {} })
-    expect(ticketOf(forward).session).toBeUndefined()
-  })
-
-  test('is counted on its pod until the turn ends', async () => {
+  test('is answered in full, without a session, and counted on its pod until the turn ends', async () => {
     const gateway = createContextGateway({ pods: [podA] })
 
     const forward = await gateway.use(neverMade)
     const during = gateway.pods.running(podA)
     await gateway.serve(forward)
 
+    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_not_found' })
+    expect(forward).toMatchObject({ splice: undefined, expectModel: undefined, requestHeaders: {} })
+    expect(ticketOf(forward).session).toBeUndefined()
     expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
     expect(gateway.events.of('turnEnded')).toEqual([['completed', expect.anything()]])
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })

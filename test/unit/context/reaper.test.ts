@@ -99,21 +99,6 @@ describe('a sweep', () => {
     expect(gateway.events.of('removalPostponed')).toHaveLength(20)
   })
 
-  test('removes a deleted session once the turn that used it has ended', async () => {
-    const gateway = createContextGateway()
-    const { id, key } = await gateway.create()
-    const forward = await gateway.use(id)
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
-    const during = gateway.fleet.podsHolding(key).length
-
-    await gateway.serve(forward)
-    gateway.advance(1)
-    await gateway.reaper.sweepAndWait()
-
-    expect(during).toBe(1)
-    expect(gateway.fleet.everything()).toEqual([])
-  })
-
   test('looks for orphans at intervals, however many sweeps run between', async () => {
     const gateway = createContextGateway()
 

@@ -70,19 +70,6 @@ describe('the deadline of a session', () => {
 
     expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
   })
-
-  test('waits for a turn that runs over it', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
-    const forward = await gateway.use(id)
-    gateway.advance(90)
-    await gateway.reaper.sweepAndWait()
-
-    await gateway.serve(forward)
-
-    expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('completed')
-    expect(gateway.events.of('removed')).toEqual([])
-  })
 })
 
 describe('a session whose time is over', () => {
@@ -108,16 +95,6 @@ describe('a session whose time is over', () => {
       turns: 1,
     })
     expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
-  })
-
-  test('starts anew with the TTL that the turn brings', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
-    gateway.advance(61)
-
-    await gateway.serve(await gateway.use(id, { headers: { 'x-session-ttl': '600' } }))
-
-    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({ ttl: 600 })
   })
 
   test('stays over when the turn fails', async () => {

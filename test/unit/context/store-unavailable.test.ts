@@ -44,20 +44,6 @@ describe('while the session store cannot be reached', () => {
     expect(forward).toMatchObject({ requestHeaders: {}, splice: undefined, path: undefined })
   })
 
-  test('such a request is counted on its pod until it ends', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    gateway.store.breakDown('all')
-
-    const forward = forwarded(
-      await gateway.send({ path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } }),
-    )
-    const during = gateway.pods.running(podA)
-    await gateway.serve(forward)
-
-    expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
-    expect(gateway.events.of('turnEnded')).toEqual([['completed', expect.anything()]])
-  })
-
   test('such a request is still checked', async () => {
     const { gateway } = await withSession()
 
@@ -80,15 +66,6 @@ describe('while the session store cannot be reached', () => {
     expect({ status, headers }).toEqual({ status: 503, headers: { 'x-should-retry': 'true', 'retry-after': '1' } })
     expect(body).toMatchObject({ error: { code: 'session_store_unavailable', type: 'api_error' } })
     expect(JSON.stringify(body)).not.toMatch(/ECONNREFUSED|6379/)
-  })
-
-  test('DELETE has deleted nothing', async () => {
-    const { gateway, id } = await withSession()
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
-
-    gateway.store.breakDown([])
-
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
   })
 
   test('every fault of it is told, and none is taken for a fault of the gateway', async () => {

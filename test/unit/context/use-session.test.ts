@@ -49,16 +49,6 @@ describe('a turn of a session', () => {
     expect(gateway.fleet.held(forward.destinations[0], key)).toBe(3000)
   })
 
-  test('finds its KV again after the pod has started anew', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
-    gateway.fleet.restart(podA)
-
-    const forward = await gateway.use(id)
-
-    expect(cacheOf(forward)).toMatch(/^hit; tier=store; tokens=1020; /)
-  })
-
   test('follows the pod that served', async () => {
     const gateway = createContextGateway({ policy: 'session-affinity' })
     const { id, key } = await gateway.create()
