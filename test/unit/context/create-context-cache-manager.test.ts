@@ -221,7 +221,7 @@ describe('what a request is counted as', () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     await gateway.serve(await gateway.use(id))
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     const told = JSON.stringify(
       (['requestDecided', 'sessionCreated', 'sessionDeleted', 'attached', 'turnEnded', 'offloaded'] as const).map(

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { isSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
 import { encodeTicket } from '../../../src/context/turn-ticket.ts'
 import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection, ticketOf } from '../../support/decisions.ts'
+import { cacheStatusOf, forwarded, rejection, sessionIdOf, ticketOf } from '../../support/decisions.ts'
 
 const messages = [{ role: 'user', content: 'hi' }]
 
@@ -63,8 +63,8 @@ describe('creating a session on /v1/context', () => {
   test('lets Envoy splice what makes the engine keep the KV apart', async () => {
     const gateway = createContextGateway()
 
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    const key = sessionKeyOf(forward.responseHeaders['x-session-id'] ?? '')
+    const forward = await gateway.beginCreate()
+    const key = sessionKeyOf(sessionIdOf(forward))
 
     expect(JSON.parse(`{${forward.splice}}`)).toEqual({ kv_session: key })
     expect(forward.expectModel).toBeUndefined()
@@ -73,8 +73,8 @@ describe('creating a session on /v1/context', () => {
   test('gives a ticket that ends the turn, without the id in it', async () => {
     const gateway = createContextGateway()
 
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    const id = forward.responseHeaders['x-session-id'] ?? ''
+    const forward = await gateway.beginCreate()
+    const id = sessionIdOf(forward)
 
     expect(ticketOf(forward)).toMatchObject({
       pod: forward.destinations[0],
@@ -140,13 +140,11 @@ describe('creating a session on /v1/context', () => {
     const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
     await gateway.send({ path: '/v1/context', body: promptBody })
 
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     await gateway.serve(forward)
 
     expect(forward.splice).toBeUndefined()
-    const session = answerBody(
-      await gateway.send({ method: 'GET', path: `/v1/context/${forward.responseHeaders['x-session-id']}` }),
-    )
+    const session = await gateway.view(sessionIdOf(forward))
     expect(session).toMatchObject({ turns: 1, kv: { stored: null, note: 'no_room' } })
   })
 })
@@ -163,7 +161,7 @@ describe('creating a session on an inference path', () => {
     await gateway.serve(forward)
 
     expect(forward.path).toBeUndefined()
-    expect(forward.responseHeaders['x-context-cache']).toBe('miss; reason=new_session')
+    expect(cacheStatusOf(forward)).toBe('miss; reason=new_session')
     expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })
   })
 

@@ -1,13 +1,7 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { type ContextGateway, createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { rejection, sessionIdOf } from '../../support/decisions.ts'
 import { until } from '../../support/until.ts'
-
-const view = async (gateway: ContextGateway, id: string) =>
-  answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
-
-const idOf = (forward: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  forward.responseHeaders['x-session-id'] ?? ''
 
 afterEach(() => {
   jest.useRealTimers()
@@ -21,7 +15,7 @@ describe('a turn whose session was deleted meanwhile', () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     const forward = await gateway.use(id)
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     await gateway.serve(forward, answer)
     gateway.advance(60)
@@ -39,7 +33,7 @@ describe('a turn whose session was deleted meanwhile', () => {
     const { id } = await gateway.create()
     await gateway.send({ path: '/v1/context', body: promptBody })
     const withoutRoom = await gateway.use(id)
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
     const before = gateway.events.of('removed').length
 
     await gateway.serve(withoutRoom)
@@ -50,8 +44,8 @@ describe('a turn whose session was deleted meanwhile', () => {
 
   test('leaves nothing when the deletion comes between its end and its offload', async () => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    gateway.store.before('commitKv', () => gateway.send({ method: 'DELETE', path: `/v1/context/${idOf(forward)}` }))
+    const forward = await gateway.beginCreate()
+    gateway.store.before('commitKv', () => gateway.remove(sessionIdOf(forward)))
 
     await gateway.serve(forward)
     gateway.advance(60)
@@ -65,17 +59,17 @@ describe('a turn whose session was deleted meanwhile', () => {
 describe('a turn that ends while the session store is away', () => {
   test.each(['complete', 'announce', 'commitKv'] as const)('is settled when %s works again', async (operation) => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     gateway.store.failNext(operation, 1)
 
     await gateway.serve(forward)
 
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
+    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
   })
 
   test('is given back when that works again', async () => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     gateway.store.failNext('abandon', 1)
 
     await gateway.serve(forward, { status: 500 })
@@ -91,7 +85,7 @@ describe('a turn that ends while the session store is away', () => {
     async ({ answer }) => {
       jest.useFakeTimers()
       const gateway = createContextGateway()
-      const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+      const forward = await gateway.beginCreate()
       gateway.store.breakDown('all')
 
       const ending = gateway.serve(forward, answer)
@@ -115,7 +109,7 @@ describe('a turn that ends while the session store is away', () => {
   test('stores nothing that could not be announced', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     gateway.store.breakDown(['announce'])
 
     const ending = gateway.serve(forward)
@@ -123,6 +117,9 @@ describe('a turn that ends while the session store is away', () => {
     await ending
 
     expect(gateway.fleet.artefactIds()).toEqual([])
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
+    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({
+      turns: 1,
+      kv: { stored: null, note: 'offload_failed' },
+    })
   })
 })

@@ -1,20 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  type ContextGateway,
-  createContextGateway,
-  podA,
-  podB,
-  promptBody,
-  type TurnAnswer,
-} from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { createContextGateway, podA, podB, type TurnAnswer } from '../../support/context-gateway.ts'
+import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
-
-const view = async (gateway: ContextGateway, id: string) =>
-  answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
-
-const idOf = (forward: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  forward.responseHeaders['x-session-id'] ?? ''
 
 describe('a turn that completed', () => {
   test('counts, with what it cost', async () => {
@@ -23,7 +10,7 @@ describe('a turn that completed', () => {
 
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, tokens: { prompt: 1200, output: 40, cached: 520 } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, tokens: { prompt: 1200, output: 40, cached: 520 } })
   })
 
   test.each([200, 201, 206, 299])('counts with status %i', async (status) => {
@@ -31,7 +18,7 @@ describe('a turn that completed', () => {
 
     const { id } = await gateway.create({}, { status })
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 1 })
+    expect(await gateway.view(id)).toMatchObject({ turns: 1 })
   })
 
   test('counts without tokens when the answer tells of none', async () => {
@@ -39,7 +26,7 @@ describe('a turn that completed', () => {
 
     const { id } = await gateway.create({}, { withoutUsage: true })
 
-    expect(await view(gateway, id)).toMatchObject({
+    expect(await gateway.view(id)).toMatchObject({
       turns: 1,
       tokens: { prompt: 0, output: 0, cached: 0 },
       kv: { stored: { tokens: 1020 } },
@@ -54,12 +41,12 @@ describe('a turn that completed', () => {
     await gateway.reaper.sweepAndWait()
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
-    expect(await view(gateway, id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
+    expect(await gateway.view(id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
   })
 
   test('lets its claim go', async () => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     const during = gateway.connector.claims().length
 
     await gateway.serve(forward)
@@ -73,7 +60,7 @@ describe('a turn that completed', () => {
 
     const { id } = await gateway.create()
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
     expect(gateway.events.of('offloaded')).toEqual([
       [expect.objectContaining({ kind: 'none', reason: 'offload_failed' }), expect.any(Number)],
     ])
@@ -88,7 +75,7 @@ describe('a turn that completed', () => {
     gateway.fleet.restart(podA)
     await gateway.serve({ ...forward, splice: undefined })
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { note: 'not_verified' } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { note: 'not_verified' } })
   })
 
   test('keeps an earlier artefact when its own could not be stored', async () => {
@@ -99,8 +86,8 @@ describe('a turn that completed', () => {
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
     gateway.fleet.restart(podA)
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { stored: { tokens: 520, turn: 1 } } })
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store; tokens=520; /)
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { stored: { tokens: 520, turn: 1 } } })
+    expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store; tokens=520; /)
   })
 
   test('is superseded by a turn that still runs beside it', async () => {
@@ -109,12 +96,12 @@ describe('a turn that completed', () => {
     const [first, last] = [await gateway.use(id), await gateway.use(id)]
 
     await gateway.serve(first, { promptTokens: 2000 })
-    const between = await view(gateway, id)
+    const between = await gateway.view(id)
     await gateway.serve(last, { promptTokens: 1500 })
 
     expect(gateway.events.of('offloaded').map(([{ kind }]) => kind)).toEqual(['stored', 'superseded', 'stored'])
     expect(between).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
-    expect(await view(gateway, id)).toMatchObject({ turns: 3, kv: { stored: { tokens: 2020, turn: 3 } } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 3, kv: { stored: { tokens: 2020, turn: 3 } } })
   })
 
   test('teaches how long computing takes', async () => {
@@ -160,7 +147,7 @@ describe('a turn that another pod served', () => {
   test('takes the session with it', async () => {
     const { gateway, id, other } = await elsewhere()
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
     expect((await gateway.use(id)).destinations[0]).toBe(other)
   })
 
@@ -218,11 +205,11 @@ describe('a turn that failed', () => {
   test.each(failures)('changes nothing of a session that lives: $name', async ({ answer }) => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
-    const before = await view(gateway, id)
+    const before = await gateway.view(id)
 
     await gateway.serve(await gateway.use(id), answer)
 
-    expect(await view(gateway, id)).toEqual(before)
+    expect(await gateway.view(id)).toEqual(before)
     expect(gateway.connector.claims()).toEqual([])
     expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
   })
@@ -242,7 +229,7 @@ describe('a turn that failed', () => {
     { name: 'engine refused', answer: { status: 500 }, unready: 0 },
   ])('takes $unready pods out when the $name', async ({ answer, unready }) => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     const servedBy = answer.servedBy === 'other' ? forward.destinations[1] : forward.destinations[0]
 
     await gateway.serve(forward, { ...answer, servedBy: servedBy ?? '' })
@@ -266,11 +253,11 @@ describe('two gateways beside each other', () => {
   test('end each other’s turns', async () => {
     const gateway = createContextGateway()
     const other = createContextGateway({ beside: gateway })
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
 
     await other.serve(forward)
 
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
+    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
     expect(gateway.connector.claims()).toEqual([])
   })
 
@@ -281,7 +268,7 @@ describe('two gateways beside each other', () => {
 
     const forward = await other.use(id)
 
-    expect(forward.responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
-    expect(await view(other, id)).toEqual(await view(gateway, id))
+    expect(cacheStatusOf(forward)).toBe('hit; tier=gpu; tokens=1020')
+    expect(await other.view(id)).toEqual(await gateway.view(id))
   })
 })

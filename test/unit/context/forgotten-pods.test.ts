@@ -14,7 +14,7 @@ const rows: readonly {
 }[] = [
   {
     name: 'deleted',
-    end: async (gateway, id) => answerBody(await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })),
+    end: async (gateway, id) => answerBody(await gateway.remove(id)),
   },
   {
     name: 'over, and swept',

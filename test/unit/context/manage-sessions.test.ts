@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
-import { type ContextGateway, createContextGateway, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { type ContextGateway, createContextGateway } from '../../support/context-gateway.ts'
+import { answerBody, cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 
 const get = (gateway: ContextGateway, id: string) => gateway.send({ method: 'GET', path: `/v1/context/${id}` })
 
@@ -30,9 +30,9 @@ describe('GET /v1/context/{id}', () => {
 
   test('shows a session whose first turn still runs', async () => {
     const gateway = createContextGateway()
-    const create = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const create = await gateway.beginCreate()
 
-    const shown = answerBody(await get(gateway, create.responseHeaders['x-session-id'] ?? ''))
+    const shown = answerBody(await get(gateway, sessionIdOf(create)))
 
     expect(shown).toMatchObject({
       turns: 0,
@@ -133,7 +133,7 @@ describe('DELETE /v1/context/{id}', () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
-    const answer = await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    const answer = await gateway.remove(id)
 
     expect(answer).toEqual({
       kind: 'response',
@@ -153,7 +153,7 @@ describe('DELETE /v1/context/{id}', () => {
     }
     const holders = gateway.fleet.podsHolding(key)
 
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
     // A replaced artefact stays for a moment, since a load may still read it.
     gateway.advance(60)
     await gateway.reaper.sweepAndWait()
@@ -165,7 +165,7 @@ describe('DELETE /v1/context/{id}', () => {
   test('finds nothing the second time', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
-    const remove = () => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    const remove = () => gateway.remove(id)
 
     const first = await remove()
 
@@ -179,9 +179,9 @@ describe('DELETE /v1/context/{id}', () => {
     const kept = await gateway.create()
     const { id } = await gateway.create()
 
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
-    expect((await gateway.use(kept.id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(await gateway.use(kept.id))).toBe('hit; tier=gpu; tokens=1020')
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
   })
 })

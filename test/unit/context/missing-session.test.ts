@@ -1,10 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
 import { createContextGateway, podA } from '../../support/context-gateway.ts'
-import { rejection, ticketOf } from '../../support/decisions.ts'
-
-const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  responseHeaders['x-context-cache']
+import { cacheStatusOf, rejection, ticketOf } from '../../support/decisions.ts'
 
 describe('a session that is not there', () => {
   const neverMade = newSessionId()
@@ -27,7 +24,7 @@ describe('a session that is not there', () => {
   test('is a miss that revives nothing when it was deleted', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     const forward = await gateway.use(id)
     await gateway.serve(forward)
@@ -58,7 +55,7 @@ describe('with sessions.unknownSession: reject', () => {
   test('a session that was deleted gets 410', async () => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
     const { id } = await gateway.create()
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
 
@@ -84,6 +81,6 @@ describe('with sessions.unknownSession: reject', () => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
     const { id } = await gateway.create()
 
-    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 })

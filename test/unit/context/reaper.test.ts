@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { type ContextGateway, createContextGateway, podA } from '../../support/context-gateway.ts'
+import { cacheStatusOf } from '../../support/decisions.ts'
 import { until } from '../../support/until.ts'
 
 const createMany = async (gateway: ContextGateway, count: number): Promise<void> => {
@@ -31,7 +32,7 @@ describe('a sweep', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.events.of('sessionsExpired')).toEqual([[1]])
     expect(gateway.events.of('removed')).toEqual([['session']])
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('miss; reason=session_expired')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=session_expired')
   })
 
   test('leaves alone what lives', async () => {
@@ -41,7 +42,7 @@ describe('a sweep', () => {
 
     await gateway.reaper.sweepAndWait()
 
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
     expect(gateway.events.of('sessionsExpired')).toEqual([])
   })
 
@@ -117,7 +118,7 @@ describe('a sweep', () => {
     for (let session = 0; session < 60; session += 1) {
       const { id } = await gateway.create()
       await gateway.serve(await gateway.use(id), { status: 500 })
-      await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+      await gateway.remove(id)
     }
 
     expect(gateway.connector.reconciliations()).toBe(1)
@@ -132,7 +133,7 @@ describe('a sweep', () => {
     gateway.fleet.restart(podA)
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
+    expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store/)
   })
 
   test('does not take for an orphan what a turn is about to commit', async () => {
@@ -142,7 +143,7 @@ describe('a sweep', () => {
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
 
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
+    expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store/)
   })
 
   test.each(['expireDue', 'claim', 'knownArtefacts', 'ack', 'retryLater'] as const)(

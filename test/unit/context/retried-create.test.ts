@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Decision } from '../../../src/context/context-cache-manager.ts'
 import { type ContextGateway, createContextGateway, promptBody } from '../../support/context-gateway.ts'
-import { forwarded, rejection } from '../../support/decisions.ts'
+import { cacheStatusOf, forwarded, rejection } from '../../support/decisions.ts'
 
 const idOf = (decision: Decision): string => forwarded(decision).responseHeaders['x-session-id'] ?? ''
 
@@ -62,7 +62,7 @@ describe('a create with an Idempotency-Key', () => {
     const second = forwarded(await create())
 
     expect(second.destinations[0]).toBe(other)
-    expect(second.responseHeaders['x-context-cache']).toMatch(/^hit; tier=gpu/)
+    expect(cacheStatusOf(second)).toMatch(/^hit; tier=gpu/)
   })
 })
 

@@ -1,13 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { createContextGateway } from '../../support/context-gateway.ts'
-import { answerBody, rejection } from '../../support/decisions.ts'
-
-const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  responseHeaders['x-context-cache']
+import { cacheStatusOf, rejection } from '../../support/decisions.ts'
 
 describe('the deadline of a session', () => {
   const expiryOf = async (gateway: ReturnType<typeof createContextGateway>, id: string) => {
-    const { expires_at, ttl } = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })) as {
+    const { expires_at, ttl } = (await gateway.view(id)) as {
       readonly expires_at: number
       readonly ttl: number
     }
@@ -89,12 +86,12 @@ describe('a session whose time is over', () => {
       'x-context-cache': 'miss; reason=session_expired',
     })
     expect(forward.expectModel).toBe('m')
-    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({
+    expect(await gateway.view(id)).toMatchObject({
       id,
       ttl: 60,
       turns: 1,
     })
-    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 
   test('stays over when the turn fails', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { type ContextGateway, createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
-import { forwarded, rejection } from '../../support/decisions.ts'
+import { cacheStatusOf, forwarded, rejection } from '../../support/decisions.ts'
 
 describe('while the session store cannot be reached', () => {
   const withSession = async (): Promise<{ readonly gateway: ContextGateway; readonly id: string }> => {
@@ -73,7 +73,7 @@ describe('while the session store cannot be reached', () => {
 
     await gateway.use(id)
     await gateway.send({ path: '/v1/context', body: promptBody })
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     expect(gateway.events.of('storeFault').map(([operation]) => operation)).toEqual(['begin', 'create', 'remove'])
     expect(gateway.events.of('fault')).toEqual([])
@@ -100,6 +100,6 @@ describe('while the session store cannot be reached', () => {
     for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
     gateway.store.breakDown(['dropKv'])
 
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('miss; reason=kv_missing')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=kv_missing')
   })
 })

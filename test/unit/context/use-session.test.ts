@@ -1,10 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
-
-const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  responseHeaders['x-context-cache']
 
 describe('a turn of a session', () => {
   test.each(['/v1/completions', '/v1/chat/completions', '/v1/responses'])(
@@ -45,7 +42,7 @@ describe('a turn of a session', () => {
     const forward = await gateway.use(id)
 
     expect(forward.destinations).not.toContain(holder)
-    expect(cacheOf(forward)).toMatch(/^hit; tier=store; tokens=3000; load=\d+ms$/)
+    expect(cacheStatusOf(forward)).toMatch(/^hit; tier=store; tokens=3000; load=\d+ms$/)
     expect(gateway.fleet.held(forward.destinations[0], key)).toBe(3000)
   })
 
@@ -60,16 +57,16 @@ describe('a turn of a session', () => {
     const forward = await gateway.use(id)
 
     expect(forward.destinations[0]).toBe(other)
-    expect(cacheOf(forward)).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(forward)).toBe('hit; tier=gpu; tokens=1020')
   })
 
   test('while the first turn still runs: what it keeps is still to come', async () => {
     const gateway = createContextGateway()
-    const create = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const create = await gateway.beginCreate()
 
-    const forward = await gateway.use(create.responseHeaders['x-session-id'] ?? '')
+    const forward = await gateway.use(sessionIdOf(create))
 
-    expect(cacheOf(forward)).toBe('miss; reason=offload_pending')
+    expect(cacheStatusOf(forward)).toBe('miss; reason=offload_pending')
   })
 
   test('tells that nothing was ever kept, and why', async () => {
@@ -78,7 +75,7 @@ describe('a turn of a session', () => {
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
 
-    expect(cacheOf(await gateway.use(id))).toBe('none; reason=offload_failed')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=offload_failed')
   })
 
   test('tells that the stored KV is lost, and forgets it', async () => {
@@ -88,11 +85,11 @@ describe('a turn of a session', () => {
     for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
 
     const lost = await gateway.use(id)
-    const view = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
+    const view = await gateway.view(id)
 
-    expect(cacheOf(lost)).toBe('miss; reason=kv_missing')
+    expect(cacheStatusOf(lost)).toBe('miss; reason=kv_missing')
     expect(view).toMatchObject({ kv: { stored: null, note: 'kv_missing' } })
-    expect(cacheOf(await gateway.use(id))).toBe('none; reason=kv_missing')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=kv_missing')
   })
 
   test('goes on when the engine refuses to load', async () => {
@@ -103,7 +100,7 @@ describe('a turn of a session', () => {
 
     const forward = await gateway.use(id)
 
-    expect(cacheOf(forward)).toBe('miss; reason=load_failed')
+    expect(cacheStatusOf(forward)).toBe('miss; reason=load_failed')
     expect(forward.responseHeaders['x-session-id']).toBe(id)
   })
 
@@ -117,7 +114,7 @@ describe('a turn of a session', () => {
     gateway.connector.faults.holdLoads(false)
     await gateway.serve(forward)
 
-    expect(cacheOf(forward)).toBe('miss; reason=load_timeout')
+    expect(cacheStatusOf(forward)).toBe('miss; reason=load_timeout')
     expect(gateway.connector.claims()).toEqual([])
     expect(gateway.fleet.held(podA, key)).toBe(1020)
   })
@@ -130,7 +127,7 @@ describe('a turn of a session', () => {
     const forward = await gateway.use(id)
     await gateway.serve(forward)
 
-    expect(cacheOf(forward)).toBe('miss; reason=no_slot')
+    expect(cacheStatusOf(forward)).toBe('miss; reason=no_slot')
     expect(forward.splice).toBeUndefined()
   })
 
@@ -198,10 +195,10 @@ describe('turns that overlap', () => {
     await gateway.reaper.sweepAndWait()
 
     expect(gateway.connector.loads()).toBe(1)
-    expect(forwards.map(cacheOf).filter((line) => !line?.startsWith('hit; '))).toEqual([])
+    expect(forwards.map(cacheStatusOf).filter((line) => !line?.startsWith('hit; '))).toEqual([])
     expect(gateway.connector.claims()).toEqual([])
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
-    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({
+    expect(await gateway.view(id)).toMatchObject({
       turns: 51,
       kv: { pod: podA, stored: { turn: 51 } },
     })
