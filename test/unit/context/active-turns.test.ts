@@ -48,7 +48,7 @@ const something = { onPod: 1, claims: 1, admitted: [1] }
 const withKey = (key: string) => ({ 'x-context-request-key': key })
 const create = (key: string): SentRequest => ({ path: '/v1/context', body: promptBody, headers: withKey(key) })
 
-describe('a client that left before Envoy had read the decision', () => {
+describe('a client that disconnects before Envoy reads the decision', () => {
   test.each<{ name: string; request: SentRequest; session: boolean }>([
     { name: 'a turn', request: { path: '/v1/completions' }, session: true },
     { name: 'a create', request: { path: '/v1/context', body: promptBody }, session: false },
@@ -75,7 +75,7 @@ describe('a client that left before Envoy had read the decision', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
-  test('may be told of before the decision is taken', async () => {
+  test('ends its turn when reported before the decision is made', async () => {
     const { gateway, held, outcomes } = createBench()
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
@@ -99,7 +99,7 @@ describe('a client that left before Envoy had read the decision', () => {
     expect(held()).toMatchObject(something)
   })
 
-  test('may have been refused, or be given up while the decision is taken', async () => {
+  test('changes nothing when its request was rejected or cancelled', async () => {
     const { gateway, held, outcomes } = createBench()
     gateway.store.breakDown('all')
     expect((await gateway.send(create('k1'))).kind).toBe('reject')

@@ -3,7 +3,7 @@ import { createContextGateway, podA, promptBody } from '../../support/context-ga
 import { watchedScope } from '../../support/gateway-request.ts'
 import { until } from '../../support/until.ts'
 
-describe('a client that leaves while its KV is loaded', () => {
+describe('a client that disconnects while its KV is loaded', () => {
   const leaving = async () => {
     const gateway = createContextGateway({ pods: [podA], msPerToken: 1000, maxLoadMs: 60_000 })
     const session = await gateway.create({ headers: { 'x-session-ttl': '60' } })
@@ -16,7 +16,7 @@ describe('a client that leaves while its KV is loaded', () => {
     return { gateway, ...session, decision: await pending }
   }
 
-  test('is not waited for, does not count, and holds neither pod nor session', async () => {
+  test('gets no decision, adds no turn, and holds neither pod nor session', async () => {
     const { gateway, id, decision } = await leaving()
 
     expect(decision).toEqual({ kind: 'cancelled' })
@@ -32,7 +32,7 @@ describe('a client that leaves while its KV is loaded', () => {
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('takes the load from nobody else', async () => {
+  test('does not cancel the load of another turn', async () => {
     const gateway = createContextGateway({ pods: [podA], msPerToken: 1000, maxLoadMs: 60_000 })
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
@@ -52,7 +52,7 @@ describe('a client that leaves while its KV is loaded', () => {
   })
 })
 
-describe('a client that has left before its decision', () => {
+describe('a client that disconnects before its decision', () => {
   test('creates nothing', async () => {
     const gateway = createContextGateway()
     const scope = watchedScope()

@@ -21,7 +21,7 @@ describe('creating a session on /v1/context', () => {
     expect([...forward.destinations].sort()).toEqual([podA, podB])
   })
 
-  test('names the session to the client and to the engine', async () => {
+  test('sends the session id to the client and to the engine', async () => {
     const gateway = createContextGateway()
 
     const { responseHeaders, requestHeaders } = forwarded(
@@ -48,7 +48,7 @@ describe('creating a session on /v1/context', () => {
     })
   })
 
-  test('makes a session of its own when the request names one already', async () => {
+  test('makes a new session when the request has an x-session-id', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
@@ -60,7 +60,7 @@ describe('creating a session on /v1/context', () => {
     expect(forward.requestHeaders['x-session-id']).toBe(forward.responseHeaders['x-session-id'])
   })
 
-  test('lets Envoy splice what makes the engine keep the KV apart', async () => {
+  test('splices the fields that isolate the KV of the session', async () => {
     const gateway = createContextGateway()
 
     const forward = await gateway.beginCreate()
@@ -70,7 +70,7 @@ describe('creating a session on /v1/context', () => {
     expect(forward.expectModel).toBeUndefined()
   })
 
-  test('gives a ticket that ends the turn, without the id in it', async () => {
+  test('returns a ticket without the raw session id', async () => {
     const gateway = createContextGateway()
 
     const forward = await gateway.beginCreate()
@@ -102,7 +102,7 @@ describe('creating a session on /v1/context', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
-  test('goes by the policy that the request names', async () => {
+  test('uses the policy in routing-strategy', async () => {
     const gateway = createContextGateway()
     const create = () =>
       gateway.send({ path: '/v1/context', body: promptBody, headers: { 'routing-strategy': 'round-robin' } })
@@ -112,7 +112,7 @@ describe('creating a session on /v1/context', () => {
     expect(new Set(pods).size).toBe(2)
   })
 
-  test('refuses a policy that does not exist, naming those that do', async () => {
+  test('rejects an unknown policy and lists the known ones', async () => {
     const gateway = createContextGateway()
 
     const error = rejection(
@@ -136,7 +136,7 @@ describe('creating a session on /v1/context', () => {
     })
   })
 
-  test('goes on without a cache when the pod cannot keep another session apart', async () => {
+  test('forwards without a cache when the pod has no room for another session', async () => {
     const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
     await gateway.send({ path: '/v1/context', body: promptBody })
 
@@ -165,7 +165,7 @@ describe('creating a session on an inference path', () => {
     expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })
   })
 
-  test('asks for the prompt of its own API', async () => {
+  test('requires the prompt member of its API', async () => {
     const gateway = createContextGateway()
 
     const error = rejection(

@@ -7,11 +7,11 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-describe('a turn whose session was deleted meanwhile', () => {
+describe('a turn whose session is deleted while it runs', () => {
   test.each([
     { name: 'well', answer: {} },
     { name: 'badly', answer: { status: 500 } },
-  ])('brings nothing back when it ends $name', async ({ answer }) => {
+  ])('restores nothing when it ends $name', async ({ answer }) => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     const forward = await gateway.use(id)
@@ -28,7 +28,7 @@ describe('a turn whose session was deleted meanwhile', () => {
     expect(gateway.events.of('offloaded')).toHaveLength(1)
   })
 
-  test('has what it left removed soon, without waiting for the next sweep', async () => {
+  test('triggers the removal of what it left in the pod', async () => {
     const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
     const { id } = await gateway.create()
     await gateway.send({ path: '/v1/context', body: promptBody })
@@ -56,8 +56,8 @@ describe('a turn whose session was deleted meanwhile', () => {
   })
 })
 
-describe('a turn that ends while the session store is away', () => {
-  test.each(['complete', 'announce', 'commitKv'] as const)('is settled when %s works again', async (operation) => {
+describe('a turn that ends while the session store is unavailable', () => {
+  test.each(['complete', 'announce', 'commitKv'] as const)('is recorded when %s works again', async (operation) => {
     const gateway = createContextGateway()
     const forward = await gateway.beginCreate()
     gateway.store.failNext(operation, 1)
@@ -67,7 +67,7 @@ describe('a turn that ends while the session store is away', () => {
     expect(await gateway.view(sessionIdOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
   })
 
-  test('is given back when that works again', async () => {
+  test('is abandoned when abandon works again', async () => {
     const gateway = createContextGateway()
     const forward = await gateway.beginCreate()
     gateway.store.failNext('abandon', 1)

@@ -4,7 +4,7 @@ import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.t
 import { wholeAnswer } from '../../support/turn-end.ts'
 
 describe('a turn that completed', () => {
-  test('counts, with what it cost', async () => {
+  test('adds its tokens to the session', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({}, { promptTokens: 500 })
 
@@ -21,7 +21,7 @@ describe('a turn that completed', () => {
     expect(await gateway.view(id)).toMatchObject({ turns: 1 })
   })
 
-  test('counts without tokens when the answer tells of none', async () => {
+  test('counts without tokens when the response has no usage', async () => {
     const gateway = createContextGateway()
 
     const { id } = await gateway.create({}, { withoutUsage: true })
@@ -33,7 +33,7 @@ describe('a turn that completed', () => {
     })
   })
 
-  test('leaves its KV in the store, and replaces what was there', async () => {
+  test('stores its KV in place of the earlier artefact', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({}, { promptTokens: 500 })
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
@@ -44,7 +44,7 @@ describe('a turn that completed', () => {
     expect(await gateway.view(id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
   })
 
-  test('lets its claim go', async () => {
+  test('releases its claim', async () => {
     const gateway = createContextGateway()
     const forward = await gateway.beginCreate()
     const during = gateway.connector.claims().length
@@ -54,7 +54,7 @@ describe('a turn that completed', () => {
     expect([during, gateway.connector.claims().length]).toEqual([1, 0])
   })
 
-  test('notes that the engine refused to store', async () => {
+  test('records offload_failed when the engine refuses to store', async () => {
     const gateway = createContextGateway()
     gateway.connector.faults.refuse('offload', true)
 
@@ -66,7 +66,7 @@ describe('a turn that completed', () => {
     ])
   })
 
-  test('notes that its KV is nowhere to be found', async () => {
+  test('records not_verified when the pod lost its KV', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     const { id } = await gateway.create()
     const forward = await gateway.use(id)
@@ -103,35 +103,26 @@ describe('a turn that completed', () => {
     expect(between).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
     expect(await gateway.view(id)).toMatchObject({ turns: 3, kv: { stored: { tokens: 2020, turn: 3 } } })
   })
+})
 
-  test('teaches how long computing takes', async () => {
-    const gateway = createContextGateway({ msPerToken: 10 })
+test.each<{ name: string; first: TurnAnswer; second?: TurnAnswer; learntMs: number }>([
+  { name: 'its tokens and its TTFB', first: { promptTokens: 1000, ttfbMs: 3000 }, learntMs: 3000 },
+  {
+    name: 'only the tokens that were not reused',
+    first: { promptTokens: 980 },
+    second: { promptTokens: 2000, ttfbMs: 500 },
+    learntMs: 500,
+  },
+  { name: 'nothing without usage', first: { withoutUsage: true, ttfbMs: 3000 }, learntMs: 10_000 },
+  { name: 'nothing without a first byte', first: {}, learntMs: 10_000 },
+  { name: 'nothing when it failed', first: { status: 500, ttfbMs: 3000 }, learntMs: 10_000 },
+])('the cost model learns $name from a turn', async ({ first, second, learntMs }) => {
+  const gateway = createContextGateway({ msPerToken: 10 })
 
-    await gateway.create({}, { promptTokens: 1000, ttfbMs: 3000 })
+  const { id } = await gateway.create({}, first)
+  if (second !== undefined) await gateway.serve(await gateway.use(id), second)
 
-    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(3000)
-  })
-
-  test('teaches by the tokens that were not reused', async () => {
-    const gateway = createContextGateway({ msPerToken: 10 })
-    const { id } = await gateway.create({}, { promptTokens: 980 })
-
-    await gateway.serve(await gateway.use(id), { promptTokens: 2000, ttfbMs: 500 })
-
-    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(500)
-  })
-
-  test.each([
-    { name: 'without usage', answer: { withoutUsage: true, ttfbMs: 3000 } },
-    { name: 'without a first byte', answer: {} },
-    { name: 'of a failure', answer: { status: 500, ttfbMs: 3000 } },
-  ])('teaches nothing from an answer $name', async ({ answer }) => {
-    const gateway = createContextGateway({ msPerToken: 10 })
-
-    await gateway.create({}, answer)
-
-    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(10_000)
-  })
+  expect(gateway.estimate.recomputeMs('m', 1000)).toBe(learntMs)
 })
 
 describe('a turn that another pod served', () => {
@@ -144,20 +135,20 @@ describe('a turn that another pod served', () => {
     return { gateway, id, key, chosen, other }
   }
 
-  test('takes the session with it', async () => {
+  test('becomes the last pod of the session', async () => {
     const { gateway, id, other } = await elsewhere()
 
     expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
     expect((await gateway.use(id)).destinations[0]).toBe(other)
   })
 
-  test('leaves the chosen pod out until it answers again', async () => {
+  test('marks the chosen pod unhealthy', async () => {
     const { gateway, chosen } = await elsewhere()
 
     expect(gateway.pods.pods().filter(({ ready }) => !ready)).toEqual([expect.objectContaining({ address: chosen })])
   })
 
-  test('leaves no claim and no count behind', async () => {
+  test('releases its claim and its place on the chosen pod', async () => {
     const { gateway } = await elsewhere()
 
     expect(gateway.connector.claims()).toEqual([])
@@ -238,7 +229,7 @@ describe('a turn that failed', () => {
   })
 })
 
-describe('what is no ticket of ours', () => {
+describe('text that is not a ticket', () => {
   test.each(['', 'x', '{}', '{"v":2,"turnId":"t","pod":"p"}'])('"%s" ends nothing', async (ticket) => {
     const gateway = createContextGateway()
 

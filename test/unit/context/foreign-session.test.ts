@@ -51,7 +51,7 @@ describe('the session of another tenant', () => {
     },
   )
 
-  test('is not touched by what others do with its id', async () => {
+  test('is unchanged by requests of other tenants with its id', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     const before = await gateway.view(id)

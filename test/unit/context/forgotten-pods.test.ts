@@ -32,7 +32,7 @@ const rows: readonly {
   },
 ]
 
-describe('which pods hold a session is not remembered of one that is', () => {
+describe('the prefix index drops a session that is', () => {
   test.each(rows)('$name', async ({ end }) => {
     const { gateway, id, holders } = await withSession()
     expect(holders()).toBe(1)

@@ -6,7 +6,7 @@ import { answerBody, cacheStatusOf, rejection, sessionIdOf } from '../../support
 const get = (gateway: ContextGateway, id: string) => gateway.send({ method: 'GET', path: `/v1/context/${id}` })
 
 describe('GET /v1/context/{id}', () => {
-  test('shows what a session is and costs, and nothing that was said', async () => {
+  test('shows the session and its tokens, and nothing of its prompts', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '7200' } }, { promptTokens: 500 })
     const forward = await gateway.use(id)
@@ -41,7 +41,7 @@ describe('GET /v1/context/{id}', () => {
     })
   })
 
-  test('looks for the id alone when a query follows', async () => {
+  test('ignores a query', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
@@ -50,7 +50,7 @@ describe('GET /v1/context/{id}', () => {
 })
 
 describe('a path that names no session', () => {
-  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s, whatever stands there', async (method) => {
+  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s, whatever the id is', async (method) => {
     const gateway = createContextGateway()
     const ids = [newSessionId(), 'session-01', '..%2f..', '%', '%00', 'ctx_', `ctx_${'a'.repeat(50_000)}`, '__proto__']
 
@@ -145,7 +145,7 @@ describe('DELETE /v1/context/{id}', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
-  test('removes what earlier turns have left on other pods, too', async () => {
+  test('removes the KV of earlier turns on other pods', async () => {
     const gateway = createContextGateway()
     const { id, key } = await gateway.create()
     for (const _ of [1, 2]) {
@@ -174,7 +174,7 @@ describe('DELETE /v1/context/{id}', () => {
     expect(rejection(await get(gateway, id)).code).toBe('session_not_found')
   })
 
-  test('touches no other session', async () => {
+  test('changes no other session', async () => {
     const gateway = createContextGateway()
     const kept = await gateway.create()
     const { id } = await gateway.create()

@@ -21,7 +21,7 @@ afterEach(() => {
 })
 
 describe('a sweep', () => {
-  test('ends what is over and removes its KV', async () => {
+  test('ends an expired session and removes its KV', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)
@@ -35,7 +35,7 @@ describe('a sweep', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=session_expired')
   })
 
-  test('leaves alone what lives', async () => {
+  test('keeps a session that has not expired', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(59)
@@ -61,7 +61,7 @@ describe('a sweep', () => {
     },
   )
 
-  test('tries again later what is in use, and later still the next time', async () => {
+  test('retries a busy removal with increasing delays', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.connector.faults.keepBusy(true)
@@ -86,7 +86,7 @@ describe('a sweep', () => {
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('never waits longer than half a minute for the next try', async () => {
+  test('retries a busy removal at least every 30 s', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.connector.faults.keepBusy(true)
@@ -124,7 +124,7 @@ describe('a sweep', () => {
     expect(gateway.connector.reconciliations()).toBe(1)
   })
 
-  test('removes what nobody knows, and nothing else', async () => {
+  test('removes orphaned KV and keeps known KV', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     const { id, key } = await gateway.create()
     gateway.fleet.store('orphan', { session: key, tokens: 5 })
@@ -136,7 +136,7 @@ describe('a sweep', () => {
     expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store/)
   })
 
-  test('does not take for an orphan what a turn is about to commit', async () => {
+  test('keeps KV that a turn is about to commit', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     gateway.store.before('commitKv', () => gateway.reaper.sweepAndWait())
 
@@ -147,7 +147,7 @@ describe('a sweep', () => {
   })
 
   test.each(['expireDue', 'claim', 'knownArtefacts', 'ack', 'retryLater'] as const)(
-    'goes on another time when %s fails, and tells so',
+    'reports a failure of %s and finishes in a later sweep',
     async (operation) => {
       const gateway = createContextGateway()
       await gateway.create({ headers: { 'x-session-ttl': '60' } })
@@ -167,7 +167,7 @@ describe('a sweep', () => {
     },
   )
 
-  test('looks for orphans again soon when it could not', async () => {
+  test('retries a failed search for orphans in the next sweep', async () => {
     const gateway = createContextGateway()
     gateway.store.failNext('knownArtefacts', 1)
 

@@ -31,7 +31,7 @@ describe('a turn that its connector has settled at once', () => {
     { name: 'completed', answer: {}, turns: 2 },
     { name: 'failed', answer: { status: 500 }, turns: 1 },
     { name: 'was left', answer: { complete: false, clientDisconnected: true }, turns: 1 },
-  ])('counts like any other that $name, and nothing more is asked of the connector', async ({ answer, turns }) => {
+  ])('that $name ends without a call of the connector', async ({ answer, turns }) => {
     const { gateway, calls } = settlingGateway()
     const { id } = await gateway.create()
     const before = await gateway.view(id)
@@ -43,7 +43,7 @@ describe('a turn that its connector has settled at once', () => {
     expect(await gateway.view(id)).toEqual({ ...Object(before), turns, tokens: expect.anything() })
   })
 
-  test('whose client leaves meanwhile is given up without the connector', async () => {
+  test('whose client disconnects is cancelled without a call of the connector', async () => {
     const { gateway, calls } = settlingGateway()
     const { id } = await gateway.create()
     calls.length = 0
@@ -57,7 +57,7 @@ describe('a turn that its connector has settled at once', () => {
   })
 })
 
-test('without a connector a session is told so once', async () => {
+test('a session without a connector is offloaded once', async () => {
   const none = createNoConnector()
   const calls: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({

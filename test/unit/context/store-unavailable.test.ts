@@ -58,7 +58,7 @@ describe('while the session store cannot be reached', () => {
     { name: 'the list', request: { method: 'GET', path: '/v1/context' } },
     { name: 'PATCH', request: { method: 'PATCH', path: `/v1/context/${newSessionId()}`, body: { ttl: 60 } } },
     { name: 'DELETE', request: { method: 'DELETE', path: `/v1/context/${newSessionId()}` } },
-  ])('$name is unavailable, worth another try, and tells nothing of the store', async ({ request }) => {
+  ])('$name gets 503 with retry headers and no detail of the store', async ({ request }) => {
     const { gateway } = await withSession()
 
     const { status, headers, body } = toErrorResponse(rejection(await gateway.send(request)))
@@ -68,7 +68,7 @@ describe('while the session store cannot be reached', () => {
     expect(JSON.stringify(body)).not.toMatch(/ECONNREFUSED|6379/)
   })
 
-  test('every fault of it is told, and none is taken for a fault of the gateway', async () => {
+  test('its faults are reported as store faults', async () => {
     const { gateway, id } = await withSession()
 
     await gateway.use(id)
@@ -79,7 +79,7 @@ describe('while the session store cannot be reached', () => {
     expect(gateway.events.of('fault')).toEqual([])
   })
 
-  test('a turn that is refused for another reason gets that reason when its lease cannot be given back', async () => {
+  test('a rejected turn keeps its error when its lease cannot be released', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     gateway.store.breakDown(['abandon'])
@@ -93,7 +93,7 @@ describe('while the session store cannot be reached', () => {
     expect(gateway.events.of('storeFault').map(([operation]) => operation)).toEqual(['abandon'])
   })
 
-  test('a load that finds nothing is a miss although that cannot be written down', async () => {
+  test('a missing artefact is a miss although the drop cannot be recorded', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)

@@ -17,7 +17,7 @@ describe('InFlightTurns', () => {
     expect([turns.count('a:1'), turns.count('b:1')]).toEqual([1, 1])
   })
 
-  test('an end that is told twice, or of a turn that never began, changes nothing', () => {
+  test('a repeated end and the end of an unknown turn change nothing', () => {
     const { turns } = createTurns()
     turns.started('a:1', 't1')
     turns.started('a:1', 't2')
@@ -41,7 +41,7 @@ describe('InFlightTurns', () => {
     expect(turns.count('a:1')).toBe(0)
   })
 
-  test('a turn that is told again counts once, and its lease runs anew', () => {
+  test('a turn that starts twice counts once and renews its lease', () => {
     const { clock, turns } = createTurns()
     turns.started('a:1', 't1')
     clock.nowMs = 50

@@ -53,7 +53,7 @@ describe('createStaticPodSource', () => {
     await eventually(() => expect(readyPods()).toEqual([first?.address, second?.address]))
   })
 
-  test('asks no more when it has stopped', async () => {
+  test('sends no checks after stop', async () => {
     const [first] = engines
     await source.start()
     await source.stop()
