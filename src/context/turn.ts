@@ -1,4 +1,4 @@
-import type { Admission } from '../admission/admission.ts'
+import type { Admission, AdmissionWork } from '../admission/admission.ts'
 import type { EngineField, KvConnector, KvOpening, KvPresence } from '../kvcache/kv-connector.ts'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
@@ -183,19 +183,13 @@ const forwardTo = (
   ticket,
 })
 
-interface AdmittedWork {
-  readonly turnId: string
-  readonly pod: string
-  readonly model: string | undefined
-}
-
 /**
  * Runs `start` when the turn is admitted. The turn holds its resources until its end, or until `start` fails. `laterMs` is how long `start`
  * may take.
  */
 const whenAdmitted = async <T>(
   admission: Admission | undefined,
-  work: AdmittedWork,
+  work: Omit<AdmissionWork, 'kind'>,
   limits: { readonly laterMs: number; readonly scope: RequestScope },
   start: () => Promise<T>,
 ): Promise<T> => {

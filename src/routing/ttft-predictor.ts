@@ -13,6 +13,12 @@ export interface TurnAtPod {
   readonly model: string
 }
 
+/** Whether the turn's work was done; `response` is undefined when there was no response with usage. */
+export interface PredictionEnd {
+  readonly how: 'done' | 'abandoned'
+  readonly response: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
+}
+
 /**
  * Predicts the load of each pod from the turns that this process sends there, and learns costs from how they end: the state behind
  * `predicted-ttft` and `prefix-cache`. A turn that starts here and ends in another process is dropped after its lease.
@@ -28,17 +34,8 @@ export interface TtftPredictor {
   loadEnded(turn: TurnAtPod, loaded: { readonly bytes: number; readonly loadMs: number } | undefined): void
   /** A turn is forwarded, and `tokensToCompute` of its prompt are left to compute. */
   forwarded(turn: TurnAtPod, tokensToCompute: number): void
-  /**
-   * A turn ended: its work is done, or it left before. `response` is undefined when there was no response with usage. Of turns that another
-   * process started, only the costs are learnt.
-   */
-  ended(
-    turn: TurnAtPod,
-    end: {
-      readonly how: 'done' | 'abandoned'
-      readonly response: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
-    },
-  ): void
+  /** A turn ended. Of turns that another process started, only the costs are learnt. */
+  ended(turn: TurnAtPod, end: PredictionEnd): void
   /** A turn of a session left KV of `tokens` in a pod. */
   kept(sessionKey: string, pod: PodAddress, tokens: number): void
   /** The session's KV is removed from all pods. */
