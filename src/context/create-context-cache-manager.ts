@@ -124,7 +124,7 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
       onHeaders: async (request, scope) => {
         const target = targetOf(request)
         const report = (decision: Decision): Decision => {
-          events.requestDecided(routeLabelOf(request, target), outcomeLabelOf(decision))
+          events.requestDecided(target.route, outcomeLabelOf(decision))
           if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
           return decision
         }
@@ -143,46 +143,41 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
   }
 }
 
-/** What a request is about, by its path. */
-type Target =
+/** What a request is about, by its path; `route` is its label in metrics. */
+type Target = { readonly route: RequestRoute } & (
   | { readonly kind: 'inference'; readonly api: InferenceApi }
   | { readonly kind: 'contexts'; readonly query: URLSearchParams }
   /** `id` as in the path, not decoded: an id of this gateway needs no encoding. */
   | { readonly kind: 'context'; readonly id: string }
   | { readonly kind: 'other' }
+)
 
-const targetOf = ({ path: pathWithQuery }: Pick<GatewayRequest, 'path'>): Target => {
-  const [path = '', query = ''] = pathWithQuery.split(/\?(.*)/s)
-  const api = inferenceApiOf(path)
-  if (api !== undefined) return { kind: 'inference', api }
-  if (path === '/v1/context') return { kind: 'contexts', query: new URLSearchParams(query) }
-  const id = /^\/v1\/context\/([^/]+)$/.exec(path)?.[1]
-  return id === undefined ? { kind: 'other' } : { kind: 'context', id }
-}
-
-const createsByHeader = (request: GatewayRequest): boolean =>
-  request.header('x-session-ttl').length > 0 && request.header('x-session-id').length === 0
-
-const inferenceLabels = { completions: 'completions', chat: 'chat_completions', responses: 'responses' } as const
-const manageLabels: ReadonlyMap<string, RequestRoute> = new Map([
+const inferenceRoutes = { completions: 'completions', chat: 'chat_completions', responses: 'responses' } as const
+const listRoutes: ReadonlyMap<string, RequestRoute> = new Map([
+  ['POST', 'create'],
+  ['GET', 'list'],
+])
+const manageRoutes: ReadonlyMap<string, RequestRoute> = new Map([
   ['GET', 'get'],
   ['PATCH', 'update'],
   ['DELETE', 'delete'],
 ])
 
-/** The request's `route` in metrics. */
-const routeLabelOf = (request: GatewayRequest, target: Target): RequestRoute => {
-  switch (target.kind) {
-    case 'inference':
-      return createsByHeader(request) ? 'create' : inferenceLabels[target.api]
-    case 'contexts':
-      return request.method === 'POST' ? 'create' : request.method === 'GET' ? 'list' : 'other'
-    case 'context':
-      return manageLabels.get(request.method) ?? 'other'
-    case 'other':
-      return 'other'
-  }
+const targetOf = (request: GatewayRequest): Target => {
+  const { method } = request
+  const [path = '', query = ''] = request.path.split(/\?(.*)/s)
+  const api = inferenceApiOf(path)
+  if (api !== undefined)
+    return { kind: 'inference', api, route: createsByHeader(request) ? 'create' : inferenceRoutes[api] }
+  if (path === '/v1/context')
+    return { kind: 'contexts', query: new URLSearchParams(query), route: listRoutes.get(method) ?? 'other' }
+  const id = /^\/v1\/context\/([^/]+)$/.exec(path)?.[1]
+  if (id === undefined) return { kind: 'other', route: 'other' }
+  return { kind: 'context', id, route: manageRoutes.get(method) ?? 'other' }
 }
+
+const createsByHeader = (request: GatewayRequest): boolean =>
+  request.header('x-session-ttl').length > 0 && request.header('x-session-id').length === 0
 
 const outcomeLabels = {
   forward: 'forwarded',
