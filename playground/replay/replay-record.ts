@@ -21,7 +21,7 @@ export interface ReplayResult {
   readonly balance: number
   /** Prefill time over the time in which it could have been done, from the first arrival to the last: above 1 the fleet falls behind. */
   readonly utilisation: number
-  /** From the first arrival to the end of the last answer. */
+  /** From the first arrival to the end of the last response. */
   readonly elapsedSeconds: number
 }
 

@@ -68,16 +68,16 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulati
     has: { readonly arrivedMs: number; readonly presentBlocks: number },
   ): void => {
     const forwardedMs = nowMs
-    let answer = { computedTokens: 0, ttfbMs: 0 }
+    let response = { computedTokens: 0, ttfbMs: 0 }
     gateway.forwarded(turn, turn.request.inputTokens - has.presentBlocks * blockTokens)
     pod.enqueue({
       request: turn.request,
       presentBlocks: has.presentBlocks,
       onFirstToken: (computedTokens) => {
-        answer = { computedTokens, ttfbMs: nowMs - forwardedMs }
+        response = { computedTokens, ttfbMs: nowMs - forwardedMs }
         record.firstToken(nowMs - has.arrivedMs)
       },
-      onComplete: () => gateway.ended(turn, answer),
+      onComplete: () => gateway.ended(turn, response),
     })
     proceed(pod)
   }

@@ -1,6 +1,6 @@
 import { loadBudgetMs } from '../../src/context/attach-kv.ts'
 import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
-import { createInFlightTurns } from '../../src/routing/in-flight-turns.ts'
+import { InFlightTurns } from '../../src/routing/in-flight-turns.ts'
 import type { RandomSource } from '../../src/routing/load-policies.ts'
 import type { PodAddress } from '../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
@@ -30,8 +30,8 @@ export type LoadPlan = { readonly kind: 'no-load' } | { readonly kind: 'load'; r
 
 /**
  * A gateway on virtual time. It is made of the parts that serve traffic: the router with its policies, the counts of turns in flight, the
- * forecast with its backlogs and its guess at what lies where, the cost profile that learns from every turn, the load policy. What it knows
- * is what a gateway would know: never what really lies in a pod before the turn is there.
+ * TTFT predictor with its prefill queues and its prefix index, the cost model that learns from every turn, the load policy. What it knows is
+ * what a gateway would know: never what really lies in a pod before the turn is there.
  */
 export interface SimulatedGateway {
   readonly conversations: number
@@ -44,8 +44,8 @@ export interface SimulatedGateway {
     load: { readonly tokens: number; readonly tookMs: number; readonly inTime: boolean },
   ): void
   forwarded(turn: RoutedTurn, tokensToCompute: number): void
-  /** The answer is complete. `ttfbMs` runs from when the request was forwarded. */
-  ended(turn: RoutedTurn, answer: { readonly computedTokens: number; readonly ttfbMs: number }): void
+  /** The response is complete. `ttfbMs` runs from when the request was forwarded. */
+  ended(turn: RoutedTurn, response: { readonly computedTokens: number; readonly ttfbMs: number }): void
   readMetrics(readings: readonly EngineReading[]): void
 }
 
@@ -72,7 +72,7 @@ export const createSimulatedGateway = (options: {
     initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
     initialLoadMs: loadOverheadMs,
   })
-  const inFlight = createInFlightTurns({ turnLeaseMs, nowMs })
+  const inFlight = new InFlightTurns({ turnLeaseMs, nowMs })
   const conversations = createConversations()
   const sessions = new Map<string, { readonly pod: PodAddress; readonly storedTokens: number }>()
   let readings: readonly (EngineReading & { readonly inFlightAtRead: number })[] = addresses.map(() => idle)
@@ -86,7 +86,7 @@ export const createSimulatedGateway = (options: {
         ...(readings[index] ?? idle),
       })),
   }
-  const forecast = createTtftPredictor({
+  const predictor = createTtftPredictor({
     source,
     costs,
     turnLeaseMs,
@@ -94,7 +94,7 @@ export const createSimulatedGateway = (options: {
     maxSessions,
   })
   const router = createRouter({
-    source: forecast,
+    source: predictor,
     policies: createPolicies({ defaultPolicy: options.policy, stickiness, random, costs }),
   })
   let turns = 0
@@ -113,7 +113,7 @@ export const createSimulatedGateway = (options: {
         model,
         promptTokens: request.inputTokens,
         stored: storedTokens === 0 ? undefined : { tokens: storedTokens, bytes: storedTokens * bytesPerToken },
-        residentTokens: forecast.residentTokens(conversation),
+        residentTokens: predictor.residentTokens(conversation),
       }
       const outcome = router.route(routing, undefined)
       const podIndex = outcome.kind === 'routed' ? indexOf.get(outcome.pod) : undefined
@@ -123,7 +123,7 @@ export const createSimulatedGateway = (options: {
       turns += 1
       const turn: RoutedTurn = { turnId: `turn-${turns}`, pod: outcome.pod, podIndex, model, conversation, request }
       inFlight.started(turn.pod, turn.turnId)
-      forecast.routed(turn, routing)
+      predictor.routed(turn, routing)
       return turn
     },
     planLoad: (_turn, { podTokens, storeTokens }) => {
@@ -137,11 +137,11 @@ export const createSimulatedGateway = (options: {
         : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
     },
     loadEnded: (turn, { tokens, tookMs, inTime }) =>
-      forecast.loadEnded(turn, inTime ? { bytes: tokens * bytesPerToken, loadMs: tookMs } : undefined),
-    forwarded: (turn, tokensToCompute) => forecast.forwarded(turn, tokensToCompute),
-    ended: (turn, answer) => {
+      predictor.loadEnded(turn, inTime ? { bytes: tokens * bytesPerToken, loadMs: tookMs } : undefined),
+    forwarded: (turn, tokensToCompute) => predictor.forwarded(turn, tokensToCompute),
+    ended: (turn, response) => {
       inFlight.ended(turn.pod, turn.turnId)
-      forecast.ended(turn, { how: 'done', answer })
+      predictor.ended(turn, { how: 'done', response })
       const fullBlocks = Math.floor(turn.request.inputTokens / blockTokens)
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },

@@ -40,7 +40,7 @@ export interface SimulatedPod {
   begin(): { readonly job: PodJob; readonly prefill: Prefill } | undefined
   /** The prompt is computed: generating begins. */
   prefillDone(): void
-  /** The answer is complete. */
+  /** The response is complete. */
   generated(job: PodJob): void
 }
 

@@ -58,7 +58,7 @@ export const createApp = async (
     saveIntervalMs: saveCostsMs,
     onFault: (operation, error) => log.warn('cost model load or save failed', { operation, err: error }),
   })
-  const forecast = createTtftPredictor({
+  const predictor = createTtftPredictor({
     source: pods,
     costs,
     turnLeaseMs: config.turns.leaseSeconds * 1000,
@@ -66,7 +66,7 @@ export const createApp = async (
     maxSessions: maxRoutedSessions,
   })
   const router = createRouter({
-    source: forecast,
+    source: predictor,
     policies: createPolicies({
       defaultPolicy: config.routing.policy,
       stickiness: { factor: config.routing.stickinessFactor, margin: config.routing.stickinessMargin },
@@ -81,7 +81,7 @@ export const createApp = async (
       pods,
       connector,
       costs,
-      predictor: forecast,
+      predictor,
       events,
       admission,
       maxLoadMs: config.kv.loadBudgetMs,

@@ -104,7 +104,7 @@ export const attachKv = async (
   predictor.loadEnded(predicted, loadedOf(presence, kv))
   if (limits.scope.signal.aborted) {
     parts.pods.turnEnded(pod, turnId)
-    predictor.ended(predicted, { how: 'abandoned', answer: undefined })
+    predictor.ended(predicted, { how: 'abandoned', response: undefined })
     if (claim !== undefined)
       await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
     throw new RequestCancelledError()
@@ -131,8 +131,8 @@ const load = async (
     connector.attach(options.mayLoad ? kvTurn : { ...kvTurn, mayLoad: false }, kv, limits.budget)
   if (admission === undefined || bytes === 0) return attachWith({ mayLoad: true })
   const work = { kind: 'load', turnId, model, pod } as const
-  const answer = admission.request(work, { waitMs: limits.waitMs, client: limits.budget })
-  const settled = answer.kind === 'waiting' ? await answer.settled : answer
+  const requested = admission.request(work, { waitMs: limits.waitMs, client: limits.budget })
+  const settled = requested.kind === 'waiting' ? await requested.settled : requested
   if (settled.kind !== 'admitted') {
     const attached = await attachWith({ mayLoad: false })
     // The load was worthwhile, and waited too long for its turn.

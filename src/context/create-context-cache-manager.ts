@@ -16,7 +16,7 @@ import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './en
 import { createManageSessions } from './manage-sessions.ts'
 import { createReaper, type Reaper, type ReaperSettings } from './reaper.ts'
 import {
-  type CachedAnswer,
+  type CacheHit,
   cachedResponse,
   createResponseCacheHandler,
   type ResponseCacheParts,
@@ -76,7 +76,7 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     request: GatewayRequest,
     api: InferenceApi,
     scope: RequestScope,
-    cached?: CachedAnswer,
+    cached?: CacheHit,
   ): Promise<HeadersDecision> => {
     const ids = request.header('x-session-id')
     const [id] = ids
@@ -87,8 +87,7 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     return id === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, id)
   }
 
-  const dispatch = async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision> => {
-    const target = targetOf(request)
+  const dispatch = async (request: GatewayRequest, target: Target, scope: RequestScope): Promise<HeadersDecision> => {
     switch (target.kind) {
       case 'inference': {
         const { api } = target
@@ -109,30 +108,31 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     }
   }
 
-  const onError = (where: string, thrown: unknown): Decision => {
-    if (thrown instanceof RequestCancelledError) return { kind: 'cancelled' }
-    const error = GatewayError.from(thrown)
-    if (error.code === 'internal_error') events.fault(where, error.cause)
-    return { kind: 'reject', error }
-  }
-
-  const report = (request: GatewayRequest, decision: Decision): Decision => {
-    events.requestDecided(routeLabelOf(request), outcomeLabelOf(decision))
-    if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
-    return decision
+  const orError = async <T>(where: 'headers' | 'body', decide: () => Promise<T>): Promise<T | Decision> => {
+    try {
+      return await decide()
+    } catch (thrown) {
+      if (thrown instanceof RequestCancelledError) return { kind: 'cancelled' }
+      const error = GatewayError.from(thrown)
+      if (error.code === 'internal_error') events.fault(where, error.cause)
+      return { kind: 'reject', error }
+    }
   }
 
   return {
     manager: {
       onHeaders: async (request, scope) => {
-        const decision = await dispatch(request, scope).catch((thrown: unknown) => onError('headers', thrown))
-        if (decision.kind !== 'need-body') return report(request, decision)
-        const decide = async (body: Buffer, bodyScope: RequestScope): Promise<Decision> =>
-          decision.decide(body, bodyScope)
+        const target = targetOf(request)
+        const report = (decision: Decision): Decision => {
+          events.requestDecided(target.route, outcomeLabelOf(decision))
+          if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
+          return decision
+        }
+        const decision = await orError('headers', () => dispatch(request, target, scope))
+        if (decision.kind !== 'need-body') return report(decision)
         return {
           kind: 'need-body',
-          decide: async (body, bodyScope) =>
-            report(request, await decide(body, bodyScope).catch((thrown: unknown) => onError('body', thrown))),
+          decide: async (body, bodyScope) => report(await orError('body', () => decision.decide(body, bodyScope))),
         }
       },
       endTurn: turns.endTurn,
@@ -143,61 +143,51 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
   }
 }
 
-/** What a request is about, by its path. */
-type Target =
+/** What a request is about, by its path; `route` is its label in metrics. */
+type Target = { readonly route: RequestRoute } & (
   | { readonly kind: 'inference'; readonly api: InferenceApi }
   | { readonly kind: 'contexts'; readonly query: URLSearchParams }
   /** `id` as in the path, not decoded: an id of this gateway needs no encoding. */
   | { readonly kind: 'context'; readonly id: string }
   | { readonly kind: 'other' }
+)
 
-const targetOf = ({ path: pathWithQuery }: Pick<GatewayRequest, 'path'>): Target => {
-  const [path = '', query = ''] = pathWithQuery.split(/\?(.*)/s)
-  const api = inferenceApiOf(path)
-  if (api !== undefined) return { kind: 'inference', api }
-  if (path === '/v1/context') return { kind: 'contexts', query: new URLSearchParams(query) }
-  const id = /^\/v1\/context\/([^/]+)$/.exec(path)?.[1]
-  return id === undefined ? { kind: 'other' } : { kind: 'context', id }
-}
-
-const createsByHeader = (request: GatewayRequest): boolean =>
-  request.header('x-session-ttl').length > 0 && request.header('x-session-id').length === 0
-
-const inferenceLabels = { completions: 'completions', chat: 'chat_completions', responses: 'responses' } as const
-const manageLabels: ReadonlyMap<string, RequestRoute> = new Map([
+const inferenceRoutes = { completions: 'completions', chat: 'chat_completions', responses: 'responses' } as const
+const listRoutes: ReadonlyMap<string, RequestRoute> = new Map([
+  ['POST', 'create'],
+  ['GET', 'list'],
+])
+const manageRoutes: ReadonlyMap<string, RequestRoute> = new Map([
   ['GET', 'get'],
   ['PATCH', 'update'],
   ['DELETE', 'delete'],
 ])
 
-/** The request's `route` in metrics. */
-const routeLabelOf = (request: GatewayRequest): RequestRoute => {
-  const target = targetOf(request)
-  switch (target.kind) {
-    case 'inference':
-      return createsByHeader(request) ? 'create' : inferenceLabels[target.api]
-    case 'contexts':
-      return request.method === 'POST' ? 'create' : request.method === 'GET' ? 'list' : 'other'
-    case 'context':
-      return manageLabels.get(request.method) ?? 'other'
-    case 'other':
-      return 'other'
-  }
+const targetOf = (request: GatewayRequest): Target => {
+  const { method } = request
+  const [path = '', query = ''] = request.path.split(/\?(.*)/s)
+  const api = inferenceApiOf(path)
+  if (api !== undefined)
+    return { kind: 'inference', api, route: createsByHeader(request) ? 'create' : inferenceRoutes[api] }
+  if (path === '/v1/context')
+    return { kind: 'contexts', query: new URLSearchParams(query), route: listRoutes.get(method) ?? 'other' }
+  const id = /^\/v1\/context\/([^/]+)$/.exec(path)?.[1]
+  if (id === undefined) return { kind: 'other', route: 'other' }
+  return { kind: 'context', id, route: manageRoutes.get(method) ?? 'other' }
 }
 
+const createsByHeader = (request: GatewayRequest): boolean =>
+  request.header('x-session-ttl').length > 0 && request.header('x-session-id').length === 0
+
+const outcomeLabels = {
+  forward: 'forwarded',
+  response: 'answered',
+  'cached-response': 'answered',
+  passthrough: 'passed',
+  cancelled: 'abandoned',
+  reject: 'rejected',
+} as const satisfies Record<Decision['kind'], RequestOutcome>
+
 /** The request's `outcome` in metrics. */
-const outcomeLabelOf = (decision: Decision): RequestOutcome => {
-  switch (decision.kind) {
-    case 'forward':
-      return 'forwarded'
-    case 'response':
-    case 'cached-response':
-      return 'answered'
-    case 'passthrough':
-      return 'passed'
-    case 'cancelled':
-      return 'abandoned'
-    case 'reject':
-      return decision.error.code === 'internal_error' ? 'failed' : 'rejected'
-  }
-}
+const outcomeLabelOf = (decision: Decision): RequestOutcome =>
+  decision.kind === 'reject' && decision.error.code === 'internal_error' ? 'failed' : outcomeLabels[decision.kind]

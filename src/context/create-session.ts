@@ -3,13 +3,7 @@ import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import type { RetryKey } from '../sessions/session-store.ts'
-import type {
-  Decision,
-  ForwardDecision,
-  GatewayRequest,
-  HeadersDecision,
-  RequestScope,
-} from './context-cache-manager.ts'
+import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
 import { checkJsonBody, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
@@ -46,72 +40,36 @@ export const createCreateSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly sessionIds: SessionIdCipher },
   settings: CreateSettings,
 ): CreateSession => {
+  /** An inference request is answered even when no session can be made of it; `POST /v1/context` is about the session. */
   const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision> => {
+    const { request, api, tenant, model } = create
     const id = newSessionId()
-    const turnId = turnIdFor(create.request)
-    const input = routingInputOf(parts.predictor, create.request, { key: sessionKeyOf(id), model: create.model })
-    const turn = { id, turnId, route: routeTurn(parts, create.request, input) }
-    const written = await write(create, turn)
-    if (written.kind === 'store-unavailable') return forwardWithoutSession(create, turn, written.error, scope)
-    try {
-      return await forwardFirstTurn(create, { ...turn, written }, scope)
-    } catch (error) {
-      await abandonTurn(parts, { key: written.record.key, turnId })
-      throw error
-    }
+    const turnId = turnIdFor(request)
+    const route = routeTurn(parts, request, routingInputOf(parts.predictor, request, { key: sessionKeyOf(id), model }))
+    const written = await write(create, { id, turnId, pod: route.pod })
+    if (written.kind !== 'store-unavailable') return forwardFirstTurn(create, { turnId, route, ...written }, scope)
+    if (api === undefined) throw new GatewayError('session_store_unavailable', { cause: written.error })
+    const forward = await startPlainTurn(parts, { turnId, route, tenant }, scope)
+    return { ...forward, responseHeaders: { 'x-context-cache': noneStatus('store_unavailable') } }
   }
 
-  const forwardFirstTurn = async (
-    create: CheckedCreate,
-    { turnId, written, ...first }: NewTurn & { readonly written: WrittenSession },
-    scope: RequestScope,
-  ): Promise<Decision> => {
-    const { request, tenant } = create
-    const { record } = written
-    const isNew = written.kind === 'created'
-    const id = parts.sessionIds.decrypt(record.sealedId, tenant)
-    if (id === undefined) throw new GatewayError('internal_error', { cause: 'a session id could not be decrypted' })
-    // A retry continues the session of the first try, where its KV lies.
-    const route = isNew ? first.route : routeTurn(parts, request, routingInputOf(parts.predictor, request, record))
-    const { presence, forward } = await startSessionTurn(
-      parts,
-      {
-        turnId,
-        route,
-        tenant,
-        session: record,
-        expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
-        contentKey: () => contentKeyOf(id),
-        opening: { form: create.form, body: create.body },
-      },
-      scope,
-    )
-    if (isNew) parts.events.sessionCreated(record.key)
-    return {
-      ...forward,
-      path: enginePathOf(create),
-      requestHeaders: { 'x-session-id': id },
-      responseHeaders: sessionHeaders(
-        id,
-        record,
-        isNew ? missStatus('new_session') : presenceStatus(presence, record.kvNote),
-      ),
-    }
-  }
-
-  const write = async (create: CheckedCreate, turn: NewTurn): Promise<Written> => {
-    const { tenant, model, ttlSeconds, retryOf } = create
-    const { id, turnId, route } = turn
+  const write = async (
+    { tenant, model, ttlSeconds, retryOf }: CheckedCreate,
+    { id, turnId, pod }: { readonly id: string; readonly turnId: string; readonly pod: string },
+  ): Promise<WrittenSession | { readonly kind: 'store-unavailable'; readonly error: unknown }> => {
+    const sealedId = parts.sessionIds.encrypt(id, tenant)
+    const { leaseMs } = settings
+    const key = sessionKeyOf(id)
     try {
       const outcome = await parts.store.create({
-        key: sessionKeyOf(id),
+        key,
         tenant,
-        sealedId: parts.sessionIds.encrypt(id, tenant),
+        sealedId,
         model,
         ttlSeconds,
-        pod: route.pod,
+        pod,
         turnId,
-        leaseMs: settings.leaseMs,
+        leaseMs,
         retryOf,
       })
       if (outcome.kind === 'key-reused') throw new GatewayError('idempotency_key_reused', { param: 'Idempotency-Key' })
@@ -123,16 +81,43 @@ export const createCreateSession = (
     }
   }
 
-  /** An inference request is answered even when no session can be made of it; `POST /v1/context` is about the session. */
-  const forwardWithoutSession = async (
-    create: CheckedCreate,
-    { turnId, route }: NewTurn,
-    cause: unknown,
+  const forwardFirstTurn = async (
+    { request, api, tenant, form, body }: CheckedCreate,
+    { kind, record, turnId, ...first }: WrittenSession & { readonly turnId: string; readonly route: Route },
     scope: RequestScope,
-  ): Promise<ForwardDecision> => {
-    if (create.api === undefined) throw new GatewayError('session_store_unavailable', { cause })
-    const forward = await startPlainTurn(parts, { turnId, route, tenant: create.tenant }, scope)
-    return { ...forward, responseHeaders: { 'x-context-cache': noneStatus('store_unavailable') } }
+  ): Promise<Decision> => {
+    const isNew = kind === 'created'
+    try {
+      const id = parts.sessionIds.decrypt(record.sealedId, tenant)
+      if (id === undefined) throw new GatewayError('internal_error', { cause: 'a session id could not be decrypted' })
+      // A retry continues the session of the first try, where its KV lies.
+      const route = isNew ? first.route : routeTurn(parts, request, routingInputOf(parts.predictor, request, record))
+      const { presence, forward } = await startSessionTurn(
+        parts,
+        {
+          turnId,
+          route,
+          tenant,
+          session: record,
+          expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
+          contentKey: () => contentKeyOf(id),
+          opening: { form, body },
+        },
+        scope,
+      )
+      if (isNew) parts.events.sessionCreated(record.key)
+      const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvNote)
+      return {
+        ...forward,
+        // `/v1/context` is not a path of the engine.
+        path: api === undefined ? inferencePaths[form] : undefined,
+        requestHeaders: { 'x-session-id': id },
+        responseHeaders: sessionHeaders(id, record, cacheStatus),
+      }
+    } catch (error) {
+      await abandonTurn(parts, { key: record.key, turnId })
+      throw error
+    }
   }
 
   return (request, api) => {
@@ -162,19 +147,7 @@ interface CheckedCreate {
   readonly retryOf: RetryKey | undefined
 }
 
-interface NewTurn {
-  readonly id: string
-  readonly turnId: string
-  readonly route: Route
-}
-
 interface WrittenSession {
   readonly kind: 'created' | 'existing'
   readonly record: SessionRecord
 }
-
-type Written = WrittenSession | { readonly kind: 'store-unavailable'; readonly error: unknown }
-
-/** `/v1/context` is not a path of the engine. */
-const enginePathOf = ({ api, form }: CheckedCreate): string | undefined =>
-  api === undefined ? inferencePaths[form] : undefined

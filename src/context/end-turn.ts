@@ -2,22 +2,20 @@ import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
 import { withinLimit } from '../async/deadline.ts'
-import type { KvConnector, KvTurn, OffloadOutcome } from '../kvcache/kv-connector.ts'
+import type { KvTurn, OffloadOutcome, OffloadRequest } from '../kvcache/kv-connector.ts'
 import type { PodSource } from '../routing/pod.ts'
-import type { TtftPredictor } from '../routing/ttft-predictor.ts'
+import type { PredictionEnd } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
-import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
+import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextCacheManager, TurnEnd, TurnUsage } from './context-cache-manager.ts'
-import { type ContextEvents, reportFault, type TurnOutcome } from './context-events.ts'
+import { reportFault, type TurnOutcome } from './context-events.ts'
+import type { TurnParts } from './turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
 
-export interface EndTurnParts {
+export interface EndTurnParts extends Pick<TurnParts, 'connector' | 'predictor' | 'events'> {
   readonly store: SessionStore & RemovalQueue
   readonly pods: Pick<PodSource, 'turnEnded' | 'markUnhealthy'>
-  readonly connector: KvConnector
-  readonly predictor: TtftPredictor
-  readonly events: ContextEvents
   /** Where turns are limited: receives what a turn held. */
   readonly admission?: Pick<Admission, 'release'> | undefined
   /** Starts the removal of what a turn left. */
@@ -31,6 +29,8 @@ export interface EndTurnSettings {
   readonly offloadTimeoutMs: number
 }
 
+type SessionTurnTicket = TurnTicket & { readonly session: SessionTicket }
+
 /** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in whatever order. */
 export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clientDisconnected'> {
   /** Records a turn that is forwarded. */
@@ -39,7 +39,7 @@ export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clie
    * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
    * the client waits. Never rejects.
    */
-  completeCached(ticket: TurnTicket & { readonly session: SessionTicket }, usage: TurnUsage | undefined): Promise<void>
+  completeCached(ticket: SessionTurnTicket, usage: TurnUsage | undefined): Promise<void>
   /** Resolves when no end of a turn is being processed. */
   drain: () => Promise<void>
 }
@@ -82,7 +82,7 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
     },
     completeCached: async (ticket, usage) => {
       try {
-        await complete(ticket, ticket.session, { pod: ticket.pod, usage })
+        await complete(ticket, ticket.pod, usage)
       } catch (error) {
         // The turn's lease expires.
         reportFault(parts.events, 'complete', error)
@@ -105,93 +105,85 @@ const disconnected: TurnEnd = {
 }
 
 const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
-  const { store, connector, predictor, events } = parts
+  const { store, connector, events } = parts
   /** The store may be unavailable for a moment when a turn ends; the turn's lease gives the time to try again. */
   const storeRetry = retry(handleType(StoreUnavailableError), {
     maxAttempts: 8,
     backoff: new ExponentialBackoff({ initialDelay: 50, maxDelay: 5000 }),
   })
 
-  const complete = async (
-    { turnId }: TurnTicket,
-    { key, tenant, expiry }: SessionTicket,
-    { pod, usage }: { readonly pod: string; readonly usage: TurnUsage | undefined },
-  ): Promise<CompleteOutcome> => {
+  const complete = async (ticket: SessionTurnTicket, pod: string, usage: TurnUsage | undefined) => {
+    const { key, tenant, expiry } = ticket.session
     const { promptTokens: prompt = 0, outputTokens: output = 0, cachedTokens: cached = 0 } = usage ?? {}
-    const outcome = await store.complete({ key, tenant, turnId, pod, usage: { prompt, output, cached }, expiry })
+    const tokens = { prompt, output, cached }
+    const outcome = await store.complete({ key, tenant, turnId: ticket.turnId, pod, usage: tokens, expiry })
     events.turnEnded(outcome.kind, usage)
     return outcome
   }
 
-  const endCompleted = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
-    const pod = turn.servedBy ?? ticket.pod
-    const { usage } = turn
-    let outcome: CompleteOutcome
-    try {
-      outcome = await storeRetry.execute(() => complete(ticket, session, { pod, usage }))
-    } catch (error) {
-      await releaseClaim(ticket, session)
+  const endCompleted = async (ticket: SessionTurnTicket, { servedBy, usage }: TurnEnd): Promise<void> => {
+    const pod = servedBy ?? ticket.pod
+    const { key, claim } = ticket.session
+    const completed = storeRetry.execute(() => complete(ticket, pod, usage))
+    const outcome = await completed.catch(async (error: unknown) => {
+      await releaseClaim(ticket)
       throw error
-    }
+    })
     if (outcome.kind === 'gone') {
-      await releaseClaim(ticket, session)
+      await releaseClaim(ticket)
       parts.triggerSweep()
       return
     }
-    if (usage !== undefined && usage.promptTokens > 0)
-      predictor.kept(session.key, pod, usage.promptTokens + usage.outputTokens)
-    if (session.claim !== undefined) await offload(kvTurnOf(ticket, session, pod), session.claim, usage, outcome.record)
+    if (usage !== undefined && usage.promptTokens > 0) parts.predictor.kept(key, pod, totalTokensOf(usage))
+    if (claim !== undefined) await offload({ turn: kvTurnOf(ticket, pod), claim }, usage, outcome.record)
   }
 
-  const endFailed = async (ticket: TurnTicket, session: SessionTicket, turn: TurnEnd): Promise<void> => {
+  const endFailed = async (ticket: SessionTurnTicket, turn: TurnEnd): Promise<void> => {
     events.turnEnded(failureOf(turn), turn.usage)
     // The pod first: the store may be unavailable for longer.
-    await releaseClaim(ticket, session)
-    await storeRetry.execute(() => store.abandon({ key: session.key, turnId: ticket.turnId }))
+    await releaseClaim(ticket)
+    await storeRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }))
     parts.triggerSweep()
   }
 
   /** A turn's claim on its pod never outlives the turn. */
-  const releaseClaim = async (ticket: TurnTicket, session: SessionTicket): Promise<void> => {
-    const { claim } = session
+  const releaseClaim = async (ticket: SessionTurnTicket): Promise<void> => {
+    const { claim } = ticket.session
     if (claim === undefined) return
-    const kvTurn = kvTurnOf(ticket, session, ticket.pod)
+    const kvTurn = kvTurnOf(ticket, ticket.pod)
     await withinLimit(settings.offloadTimeoutMs, (signal) => connector.detach(kvTurn, claim, signal))
   }
 
   const offload = async (
-    kvTurn: KvTurn,
-    claim: string,
+    claimed: Pick<OffloadRequest, 'turn' | 'claim'>,
     usage: TurnUsage | undefined,
     record: SessionRecord,
   ): Promise<void> => {
+    const { session } = claimed.turn
     const startedMs = performance.now()
     const outcome = await withinLimit(settings.offloadTimeoutMs, (signal) =>
       connector.offload({
-        turn: kvTurn,
-        claim,
-        totalTokens: usage === undefined ? undefined : usage.promptTokens + usage.outputTokens,
+        ...claimed,
+        totalTokens: usage === undefined ? undefined : totalTokensOf(usage),
         promptTokens: usage?.promptTokens,
         announce: (artefact) =>
-          storeRetry.execute(() =>
-            store.announce({ ...artefact, session: kvTurn.session, graceMs: settings.announceGraceMs }),
-          ),
+          storeRetry.execute(() => store.announce({ ...artefact, session, graceMs: settings.announceGraceMs })),
         signal,
       }),
     )
     events.offloaded(outcome, performance.now() - startedMs)
-    await storeRetry.execute(() => recordOffload(kvTurn, record, outcome))
+    await storeRetry.execute(() => recordOffload(record, outcome))
   }
 
-  const recordOffload = async ({ session: key }: KvTurn, record: SessionRecord, outcome: OffloadOutcome) => {
+  const recordOffload = async ({ key, turns, kvNote }: SessionRecord, outcome: OffloadOutcome): Promise<void> => {
     switch (outcome.kind) {
       case 'stored': {
         const { artefactId, payload, tokens, bytes } = outcome
-        await store.commitKv({ key, kv: { artefactId, payload, tokens, bytes, turn: record.turns } })
+        await store.commitKv({ key, kv: { artefactId, payload, tokens, bytes, turn: turns } })
         return
       }
       case 'none':
-        if (record.kvNote !== outcome.reason) await store.noteKv({ key, reason: outcome.reason })
+        if (kvNote !== outcome.reason) await store.noteKv({ key, reason: outcome.reason })
         return
       case 'superseded':
       case 'unchanged':
@@ -201,18 +193,18 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
 
   /** Never rejects. */
   const end = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
-    parts.pods.turnEnded(ticket.pod, ticket.turnId)
-    parts.admission?.release('prefill', ticket.turnId)
+    const { turnId, pod, session } = ticket
+    parts.pods.turnEnded(pod, turnId)
+    parts.admission?.release('prefill', turnId)
     reportPods(parts, ticket, turn)
-    const isGood = turn.complete && turn.status >= 200 && turn.status < 300
-    const { session } = ticket
+    const isGood = turn.complete && isSuccess(turn.status)
     if (session === undefined) {
       events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
       return
     }
-    endPrediction(predictor, ticket, session, turn)
+    parts.predictor.ended({ turnId, pod, model: session.model }, predictionEndOf(turn))
     try {
-      await (isGood ? endCompleted : endFailed)(ticket, session, turn)
+      await (isGood ? endCompleted : endFailed)({ ...ticket, session }, turn)
     } catch (error) {
       // The turn's lease expires, and the reaper removes what the turn left.
       reportFault(events, 'end_turn', error)
@@ -222,19 +214,20 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
   return { complete, end }
 }
 
+const isSuccess = (status: number): boolean => status >= 200 && status < 300
+
 const failureOf = (turn: TurnEnd): TurnOutcome => {
   if (turn.clientDisconnected) return 'client_left'
   if (turn.upstreamFailed) return 'upstream_failed'
-  return turn.status >= 200 && turn.status < 300 ? 'incomplete' : 'engine_error'
+  return isSuccess(turn.status) ? 'incomplete' : 'engine_error'
 }
 
-const kvTurnOf = ({ turnId }: TurnTicket, { key, tenant, model }: SessionTicket, pod: string): KvTurn => ({
-  session: key,
-  tenant,
-  model,
-  turnId,
-  pod,
-})
+const totalTokensOf = ({ promptTokens, outputTokens }: TurnUsage): number => promptTokens + outputTokens
+
+const kvTurnOf = ({ turnId, session }: SessionTurnTicket, pod: string): KvTurn => {
+  const { key, tenant, model } = session
+  return { session: key, tenant, model, turnId, pod }
+}
 
 /** A turn that another pod served, or whose upstream failed, shows that the chosen pod is unhealthy. */
 const reportPods = ({ pods }: Pick<EndTurnParts, 'pods'>, { pod }: TurnTicket, turn: TurnEnd): void => {
@@ -244,19 +237,10 @@ const reportPods = ({ pods }: Pick<EndTurnParts, 'pods'>, { pod }: TurnTicket, t
   if (servedElsewhere && upstreamFailed) pods.markUnhealthy(servedBy)
 }
 
-const endPrediction = (
-  predictor: TtftPredictor,
-  { turnId, pod }: TurnTicket,
-  { model }: SessionTicket,
-  { status, usage, ttfbMs, clientDisconnected }: TurnEnd,
-): void =>
-  predictor.ended(
-    { turnId, pod, model },
-    {
-      how: clientDisconnected || ttfbMs === undefined ? 'abandoned' : 'done',
-      answer:
-        status === 200 && usage !== undefined && ttfbMs !== undefined
-          ? { computedTokens: usage.promptTokens - usage.cachedTokens, ttfbMs }
-          : undefined,
-    },
-  )
+const predictionEndOf = ({ status, usage, ttfbMs, clientDisconnected }: TurnEnd): PredictionEnd => ({
+  how: clientDisconnected || ttfbMs === undefined ? 'abandoned' : 'done',
+  response:
+    status === 200 && usage !== undefined && ttfbMs !== undefined
+      ? { computedTokens: usage.promptTokens - usage.cachedTokens, ttfbMs }
+      : undefined,
+})

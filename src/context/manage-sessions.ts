@@ -83,15 +83,12 @@ export const createManageSessions = (
         'list',
         parts.store.list({ tenant, limit, after: after === undefined ? undefined : sessionKeyOf(after) }),
       )
-      const ids = page.records.map((record) => parts.sessionIds.decrypt(record.sealedId, tenant) ?? null)
+      const sessions = page.records.map((record) => ({ record, id: parts.sessionIds.decrypt(record.sealedId, tenant) }))
       return response({
         object: 'list',
-        data: page.records.flatMap((record, index) => {
-          const id = ids[index] ?? null
-          return id === null ? [] : [sessionView(id, record)]
-        }),
-        first_id: ids.at(0) ?? null,
-        last_id: ids.at(-1) ?? null,
+        data: sessions.flatMap(({ id, record }) => (id === undefined ? [] : [sessionView(id, record)])),
+        first_id: sessions.at(0)?.id ?? null,
+        last_id: sessions.at(-1)?.id ?? null,
         has_more: page.hasMore,
       })
     },

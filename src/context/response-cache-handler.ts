@@ -18,14 +18,14 @@ import type { Tenants } from './tenant.ts'
 const responseCacheHeader = 'x-response-cache'
 
 /** An earlier response to the same request, whose body names `model`. */
-export interface CachedAnswer {
+export interface CacheHit {
   readonly model: string
   readonly response: CachedResponse
 }
 
 /** Sends an earlier response, with these headers beside `x-response-cache`. */
 export const cachedResponse = (
-  { response }: CachedAnswer,
+  { response }: CacheHit,
   headers: Readonly<Record<string, string>> = {},
 ): Extract<Decision, { kind: 'cached-response' }> => ({
   kind: 'cached-response',
@@ -34,17 +34,14 @@ export const cachedResponse = (
   headers: { ...headers, [responseCacheHeader]: 'hit' },
 })
 
-/** Decides on a request as without a response cache; `cached` may be sent. */
-export type DecideWithout = (scope: RequestScope, cached?: CachedAnswer) => Promise<HeadersDecision>
-
 /**
- * Answers inference requests from the response cache, and fills it with the engines' responses. Undefined: by its headers the request is not
- * eligible.
+ * Answers inference requests from the response cache, and fills it with the engines' responses. `decide` decides as without a response cache, and
+ * may send `cached`. Undefined: by its headers the request is not eligible.
  */
 export type ResponseCacheHandler = (
   request: GatewayRequest,
   api: InferenceApi,
-  decide: DecideWithout,
+  decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision>,
 ) => HeadersDecision | undefined
 
 export interface ResponseCacheParts {
@@ -68,7 +65,7 @@ export const createResponseCacheHandler = (
   const models: ReadonlySet<string> = new Set(parts.models)
 
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
-  const readQuestion = (request: GatewayRequest, api: InferenceApi, body: Buffer): Question | undefined => {
+  const readEligible = (request: GatewayRequest, api: InferenceApi, body: Buffer): EligibleRequest | undefined => {
     const parsed = valueOrRefusal(() => parseJsonObject(body, limits))
     if (parsed === undefined) return undefined
     const cacheable = readCacheableRequest(parsed)
@@ -79,7 +76,7 @@ export const createResponseCacheHandler = (
     return { ...cacheable, key: responseKeyOf({ ...cacheable, canonicalBody, tenant, path: request.path }) }
   }
 
-  const withCapture = (question: Question, decision: Decision): Decision => {
+  const withCapture = (eligible: EligibleRequest, decision: Decision): Decision => {
     switch (decision.kind) {
       case 'cached-response':
         parts.onLookup('hit')
@@ -87,7 +84,7 @@ export const createResponseCacheHandler = (
       case 'passthrough':
       case 'forward':
         parts.onLookup('miss')
-        return { ...decision, observer: observe(parts.beginCapture(question)) }
+        return { ...decision, observer: observe(parts.beginCapture(eligible)) }
       case 'response':
       case 'reject':
       case 'cancelled':
@@ -100,19 +97,19 @@ export const createResponseCacheHandler = (
     return {
       kind: 'need-body',
       decide: async (body, scope) => {
-        const question = readQuestion(request, api, body)
-        const response = question === undefined ? undefined : parts.cache.lookUp(question.key)
+        const eligible = readEligible(request, api, body)
+        const response = eligible === undefined ? undefined : parts.cache.lookUp(eligible.key)
         const cached =
-          question === undefined || response === undefined ? undefined : { model: question.model, response }
+          eligible === undefined || response === undefined ? undefined : { model: eligible.model, response }
         const first = await decide(scope, cached)
         const decision = first.kind === 'need-body' ? await first.decide(body, scope) : first
-        return question === undefined ? decision : withCapture(question, decision)
+        return eligible === undefined ? decision : withCapture(eligible, decision)
       },
     }
   }
 }
 
-interface Question {
+interface EligibleRequest {
   readonly model: string
   readonly form: AnswerForm
   readonly key: ResponseKey

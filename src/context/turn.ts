@@ -1,4 +1,4 @@
-import type { Admission } from '../admission/admission.ts'
+import type { Admission, AdmissionWork } from '../admission/admission.ts'
 import type { EngineField, KvConnector, KvOpening, KvPresence } from '../kvcache/kv-connector.ts'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
@@ -183,29 +183,23 @@ const forwardTo = (
   ticket,
 })
 
-interface AdmittedWork {
-  readonly turnId: string
-  readonly pod: string
-  readonly model: string | undefined
-}
-
 /**
  * Runs `start` when the turn is admitted. The turn holds its resources until its end, or until `start` fails. `laterMs` is how long `start`
  * may take.
  */
 const whenAdmitted = async <T>(
   admission: Admission | undefined,
-  work: AdmittedWork,
+  work: Omit<AdmissionWork, 'kind'>,
   limits: { readonly laterMs: number; readonly scope: RequestScope },
   start: () => Promise<T>,
 ): Promise<T> => {
   if (admission === undefined) return start()
   const { scope } = limits
   const { maxWaitMs } = admission
-  const answer = admission.request({ kind: 'prefill', ...work }, { waitMs: maxWaitMs, client: scope })
+  const requested = admission.request({ kind: 'prefill', ...work }, { waitMs: maxWaitMs, client: scope })
   // Envoy takes only the first extension of a decision, so that it covers the load, too.
-  if (answer.kind === 'waiting') scope.extendDeadline(maxWaitMs + Math.ceil(limits.laterMs) + decisionMarginMs)
-  const settled = answer.kind === 'waiting' ? await answer.settled : answer
+  if (requested.kind === 'waiting') scope.extendDeadline(maxWaitMs + Math.ceil(limits.laterMs) + decisionMarginMs)
+  const settled = requested.kind === 'waiting' ? await requested.settled : requested
   if (settled.kind === 'left') throw new RequestCancelledError()
   if (settled.kind === 'refused') {
     // By then every turn that waits now is admitted or refused.

@@ -5,7 +5,7 @@ import type { Decision, GatewayRequest, RequestScope } from './context-cache-man
 import { reportFault } from './context-events.ts'
 import type { ActiveTurns } from './end-turn.ts'
 import { checkNotCompressed, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
-import { type CachedAnswer, cachedResponse } from './response-cache-handler.ts'
+import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { contentKeyOf, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
@@ -28,22 +28,14 @@ export type UseSession = (
   request: GatewayRequest,
   sessionId: string,
   scope: RequestScope,
-  cached?: CachedAnswer,
+  cached?: CacheHit,
 ) => Promise<Decision>
 
 export const createUseSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly turns: Pick<ActiveTurns, 'completeCached'> },
   settings: UseSettings,
 ): UseSession => {
-  /** Whatever is wrong with the store, the turn is answered without it. */
-  const begin = async ({ key, tenant, turnId }: UseTurn): Promise<Begun> => {
-    try {
-      return await parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
-    } catch (error) {
-      reportFault(parts.events, 'begin', error)
-      return { kind: 'store_unavailable' }
-    }
-  }
+  const unchanged: TurnExpiry = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
 
   const plainTurn = async (
     turn: UseTurn,
@@ -66,8 +58,9 @@ export const createUseSession = (
     const { model, ttlSeconds: lastTtlSeconds } = begun.kind === 'active' ? begun.record : begun
     const ttlSeconds = turn.ttlSeconds ?? lastTtlSeconds
     const restartedMs = begun.nowMs + ttlSeconds * 1000
-    const expiry = expiryOf(turn, settings, restartedMs)
-    const expiresAtMs = expiry.kind === 'keep' && record !== undefined ? record.expiresAtMs : restartedMs
+    const expiry: TurnExpiry =
+      turn.ttlSeconds === undefined ? unchanged : { kind: 'set', ttlSeconds, expiresAtMs: restartedMs }
+    const expiresAtMs = (expiry.kind === 'keep' ? record?.expiresAtMs : undefined) ?? restartedMs
     const headers = (cacheStatus: string) => sessionHeaders(id, { expiresAtMs, ttlSeconds }, cacheStatus)
     if (cached?.model === model && record?.pod !== undefined) {
       const ticket = { turnId, pod: record.pod, session: { key, tenant, model, expiry } }
@@ -83,9 +76,7 @@ export const createUseSession = (
       turn.scope,
     )
     const cacheStatus =
-      begun.kind === 'active'
-        ? presenceStatus(presence, begun.record.kvNote)
-        : missStatus(begun.cause === 'eviction' ? 'session_evicted' : 'session_expired')
+      begun.kind === 'active' ? presenceStatus(presence, begun.record.kvNote) : missStatus(endedReason(begun.cause))
     return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }
   }
 
@@ -96,7 +87,11 @@ export const createUseSession = (
     const turnId = turnIdFor(request)
     const key = sessionKeyOf(id)
     const turn: UseTurn = { request, id, key, tenant, turnId, ttlSeconds, cached, scope }
-    const begun = await begin(turn)
+    const begin = parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
+    const begun = await begin.catch((error: unknown) => {
+      reportFault(parts.events, 'begin', error)
+      return { kind: 'store_unavailable' as const }
+    })
     parts.events.lookedUp(begun.kind)
     switch (begun.kind) {
       case 'store_unavailable':
@@ -120,7 +115,6 @@ export const createUseSession = (
   }
 }
 
-type Begun = BeginOutcome | { readonly kind: 'store_unavailable' }
 type Live = Extract<BeginOutcome, { readonly kind: 'active' | 'expired' }>
 
 interface UseTurn {
@@ -131,15 +125,9 @@ interface UseTurn {
   readonly turnId: string
   /** From the request's own header. */
   readonly ttlSeconds: number | undefined
-  readonly cached: CachedAnswer | undefined
+  readonly cached: CacheHit | undefined
   readonly scope: RequestScope
 }
 
-const expiryOf = (
-  { ttlSeconds }: Pick<UseTurn, 'ttlSeconds'>,
-  { sliding }: Pick<UseSettings, 'sliding'>,
-  expiresAtMs: number,
-): TurnExpiry => {
-  if (ttlSeconds !== undefined) return { kind: 'set', ttlSeconds, expiresAtMs }
-  return sliding ? { kind: 'slide' } : { kind: 'keep' }
-}
+const endedReason = (cause: Extract<BeginOutcome, { readonly kind: 'expired' }>['cause']): MissReason =>
+  cause === 'eviction' ? 'session_evicted' : 'session_expired'

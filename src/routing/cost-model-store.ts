@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { pause } from '../async/deadline.ts'
+import { readJson } from '../json/read-json.ts'
 import type { CostModel, ModelCosts } from './cost-model.ts'
 import type { FitSums } from './linear-fit.ts'
 
@@ -106,17 +107,9 @@ export const encodeCosts = (models: readonly ModelCosts[]): string =>
 
 /** @throws when the text has another version or is damaged */
 export const decodeCosts = (text: string): readonly ModelCosts[] => {
-  const { data } = savedCosts.safeParse(parseJson(text))
+  const { data } = savedCosts.safeParse(readJson(text))
   if (data === undefined) throw new Error('The saved costs are damaged or of another version')
   return data.models
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const numbersOf = ({ count, weight, x, y, xx, xy }: FitSums): readonly number[] => [count, weight, x, y, xx, xy]

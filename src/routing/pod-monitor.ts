@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { pause } from '../async/deadline.ts'
 import type { EngineLoad } from './engine-metrics.ts'
-import { createInFlightTurns } from './in-flight-turns.ts'
+import { InFlightTurns } from './in-flight-turns.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { createPodProbe, type PodProbe } from './pod-probe.ts'
 
@@ -65,7 +65,7 @@ const toAddress = async (address: PodAddress): Promise<PodAddress> => {
 
 /** Closes `probe` when it stops. */
 export const createPodMonitor = (options: PodMonitorOptions & { readonly probe: PodProbe }): PodMonitor => {
-  const turns = createInFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
+  const turns = new InFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
   let watches: readonly PodWatch[] = []
 
   return {

@@ -35,24 +35,16 @@ export const createPolicies = (options: {
   readonly costs?: CostEstimate
 }): readonly [RoutingPolicy, ...RoutingPolicy[]] => {
   const { stickiness, random = Math.random, costs = createCostModel({ initialMsPerToken: 1 }) } = options
-  const create = (name: PolicyName): RoutingPolicy => {
-    switch (name) {
-      case 'predicted-ttft':
-        return createPredictedTtftPolicy({ costs, random, otherwise: create('session-affinity') })
-      case 'prefix-cache':
-        return createPrefixCachePolicy({ stickiness, random })
-      case 'session-affinity':
-        return createSessionAffinityPolicy({ stickiness, random })
-      case 'least-request':
-        return createLeastRequestPolicy({ random })
-      case 'least-kv-cache':
-        return createLeastKvCachePolicy({ random })
-      case 'round-robin':
-        return createRoundRobinPolicy()
-      case 'random':
-        return createRandomPolicy({ random })
-    }
+  const sessionAffinity = createSessionAffinityPolicy({ stickiness, random })
+  const policies: Record<PolicyName, RoutingPolicy> = {
+    'predicted-ttft': createPredictedTtftPolicy({ costs, random, otherwise: sessionAffinity }),
+    'prefix-cache': createPrefixCachePolicy({ stickiness, random }),
+    'session-affinity': sessionAffinity,
+    'least-request': createLeastRequestPolicy({ random }),
+    'least-kv-cache': createLeastKvCachePolicy({ random }),
+    'round-robin': createRoundRobinPolicy(),
+    random: createRandomPolicy({ random }),
   }
   const others = policyNames.filter((name) => name !== options.defaultPolicy)
-  return [create(options.defaultPolicy), ...others.map(create)]
+  return [policies[options.defaultPolicy], ...others.map((name) => policies[name])]
 }

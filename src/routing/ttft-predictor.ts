@@ -3,7 +3,7 @@ import type { CostModel } from './cost-model.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { predictWork } from './predicted-ttft.ts'
 import { PrefillQueue } from './prefill-queue.ts'
-import { createPrefixIndex } from './prefix-index.ts'
+import { PrefixIndex } from './prefix-index.ts'
 import type { RoutingInput } from './router.ts'
 
 /** A turn and the pod that was chosen for it. */
@@ -11,6 +11,12 @@ export interface TurnAtPod {
   readonly turnId: string
   readonly pod: PodAddress
   readonly model: string
+}
+
+/** Whether the turn's work was done; `response` is undefined when there was no response with usage. */
+export interface PredictionEnd {
+  readonly how: 'done' | 'abandoned'
+  readonly response: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
 }
 
 /**
@@ -28,17 +34,8 @@ export interface TtftPredictor {
   loadEnded(turn: TurnAtPod, loaded: { readonly bytes: number; readonly loadMs: number } | undefined): void
   /** A turn is forwarded, and `tokensToCompute` of its prompt are left to compute. */
   forwarded(turn: TurnAtPod, tokensToCompute: number): void
-  /**
-   * A turn ended: its work is done, or it left before. `answer` is undefined when there was no response with usage. Of turns that another
-   * process started, only the costs are learnt.
-   */
-  ended(
-    turn: TurnAtPod,
-    end: {
-      readonly how: 'done' | 'abandoned'
-      readonly answer: { readonly computedTokens: number; readonly ttfbMs: number } | undefined
-    },
-  ): void
+  /** A turn ended. Of turns that another process started, only the costs are learnt. */
+  ended(turn: TurnAtPod, end: PredictionEnd): void
   /** A turn of a session left KV of `tokens` in a pod. */
   kept(sessionKey: string, pod: PodAddress, tokens: number): void
   /** The session's KV is removed from all pods. */
@@ -60,7 +57,7 @@ export const createTtftPredictor = (options: {
 }): TtftPredictor => {
   const { costs, nowMs } = options
   const queues = new LRUCache<PodAddress, PrefillQueue>({ max: maxPods })
-  const index = createPrefixIndex(options)
+  const index = new PrefixIndex(options)
   /** By turn id, the oldest first. */
   const turns = new Map<string, { readonly startedMs: number; readonly waitMs: number }>()
 
@@ -99,15 +96,15 @@ export const createTtftPredictor = (options: {
       if (loaded !== undefined) costs.observeLoad(model, loaded)
     },
     forwarded: (turn, tokensToCompute) => setWork(turn, costs.recomputeMs(turn.model, Math.max(1, tokensToCompute))),
-    ended: ({ turnId, pod, model }, { how, answer }) => {
+    ended: ({ turnId, pod, model }, { how, response }) => {
       const queue = queues.get(pod)
       if (how === 'done') queue?.done(turnId, nowMs())
       else queue?.remove(turnId, nowMs())
       const waitMs = turns.get(turnId)?.waitMs ?? 0
       turns.delete(turnId)
       // The time to first byte of a turn that waited is mostly the work of others.
-      if (answer === undefined || waitMs > 0) return
-      costs.observe(model, { tokens: answer.computedTokens, ttfbMs: answer.ttfbMs })
+      if (response === undefined || waitMs > 0) return
+      costs.observe(model, { tokens: response.computedTokens, ttfbMs: response.ttfbMs })
     },
     kept: (sessionKey, pod, tokens) => index.set(sessionKey, pod, tokens),
     forget: (sessionKey) => index.delete(sessionKey),

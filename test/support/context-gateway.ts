@@ -19,7 +19,7 @@ import { createTtftPredictor, type TtftPredictor } from '../../src/routing/ttft-
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
 import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
-import { forwarded } from './decisions.ts'
+import { answerBody, forwarded } from './decisions.ts'
 import { gatewayRequest, type RequestSketch, type WatchedScope, watchedScope } from './gateway-request.ts'
 import { MemoryFleet } from './memory-fleet.ts'
 import { createMemoryKvConnector, type MemoryKvConnector } from './memory-kv-connector.ts'
@@ -96,6 +96,11 @@ export interface ContextGateway {
     request?: Partial<SentRequest>,
     answer?: TurnAnswer,
   ): Promise<{ readonly id: string; readonly key: SessionKey }>
+  /** The forwarded first turn of a new session, which is not served yet. */
+  beginCreate(): Promise<ForwardDecision>
+  /** The session as `GET /v1/context/{id}` shows it. */
+  view(id: string): Promise<unknown>
+  remove(id: string): Promise<Decision>
   /** A turn of a session that is not served yet. */
   use(id: string, request?: Partial<SentRequest>, scope?: WatchedScope): Promise<ForwardDecision>
 }
@@ -237,6 +242,9 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       const id = forward.responseHeaders['x-session-id'] ?? ''
       return { id, key: sessionKeyOf(id) }
     },
+    beginCreate: async () => forwarded(await send({ path: '/v1/context', body: promptBody })),
+    view: async (id) => answerBody(await send({ method: 'GET', path: `/v1/context/${id}` })),
+    remove: (id) => send({ method: 'DELETE', path: `/v1/context/${id}` }),
     use: async (id, request = {}, scope = watchedScope()) =>
       forwarded(
         await send(

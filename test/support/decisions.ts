@@ -20,6 +20,13 @@ export const answerBody = (decision: Decision): unknown => {
   return decision.body
 }
 
+/** `x-context-cache` of the turn's response. */
+export const cacheStatusOf = ({ responseHeaders }: ForwardDecision): string | undefined =>
+  responseHeaders['x-context-cache']
+
+/** The session's id as its client receives it. */
+export const sessionIdOf = ({ responseHeaders }: ForwardDecision): string => responseHeaders['x-session-id'] ?? ''
+
 /** What Envoy brings back at the end of the turn. */
 export const ticketOf = (forward: ForwardDecision): TurnTicket => {
   if (forward.ticket === undefined) throw new Error('the turn has no ticket')

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { createCostModel } from '../../../src/routing/cost-model.ts'
 import { type PodState, type Pods, podLoad } from '../../../src/routing/pod.ts'
 import { createPolicies } from '../../../src/routing/policies.ts'
 import { createRouter } from '../../../src/routing/router.ts'
@@ -17,11 +18,12 @@ const podFields = {
   inFlightAtRead: requests,
 }
 
-const pod = fc.record(podFields)
+const podsOf = (pod: fc.Arbitrary<PodState>): fc.Arbitrary<Pods> =>
+  fc
+    .uniqueArray(pod, { minLength: 1, maxLength: 12, selector: ({ address }) => address })
+    .map(([first, ...others]) => [first as PodState, ...others])
 
-const pods: fc.Arbitrary<Pods> = fc
-  .uniqueArray(pod, { minLength: 1, maxLength: 12, selector: ({ address }) => address })
-  .map(([first, ...others]) => [first as PodState, ...others])
+const pods = podsOf(fc.record(podFields))
 
 const turn = fc.record({
   affinityKey: fc.option(fc.string(), { nil: undefined }),
@@ -35,7 +37,40 @@ const stickiness = fc.record({ factor: fc.double({ min: 1, max: 5, noNaN: true }
 
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
+/** What the policies that predict costs use beside. */
+const costPodFields = {
+  ...podFields,
+  prefillBacklogMs: fc.double({ min: 0, max: 1e6, noNaN: true }),
+}
+const tokens = fc.nat({ max: 200_000 })
+const costTurn = fc.record({
+  affinityKey: fc.option(fc.string(), { nil: undefined }),
+  lastPod: fc.option(podFields.address, { nil: undefined }),
+  model: fc.option(fc.string(), { nil: undefined }),
+  promptTokens: fc.option(tokens, { nil: undefined }),
+  stored: fc.option(fc.record({ tokens, bytes: fc.nat() }), { nil: undefined }),
+  residentTokens: fc.option(
+    fc.array(fc.tuple(podFields.address, tokens), { maxLength: 8 }).map((entries) => new Map(entries)),
+    { nil: undefined },
+  ),
+})
+
 describe('routing policies', () => {
+  test('every policy picks one of the given pods', () => {
+    const costPods = podsOf(
+      fc.record(costPodFields, {
+        requiredKeys: ['address', 'ready', 'inFlight', 'running', 'waiting', 'kvUsage'],
+      }),
+    )
+    fc.assert(
+      fc.property(costPods, costTurn, stickiness, random, (given, one, limits, number) => {
+        const costs = createCostModel({ initialMsPerToken: 0.1 })
+        const options = { defaultPolicy: 'predicted-ttft', stickiness: limits, random: () => number, costs } as const
+        for (const policy of createPolicies(options)) expect(given).toContain(policy.pick(one, given))
+      }),
+    )
+  })
+
   test('session-affinity never picks an overloaded pod, and leaves a resident pod for no other reason', () => {
     fc.assert(
       fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {

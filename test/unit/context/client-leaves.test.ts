@@ -3,7 +3,7 @@ import { createContextGateway, podA, promptBody } from '../../support/context-ga
 import { watchedScope } from '../../support/gateway-request.ts'
 import { until } from '../../support/until.ts'
 
-describe('a client that leaves while its KV is loaded', () => {
+describe('a client that disconnects while its KV is loaded', () => {
   const leaving = async () => {
     const gateway = createContextGateway({ pods: [podA], msPerToken: 1000, maxLoadMs: 60_000 })
     const session = await gateway.create({ headers: { 'x-session-ttl': '60' } })
@@ -16,40 +16,23 @@ describe('a client that leaves while its KV is loaded', () => {
     return { gateway, ...session, decision: await pending }
   }
 
-  test('is not waited for', async () => {
-    const { decision } = await leaving()
+  test('gets no decision, adds no turn, and holds neither pod nor session', async () => {
+    const { gateway, id, decision } = await leaving()
 
     expect(decision).toEqual({ kind: 'cancelled' })
-  })
-
-  test('leaves neither a claim nor a turn on the pod', async () => {
-    const { gateway } = await leaving()
-
     expect(gateway.connector.claims()).toEqual([])
     expect(gateway.pods.running(podA)).toBe(0)
-  })
+    expect(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).toMatchObject({ body: { turns: 1 } })
 
-  test('holds the session no longer', async () => {
-    const { gateway } = await leaving()
     gateway.connector.faults.holdLoads(false)
     gateway.advance(60)
-
     await gateway.reaper.sweepAndWait()
 
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('does not count as a turn', async () => {
-    const { gateway, id } = await leaving()
-    gateway.connector.faults.holdLoads(false)
-
-    const view = await gateway.send({ method: 'GET', path: `/v1/context/${id}` })
-
-    expect(view).toMatchObject({ body: { turns: 1 } })
-  })
-
-  test('takes the load from nobody else', async () => {
+  test('does not cancel the load of another turn', async () => {
     const gateway = createContextGateway({ pods: [podA], msPerToken: 1000, maxLoadMs: 60_000 })
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
@@ -69,7 +52,7 @@ describe('a client that leaves while its KV is loaded', () => {
   })
 })
 
-describe('a client that has left before its decision', () => {
+describe('a client that disconnects before its decision', () => {
   test('creates nothing', async () => {
     const gateway = createContextGateway()
     const scope = watchedScope()

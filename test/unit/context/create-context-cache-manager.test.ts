@@ -19,7 +19,7 @@ describe('a request that carries no session', () => {
       name: 'GET on an inference path with a session',
       request: { method: 'GET', path: '/v1/completions', headers: { 'x-session-id': newSessionId() } },
     },
-  ])('passes untouched: $name', async ({ request }) => {
+  ])('passes unchanged: $name', async ({ request }) => {
     expect(await createContextGateway().send(request)).toEqual({ kind: 'passthrough', destinations: [] })
   })
 
@@ -40,7 +40,7 @@ describe('a request that carries no session', () => {
 describe('an id of another system', () => {
   const foreign = '6e53914f-3a2d-4ab9-9a43-5fbb04bd1a1c'
 
-  test('passes untouched, always to the same pods in the same order', async () => {
+  test('passes unchanged, always to the same pods in the same order', async () => {
     const gateway = createContextGateway()
 
     const decisions = await Promise.all(
@@ -69,7 +69,7 @@ describe('an id of another system', () => {
     { name: 'a valid TTL', headers: { 'x-session-ttl': 'abc' } },
     { name: 'a known policy', headers: { 'routing-strategy': 'fastest' } },
     { name: 'a plain body', headers: { 'content-encoding': 'gzip' } },
-  ])('needs not $name', async ({ headers }) => {
+  ])('passes without $name', async ({ headers }) => {
     const decision = await createContextGateway().send({
       path: '/v1/chat/completions',
       headers: { 'x-session-id': foreign, ...headers },
@@ -101,7 +101,7 @@ describe('an id of another system', () => {
     })
   })
 
-  test('may come twice, the first one counts', async () => {
+  test('is routed by the first value when sent twice', async () => {
     const gateway = createContextGateway()
     const send = (ids: string | readonly string[]) =>
       gateway.send({ path: '/v1/completions', headers: { 'x-session-id': ids } })
@@ -134,7 +134,7 @@ describe('more than one x-session-id', () => {
 })
 
 describe('a fault of the gateway itself', () => {
-  test('is answered without its cause, and told', async () => {
+  test('is answered 500 without its cause and reported', async () => {
     const gateway = createContextGateway()
     const cause = new Error('secret detail')
     const { id } = await gateway.create()
@@ -149,7 +149,7 @@ describe('a fault of the gateway itself', () => {
     expect(gateway.events.of('fault')).toEqual([['headers', cause]])
   })
 
-  test('gives the lease of a create back', async () => {
+  test('releases the lease of a create', async () => {
     const gateway = createContextGateway()
     gateway.connector.faults.before('attach', () => Promise.reject(new Error('broken connector')))
 
@@ -160,7 +160,7 @@ describe('a fault of the gateway itself', () => {
     expect(gateway.events.of('sessionCreated')).toEqual([])
   })
 
-  test('stays the answer when the lease cannot be given back', async () => {
+  test('is still reported when the lease cannot be released', async () => {
     const gateway = createContextGateway()
     const cause = new Error('broken connector')
     gateway.connector.faults.before('attach', () => Promise.reject(cause))
@@ -172,7 +172,7 @@ describe('a fault of the gateway itself', () => {
   })
 })
 
-describe('what a request is counted as', () => {
+describe('metrics of a request', () => {
   test.each([
     { name: 'create', request: { path: '/v1/context', body: promptBody }, counted: ['create', 'forwarded'] },
     { name: 'bad create', request: { path: '/v1/context', body: {} }, counted: ['create', 'rejected'] },
@@ -217,11 +217,11 @@ describe('what a request is counted as', () => {
     expect(gateway.events.of('requestDecided')).toEqual([counted])
   })
 
-  test('nothing of an id, a key or a prompt is told', async () => {
+  test('events contain no id, credential or prompt', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     await gateway.serve(await gateway.use(id))
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     const told = JSON.stringify(
       (['requestDecided', 'sessionCreated', 'sessionDeleted', 'attached', 'turnEnded', 'offloaded'] as const).map(

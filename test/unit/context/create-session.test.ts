@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { isSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
 import { encodeTicket } from '../../../src/context/turn-ticket.ts'
 import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection, ticketOf } from '../../support/decisions.ts'
+import { cacheStatusOf, forwarded, rejection, sessionIdOf, ticketOf } from '../../support/decisions.ts'
 
 const messages = [{ role: 'user', content: 'hi' }]
 
@@ -21,7 +21,7 @@ describe('creating a session on /v1/context', () => {
     expect([...forward.destinations].sort()).toEqual([podA, podB])
   })
 
-  test('names the session to the client and to the engine', async () => {
+  test('sends the session id to the client and to the engine', async () => {
     const gateway = createContextGateway()
 
     const { responseHeaders, requestHeaders } = forwarded(
@@ -48,15 +48,7 @@ describe('creating a session on /v1/context', () => {
     })
   })
 
-  test('makes another session every time', async () => {
-    const gateway = createContextGateway()
-
-    const ids = await Promise.all(Array.from({ length: 20 }, async () => (await gateway.create()).id))
-
-    expect(new Set(ids).size).toBe(20)
-  })
-
-  test('makes a session of its own when the request names one already', async () => {
+  test('makes a new session when the request has an x-session-id', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
@@ -68,21 +60,21 @@ describe('creating a session on /v1/context', () => {
     expect(forward.requestHeaders['x-session-id']).toBe(forward.responseHeaders['x-session-id'])
   })
 
-  test('lets Envoy splice what makes the engine keep the KV apart', async () => {
+  test('splices the fields that isolate the KV of the session', async () => {
     const gateway = createContextGateway()
 
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    const key = sessionKeyOf(forward.responseHeaders['x-session-id'] ?? '')
+    const forward = await gateway.beginCreate()
+    const key = sessionKeyOf(sessionIdOf(forward))
 
     expect(JSON.parse(`{${forward.splice}}`)).toEqual({ kv_session: key })
     expect(forward.expectModel).toBeUndefined()
   })
 
-  test('gives a ticket that ends the turn, without the id in it', async () => {
+  test('returns a ticket without the raw session id', async () => {
     const gateway = createContextGateway()
 
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    const id = forward.responseHeaders['x-session-id'] ?? ''
+    const forward = await gateway.beginCreate()
+    const id = sessionIdOf(forward)
 
     expect(ticketOf(forward)).toMatchObject({
       pod: forward.destinations[0],
@@ -91,16 +83,6 @@ describe('creating a session on /v1/context', () => {
     const text = encodeTicket(ticketOf(forward))
     expect(text).not.toContain(id.slice(4))
     expect(text).not.toContain('key-a')
-  })
-
-  test('counts the turn on its pod until it ends', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    const during = gateway.pods.running(podA)
-    await gateway.serve(forward)
-
-    expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
   })
 
   test('refuses a model or a prompt that is missing, and writes nothing', async () => {
@@ -120,7 +102,7 @@ describe('creating a session on /v1/context', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
-  test('goes by the policy that the request names', async () => {
+  test('uses the policy in routing-strategy', async () => {
     const gateway = createContextGateway()
     const create = () =>
       gateway.send({ path: '/v1/context', body: promptBody, headers: { 'routing-strategy': 'round-robin' } })
@@ -130,7 +112,7 @@ describe('creating a session on /v1/context', () => {
     expect(new Set(pods).size).toBe(2)
   })
 
-  test('refuses a policy that does not exist, naming those that do', async () => {
+  test('rejects an unknown policy and lists the known ones', async () => {
     const gateway = createContextGateway()
 
     const error = rejection(
@@ -154,17 +136,15 @@ describe('creating a session on /v1/context', () => {
     })
   })
 
-  test('goes on without a cache when the pod cannot keep another session apart', async () => {
+  test('forwards without a cache when the pod has no room for another session', async () => {
     const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
     await gateway.send({ path: '/v1/context', body: promptBody })
 
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     await gateway.serve(forward)
 
     expect(forward.splice).toBeUndefined()
-    const session = answerBody(
-      await gateway.send({ method: 'GET', path: `/v1/context/${forward.responseHeaders['x-session-id']}` }),
-    )
+    const session = await gateway.view(sessionIdOf(forward))
     expect(session).toMatchObject({ turns: 1, kv: { stored: null, note: 'no_room' } })
   })
 })
@@ -181,11 +161,11 @@ describe('creating a session on an inference path', () => {
     await gateway.serve(forward)
 
     expect(forward.path).toBeUndefined()
-    expect(forward.responseHeaders['x-context-cache']).toBe('miss; reason=new_session')
+    expect(cacheStatusOf(forward)).toBe('miss; reason=new_session')
     expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })
   })
 
-  test('asks for the prompt of its own API', async () => {
+  test('requires the prompt member of its API', async () => {
     const gateway = createContextGateway()
 
     const error = rejection(

@@ -1,27 +1,21 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { type ContextGateway, createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { rejection, sessionIdOf } from '../../support/decisions.ts'
 import { until } from '../../support/until.ts'
-
-const view = async (gateway: ContextGateway, id: string) =>
-  answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
-
-const idOf = (forward: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  forward.responseHeaders['x-session-id'] ?? ''
 
 afterEach(() => {
   jest.useRealTimers()
 })
 
-describe('a turn whose session was deleted meanwhile', () => {
+describe('a turn whose session is deleted while it runs', () => {
   test.each([
     { name: 'well', answer: {} },
     { name: 'badly', answer: { status: 500 } },
-  ])('brings nothing back when it ends $name', async ({ answer }) => {
+  ])('restores nothing when it ends $name', async ({ answer }) => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     const forward = await gateway.use(id)
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     await gateway.serve(forward, answer)
     gateway.advance(60)
@@ -31,25 +25,15 @@ describe('a turn whose session was deleted meanwhile', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.fleet.everything()).toEqual([])
     expect(gateway.connector.claims()).toEqual([])
+    expect(gateway.events.of('offloaded')).toHaveLength(1)
   })
 
-  test('is told as gone', async () => {
-    const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${idOf(forward)}` })
-
-    await gateway.serve(forward)
-
-    expect(gateway.events.of('turnEnded').map(([outcome]) => outcome)).toEqual(['gone'])
-    expect(gateway.events.of('offloaded')).toEqual([])
-  })
-
-  test('has what it left removed soon, without waiting for the next sweep', async () => {
+  test('triggers the removal of what it left in the pod', async () => {
     const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
     const { id } = await gateway.create()
     await gateway.send({ path: '/v1/context', body: promptBody })
     const withoutRoom = await gateway.use(id)
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
     const before = gateway.events.of('removed').length
 
     await gateway.serve(withoutRoom)
@@ -60,8 +44,8 @@ describe('a turn whose session was deleted meanwhile', () => {
 
   test('leaves nothing when the deletion comes between its end and its offload', async () => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    gateway.store.before('commitKv', () => gateway.send({ method: 'DELETE', path: `/v1/context/${idOf(forward)}` }))
+    const forward = await gateway.beginCreate()
+    gateway.store.before('commitKv', () => gateway.remove(sessionIdOf(forward)))
 
     await gateway.serve(forward)
     gateway.advance(60)
@@ -72,20 +56,20 @@ describe('a turn whose session was deleted meanwhile', () => {
   })
 })
 
-describe('a turn that ends while the session store is away', () => {
-  test.each(['complete', 'announce', 'commitKv'] as const)('is settled when %s works again', async (operation) => {
+describe('a turn that ends while the session store is unavailable', () => {
+  test.each(['complete', 'announce', 'commitKv'] as const)('is recorded when %s works again', async (operation) => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     gateway.store.failNext(operation, 1)
 
     await gateway.serve(forward)
 
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
+    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
   })
 
-  test('is given back when that works again', async () => {
+  test('is abandoned when abandon works again', async () => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     gateway.store.failNext('abandon', 1)
 
     await gateway.serve(forward, { status: 500 })
@@ -96,43 +80,36 @@ describe('a turn that ends while the session store is away', () => {
   test.each([
     { name: 'that completed', answer: {} },
     { name: 'that failed', answer: { status: 500 } },
-  ])('$name lets its pod go even when the store does not come back', async ({ answer }) => {
-    jest.useFakeTimers()
-    const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    gateway.store.breakDown('all')
+  ])(
+    '$name releases its pod at once when the store stays away, and its session after the lease',
+    async ({ answer }) => {
+      jest.useFakeTimers()
+      const gateway = createContextGateway()
+      const forward = await gateway.beginCreate()
+      gateway.store.breakDown('all')
 
-    const ending = gateway.serve(forward, answer)
-    await jest.advanceTimersByTimeAsync(120_000)
-    await ending
+      const ending = gateway.serve(forward, answer)
+      await jest.advanceTimersByTimeAsync(120_000)
+      await ending
 
-    expect(gateway.connector.claims()).toEqual([])
-    expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
-    expect(gateway.events.of('storeFault').map(([operation]) => operation)).toContain('end_turn')
-    expect(gateway.events.of('fault')).toEqual([])
-  })
+      expect(gateway.connector.claims()).toEqual([])
+      expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
+      expect(gateway.events.of('storeFault').map(([operation]) => operation)).toContain('end_turn')
+      expect(gateway.events.of('fault')).toEqual([])
 
-  test('leaves nothing behind once its lease has run out', async () => {
-    jest.useFakeTimers()
-    const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-    gateway.store.breakDown('all')
-    const ending = gateway.serve(forward)
-    await jest.advanceTimersByTimeAsync(120_000)
-    await ending
-    gateway.store.breakDown([])
+      gateway.store.breakDown([])
+      gateway.advance(600)
+      await gateway.reaper.sweepAndWait()
 
-    gateway.advance(600)
-    await gateway.reaper.sweepAndWait()
-
-    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
-    expect(gateway.fleet.everything()).toEqual([])
-  })
+      expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+      expect(gateway.fleet.everything()).toEqual([])
+    },
+  )
 
   test('stores nothing that could not be announced', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     gateway.store.breakDown(['announce'])
 
     const ending = gateway.serve(forward)
@@ -140,6 +117,9 @@ describe('a turn that ends while the session store is away', () => {
     await ending
 
     expect(gateway.fleet.artefactIds()).toEqual([])
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
+    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({
+      turns: 1,
+      kv: { stored: null, note: 'offload_failed' },
+    })
   })
 })

@@ -1,35 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
-import type { EndedTurn } from '../../../src/context/context-cache-manager.ts'
-import {
-  type ContextGateway,
-  createContextGateway,
-  podA,
-  podB,
-  promptBody,
-  type TurnAnswer,
-} from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { createContextGateway, podA, podB, type TurnAnswer } from '../../support/context-gateway.ts'
+import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
 
-const view = async (gateway: ContextGateway, id: string) =>
-  answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
-
-const idOf = (forward: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  forward.responseHeaders['x-session-id'] ?? ''
-
-const endedTurn = (told: EndedTurn | undefined): EndedTurn => {
-  if (told === undefined) throw new Error('nothing is told of the turn')
-  return told
-}
-
 describe('a turn that completed', () => {
-  test('counts, with what it cost', async () => {
+  test('adds its tokens to the session', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({}, { promptTokens: 500 })
 
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, tokens: { prompt: 1200, output: 40, cached: 520 } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, tokens: { prompt: 1200, output: 40, cached: 520 } })
   })
 
   test.each([200, 201, 206, 299])('counts with status %i', async (status) => {
@@ -37,22 +18,22 @@ describe('a turn that completed', () => {
 
     const { id } = await gateway.create({}, { status })
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 1 })
+    expect(await gateway.view(id)).toMatchObject({ turns: 1 })
   })
 
-  test('counts without tokens when the answer tells of none', async () => {
+  test('counts without tokens when the response has no usage', async () => {
     const gateway = createContextGateway()
 
     const { id } = await gateway.create({}, { withoutUsage: true })
 
-    expect(await view(gateway, id)).toMatchObject({
+    expect(await gateway.view(id)).toMatchObject({
       turns: 1,
       tokens: { prompt: 0, output: 0, cached: 0 },
       kv: { stored: { tokens: 1020 } },
     })
   })
 
-  test('leaves its KV in the store, and replaces what was there', async () => {
+  test('stores its KV in place of the earlier artefact', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({}, { promptTokens: 500 })
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
@@ -60,24 +41,12 @@ describe('a turn that completed', () => {
     await gateway.reaper.sweepAndWait()
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
-    expect(await view(gateway, id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
+    expect(await gateway.view(id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
   })
 
-  test('is counted once when its end is told twice', async () => {
+  test('releases its claim', async () => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
-
-    const ended = endedTurn(gateway.answer(forward))
-    await gateway.service.endTurn(ended)
-    await gateway.service.endTurn(ended)
-
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, tokens: { prompt: 1000 } })
-    expect(gateway.connector.claims()).toEqual([])
-  })
-
-  test('lets its claim go', async () => {
-    const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     const during = gateway.connector.claims().length
 
     await gateway.serve(forward)
@@ -85,19 +54,19 @@ describe('a turn that completed', () => {
     expect([during, gateway.connector.claims().length]).toEqual([1, 0])
   })
 
-  test('notes that the engine refused to store', async () => {
+  test('records offload_failed when the engine refuses to store', async () => {
     const gateway = createContextGateway()
     gateway.connector.faults.refuse('offload', true)
 
     const { id } = await gateway.create()
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
     expect(gateway.events.of('offloaded')).toEqual([
       [expect.objectContaining({ kind: 'none', reason: 'offload_failed' }), expect.any(Number)],
     ])
   })
 
-  test('notes that its KV is nowhere to be found', async () => {
+  test('records not_verified when the pod lost its KV', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     const { id } = await gateway.create()
     const forward = await gateway.use(id)
@@ -106,7 +75,7 @@ describe('a turn that completed', () => {
     gateway.fleet.restart(podA)
     await gateway.serve({ ...forward, splice: undefined })
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { note: 'not_verified' } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { note: 'not_verified' } })
   })
 
   test('keeps an earlier artefact when its own could not be stored', async () => {
@@ -117,8 +86,8 @@ describe('a turn that completed', () => {
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
     gateway.fleet.restart(podA)
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { stored: { tokens: 520, turn: 1 } } })
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store; tokens=520; /)
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { stored: { tokens: 520, turn: 1 } } })
+    expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store; tokens=520; /)
   })
 
   test('is superseded by a turn that still runs beside it', async () => {
@@ -127,42 +96,33 @@ describe('a turn that completed', () => {
     const [first, last] = [await gateway.use(id), await gateway.use(id)]
 
     await gateway.serve(first, { promptTokens: 2000 })
-    const between = await view(gateway, id)
+    const between = await gateway.view(id)
     await gateway.serve(last, { promptTokens: 1500 })
 
     expect(gateway.events.of('offloaded').map(([{ kind }]) => kind)).toEqual(['stored', 'superseded', 'stored'])
     expect(between).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
-    expect(await view(gateway, id)).toMatchObject({ turns: 3, kv: { stored: { tokens: 2020, turn: 3 } } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 3, kv: { stored: { tokens: 2020, turn: 3 } } })
   })
+})
 
-  test('teaches how long computing takes', async () => {
-    const gateway = createContextGateway({ msPerToken: 10 })
+test.each<{ name: string; first: TurnAnswer; second?: TurnAnswer; learntMs: number }>([
+  { name: 'its tokens and its TTFB', first: { promptTokens: 1000, ttfbMs: 3000 }, learntMs: 3000 },
+  {
+    name: 'only the tokens that were not reused',
+    first: { promptTokens: 980 },
+    second: { promptTokens: 2000, ttfbMs: 500 },
+    learntMs: 500,
+  },
+  { name: 'nothing without usage', first: { withoutUsage: true, ttfbMs: 3000 }, learntMs: 10_000 },
+  { name: 'nothing without a first byte', first: {}, learntMs: 10_000 },
+  { name: 'nothing when it failed', first: { status: 500, ttfbMs: 3000 }, learntMs: 10_000 },
+])('the cost model learns $name from a turn', async ({ first, second, learntMs }) => {
+  const gateway = createContextGateway({ msPerToken: 10 })
 
-    await gateway.create({}, { promptTokens: 1000, ttfbMs: 3000 })
+  const { id } = await gateway.create({}, first)
+  if (second !== undefined) await gateway.serve(await gateway.use(id), second)
 
-    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(3000)
-  })
-
-  test('teaches by the tokens that were not reused', async () => {
-    const gateway = createContextGateway({ msPerToken: 10 })
-    const { id } = await gateway.create({}, { promptTokens: 980 })
-
-    await gateway.serve(await gateway.use(id), { promptTokens: 2000, ttfbMs: 500 })
-
-    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(500)
-  })
-
-  test.each([
-    { name: 'without usage', answer: { withoutUsage: true, ttfbMs: 3000 } },
-    { name: 'without a first byte', answer: {} },
-    { name: 'of a failure', answer: { status: 500, ttfbMs: 3000 } },
-  ])('teaches nothing from an answer $name', async ({ answer }) => {
-    const gateway = createContextGateway({ msPerToken: 10 })
-
-    await gateway.create({}, answer)
-
-    expect(gateway.estimate.recomputeMs('m', 1000)).toBe(10_000)
-  })
+  expect(gateway.estimate.recomputeMs('m', 1000)).toBe(learntMs)
 })
 
 describe('a turn that another pod served', () => {
@@ -175,20 +135,20 @@ describe('a turn that another pod served', () => {
     return { gateway, id, key, chosen, other }
   }
 
-  test('takes the session with it', async () => {
+  test('becomes the last pod of the session', async () => {
     const { gateway, id, other } = await elsewhere()
 
-    expect(await view(gateway, id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
+    expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
     expect((await gateway.use(id)).destinations[0]).toBe(other)
   })
 
-  test('leaves the chosen pod out until it answers again', async () => {
+  test('marks the chosen pod unhealthy', async () => {
     const { gateway, chosen } = await elsewhere()
 
     expect(gateway.pods.pods().filter(({ ready }) => !ready)).toEqual([expect.objectContaining({ address: chosen })])
   })
 
-  test('leaves no claim and no count behind', async () => {
+  test('releases its claim and its place on the chosen pod', async () => {
     const { gateway } = await elsewhere()
 
     expect(gateway.connector.claims()).toEqual([])
@@ -236,11 +196,11 @@ describe('a turn that failed', () => {
   test.each(failures)('changes nothing of a session that lives: $name', async ({ answer }) => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
-    const before = await view(gateway, id)
+    const before = await gateway.view(id)
 
     await gateway.serve(await gateway.use(id), answer)
 
-    expect(await view(gateway, id)).toEqual(before)
+    expect(await gateway.view(id)).toEqual(before)
     expect(gateway.connector.claims()).toEqual([])
     expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
   })
@@ -260,7 +220,7 @@ describe('a turn that failed', () => {
     { name: 'engine refused', answer: { status: 500 }, unready: 0 },
   ])('takes $unready pods out when the $name', async ({ answer, unready }) => {
     const gateway = createContextGateway()
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
     const servedBy = answer.servedBy === 'other' ? forward.destinations[1] : forward.destinations[0]
 
     await gateway.serve(forward, { ...answer, servedBy: servedBy ?? '' })
@@ -269,7 +229,7 @@ describe('a turn that failed', () => {
   })
 })
 
-describe('what is no ticket of ours', () => {
+describe('text that is not a ticket', () => {
   test.each(['', 'x', '{}', '{"v":2,"turnId":"t","pod":"p"}'])('"%s" ends nothing', async (ticket) => {
     const gateway = createContextGateway()
 
@@ -284,22 +244,22 @@ describe('two gateways beside each other', () => {
   test('end each other’s turns', async () => {
     const gateway = createContextGateway()
     const other = createContextGateway({ beside: gateway })
-    const forward = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const forward = await gateway.beginCreate()
 
     await other.serve(forward)
 
-    expect(await view(gateway, idOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
+    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
     expect(gateway.connector.claims()).toEqual([])
   })
 
   test('serve each other’s sessions', async () => {
     const gateway = createContextGateway()
-    const other = createContextGateway({ beside: gateway, policy: 'session-affinity' })
+    const other = createContextGateway({ beside: gateway })
     const { id } = await gateway.create()
 
     const forward = await other.use(id)
 
-    expect(forward.responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
-    expect(await view(other, id)).toEqual(await view(gateway, id))
+    expect(cacheStatusOf(forward)).toBe('hit; tier=gpu; tokens=1020')
+    expect(await other.view(id)).toEqual(await gateway.view(id))
   })
 })

@@ -1,10 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { sessionKeyOf } from '../../../src/context/session-id.ts'
 import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, visibleOf } from '../../support/decisions.ts'
-
-const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  responseHeaders['x-context-cache']
+import { cacheStatusOf, visibleOf } from '../../support/decisions.ts'
 
 describe('the session of another tenant', () => {
   type Gateway = ReturnType<typeof createContextGateway>
@@ -12,7 +9,7 @@ describe('the session of another tenant', () => {
     [
       { name: 'live', end: async () => undefined },
       { name: 'expired', end: async (gateway) => gateway.advance(3600) },
-      { name: 'deleted', end: async (gateway, id) => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` }) },
+      { name: 'deleted', end: async (gateway, id) => gateway.remove(id) },
     ]
   const requests = [
     { name: 'a turn', request: { path: '/v1/completions', body: promptBody } },
@@ -54,17 +51,17 @@ describe('the session of another tenant', () => {
     },
   )
 
-  test('is not touched by what others do with its id', async () => {
+  test('is unchanged by requests of other tenants with its id', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
-    const before = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
+    const before = await gateway.view(id)
 
     await gateway.serve(await gateway.use(id, { as: 'key-b', headers: { 'x-session-ttl': '60' } }))
     await gateway.send({ as: 'key-b', method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 10 } })
     await gateway.send({ as: 'key-b', method: 'DELETE', path: `/v1/context/${id}` })
 
-    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toEqual(before)
-    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
+    expect(await gateway.view(id)).toEqual(before)
+    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 
   test('is not loaded for others', async () => {

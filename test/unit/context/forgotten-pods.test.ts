@@ -14,7 +14,7 @@ const rows: readonly {
 }[] = [
   {
     name: 'deleted',
-    end: async (gateway, id) => answerBody(await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })),
+    end: async (gateway, id) => answerBody(await gateway.remove(id)),
   },
   {
     name: 'over, and swept',
@@ -32,7 +32,7 @@ const rows: readonly {
   },
 ]
 
-describe('which pods hold a session is not remembered of one that is', () => {
+describe('the prefix index drops a session that is', () => {
   test.each(rows)('$name', async ({ end }) => {
     const { gateway, id, holders } = await withSession()
     expect(holders()).toBe(1)

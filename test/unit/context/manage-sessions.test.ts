@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
-import { type ContextGateway, createContextGateway, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { type ContextGateway, createContextGateway } from '../../support/context-gateway.ts'
+import { answerBody, cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 
 const get = (gateway: ContextGateway, id: string) => gateway.send({ method: 'GET', path: `/v1/context/${id}` })
 
 describe('GET /v1/context/{id}', () => {
-  test('shows what a session is and costs, and nothing that was said', async () => {
+  test('shows the session and its tokens, and nothing of its prompts', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '7200' } }, { promptTokens: 500 })
     const forward = await gateway.use(id)
@@ -30,9 +30,9 @@ describe('GET /v1/context/{id}', () => {
 
   test('shows a session whose first turn still runs', async () => {
     const gateway = createContextGateway()
-    const create = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const create = await gateway.beginCreate()
 
-    const shown = answerBody(await get(gateway, create.responseHeaders['x-session-id'] ?? ''))
+    const shown = answerBody(await get(gateway, sessionIdOf(create)))
 
     expect(shown).toMatchObject({
       turns: 0,
@@ -41,7 +41,7 @@ describe('GET /v1/context/{id}', () => {
     })
   })
 
-  test('looks for the id alone when a query follows', async () => {
+  test('ignores a query', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
@@ -50,7 +50,7 @@ describe('GET /v1/context/{id}', () => {
 })
 
 describe('a path that names no session', () => {
-  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s, whatever stands there', async (method) => {
+  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s, whatever the id is', async (method) => {
     const gateway = createContextGateway()
     const ids = [newSessionId(), 'session-01', '..%2f..', '%', '%00', 'ctx_', `ctx_${'a'.repeat(50_000)}`, '__proto__']
 
@@ -79,20 +79,6 @@ describe('a path that names no session', () => {
 
     expect(rejection(decision)).toMatchObject({ code: 'unknown_path', status: 404 })
   })
-
-  test('is not found when the session has expired', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
-    gateway.advance(3600)
-
-    const errors = await Promise.all(
-      ['GET', 'PATCH', 'DELETE'].map(async (method) =>
-        rejection(await gateway.send({ method, path: `/v1/context/${id}`, body: { ttl: 60 } })),
-      ),
-    )
-
-    expect(errors.map(({ code, status }) => [code, status])).toEqual(errors.map(() => ['session_not_found', 404]))
-  })
 })
 
 describe('PATCH /v1/context/{id}', () => {
@@ -106,16 +92,6 @@ describe('PATCH /v1/context/{id}', () => {
 
     expect(changed).toMatchObject({ id, object: 'context', ttl: 120, expires_at: 1_754_006_400 + 170 })
     expect(answerBody(await get(gateway, id))).toEqual(changed)
-  })
-
-  test('can shorten a TTL', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
-
-    await gateway.send({ method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 10 } })
-    gateway.advance(10)
-
-    expect(rejection(await get(gateway, id)).code).toBe('session_not_found')
   })
 
   test.each([
@@ -157,7 +133,7 @@ describe('DELETE /v1/context/{id}', () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
-    const answer = await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    const answer = await gateway.remove(id)
 
     expect(answer).toEqual({
       kind: 'response',
@@ -169,7 +145,7 @@ describe('DELETE /v1/context/{id}', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
-  test('removes what earlier turns have left on other pods, too', async () => {
+  test('removes the KV of earlier turns on other pods', async () => {
     const gateway = createContextGateway()
     const { id, key } = await gateway.create()
     for (const _ of [1, 2]) {
@@ -177,7 +153,7 @@ describe('DELETE /v1/context/{id}', () => {
     }
     const holders = gateway.fleet.podsHolding(key)
 
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
     // A replaced artefact stays for a moment, since a load may still read it.
     gateway.advance(60)
     await gateway.reaper.sweepAndWait()
@@ -189,7 +165,7 @@ describe('DELETE /v1/context/{id}', () => {
   test('finds nothing the second time', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
-    const remove = () => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    const remove = () => gateway.remove(id)
 
     const first = await remove()
 
@@ -198,26 +174,14 @@ describe('DELETE /v1/context/{id}', () => {
     expect(rejection(await get(gateway, id)).code).toBe('session_not_found')
   })
 
-  test('asked for twenty times at once is done once', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
-
-    const decisions = await Promise.all(
-      Array.from({ length: 20 }, () => gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })),
-    )
-
-    expect(decisions.filter(({ kind }) => kind === 'response')).toHaveLength(1)
-    expect(decisions.filter(({ kind }) => kind === 'reject')).toHaveLength(19)
-  })
-
-  test('touches no other session', async () => {
+  test('changes no other session', async () => {
     const gateway = createContextGateway()
     const kept = await gateway.create()
     const { id } = await gateway.create()
 
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
-    expect((await gateway.use(kept.id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(await gateway.use(kept.id))).toBe('hit; tier=gpu; tokens=1020')
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
   })
 })

@@ -1,31 +1,21 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
-import { createContextGateway, podA } from '../../support/context-gateway.ts'
-import { rejection, ticketOf } from '../../support/decisions.ts'
+import { type ContextGateway, createContextGateway, podA } from '../../support/context-gateway.ts'
+import { cacheStatusOf, rejection, ticketOf } from '../../support/decisions.ts'
 
-const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  responseHeaders['x-context-cache']
+const neverMade = newSessionId()
 
 describe('a session that is not there', () => {
-  const neverMade = newSessionId()
-
-  test('is answered in full, without a session', async () => {
-    const gateway = createContextGateway()
-
-    const forward = await gateway.use(neverMade)
-
-    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_not_found' })
-    expect(forward).toMatchObject({ splice: undefined, expectModel: undefined, requestHeaders: {} })
-    expect(ticketOf(forward).session).toBeUndefined()
-  })
-
-  test('is counted on its pod until the turn ends', async () => {
+  test('is forwarded without a session and counted on its pod until the turn ends', async () => {
     const gateway = createContextGateway({ pods: [podA] })
 
     const forward = await gateway.use(neverMade)
     const during = gateway.pods.running(podA)
     await gateway.serve(forward)
 
+    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_not_found' })
+    expect(forward).toMatchObject({ splice: undefined, expectModel: undefined, requestHeaders: {} })
+    expect(ticketOf(forward).session).toBeUndefined()
     expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
     expect(gateway.events.of('turnEnded')).toEqual([['completed', expect.anything()]])
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
@@ -34,7 +24,7 @@ describe('a session that is not there', () => {
   test('is a miss that revives nothing when it was deleted', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+    await gateway.remove(id)
 
     const forward = await gateway.use(id)
     await gateway.serve(forward)
@@ -54,35 +44,38 @@ describe('a session that is not there', () => {
 })
 
 describe('with sessions.unknownSession: reject', () => {
-  test('a session that is unknown gets 404', async () => {
+  test.each<{ name: string; idOf: (gateway: ContextGateway) => Promise<string>; code: string; status: number }>([
+    { name: 'is unknown', idOf: async () => neverMade, code: 'session_not_found', status: 404 },
+    {
+      name: 'was deleted',
+      idOf: async (gateway) => {
+        const { id } = await gateway.create()
+        await gateway.remove(id)
+        return id
+      },
+      code: 'session_deleted',
+      status: 410,
+    },
+    {
+      name: 'has expired',
+      idOf: async (gateway) => {
+        const { id } = await gateway.create()
+        gateway.advance(3600)
+        return id
+      },
+      code: 'session_expired',
+      status: 410,
+    },
+  ])('a turn of a session that $name gets $status and changes nothing', async ({ idOf, code, status }) => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
-
-    const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': newSessionId() } })
-
-    expect(rejection(decision)).toMatchObject({ code: 'session_not_found', status: 404, param: 'x-session-id' })
-  })
-
-  test('a session that was deleted gets 410', async () => {
-    const gateway = createContextGateway({ unknownSession: 'reject' })
-    const { id } = await gateway.create()
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
-
-    const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
-
-    expect(rejection(decision)).toMatchObject({ code: 'session_deleted', status: 410, param: 'x-session-id' })
-  })
-
-  test('a session that has expired gets 410, and stays over', async () => {
-    const gateway = createContextGateway({ unknownSession: 'reject' })
-    const { id } = await gateway.create()
-    gateway.advance(3600)
+    const id = await idOf(gateway)
     const use = () => gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
 
-    const first = rejection(await use())
+    const error = rejection(await use())
     await gateway.reaper.sweepAndWait()
 
-    expect(first).toMatchObject({ code: 'session_expired', status: 410, param: 'x-session-id' })
-    expect(rejection(await use()).code).toBe('session_expired')
+    expect(error).toMatchObject({ code, status, param: 'x-session-id' })
+    expect(rejection(await use()).code).toBe(code)
     expect(gateway.fleet.everything()).toEqual([])
     expect(gateway.connector.claims()).toEqual([])
   })
@@ -91,6 +84,6 @@ describe('with sessions.unknownSession: reject', () => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
     const { id } = await gateway.create()
 
-    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 })

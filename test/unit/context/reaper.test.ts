@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { type ContextGateway, createContextGateway, podA } from '../../support/context-gateway.ts'
+import { cacheStatusOf } from '../../support/decisions.ts'
 import { until } from '../../support/until.ts'
 
 const createMany = async (gateway: ContextGateway, count: number): Promise<void> => {
@@ -20,7 +21,7 @@ afterEach(() => {
 })
 
 describe('a sweep', () => {
-  test('ends what is over and removes its KV', async () => {
+  test('ends an expired session and removes its KV', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)
@@ -31,17 +32,17 @@ describe('a sweep', () => {
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.events.of('sessionsExpired')).toEqual([[1]])
     expect(gateway.events.of('removed')).toEqual([['session']])
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('miss; reason=session_expired')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=session_expired')
   })
 
-  test('leaves alone what lives', async () => {
+  test('keeps a session that has not expired', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(59)
 
     await gateway.reaper.sweepAndWait()
 
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
     expect(gateway.events.of('sessionsExpired')).toEqual([])
   })
 
@@ -60,7 +61,7 @@ describe('a sweep', () => {
     },
   )
 
-  test('tries again later what is in use, and later still the next time', async () => {
+  test('retries a busy removal with increasing delays', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.connector.faults.keepBusy(true)
@@ -85,7 +86,7 @@ describe('a sweep', () => {
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('never waits longer than half a minute for the next try', async () => {
+  test('retries a busy removal at least every 30 s', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.connector.faults.keepBusy(true)
@@ -97,21 +98,6 @@ describe('a sweep', () => {
     }
 
     expect(gateway.events.of('removalPostponed')).toHaveLength(20)
-  })
-
-  test('removes a deleted session once the turn that used it has ended', async () => {
-    const gateway = createContextGateway()
-    const { id, key } = await gateway.create()
-    const forward = await gateway.use(id)
-    await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
-    const during = gateway.fleet.podsHolding(key).length
-
-    await gateway.serve(forward)
-    gateway.advance(1)
-    await gateway.reaper.sweepAndWait()
-
-    expect(during).toBe(1)
-    expect(gateway.fleet.everything()).toEqual([])
   })
 
   test('looks for orphans at intervals, however many sweeps run between', async () => {
@@ -132,13 +118,13 @@ describe('a sweep', () => {
     for (let session = 0; session < 60; session += 1) {
       const { id } = await gateway.create()
       await gateway.serve(await gateway.use(id), { status: 500 })
-      await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+      await gateway.remove(id)
     }
 
     expect(gateway.connector.reconciliations()).toBe(1)
   })
 
-  test('removes what nobody knows, and nothing else', async () => {
+  test('removes orphaned KV and keeps known KV', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     const { id, key } = await gateway.create()
     gateway.fleet.store('orphan', { session: key, tokens: 5 })
@@ -147,21 +133,21 @@ describe('a sweep', () => {
     gateway.fleet.restart(podA)
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
+    expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store/)
   })
 
-  test('does not take for an orphan what a turn is about to commit', async () => {
+  test('keeps KV that a turn is about to commit', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     gateway.store.before('commitKv', () => gateway.reaper.sweepAndWait())
 
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
 
-    expect((await gateway.use(id)).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
+    expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store/)
   })
 
   test.each(['expireDue', 'claim', 'knownArtefacts', 'ack', 'retryLater'] as const)(
-    'goes on another time when %s fails, and tells so',
+    'reports a failure of %s and finishes in a later sweep',
     async (operation) => {
       const gateway = createContextGateway()
       await gateway.create({ headers: { 'x-session-ttl': '60' } })
@@ -181,7 +167,7 @@ describe('a sweep', () => {
     },
   )
 
-  test('looks for orphans again soon when it could not', async () => {
+  test('retries a failed search for orphans in the next sweep', async () => {
     const gateway = createContextGateway()
     gateway.store.failNext('knownArtefacts', 1)
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { Decision, ResponseObserver } from '../../../src/context/context-cache-manager.ts'
 import type { SessionRecord } from '../../../src/sessions/session-record.ts'
 import { type ContextGateway, createContextGateway, type SentRequest } from '../../support/context-gateway.ts'
-import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
+import { forwarded, rejection, sessionIdOf, ticketOf } from '../../support/decisions.ts'
 import { gatewayRequest, watchedScope } from '../../support/gateway-request.ts'
 
 const body = { model: 'm', prompt: 'Say this is a test', temperature: 0 }
@@ -115,7 +115,7 @@ describe('in a session', () => {
     await gateway.serve(forward)
     const owner = ticketOf(forward).session
     if (owner === undefined) throw new Error('no session')
-    return { id: forward.responseHeaders['x-session-id'] ?? '', key: owner.key, tenant: owner.tenant }
+    return { id: sessionIdOf(forward), key: owner.key, tenant: owner.tenant }
   }
 
   const recordOf = async ({ key, tenant }: Pick<Session, 'key' | 'tenant'>): Promise<SessionRecord> => {
@@ -194,7 +194,7 @@ describe('in a session', () => {
       'session_deleted',
       async () => {
         const { id } = await session()
-        await gateway.send({ method: 'DELETE', path: `/v1/context/${id}` })
+        await gateway.remove(id)
         return id
       },
     ],

@@ -1,13 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { createContextGateway } from '../../support/context-gateway.ts'
-import { answerBody, rejection } from '../../support/decisions.ts'
-
-const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  responseHeaders['x-context-cache']
+import { cacheStatusOf, rejection } from '../../support/decisions.ts'
 
 describe('the deadline of a session', () => {
   const expiryOf = async (gateway: ReturnType<typeof createContextGateway>, id: string) => {
-    const { expires_at, ttl } = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })) as {
+    const { expires_at, ttl } = (await gateway.view(id)) as {
       readonly expires_at: number
       readonly ttl: number
     }
@@ -70,19 +67,6 @@ describe('the deadline of a session', () => {
 
     expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
   })
-
-  test('waits for a turn that runs over it', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
-    const forward = await gateway.use(id)
-    gateway.advance(90)
-    await gateway.reaper.sweepAndWait()
-
-    await gateway.serve(forward)
-
-    expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('completed')
-    expect(gateway.events.of('removed')).toEqual([])
-  })
 })
 
 describe('a session whose time is over', () => {
@@ -102,22 +86,12 @@ describe('a session whose time is over', () => {
       'x-context-cache': 'miss; reason=session_expired',
     })
     expect(forward.expectModel).toBe('m')
-    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({
+    expect(await gateway.view(id)).toMatchObject({
       id,
       ttl: 60,
       turns: 1,
     })
-    expect(cacheOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
-  })
-
-  test('starts anew with the TTL that the turn brings', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
-    gateway.advance(61)
-
-    await gateway.serve(await gateway.use(id, { headers: { 'x-session-ttl': '600' } }))
-
-    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({ ttl: 600 })
+    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 
   test('stays over when the turn fails', async () => {

@@ -1,13 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { settledClaim } from '../../../src/kvcache/kv-connector.ts'
 import { createNoConnector } from '../../../src/kvcache/no-connector.ts'
-import { type ContextGateway, createContextGateway, type TurnAnswer } from '../../support/context-gateway.ts'
-import { answerBody } from '../../support/decisions.ts'
+import { createContextGateway, type TurnAnswer } from '../../support/context-gateway.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
-
-const view = async (gateway: ContextGateway, id: string) =>
-  answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
 
 /** A gateway whose connector settles every turn of a session that has stored KV, and what else is asked of it. */
 const settlingGateway = () => {
@@ -35,19 +31,19 @@ describe('a turn that its connector has settled at once', () => {
     { name: 'completed', answer: {}, turns: 2 },
     { name: 'failed', answer: { status: 500 }, turns: 1 },
     { name: 'was left', answer: { complete: false, clientDisconnected: true }, turns: 1 },
-  ])('counts like any other that $name, and nothing more is asked of the connector', async ({ answer, turns }) => {
+  ])('that $name ends without a call of the connector', async ({ answer, turns }) => {
     const { gateway, calls } = settlingGateway()
     const { id } = await gateway.create()
-    const before = await view(gateway, id)
+    const before = await gateway.view(id)
     calls.length = 0
 
     await gateway.serve(await gateway.use(id), answer)
 
     expect(calls).toEqual([])
-    expect(await view(gateway, id)).toEqual({ ...Object(before), turns, tokens: expect.anything() })
+    expect(await gateway.view(id)).toEqual({ ...Object(before), turns, tokens: expect.anything() })
   })
 
-  test('whose client leaves meanwhile is given up without the connector', async () => {
+  test('whose client disconnects is cancelled without a call of the connector', async () => {
     const { gateway, calls } = settlingGateway()
     const { id } = await gateway.create()
     calls.length = 0
@@ -57,11 +53,11 @@ describe('a turn that its connector has settled at once', () => {
     await gateway.send({ path: '/v1/chat/completions', headers: { 'x-session-id': id } }, scope)
 
     expect(calls).toEqual([])
-    expect(await view(gateway, id)).toMatchObject({ turns: 1 })
+    expect(await gateway.view(id)).toMatchObject({ turns: 1 })
   })
 })
 
-test('without a connector a session is told so once', async () => {
+test('a session without a connector is offloaded once', async () => {
   const none = createNoConnector()
   const calls: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
@@ -77,5 +73,5 @@ test('without a connector a session is told so once', async () => {
   for (let turn = 2; turn <= 4; turn += 1) await gateway.serve(await gateway.use(id))
 
   expect(calls).toEqual(['offload'])
-  expect(await view(gateway, id)).toMatchObject({ turns: 4, kv: { stored: null, note: 'no_connector' } })
+  expect(await gateway.view(id)).toMatchObject({ turns: 4, kv: { stored: null, note: 'no_connector' } })
 })

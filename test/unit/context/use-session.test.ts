@@ -1,10 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
-import { answerBody, forwarded, rejection } from '../../support/decisions.ts'
+import { type ContextGateway, createContextGateway, podA, podB } from '../../support/context-gateway.ts'
+import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
-
-const cacheOf = ({ responseHeaders }: { readonly responseHeaders: Readonly<Record<string, string>> }) =>
-  responseHeaders['x-context-cache']
 
 describe('a turn of a session', () => {
   test.each(['/v1/completions', '/v1/chat/completions', '/v1/responses'])(
@@ -19,7 +16,7 @@ describe('a turn of a session', () => {
     },
   )
 
-  test('goes where its KV lies and says so', async () => {
+  test('is routed to the pod that holds its KV and reports a hit', async () => {
     const gateway = createContextGateway()
     const { id, key } = await gateway.create({}, { promptTokens: 2980 })
     const [holder] = gateway.fleet.podsHolding(key)
@@ -36,7 +33,7 @@ describe('a turn of a session', () => {
     expect(gateway.connector.loads()).toBe(0)
   })
 
-  test('has its KV loaded where it does not lie', async () => {
+  test('has its KV loaded into a pod that lacks it', async () => {
     const gateway = createContextGateway()
     const { id, key } = await gateway.create({}, { promptTokens: 2980 })
     const [holder = ''] = gateway.fleet.podsHolding(key)
@@ -45,18 +42,8 @@ describe('a turn of a session', () => {
     const forward = await gateway.use(id)
 
     expect(forward.destinations).not.toContain(holder)
-    expect(cacheOf(forward)).toMatch(/^hit; tier=store; tokens=3000; load=\d+ms$/)
+    expect(cacheStatusOf(forward)).toMatch(/^hit; tier=store; tokens=3000; load=\d+ms$/)
     expect(gateway.fleet.held(forward.destinations[0], key)).toBe(3000)
-  })
-
-  test('finds its KV again after the pod has started anew', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
-    gateway.fleet.restart(podA)
-
-    const forward = await gateway.use(id)
-
-    expect(cacheOf(forward)).toMatch(/^hit; tier=store; tokens=1020; /)
   })
 
   test('follows the pod that served', async () => {
@@ -70,78 +57,77 @@ describe('a turn of a session', () => {
     const forward = await gateway.use(id)
 
     expect(forward.destinations[0]).toBe(other)
-    expect(cacheOf(forward)).toBe('hit; tier=gpu; tokens=1020')
+    expect(cacheStatusOf(forward)).toBe('hit; tier=gpu; tokens=1020')
   })
 
-  test('while the first turn still runs: what it keeps is still to come', async () => {
+  test.each<{ name: string; arrange: (gateway: ContextGateway) => unknown; status: string }>([
+    {
+      name: 'the engine refuses the load',
+      arrange: (gateway) => {
+        gateway.fleet.restart(podA)
+        gateway.connector.faults.refuse('load', true)
+      },
+      status: 'miss; reason=load_failed',
+    },
+    {
+      name: 'the load exceeds its budget',
+      arrange: (gateway) => {
+        gateway.fleet.restart(podA)
+        gateway.connector.faults.holdLoads(true)
+      },
+      status: 'miss; reason=load_timeout',
+    },
+    {
+      name: 'other sessions fill the pod',
+      arrange: async (gateway) => {
+        for (let session = 1; session <= 4; session += 1) await gateway.beginCreate()
+      },
+      status: 'miss; reason=no_slot',
+    },
+  ])('is forwarded as a miss and releases its claim when $name', async ({ arrange, status }) => {
+    const gateway = createContextGateway({ pods: [podA], maxLoadMs: 20 })
+    const { id } = await gateway.create()
+    await arrange(gateway)
+    const others = gateway.connector.claims().length
+
+    const forward = await gateway.use(id)
+    gateway.connector.faults.holdLoads(false)
+    await gateway.serve(forward)
+
+    expect(cacheStatusOf(forward)).toBe(status)
+    expect(sessionIdOf(forward)).toBe(id)
+    expect(gateway.connector.claims()).toHaveLength(others)
+    if (status.endsWith('no_slot')) expect(forward.splice).toBeUndefined()
+  })
+
+  test('says that the KV is still being stored while the first turn runs', async () => {
     const gateway = createContextGateway()
-    const create = forwarded(await gateway.send({ path: '/v1/context', body: promptBody }))
+    const create = await gateway.beginCreate()
 
-    const forward = await gateway.use(create.responseHeaders['x-session-id'] ?? '')
-
-    expect(cacheOf(forward)).toBe('miss; reason=offload_pending')
+    expect(cacheStatusOf(await gateway.use(sessionIdOf(create)))).toBe('miss; reason=offload_pending')
   })
 
-  test('tells that nothing was ever kept, and why', async () => {
+  test('says why no KV of the session was stored', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     gateway.connector.faults.refuse('offload', true)
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
 
-    expect(cacheOf(await gateway.use(id))).toBe('none; reason=offload_failed')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=offload_failed')
   })
 
-  test('tells that the stored KV is lost, and forgets it', async () => {
+  test('reports lost KV once and drops it from the session', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
     for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
 
     const lost = await gateway.use(id)
-    const view = answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))
+    const view = await gateway.view(id)
 
-    expect(cacheOf(lost)).toBe('miss; reason=kv_missing')
+    expect(cacheStatusOf(lost)).toBe('miss; reason=kv_missing')
     expect(view).toMatchObject({ kv: { stored: null, note: 'kv_missing' } })
-    expect(cacheOf(await gateway.use(id))).toBe('none; reason=kv_missing')
-  })
-
-  test('goes on when the engine refuses to load', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
-    gateway.fleet.restart(podA)
-    gateway.connector.faults.refuse('load', true)
-
-    const forward = await gateway.use(id)
-
-    expect(cacheOf(forward)).toBe('miss; reason=load_failed')
-    expect(forward.responseHeaders['x-session-id']).toBe(id)
-  })
-
-  test('goes on when the load takes longer than its budget', async () => {
-    const gateway = createContextGateway({ pods: [podA], maxLoadMs: 20 })
-    const { id, key } = await gateway.create()
-    gateway.fleet.restart(podA)
-    gateway.connector.faults.holdLoads(true)
-
-    const forward = await gateway.use(id)
-    gateway.connector.faults.holdLoads(false)
-    await gateway.serve(forward)
-
-    expect(cacheOf(forward)).toBe('miss; reason=load_timeout')
-    expect(gateway.connector.claims()).toEqual([])
-    expect(gateway.fleet.held(podA, key)).toBe(1020)
-  })
-
-  test('goes on without its KV when the pod is full', async () => {
-    const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
-    const { id } = await gateway.create()
-    await gateway.send({ path: '/v1/context', body: promptBody })
-
-    const forward = await gateway.use(id)
-    await gateway.serve(forward)
-
-    expect(cacheOf(forward)).toBe('miss; reason=no_slot')
-    expect(forward.splice).toBeUndefined()
+    expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=kv_missing')
   })
 
   test('asks Envoy for the time that loading may take, and for none when it is short', async () => {
@@ -175,7 +161,7 @@ describe('a turn of a session', () => {
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('leaves the content type to the engine', async () => {
+  test('is forwarded with any content type', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
@@ -208,10 +194,10 @@ describe('turns that overlap', () => {
     await gateway.reaper.sweepAndWait()
 
     expect(gateway.connector.loads()).toBe(1)
-    expect(forwards.map(cacheOf).filter((line) => !line?.startsWith('hit; '))).toEqual([])
+    expect(forwards.map(cacheStatusOf).filter((line) => !line?.startsWith('hit; '))).toEqual([])
     expect(gateway.connector.claims()).toEqual([])
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
-    expect(answerBody(await gateway.send({ method: 'GET', path: `/v1/context/${id}` }))).toMatchObject({
+    expect(await gateway.view(id)).toMatchObject({
       turns: 51,
       kv: { pod: podA, stored: { turn: 51 } },
     })

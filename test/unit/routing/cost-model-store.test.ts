@@ -58,7 +58,7 @@ describe('createCostModelKeeper', () => {
     await keeper.stop()
   })
 
-  test('says nothing about another kind of engine', async () => {
+  test('has no effect on another kind of engine', async () => {
     const store = createMemoryCostModelStore()
     const before = keeperOf(store)
     learn(before.model)
@@ -77,7 +77,7 @@ describe('createCostModelKeeper', () => {
     expect(await store.load('engine-1')).toBeUndefined()
   })
 
-  test('goes on without a store that answers', async () => {
+  test('learns while the store is unavailable', async () => {
     const away: CostModelStore = {
       load: async () => Promise.reject(new Error('away')),
       save: async () => Promise.reject(new Error('away')),
@@ -90,7 +90,7 @@ describe('createCostModelKeeper', () => {
     expect(faults).toEqual(['load_costs', 'save_costs'])
   })
 
-  test('starts anew from a text that cannot be read, and tells', async () => {
+  test('starts with the defaults and reports a damaged text', async () => {
     const store = createMemoryCostModelStore()
     await store.save('engine-1', 'nonsense')
     const { model, keeper, faults } = keeperOf(store)

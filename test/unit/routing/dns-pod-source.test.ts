@@ -81,7 +81,7 @@ describe('createDnsPodSource', () => {
     expect(addresses()).toEqual(hosts.map((host) => `${host}:${engine.port}`))
   })
 
-  test('keeps its pods while the name cannot be resolved, and tells so once', async () => {
+  test('keeps its pods while the name cannot be resolved and reports it once', async () => {
     await source.start()
     answer = () => Promise.reject(Object.assign(new Error('queryA'), { code: 'EAI_AGAIN' }))
     await eventually(() => expect(failures()).toHaveLength(1))
@@ -119,7 +119,7 @@ describe('createDnsPodSource', () => {
     expect(changes).toEqual([])
   })
 
-  test('asks the system without a resolver of its own', async () => {
+  test('uses the system resolver by default', async () => {
     source = createSource({ name: 'localhost' })
     await source.start()
     expect(source.pods()).toMatchObject([{ address: `127.0.0.1:${engine.port}`, ready: true }])

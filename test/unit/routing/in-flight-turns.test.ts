@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
-import { createInFlightTurns } from '../../../src/routing/in-flight-turns.ts'
+import { InFlightTurns } from '../../../src/routing/in-flight-turns.ts'
 
 const createTurns = () => {
   const clock = { nowMs: 0 }
-  return { clock, turns: createInFlightTurns({ turnLeaseMs: 100, nowMs: () => clock.nowMs }) }
+  return { clock, turns: new InFlightTurns({ turnLeaseMs: 100, nowMs: () => clock.nowMs }) }
 }
 
-describe('createInFlightTurns', () => {
+describe('InFlightTurns', () => {
   test('counts turns in and out, pod by pod', () => {
     const { turns } = createTurns()
     turns.started('a:1', 't1')
@@ -17,7 +17,7 @@ describe('createInFlightTurns', () => {
     expect([turns.count('a:1'), turns.count('b:1')]).toEqual([1, 1])
   })
 
-  test('an end that is told twice, or of a turn that never began, changes nothing', () => {
+  test('a repeated end and the end of an unknown turn change nothing', () => {
     const { turns } = createTurns()
     turns.started('a:1', 't1')
     turns.started('a:1', 't2')
@@ -41,7 +41,7 @@ describe('createInFlightTurns', () => {
     expect(turns.count('a:1')).toBe(0)
   })
 
-  test('a turn that is told again counts once, and its lease runs anew', () => {
+  test('a turn that starts twice counts once and renews its lease', () => {
     const { clock, turns } = createTurns()
     turns.started('a:1', 't1')
     clock.nowMs = 50

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { leastLoaded, podLoad } from '../../../src/routing/pod.ts'
+import { podLoad } from '../../../src/routing/pod.ts'
 import { podState } from './pod-state.ts'
 
 describe('podLoad', () => {
@@ -29,17 +29,5 @@ describe('podLoad', () => {
     },
   ])('$name', ({ sketch, load }) => {
     expect(podLoad(podState('a:1', sketch))).toBe(load)
-  })
-})
-
-describe('leastLoaded', () => {
-  test('finds all that share the least load, in their order', () => {
-    const pods = leastLoaded([
-      podState('a:1', { inFlight: 2 }),
-      podState('b:1', { waiting: 1 }),
-      podState('c:1', { inFlight: 3 }),
-      podState('d:1', { running: 1 }),
-    ])
-    expect(pods.map((pod) => pod.address)).toEqual(['b:1', 'd:1'])
   })
 })

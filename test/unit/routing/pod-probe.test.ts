@@ -47,23 +47,23 @@ describe('createPodProbe', () => {
     expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: { ...idle, running: 2 } })
   })
 
-  test('metrics that never end are left at that', async () => {
+  test('endless metrics are read up to the limit', async () => {
     engine.behave('/metrics', { status: 200, body: `# ${'x'.repeat(1_022)}\n`.repeat(64), endless: true })
     expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: idle })
   })
 
-  test('a health check whose body never ends says enough with its status', async () => {
+  test('a health check with an endless body succeeds by its status', async () => {
     engine.behave('/health', { status: 200, body: 'x'.repeat(64 * 1024), endless: true })
     expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: idle })
   })
 
-  test('an engine that is not there', async () => {
+  test('a refused connection is a problem', async () => {
     const { address } = engine
     await engine.stop()
     expect(await probe.probe(address, never)).toEqual({ problem: 'ECONNREFUSED', load: undefined })
   })
 
-  test('an engine that speaks something else', async () => {
+  test('a response that is not HTTP is a problem', async () => {
     const sockets = new Set<Socket>()
     const server = createServer((socket) => {
       sockets.add(socket)

@@ -26,7 +26,7 @@ describe('createPolicies', () => {
     expect(policies.map((one) => one.name).sort()).toEqual([...policyNames].sort())
   })
 
-  test('chance is real without a source of its own', () => {
+  test('random uses Math.random by default', () => {
     const [chosen] = createPolicies({ defaultPolicy: 'random', stickiness: { factor: 2, margin: 3 } })
     const seen = new Set(Array.from({ length: 300 }, () => chosen.pick(anyTurn, idle).address))
     expect([...seen].sort()).toEqual(['a:1', 'b:1', 'c:1'])

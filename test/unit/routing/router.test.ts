@@ -48,19 +48,6 @@ describe('createRouter', () => {
     expect(router.route(turn, undefined)).toEqual({ kind: 'routed', policy: 'first', pod: 'b:1', fallbacks: ['d:1'] })
   })
 
-  test('hands the turn to the policy', () => {
-    const seen: RoutingInput[] = []
-    const watching: RoutingPolicy = {
-      name: 'watching',
-      pick: (told, pods) => {
-        seen.push(told)
-        return pods[0]
-      },
-    }
-    createRouter({ source: { pods: () => [podState('a:1')] }, policies: [watching] }).route(turn, undefined)
-    expect(seen).toEqual([turn])
-  })
-
   test('fallbacks are the three least loaded pods, by load', () => {
     const router = routerOver(
       podState('a:1', { inFlight: 9 }),

@@ -53,26 +53,7 @@ describe('createStaticPodSource', () => {
     await eventually(() => expect(readyPods()).toEqual([first?.address, second?.address]))
   })
 
-  test('a pod that was marked as failing comes back by its next check', async () => {
-    const [first, second] = engines
-    await source.start()
-    source.markUnhealthy(second?.address ?? '')
-    expect(readyPods()).toEqual([first?.address])
-    await eventually(() => expect(readyPods()).toEqual([first?.address, second?.address]))
-  })
-
-  test('reads the load again and again, and counts turns', async () => {
-    const [first] = engines
-    await source.start()
-    first?.behave('/metrics', { status: 200, body: 'llamacpp:requests_processing 2\n' })
-    source.turnStarted(first?.address ?? '', 't1')
-    await eventually(() => expect(source.pods()[0]).toMatchObject({ running: 2, inFlight: 1, inFlightAtRead: 1 }))
-    first?.behave('/metrics', { status: 200, body: 'llamacpp:requests_processing 3\n' })
-    source.turnEnded(first?.address ?? '', 't1')
-    await eventually(() => expect(source.pods()[0]).toMatchObject({ running: 3, inFlight: 0, inFlightAtRead: 0 }))
-  })
-
-  test('asks no more when it has stopped', async () => {
+  test('sends no checks after stop', async () => {
     const [first] = engines
     await source.start()
     await source.stop()

@@ -38,8 +38,8 @@ const input = (change: Partial<RoutingInput> = {}): RoutingInput => ({
   ...change,
 })
 
-const done = { how: 'done', answer: undefined } as const
-const answer = { computedTokens: 1_000, ttfbMs: 200 }
+const done = { how: 'done', response: undefined } as const
+const response = { computedTokens: 1_000, ttfbMs: 200 }
 
 describe('createTtftPredictor', () => {
   test('pods keep the state of the source', () => {
@@ -62,7 +62,7 @@ describe('createTtftPredictor', () => {
     const { predictor, backlogs } = predictorWithClock()
     predictor.routed(turnAt('a:1', 't1'), input())
     predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: 'other' }))
-    predictor.ended(turnAt('a:1', 't2'), { how: 'abandoned', answer: undefined })
+    predictor.ended(turnAt('a:1', 't2'), { how: 'abandoned', response: undefined })
     expect(backlogs()).toEqual([1_000, 0])
   })
 
@@ -92,15 +92,15 @@ describe('createTtftPredictor', () => {
     const { predictor, costs } = predictorWithClock()
     predictor.routed(turnAt('a:1', 't1'), input())
     predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: 'other' }))
-    predictor.ended(turnAt('a:1', 't2'), { how: 'done', answer: { computedTokens: 1_000, ttfbMs: 1_900 } })
+    predictor.ended(turnAt('a:1', 't2'), { how: 'done', response: { computedTokens: 1_000, ttfbMs: 1_900 } })
     expect(costs.revision).toBe(0)
-    predictor.ended(turnAt('a:1', 't1'), { how: 'done', answer })
+    predictor.ended(turnAt('a:1', 't1'), { how: 'done', response })
     expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(200)
   })
 
   test('a turn that another process started is learnt', () => {
     const { predictor, costs } = predictorWithClock()
-    predictor.ended(turnAt('a:1', 'unknown'), { how: 'done', answer })
+    predictor.ended(turnAt('a:1', 'unknown'), { how: 'done', response })
     expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(200)
   })
 
@@ -110,7 +110,7 @@ describe('createTtftPredictor', () => {
     predictor.routed(turnAt('a:1', 't2'), input())
     pass(leaseMs)
     predictor.routed(turnAt('b:1', 't3'), input())
-    predictor.ended(turnAt('a:1', 't2'), { how: 'done', answer })
+    predictor.ended(turnAt('a:1', 't2'), { how: 'done', response })
     expect(costs.revision).toBe(1)
   })
 
