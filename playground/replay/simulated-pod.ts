@@ -47,7 +47,6 @@ export interface SimulatedPod {
 export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: number) => number): SimulatedPod => {
   const blocks = createBlockCache({ maxBlocks: settings.podBlocks })
   const queue: PodJob[] = []
-  let next = 0
   let computing = false
   let running = 0
   let usedBlocks = 0
@@ -55,25 +54,13 @@ export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: num
   let loadBusyMs = 0
   let loadFreeMs = 0
 
-  const takeNext = (): PodJob | undefined => {
-    const job = queue[next]
-    if (job === undefined) return undefined
-    next += 1
-    // Not at once for each, which would move the whole queue.
-    if (next > 1024 && next * 2 > queue.length) {
-      queue.splice(0, next)
-      next = 0
-    }
-    return job
-  }
-
   return {
     blocks,
     get running() {
       return running
     },
     get waiting() {
-      return queue.length - next
+      return queue.length
     },
     get kvUsage() {
       return settings.podBlocks > 0 ? Math.min(1, usedBlocks / settings.podBlocks) : 0
@@ -95,7 +82,7 @@ export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: num
     },
     begin: () => {
       if (computing) return undefined
-      const job = takeNext()
+      const job = queue.shift()
       if (job === undefined) return undefined
       computing = true
       running += 1
