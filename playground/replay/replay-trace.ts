@@ -97,7 +97,7 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
     const held = pod.blocks.heldPrefix(request.blocks)
     const stored = store.heldPrefix(request.blocks)
     store.use(request.blocks, stored)
-    const plan = gateway.planLoad(turn, { podTokens: held * blockTokens, storeTokens: stored * blockTokens })
+    const plan = gateway.planLoad({ podTokens: held * blockTokens, storeTokens: stored * blockTokens })
     if (plan.kind === 'no-load') {
       forward(turn, pod, { arrivedMs, presentBlocks: held })
       return
@@ -106,7 +106,7 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
     const doneMs = pod.load(nowMs, tokens)
     const inTime = doneMs - nowMs <= plan.budgetMs
     at(Math.min(doneMs, nowMs + plan.budgetMs), () => {
-      gateway.loadEnded(turn, { tokens, tookMs: nowMs - arrivedMs, inTime })
+      gateway.loadEnded(turn, inTime ? { tokens, tookMs: nowMs - arrivedMs } : undefined)
       forward(turn, pod, { arrivedMs, presentBlocks: inTime ? stored : held })
     })
   }
