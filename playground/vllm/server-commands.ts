@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Command, Environment } from '../run-command.ts'
+import { type Command, type Environment, flags } from '../run-command.ts'
 import type { FleetPorts } from './fleet-ports.ts'
 import { runtimeFile } from './prepare.ts'
 
@@ -138,12 +138,5 @@ export const serverEnvironment = (plan: FleetPlan, env: Environment): Environmen
   HF_HUB_OFFLINE: '1',
   TRANSFORMERS_OFFLINE: '1',
 })
-
-/** `true` is a flag without a value; an object is passed as JSON. */
-const flags = (values: Readonly<Record<string, string | number | true | object | undefined>>): readonly string[] =>
-  Object.entries(values).flatMap(([name, value]) => {
-    if (value === true) return [`--${name}`]
-    return [`--${name}`, typeof value === 'object' ? JSON.stringify(value) : String(value)]
-  })
 
 const lmcache = ({ interpreter }: FleetPlan): Command => [interpreter, '-m', 'lmcache.cli.main']
