@@ -12,7 +12,7 @@ export type DecideOnBody = Extract<HeadersDecision, { kind: 'need-body' }>['deci
 export type ExchangeState =
   /** No message received. */
   | { readonly kind: 'fresh' }
-  /** The decision on the headers is pending, and their reply is owed. `early`: pieces of the body that Envoy sent meanwhile. */
+  /** The decision on the headers is pending, and their reply is owed. `body`: pieces that Envoy sent in the meantime. */
   | {
       readonly kind: 'deciding_on_headers'
       readonly request: RequestHeaders
@@ -172,8 +172,6 @@ const onExtend = (state: ExchangeState, milliseconds: number): ExchangeStep =>
     ? step({ ...state, extended: true }, { kind: 'reply', reply: { kind: 'extend', milliseconds } })
     : step(state)
 
-// The request's body ------------------------------------------------------------------------------------------------------------
-
 const emptyBody: CollectedBody = { bytes: 0, pieces: 0, complete: false, last: undefined }
 
 /** The body in one piece, without a copy if it came in one. */
@@ -262,8 +260,6 @@ const tooLarge = (state: ExchangeState): ExchangeStep =>
     ? step(replied, { kind: 'abort' }, rejection('request_headers', 'request_too_large'))
     : step(replied, rejection('request_body', 'request_too_large'))
 
-// Decisions ---------------------------------------------------------------------------------------------------------------------
-
 const onDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeStep => {
   if (!isDeciding(state)) return discardLateDecision(state, decision)
   if (decision.kind !== 'need-body') return applyDecision(state, decision)
@@ -322,8 +318,6 @@ const unsupported = (
   observer?: ResponseObserver,
 ): ExchangeStep =>
   step(replied, ...abortObserver(observer), { kind: 'fault', reason }, rejection(phase, 'internal_error'))
-
-// The response ------------------------------------------------------------------------------------------------------------------
 
 type ResponsePart = Part<'response_headers'> | Part<'response_body'> | Part<'response_trailers'>
 

@@ -86,9 +86,9 @@ describe('what is wrong with a create', () => {
       status: 400,
     },
     {
-      name: 'an unknown role',
+      name: 'a role that is not a string',
       path: '/v1/chat/completions',
-      rawBody: body({ messages: [{ role: 'x' }] }),
+      rawBody: body({ messages: [{ role: 1 }] }),
       status: 400,
     },
     { name: 'an unknown input', path: '/v1/responses', rawBody: body({ input: [{ type: 'x' }] }), status: 400 },

@@ -11,7 +11,7 @@ let stack: Stack
 beforeAll(async () => {
   pods = [await startScriptedPod(), await startScriptedPod(), await startScriptedPod()]
   const byName = pods.map(({ address }) => ({ address: address.replace('127.0.0.1', 'localhost') }))
-  stack = await startStack({ pods: async () => byName, env: { CONNECTOR: 'none' } })
+  stack = await startStack({ pods: async () => byName, env: { CONNECTOR: 'none', CTX_ROUTING_POLICY: 'session-affinity' } })
 }, 120_000)
 afterAll(async () => {
   await stack?.stop()
