@@ -1,4 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import type { Command, Environment } from './run-command.ts'
@@ -34,8 +35,6 @@ export interface ManagedChild {
   isRunning(): boolean
   /** The last lines of both streams. */
   output(): readonly string[]
-  /** Calls the listener with every line from now on; the answer ends that. */
-  onLine(listener: (line: string) => void): () => void
   /** SIGTERM, and SIGKILL after `graceMs` (default 5000). May be called at any time and more than once. */
   stop(options?: { readonly graceMs?: number | undefined }): Promise<ChildExit>
   /** SIGKILL. */
@@ -75,19 +74,24 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
     detached: true,
   })
   const lines: string[] = []
-  const listeners = new Set(options.onLine === undefined ? [] : [options.onLine])
   for (const input of [child.stdout, child.stderr]) {
     createInterface({ input }).on('line', (line) => {
       lines.push(line.slice(0, maxLineCharacters))
       if (lines.length > maxLines) lines.shift()
-      for (const listener of listeners) listener(line)
+      options.onLine?.(line)
     })
   }
   // A child that ends before it has read its input breaks the pipe; how it ended says more.
   child.stdin.on('error', () => undefined).end(options.stdin ?? '')
 
   const exited = whenExited(child)
-  const pid = await whenSpawned(child, options.name)
+  // Stays for good: later, it is a signal that could not be sent, and how the child ends tells what came of it.
+  child.on('error', () => undefined)
+  await once(child, 'spawn').catch((error: unknown) => {
+    throw new ChildStartError(`${options.name} cannot be started: ${String(error)}`)
+  })
+  const { pid } = child
+  if (pid === undefined) throw new ChildStartError(`${options.name} has no process id`)
   const signal = (name: NodeJS.Signals): void => {
     if (isRunning(child)) child.kill(name)
   }
@@ -99,10 +103,6 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
     exited,
     isRunning: () => isRunning(child),
     output: () => lines,
-    onLine: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
     async stop({ graceMs = defaultGraceMs } = {}) {
       signal('SIGTERM')
       // A paused child takes the signal only when it goes on.
@@ -125,17 +125,6 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
 
 function isRunning(child: ChildProcess): boolean {
   return child.exitCode === null && child.signalCode === null
-}
-
-function whenSpawned(child: ChildProcess, name: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    // Stays for good: later, it is a signal that could not be sent, and how the child ends tells what came of it.
-    child.on('error', (error) => reject(new ChildStartError(`${name} cannot be started: ${error.message}`)))
-    child.once('spawn', () => {
-      if (child.pid === undefined) reject(new ChildStartError(`${name} has no process id`))
-      else resolve(child.pid)
-    })
-  })
 }
 
 function whenExited(child: ChildProcess): Promise<ChildExit> {

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { createServer } from 'node:net'
 
 /** The ports that the system gives to outgoing connections by itself (Linux: ip(7)); undefined where it does not tell. */
 export type OutgoingPorts = readonly [first: number, last: number] | undefined
@@ -52,13 +52,17 @@ const candidates = (outgoing: OutgoingPorts): (() => number) => {
   }
 }
 
-/** Undefined when something listens there. */
-const portIfFree = (port: number): Promise<number | undefined> =>
+/** Undefined when something listens there; 0 asks the system for a port. */
+const portIfFree = (port: number, host = '127.0.0.1'): Promise<number | undefined> =>
   new Promise((resolve) => {
-    const server: Server = createServer()
+    const server = createServer()
     server.once('error', () => resolve(undefined))
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => {
+    server.listen({ host, port, exclusive: true }, () => {
       const address = server.address()
       server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : undefined))
     })
   })
+
+/** Whether this process could listen there now. Default host: 127.0.0.1. */
+export const isPortFree = async ({ port, host }: { readonly port: number; readonly host?: string }): Promise<boolean> =>
+  (await portIfFree(port, host)) !== undefined

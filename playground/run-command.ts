@@ -6,6 +6,20 @@ export type Environment = Readonly<Record<string, string | undefined>>
 /** A program and its arguments. */
 export type Command = readonly [string, ...string[]]
 
+/**
+ * Command line flags: `true` is a flag without a value, a list one flag for each of its values, an object is passed as
+ * JSON, and undefined adds nothing.
+ */
+export const flags = (values: Readonly<Record<string, FlagValue>>): readonly string[] =>
+  Object.entries(values).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    if (value === true) return [`--${name}`]
+    if (Array.isArray(value)) return value.flatMap((one) => [`--${name}`, String(one)])
+    return [`--${name}`, typeof value === 'object' ? JSON.stringify(value) : String(value)]
+  })
+
+type FlagValue = string | number | true | object | undefined
+
 /** Receives one line of progress, without a line end. */
 export type Report = (line: string) => void
 

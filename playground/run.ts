@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describeExit, type ManagedChild } from './child-process.ts'
 import { renderEnvoyConfig } from './envoy-config.ts'
+import { isPortFree } from './free-port.ts'
 import { findEnvoy } from './install/find-envoy.ts'
 import { requireTool } from './install/find-tool.ts'
 import { packageRoot, stateDir, toolsDir } from './paths.ts'
@@ -67,7 +67,8 @@ interface Start extends RunOptions {
 /** Resolves to what to print. @throws the signal's reason, and what the starters throw */
 const startAll = async (settings: RunSettings, start: Start): Promise<string> => {
   const { env, print, onChild, signal } = start
-  if (await isTaken(settings)) {
+  // Envoy shares its ports (SO_REUSEPORT), so it would start beside another one.
+  if (!(await isPortFree(settings))) {
     throw new Error(`Port ${settings.port} is in use. Choose another: GATEWAY_PORT=8001 make run`)
   }
   const template = await readFile(join(packageRoot(), settings.envoyConfig), 'utf8')
@@ -134,14 +135,6 @@ const ownSecret = async (env: Environment): Promise<string> => {
   await writeFile(path, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' }).catch(() => undefined)
   return readFile(path, 'utf8')
 }
-
-/** Envoy shares its ports (SO_REUSEPORT), so it would start beside another one. */
-const isTaken = ({ host, port }: RunSettings): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(true))
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(false)))
-  })
 
 const urlHost = ({ host }: RunSettings): string =>
   host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type ManagedChild, startChild } from './child-process.ts'
 import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import { ownEnvironment, packageRoot, toolsDir } from './paths.ts'
-import type { Environment, Report } from './run-command.ts'
+import { type Environment, flags, type Report } from './run-command.ts'
 import { readyOrKilled } from './wait-until-ready.ts'
 
 /** One pod of the embedded engine. */
@@ -53,22 +53,17 @@ export const startEngine = async (options: StartEngineOptions): Promise<RunningE
     command: [
       process.execPath,
       join(packageRoot(), 'dist/playground/engine/main.js'),
-      '--runtime',
-      runtime,
-      '--model-dir',
-      join(tools, 'models'),
-      '--name',
-      options.name,
-      '--kv-dir',
-      options.kvDirectory,
-      '--port',
-      String(options.port ?? 0),
-      ...(options.modelPath === undefined ? [] : ['--model', options.modelPath]),
-      ...(options.modelNames ?? []).flatMap((name) => ['--model-name', name]),
-      '--slots',
-      String(options.slots ?? 4),
-      '--context-tokens',
-      String(options.contextTokensPerSlot ?? 8192),
+      ...flags({
+        runtime,
+        'model-dir': join(tools, 'models'),
+        name: options.name,
+        'kv-dir': options.kvDirectory,
+        port: options.port ?? 0,
+        model: options.modelPath,
+        'model-name': options.modelNames,
+        slots: options.slots ?? 4,
+        'context-tokens': options.contextTokensPerSlot ?? 8192,
+      }),
       ...(options.extraArguments ?? []),
     ],
     onLine,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ManagedChild, startChild } from './child-process.ts'
 import type { ServerTool } from './install/find-tool.ts'
-import type { Report } from './run-command.ts'
+import { flags, type Report } from './run-command.ts'
 import { httpGet, readyOrKilled } from './wait-until-ready.ts'
 
 /** An Envoy to run. */
@@ -47,14 +47,13 @@ export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnv
       name: 'envoy',
       command: [
         ...options.tool.command,
-        '--disable-hot-restart',
-        '--config-path',
-        configFile,
-        '--admin-address-path',
-        addressFile,
-        '--log-level',
-        options.logLevel ?? 'warning',
-        ...(options.concurrency === undefined ? [] : ['--concurrency', String(options.concurrency)]),
+        ...flags({
+          'disable-hot-restart': true,
+          'config-path': configFile,
+          'admin-address-path': addressFile,
+          'log-level': options.logLevel ?? 'warning',
+          concurrency: options.concurrency,
+        }),
       ],
       cwd: options.cwd,
       onLine: options.onLine,

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { type ManagedChild, startChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
 import type { ServerTool } from './install/find-tool.ts'
+import { flags } from './run-command.ts'
 import { readyOrKilled } from './wait-until-ready.ts'
 
 /** A llama-server to run. Its KV files fit only servers with the same model and the same number of slots. */
@@ -49,27 +50,20 @@ export const startLlamaServer = async (options: StartLlamaServerOptions): Promis
     name: 'llama-server',
     command: [
       ...options.tool.command,
-      '--slots',
-      '--metrics',
-      '--host',
-      '127.0.0.1',
-      '--port',
-      String(port),
-      '--model',
-      resolve(options.modelPath),
-      ...(options.modelAlias === undefined ? [] : ['--alias', options.modelAlias]),
-      '--parallel',
-      String(slots),
-      '--ctx-size',
-      String(slots * contextTokensPerSlot),
-      '--threads',
-      '1',
-      '--batch-size',
-      '512',
-      '--cache-ram',
-      '0',
-      '--slot-save-path',
-      slotSavePath,
+      ...flags({
+        slots: true,
+        metrics: true,
+        host: '127.0.0.1',
+        port,
+        model: resolve(options.modelPath),
+        alias: options.modelAlias,
+        parallel: slots,
+        'ctx-size': slots * contextTokensPerSlot,
+        threads: 1,
+        'batch-size': 512,
+        'cache-ram': 0,
+        'slot-save-path': slotSavePath,
+      }),
       ...(options.extraArguments ?? []),
     ],
   })

@@ -55,30 +55,36 @@ export const waitUntilReady = async (
   { timeoutMs = 10_000, signal }: WaitUntilReadyOptions = {},
 ): Promise<void> => {
   const untilMs = performance.now() + timeoutMs
-  while (!(await isReady(child, probe))) {
+  const { description, check } = attemptOf(child, probe)
+  while (!(await check())) {
     signal?.throwIfAborted()
     if (!child.isRunning()) throw notReady(child, `${describeExit(await child.exited)} before it was ready`)
     if (performance.now() > untilMs) {
-      throw notReady(child, `was not ready after ${timeoutMs} ms, waiting for ${describe(probe)}`)
+      throw notReady(child, `was not ready after ${timeoutMs} ms, waiting for ${description}`)
     }
     await Promise.race([delay(pollMs), child.exited])
   }
   signal?.throwIfAborted()
 }
 
-const isReady = async (child: ManagedChild, probe: ReadyProbe): Promise<boolean> => {
+/** What an attempt is called, and one attempt. */
+const attemptOf = (
+  child: ManagedChild,
+  probe: ReadyProbe,
+): { readonly description: string; readonly check: () => Promise<boolean> } => {
   switch (probe.kind) {
-    case 'line':
-      return child.output().some((line) => probe.pattern.test(line))
-    case 'check':
-      return probe.check()
-    case 'tcp':
-      return accepts(probe.port)
-    case 'http': {
-      const answer = await httpGet(probe.url)
-      if (answer === undefined) return false
-      return probe.mayRefuse === true ? answer.status < 500 : answer.status === 200
+    case 'line': {
+      const check = async () => child.output().some((line) => probe.pattern.test(line))
+      return { description: `a line like ${probe.pattern}`, check }
     }
+    case 'http': {
+      const isReady = (status: number) => (probe.mayRefuse === true ? status < 500 : status === 200)
+      return { description: probe.url, check: async () => isReady((await httpGet(probe.url))?.status ?? 599) }
+    }
+    case 'tcp':
+      return { description: `port ${probe.port}`, check: () => accepts(probe.port) }
+    case 'check':
+      return probe
   }
 }
 
@@ -112,19 +118,6 @@ const accepts = (port: number): Promise<boolean> =>
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
     socket.once('connect', () => socket.destroy())
   })
-
-const describe = (probe: ReadyProbe): string => {
-  switch (probe.kind) {
-    case 'line':
-      return `a line like ${probe.pattern}`
-    case 'http':
-      return probe.url
-    case 'tcp':
-      return `port ${probe.port}`
-    case 'check':
-      return probe.description
-  }
-}
 
 const notReady = (child: ManagedChild, what: string): NotReadyError => {
   const lines = child.output().slice(-shownLines)

@@ -1,6 +1,6 @@
 // The answers of /v1/completions and /v1/chat/completions; those of /v1/responses lie beside them.
 import type { FinishReason } from './answer-text.ts'
-import { serverError } from './openai-error.ts'
+import { serverError } from './exchange.ts'
 
 /** Facts about an answer that are known before its first token. */
 export interface AnswerHead {
@@ -40,73 +40,38 @@ export interface AnswerFormat {
   streamFault(message: string): readonly ServerEvent[]
 }
 
-type Choice = Readonly<Record<string, unknown>>
-
-interface Interface {
-  readonly idPrefix: string
-  readonly object: string
-  readonly chunkObject: string
-  /** The choice's own member in a whole answer. */
-  readonly said: (text: string) => Choice
-  /** The same in an event of a stream; undefined text in the last one. */
-  readonly piece: (text: string | undefined) => Choice
-  /** In the first event. */
-  readonly opening: Choice | undefined
-}
-
-const completions: Interface = {
-  idPrefix: 'cmpl',
-  object: 'text_completion',
-  chunkObject: 'text_completion',
-  said: (text) => ({ text }),
-  piece: (text = '') => ({ text }),
-  opening: undefined,
-}
-
-const chat: Interface = {
-  idPrefix: 'chatcmpl',
-  object: 'chat.completion',
-  chunkObject: 'chat.completion.chunk',
-  said: (text) => ({ message: { role: 'assistant', content: text, refusal: null } }),
-  piece: (text) => ({ delta: text === undefined ? {} : { content: text } }),
-  opening: { delta: { role: 'assistant', content: '' } },
-}
-
 /** Creates the format of one answer; `includeUsage` adds the usage chunk to a stream. */
 export const createAnswerFormat = (
   api: 'completions' | 'chat',
   head: AnswerHead,
   options: { readonly includeUsage: boolean },
 ): AnswerFormat => {
-  const form = api === 'chat' ? chat : completions
-  const common = { id: `${form.idPrefix}-${head.key}`, created: head.createdSeconds, model: head.model }
-  const choice = (own: Choice, finishReason: FinishReason | null) => ({
+  const isChat = api === 'chat'
+  const common = { id: `${isChat ? 'chatcmpl' : 'cmpl'}-${head.key}`, created: head.createdSeconds, model: head.model }
+  const chunk = { ...common, object: isChat ? 'chat.completion.chunk' : 'text_completion' }
+  const choice = (content: object, finishReason: FinishReason | null) => ({
     index: 0,
-    ...own,
+    ...content,
     logprobs: null,
     finish_reason: finishReason,
   })
-  const usageInEveryChunk = options.includeUsage ? { usage: null } : {}
-  const chunkOf = (own: Choice, finishReason: FinishReason | null = null): ServerEvent => ({
-    data: { ...common, object: form.chunkObject, choices: [choice(own, finishReason)], ...usageInEveryChunk },
+  const event = (content: object, finishReason: FinishReason | null = null): ServerEvent => ({
+    data: { ...chunk, choices: [choice(content, finishReason)], ...(options.includeUsage ? { usage: null } : {}) },
   })
   return {
-    whole: (end) => ({
-      ...common,
-      object: form.object,
-      choices: [choice(form.said(end.text), end.finishReason)],
-      usage: tokenUsage(head, end),
-    }),
-    streamStart: () => (form.opening === undefined ? [] : [chunkOf(form.opening)]),
-    streamText: (text) => [chunkOf(form.piece(text))],
+    whole: (end) => {
+      const content = isChat ? { message: { role: 'assistant', content: end.text, refusal: null } } : { text: end.text }
+      const object = isChat ? 'chat.completion' : 'text_completion'
+      return { ...common, object, choices: [choice(content, end.finishReason)], usage: tokenUsage(head, end) }
+    },
+    streamStart: () => (isChat ? [event({ delta: { role: 'assistant', content: '' } })] : []),
+    streamText: (text) => [event(isChat ? { delta: { content: text } } : { text })],
     streamEnd: (end) => [
-      chunkOf(form.piece(undefined), end.finishReason),
-      ...(options.includeUsage
-        ? [{ data: { ...common, object: form.chunkObject, choices: [], usage: tokenUsage(head, end) } }]
-        : []),
+      event(isChat ? { delta: {} } : { text: '' }, end.finishReason),
+      ...(options.includeUsage ? [{ data: { ...chunk, choices: [], usage: tokenUsage(head, end) } }] : []),
       { data: '[DONE]' },
     ],
-    streamFault: (message) => [{ data: { error: serverError(message).error } }],
+    streamFault: (message) => [{ data: { error: serverError(message).body } }],
   }
 }
 

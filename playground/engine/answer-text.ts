@@ -1,26 +1,56 @@
 // The text of an answer, from the bytes of its tokens: characters that are cut in two are joined, and the answer ends
-// at the first of the client's stop strings.
-import { createStopMatcher, type StopMatch } from './stop-matcher.ts'
+// at the first of the client's stop strings, also where one arrives in pieces.
 
 /** Why an answer ended: the model or a stop string ended it, or it had reached its limit of tokens. */
 export type FinishReason = 'stop' | 'length'
 
+/** Text to send on, and whether a stop string has ended the answer. */
+export interface AnswerPiece {
+  readonly text: string
+  readonly stopped: boolean
+}
+
 export interface AnswerText {
-  /** Takes the bytes of one token. */
-  push(bytes: Uint8Array): StopMatch
+  /** Takes the bytes of one token. Holds back what could be the beginning of a stop string. */
+  push(bytes: Uint8Array): AnswerPiece
   /** What was held back; U+FFFD for a character that never became whole. */
-  end(): StopMatch
+  end(): AnswerPiece
 }
 
 /** `stops` are not empty strings. */
 export const createAnswerText = (stops: readonly string[]): AnswerText => {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  const matcher = createStopMatcher(stops)
+  let held = ''
+  const take = (piece: string): AnswerPiece => {
+    const text = held + piece
+    const stopAt = firstCompleted(text, stops)
+    const heldFrom = text.length - Math.max(0, ...stops.map((stop) => openEnding(text, stop)))
+    held = stopAt === undefined ? text.slice(heldFrom) : ''
+    return { text: text.slice(0, stopAt ?? heldFrom), stopped: stopAt !== undefined }
+  }
   return {
-    push: (bytes) => matcher.push(decoder.decode(bytes, { stream: true })),
+    push: (bytes) => take(decoder.decode(bytes, { stream: true })),
     end: () => {
-      const { text, stopped } = matcher.push(decoder.decode())
-      return { text: stopped ? text : text + matcher.end(), stopped }
+      const { text, stopped } = take(decoder.decode())
+      return { text: text + held, stopped }
     },
   }
+}
+
+/**
+ * Where the stop string begins that is complete before any other, so that the answer does not depend on how the text
+ * was cut.
+ */
+const firstCompleted = (text: string, stops: readonly string[]): number | undefined =>
+  stops
+    .map((stop) => ({ start: text.indexOf(stop), length: stop.length }))
+    .filter(({ start }) => start >= 0)
+    .sort((a, b) => a.start + a.length - (b.start + b.length) || a.start - b.start)[0]?.start
+
+/** Length of the longest ending of `text` with which `stop` begins. */
+const openEnding = (text: string, stop: string): number => {
+  for (let length = Math.min(stop.length - 1, text.length); length > 0; length -= 1) {
+    if (stop.startsWith(text.slice(-length))) return length
+  }
+  return 0
 }

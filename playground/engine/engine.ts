@@ -1,8 +1,8 @@
 // The slots: tasks get one, run in it, and give it back.
+import { stat } from 'node:fs/promises'
 import { createAnswerText, type FinishReason } from './answer-text.ts'
 import type { LlamaRuntime } from './llama-runtime.ts'
 import type { Sampling, TokenSequence } from './llama-sequence.ts'
-import { openSaveFolder, type SaveFolder } from './save-folder.ts'
 import { createSlotScheduler } from './slot-scheduler.ts'
 
 /** One answer to compute. */
@@ -51,10 +51,13 @@ export type ActionOutcome =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'aborted' }
 
+export type SlotActionName = 'save' | 'restore' | 'erase'
+
 /** What an action on a slot needs to know. */
 export interface SlotAction {
   readonly slotId: number
-  readonly filename: string
+  /** The file to save into or to restore from. */
+  readonly path: string
   /** Drops the action while it waits for the slot. Once begun, it is finished. */
   readonly signal: AbortSignal
 }
@@ -66,13 +69,9 @@ interface Slot {
 
 export interface Engine {
   readonly llama: LlamaRuntime
-  /** Whether slots can be saved at all. */
-  readonly canSave: boolean
   /** Computes an answer. The slot is given back when the generator ends or is left. */
   generate(request: GenerationRequest): AsyncGenerator<GenerationEvent, void, undefined>
-  save(action: SlotAction): Promise<ActionOutcome>
-  restore(action: SlotAction): Promise<ActionOutcome>
-  erase(action: Omit<SlotAction, 'filename'>): Promise<ActionOutcome>
+  runAction(name: SlotActionName, action: SlotAction): Promise<ActionOutcome>
   slots(): readonly SlotReport[]
   /** Tasks that wait for a slot. */
   waiting(): number
@@ -95,9 +94,7 @@ const pieceTokens = 256
 /** Share of a prompt that a slot must hold for the request to go there; below it, its KV is worth more than the gain. */
 const reuseThreshold = 0.5
 
-export const createEngine = (llama: LlamaRuntime, options: { readonly kvDirectory: string | undefined }): Engine => {
-  const folder: SaveFolder | undefined =
-    options.kvDirectory === undefined ? undefined : openSaveFolder(options.kvDirectory)
+export const createEngine = (llama: LlamaRuntime): Engine => {
   const slots: readonly Slot[] = llama.sequences.map((sequence) => ({ sequence, lastTask: undefined }))
   const scheduler = createSlotScheduler(slots.length)
   let nextTaskId = 0
@@ -117,23 +114,8 @@ export const createEngine = (llama: LlamaRuntime, options: { readonly kvDirector
     return [...idle].sort((a, b) => (a.lastTask?.id ?? -1) - (b.lastTask?.id ?? -1))[0]?.id ?? 0
   }
 
-  const inSlot = async (
-    { slotId, signal }: Omit<SlotAction, 'filename'>,
-    action: (sequence: TokenSequence) => Promise<{ readonly tokens: number; readonly bytes: number }>,
-  ): Promise<ActionOutcome> => {
-    const lease = await scheduler.acquire({ slotId, signal, choose: () => slotId })
-    if (lease.kind === 'aborted') return lease
-    const startedMs = performance.now()
-    try {
-      return { kind: 'done', ...(await action(slotOf(slotId).sequence)), elapsedMs: performance.now() - startedMs }
-    } finally {
-      lease.release()
-    }
-  }
-
   return {
     llama,
-    canSave: folder !== undefined,
     waiting: () => scheduler.waiting(),
     counts: () => counts,
     slots: () =>
@@ -167,34 +149,40 @@ export const createEngine = (llama: LlamaRuntime, options: { readonly kvDirector
       }
     },
 
-    async save({ filename, ...task }) {
-      const path = folder?.pathOf(filename)
-      if (path === undefined) return { kind: 'refused', reason: 'Invalid filename' }
-      return inSlot(task, async (sequence) => ({ tokens: sequence.tokenCount(), bytes: await sequence.save(path) }))
-    },
-
-    async restore({ filename, ...task }) {
-      const path = folder?.pathOf(filename)
-      if (folder === undefined || path === undefined) return { kind: 'refused', reason: 'Invalid filename' }
+    async runAction(name, { slotId, path, signal }) {
+      const lease = await scheduler.acquire({ slotId, signal, choose: () => slotId })
+      if (lease.kind === 'aborted') return lease
+      const startedMs = performance.now()
       try {
-        return await inSlot(task, async (sequence) => {
-          await sequence.load(path)
-          return { tokens: sequence.tokenCount(), bytes: await folder.bytesOf(path) }
-        })
+        const result = await act(slotOf(slotId).sequence, name, path)
+        return { kind: 'done', ...result, elapsedMs: performance.now() - startedMs }
       } catch (error) {
-        return {
-          kind: 'refused',
-          reason: `Unable to restore slot: ${error instanceof Error ? error.message : String(error)}`,
-        }
+        if (name !== 'restore') throw error
+        const reason = error instanceof Error ? error.message : String(error)
+        return { kind: 'refused', reason: `Unable to restore slot: ${reason}` }
+      } finally {
+        lease.release()
       }
     },
+  }
+}
 
-    erase: (task) =>
-      inSlot(task, async (sequence) => {
-        const tokens = sequence.tokenCount()
-        await sequence.clear()
-        return { tokens, bytes: 0 }
-      }),
+/** Resolves to the tokens that were saved, restored or erased, and the size of the file. */
+const act = async (
+  sequence: TokenSequence,
+  name: SlotActionName,
+  path: string,
+): Promise<{ readonly tokens: number; readonly bytes: number }> => {
+  const tokens = sequence.tokenCount()
+  switch (name) {
+    case 'save':
+      return { tokens, bytes: await sequence.save(path) }
+    case 'restore':
+      await sequence.load(path)
+      return { tokens: sequence.tokenCount(), bytes: (await stat(path)).size }
+    case 'erase':
+      await sequence.clear()
+      return { tokens, bytes: 0 }
   }
 }
 
@@ -212,7 +200,7 @@ const commonPrefix = (a: readonly number[], b: readonly number[]): number => {
 }
 
 /** Computes the rest of the prompt, and the answer. */
-export async function* computeAnswer(
+async function* computeAnswer(
   sequence: TokenSequence,
   work: {
     readonly request: GenerationRequest

@@ -1,10 +1,18 @@
 // llama-server's interface: which handler answers which address, and what all of them have in common.
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Logger } from 'pino'
 import { engineMetrics, modelEntry, props } from './engine-facts.ts'
-import { type Exchange, readObject, type Service, sendError, sendJson } from './exchange.ts'
+import {
+  type Exchange,
+  invalidRequest,
+  RequestError,
+  readObject,
+  type Service,
+  sendJson,
+  serverError,
+} from './exchange.ts'
 import { handleInference } from './inference-handler.ts'
-import { invalidRequest, serverError } from './openai-error.ts'
 import { handleSlotAction, slotReports } from './slots-handler.ts'
 
 export interface HttpServer {
@@ -29,9 +37,12 @@ export const createHttpServer = (log: Logger): HttpServer => {
     const exchange: Exchange = { request, response, url, signal: ending.signal }
     const handled = route(exchange, service)
       .catch((error: unknown) => {
-        log.error({ err: error, path: url.pathname }, 'a request failed')
-        if (response.headersSent) response.destroy()
-        else sendError(response, serverError('The engine failed.', { status: 500, code: 'internal_error' }))
+        if (exchange.signal.aborted && response.destroyed) return
+        if (!(error instanceof RequestError)) log.error({ err: error, path: url.pathname }, 'a request failed')
+        if (response.headersSent) return void response.destroy()
+        const failure = serverError('The engine failed.', { status: 500, code: 'internal_error' })
+        const { status, body } = error instanceof RequestError ? error : failure
+        sendJson(response, status, { error: body })
       })
       .finally(() => inProgress.delete(ending))
     inProgress.set(ending, handled)
@@ -40,14 +51,11 @@ export const createHttpServer = (log: Logger): HttpServer => {
   server.keepAliveTimeout = 0
 
   return {
-    listen: ({ host, port }) =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(port, host, () => {
-          const address = server.address()
-          resolve(typeof address === 'object' && address !== null ? address.port : port)
-        })
-      }),
+    listen: async ({ host, port }) => {
+      await once(server.listen(port, host), 'listening')
+      const address = server.address()
+      return typeof address === 'object' && address !== null ? address.port : port
+    },
     serve: (ready) => {
       service = ready
     },
@@ -70,9 +78,7 @@ export const createHttpServer = (log: Logger): HttpServer => {
 
 const route = async (exchange: Exchange, service: Service | undefined): Promise<void> => {
   const { request, response, url } = exchange
-  if (service === undefined) {
-    return sendError(response, serverError('Loading model', { code: 'loading_model' }))
-  }
+  if (service === undefined) throw serverError('Loading model', { code: 'loading_model' })
   const { engine } = service
   const [, slotId] = /^\/slots\/([^/]+)$/.exec(url.pathname) ?? []
   if (slotId !== undefined && request.method === 'POST') return handleSlotAction(slotId, exchange, service)
@@ -88,9 +94,8 @@ const route = async (exchange: Exchange, service: Service | undefined): Promise<
       return sendJson(response, 200, { object: 'list', data })
     }
     case 'POST /tokenize': {
-      const body = await readObject(exchange)
-      if (body === undefined) return
-      const text = typeof body['content'] === 'string' ? body['content'] : ''
+      const { content } = await readObject(exchange)
+      const text = typeof content === 'string' ? content : ''
       return sendJson(response, 200, { tokens: engine.llama.tokenize(text) })
     }
     case 'GET /health':
@@ -103,6 +108,6 @@ const route = async (exchange: Exchange, service: Service | undefined): Promise<
       response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(engineMetrics(engine))
       return
     default:
-      return sendError(response, invalidRequest('File Not Found', { status: 404, code: 'unknown_url' }))
+      throw invalidRequest('File Not Found', { status: 404, code: 'unknown_url' })
   }
 }

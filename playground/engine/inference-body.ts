@@ -2,9 +2,9 @@
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import type { GenerationRequest } from './engine.ts'
+import { invalidRequest, type RequestError } from './exchange.ts'
 import type { ChatMessage, LlamaRuntime } from './llama-runtime.ts'
 import type { Sampling } from './llama-sequence.ts'
-import { invalidRequest, type OpenAiError } from './openai-error.ts'
 
 export type InferenceApi = 'completions' | 'chat' | 'responses'
 
@@ -47,60 +47,55 @@ const schema = z.object({
 const promptFields = { completions: 'prompt', chat: 'messages', responses: 'input' } as const
 const seedLimit = 2 ** 32
 
-/** `value` is the JSON object that was sent. */
+/** `value` is the JSON object that was sent. @throws RequestError */
 export const parseInferenceBody = (
   api: InferenceApi,
   value: Readonly<Record<string, unknown>>,
   context: { readonly llama: LlamaRuntime; readonly defaultMaxTokens: number },
-):
-  | { readonly kind: 'parsed'; readonly body: InferenceBody }
-  | { readonly kind: 'invalid'; readonly error: OpenAiError } => {
+): InferenceBody => {
   const field = promptFields[api]
-  const invalid = (message: string, code: string, param: string = field) =>
-    ({ kind: 'invalid', error: invalidRequest(message, { param, code }) }) as const
+  const invalid = (message: string, code: string, param: string = field): RequestError =>
+    invalidRequest(message, { param, code })
   const missing = ['model', field].find((name) => value[name] === undefined || value[name] === null)
   if (missing !== undefined) {
-    return invalid(`Missing required parameter: '${missing}'.`, 'missing_required_parameter', missing)
+    throw invalid(`Missing required parameter: '${missing}'.`, 'missing_required_parameter', missing)
   }
   const parsed = schema.safeParse(value)
   if (!parsed.success) {
     const [issue] = parsed.error.issues
     const param = issue?.path.join('.') ?? ''
-    return invalid(`Invalid value for '${param}': ${issue?.message}.`, 'invalid_value', param)
+    throw invalid(`Invalid value for '${param}': ${issue?.message}.`, 'invalid_value', param)
   }
   const body = parsed.data
   const { llama } = context
   const slotId = body.id_slot === -1 ? undefined : (body.id_slot ?? undefined)
   if (slotId !== undefined && llama.sequences[slotId] === undefined) {
-    return invalid(`There is no slot ${slotId}.`, 'invalid_value', 'id_slot')
+    throw invalid(`There is no slot ${slotId}.`, 'invalid_value', 'id_slot')
   }
   const tokens = promptTokens(body, llama)
-  if (tokens.length === 0) return invalid('The prompt is empty.', 'invalid_value')
+  if (tokens.length === 0) throw invalid('The prompt is empty.', 'invalid_value')
   if (tokens.some((token) => token >= llama.vocabularySize)) {
-    return invalid('A token id is outside the vocabulary.', 'invalid_value')
+    throw invalid('A token id is outside the vocabulary.', 'invalid_value')
   }
   const limit = body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens ?? undefined
   const room = llama.contextTokens - tokens.length
   if (room < (limit ?? 1)) {
     const more = limit === undefined ? '' : ` and asks for ${limit} more`
     const message = `This model's maximum context length is ${llama.contextTokens} tokens, but the request holds ${tokens.length}${more}.`
-    return invalid(message, 'context_length_exceeded')
+    throw invalid(message, 'context_length_exceeded')
   }
   return {
-    kind: 'parsed',
-    body: {
-      model: body.model,
-      stream: body.stream ?? false,
-      includeUsage: body.stream_options?.include_usage ?? false,
-      instructions: body.instructions ?? undefined,
-      request: {
-        tokens,
-        maxTokens: limit ?? Math.min(context.defaultMaxTokens, room),
-        sampling: samplingOf(body),
-        stops: stopsOf(body),
-        slotId,
-        keep: body.n_keep ?? 0,
-      },
+    model: body.model,
+    stream: body.stream ?? false,
+    includeUsage: body.stream_options?.include_usage ?? false,
+    instructions: body.instructions ?? undefined,
+    request: {
+      tokens,
+      maxTokens: limit ?? Math.min(context.defaultMaxTokens, room),
+      sampling: samplingOf(body),
+      stops: [body.stop ?? []].flat(),
+      slotId,
+      keep: body.n_keep ?? 0,
     },
   }
 }
@@ -112,9 +107,6 @@ const samplingOf = (body: z.infer<typeof schema>): Sampling => ({
   minP: body.min_p ?? 0,
   seed: (body.seed ?? randomInt(seedLimit)) >>> 0,
 })
-
-const stopsOf = ({ stop }: z.infer<typeof schema>): readonly string[] =>
-  typeof stop === 'string' ? [stop] : (stop ?? [])
 
 const promptTokens = (body: z.infer<typeof schema>, llama: LlamaRuntime): readonly number[] => {
   const { prompt, input, instructions } = body

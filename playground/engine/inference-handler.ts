@@ -9,23 +9,18 @@ import {
   type ServerEvent,
 } from './answer-format.ts'
 import type { GenerationEvent } from './engine.ts'
-import { type Exchange, readObject, type Service, sendError, sendJson } from './exchange.ts'
+import { type Exchange, invalidRequest, readObject, type Service, sendJson, serverError } from './exchange.ts'
 import { type InferenceApi, type InferenceBody, parseInferenceBody } from './inference-body.ts'
-import { invalidRequest, serverError } from './openai-error.ts'
 import { createResponsesFormat } from './responses-format.ts'
 
 /** Answers an inference request. */
 export const handleInference = async (api: InferenceApi, exchange: Exchange, service: Service): Promise<void> => {
   const { engine, log, modelNames, defaultMaxTokens } = service
   const { response } = exchange
-  const value = await readObject(exchange)
-  if (value === undefined) return
-  const parsed = parseInferenceBody(api, value, { llama: engine.llama, defaultMaxTokens })
-  if (parsed.kind === 'invalid') return sendError(response, parsed.error)
-  const { body } = parsed
+  const body = parseInferenceBody(api, await readObject(exchange), { llama: engine.llama, defaultMaxTokens })
   if (!modelNames.includes(body.model)) {
     const message = `The model '${body.model}' does not exist.`
-    return sendError(response, invalidRequest(message, { status: 404, param: 'model', code: 'model_not_found' }))
+    throw invalidRequest(message, { status: 404, param: 'model', code: 'model_not_found' })
   }
   const promptTokens = body.request.tokens.length
   let format: AnswerFormat | undefined
@@ -110,6 +105,6 @@ const sendStopped = (response: ServerResponse, format: AnswerFormat | undefined)
     sendEvents(response, format?.streamFault(message) ?? [])
     response.end()
   } else {
-    sendError(response, serverError(message, { code: 'shutting_down' }))
+    throw serverError(message, { code: 'shutting_down' })
   }
 }

@@ -55,12 +55,7 @@ interface LlamaModel extends Disposable {
   }
   tokenize(text: string, specialTokens: boolean): number[]
   isSpecialToken(token: number): boolean
-  createContext(options: object): Promise<LlamaContext>
-}
-
-interface LlamaContext extends Disposable {
-  readonly contextSize: number
-  getSequence(): LlamaSequence
+  createContext(options: object): Promise<Disposable & { readonly contextSize: number; getSequence(): LlamaSequence }>
 }
 
 interface TokenBias {

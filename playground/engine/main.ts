@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The embedded engine: a llama-server by its interface, on llama.cpp in this process. One process is one pod.
+import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
@@ -69,10 +70,12 @@ const run = async (): Promise<void> => {
   const [name = 'tiny-random', ...aliases] = values['model-name'] ?? [
     isRandom ? 'tiny-random' : basename(modelPath, '.gguf'),
   ]
-  const engine = createEngine(llama, { kvDirectory: values['kv-dir'] })
+  const kvDirectory = values['kv-dir']
+  if (kvDirectory !== undefined) await mkdir(kvDirectory, { recursive: true })
   server.serve({
-    engine,
+    engine: createEngine(llama),
     log,
+    kvDirectory,
     modelPath,
     modelNames: [name, ...aliases],
     defaultMaxTokens,

@@ -2,9 +2,18 @@
 // its prefill, its KV cache and their times are those of any other model.
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { encodeGguf, type GgufTensor, type GgufValue } from './gguf.ts'
+import {
+  encodeGguf,
+  type GgufTensor,
+  ggufBool,
+  ggufFloat32,
+  ggufInt32s,
+  ggufString,
+  ggufStrings,
+  ggufUint32,
+} from './gguf.ts'
 
 export interface RandomModelShape {
   readonly hiddenSize: number
@@ -46,13 +55,7 @@ export const randomModelPath = async (folder: string, shape: RandomModelShape = 
   await mkdir(folder, { recursive: true })
   const unfinishedPath = `${path}.${randomUUID()}.part`
   try {
-    const file = await open(unfinishedPath, 'wx')
-    try {
-      for (const piece of encodeGguf({ metadata: metadata(shape), tensors: tensors(shape) }))
-        await file.writeFile(piece)
-    } finally {
-      await file.close()
-    }
+    await writeFile(unfinishedPath, encodeGguf({ metadata: metadata(shape), tensors: tensors(shape) }), { flag: 'wx' })
     await rename(unfinishedPath, path)
   } catch (error) {
     await rm(unfinishedPath, { force: true })
@@ -75,33 +78,32 @@ const specialTokens = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const
 const vocabulary: readonly string[] = [...byteAlphabet, ...specialTokens]
 const [normalToken, controlToken] = [1, 3]
 
-const metadata = (shape: RandomModelShape): readonly (readonly [string, GgufValue])[] => [
-  ['general.architecture', { type: 'string', value: 'llama' }],
-  ['general.name', { type: 'string', value: randomModelName }],
-  ['llama.context_length', { type: 'uint32', value: trainedContextTokens }],
-  ['llama.embedding_length', { type: 'uint32', value: shape.hiddenSize }],
-  ['llama.block_count', { type: 'uint32', value: shape.layers }],
-  ['llama.feed_forward_length', { type: 'uint32', value: shape.feedForwardSize }],
-  ['llama.attention.head_count', { type: 'uint32', value: shape.heads }],
-  ['llama.attention.head_count_kv', { type: 'uint32', value: 1 }],
-  ['llama.attention.layer_norm_rms_epsilon', { type: 'float32', value: 1e-5 }],
-  ['llama.rope.dimension_count', { type: 'uint32', value: shape.hiddenSize / shape.heads }],
-  ['llama.rope.freq_base', { type: 'float32', value: 10_000 }],
-  ['llama.vocab_size', { type: 'uint32', value: vocabulary.length }],
-  ['tokenizer.ggml.model', { type: 'string', value: 'gpt2' }],
-  ['tokenizer.ggml.pre', { type: 'string', value: 'gpt-2' }],
-  ['tokenizer.ggml.tokens', { type: 'strings', value: vocabulary }],
-  [
-    'tokenizer.ggml.token_type',
-    { type: 'int32s', value: vocabulary.map((_, id) => (id < byteAlphabet.length ? normalToken : controlToken)) },
-  ],
+const metadata = (shape: RandomModelShape): Readonly<Record<string, Buffer>> => ({
+  'general.architecture': ggufString('llama'),
+  'general.name': ggufString(randomModelName),
+  'llama.context_length': ggufUint32(trainedContextTokens),
+  'llama.embedding_length': ggufUint32(shape.hiddenSize),
+  'llama.block_count': ggufUint32(shape.layers),
+  'llama.feed_forward_length': ggufUint32(shape.feedForwardSize),
+  'llama.attention.head_count': ggufUint32(shape.heads),
+  'llama.attention.head_count_kv': ggufUint32(1),
+  'llama.attention.layer_norm_rms_epsilon': ggufFloat32(1e-5),
+  'llama.rope.dimension_count': ggufUint32(shape.hiddenSize / shape.heads),
+  'llama.rope.freq_base': ggufFloat32(10_000),
+  'llama.vocab_size': ggufUint32(vocabulary.length),
+  'tokenizer.ggml.model': ggufString('gpt2'),
+  'tokenizer.ggml.pre': ggufString('gpt-2'),
+  'tokenizer.ggml.tokens': ggufStrings(vocabulary),
+  'tokenizer.ggml.token_type': ggufInt32s(
+    vocabulary.map((_, id) => (id < byteAlphabet.length ? normalToken : controlToken)),
+  ),
   // llama.cpp refuses an empty list of merges. The bytes C0 and C1 never occur in UTF-8, so this merge never applies.
-  ['tokenizer.ggml.merges', { type: 'strings', value: [`${byteAlphabet[0xc0]} ${byteAlphabet[0xc1]}`] }],
-  ['tokenizer.ggml.bos_token_id', { type: 'uint32', value: vocabulary.indexOf('<|endoftext|>') }],
-  ['tokenizer.ggml.eos_token_id', { type: 'uint32', value: vocabulary.indexOf('<|im_end|>') }],
-  ['tokenizer.ggml.add_bos_token', { type: 'bool', value: false }],
-  ['tokenizer.chat_template', { type: 'string', value: chatmlTemplate }],
-]
+  'tokenizer.ggml.merges': ggufStrings([`${byteAlphabet[0xc0]} ${byteAlphabet[0xc1]}`]),
+  'tokenizer.ggml.bos_token_id': ggufUint32(vocabulary.indexOf('<|endoftext|>')),
+  'tokenizer.ggml.eos_token_id': ggufUint32(vocabulary.indexOf('<|im_end|>')),
+  'tokenizer.ggml.add_bos_token': ggufBool(false),
+  'tokenizer.chat_template': ggufString(chatmlTemplate),
+})
 
 const tensors = ({ hiddenSize, heads, feedForwardSize, layers }: RandomModelShape): readonly GgufTensor[] => {
   const matrix = (name: string, inputs: number, outputs: number, gain = 1): GgufTensor => ({
@@ -110,7 +112,12 @@ const tensors = ({ hiddenSize, heads, feedForwardSize, layers }: RandomModelShap
     dimensions: [inputs, outputs],
     fill: (target) => fillRandom(target, { name, deviation: gain / Math.sqrt(inputs) }),
   })
-  const norm = (name: string): GgufTensor => ({ name, type: 'f32', dimensions: [hiddenSize], fill: fillOnes })
+  const norm = (name: string): GgufTensor => ({
+    name,
+    type: 'f32',
+    dimensions: [hiddenSize],
+    fill: (ones) => void ones.fill(Buffer.from(Float32Array.of(1).buffer)),
+  })
   const layer = (index: number): readonly GgufTensor[] => [
     norm(`blk.${index}.attn_norm.weight`),
     matrix(`blk.${index}.attn_q.weight`, hiddenSize, hiddenSize, attentionGain),
@@ -144,8 +151,4 @@ const fillRandom = (target: Buffer, weights: { readonly name: string; readonly d
     // A bfloat16 is the upper half of a float32.
     target.writeUInt16LE((bits[0] ?? 0) >>> 16, offset)
   }
-}
-
-const fillOnes = (target: Buffer): void => {
-  for (let offset = 0; offset + 4 <= target.length; offset += 4) target.writeFloatLE(1, offset)
 }

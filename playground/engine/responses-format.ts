@@ -11,7 +11,7 @@ export interface ResponsesEcho {
 }
 
 /** Creates the format of one answer. */
-export function createResponsesFormat(head: AnswerHead, echo: ResponsesEcho): AnswerFormat {
+export const createResponsesFormat = (head: AnswerHead, echo: ResponsesEcho): AnswerFormat => {
   const itemId = `msg_${head.key}`
   const place = { item_id: itemId, output_index: 0, content_index: 0 }
   const part = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] })
@@ -22,21 +22,27 @@ export function createResponsesFormat(head: AnswerHead, echo: ResponsesEcho): An
     role: 'assistant',
     content,
   })
-  const unfinished = {
-    ...responseEnvelope(head, echo),
-    status: 'in_progress',
-    incomplete_details: null,
-    output: [],
-    usage: null,
-  }
+  const finishedItem = (end: AnswerEnd) => item(statusOf(end), [part(end.text)])
   const finished = (end: AnswerEnd) => ({
     ...responseEnvelope(head, echo),
     status: statusOf(end),
     incomplete_details: end.finishReason === 'length' ? { reason: 'max_output_tokens' } : null,
-    output: [item(statusOf(end), [part(end.text)])],
-    usage: responsesUsage(head, end),
+    output: [finishedItem(end)],
+    usage: {
+      input_tokens: head.promptTokens,
+      input_tokens_details: { cached_tokens: head.cachedTokens },
+      output_tokens: end.completionTokens,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: head.promptTokens + end.completionTokens,
+    },
   })
-  const event = createEventCounter()
+  const unfinished = responseEnvelope(head, echo)
+  let sequenceNumber = 0
+  const event = (name: string, fields: object): ServerEvent => {
+    const data = { type: name, sequence_number: sequenceNumber, ...fields }
+    sequenceNumber += 1
+    return { name, data }
+  }
   return {
     whole: finished,
     streamStart: () => [
@@ -49,57 +55,40 @@ export function createResponsesFormat(head: AnswerHead, echo: ResponsesEcho): An
     streamEnd: (end) => [
       event('response.output_text.done', { ...place, text: end.text, logprobs: [] }),
       event('response.content_part.done', { ...place, part: part(end.text) }),
-      event('response.output_item.done', { output_index: 0, item: item(statusOf(end), [part(end.text)]) }),
+      event('response.output_item.done', { output_index: 0, item: finishedItem(end) }),
       event('response.completed', { response: finished(end) }),
     ],
     streamFault: (message) => [event('error', { code: 'server_error', message, param: null })],
   }
 }
 
-function createEventCounter() {
-  let sequenceNumber = 0
-  return (name: string, fields: Readonly<Record<string, unknown>>): ServerEvent => {
-    const data = { type: name, sequence_number: sequenceNumber, ...fields }
-    sequenceNumber += 1
-    return { name, data }
-  }
-}
+const statusOf = (end: AnswerEnd): 'completed' | 'incomplete' =>
+  end.finishReason === 'length' ? 'incomplete' : 'completed'
 
-function statusOf(end: AnswerEnd): 'completed' | 'incomplete' {
-  return end.finishReason === 'length' ? 'incomplete' : 'completed'
-}
-
-function responseEnvelope(head: AnswerHead, echo: ResponsesEcho) {
-  return {
-    id: `resp_${head.key}`,
-    object: 'response',
-    created_at: head.createdSeconds,
-    model: head.model,
-    background: false,
-    error: null,
-    instructions: echo.instructions ?? null,
-    max_output_tokens: echo.maxOutputTokens,
-    metadata: {},
-    parallel_tool_calls: true,
-    previous_response_id: null,
-    reasoning: { effort: null, summary: null },
-    store: false,
-    temperature: echo.temperature,
-    text: { format: { type: 'text' } },
-    tool_choice: 'auto',
-    tools: [],
-    top_p: echo.topP,
-    truncation: 'disabled',
-    user: null,
-  }
-}
-
-function responsesUsage({ promptTokens, cachedTokens }: AnswerHead, { completionTokens }: AnswerEnd) {
-  return {
-    input_tokens: promptTokens,
-    input_tokens_details: { cached_tokens: cachedTokens },
-    output_tokens: completionTokens,
-    output_tokens_details: { reasoning_tokens: 0 },
-    total_tokens: promptTokens + completionTokens,
-  }
-}
+/** A response that is not finished. */
+const responseEnvelope = (head: AnswerHead, echo: ResponsesEcho) => ({
+  id: `resp_${head.key}`,
+  object: 'response',
+  created_at: head.createdSeconds,
+  status: 'in_progress',
+  model: head.model,
+  background: false,
+  error: null,
+  incomplete_details: null,
+  instructions: echo.instructions ?? null,
+  max_output_tokens: echo.maxOutputTokens,
+  metadata: {},
+  output: [],
+  parallel_tool_calls: true,
+  previous_response_id: null,
+  reasoning: { effort: null, summary: null },
+  store: false,
+  temperature: echo.temperature,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_p: echo.topP,
+  truncation: 'disabled',
+  usage: null,
+  user: null,
+})

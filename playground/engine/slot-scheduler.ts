@@ -18,7 +18,7 @@ export type SlotLease =
 
 /** Hands out slots. */
 export interface SlotScheduler {
-  /** Resolves when the task has its slot. `release` must be called once it has ended. */
+  /** Resolves when the task has its slot. `release` must be called once it has ended; further calls do nothing. */
   acquire(request: SlotRequest): Promise<SlotLease>
   /** Tasks that wait for one. */
   waiting(): number
@@ -27,60 +27,49 @@ export interface SlotScheduler {
 
 interface Waiter {
   readonly request: SlotRequest
-  readonly settle: (grant: SlotLease) => void
+  readonly resolve: (lease: SlotLease) => void
 }
 
 /** Creates the scheduler for slots 0 to `slotCount` - 1. */
-export function createSlotScheduler(slotCount: number): SlotScheduler {
-  const busy = new Set<number>()
-  let waiters: readonly Waiter[] = []
+export const createSlotScheduler = (slotCount: number): SlotScheduler => {
+  const busy = new Map<number, Waiter>()
+  const waiters = new Set<Waiter>()
 
-  const grant = (slotId: number): SlotLease => {
-    busy.add(slotId)
-    let held = true
-    const release = () => {
-      if (!held) return
-      held = false
-      busy.delete(slotId)
-      admit()
+  const admit = (): void => {
+    for (const waiter of waiters) {
+      const { slotId, choose } = waiter.request
+      const idleIds = [...Array(slotCount).keys()].filter((id) => !busy.has(id) && (slotId ?? id) === id)
+      if (idleIds.length === 0) continue
+      const granted = slotId ?? choose(idleIds)
+      waiters.delete(waiter)
+      busy.set(granted, waiter)
+      const release = (): void => {
+        if (busy.get(granted) !== waiter) return
+        busy.delete(granted)
+        admit()
+      }
+      waiter.resolve({ kind: 'granted', slotId: granted, release })
     }
-    return { kind: 'granted', slotId, release }
-  }
-
-  const slotFor = (request: SlotRequest): number | undefined => {
-    if (request.slotId !== undefined) return busy.has(request.slotId) ? undefined : request.slotId
-    const idleIds = Array.from({ length: slotCount }, (_, id) => id).filter((id) => !busy.has(id))
-    return idleIds.length === 0 ? undefined : request.choose(idleIds)
-  }
-
-  const admit = () => {
-    waiters = waiters.filter(({ request, settle }) => {
-      const slotId = slotFor(request)
-      if (slotId === undefined) return true
-      settle(grant(slotId))
-      return false
-    })
   }
 
   return {
-    acquire(request) {
-      if (request.signal.aborted) return Promise.resolve({ kind: 'aborted' })
-      return new Promise((resolve) => {
-        const leave = () => {
-          waiters = waiters.filter((other) => other !== waiter)
+    acquire: (request) =>
+      new Promise((resolve) => {
+        const leave = (): void => {
+          waiters.delete(waiter)
           resolve({ kind: 'aborted' })
         }
-        const settle = (result: SlotLease) => {
+        const settle = (lease: SlotLease): void => {
           request.signal.removeEventListener('abort', leave)
-          resolve(result)
+          resolve(lease)
         }
-        const waiter: Waiter = { request, settle }
-        waiters = [...waiters, waiter]
+        const waiter: Waiter = { request, resolve: settle }
+        if (request.signal.aborted) return leave()
+        waiters.add(waiter)
         request.signal.addEventListener('abort', leave, { once: true })
         admit()
-      })
-    },
-    waiting: () => waiters.length,
+      }),
+    waiting: () => waiters.size,
     isBusy: (slotId) => busy.has(slotId),
   }
 }

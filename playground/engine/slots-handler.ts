@@ -1,7 +1,8 @@
 // GET /slots and POST /slots/{id}?action=save|restore|erase, as llama-server has them. Its errors carry the status as
 // `code`.
 import type { ServerResponse } from 'node:http'
-import type { ActionOutcome, Engine } from './engine.ts'
+import { join } from 'node:path'
+import type { ActionOutcome, Engine, SlotActionName } from './engine.ts'
 import { type Exchange, readObject, type Service, sendJson } from './exchange.ts'
 
 /** The answer to `GET /slots`. */
@@ -14,20 +15,23 @@ export const slotReports = (engine: Engine) =>
     ...(lastTask === undefined ? {} : { id_task: lastTask.id, params: { n_keep: lastTask.keep } }),
   }))
 
+/** Letters, digits, `_`, `-` and single dots inside: no separators, no hidden files, nothing that leaves the folder. */
+const plainName = /^(?!.{201})[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
+
 /** Runs an action on a slot; it waits until the slot is free. */
 export const handleSlotAction = async (slotText: string, exchange: Exchange, service: Service): Promise<void> => {
-  const { engine, log } = service
+  const { engine, log, kvDirectory } = service
   const { response, signal } = exchange
-  if (!engine.canSave)
+  if (kvDirectory === undefined)
     return refuse(response, 501, 'This server does not support slots action. Start it with `--kv-dir`')
   const id = Number(slotText)
   if (engine.slots()[id] === undefined) return refuse(response, 400, 'Invalid slot ID')
   const action = exchange.url.searchParams.get('action')
   if (action !== 'save' && action !== 'restore' && action !== 'erase') return refuse(response, 400, 'Invalid action')
   const body = action === 'erase' ? {} : await readObject(exchange)
-  if (body === undefined) return
   const filename = typeof body['filename'] === 'string' ? body['filename'] : ''
-  const outcome = await engine[action]({ slotId: id, filename, signal })
+  if (action !== 'erase' && !plainName.test(filename)) return refuse(response, 400, 'Invalid filename')
+  const outcome = await engine.runAction(action, { slotId: id, path: join(kvDirectory, filename), signal })
   log.info({ action, slotId: id, ...outcome }, 'slot action')
   switch (outcome.kind) {
     case 'done':
@@ -40,7 +44,7 @@ export const handleSlotAction = async (slotText: string, exchange: Exchange, ser
 }
 
 const report = (
-  action: 'save' | 'restore' | 'erase',
+  action: SlotActionName,
   filename: string,
   { tokens, bytes, elapsedMs }: Extract<ActionOutcome, { kind: 'done' }>,
 ): object => {

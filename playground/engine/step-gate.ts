@@ -2,61 +2,29 @@
 // queued: with two answers running, saving a third sequence would wait until both have ended. The gate makes room
 // between two steps.
 
-/** Lets steps of computation run together, and exclusive work between them. */
+/** Lets steps of computation run together, and exclusive work between them, in order of arrival. */
 export interface StepGate {
-  /** Runs a short step beside other steps; waits while exclusive work runs or waits. */
+  /** Runs a short step beside other steps, after the exclusive work that arrived before. */
   step<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Runs alone, as soon as the steps under way have ended; in order of arrival. */
+  /** Runs alone, after all that arrived before. */
   exclusive<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** Creates a gate. */
-export function createStepGate(): StepGate {
-  const waitingSteps: (() => void)[] = []
-  const waitingExclusive: (() => void)[] = []
-  let runningSteps = 0
-  let exclusiveRuns = false
-
-  const admit = () => {
-    if (exclusiveRuns) return
-    const next = waitingExclusive[0]
-    if (next === undefined) {
-      for (const start of waitingSteps.splice(0)) {
-        runningSteps += 1
-        start()
-      }
-      return
-    }
-    if (runningSteps > 0) return
-    waitingExclusive.shift()
-    exclusiveRuns = true
-    next()
-  }
-
+export const createStepGate = (): StepGate => {
+  // None of these rejects.
+  let lastExclusive: Promise<unknown> = Promise.resolve()
+  const steps = new Set<Promise<unknown>>()
   return {
-    async step(work) {
-      await new Promise<void>((start) => {
-        waitingSteps.push(start)
-        admit()
-      })
-      try {
-        return await work()
-      } finally {
-        runningSteps -= 1
-        admit()
-      }
+    step: (work) => {
+      const result = lastExclusive.then(work)
+      const ended: Promise<unknown> = result.catch(() => undefined).finally(() => steps.delete(ended))
+      steps.add(ended)
+      return result
     },
-    async exclusive(work) {
-      await new Promise<void>((start) => {
-        waitingExclusive.push(start)
-        admit()
-      })
-      try {
-        return await work()
-      } finally {
-        exclusiveRuns = false
-        admit()
-      }
+    exclusive: (work) => {
+      const result = Promise.all([lastExclusive, ...steps]).then(work)
+      lastExclusive = result.catch(() => undefined)
+      return result
     },
   }
 }

@@ -4,25 +4,23 @@ import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { errorText } from './error-text.ts'
-import { parseTraceLine, TraceError, type TraceRequest } from './trace-request.ts'
+import { errorText, parseTraceLine, TraceError, type TraceRequest } from './trace-request.ts'
 
 /**
  * The requests of a trace file in the Mooncake format, JSON lines, gzipped or not, one after the other: the file is never in memory as a
- * whole. `onRead` is told how much of it was read, 0 to 1. Empty lines are passed over.
+ * whole. `onRead` receives the share of it that was read, 0 to 1. Empty lines are passed over.
  *
  * @throws TraceError for a line that is not of the format or goes back in time, for a trace without requests, and for a file that cannot be read
  */
 export async function* readTrace(
   path: string,
-  options: { readonly signal?: AbortSignal | undefined; readonly onRead?: (share: number) => void } = {},
+  options: { readonly onRead?: (share: number) => void } = {},
 ): AsyncGenerator<TraceRequest, void, undefined> {
   const { bytes, gzipped } = await look(path)
   const file = createReadStream(path)
   const text = new PassThrough()
-  const stop = options.signal === undefined ? {} : { signal: options.signal }
-  const copied = gzipped ? pipeline(file, createGunzip(), text, stop) : pipeline(file, text, stop)
-  // Whoever reads the lines hears of it, too: the stream is destroyed.
+  const copied = gzipped ? pipeline(file, createGunzip(), text) : pipeline(file, text)
+  // An error destroys the stream, so that reading the lines fails, too.
   copied.catch(() => undefined)
   let lineNumber = 0
   let latestMs = 0
@@ -44,7 +42,7 @@ export async function* readTrace(
     }
     await copied
   } catch (error) {
-    throw error instanceof TraceError || options.signal?.aborted === true ? error : unreadable(path, error)
+    throw error instanceof TraceError ? error : unreadable(path, error)
   } finally {
     file.destroy()
     text.destroy()

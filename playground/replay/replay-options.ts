@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { type PolicyName, policyNames } from '../../src/routing/policies.ts'
-import { errorText } from './error-text.ts'
 import type { FleetSettings } from './fleet-settings.ts'
+import { errorText } from './trace-request.ts'
 
 /** What a replay was asked for. */
 export interface ReplayOptions {
@@ -49,7 +49,7 @@ const flags = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-const parseFlags = (args: readonly string[]) => parseArgs({ args: [...args], options: flags, allowPositionals: true })
+type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json' | 'help'>
 
 const maxPods = 1000
 
@@ -58,19 +58,26 @@ class InvalidOption extends Error {}
 /** Reads what stands behind `replay` on the command line. */
 export const parseReplayArguments = (args: readonly string[]): ReplayArguments => {
   try {
-    const { values, positionals } = parseFlags(args)
+    const { values, positionals } = parseArgs({ args: [...args], options: flags, allowPositionals: true })
     if (values.help) return { kind: 'help' }
     const [tracePath, ...surplus] = positionals
     if (tracePath === undefined) throw new InvalidOption('replay needs a trace file')
     if (surplus.length > 0) throw new InvalidOption(`replay takes one trace file, and "${surplus[0]}" is another`)
+    const read = (name: NumberFlag, words: string, parse: (text: string) => number | undefined): number => {
+      const value = parse(values[name])
+      if (value === undefined) throw new InvalidOption(`--${name} must be ${words}, not "${values[name]}"`)
+      return value
+    }
+    const blockLimit = (name: NumberFlag) => read(name, 'a whole number from 0, or unlimited', parseBlockLimit)
+    const rate = (name: NumberFlag) => read(name, 'a number above 0', parseAboveZero)
     const settings: FleetSettings = {
-      pods: wholeNumber('pods', values.pods, { from: 1, to: maxPods }),
-      podBlocks: blockLimit('pod-blocks', values['pod-blocks']),
-      storeBlocks: blockLimit('store-blocks', values['store-blocks']),
-      prefillTokensPerSecond: aboveZero('prefill-tokens-per-second', values['prefill-tokens-per-second']),
-      loadTokensPerSecond: aboveZero('load-tokens-per-second', values['load-tokens-per-second']),
-      decodeTokensPerSecond: aboveZero('decode-tokens-per-second', values['decode-tokens-per-second']),
-      timeScale: aboveZero('time-scale', values['time-scale']),
+      pods: read('pods', `a whole number from 1 to ${maxPods}`, parsePods),
+      podBlocks: blockLimit('pod-blocks'),
+      storeBlocks: blockLimit('store-blocks'),
+      prefillTokensPerSecond: rate('prefill-tokens-per-second'),
+      loadTokensPerSecond: rate('load-tokens-per-second'),
+      decodeTokensPerSecond: rate('decode-tokens-per-second'),
+      timeScale: rate('time-scale'),
     }
     const policies = policyList(values.policy)
     return { kind: 'replay', options: { tracePath, settings, policies, jsonPath: values.json } }
@@ -80,23 +87,18 @@ export const parseReplayArguments = (args: readonly string[]): ReplayArguments =
   }
 }
 
-const wholeNumber = (name: string, text: string, bounds: { readonly from: number; readonly to: number }): number => {
-  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN
-  if (value >= bounds.from && value <= bounds.to) return value
-  throw new InvalidOption(`--${name} must be a whole number from ${bounds.from} to ${bounds.to}, not "${text}"`)
+const parsePods = (text: string): number | undefined => {
+  const count = parseWhole(text)
+  return count !== undefined && count >= 1 && count <= maxPods ? count : undefined
 }
 
-const blockLimit = (name: string, text: string): number => {
-  if (text === 'unlimited') return Number.POSITIVE_INFINITY
-  if (/^[0-9]{1,15}$/.test(text)) return Number(text)
-  throw new InvalidOption(`--${name} must be a whole number from 0, or unlimited, not "${text}"`)
-}
+const parseBlockLimit = (text: string): number | undefined =>
+  text === 'unlimited' ? Number.POSITIVE_INFINITY : parseWhole(text)
 
-const aboveZero = (name: string, text: string): number => {
-  const value = /^[0-9]{0,15}(\.[0-9]{1,30})?$/.test(text) ? Number.parseFloat(text) : Number.NaN
-  if (value > 0) return value
-  throw new InvalidOption(`--${name} must be a number above 0, not "${text}"`)
-}
+const parseWhole = (text: string): number | undefined => (/^[0-9]{1,15}$/.test(text) ? Number(text) : undefined)
+
+const parseAboveZero = (text: string): number | undefined =>
+  /^[0-9]{0,15}(\.[0-9]{1,30})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined
 
 const policyList = (text: string): readonly PolicyName[] => {
   if (text === 'all') return policyNames

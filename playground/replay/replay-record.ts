@@ -1,9 +1,8 @@
 import type { FleetSettings } from './fleet-settings.ts'
-import { percentile } from './percentile.ts'
 import type { Prefill, SimulatedPod } from './simulated-pod.ts'
 import type { TraceRequest } from './trace-request.ts'
 
-/** What came of one replay. All times are virtual. */
+/** The outcome of one replay. All times are virtual. */
 export interface ReplayResult {
   readonly policy: string
   readonly requests: number
@@ -25,23 +24,8 @@ export interface ReplayResult {
   readonly elapsedSeconds: number
 }
 
-/** Takes down what happens in a replay. */
-export interface ReplayRecord {
-  arrived(request: TraceRequest, timeMs: number): void
-  reused(prefill: Prefill): void
-  firstToken(ttftMs: number): void
-  result(end: {
-    readonly pods: readonly SimulatedPod[]
-    readonly conversations: number
-    readonly endedMs: number
-  }): ReplayResult
-}
-
-export const createReplayRecord = (options: {
-  readonly policy: string
-  readonly settings: FleetSettings
-}): ReplayRecord => {
-  const { settings } = options
+/** Collects what happens in a replay. */
+export const createReplayRecord = (options: { readonly policy: string; readonly settings: FleetSettings }) => {
   const ttfts: number[] = []
   let firstMs: number | undefined
   let lastMs = 0
@@ -50,23 +34,26 @@ export const createReplayRecord = (options: {
   let heldBlocks = 0
 
   return {
-    arrived: (request, timeMs) => {
+    arrived: (request: TraceRequest, timeMs: number): void => {
       firstMs ??= timeMs
       lastMs = timeMs
       blocks += request.blocks.length
     },
-    reused: (prefill) => {
+    reused: (prefill: Prefill): void => {
       reusedBlocks += prefill.reusedBlocks
       heldBlocks += prefill.heldBlocks
     },
-    firstToken: (ttftMs) => {
-      ttfts.push(ttftMs)
-    },
-    result: ({ pods, conversations, endedMs }) => {
+    firstToken: (ttftMs: number): void => void ttfts.push(ttftMs),
+    result: (end: {
+      readonly pods: readonly SimulatedPod[]
+      readonly conversations: number
+      readonly endedMs: number
+    }): ReplayResult => {
+      const { pods, conversations, endedMs } = end
       const sorted = Float64Array.from(ttfts).sort()
       const prefills = pods.map((pod) => pod.prefillBusyMs)
       const prefillMs = sum(prefills)
-      const capacityMs = settings.pods * (lastMs - (firstMs ?? 0))
+      const capacityMs = options.settings.pods * (lastMs - (firstMs ?? 0))
       return {
         policy: options.policy,
         requests: sorted.length,
@@ -92,3 +79,7 @@ export const createReplayRecord = (options: {
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
 const ratio = (part: number, whole: number): number => (whole > 0 ? part / whole : 0)
+
+/** The smallest of the sorted numbers that at least `share` (0 to 1) of them do not exceed; 0 where there are none. */
+export const percentile = (sorted: Float64Array, share: number): number =>
+  sorted[Math.min(sorted.length, Math.max(1, Math.ceil(share * sorted.length))) - 1] ?? 0

@@ -1,9 +1,9 @@
+import TinyQueue from 'tinyqueue'
+import type { RandomSource } from '../../src/routing/load-policies.ts'
 import type { PolicyName } from '../../src/routing/policies.ts'
 import { createBlockCache } from './block-cache.ts'
-import { createEventQueue } from './event-queue.ts'
 import { type FleetSettings, loadOverheadMs, metricsIntervalMs } from './fleet-settings.ts'
 import { createReplayRecord, type ReplayResult } from './replay-record.ts'
-import { createSeededRandom } from './seeded-random.ts'
 import { createSimulatedGateway, type RoutedTurn } from './simulated-gateway.ts'
 import { createSimulatedPod, type SimulatedPod } from './simulated-pod.ts'
 import { blockTokens, type TraceRequest } from './trace-request.ts'
@@ -12,31 +12,39 @@ const seed = 20_250_225
 
 /**
  * Replays a trace on a fleet, in virtual time, under one policy: the requests come when the trace says, whatever becomes of the ones
- * before. `onRequest` is told of each.
+ * before. `onRequest` is called for each.
  */
 export const replayTrace = async (
   trace: AsyncIterable<TraceRequest>,
-  options: { readonly settings: FleetSettings; readonly policy: PolicyName; readonly onRequest?: () => void },
+  options: {
+    readonly settings: FleetSettings
+    readonly policy: PolicyName
+    readonly onRequest?: (request: TraceRequest) => void
+  },
 ): Promise<ReplayResult> => {
   const simulation = createSimulation(options.settings, options.policy)
   for await (const request of trace) {
     simulation.arrive(request)
-    options.onRequest?.()
+    options.onRequest?.(request)
   }
   return simulation.finish()
 }
 
-interface Simulation {
-  /** Lets everything happen that comes before the request, then the request itself. */
-  arrive(request: TraceRequest): void
-  finish(): ReplayResult
+/** Events happen in the order of time; those of one time in the order in which they were added. */
+interface SimulationEvent {
+  readonly timeMs: number
+  readonly order: number
+  readonly happen: () => void
 }
 
-const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulation => {
+const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
   let nowMs = 0
-  const events = createEventQueue((timeMs) => {
-    nowMs = timeMs
-  })
+  const events = new TinyQueue<SimulationEvent>([], (a, b) => a.timeMs - b.timeMs || a.order - b.order)
+  let scheduled = 0
+  const at = (timeMs: number, happen: () => void): void => {
+    scheduled += 1
+    events.push({ timeMs, order: scheduled, happen })
+  }
   const gateway = createSimulatedGateway({ settings, policy, nowMs: () => nowMs, random: createSeededRandom(seed) })
   const store = createBlockCache({ maxBlocks: settings.storeBlocks })
   const loadMs = (tokens: number): number => loadOverheadMs + (tokens * 1000) / settings.loadTokensPerSecond
@@ -50,11 +58,11 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulati
     if (begun === undefined) return
     const { job, prefill } = begun
     record.reused(prefill)
-    events.add(nowMs + prefill.durationMs, () => {
+    at(nowMs + prefill.durationMs, () => {
       pod.prefillDone()
       store.use(job.request.blocks, job.request.blocks.length)
       job.onFirstToken(prefill.computedTokens)
-      events.add(nowMs + (job.request.outputTokens * 1000) / settings.decodeTokensPerSecond, () => {
+      at(nowMs + (job.request.outputTokens * 1000) / settings.decodeTokensPerSecond, () => {
         pod.generated(job)
         job.onComplete()
       })
@@ -89,7 +97,7 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulati
     const held = pod.blocks.heldPrefix(request.blocks)
     const stored = store.heldPrefix(request.blocks)
     store.use(request.blocks, stored)
-    const plan = gateway.planLoad(turn, { podTokens: held * blockTokens, storeTokens: stored * blockTokens })
+    const plan = gateway.planLoad({ podTokens: held * blockTokens, storeTokens: stored * blockTokens })
     if (plan.kind === 'no-load') {
       forward(turn, pod, { arrivedMs, presentBlocks: held })
       return
@@ -97,18 +105,23 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulati
     const tokens = (stored - held) * blockTokens
     const doneMs = pod.load(nowMs, tokens)
     const inTime = doneMs - nowMs <= plan.budgetMs
-    events.add(Math.min(doneMs, nowMs + plan.budgetMs), () => {
-      gateway.loadEnded(turn, { tokens, tookMs: nowMs - arrivedMs, inTime })
+    at(Math.min(doneMs, nowMs + plan.budgetMs), () => {
+      gateway.loadEnded(turn, inTime ? { tokens, tookMs: nowMs - arrivedMs } : undefined)
       forward(turn, pod, { arrivedMs, presentBlocks: inTime ? stored : held })
     })
   }
 
   const runUntil = (timeMs: number): void => {
-    for (let next = events.nextMs; next !== undefined && next <= timeMs; next = events.nextMs) events.step()
+    for (let next = events.peek(); next !== undefined && next.timeMs <= timeMs; next = events.peek()) {
+      events.pop()
+      nowMs = next.timeMs
+      next.happen()
+    }
   }
 
   return {
-    arrive: (request) => {
+    /** Lets everything happen that comes before the request, then the request itself. */
+    arrive: (request: TraceRequest): void => {
       const arrivesMs = request.timestampMs * settings.timeScale
       while (nextMetricsMs <= arrivesMs) {
         runUntil(nextMetricsMs)
@@ -123,9 +136,20 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName): Simulati
       if (pod === undefined) throw new Error(`There is no ${turn.pod}`)
       attach(turn, pod)
     },
-    finish: () => {
+    finish: (): ReplayResult => {
       runUntil(Number.POSITIVE_INFINITY)
       return record.result({ pods, conversations: gateway.conversations, endedMs: nowMs })
     },
+  }
+}
+
+/** The same numbers for the same seed, so that a replay gives the same result each time (mulberry32). */
+const createSeededRandom = (start: number): RandomSource => {
+  let state = start | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    const first = Math.imul(state ^ (state >>> 15), state | 1)
+    const second = (first + Math.imul(first ^ (first >>> 7), first | 61)) ^ first
+    return ((second ^ (second >>> 14)) >>> 0) / 4_294_967_296
   }
 }

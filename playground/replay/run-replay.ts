@@ -1,12 +1,11 @@
 import { writeFile } from 'node:fs/promises'
-import { errorText } from './error-text.ts'
 import { readTrace } from './read-trace.ts'
 import { renderReplay, replayToJson } from './render-replay.ts'
 import { parseReplayArguments, type ReplayOptions, replayUsage } from './replay-options.ts'
 import type { ReplayResult } from './replay-record.ts'
 import { replayTrace } from './replay-trace.ts'
 import { createTraceSurvey } from './trace-facts.ts'
-import { TraceError, type TraceRequest } from './trace-request.ts'
+import { errorText, TraceError, type TraceRequest } from './trace-request.ts'
 
 /** What the command line lends to a command. */
 export interface ReplayConsole {
@@ -48,9 +47,8 @@ const replayAll = async (options: ReplayOptions, console: ReplayConsole): Promis
       onRead: (share) =>
         progress(`${policy}: ${Math.floor(100 * share)} % (${results.length} of ${policies.length} policies done)`),
     })
-    results.push(
-      await replayTrace(isFirst ? surveyed(trace, (request) => survey.add(request)) : trace, { settings, policy }),
-    )
+    const surveyed = isFirst ? { onRequest: (request: TraceRequest) => survey.add(request) } : {}
+    results.push(await replayTrace(trace, { settings, policy, ...surveyed }))
   }
   const report = { facts: survey.facts(), settings, results }
   if (jsonPath !== undefined) {
@@ -63,20 +61,10 @@ const replayAll = async (options: ReplayOptions, console: ReplayConsole): Promis
   return console.print(renderReplay(report))
 }
 
-async function* surveyed(
-  trace: AsyncIterable<TraceRequest>,
-  add: (request: TraceRequest) => void,
-): AsyncGenerator<TraceRequest, void, undefined> {
-  for await (const request of trace) {
-    add(request)
-    yield request
-  }
-}
-
 const quietMs = 2000
 const betweenNotesMs = 1000
 
-/** Whoever waits longer than a moment hears something each second. */
+/** Nothing for the first two seconds, then one note a second. */
 const createProgress = (note: (text: string) => void): ((text: string) => void) => {
   let nextMs = performance.now() + quietMs
   return (text) => {

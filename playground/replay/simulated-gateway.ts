@@ -28,27 +28,6 @@ export interface RoutedTurn extends TurnAtPod {
 /** How long a turn may wait for its load, and whether there is one. */
 export type LoadPlan = { readonly kind: 'no-load' } | { readonly kind: 'load'; readonly budgetMs: number }
 
-/**
- * A gateway on virtual time. It is made of the parts that serve traffic: the router with its policies, the counts of turns in flight, the
- * TTFT predictor with its prefill queues and its prefix index, the cost model that learns from every turn, the load policy. What it knows is
- * what a gateway would know: never what really lies in a pod before the turn is there.
- */
-export interface SimulatedGateway {
-  readonly conversations: number
-  route(request: TraceRequest): RoutedTurn
-  /** Decides about the load, once the pod and the store have told what they hold, in tokens from the prompt's start. */
-  planLoad(turn: RoutedTurn, held: { readonly podTokens: number; readonly storeTokens: number }): LoadPlan
-  /** `inTime`: the turn was still waiting for it. */
-  loadEnded(
-    turn: RoutedTurn,
-    load: { readonly tokens: number; readonly tookMs: number; readonly inTime: boolean },
-  ): void
-  forwarded(turn: RoutedTurn, tokensToCompute: number): void
-  /** The response is complete. `ttfbMs` runs from when the request was forwarded. */
-  ended(turn: RoutedTurn, response: { readonly computedTokens: number; readonly ttfbMs: number }): void
-  readMetrics(readings: readonly EngineReading[]): void
-}
-
 const model = 'model'
 /** As a gateway's own defaults have it. */
 const stickiness = { factor: 2, margin: 4 } as const
@@ -58,12 +37,17 @@ const maxSessions = 100_000
 
 const idle = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 } as const
 
+/**
+ * A gateway on virtual time. It consists of the parts that serve traffic: the router with its policies, the counts of turns in flight, the
+ * predictor with its backlogs and its guess at what lies where, the cost profile that learns from every turn, the load policy. What it knows
+ * is what a gateway would know: never what really lies in a pod before the turn is there.
+ */
 export const createSimulatedGateway = (options: {
   readonly settings: FleetSettings
   readonly policy: PolicyName
   readonly nowMs: () => number
   readonly random: RandomSource
-}): SimulatedGateway => {
+}) => {
   const { settings, nowMs, random } = options
   const addresses: readonly PodAddress[] = Array.from({ length: settings.pods }, (_none, index) => `pod-${index}:8000`)
   const indexOf = new Map(addresses.map((address, index) => [address, index]))
@@ -86,13 +70,7 @@ export const createSimulatedGateway = (options: {
         ...(readings[index] ?? idle),
       })),
   }
-  const predictor = createTtftPredictor({
-    source,
-    costs,
-    turnLeaseMs,
-    nowMs,
-    maxSessions,
-  })
+  const predictor = createTtftPredictor({ source, costs, turnLeaseMs, nowMs, maxSessions })
   const router = createRouter({
     source: predictor,
     policies: createPolicies({ defaultPolicy: options.policy, stickiness, random, costs }),
@@ -103,7 +81,7 @@ export const createSimulatedGateway = (options: {
     get conversations() {
       return conversations.count
     },
-    route: (request) => {
+    route: (request: TraceRequest): RoutedTurn => {
       const conversation = conversations.recognise(request)
       const session = sessions.get(conversation)
       const storedTokens = settings.storeBlocks > 0 ? Math.min(session?.storedTokens ?? 0, request.inputTokens) : 0
@@ -126,7 +104,8 @@ export const createSimulatedGateway = (options: {
       predictor.routed(turn, routing)
       return turn
     },
-    planLoad: (_turn, { podTokens, storeTokens }) => {
+    /** Decides about the load, once the pod and the store have told what they hold, in tokens from the prompt's start. */
+    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }): LoadPlan => {
       const loadMs = worthwhileLoadMs(costs, {
         model,
         stored: { tokens: storeTokens, bytes: storeTokens * bytesPerToken },
@@ -136,16 +115,18 @@ export const createSimulatedGateway = (options: {
         ? { kind: 'no-load' }
         : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
     },
-    loadEnded: (turn, { tokens, tookMs, inTime }) =>
-      predictor.loadEnded(turn, inTime ? { bytes: tokens * bytesPerToken, loadMs: tookMs } : undefined),
-    forwarded: (turn, tokensToCompute) => predictor.forwarded(turn, tokensToCompute),
-    ended: (turn, response) => {
+    /** `load` is undefined when the turn did not wait for its end. */
+    loadEnded: (turn: RoutedTurn, load: { readonly tokens: number; readonly tookMs: number } | undefined): void =>
+      predictor.loadEnded(turn, load && { bytes: load.tokens * bytesPerToken, loadMs: load.tookMs }),
+    forwarded: (turn: RoutedTurn, tokensToCompute: number): void => predictor.forwarded(turn, tokensToCompute),
+    /** The response is complete. `ttfbMs` runs from when the request was forwarded. */
+    ended: (turn: RoutedTurn, response: { readonly computedTokens: number; readonly ttfbMs: number }): void => {
       inFlight.ended(turn.pod, turn.turnId)
       predictor.ended(turn, { how: 'done', response })
       const fullBlocks = Math.floor(turn.request.inputTokens / blockTokens)
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },
-    readMetrics: (engines) => {
+    readMetrics: (engines: readonly EngineReading[]): void => {
       readings = engines.map(({ running, waiting, kvUsage }, index) => ({
         running,
         waiting,

@@ -1,4 +1,4 @@
-import { type BlockCache, createBlockCache } from './block-cache.ts'
+import { createBlockCache } from './block-cache.ts'
 import type { FleetSettings } from './fleet-settings.ts'
 import { blockTokens, type TraceRequest } from './trace-request.ts'
 
@@ -23,31 +23,11 @@ export interface Prefill {
 
 /**
  * One engine: it computes prompts one after the other in the order of arrival, generates beside that, keeps blocks of KV, and loads KV
- * one piece after the other. Times are virtual, and given by whoever drives it.
+ * one piece after the other. Times are virtual, and given by the caller.
  */
-export interface SimulatedPod {
-  readonly blocks: BlockCache
-  readonly running: number
-  readonly waiting: number
-  /** 0 to 1. */
-  readonly kvUsage: number
-  readonly prefillBusyMs: number
-  readonly loadBusyMs: number
-  /** Queues a load. Returns when it will be done. */
-  load(nowMs: number, tokens: number): number
-  enqueue(job: PodJob): void
-  /** Begins with the next prompt, if the engine is free and one waits. */
-  begin(): { readonly job: PodJob; readonly prefill: Prefill } | undefined
-  /** The prompt is computed: generating begins. */
-  prefillDone(): void
-  /** The response is complete. */
-  generated(job: PodJob): void
-}
-
-export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: number) => number): SimulatedPod => {
+export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: number) => number) => {
   const blocks = createBlockCache({ maxBlocks: settings.podBlocks })
   const queue: PodJob[] = []
-  let next = 0
   let computing = false
   let running = 0
   let usedBlocks = 0
@@ -55,26 +35,15 @@ export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: num
   let loadBusyMs = 0
   let loadFreeMs = 0
 
-  const takeNext = (): PodJob | undefined => {
-    const job = queue[next]
-    if (job === undefined) return undefined
-    next += 1
-    // Not at once for each, which would move the whole queue.
-    if (next > 1024 && next * 2 > queue.length) {
-      queue.splice(0, next)
-      next = 0
-    }
-    return job
-  }
-
   return {
     blocks,
     get running() {
       return running
     },
     get waiting() {
-      return queue.length - next
+      return queue.length
     },
+    /** 0 to 1. */
     get kvUsage() {
       return settings.podBlocks > 0 ? Math.min(1, usedBlocks / settings.podBlocks) : 0
     },
@@ -84,18 +53,18 @@ export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: num
     get loadBusyMs() {
       return loadBusyMs
     },
-    load: (nowMs, tokens) => {
+    /** Queues a load. Returns when it will be done. */
+    load: (nowMs: number, tokens: number): number => {
       const durationMs = loadMs(tokens)
       loadFreeMs = Math.max(nowMs, loadFreeMs) + durationMs
       loadBusyMs += durationMs
       return loadFreeMs
     },
-    enqueue: (job) => {
-      queue.push(job)
-    },
-    begin: () => {
+    enqueue: (job: PodJob): void => void queue.push(job),
+    /** Begins with the next prompt, if the engine is free and one waits. */
+    begin: (): { readonly job: PodJob; readonly prefill: Prefill } | undefined => {
       if (computing) return undefined
-      const job = takeNext()
+      const job = queue.shift()
       if (job === undefined) return undefined
       computing = true
       running += 1
@@ -110,12 +79,16 @@ export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: num
       prefillBusyMs += durationMs
       return { job, prefill: { durationMs, reusedBlocks, heldBlocks, computedTokens } }
     },
-    prefillDone: () => {
+    /** The prompt is computed: generating begins. */
+    prefillDone: (): void => {
       computing = false
     },
-    generated: (job) => {
+    /** The answer is complete. */
+    generated: (job: PodJob): void => {
       running -= 1
       usedBlocks -= job.request.blocks.length
     },
   }
 }
+
+export type SimulatedPod = ReturnType<typeof createSimulatedPod>

@@ -1,3 +1,7 @@
+import { types } from 'node:util'
+import { z } from 'zod'
+import { readJson } from '../../src/json/read-json.ts'
+
 /** One request of a trace. */
 export interface TraceRequest {
   /** When it came, milliseconds since the trace's start. */
@@ -16,7 +20,22 @@ export class TraceError extends Error {
   override readonly name = 'TraceError'
 }
 
-const fields = ['timestamp', 'input_length', 'output_length', 'hash_ids'] as const
+/** The message of an error, also of one that another realm made. */
+export const errorText = (error: unknown): string => (types.isNativeError(error) ? error.message : String(error))
+
+const unlessMissing = (words: string) => (issue: { readonly input?: unknown }) =>
+  issue.input === undefined ? 'is missing' : words
+const whole = (least: number) => {
+  const error = unlessMissing(`is not a whole number from ${least}`)
+  return z.int({ error }).min(least, { error })
+}
+const blockList = { error: unlessMissing('is not a list of whole numbers from 0') }
+const lineSchema = z.object({
+  timestamp: whole(0),
+  input_length: whole(1),
+  output_length: whole(0),
+  hash_ids: z.array(z.int(blockList).min(0, blockList), blockList),
+})
 
 /**
  * Reads one line of a trace: a JSON object with `timestamp` (milliseconds), `input_length` and `output_length` (tokens) and `hash_ids`,
@@ -26,40 +45,16 @@ const fields = ['timestamp', 'input_length', 'output_length', 'hash_ids'] as con
  */
 export const parseTraceLine = (text: string, lineNumber: number): TraceRequest => {
   const wrong = (what: string): TraceError => new TraceError(`line ${lineNumber}: ${what}`)
-  const record = parseObject(text)
-  if (record === undefined) throw wrong('not a JSON object')
-  for (const field of fields) {
-    if (!(field in record)) throw wrong(`"${field}" is missing`)
+  const { data, error } = lineSchema.safeParse(readJson(text))
+  if (data === undefined) {
+    const [issue] = error.issues
+    const field = issue?.path[0]
+    throw wrong(field === undefined ? 'not a JSON object' : `"${String(field)}" ${issue?.message}`)
   }
-  const count = (field: (typeof fields)[number], least: number): number => {
-    const value = record[field]
-    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
-      throw wrong(`"${field}" is not a whole number from ${least}`)
-    }
-    return value
-  }
-  const timestampMs = count('timestamp', 0)
-  const inputTokens = count('input_length', 1)
-  const outputTokens = count('output_length', 0)
-  const blocks = record['hash_ids']
-  if (!isBlockList(blocks)) throw wrong('"hash_ids" is not a list of whole numbers from 0')
+  const { timestamp, input_length: inputTokens, output_length: outputTokens, hash_ids: blocks } = data
   const expected = Math.ceil(inputTokens / blockTokens)
   if (blocks.length !== expected) {
     throw wrong(`"hash_ids" has ${blocks.length} blocks, and "input_length" ${inputTokens} makes ${expected}`)
   }
-  return { timestampMs, inputTokens, outputTokens, blocks }
+  return { timestampMs: timestamp, inputTokens, outputTokens, blocks }
 }
-
-const parseObject = (text: string): Readonly<Record<string, unknown>> | undefined => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Readonly<Record<string, unknown>>)
-      : undefined
-  } catch {
-    return undefined
-  }
-}
-
-const isBlockList = (value: unknown): value is readonly number[] =>
-  Array.isArray(value) && value.every((id) => typeof id === 'number' && Number.isSafeInteger(id) && id >= 0)

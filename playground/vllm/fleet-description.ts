@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 
 /** Where a running fleet is met: JSON in a file, for tests, benchmarks and people. */
@@ -30,7 +29,7 @@ export const fleetDescriptionSchema = z.object({
   chunkTokens: z.number(),
   /** Longest prompt and answer together. */
   maxModelTokens: z.number(),
-  /** A Unix socket that takes orders for single servers: `serveFleetControl`. */
+  /** A Unix socket that accepts commands for single servers: `serveFleetControl`. */
   controlSocket: z.string(),
   /** What each server prints is written into files here. */
   logFolder: z.string(),
@@ -38,7 +37,3 @@ export const fleetDescriptionSchema = z.object({
 
 export type FleetDescription = z.infer<typeof fleetDescriptionSchema>
 export type PodDescription = FleetDescription['pods'][number]
-
-/** @throws Error when the file cannot be read or is no description of a fleet */
-export const readFleetDescription = async (file: string): Promise<FleetDescription> =>
-  fleetDescriptionSchema.parse(JSON.parse(await readFile(file, 'utf8')))

@@ -1,5 +1,4 @@
-import { createServer } from 'node:net'
-import { freePorts } from '../free-port.ts'
+import { freePorts, isPortFree } from '../free-port.ts'
 import type { Environment } from '../run-command.ts'
 
 /** Ports of 127.0.0.1, by pod where there are several. */
@@ -43,10 +42,10 @@ export const readFleetPorts = async (env: Environment): Promise<FleetPortsOutcom
   return { kind: 'valid', ports: { pods, lmcache, coordinator, lmcacheQueues: await freePorts(pods.length) } }
 }
 
-/** Those of the ports that somebody listens on already. */
+/** Those of the ports that something listens on already. */
 export const takenPorts = async (ports: FleetPorts): Promise<readonly number[]> => {
   const wanted = [...ports.pods, ...ports.lmcache, ...ports.lmcacheQueues, ports.coordinator]
-  const free = await Promise.all(wanted.map(isFree))
+  const free = await Promise.all(wanted.map((port) => isPortFree({ port })))
   return wanted.filter((_, index) => free[index] === false)
 }
 
@@ -54,12 +53,5 @@ const portList = (text: string): readonly number[] | undefined => {
   const ports = text.split(',').map((part) => (/^\s*[1-9]\d{0,4}\s*$/.test(part) ? Number(part) : Number.NaN))
   return ports.every((port) => port <= 65_535) ? ports : undefined
 }
-
-const isFree = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(true)))
-  })
 
 const invalid = (message: string): FleetPortsOutcome => ({ kind: 'invalid', message })

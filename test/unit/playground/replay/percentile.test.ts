@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { percentile } from '../../../../playground/replay/percentile.ts'
+import { percentile } from '../../../../playground/replay/replay-record.ts'
 
 test.each([
   { numbers: [], share: 0.5, is: 0 },

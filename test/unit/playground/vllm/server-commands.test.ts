@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import type { FleetPlan } from '../../../../playground/vllm/fleet-plan.ts'
 import {
   coordinatorCommand,
+  type FleetPlan,
   lmcacheCommand,
   podCommand,
   serverEnvironment,

@@ -1,3 +1,0 @@
-/** The smallest of the sorted numbers that at least `share` (0 to 1) of them do not exceed; 0 where there are none. */
-export const percentile = (sorted: Float64Array, share: number): number =>
-  sorted[Math.min(sorted.length, Math.max(1, Math.ceil(share * sorted.length))) - 1] ?? 0
