@@ -8,7 +8,7 @@ const image = (url: string) => ({
   messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
 })
 
-describe('may be answered from the cache', () => {
+describe('request is cacheable', () => {
   test.each([
     ['temperature 0', {}, 'json'],
     ['a seed', { temperature: 1, seed: 7 }, 'json'],
@@ -22,36 +22,36 @@ describe('may be answered from the cache', () => {
     ['a picture in the request', image('data:image/png;base64,AAAA'), 'json'],
     ['a text that looks like an address', { messages: [{ role: 'user', content: 'http://example.com' }] }, 'json'],
     ['input in parts', { input: [{ role: 'user', content: [{ type: 'input_text', text: 'a' }] }] }, 'json'],
-  ])('%s', (_name, part, form) => {
+  ])('with %s', (_name, part, form) => {
     expect(read(part)).toEqual({ model: 'm', form })
   })
 })
 
-describe('never is', () => {
+describe('request is not cacheable', () => {
   test.each([
-    ['without a model', { model: undefined }],
+    ['no model', { model: undefined }],
     ['a model that is no text', { model: 1 }],
-    ['sampled', { temperature: undefined }],
-    ['sampled a little', { temperature: 0.1 }],
+    ['sampling', { temperature: undefined }],
+    ['a low temperature', { temperature: 0.1 }],
     ['a temperature that is no number', { temperature: '0' }],
     ['a seed that is no whole number', { temperature: 1, seed: 0.5 }],
     ['no seed', { temperature: 1, seed: null }],
     ['several choices', { n: 2 }],
     ['the best of several', { best_of: 2 }],
-    ['a stream that is none', { stream: 'true' }],
+    ['a malformed stream', { stream: 'true' }],
     ['an earlier response', { previous_response_id: 'resp_1' }],
     ['a conversation', { conversation: 'conv_1' }],
-    ['in the background', { background: true }],
+    ['background', { background: true }],
     ['a stored prompt', { prompt: { id: 'pmpt_1' } }],
     ['a tool that the engine runs', { tools: [{ type: 'function' }, { type: 'web_search' }] }],
-    ['tools that are no list', { tools: 'all' }],
-    ['a tool that is none', { tools: [null] }],
+    ['tools outside a list', { tools: 'all' }],
+    ['a null tool', { tools: [null] }],
     ['a search', { web_search_options: {} }],
     ['a picture elsewhere', image('https://example.com/a.png')],
     ['a picture elsewhere, as a text', { input: [{ content: [{ type: 'input_image', image_url: 'http://a/b' }] }] }],
     ['a file by its id', { messages: [{ content: [{ type: 'file', file: { file_id: 'file-1' } }] }] }],
     ['an item by its id', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
-  ])('%s', (_name, part) => {
+  ])('with %s', (_name, part) => {
     expect(read(part)).toBeUndefined()
   })
 })
@@ -65,6 +65,6 @@ test.each([
   ['chat', 'cache_salt', false],
   ['responses', 'stream', true],
   ['responses', 'user', false],
-] as const)('in %s, %s is left out of the key: %s', (api, name, isLeftOut) => {
+] as const)('in the key of %s, %s is left out: %s', (api, name, isLeftOut) => {
   expect(uncountedMembers(api).has(name)).toBe(isLeftOut)
 })

@@ -33,7 +33,7 @@ describe('a JSON answer', () => {
     ['a failed response', JSON.stringify({ status: 'failed' })],
     ['a response that runs', JSON.stringify({ status: 'in_progress' })],
     ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
-  ])('is not: %s', (_name, text) => {
+  ])('is not whole: %s', (_name, text) => {
     expect(read('json', text)).toBeUndefined()
   })
 })
@@ -76,7 +76,7 @@ describe('a streamed answer', () => {
     ['an error field', `${token}error: {"code":500}\n\n${done}`],
     ['a failed response', event({}, 'response.failed') + done],
     ['given up', event({ choices: [{ finish_reason: 'abort' }] }) + done],
-  ])('is not: %s', (_name, text) => {
+  ])('is not whole: %s', (_name, text) => {
     expect(read('stream', text)).toBeUndefined()
   })
 })

@@ -56,7 +56,7 @@ const createModel = (maxBytes: number, maxEntryBytes: number) => {
   }
 }
 
-test('it does what a plain list would do, and never exceeds its size', () => {
+test('cache behaves like a list in the order of use, and never exceeds maxBytes', () => {
   fc.assert(
     fc.property(
       fc.array(anyAct, { maxLength: 120 }),
