@@ -88,7 +88,8 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
   // Stays for good: later, it is a signal that could not be sent, and how the child ends tells what came of it.
   child.on('error', () => undefined)
   await once(child, 'spawn').catch((error: unknown) => {
-    throw new ChildStartError(`${options.name} cannot be started: ${String(error)}`)
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ChildStartError(`${options.name} cannot be started: ${reason}`)
   })
   const { pid } = child
   if (pid === undefined) throw new ChildStartError(`${options.name} has no process id`)
