@@ -147,7 +147,9 @@ const endWithParent = async (command: Command): Promise<Command> => {
   const prefix = ['--pdeathsig', 'KILL', '--'] as const
   try {
     await promisify(execFile)('setpriv', [...prefix, 'true'], { timeout: 5000 })
-    return ['setpriv', ...prefix, ...command]
+    // A parent that ended before setpriv had run would send nothing.
+    const unlessOrphaned = ['sh', '-c', '[ "$PPID" = "$0" ] && exec "$@"', String(process.pid)] as const
+    return ['setpriv', ...prefix, ...unlessOrphaned, ...command]
   } catch {
     return command
   }
