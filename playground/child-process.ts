@@ -88,7 +88,8 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
   // Stays for good: later, it is a signal that could not be sent, and how the child ends tells what came of it.
   child.on('error', () => undefined)
   await once(child, 'spawn').catch((error: unknown) => {
-    throw new ChildStartError(`${options.name} cannot be started: ${String(error)}`)
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ChildStartError(`${options.name} cannot be started: ${reason}`)
   })
   const { pid } = child
   if (pid === undefined) throw new ChildStartError(`${options.name} has no process id`)
@@ -146,7 +147,9 @@ const endWithParent = async (command: Command): Promise<Command> => {
   const prefix = ['--pdeathsig', 'KILL', '--'] as const
   try {
     await promisify(execFile)('setpriv', [...prefix, 'true'], { timeout: 5000 })
-    return ['setpriv', ...prefix, ...command]
+    // A parent that ended before setpriv had run would send nothing.
+    const unlessOrphaned = ['sh', '-c', '[ "$PPID" = "$0" ] && exec "$@"', String(process.pid)] as const
+    return ['setpriv', ...prefix, ...unlessOrphaned, ...command]
   } catch {
     return command
   }
