@@ -36,7 +36,7 @@ export interface AnswerFormat {
   streamStart(): readonly ServerEvent[]
   streamText(text: string): readonly ServerEvent[]
   streamEnd(end: AnswerEnd): readonly ServerEvent[]
-  /** Events that tell of a fault in the middle of a stream. */
+  /** Events that report a fault in the middle of a stream. */
   streamFault(message: string): readonly ServerEvent[]
 }
 

@@ -1,4 +1,4 @@
-// What the engine tells of itself, in llama-server's form.
+// Facts about the engine, in llama-server's form.
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { Engine } from './engine.ts'

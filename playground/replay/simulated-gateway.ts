@@ -10,7 +10,7 @@ import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
 import { blockTokens, type TraceRequest } from './trace-request.ts'
 
-/** What engines tell of themselves when they are asked for their metrics. */
+/** Fields of an engine's metrics that routing reads. */
 export interface EngineReading {
   readonly running: number
   readonly waiting: number

@@ -71,7 +71,7 @@ const endedTurn = (fields: Fields, ticket: string, flags: ResponseFlags): EndedT
   }
 }
 
-/** A streamed answer is whole when it had its last event and no error event; the framing tells of any other answer. */
+/** A streamed response is complete if its last event came and no error event did. Other responses: by framing. */
 const isWholeStream = (stream: string | undefined): boolean => stream === undefined || stream === 'done'
 
 const wholeNumber = (text: string | undefined): number | undefined => {
