@@ -5,15 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { createdId, use } from '../faults/support.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
+import { createdId, use } from '../support/sessions.ts'
 import { type Stack, startStack } from '../support/stack.ts'
-
-jest.setTimeout(60_000)
 
 const run = promisify(execFile)
 let folder: string
@@ -53,7 +51,7 @@ beforeAll(async () => {
   await run('openssl', ['req', '-x509', ...subject, '-keyout', fileOf('ca.key'), '-out', fileOf('ca.crt')])
   for (const name of ['first', 'second', 'envoy']) await issue(name)
   pod = await startScriptedPod()
-}, 60_000)
+})
 afterEach(async () => {
   await stack?.stop()
   stack = undefined

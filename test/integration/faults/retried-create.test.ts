@@ -1,22 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
-import { eventually } from '../support/eventually.ts'
-import { wholeAnswer } from '../support/scripted-answers.ts'
-import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { create, metric, view } from './support.ts'
+import { eventually } from '../../support/eventually.ts'
+import { metric } from '../support/metrics.ts'
+import { wholeResponse } from '../support/scripted-responses.ts'
+import { create, untilTurns } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
-let pod: ScriptedPod
-let stack: Stack
-
-beforeAll(async () => {
-  pod = await startScriptedPod()
-  stack = await startStack({ store: 'redis', pods: async () => [pod], env: { CONNECTOR: 'none' } })
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-})
+const { pod, stack } = useScriptedStack({ store: 'redis' })
 
 test('twenty creates with one Idempotency-Key at once make one session', async () => {
   const before = await metric(stack, 'sessions_created_total')
@@ -29,7 +19,7 @@ test('twenty creates with one Idempotency-Key at once make one session', async (
   const [id = '', ...others] = new Set(answers.map((answer) => answer.headers.get('x-session-id') ?? ''))
   expect(others).toEqual([])
   expect(await metric(stack, 'sessions_created_total')).toBe(before + 1)
-  await eventually(async () => expect((await view(stack, id)).turns).toBe(20))
+  await untilTurns(stack, id, 20)
 })
 
 describe('an SDK that retries a create', () => {
@@ -59,9 +49,9 @@ describe('an SDK that retries a create', () => {
     const { data, response } = await ask(sdk(), 'after a 500')
 
     const id = response.headers.get('x-session-id') ?? ''
-    expect(data).toMatchObject(wholeAnswer('/v1/completions') as object)
+    expect(data).toMatchObject(wholeResponse('/v1/completions') as object)
     expect(lastTries(2)).toEqual(['0', '1'])
-    await eventually(async () => expect((await view(stack, id)).turns).toBe(1))
+    await untilTurns(stack, id, 1)
   })
 
   test('finds the session of the first try whose response was lost', async () => {
@@ -92,7 +82,7 @@ describe('an SDK that retries a create', () => {
 
     const id = response.headers.get('x-session-id') ?? ''
     expect(lastTries(2)).toEqual(['0', '1'])
-    await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
+    await untilTurns(stack, id, 1)
     await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(before + 1))
   })
 })

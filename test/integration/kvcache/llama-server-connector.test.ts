@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, jest } from '@jest/globals'
+import { afterAll, beforeAll, describe } from '@jest/globals'
 import { findLlamaServer } from '../../../playground/install/find-llama-server.ts'
 import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
@@ -6,8 +6,6 @@ import { startLlamaServer } from '../../../playground/start-llama-server.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
-
-jest.setTimeout(60_000)
 
 describe('real llama-server', () => {
   let engines: SlotEngines

@@ -214,10 +214,10 @@ export const continued = (conversation: Conversation, answer: Turn, text: string
   { role: 'user', text },
 ]
 
-/** A conversation's beginning that no other test has, long enough to be worth keeping. */
+/** The beginning of a conversation, which no other test has: long enough to be stored, too short for the gateway to learn costs from. */
 export const opening = (topic: string): Conversation => [
   {
     role: 'user',
-    text: `${topic}: ${Array.from({ length: 12 }, (_, index) => `line ${index} of ${topic}`).join('. ')}`,
+    text: `${topic}: say all that is known of it`,
   },
 ]

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
 import { findLlamaServer } from '../../../playground/install/find-llama-server.ts'
 import { requireTool } from '../../../playground/install/find-tool.ts'
@@ -6,8 +5,6 @@ import { toolsDir } from '../../../playground/paths.ts'
 import { startLlamaPods } from '../../../playground/start-llama-server.ts'
 import { model } from '../support/client.ts'
 import { allFlows, describeConversations } from './conversations-suite.ts'
-
-jest.setTimeout(30_000)
 
 const tool = requireTool(await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log }))
 

@@ -1,29 +1,19 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { CursorPage } from 'openai/pagination'
-import { eventually } from '../support/eventually.ts'
-import { type ContextView, readView, untilStored, view } from './session.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type ContextView, readView } from '../support/sessions.ts'
+import { untilStored, view } from './session.ts'
 import {
   cachedInPods,
   create,
   expectGoneEverywhere,
   expectNotFound,
   spread,
-  startTenantBench,
-  type TenantBench,
   use,
+  useTenantBench,
 } from './tenant-bench.ts'
 
-jest.setTimeout(30_000)
-
-let bench: TenantBench
-
-beforeAll(async () => {
-  bench = await startTenantBench()
-}, 120_000)
-afterEach(() => bench.cleanUp())
-afterAll(async () => {
-  await bench?.stop()
-})
+const bench = useTenantBench()
 
 describe('GET /v1/context/{id}', () => {
   test('returns model, TTL, turns, tokens and KV of the session', async () => {
@@ -176,44 +166,5 @@ describe('two tenants', () => {
     expect(answer.headers.get('x-context-cache')).toBe('miss; reason=session_not_found')
     expect(answer.headers.get('x-session-id')).toBeNull()
     expect((await view(alice, session.id)).turns).toBe(1)
-  })
-})
-
-describe('repeated create', () => {
-  test('automatic retry of the SDK after a lost response returns the first session', async () => {
-    let tries = 0
-    const flaky: typeof fetch = async (input, init) => {
-      const response = await fetch(input, init)
-      tries += 1
-      if (tries > 1) return response
-      await response.text()
-      throw new TypeError('the connection broke')
-    }
-    const client = bench.newTenant({ maxRetries: 2, fetch: flaky })
-
-    const { id } = await create(client, 'retrying')
-
-    expect(tries).toBe(2)
-    await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id }], has_more: false })
-  })
-
-  test('repetition with the same Idempotency-Key returns the first session', async () => {
-    const client = bench.newTenant()
-    const headers = { 'Idempotency-Key': 'order-1' }
-
-    const first = await create(client, 'ordering', headers)
-    const again = await create(client, 'ordering', headers)
-
-    expect(again.id).toBe(first.id)
-    await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id: first.id }], has_more: false })
-  })
-
-  test('repetition without Idempotency-Key creates another session', async () => {
-    const client = bench.newTenant()
-
-    const first = await create(client, 'twice')
-    const second = await create(client, 'twice')
-
-    expect(second.id).not.toBe(first.id)
   })
 })

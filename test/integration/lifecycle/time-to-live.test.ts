@@ -1,5 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { eventually } from '../support/eventually.ts'
+import { describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
 import { untilStored } from './session.ts'
 import {
   cachedInPods,
@@ -7,22 +7,11 @@ import {
   expectGoneEverywhere,
   expectNotFound,
   spread,
-  startTenantBench,
-  type TenantBench,
   use,
+  useTenantBench,
 } from './tenant-bench.ts'
 
-jest.setTimeout(30_000)
-
-let bench: TenantBench
-
-beforeAll(async () => {
-  bench = await startTenantBench()
-}, 120_000)
-afterEach(() => bench.cleanUp())
-afterAll(async () => {
-  await bench?.stop()
-})
+const bench = useTenantBench()
 
 describe('time to live', () => {
   test('expired session is removed with its file and its KV in the pods', async () => {

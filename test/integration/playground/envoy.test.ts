@@ -44,7 +44,7 @@ const start = async (text: string, options: Partial<StartEnvoyOptions> = {}) => 
 
 beforeAll(async () => {
   tool = requireTool(await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) }))
-}, 600_000)
+}, 300_000)
 afterEach(async () => {
   await Promise.all(running.splice(0).map((child) => child.kill()))
 })

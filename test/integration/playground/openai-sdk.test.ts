@@ -1,16 +1,15 @@
 // The unmodified OpenAI SDK on the three interfaces.
+
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import OpenAI, { BadRequestError, NotFoundError } from 'openai'
 import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
 
 const model = 'tiny-random'
 const messages = [{ role: 'user', content: 'What is the meaning of this?' }] as const
 const greedy = { temperature: 0, seed: 1 }
-
-jest.setTimeout(120_000)
 
 describe('the OpenAI SDK', () => {
   let engine: RunningEngine

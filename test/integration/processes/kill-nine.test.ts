@@ -7,8 +7,8 @@ import { findLlamaServer } from '../../../playground/install/find-llama-server.t
 import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { startLlamaPods } from '../../../playground/start-llama-server.ts'
+import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
 import { embeddedPods, type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
 
 const kills = 24

@@ -1,23 +1,18 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
-import { cacheLine, createdId, errorOf, untilStored, view } from '../faults/support.ts'
+import { expect, test } from '@jest/globals'
 import { model } from '../support/client.ts'
-import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
+import { cacheLine, createdId, errorOf, untilStored, view } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 import { ask, cacheHeader } from './support.ts'
 
-jest.setTimeout(60_000)
-
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack({
-    pods: embeddedPods(),
-    env: {
-      CTX_RESPONSE_CACHE_MODELS: model,
-      CTX_RESPONSE_CACHE_MAX_BYTES: '1000000',
-      CTX_SESSIONS_SLIDING: 'true',
-    },
-  })
-}, 120_000)
-afterAll(() => stack?.stop(), 30_000)
+const stack = useStack({
+  pods: embeddedPods(),
+  env: {
+    CTX_RESPONSE_CACHE_MODELS: model,
+    CTX_RESPONSE_CACHE_MAX_BYTES: '1000000',
+    CTX_SESSIONS_SLIDING: 'true',
+  },
+})
 
 const path = '/v1/completions'
 let seed = 0

@@ -1,37 +1,27 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { metric } from '../faults/support.ts'
-import { call } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { type Answer, ask, cacheHeader, numberedAnswers, question } from './support.ts'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { call, type HttpResponse } from '../support/client.ts'
+import { metric } from '../support/metrics.ts'
+import type { PodReply } from '../support/scripted-pod.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
+import { ask, cacheHeader, numberedResponses, question } from './support.ts'
 
-jest.setTimeout(60_000)
-
-let pod: ScriptedPod
-let stack: Stack
-
-const withGateway = (env: Readonly<Record<string, string>>, envoyConfig = (text: string) => text): void => {
-  beforeAll(async () => {
-    pod = await startScriptedPod()
-    pod.otherwise(numberedAnswers())
-    stack = await startStack({ pods: async () => [pod], env: { CONNECTOR: 'none', ...env }, envoyConfig })
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-    await pod?.stop()
-  }, 30_000)
+/** A stack for a suite, whose pod numbers its responses. */
+const useNumberedResponses = (options: Parameters<typeof useScriptedStack>[0]) => {
+  const scripted = useScriptedStack(options)
+  beforeAll(() => scripted.pod.otherwise(numberedResponses()))
+  return scripted
 }
 
 /** Which computation an answer comes from. */
-const idOf = (answer: Answer | undefined): unknown => (answer?.body as { readonly id?: unknown } | undefined)?.id
+const idOf = (answer: HttpResponse | undefined): unknown => (answer?.body as { readonly id?: unknown } | undefined)?.id
 
 describe.each([
   ['the size defaults to zero, and the cache is off', { CTX_RESPONSE_CACHE_MODELS: 'scripted' }],
   ['no model uses it by default, even if it has a size', { CTX_RESPONSE_CACHE_MAX_BYTES: '1000000' }],
 ])('%s', (_name, env) => {
-  withGateway(env)
+  const { pod, stack } = useNumberedResponses({ env })
 
   test('every request is computed, and its answer never crosses to the gateway', async () => {
     const answers = [await ask(stack), await ask(stack), await ask(stack, { body: { ...question, stream: true } })]
@@ -45,10 +35,12 @@ describe.each([
 })
 
 describe('with a size and two models', () => {
-  withGateway({
-    CTX_RESPONSE_CACHE_MODELS: 'scripted,other',
-    CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
-    CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
+  const { pod, stack } = useNumberedResponses({
+    env: {
+      CTX_RESPONSE_CACHE_MODELS: 'scripted,other',
+      CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
+      CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
+    },
   })
 
   const lookUps = () =>
@@ -173,17 +165,14 @@ describe('with a size and two models', () => {
 describe('switched on for everybody, as the documentation says', () => {
   const page = readFileSync(new URL('../../../docs/response-cache.md', import.meta.url), 'utf8')
   const [, lines = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
-  withGateway({ CTX_RESPONSE_CACHE_MODELS: 'scripted', CTX_RESPONSE_CACHE_MAX_BYTES: '100000' }, (text) =>
-    text.replace(/^( *)mutations:$/m, (line, indent: string) =>
-      [
-        line,
-        ...lines
-          .trimEnd()
-          .split('\n')
-          .map((added) => `${indent}  ${added}`),
-      ].join('\n'),
-    ),
-  )
+  const { stack } = useNumberedResponses({
+    env: { CTX_RESPONSE_CACHE_MODELS: 'scripted', CTX_RESPONSE_CACHE_MAX_BYTES: '100000' },
+    envoyConfig: (text) =>
+      text.replace(/^( *)mutations:$/m, (line, indent: string) => {
+        const added = lines.trimEnd().split('\n')
+        return [line, ...added.map((one) => `${indent}  ${one}`)].join('\n')
+      }),
+  })
 
   test('requests need not ask for it, and may still refuse it', async () => {
     const url = `${stack.url}/v1/chat/completions`
