@@ -163,21 +163,15 @@ const headers = field(
   field(1, header(':method', 'POST'), header(':path', '/v1/completions'), header('x-session-id', 'ctx_no-such-one')),
 )
 const requestBody = field(4, field(1, '{}'), int(2, 1))
-const responseHeaders = field(3)
 
 describe('messages that are no protocol', () => {
   const failures = [status.INTERNAL, status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]
 
   test.each([
     { what: 'noise', messages: [randomBytes(1000)] },
-    { what: 'a message of zeros', messages: [Buffer.alloc(1000)] },
     { what: 'nesting without end', messages: [Buffer.alloc(1_000_000, 0x0b)] },
     { what: 'a length that is a lie', messages: [Buffer.from('12ffffffff0f', 'hex')] },
-    { what: 'an empty message', messages: [Buffer.alloc(0)] },
-    { what: 'a kind of the future', messages: [field(99, 'x')] },
     { what: 'a body first', messages: [requestBody, headers] },
-    { what: 'headers twice', messages: [headers, headers] },
-    { what: 'headers after the response', messages: [responseHeaders, headers] },
     { what: 'a message longer than any may be', messages: [field(4, field(1, Buffer.alloc(40 * 1024 * 1024)))] },
   ])('$what: the stream ends with an error', async ({ messages }) => {
     const { code } = await send({ messages })

@@ -25,18 +25,6 @@ describe('time to live', () => {
     expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
   })
 
-  test('turn of an expired session starts it again with its last TTL', async () => {
-    const client = bench.newTenant()
-    const session = await create(client, 'anew', { 'x-session-ttl': '1' })
-    await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
-
-    const { answer } = await use(client, session)
-
-    expect(answer.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
-    expect(answer.headers.get('x-session-id')).toBe(session.id)
-    expect(answer.headers.get('x-session-ttl')).toBe('1')
-  })
-
   test('turn of an expired session with x-session-ttl starts it again with that TTL', async () => {
     const client = bench.newTenant()
     const session = await create(client, 'reviving', { 'x-session-ttl': '1' })
@@ -50,31 +38,5 @@ describe('time to live', () => {
     expect(seen).toMatchObject({ ttl: 600, tokens: revived.answer.usage })
     expect(next.answer.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
     expect(next.answer.headers.get('x-session-id')).toBe(session.id)
-  })
-
-  test('turns without x-session-ttl do not extend the session', async () => {
-    const client = bench.newTenant()
-    const session = await create(client, 'absolute', { 'x-session-ttl': '300' })
-    const before = await untilStored(client, session.id, 1)
-
-    const { answer } = await use(client, session)
-
-    expect(Date.parse(answer.headers.get('x-session-expires-at') ?? '')).toBe(
-      Date.parse(session.answer.headers.get('x-session-expires-at') ?? ''),
-    )
-    expect((await untilStored(client, session.id, 2)).expires_at).toBe(before.expires_at)
-  })
-
-  test('turn with x-session-ttl sets the TTL again from now', async () => {
-    const client = bench.newTenant()
-    const session = await create(client, 'renewing', { 'x-session-ttl': '300' })
-    await untilStored(client, session.id, 1)
-
-    const { answer } = await use(client, session, { 'x-session-ttl': '900' })
-
-    expect(answer.headers.get('x-session-ttl')).toBe('900')
-    const renewed = await untilStored(client, session.id, 2)
-    expect(renewed.ttl).toBe(900)
-    expect(renewed.expires_at).toBe(Math.floor(Date.parse(answer.headers.get('x-session-expires-at') ?? '') / 1000))
   })
 })
