@@ -67,13 +67,13 @@ describe.each([
   })
 
   test('a session that begins anew counts from one, and lives as long as before', async () => {
-    const { id, line, expiresAtMs } = await useAround(50)
+    const { id, line, expiresAtMs } = await useAround(50, 2)
 
     expect(line).toBe(expired)
     const seen = await eventually(() => view(stack, id))
     // It lives from the end of that turn, which is a little after what the turn was told, maybe in the next second.
     const atLatest = Math.floor(Date.now() / 1000) + 1
-    expect(seen).toMatchObject({ turns: 1, ttl: 1, expires_at: seen.created_at + 1 })
+    expect(seen).toMatchObject({ turns: 1, ttl: 2, expires_at: seen.created_at + 2 })
     expect(seen.expires_at).toBeGreaterThanOrEqual(Math.floor(expiresAtMs / 1000))
     expect(seen.expires_at).toBeLessThanOrEqual(atLatest)
     await untilGone(stack, id)

@@ -120,13 +120,19 @@ describe.each(downs)('a gateway that $state', ({ bringDown }) => {
     ])
   })
 
-  test.each(
-    inferencePaths.flatMap((path) => [
-      { stream: `of a turn of ${path}`, path, turn: async () => ({ ...useOf(await newSession()), url: path }) },
-      { stream: `of ${path} with a TTL`, path, turn: async () => ({ url: path, headers: { 'x-session-ttl': '60' } }) },
-      { stream: `that creates by ${path}`, path, turn: async () => ({ url: '/v1/context', headers: {} }) },
-    ]),
-  )('does not cut a stream $stream', async ({ path, turn }) => {
+  test.each([
+    {
+      stream: 'of a turn',
+      path: '/v1/completions' as const,
+      turn: async () => useOf(await newSession()),
+    },
+    {
+      stream: 'of a turn with a TTL',
+      path: '/v1/chat/completions' as const,
+      turn: async () => ({ url: '/v1/chat/completions', headers: { 'x-session-ttl': '60' } }),
+    },
+    { stream: 'that creates', path: '/v1/responses' as const, turn: async () => ({ url: '/v1/context', headers: {} }) },
+  ])('does not cut a stream $stream', async ({ path, turn }) => {
     const streamed = await streamedTurn(path, await turn())
 
     await bringDown()

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
 import { eventually } from '../../support/eventually.ts'
+import { createLatch } from '../support/latch.ts'
 import { metric } from '../support/metrics.ts'
 import { wholeResponse } from '../support/scripted-responses.ts'
 import { create, untilTurns } from '../support/sessions.ts'
@@ -29,15 +30,13 @@ describe('an SDK that retries a create', () => {
       .slice(-count)
       .map(({ headers }) => headers['x-stainless-retry-count'])
 
-  /** The SDK over a network that may lose answers, or that gives up after `timeoutMs`. */
-  const sdk = (network: { readonly fetch?: typeof fetch; readonly timeoutMs?: number } = {}): OpenAI =>
+  const sdk = (options: { readonly fetch?: typeof fetch } = {}): OpenAI =>
     new OpenAI({
       baseURL: `${stack.url}/v1`,
       apiKey: 'test-key',
       maxRetries: 2,
       defaultHeaders: { 'x-session-ttl': '60' },
-      ...(network.fetch === undefined ? {} : { fetch: network.fetch }),
-      ...(network.timeoutMs === undefined ? {} : { timeout: network.timeoutMs }),
+      ...options,
     })
 
   const ask = (client: OpenAI, text: string) =>
@@ -74,11 +73,17 @@ describe('an SDK that retries a create', () => {
 
   test('ends with one session after a first try that timed out', async () => {
     const before = await metric(stack, 'sessions_active')
-    pod.next(() => {
-      // Never answered.
-    })
+    // The pod never responds; the client gives up as soon as its first try has arrived there.
+    const arrived = createLatch()
+    pod.next(() => arrived.open())
+    const givingUpOnce: typeof fetch = (input, init) => {
+      if (new Headers(init?.headers).get('x-stainless-retry-count') !== '0') return fetch(input, init)
+      const leaving = new AbortController()
+      void arrived.opened.then(() => leaving.abort())
+      return fetch(input, { ...init, signal: leaving.signal })
+    }
 
-    const { response } = await ask(sdk({ timeoutMs: 500 }), 'timed out')
+    const { response } = await ask(sdk({ fetch: givingUpOnce }), 'timed out')
 
     const id = response.headers.get('x-session-id') ?? ''
     expect(lastTries(2)).toEqual(['0', '1'])

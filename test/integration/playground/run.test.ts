@@ -44,7 +44,7 @@ afterEach(async () => {
 })
 
 describe('context-cache-gateway run', () => {
-  test('answers from its line "ready" on, as it says there', async () => {
+  test('serves from its line "ready" on, and leaves no process behind', async () => {
     const { child, url } = await run()
     const headers = { authorization: 'Bearer test-key-1234567890', 'content-type': 'application/json' }
     const send = (path: string, more: Readonly<Record<string, string>>): Promise<Response> =>
@@ -66,10 +66,7 @@ describe('context-cache-gateway run', () => {
     })
     expect(turn.headers.get('x-session-id')).toBe(id)
     expect(child.output().join('\n')).toContain('Ctrl-C ends everything')
-  })
 
-  test('leaves nothing behind', async () => {
-    const { child } = await run()
     const servers = childrenOf(child.pid)
 
     const exit = await child.stop({ graceMs: 30_000 })

@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call, type HttpResponse } from '../support/client.ts'
 import { metric } from '../support/metrics.ts'
-import type { PodReply } from '../support/scripted-pod.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 import { ask, cacheHeader, numberedResponses, question } from './support.ts'
 
@@ -79,25 +78,6 @@ describe('with a size and two models', () => {
     expect(Object.keys(first?.headers ?? {})).toEqual(Object.keys(second?.headers ?? {}))
   })
 
-  test('the look-up includes the model, the inputs, the parameters and the form of the answer', async () => {
-    const body = fresh()
-    const other = { messages: [{ role: 'user', content: 'else' }] }
-    const parts = [{}, { model: 'other' }, other, { max_tokens: 7 }, { stream: true }]
-    for (const part of parts) expect(cacheHeader(await ask(stack, { body: { ...body, ...part } }))).toBe('miss')
-  })
-
-  test.each([
-    ['has a model that is not listed', { model: 'unlisted' }, {}],
-    ['does not ask for the cache', {}, { 'x-response-cache': 'no' }],
-    ['is sampled', { temperature: 1, seed: null }, {}],
-    ['forbids it', {}, { 'cache-control': 'no-store' }],
-  ])('a request is computed each time when it %s', async (_name, part, headers) => {
-    const body = fresh(part)
-    const answers = [await ask(stack, { body, headers }), await ask(stack, { body, headers })]
-    expect(answers.map(cacheHeader)).toEqual([null, null])
-    expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
-  })
-
   test('a tenant never gets the answers of another one', async () => {
     const body = fresh()
     await ask(stack, { body })
@@ -125,22 +105,6 @@ describe('with a size and two models', () => {
     expect(cacheHeader(await ask(stack, { body: others.at(-1) ?? {} }))).toBe('hit')
     expect(await metric(stack, 'response_cache_evictions_total')).toBeGreaterThan(evicted + 10)
     expect(await metric(stack, 'response_cache_entries')).toBeLessThan(15)
-  })
-
-  test.each([
-    ['an error', (reply: PodReply) => reply.json(500, { error: { message: 'no' } })],
-    ['an error with status 200', (reply: PodReply) => reply.json(200, { error: { message: 'no' } })],
-    [
-      'an answer that is larger than an entry may be',
-      (reply: PodReply) => reply.json(200, { choices: [{ text: 'x'.repeat(6000), finish_reason: 'stop' }] }),
-    ],
-  ])('%s is not kept', async (_name, script) => {
-    const body = fresh()
-    pod.next((_request, reply) => script(reply))
-    const answers = [await ask(stack, { body }), await ask(stack, { body }), await ask(stack, { body })]
-    expect(answers.map(cacheHeader)).toEqual(['miss', 'miss', 'hit'])
-    expect(answers[2]?.status).toBe(200)
-    expect(answers[2]?.text).toBe(answers[1]?.text)
   })
 
   test('the log holds nothing of a prompt', async () => {
