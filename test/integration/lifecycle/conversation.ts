@@ -43,10 +43,10 @@ type Read = Omit<Turn, 'headers'>
 interface ApiParts<Whole, Chunk> {
   readonly name: string
   readonly path: string
-  body(request: TurnRequest): object
-  whole(response: Whole): Read
+  readonly body: (request: TurnRequest) => object
+  readonly whole: (response: Whole) => Read
   /** What an event of a stream adds. */
-  chunk(event: Chunk): Partial<Read>
+  readonly chunk: (event: Chunk) => Partial<Read>
 }
 
 const createApi = <Whole, Chunk>({ name, path, body, whole, chunk }: ApiParts<Whole, Chunk>): Api => {

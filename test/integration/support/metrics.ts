@@ -25,9 +25,9 @@ export const metric = async (
     .reduce((sum, [, value]) => sum + value, 0)
 }
 
-/** A counter of Envoy, by its full name; 0: there is none of this name yet. */
+/** A counter of Envoy, by its name or the end of it; 0: there is none of this name yet. */
 export const envoyStat = async (stack: Stack, name: string): Promise<number> => {
-  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=^${name.replaceAll('.', '\\.')}$`)
+  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=${name.replaceAll('.', '\\.')}$`)
   return Number(/: (\d+)/.exec(text)?.[1] ?? 0)
 }
 
