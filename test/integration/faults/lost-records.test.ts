@@ -4,11 +4,16 @@ import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
 import { metric } from '../support/metrics.ts'
 import { cacheLine, createdId, look, prompt, untilStored, use, view } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
 let redis: Redis
 const stack = useStack(
-  { store: 'redis', env: { CTX_KV_CALL_TIMEOUT_MS: '2000', CTX_REAPER_ANNOUNCE_GRACE_MS: '2500' } },
+  {
+    store: 'redis',
+    pods: embeddedPods({ count: 1 }),
+    env: { CTX_KV_CALL_TIMEOUT_MS: '2000', CTX_REAPER_ANNOUNCE_GRACE_MS: '2500' },
+  },
   ({ redis: server }) => {
     redis = new Redis(server?.url ?? '', { protocol: 2 })
   },

@@ -15,15 +15,19 @@ import {
   use,
   view,
 } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
 /** Thirty times what the gateway may take to go on without Redis, for a busy machine. */
 const promptlyMs = 10_000
 
 let admin: Redis
-const stack = useStack({ store: 'redis', redis: { persistence: 'append-only' } }, ({ redis }) => {
-  admin = new Redis(redis?.url ?? '', { lazyConnect: true, protocol: 2 }).on('error', () => undefined)
-})
+const stack = useStack(
+  { store: 'redis', redis: { persistence: 'append-only' }, pods: embeddedPods({ count: 1 }) },
+  ({ redis }) => {
+    admin = new Redis(redis?.url ?? '', { lazyConnect: true, protocol: 2 }).on('error', () => undefined)
+  },
+)
 afterAll(() => admin?.disconnect())
 
 interface Fault {

@@ -1,13 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { openai } from '../support/client.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 import { anyApi, opening, type Turn } from './conversation.ts'
 import { sessionIdOf, untilStored, view } from './session.ts'
 
 describe.each(['memory', 'redis'] as const)('session that expires before any sweep, %s store', (store) => {
   // No sweep comes first: the store's clock decides at the request.
-  const stack = useStack({ store, env: { CTX_REAPER_INTERVAL_MS: '3600000' } })
+  const stack = useStack({ store, pods: embeddedPods({ count: 1 }), env: { CTX_REAPER_INTERVAL_MS: '3600000' } })
 
   const use = (id: string, topic: string): Promise<Turn> =>
     anyApi.send(openai(stack.url), { conversation: opening(topic), streamed: false, headers: { 'x-session-id': id } })

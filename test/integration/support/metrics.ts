@@ -25,10 +25,12 @@ export const metric = async (
     .reduce((sum, [, value]) => sum + value, 0)
 }
 
-/** A counter of Envoy, by its name or the end of it; 0: there is none of this name yet. */
+/** A counter of Envoy, by its name or the end of it. @throws Error when there is none */
 export const envoyStat = async (stack: Stack, name: string): Promise<number> => {
   const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=${name.replaceAll('.', '\\.')}$`)
-  return Number(/: (\d+)/.exec(text)?.[1] ?? 0)
+  const value = /: (\d+)/.exec(text)?.[1]
+  if (value === undefined) throw new Error(`Envoy has no counter ${name}`)
+  return Number(value)
 }
 
 const logged = (stack: Stack, kind: 'ready' | 'failing', address: string): number =>
