@@ -8,7 +8,7 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import type { ContextCacheManager, EndedTurn, HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import { createHealthState, type HealthState } from '../../../src/extproc/health.ts'
 import { createExtProcServer, type ExtProcServer, type ListenAddress } from '../../../src/extproc/server.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/eventually.ts'
 import { answered, batchOf, entryOf } from '../../unit/accesslog/log-entries.ts'
 import { field, int, struct } from '../../unit/extproc/protobuf-bytes.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
@@ -361,7 +361,7 @@ describe('turns of the accelerator', () => {
     const { client, log } = await start()
     const call = client.call(turns)
     for (let id = 1; id <= 100; id++) call.stream.write(ask(id))
-    await until(() => idsOf(call.received).length >= 100)
+    await eventually(() => idsOf(call.received).length >= 100)
     expect(new Set(idsOf(call.received)).size).toBe(100)
     expect(Buffer.concat(call.received).toString()).toContain('10.0.0.1:8000')
     expect(log.events.filter((event) => event === 'closed')).toHaveLength(100)
@@ -407,9 +407,9 @@ describe('turns of the accelerator', () => {
     call.stream.write(ask(9))
     await log.noted('asked')
     const drained = server.drain(60_000)
-    await until(() => call.received.some((message) => message.equals(retire)))
+    await eventually(() => call.received.some((message) => message.equals(retire)))
     finish()
-    await until(() => idsOf(call.received).includes(9))
+    await eventually(() => idsOf(call.received).includes(9))
     call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     await drained

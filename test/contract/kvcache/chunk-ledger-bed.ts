@@ -1,9 +1,9 @@
 import type { ChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
+import { eventually } from '../../support/eventually.ts'
 import { redisNowMs } from '../sessions/age-redis-store.ts'
 import type { TestRedis } from '../sessions/test-redis.ts'
-import { until } from './until.ts'
 
 /** A ledger of its own for one test, and two ways into it. */
 export interface ChunkLedgerBed {
@@ -37,7 +37,7 @@ export const redisBed = async (redis: TestRedis): Promise<ChunkLedgerBed> => {
     size: async () => (await redis.raw.keys(`${here.keyPrefix}*`)).length,
     lapse: async (milliseconds) => {
       const endsAtMs = (await redisNowMs(redis.raw)) + milliseconds
-      await until(async () => (await redisNowMs(redis.raw)) >= endsAtMs)
+      await eventually(async () => (await redisNowMs(redis.raw)) >= endsAtMs)
     },
   }
 }

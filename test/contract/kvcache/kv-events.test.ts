@@ -3,6 +3,7 @@ import { createNoKvEvents } from '../../../src/kvcache/kv-events/create-no-kv-ev
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import type { KvEventSource } from '../../../src/kvcache/kv-events/kv-event-source.ts'
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import { eventually } from '../../support/eventually.ts'
 import { clearedEvent, removedEvent, storedEvent, tokensFrom, type WireEvent } from '../../support/kv-event-messages.ts'
 import {
   encodeBatch,
@@ -10,7 +11,6 @@ import {
   type KvEventPublisherOptions,
   startKvEventPublisher,
 } from '../../support/kv-event-publisher.ts'
-import { until } from '../../support/until.ts'
 
 const pod = 'pod:8000'
 const never = new AbortController().signal
@@ -71,7 +71,7 @@ describe('KV events over ZeroMQ', () => {
   test('tell what a pod holds and what a turn left', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     expect(resident(following)).toBe(0)
     const waiting = turnTokens(following, 't2', 12)
     await engine.publish(first)
@@ -80,9 +80,9 @@ describe('KV events over ZeroMQ', () => {
     expect(resident(following)).toBe(12)
     expect(resident(following, 'other')).toBe(0)
     await engine.publish(removedEvent([2]))
-    await until(() => resident(following) === 4)
+    await eventually(() => resident(following) === 4)
     await engine.publish(clearedEvent)
-    await until(() => resident(following) === 0)
+    await eventually(() => resident(following) === 0)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
   })
 
@@ -92,18 +92,18 @@ describe('KV events over ZeroMQ', () => {
     await engine.publish(second, third)
     const following = follow()
     expect(await turnTokens(following, 't3', 16)).toEqual(all)
-    await until(() => resident(following) === 16)
+    await eventually(() => resident(following) === 16)
   })
 
   test('a gap is closed by a replay', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await engine.publish(first)
     engine.lose(second)
     await engine.publish(third)
     expect(await turnTokens(following, 't3', 16)).toEqual(all)
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     expect(resident(following)).toBe(16)
     expect(warnings).toEqual([])
   })
@@ -111,7 +111,7 @@ describe('KV events over ZeroMQ', () => {
   test('a lost last batch is found without a later one', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await engine.publish(first)
     engine.lose(second)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
@@ -123,13 +123,13 @@ describe('KV events over ZeroMQ', () => {
   ])('a gap voids what was known where the engine $name', async ({ options }) => {
     const engine = await publish(options)
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await hear(engine, following)
     engine.lose(removedEvent([1]))
     engine.keepLast(0)
     await engine.publish(storedEvent({ hashes: [9], tokens: tokensFrom(10, 4), salt: 'new', turnId: 't9' }))
     expect(await turnTokens(following, 't9', 4)).toEqual(tokensFrom(10, 4))
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     expect(resident(following)).toBe(0)
     expect(resident(following, 'new')).toBe(4)
     expect(warnings).toEqual(['KV events were lost: what the engine holds is learnt anew'])
@@ -139,30 +139,30 @@ describe('KV events over ZeroMQ', () => {
   test('an engine that starts again holds nothing', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await hear(engine, following)
     engine.close()
-    await until(() => !following.isLive(pod))
+    await eventually(() => !following.isLive(pod))
     expect(resident(following)).toBeUndefined()
     const again = await publish({ inPlaceOf: engine.source })
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     expect(resident(following)).toBe(0)
     await again.publish(first)
-    await until(() => resident(following) === 8)
+    await eventually(() => resident(following) === 8)
   })
 
   test('garbage neither ends the subscription nor stays unnoticed', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await hear(engine, following)
     await engine.sendRaw([Buffer.from('kv-events')])
     await engine.sendRaw([Buffer.from('kv-events'), Buffer.alloc(3), Buffer.from('x')])
     await engine.sendRaw([Buffer.from('kv-events-of-another'), Buffer.alloc(8), encodeBatch([clearedEvent])])
     await engine.publishPayload(Buffer.from('garbage'))
     await engine.publish(first)
-    await until(() => warnings.length > 0)
-    await until(() => resident(following) === 8)
+    await eventually(() => warnings.length > 0)
+    await eventually(() => resident(following) === 8)
     expect(warnings).toEqual(['KV events were lost: what the engine holds is learnt anew'])
   })
 
@@ -171,49 +171,49 @@ describe('KV events over ZeroMQ', () => {
     const other = await publish()
     sources = [one.source, other.source]
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await one.publish(first, second)
     await other.publish(first)
-    await until(() => resident(following) === 8)
+    await eventually(() => resident(following) === 8)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
     other.close()
-    await until(() => !following.isLive(pod))
+    await eventually(() => !following.isLive(pod))
     expect(resident(following)).toBeUndefined()
   })
 
   test('a pod that vanishes is forgotten', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await hear(engine, following)
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, never)
     pods = []
     expect(await waiting).toBeUndefined()
-    await until(() => resident(following) === undefined)
+    await eventually(() => resident(following) === undefined)
     expect(following.isLive(pod)).toBe(false)
     pods = [pod]
-    await until(() => resident(following) === 8)
+    await eventually(() => resident(following) === 8)
   })
 
   test('a pod that publishes elsewhere is followed there', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await hear(engine, following)
     const moved = await publish()
     await moved.publish(first, second)
-    await until(() => resident(following) === 12)
+    await eventually(() => resident(following) === 12)
   })
 
   test('a pod is asked until it publishes', async () => {
     sources = new Error('not up yet')
     const following = follow()
-    await until(() => warnings.length > 0)
+    await eventually(() => warnings.length > 0)
     sources = []
     expect(await following.turnTokens(pod, { turnId: 't1', minTokens: 1 }, never)).toBeUndefined()
     expect(resident(following)).toBeUndefined()
     const engine = await publish()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await hear(engine, following)
     expect(warnings).toEqual(['where the engine publishes its KV events cannot be learnt'])
   })
@@ -221,16 +221,16 @@ describe('KV events over ZeroMQ', () => {
   test('an address that is none leaves the pod unknown', async () => {
     sources = [{ endpoint: 'tcp://', replayEndpoint: undefined, topic: '' }]
     const following = follow()
-    await until(() => warnings.length > 0)
+    await eventually(() => warnings.length > 0)
     expect(following.isLive(pod)).toBe(false)
     await publish()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
   })
 
   test('a turn that nothing is told of is waited for until the signal', async () => {
     await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     const patience = new AbortController()
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, patience.signal)
     patience.abort()
@@ -240,7 +240,7 @@ describe('KV events over ZeroMQ', () => {
   test('stop lets everybody go and leaves nothing open', async () => {
     const engine = await publish()
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await hear(engine, following)
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, never)
     await following.stop()
@@ -256,7 +256,7 @@ describe('KV events over ZeroMQ', () => {
 /** A subscription takes hold a moment after its connection stands: publishes until the first event was heard. */
 const hear = async (engine: KvEventPublisher, following: KvEvents): Promise<void> => {
   await engine.publish(first)
-  await until(() => resident(following) === 8)
+  await eventually(() => resident(following) === 8)
 }
 
 test('a fleet without events knows nothing, and says so at once', async () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { SlotContent, SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
+import { eventually } from '../../support/eventually.ts'
 import {
   alice,
   bob,
@@ -13,7 +14,6 @@ import {
   pod,
   slotOf,
 } from './slot-ledger-calls.ts'
-import { until } from './until.ts'
 
 /** What every SlotLedger has to do for turns. */
 export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderTest>): void => {
@@ -112,14 +112,14 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
       test('a lease: its slot goes to another session, which has to fill it', async () => {
         await claim(bob, 'b1', idle(0), 20)
         await settle(0, 'b1')
-        await until(async () => slotOf(await claim(alice, 't1', idle(0))) === 0)
+        await eventually(async () => slotOf(await claim(alice, 't1', idle(0))) === 0)
         expect(await claim(alice, 't1', idle(0))).toMatchObject({ role: 'load', others: 0 })
       })
 
       test('a load: a waiting turn of the session takes it over', async () => {
         await claim(alice, 't1', idle(0), minute, 20)
         expect(await claim(alice, 't2', idle(0))).toMatchObject({ role: 'wait', others: 1 })
-        await until(async () => {
+        await eventually(async () => {
           const again = await claim(alice, 't2', idle(0))
           return again.kind === 'claimed' && again.role === 'load'
         })
@@ -131,7 +131,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
         await claim(alice, 't1', idle(0))
         await settle(0, 't1', { kind: 'unknown' }, 20)
         await release(0, 't1')
-        await until(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
+        await eventually(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
         expect(await claim(bob, 'b1', idle(0))).toMatchObject({ role: 'load' })
       })
     })
@@ -184,7 +184,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
       test('belongs to others once its time is over, and the turn that closed it has no say any more', async () => {
         await claim(alice, 't1', idle(0), 20)
         await settle(0, 't1', { kind: 'unknown' }, 20)
-        await until(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
+        await eventually(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
         await settle(0, 'b1')
         await release(0, 't1', { kind: 'clean' })
         expect(await claim(bob, 'b2', idle(0))).toMatchObject({ content: held })
@@ -246,7 +246,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
       test('a lease that ran out has lost', async () => {
         await claim(alice, 't1', idle(0), 20)
         await settle(0, 't1')
-        await until(async () => (await ledger.list()).every(({ inUse }) => !inUse))
+        await eventually(async () => (await ledger.list()).every(({ inUse }) => !inUse))
         expect(await beginSave('t1')).toBe('lost')
       })
 
@@ -256,7 +256,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
         expect(await beginSave('t1')).toBe('held')
         await claim(bob, 'clock', idle(1), 200)
         await settle(1, 'clock')
-        await until(async () => (await ledger.list()).some(({ slot, inUse }) => slot === 1 && !inUse))
+        await eventually(async () => (await ledger.list()).some(({ slot, inUse }) => slot === 1 && !inUse))
         expect(await claim(bob, 'b1', idle(0))).toEqual({ kind: 'no-room' })
       })
     })

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
+import { eventually } from '../../support/eventually.ts'
 import { alice, bob, callsOn, carol, held, idle, type LedgerUnderTest, minute, pod } from './slot-ledger-calls.ts'
-import { until } from './until.ts'
 
 /** What every SlotLedger has to do for those who clean up. */
 export const describeSlotUpkeep = (name: string, make: () => Promise<LedgerUnderTest>): void => {
@@ -127,7 +127,7 @@ export const describeSlotUpkeep = (name: string, make: () => Promise<LedgerUnder
         await seize(alice)
         await release(0, 'w1')
         expect(await seize(alice, 'w2', 0, 20)).toBe('seized')
-        await until(async () => (await seize(alice, 'w3')) === 'seized')
+        await eventually(async () => (await seize(alice, 'w3')) === 'seized')
         expect(await ledger.wiped({ pod, slot: 0, turnId: 'w2' })).toBe(false)
         expect(await ledger.wiped({ pod, slot: 0, turnId: 'w3' })).toBe(true)
       })

@@ -1,9 +1,9 @@
 import { createMemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import { createRedisTokenVault } from '../../../src/kvcache/vault/redis-token-vault.ts'
 import type { ContentKey, TokenVault } from '../../../src/kvcache/vault/token-vault.ts'
+import { eventually } from '../../support/eventually.ts'
 import { redisNowMs } from '../sessions/age-redis-store.ts'
 import type { TestRedis } from '../sessions/test-redis.ts'
-import { until } from './until.ts'
 
 /** A vault of its own for one test, and two ways into it. */
 export interface TokenVaultBed {
@@ -38,7 +38,7 @@ export const redisVaultBed = async (redis: TestRedis): Promise<TokenVaultBed> =>
     size: async () => (await redis.raw.keys(`${here.keyPrefix}*`)).length,
     lapse: async (milliseconds) => {
       const endsAtMs = (await redisNowMs(redis.raw)) + milliseconds
-      await until(async () => (await redisNowMs(redis.raw)) > endsAtMs)
+      await eventually(async () => (await redisNowMs(redis.raw)) > endsAtMs)
     },
   }
 }

@@ -6,6 +6,7 @@ import type { RedisBreakerState } from '../../../src/redis/redis-breaker.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import { type SessionStore, StoreUnavailableError } from '../../../src/sessions/session-store.ts'
+import { eventually } from '../../support/eventually.ts'
 import {
   alice,
   announceFor,
@@ -22,7 +23,6 @@ import {
   storeKv,
 } from './store-under-test.ts'
 import { startTestRedis, type TestRedis } from './test-redis.ts'
-import { until } from './until.ts'
 
 /** Long enough that a test which waits for it fails. */
 const neverMs = 600_000
@@ -120,7 +120,7 @@ describe('a Redis in trouble', () => {
     await redis.server.child.kill()
     await expect(pending).rejects.toBeInstanceOf(StoreUnavailableError)
     const again = await startAgain()
-    await until(answers)
+    await eventually(answers)
 
     expect(await store.get(owned)).toBeUndefined()
     await again.child.kill()
@@ -130,7 +130,7 @@ describe('a Redis in trouble', () => {
     await open({ commandTimeoutMs: 2000 })
     await createActive(under)
     const again = await startAgain()
-    await until(answers)
+    await eventually(answers)
 
     expect(await store.begin(aTurn('turn-2'))).toEqual({ kind: 'unknown' })
     expect(await store.create(newSession())).toMatchObject({ kind: 'created' })
@@ -144,7 +144,7 @@ describe('a Redis in trouble', () => {
     expect(faults.length).toBeGreaterThan(0)
 
     const again = await startAgain()
-    await until(answers)
+    await eventually(answers)
     expect(await store.create(newSession())).toMatchObject({ kind: 'created' })
     await again.child.kill()
   })
@@ -173,7 +173,7 @@ describe('a Redis in trouble', () => {
     expect(await settlesAtOnce(store.begin(aTurn('turn-2')))).toBe(true)
     await expect(store.begin(aTurn('turn-2'))).rejects.toBeInstanceOf(StoreUnavailableError)
     redis.server.child.resume()
-    await until(answers)
+    await eventually(answers)
     expect(states.at(-1)).toBe('closed')
     expect(await store.begin(aTurn('turn-3'))).toMatchObject({ kind: 'active' })
   })
@@ -182,12 +182,12 @@ describe('a Redis in trouble', () => {
     await open({ commandTimeoutMs: 50 })
     await createActive(under)
     redis.server.child.pause()
-    await until(async () => {
+    await eventually(async () => {
       await answers()
       return faults.some(({ message }) => message.includes('Socket timeout'))
     })
     redis.server.child.resume()
-    await until(answers)
+    await eventually(answers)
 
     expect(await store.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active' })
   })
@@ -245,7 +245,7 @@ describe('a Redis in trouble', () => {
     await expect(store.begin(aTurn('turn-2'))).rejects.toBeInstanceOf(StoreUnavailableError)
     await redis.raw.replicaof('NO', 'ONE')
 
-    await until(async () => {
+    await eventually(async () => {
       try {
         return (await store.begin(aTurn('turn-2'))).kind === 'active'
       } catch {
@@ -305,7 +305,7 @@ describe('a Redis in trouble', () => {
     await redis.raw.config('SET', 'requirepass', 'right-password')
     await open({ url: redis.server.url.replace('//', '//:wrong-password@'), commandTimeoutMs: 2000 })
     const refused = await store.create(newSession({ sealedId: 'sealed-marker' })).catch((error: unknown) => error)
-    await until(async () => faults.length > 0)
+    await eventually(async () => faults.length > 0)
     const told = inspect([refused, faults], { depth: 20 })
 
     expect(refused).toBeInstanceOf(StoreUnavailableError)

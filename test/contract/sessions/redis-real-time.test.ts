@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
 import type { SessionStore } from '../../../src/sessions/session-store.ts'
+import { eventually } from '../../support/eventually.ts'
 import { redisNowMs } from './age-redis-store.ts'
 import {
   announceFor,
@@ -16,7 +17,6 @@ import {
   storedKv,
 } from './store-under-test.ts'
 import { startTestRedis, type TestRedis } from './test-redis.ts'
-import { until } from './until.ts'
 
 /** The suite that all stores share moves the times in Redis; here they pass by themselves. */
 describe("the Redis session store by Redis' own clock", () => {
@@ -44,17 +44,17 @@ describe("the Redis session store by Redis' own clock", () => {
 
   test('a session expires, and its tombstone goes', async () => {
     const { expiresAtMs } = await createActive(under, { ttlSeconds: 1 })
-    await until(async () => (await store.get(owned)) === undefined)
+    await eventually(async () => (await store.get(owned)) === undefined)
     expect(await under.nowMs()).toBeGreaterThanOrEqual(expiresAtMs)
 
-    await until(async () => (await store.begin({ ...aTurn('turn-2', 1) })).kind === 'unknown')
+    await eventually(async () => (await store.begin({ ...aTurn('turn-2', 1) })).kind === 'unknown')
     expect(await store.counts()).toEqual({ removals: 1, sessions: 0 })
   })
 
   test('a turn holds a session of one second until it completes', async () => {
     const { expiresAtMs } = await createActive(under, { ttlSeconds: 1 })
     await store.begin(aTurn('turn-2', 60_000))
-    await until(async () => (await under.nowMs()) > expiresAtMs)
+    await eventually(async () => (await under.nowMs()) > expiresAtMs)
 
     expect((await store.expireDue(10)).ended).toBe(0)
     expect(await store.complete(completed('turn-2'))).toMatchObject({ kind: 'completed', record: { turns: 2 } })
@@ -76,7 +76,7 @@ describe("the Redis session store by Redis' own clock", () => {
   test('a create that never ends is swept, and its retry key with it', async () => {
     const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
     await store.create(newSession({ leaseMs: 50, retryOf }))
-    await until(async () => (await store.expireDue(10)).ended === 1)
+    await eventually(async () => (await store.expireDue(10)).ended === 1)
 
     const again = newSession({ key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } })
     expect(await store.create(again)).toMatchObject({ kind: 'created' })
@@ -87,13 +87,13 @@ describe("the Redis session store by Redis' own clock", () => {
     await createActive(under, { retryOf })
     const again = newSession({ key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } })
 
-    await until(async () => (await store.create(again)).kind === 'created')
+    await eventually(async () => (await store.create(again)).kind === 'created')
   })
 
   test('an announced artefact becomes due, and comes again when its claim runs out', async () => {
     await announceFor(under, 'artefact-1', { graceMs: 50 })
     const attempts: number[] = []
-    await until(async () => {
+    await eventually(async () => {
       const claimed = await store.claim({ limit: 10, leaseMs: 50 })
       attempts.push(...claimed.map(({ attempt }) => attempt))
       return attempts.length === 3

@@ -65,29 +65,6 @@ describe('models A, B and C on one device', () => {
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  test('go by priority before age', async () => {
-    const answers = [send(stack, 'A')]
-    await untilRunning('A')
-    answers.push(send(stack, 'C'))
-    await untilWaiting(1)
-    answers.push(send(stack, 'B'))
-    await untilWaiting(2)
-    answers.push(send(stack, 'A'))
-    await untilWaiting(3)
-    for (const [ends, begins] of [
-      ['A', 'A'],
-      ['A', 'C'],
-      ['C', 'B'],
-    ] as const) {
-      const before = pod.pod.requests().length
-      pod.respond(ends)
-      await eventually(() => expect(pod.pod.requests()).toHaveLength(before + 1))
-      await untilRunning(begins)
-    }
-    pod.release(true)
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
-  })
-
   test('are refused with 429 and Retry-After when the queue is full, the last in the order first', async () => {
     const served = [send(stack, 'A')]
     await untilRunning('A')
@@ -225,19 +202,5 @@ describe('limits of time', () => {
     })
     expect(answer.headers.get('x-session-id')).toMatch(/^ctx_/)
     expect(await readMetric(stack, 'admission_leases_expired_total')).toMatchObject({ 'kind="prefill"': 1 })
-  })
-})
-
-describe('by default', () => {
-  const { stack, pod, running } = useHoldingPods({})
-
-  test('nothing is limited', async () => {
-    const answers = Array.from({ length: 30 }, () => send(stack, 'A'))
-    await eventually(() => expect(running()).toHaveLength(30))
-    pod.release(true)
-    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
-    expect(await readMetric(stack, 'admission_resource_capacity')).toEqual({})
-    const waits = await readMetric(stack, 'admission_wait_seconds_count')
-    expect(Object.values(waits).reduce((sum, value) => sum + value, 0)).toBe(0)
   })
 })

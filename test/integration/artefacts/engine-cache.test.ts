@@ -1,4 +1,4 @@
-import { open, readdir, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
@@ -6,6 +6,7 @@ import { type RunningEngine, startEngine } from '../../../playground/start-engin
 import { eventually } from '../../support/eventually.ts'
 import { type ObjectServer, startObjectServer } from '../../support/object-server.ts'
 import { call, model } from '../support/client.ts'
+import { flipByte } from '../support/flip-byte.ts'
 import { isReady, metric } from '../support/metrics.ts'
 import { cacheLine, createdId, prompt, remove, untilStored, use, view } from '../support/sessions.ts'
 import { type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
@@ -85,15 +86,6 @@ const storedSession = async (stack: Stack, words: number) => {
   const id = await createdId(stack, { body: body(words) })
   const { kv } = await untilStored(stack, id, 1)
   return { id, bytes: kv.stored?.bytes ?? 0 }
-}
-
-const flipByte = async (path: string): Promise<void> => {
-  const file = await open(path, 'r+')
-  const { size } = await file.stat()
-  const byte = Buffer.alloc(1)
-  await file.read(byte, 0, 1, Math.floor(size / 2))
-  await file.write(Buffer.of((byte[0] ?? 0) ^ 1), 0, 1, Math.floor(size / 2))
-  await file.close()
 }
 
 const noFiles = (stack: Stack) => eventually(async () => expect(await stack.kvFiles()).toEqual([]))

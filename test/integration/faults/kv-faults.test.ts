@@ -1,8 +1,9 @@
-import { mkdir, open, rename, rm, truncate, unlink, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, truncate, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { model } from '../support/client.ts'
+import { flipByte } from '../support/flip-byte.ts'
 import { metric, podChanges } from '../support/metrics.ts'
 import { cacheLine, createdId, prompt, remove, untilStored, untilTurns, use, view } from '../support/sessions.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -125,17 +126,6 @@ describe('a load that does not come about', () => {
 })
 
 describe('a stored file that is not what was stored', () => {
-  const flipByte = async (file: string): Promise<void> => {
-    const handle = await open(file, 'r+')
-    try {
-      const { size } = await handle.stat()
-      const byte = Buffer.alloc(1)
-      await handle.read(byte, 0, 1, Math.floor(size / 2))
-      await handle.write(Buffer.of((byte[0] ?? 0) ^ 1), 0, 1, Math.floor(size / 2))
-    } finally {
-      await handle.close()
-    }
-  }
   test.each([
     { damage: 'one bit flipped', spoil: flipByte },
     { damage: 'cut', spoil: (file: string) => truncate(file, 1000) },

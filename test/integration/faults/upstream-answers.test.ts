@@ -9,7 +9,6 @@ import {
   inferenceBodies,
   inferencePaths,
   streamedResponse,
-  wholeResponse,
 } from '../support/scripted-responses.ts'
 import { createdId, look, untilTurns, view } from '../support/sessions.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
@@ -214,41 +213,10 @@ describe('an answer that stops short of its length', () => {
   })
 })
 
-describe('a long answer is passed on whole, and counts', () => {
-  const filling = 'x'.repeat(3_000_000)
-
-  test.each(inferencePaths)('as JSON: %s', async (path) => {
-    const answer = { ...(wholeResponse(path) as object), filling }
-    pod.next((_request, reply) => reply.json(200, answer))
-
-    const outcome = await attempt(`${stack.url}${path}`, { 'x-session-ttl': '60' }, inferenceBodies[path])
-
-    expect(outcome.status).toBe(200)
-    expect(outcome.text === JSON.stringify(answer)).toBe(true)
-    await untilCounted(outcome)
-  })
-
-  test.each(inferencePaths)('as a stream with one long event: %s', async (path) => {
-    const [first = '', ...others] = streamedResponse(path)
-    const pieces = [first, event({ filling }), ...others]
-    pod.next(streams({ what: '', pieces: () => pieces, stops: ends, isWhole: true }))
-
-    const outcome = await attempt(
-      `${stack.url}${path}`,
-      { 'x-session-ttl': '60' },
-      { ...inferenceBodies[path], stream: true },
-    )
-
-    expect(outcome.text === pieces.join('')).toBe(true)
-    await untilCounted(outcome)
-  })
-})
-
 const untilCounted = ({ headers }: Received) => untilTurns(stack, headers.get('x-session-id') ?? '', 1)
 
 describe('a stream that is whole counts', () => {
   test.each([
-    ...inferencePaths.map((path) => ({ what: path as string, path, pieces: streamedResponse(path) })),
     {
       what: 'with an answer that was cut at its token limit',
       path: '/v1/responses' as const,

@@ -6,8 +6,8 @@ import { newSessionId } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { type ContextGateway, createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
+import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
-import { until } from '../../support/until.ts'
 
 const setUp = (
   requirements: readonly string[],
@@ -59,7 +59,7 @@ describe('a turn', () => {
     const backlog = () => gateway.predictor.pods().map((pod) => pod.prefillBacklogMs ?? 0)
     const before = gateway.predictor.pods().map((pod) => pod.inFlight)
     const pending = gateway.send(create)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     expect(gateway.pods.running(podA)).toBe(1)
     expect(gateway.predictor.pods().map((pod) => pod.inFlight)).toEqual(before)
     await gateway.serve(first)
@@ -149,7 +149,7 @@ describe('a turn', () => {
     const first = forwarded(await gateway.send(create))
     const scope = watchedScope()
     const pending = gateway.send(request(id), scope)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     scope.leave()
     expect(admission.waiting()).toBe(0)
     expect((await pending).kind).toBe('cancelled')
@@ -163,7 +163,7 @@ describe('a turn', () => {
     const first = forwarded(await gateway.send(create))
     const scope = watchedScope()
     const pending = gateway.send(create, scope)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     admission.release('prefill', ticketOf(first).turnId)
     scope.leave()
     expect((await pending).kind).toBe('cancelled')
@@ -186,7 +186,7 @@ describe('a turn', () => {
     const first = forwarded(await gateway.send(create, immediate))
     expect(immediate.extensions).toEqual([])
     const pending = gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } }, waiting)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     // 1020 tokens are taken to cost 10 ms each, and a load at most 10 s.
     expect(waiting.extensions).toEqual([5000 + 10_000 + 1000])
     await gateway.serve(first)
@@ -209,7 +209,7 @@ describe('a load', () => {
     const { admission, gateway, first } = await createLoading(['load=disk:1'])
     gateway.connector.faults.holdLoads(true)
     const pending = gateway.use(first.id)
-    await until(() => gateway.connector.loads() === 1)
+    await eventually(() => gateway.connector.loads() === 1)
     expect(inUse(admission)).toEqual([1])
     gateway.connector.faults.holdLoads(false)
     const turn = await pending
@@ -221,9 +221,9 @@ describe('a load', () => {
     const { admission, gateway, first, second } = await createLoading(['load=disk:1'])
     gateway.connector.faults.holdLoads(true)
     const one = gateway.use(first.id)
-    await until(() => gateway.connector.loads() === 1)
+    await eventually(() => gateway.connector.loads() === 1)
     const other = gateway.use(second.id)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     expect(gateway.connector.loads()).toBe(1)
     gateway.connector.faults.holdLoads(false)
     const caches = (await Promise.all([one, other])).map((turn) => turn.responseHeaders['x-context-cache'])
@@ -235,9 +235,9 @@ describe('a load', () => {
     const { admission, gateway, first, second } = await createLoading(['load=disk:1'])
     gateway.connector.faults.holdLoads(true)
     const one = gateway.use(first.id)
-    await until(() => gateway.connector.loads() === 1)
+    await eventually(() => gateway.connector.loads() === 1)
     const other = gateway.use(second.id)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     // As when the time is over.
     admission.close()
     expect((await other).responseHeaders['x-context-cache']).toBe('miss; reason=load_timeout')

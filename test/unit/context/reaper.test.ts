@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { type ContextGateway, createContextGateway, podA } from '../../support/context-gateway.ts'
 import { cacheStatusOf } from '../../support/decisions.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const createMany = async (gateway: ContextGateway, count: number): Promise<void> => {
   for (let made = 0; made < count; made += 1) await gateway.create()
@@ -221,7 +221,7 @@ describe('sweeps that are asked for while one runs', () => {
 
     gateway.reaper.triggerSweep()
 
-    await until(() => gateway.events.of('removed').length > 0)
+    await eventually(() => gateway.events.of('removed').length > 0)
     expect(gateway.events.of('removed')).toEqual([['session']])
     expect(gateway.fleet.everything()).toEqual([])
   })
@@ -298,7 +298,7 @@ describe('a reaper that was started', () => {
       return held
     })
     gateway.reaper.triggerSweep()
-    await until(() => isRemoving)
+    await eventually(() => isRemoving)
 
     let isStopped = false
     const stopping = gateway.reaper.stop().then(() => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { createPodMonitor, type PodChange, type PodMonitor } from '../../../src/routing/pod-monitor.ts'
 import type { ProbeResult } from '../../../src/routing/pod-probe.ts'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const healthy: ProbeResult = { problem: undefined, load: { running: 0, waiting: 0, kvUsage: 0 } }
 const broken: ProbeResult = { problem: 'ECONNREFUSED', load: undefined }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { PodSource } from '../../../src/routing/pod.ts'
 import { createStaticPodSource } from '../../../src/routing/pod-monitor.ts'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
 
 describe('createStaticPodSource', () => {
