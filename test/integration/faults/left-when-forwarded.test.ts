@@ -120,10 +120,10 @@ test('a client that leaves a request without a session is not reported', async (
   undo.push(letPass)
   const client = new AbortController()
   const before = await entriesWritten()
-  const answer = post(`${stack.url}/v1/completions`, shortBody, { signal: client.signal }).catch(() => 'left')
+  const response = post(`${stack.url}/v1/completions`, shortBody, { signal: client.signal }).catch(() => 'left')
   await begun.opened
   client.abort()
-  await Promise.all([answer, ended.opened])
+  await Promise.all([response, ended.opened])
   letPass()
 
   expect((await use(stack, id, { body: shortBody })).status).toBe(200)

@@ -18,7 +18,7 @@ import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 
 const timeoutMs = 60_000
 
-/** What llamacpp-slots has to do beyond what every connector does: slots are few, and anybody can use any of them at any time. */
+/** What llamacpp-slots does beyond every connector: slots are few, and any request can use any of them at any time. */
 export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
   describe('slots', () => {
     let bed: SlotsTestBed
@@ -161,7 +161,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await eventually(async () => (await files()).length === 0)
       })
 
-      test('request of the same length is told apart from the session', async () => {
+      test('request of the same length is not mistaken for the session', async () => {
         const text = newPrompt().padEnd(prompt.length, '.').slice(0, prompt.length)
         const offloaded = await serveWith((slot) => first.run({ prompt: text, fields: { id_slot: slot } }))
         expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })

@@ -59,7 +59,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('sweep' as const), gateway: which(2) }) },
 )
 
-/** Many things at once on two pods and two gateways: whatever happens, every stored file holds its own session and nobody else. */
+/** Random concurrent steps on two pods and two gateways: every stored file holds its own session and no other. */
 export const describeStorm = (make: () => Promise<SlotsTestBed>): void => {
   describe('random turns, requests without a session and sweeps', () => {
     let bed: SlotsTestBed
