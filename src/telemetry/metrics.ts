@@ -60,7 +60,7 @@ export const createMetrics = (options: { readonly version: string }) => {
     kvOffloadEnded: ({ result, durationMs }: { readonly result: KvOffloadResult; readonly durationMs: number }) =>
       observe('kv_offload_duration_seconds', durationMs, { result }),
     /** A part of the cache failed and a turn continued without it. A reason that is not in the metric's list counts as `other`. */
-    degraded: (reason: string) => add('degraded_total', 1, { reason }),
+    degraded: (reason: string) => add('degraded_total', 1, { reason: degradations.has(reason) ? reason : 'other' }),
     storeOperationEnded: (operation: {
       readonly op: string
       readonly durationMs: number
@@ -125,7 +125,9 @@ export const createMetrics = (options: { readonly version: string }) => {
   }
 }
 
-type Labels = Readonly<Record<string, string>>
+const degradations: ReadonlySet<string> = new Set(metricDefinitions.degraded_total.labels.reason)
+
+type Labels = Record<string, string>
 
 /** All defined metrics in a registry of their own. */
 const createRegistry = () => {
@@ -155,12 +157,10 @@ const createRegistry = () => {
 
   return {
     registry,
-    add: (name: MetricName, amount: number, labels: Labels = {}) =>
-      counters.get(name)?.inc(bounded(name, labels), valid(amount)),
-    set: (name: MetricName, value: number, labels: Labels = {}) =>
-      gauges.get(name)?.set(bounded(name, labels), valid(value)),
+    add: (name: MetricName, amount: number, labels: Labels = {}) => counters.get(name)?.inc(labels, valid(amount)),
+    set: (name: MetricName, value: number, labels: Labels = {}) => gauges.get(name)?.set(labels, valid(value)),
     observe: (name: MetricName, durationMs: number, labels: Labels = {}) =>
-      histograms.get(name)?.observe(bounded(name, labels), valid(durationMs) / 1000),
+      histograms.get(name)?.observe(labels, valid(durationMs) / 1000),
     removePod: async (pod: string): Promise<void> => {
       for (const metric of [...counters.values(), ...gauges.values()]) {
         const { values } = await metric.get()
@@ -171,17 +171,6 @@ const createRegistry = () => {
 }
 
 const metrics = Object.entries(metricDefinitions) as readonly (readonly [MetricName, MetricDefinition])[]
-
-/** Replaces a value outside its closed list by `other`. */
-const bounded = (name: MetricName, labels: Labels): Record<string, string> => {
-  const ranges: MetricDefinition['labels'] = metricDefinitions[name].labels
-  const result: Record<string, string> = {}
-  for (const [label, value] of Object.entries(labels)) {
-    const range = ranges[label]
-    result[label] = Array.isArray(range) && !range.includes(value) ? 'other' : value
-  }
-  return result
-}
 
 /** Every combination of closed label values. A counter that is 0 before its first event can be alerted on. */
 const closedCombinations = (definition: MetricDefinition): readonly Labels[] => {
