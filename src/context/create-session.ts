@@ -106,7 +106,7 @@ export const createCreateSession = (
         scope,
       )
       if (isNew) parts.events.sessionCreated(record.key)
-      const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvNote)
+      const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvStatus)
       return {
         ...forward,
         // `/v1/context` is not a path of the engine.

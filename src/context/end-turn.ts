@@ -175,7 +175,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     await storeRetry.execute(() => recordOffload(record, outcome))
   }
 
-  const recordOffload = async ({ key, turns, kvNote }: SessionRecord, outcome: OffloadOutcome): Promise<void> => {
+  const recordOffload = async ({ key, turns, kvStatus }: SessionRecord, outcome: OffloadOutcome): Promise<void> => {
     switch (outcome.kind) {
       case 'stored': {
         const { artefactId, payload, tokens, bytes } = outcome
@@ -183,7 +183,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
         return
       }
       case 'none':
-        if (kvNote !== outcome.reason) await store.noteKv({ key, reason: outcome.reason })
+        if (kvStatus !== outcome.reason) await store.setKvStatus({ key, status: outcome.reason })
         return
       case 'superseded':
       case 'unchanged':

@@ -46,7 +46,7 @@ export interface SessionRecord {
   readonly pod: string | undefined
   readonly kv: StoredKv | undefined
   /** Why there is no stored KV (`offload_failed`, `too_short`, …); undefined while the first offload is still to come. */
-  readonly kvNote: string | undefined
+  readonly kvStatus: string | undefined
 }
 
 /** Fields a turn needs; `get` and `list` return more. */

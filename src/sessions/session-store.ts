@@ -126,12 +126,12 @@ export interface SessionStore {
    * `false`: the session is gone, a later turn won, or the artefact is not waiting in the queue any more (never announced, or its grace ran
    * out and its removal has begun, so it may not be there), or there is no room for it; it is queued for removal and due at once. Repeating a
    * commit that won changes nothing. Where the store has a limit of stored KV, other sessions' KV is evicted: of expired sessions first, then the
-   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins. The note of an evicted
-   * session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
+   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins. The KV status of an
+   * evicted session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
    */
   commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
-  /** Notes why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */
-  noteKv(note: { readonly key: SessionKey; readonly reason: string }): Promise<void>
+  /** Records why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */
+  setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
   /** Drops the session's stored KV (it was found missing or damaged) and queues its removal, if it still is `artefactId`. */
   dropKv(drop: { readonly key: SessionKey; readonly artefactId: string; readonly reason: string }): Promise<void>
   get(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<SessionRecord | undefined>

@@ -22,7 +22,7 @@ export interface MemorySession extends Due<MemorySession> {
   cached: number
   pod: string | undefined
   kv: StoredKv | undefined
-  kvNote: string | undefined
+  kvStatus: string | undefined
   /** Digest of the retry key that names it, in state *creating*. */
   retryDigest: string | undefined
   leases: readonly TurnLease[]
@@ -56,7 +56,7 @@ export const toSessionForTurn = (session: MemorySession): SessionForTurn => ({
   ttlSeconds: session.ttlSeconds,
   pod: session.pod,
   kv: session.kv,
-  kvNote: session.kvNote,
+  kvStatus: session.kvStatus,
 })
 
 export const toRecord = (session: MemorySession): SessionRecord => ({

@@ -1,4 +1,4 @@
-import { clampCount, kvStoreFullNote } from '../limits.ts'
+import { clampCount, kvStoreFullStatus } from '../limits.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 import {
   type BeginOutcome,
@@ -157,19 +157,19 @@ export class MemorySessions {
     }
     if (!this.#table.hasRoomFor(session, kv, nowMs)) {
       this.#removals.queueArtefact(key, kv, nowMs)
-      session.kvNote = kvStoreFullNote
+      session.kvStatus = kvStoreFullStatus
       return false
     }
     this.#removals.commit(kv.artefactId)
-    session.kvNote = undefined
+    session.kvStatus = undefined
     this.#table.setKv(session, kv, nowMs)
     if (present !== undefined) this.#removals.queueArtefact(key, present, nowMs + this.#supersededGraceMs)
     return true
   }
 
-  noteKv({ key, reason }: { readonly key: SessionKey; readonly reason: string }, nowMs: number): void {
+  setKvStatus({ key, status }: { readonly key: SessionKey; readonly status: string }, nowMs: number): void {
     const session = this.#table.findLive(key, nowMs)
-    if (session !== undefined) session.kvNote = reason
+    if (session !== undefined) session.kvStatus = status
   }
 
   dropKv(key: SessionKey | undefined, artefactId: string, reason: string, nowMs: number): boolean {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Evicted, type KvLimit, kvEvictedNote } from '../limits.ts'
+import { type Evicted, type KvLimit, kvEvictedStatus } from '../limits.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
 import type { RetryKey } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
@@ -129,7 +129,7 @@ export class SessionTable {
       cached: 0,
       pod: wanted.pod,
       kv: undefined,
-      kvNote: undefined,
+      kvStatus: undefined,
       retryDigest: wanted.retryDigest,
       leases: wanted.leases,
       usedMs: nowMs,
@@ -172,7 +172,7 @@ export class SessionTable {
     const { kv } = session
     if (kv === undefined) return
     this.setKv(session, undefined, nowMs)
-    session.kvNote = reason
+    session.kvStatus = reason
     this.#options.removals.queueArtefact(session.key, kv, nowMs)
   }
 
@@ -337,7 +337,7 @@ export class SessionTable {
     while (dropped < limit && this.kvBytes > bytes) {
       const victim = this.#kvOrder.victim(nowMs, spared)
       if (victim === undefined) break
-      this.dropKv(victim, kvEvictedNote, nowMs)
+      this.dropKv(victim, kvEvictedStatus, nowMs)
       dropped += 1
     }
     if (dropped > 0) this.#options.onEvicted('kv-size', dropped)

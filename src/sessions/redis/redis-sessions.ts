@@ -119,8 +119,8 @@ export const createRedisSessions = (options: {
       }
     },
 
-    async noteKv({ key, reason }) {
-      await run('note-kv', [key, escapeLine(reason)])
+    async setKvStatus({ key, status }) {
+      await run('set-kv-status', [key, escapeLine(status)])
     },
 
     async dropKv({ key, artefactId, reason }) {

@@ -29,7 +29,7 @@ const scriptNames = [
   'get',
   'known-artefacts',
   'list',
-  'note-kv',
+  'set-kv-status',
   'remove',
   'retry-later',
   'set-ttl',

@@ -115,7 +115,7 @@ const readForTurn = (lines: SessionLines, { key, artefact }: SessionSnapshot, te
   ttlSeconds: numberOf(lines, 6),
   pod: optionalTextOf(lines, 13),
   kv: readKv(lines, artefact),
-  kvNote: optionalTextOf(lines, 16),
+  kvStatus: optionalTextOf(lines, 16),
 })
 
 /**

@@ -135,7 +135,7 @@ export class StoreExercise {
 
     note: async (operation) => {
       const { key } = this.#turn(operation)
-      await this.#under.store.noteKv({ key, reason: `note-${operation.count}` })
+      await this.#under.store.setKvStatus({ key, status: `note-${operation.count}` })
       this.#model.note(key, `note-${operation.count}`)
     },
 
@@ -263,7 +263,7 @@ export class StoreExercise {
       if (kv === undefined || !this.#model.isLive(session) || this.#model.isOver(session)) continue
       const record = await this.#under.store.get({ key, tenant })
       if (record?.kv !== undefined) continue
-      expect([record?.kvNote, key === spared, this.#model.isHeld(session)]).toEqual(['kv_evicted', false, false])
+      expect([record?.kvStatus, key === spared, this.#model.isHeld(session)]).toEqual(['kv_evicted', false, false])
       evicted.push(kv.bytes)
       this.#model.drop(key, kv.artefactId, 'kv_evicted')
     }
@@ -323,7 +323,7 @@ export class StoreExercise {
     const storeNowMs = await this.#under.nowMs()
     const units = (atMs: number, nowMs: number): number => Math.round((atMs - nowMs) / unitMs)
     const expected = this.#model.sessions.get(key)
-    const plain = ['key', 'tenant', 'model', 'ttlSeconds', 'pod', 'kv', 'kvNote'] as const
+    const plain = ['key', 'tenant', 'model', 'ttlSeconds', 'pod', 'kv', 'kvStatus'] as const
     expect(pick(record, plain)).toEqual(pick(expected, plain))
     expect([record.createdAtMs, record.expiresAtMs].map((atMs) => units(atMs, storeNowMs) + 0)).toEqual(
       [expected?.createdAtMs, expected?.expiresAtMs].map((atMs) => units(atMs ?? Number.NaN, this.#model.nowMs) + 0),

@@ -75,7 +75,7 @@ if is_live(session) then
       return reply('more', evicted)
     end
     if room == 'no' then
-      session[NOTE] = 'store_full'
+      session[KV_STATUS] = 'store_full'
       save(session)
       queue_artefact(artefact, now)
       write()
@@ -84,7 +84,7 @@ if is_live(session) then
     redis.call('ZREM', removals, id)
     redis.call('DEL', removal_key(id))
     local replaced = give_up_artefact(session)
-    session[NOTE] = ''
+    session[KV_STATUS] = ''
     store()
     if replaced then
       queue_artefact(replaced, now + ARGV[9])

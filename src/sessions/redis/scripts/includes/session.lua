@@ -37,7 +37,7 @@ local text_pattern = '^([caxd]2)\n([^\n]*)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n(%d+)
 
 -- A session is its lines, which these name, and beside them its `key` and its `text`.
 local STATE, REST, TENANT, CREATED, ENDS, TTL, TURNS, PROMPT, OUTPUT, CACHED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SEALED, MODEL, POD, ARTEFACT, RECORD, NOTE, RETRY, LEASES = 11, 12, 13, 14, 15, 16, 17, 18
+local SEALED, MODEL, POD, ARTEFACT, RECORD, KV_STATUS, RETRY, LEASES = 11, 12, 13, 14, 15, 16, 17, 18
 
 local function parse(text)
   local session = { string.match(text, text_pattern) }
@@ -164,7 +164,7 @@ local function end_with_tombstone(session, state)
   local artefact = give_up_artefact(session)
   session[STATE] = state
   session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
-  session[POD], session[NOTE], session[RETRY], session[LEASES] = '', '', '', ''
+  session[POD], session[KV_STATUS], session[RETRY], session[LEASES] = '', '', '', ''
   if state == deleted then
     session[TTL], session[SEALED], session[MODEL] = 0, '', ''
   end
