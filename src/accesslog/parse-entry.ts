@@ -1,5 +1,6 @@
 import type { EndedTurn } from '../context/context-cache-manager.ts'
-import { readCounts } from './answer-counts.ts'
+import { readJson } from '../json/read-json.ts'
+import { readUsage } from '../openai/usage.ts'
 
 /** What an access log entry says. */
 export type ParsedEntry =
@@ -63,7 +64,7 @@ const endedTurn = (fields: Fields, ticket: string, flags: ResponseFlags): EndedT
     upstreamFailed: flags.upstreamFailed,
     // Envoy also names the address of a connection that failed.
     servedBy: answeredUs === undefined ? undefined : hostAndPort(fields.upstreamAddress),
-    usage: readCounts(fields.usage, fields.timings),
+    usage: readUsage(readJson(fields.usage ?? ''), readJson(fields.timings ?? '')),
     ttfbMs:
       sentUs === undefined || answeredUs === undefined || answeredUs < sentUs
         ? undefined

@@ -12,13 +12,6 @@ export interface AdminAnswer {
   readonly body: string
 }
 
-/** Whether the gateway can take turns now. */
-export interface Readiness {
-  readonly ready: boolean
-  /** What is missing, in a few words each; empty when ready. */
-  readonly reasons: readonly string[]
-}
-
 /** What the admin pages show. */
 export interface AdminSources {
   /** Prometheus text. */
