@@ -48,6 +48,3 @@ export interface SessionRecord {
   /** Why there is no stored KV (`offload_failed`, `too_short`, …); undefined while the first offload is still to come. */
   readonly kvStatus: string | undefined
 }
-
-/** Fields a turn needs; `get` and `list` return more. */
-export type SessionForTurn = Omit<SessionRecord, 'sealedId' | 'turns' | 'tokens'>

@@ -1,4 +1,4 @@
-import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
 
 /** A session to be written before its first turn is forwarded. */
 export interface NewSession {
@@ -12,11 +12,11 @@ export interface NewSession {
   /** How long the first turn may take; past that the unfinished session is swept. */
   readonly leaseMs: number
   /** Makes a repeated create find the first one's session; undefined: every create makes a session. */
-  readonly retryOf: RetryKey | undefined
+  readonly retryOf: IdempotencyKey | undefined
 }
 
 /** Names a create that may be repeated. */
-export interface RetryKey {
+export interface IdempotencyKey {
   /** HMAC of tenant and `Idempotency-Key`, or of tenant and body for a client's automatic retry. */
   readonly digest: string
   /** HMAC of path and body: the same key with another body is a client's mistake. */
@@ -32,9 +32,9 @@ export interface RetryKey {
 
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly record: SessionRecord }
-  /** The retry key is known: the turn was begun on the session it names. */
+  /** The idempotency key is known: the turn was begun on the session it names. */
   | { readonly kind: 'existing'; readonly record: SessionRecord }
-  /** The retry key is known with another body. */
+  /** The idempotency key is known with another body. */
   | { readonly kind: 'key-reused' }
 
 /** A turn that is about to be sent to an engine. It holds a lease, so that the session cannot expire under it. */
@@ -46,7 +46,7 @@ export interface BeginTurn {
 }
 
 export type BeginOutcome =
-  | { readonly kind: 'active'; readonly record: SessionForTurn; readonly nowMs: number }
+  | { readonly kind: 'active'; readonly record: SessionRecord; readonly nowMs: number }
   /** The session has expired; `complete` revives it with its last TTL and model. The lease is taken. */
   | {
       readonly kind: 'expired'
@@ -117,7 +117,7 @@ export interface SessionStore {
    */
   complete(turn: CompleteTurn): Promise<CompleteOutcome>
   /**
-   * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its retry key; an *expired* one stays
+   * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its idempotency key; an *expired* one stays
    * expired. For a session that has ended, or of which nothing is known any more, its removal is queued again: the turn may have left KV in its pod.
    */
   abandon(turn: { readonly key: SessionKey; readonly turnId: string }): Promise<void>

@@ -11,7 +11,7 @@ import {
   StoreUnavailableError,
 } from '../session-store.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type MemorySession, type Tombstone, toRecord, toSessionForTurn } from './memory-session.ts'
+import { type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
 import type { NewMemorySession, SessionTable } from './session-table.ts'
 import { heldUntilMs, holdsLease, releaseLease, takeLease } from './turn-leases.ts'
 
@@ -71,7 +71,7 @@ export class MemorySessions {
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
       this.#take(session, lease, nowMs)
-      return { kind: 'active', record: toSessionForTurn(session), nowMs }
+      return { kind: 'active', record: toRecord(session), nowMs }
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
     if (tombstone?.tenant !== tenant) return { kind: 'unknown' }

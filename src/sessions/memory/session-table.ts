@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Evicted, type KvLimit, kvEvictedStatus } from '../limits.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
-import type { RetryKey } from '../session-store.ts'
+import type { IdempotencyKey } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
@@ -12,7 +12,7 @@ import { dueMsOf, hasExpired, heldUntilMs } from './turn-leases.ts'
 
 export interface SessionTableOptions {
   readonly removals: MemoryRemovals
-  /** Live sessions at most, and tombstones and retry keys at most, each. */
+  /** Live sessions at most, and tombstones and idempotency keys at most, each. */
   readonly maxSessions: number
   readonly tombstoneSeconds: number
   readonly kvLimit: KvLimit | undefined
@@ -103,7 +103,11 @@ export class SessionTable {
     return known !== undefined && known.forgetAtMs > nowMs ? known : undefined
   }
 
-  rememberRetry({ digest, bodyDigest, rememberMs }: RetryKey, session: SessionKey | undefined, nowMs: number): void {
+  rememberRetry(
+    { digest, bodyDigest, rememberMs }: IdempotencyKey,
+    session: SessionKey | undefined,
+    nowMs: number,
+  ): void {
     this.#retryKeys.set(digest, { session, bodyDigest, forgetAtMs: nowMs + rememberMs })
   }
 
@@ -183,7 +187,7 @@ export class SessionTable {
     return this.#hasMemory(growth, nowMs) && session.isLive && this.#hasKvRoom(session, kv.bytes, nowMs)
   }
 
-  /** Ends a session without a tombstone, and forgets its retry key, so that the create can be repeated. */
+  /** Ends a session without a tombstone, and forgets its idempotency key, so that the create can be repeated. */
   discard(session: MemorySession, nowMs: number): void {
     this.#end(session, nowMs)
     const { key, retryDigest } = session

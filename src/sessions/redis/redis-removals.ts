@@ -3,7 +3,7 @@ import type { Evicted, KvLimit } from '../limits.ts'
 import { clampCount } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
-import type { ScriptRunner } from './session-script-runner.ts'
+import { readAll, type ScriptRunner } from './session-script-runner.ts'
 import { assertId, escapeLine, readArtefact } from './session-text.ts'
 
 /** Artefacts that one script looks up, and drops: a script holds up the turns of all sessions. */
@@ -20,11 +20,6 @@ const readRemoval = (claimed: unknown, claim: string): Removal => {
   }
   if (artefact === undefined) throw new Error('Script claim answered without an artefact')
   return { id, session: artefact.session, kind: 'artefact', payload: artefact.payload, attempt: Number(attempt), claim }
-}
-
-const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] => {
-  if (!Array.isArray(detail)) throw new Error('A session script answered without a list')
-  return detail.map(read)
 }
 
 /** The removal queue's half of the Redis store. */

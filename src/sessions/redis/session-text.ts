@@ -1,4 +1,4 @@
-import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 
 /**
  * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free texts are escaped as
@@ -12,7 +12,7 @@ import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } f
  * 11. sealed id, 12. model, 13. pod
  * 14. artefact of the stored KV, 15. its record: turn, tokens, bytes and payload, separated by blanks; empty where it has a key of its own
  * 16. why there is no stored KV
- * 17. retry digest, while creating
+ * 17. digest of its idempotency key, while creating
  * 18. leases: `<turn id>=<end in milliseconds>`, separated by blanks
  */
 type SessionLines = readonly string[]
@@ -106,38 +106,26 @@ export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
   return { key: key as SessionKey, text, artefact }
 }
 
-const readForTurn = (lines: SessionLines, { key, artefact }: SessionSnapshot, tenant: TenantKey): SessionForTurn => ({
-  key,
-  tenant,
-  model: textOf(lines, 12),
-  createdAtMs: numberOf(lines, 4),
-  expiresAtMs: numberOf(lines, 5),
-  ttlSeconds: numberOf(lines, 6),
-  pod: optionalTextOf(lines, 13),
-  kv: readKv(lines, artefact),
-  kvStatus: optionalTextOf(lines, 16),
-})
-
 /**
- * The fields of a session that a turn needs. The text has only part of the tenant's key.
+ * The session of a snapshot. The text has only part of the tenant's key.
  *
  * @throws Error when the text is not that of a live session.
  */
-export const toSessionForTurn = (snapshot: SessionSnapshot, tenant: TenantKey): SessionForTurn =>
-  readForTurn(linesOf(snapshot.text), snapshot, tenant)
-
-/**
- * A whole session.
- *
- * @throws Error when the text is not that of a live session.
- */
-export const toRecord = (snapshot: SessionSnapshot, tenant: TenantKey): SessionRecord => {
-  const lines = linesOf(snapshot.text)
+export const toRecord = ({ key, text, artefact }: SessionSnapshot, tenant: TenantKey): SessionRecord => {
+  const lines = linesOf(text)
   return {
-    ...readForTurn(lines, snapshot, tenant),
-    sealedId: textOf(lines, 11),
+    key,
+    tenant,
+    createdAtMs: numberOf(lines, 4),
+    expiresAtMs: numberOf(lines, 5),
+    ttlSeconds: numberOf(lines, 6),
     turns: numberOf(lines, 7),
     tokens: { prompt: numberOf(lines, 8), output: numberOf(lines, 9), cached: numberOf(lines, 10) },
+    sealedId: textOf(lines, 11),
+    model: textOf(lines, 12),
+    pod: optionalTextOf(lines, 13),
+    kv: readKv(lines, artefact),
+    kvStatus: optionalTextOf(lines, 16),
   }
 }
 

@@ -1,12 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  assertId,
-  escapeLine,
-  readArtefact,
-  readSnapshot,
-  toRecord,
-  toSessionForTurn,
-} from '../../../src/sessions/redis/session-text.ts'
+import { assertId, escapeLine, readArtefact, readSnapshot, toRecord } from '../../../src/sessions/redis/session-text.ts'
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
 const lines = (change: Readonly<Record<number, string>> = {}): string => {
@@ -56,16 +49,6 @@ describe('the text of a session', () => {
     { name: 'no number', text: lines({ 7: '' }) },
   ])('is not read with $name', ({ text }) => {
     expect(() => toRecord(readSnapshot([sessionKey('s'), text, null]), alice)).toThrow(
-      'A session script answered without',
-    )
-  })
-
-  test.each([
-    { name: 'too few lines', text: lines().split('\n').slice(0, 17).join('\n') },
-    { name: 'a number with a sign', text: lines({ 4: '-1' }) },
-    { name: 'no number', text: lines({ 6: '' }) },
-  ])('tells a turn nothing with $name', ({ text }) => {
-    expect(() => toSessionForTurn(readSnapshot([sessionKey('s'), text, null]), alice)).toThrow(
       'A session script answered without',
     )
   })

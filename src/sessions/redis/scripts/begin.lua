@@ -1,6 +1,5 @@
 #!lua
 -- Looks a session up for a turn and takes the turn's lease.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms
 -- Returns: 'active' or 'expired' with a snapshot, 'deleted', or 'unknown'
 --- @include arguments

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Claims due removals; they become due again when the claim's lease ends.
--- KEYS: none
 -- ARGV: 1 prefix, 2 unused, 3 how many at most, 4 lease ms, 5 the claim's name
 -- Returns: 'done' with { removal id, how often it was claimed, value of its artefact or nil } for each
 --- @include arguments

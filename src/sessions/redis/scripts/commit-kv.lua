@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn, 9 grace ms of the artefact it replaces,
 --       10 bytes that may be stored at most, or '' for no limit
 -- Returns: 'committed' or 'refused', or 'more' when it has to be called again to make room; with how many artefacts of other sessions were evicted

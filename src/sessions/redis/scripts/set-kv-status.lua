@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Records why a completed turn left no stored KV.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 status
 -- Returns: 'done'
 --- @include session
