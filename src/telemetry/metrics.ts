@@ -109,7 +109,6 @@ export const createMetrics = (options: { readonly version: string }) => {
     messageAnswered: ({ phase, durationMs }: { readonly phase: MessagePhase; readonly durationMs: number }) =>
       observe('ext_proc_message_duration_seconds', durationMs, { phase }),
     accessLogMalformed: () => add('access_log_malformed_total', 1),
-    eventLoopLagged: (lagMs: number) => observe('eventloop_lag_seconds', lagMs),
     /** Content-Type of the text that `render` returns. */
     contentType: registry.contentType,
     /** Calls `update` before each rendering, to set gauges. An `update` that fails leaves its gauges unchanged. */

@@ -77,7 +77,6 @@ describe('createMetrics', () => {
       record: (to) => to.messageAnswered({ phase: 'request_headers', durationMs: 2 }),
     },
     { line: 'access_log_malformed_total 1', record: (to) => to.accessLogMalformed() },
-    { line: 'eventloop_lag_seconds_sum 0.05', record: (to) => to.eventLoopLagged(50) },
   ]
 
   test.each(calls)('$line', async ({ line, record }) => {
@@ -113,10 +112,12 @@ describe('createMetrics', () => {
   test('negative and non-finite values count as 0', async () => {
     metrics.tokensUsed({ promptTokens: Number.NaN, cachedTokens: -1 })
     metrics.sessionsDeleted({ reason: 'ttl', count: -1 })
-    metrics.eventLoopLagged(Number.POSITIVE_INFINITY)
+    metrics.messageAnswered({ phase: 'request_headers', durationMs: Number.POSITIVE_INFINITY })
     expect(await lines('prompt_tokens_total')).toEqual(['prompt_tokens_total 0'])
     expect(await lines('cached_tokens_total')).toEqual(['cached_tokens_total 0'])
-    expect(await lines('eventloop_lag_seconds_sum')).toEqual(['eventloop_lag_seconds_sum 0'])
+    expect(await lines('ext_proc_message_duration_seconds_sum')).toEqual([
+      'ext_proc_message_duration_seconds_sum{phase="request_headers"} 0',
+    ])
   })
 
   /** Ten pods of one rollout. */
@@ -162,6 +163,7 @@ describe('createMetrics', () => {
     const text = await metrics.render()
     expect(text).toMatch(/^process_resident_memory_bytes \d+$/m)
     expect(text).toMatch(/^nodejs_heap_size_used_bytes \d+$/m)
+    expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m)
   })
 
   test('updates run before each rendering; a failing one stops neither the others nor the rendering', async () => {
