@@ -52,7 +52,8 @@ const maxEnded = 50_000
 
 export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings): ActiveTurns => {
   const { complete, end } = createEndTurn(parts, settings)
-  const active = new LRUCache<string, TurnTicket>({ max: maxActive })
+  /** By turn id, the oldest first. Not an LRUCache: to delete its only entry takes it as long as to clear all its places. */
+  const active = new Map<string, TurnTicket>()
   /** Ids of turns that have ended, and of requests whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })
   const ending = new Set<Promise<void>>()
@@ -68,8 +69,13 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
 
   return {
     started: (ticket) => {
-      if (ended.has(ticket.turnId)) void endOnce(ticket, disconnected)
-      else active.set(ticket.turnId, ticket)
+      if (ended.has(ticket.turnId)) {
+        void endOnce(ticket, disconnected)
+        return
+      }
+      active.set(ticket.turnId, ticket)
+      const [oldest] = active.keys()
+      if (active.size > maxActive && oldest !== undefined) active.delete(oldest)
     },
     endTurn: async (turn) => {
       const ticket = decodeTicket(turn.ticket)

@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { readJson } from '../json/read-json.ts'
-import { readUsage, type TokenUsage } from '../openai/usage.ts'
+import { readTimings, readUsage, type TokenUsage } from '../openai/usage.ts'
 import type { ResponseForm } from './response-key.ts'
 
 /** What a whole response says about itself. */
@@ -76,7 +76,8 @@ const readStream = (text: string): FinishedResponse | undefined => {
 
 /** Counts of a parsed response, or of an event of a streamed one. */
 const usageOf = (response: unknown): TokenUsage | undefined =>
-  readUsage(member(response, 'usage') ?? member(member(response, 'response'), 'usage'), member(response, 'timings'))
+  readUsage(member(response, 'usage') ?? member(member(response, 'response'), 'usage')) ??
+  readTimings(member(response, 'timings'))
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
