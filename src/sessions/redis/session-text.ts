@@ -33,9 +33,10 @@ const numberOf = (lines: SessionLines, number: number): number => {
 /** A free text as one line. */
 export const escapeLine = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-const unescaped = (line: string): string => (line.includes('\\') ? String(JSON.parse(`"${line}"`)) : line)
+/** The free text of a line. */
+export const unescapeLine = (line: string): string => (line.includes('\\') ? String(JSON.parse(`"${line}"`)) : line)
 
-const textOf = (lines: SessionLines, number: number): string => unescaped(lineOf(lines, number))
+const textOf = (lines: SessionLines, number: number): string => unescapeLine(lineOf(lines, number))
 
 const optionalTextOf = (lines: SessionLines, number: number): string | undefined =>
   lineOf(lines, number) === '' ? undefined : textOf(lines, number)
@@ -50,40 +51,20 @@ export const assertId = (id: string): string => {
   return id
 }
 
-/** An artefact in a key of its own. */
-export interface ArtefactValue {
-  readonly session: SessionKey
-  readonly payload: string
-}
-
-/** Turn, tokens and bytes, 0 until the artefact is committed, and the payload, escaped; separated by blanks. */
+/** Turn, tokens, bytes, and the payload, escaped; separated by blanks. */
 const recordPattern = /^(\d{1,15}) (\d{1,15}) (\d{1,15}) ([^\n]*)$/
 
-const readRecordOf = (artefactId: string, record: string): StoredKv | undefined => {
-  const [, turn, tokens, bytes, payload] = recordPattern.exec(record) ?? []
-  if (payload === undefined) return undefined
-  return { artefactId, payload: unescaped(payload), tokens: Number(tokens), bytes: Number(bytes), turn: Number(turn) }
-}
-
-const splitValue = (value: unknown): { readonly session: SessionKey; readonly record: string } | undefined => {
-  const end = typeof value === 'string' ? value.indexOf('\n') : -1
-  if (typeof value !== 'string' || end < 0) return undefined
-  return { session: value.slice(0, end) as SessionKey, record: value.slice(end + 1) }
-}
-
-/** Reads the value of an artefact's own key; undefined when the key is missing or unreadable. */
-export const readArtefact = (value: unknown): ArtefactValue | undefined => {
-  const parts = splitValue(value)
-  const stored = parts === undefined ? undefined : readRecordOf('', parts.record)
-  return parts === undefined || stored === undefined ? undefined : { session: parts.session, payload: stored.payload }
-}
-
-/** The record stands in the text, or, after the session's key, in a key of the artefact's own. */
-const readKv = (lines: SessionLines, value: unknown): StoredKv | undefined => {
-  const artefactId = lineOf(lines, 14)
-  if (artefactId === '') return undefined
-  const record = lineOf(lines, 15) || splitValue(value)?.record
-  return record === undefined ? undefined : readRecordOf(artefactId, record)
+/** The record stands in the text, or in a key of the artefact's own. */
+const readKv = (lines: SessionLines, ownRecord: unknown): StoredKv | undefined => {
+  const [, turn, tokens, bytes, payload] = recordPattern.exec(lineOf(lines, 15) || String(ownRecord)) ?? []
+  if (lineOf(lines, 14) === '' || payload === undefined) return undefined
+  return {
+    artefactId: lineOf(lines, 14),
+    payload: unescapeLine(payload),
+    tokens: Number(tokens),
+    bytes: Number(bytes),
+    turn: Number(turn),
+  }
 }
 
 const linesOf = (text: unknown): SessionLines => {
@@ -92,18 +73,18 @@ const linesOf = (text: unknown): SessionLines => {
   return lines
 }
 
-/** A session in a script's reply. The text has only part of its key; `artefact` is the value of its artefact's key. */
+/** A session in a script's reply. The text has only part of its key; `record` is what its artefact's own key has. */
 export interface SessionSnapshot {
   readonly key: SessionKey
   readonly text: unknown
-  readonly artefact: unknown
+  readonly record: unknown
 }
 
-/** Reads a snapshot: a list of the session's key, its text, and the value of its artefact's key. */
+/** Reads a snapshot: a list of the session's key, its text, and the record in its artefact's key. */
 export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
   if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
-  const [key, text, artefact] = snapshot
-  return { key: key as SessionKey, text, artefact }
+  const [key, text, record] = snapshot
+  return { key: key as SessionKey, text, record }
 }
 
 /**
@@ -111,7 +92,7 @@ export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
  *
  * @throws Error when the text is not that of a live session.
  */
-export const toRecord = ({ key, text, artefact }: SessionSnapshot, tenant: TenantKey): SessionRecord => {
+export const toRecord = ({ key, text, record }: SessionSnapshot, tenant: TenantKey): SessionRecord => {
   const lines = linesOf(text)
   return {
     key,
@@ -124,7 +105,7 @@ export const toRecord = ({ key, text, artefact }: SessionSnapshot, tenant: Tenan
     sealedId: textOf(lines, 11),
     model: textOf(lines, 12),
     pod: optionalTextOf(lines, 13),
-    kv: readKv(lines, artefact),
+    kv: readKv(lines, record),
     kvStatus: optionalTextOf(lines, 16),
   }
 }

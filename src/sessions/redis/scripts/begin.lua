@@ -24,7 +24,7 @@ do
       end
       local has_key = artefact ~= '' and record == ''
       local value = has_key and redis.pcall('GET', prefix .. 'a:' .. artefact)
-      return { 0, 'active', now, { ARGV[3], text, type(value) == 'string' and value or false } }
+      return { 0, 'active', now, { ARGV[3], text, type(value) == 'string' and string.match(value, '\n(.*)$') or false } }
     end
   end
 end

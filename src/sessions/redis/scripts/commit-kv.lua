@@ -56,8 +56,8 @@ end
 
 -- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.
 local function turn_of(stored)
-  local of_stored = stored and session[RECORD] == '' and string.match(read_artefact(stored) or '', '\n(.*)$') or session[RECORD]
-  return tonumber(string.match(of_stored, '^(%d+) ')) or 0
+  local own_record = stored and session[RECORD] == '' and select(2, read_artefact(stored)) or session[RECORD]
+  return tonumber(string.match(own_record, '^(%d+) ')) or 0
 end
 
 if is_live(session) then
