@@ -1,5 +1,6 @@
 import type { EndedTurn } from '../context/context-cache-manager.ts'
-import { readCounts } from './answer-counts.ts'
+import { readJson } from '../json/read-json.ts'
+import { readTimings, readUsage } from '../openai/usage.ts'
 
 /** What an access log entry says. */
 export type ParsedEntry =
@@ -45,7 +46,7 @@ export const parseEntry = (entry: string): ParsedEntry => {
       upstreamFailed: flags.upstreamFailed,
       // Envoy also names the address of a connection that failed.
       servedBy: answered === undefined ? undefined : hostAndPort(upstreamAddress),
-      usage: readCounts(usage, timings),
+      usage: readUsage(parsed(usage)) ?? readTimings(parsed(timings)),
       ttfbMs: sent === undefined || answered === undefined || answered < sent ? undefined : (answered - sent) / 1000,
     },
   }
@@ -53,6 +54,9 @@ export const parseEntry = (entry: string): ParsedEntry => {
 
 /** Envoy writes a dash for a value that is missing. */
 const fieldOf = (text: string): string | undefined => (text === '-' || text === '' ? undefined : text)
+
+/** A JSON text that the Lua filter took from the response. */
+const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : readJson(text))
 
 /** A streamed response is complete if its last event came and no error event did. Other responses: by framing. */
 const isWholeStream = (stream: string | undefined): boolean => stream === undefined || stream === 'done'

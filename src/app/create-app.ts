@@ -10,7 +10,6 @@ import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRouter } from '../routing/router.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
-import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
@@ -148,7 +147,6 @@ export const createApp = async (
     }),
     onError: (error) => log.warn('an admin page failed', { err: error }),
   })
-  const eventLoop = watchEventLoop((lagMs) => metrics.observe('eventloop_lag_seconds', {}, lagMs))
 
   return {
     start: async () => {
@@ -169,7 +167,6 @@ export const createApp = async (
       await reaper.stop()
       await pods.stop()
       await admin.stop()
-      eventLoop.stop()
       await connector.close()
       await store.close()
     },

@@ -2,8 +2,8 @@ import { type Admission, createAdmission } from '../admission/admission.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import type { Config } from '../config/config.ts'
 import type { ResponseCacheParts } from '../context/response-cache-handler.ts'
-import { createAnswerCaptures } from '../responsecache/answer-capture.ts'
 import { createMemoryResponseCache } from '../responsecache/response-cache.ts'
+import { createResponseCaptures } from '../responsecache/response-capture.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -59,7 +59,7 @@ export const createResponseCaching = (config: Config, metrics: Metrics): Respons
   })
   return {
     cache,
-    beginCapture: createAnswerCaptures({ cache, maxBytes, maxEntryBytes }).begin,
+    beginCapture: createResponseCaptures({ cache, maxBytes, maxEntryBytes }).begin,
     models,
     onLookup: (result) => metrics.add('response_cache_lookups_total', { result }),
   }

@@ -37,7 +37,7 @@ const discoverers = [
   { name: 'a turn that never began', discover: (under: StoreUnderTest) => under.store.complete(completed('turn-x')) },
   {
     name: 'a late offload',
-    discover: (under: StoreUnderTest) => under.store.noteKv({ key: session, reason: 'too_short' }),
+    discover: (under: StoreUnderTest) => under.store.setKvStatus({ key: session, status: 'too_short' }),
   },
 ]
 

@@ -36,7 +36,7 @@ export const describeKvLimit = (make: () => Promise<StoreUnderTest>): void => {
     }
     const noteOf = async (name: string): Promise<string | undefined> => {
       const record = await under.store.get({ key: key(name), tenant: alice })
-      return record?.kv === undefined ? record?.kvNote : 'stored'
+      return record?.kv === undefined ? record?.kvStatus : 'stored'
     }
     const notesOf = (...names: readonly string[]) => Promise.all(names.map(noteOf))
     const kvBytes = async (): Promise<number | undefined> => (await under.store.sizes()).kvBytes
@@ -237,8 +237,8 @@ export const describeKvLimit = (make: () => Promise<StoreUnderTest>): void => {
         ['a', 'b'].map((name) => under.store.get({ key: sessionKey(name), tenant: alice })),
       )
       expect(records).toMatchObject([
-        { kv: undefined, kvNote: 'kv_stale' },
-        { kv: { artefactId: 'artefact-b2' }, kvNote: undefined },
+        { kv: undefined, kvStatus: 'kv_stale' },
+        { kv: { artefactId: 'artefact-b2' }, kvStatus: undefined },
       ])
       expect(await claimAll(under)).toEqual({ 'a:artefact-a': storedKv('artefact-a', 0).payload })
     })

@@ -12,7 +12,6 @@ import {
   claimAll,
   completed,
   createActive,
-  forTurn,
   newSession,
   owned,
   type StoreUnderTest,
@@ -293,7 +292,7 @@ describe('what others did to the keys of the Redis session store', () => {
   ])('a separator $name in a text mixes up no turns that are asked for together', async ({ separator }) => {
     const neighbour = { key: sessionKey('neighbour'), tenant: alice, turnId: 'turn-2', leaseMs: 60_000 }
     await createActive(under)
-    const own = forTurn(await createActive(under, { key: neighbour.key, model: 'qwen3' }))
+    const own = await createActive(under, { key: neighbour.key, model: 'qwen3' })
     await spoilLine(12, `llama${separator}${(await redis.raw.get(sessionText())) ?? ''}`.replaceAll('\n', ' '))
 
     const [, begun] = await Promise.allSettled([store.begin(aTurn('turn-2')), store.begin(neighbour)])

@@ -44,7 +44,7 @@ export const describeRevival = (make: () => Promise<StoreUnderTest>): void => {
         tokens: { prompt: 7, output: 8, cached: 0 },
         pod: '10.0.0.3:8000',
         kv: undefined,
-        kvNote: undefined,
+        kvStatus: undefined,
       })
       expect(record?.createdAtMs).toBeGreaterThanOrEqual(before)
       expect(await under.store.list({ tenant: alice, limit: 10, after: undefined })).toEqual({

@@ -37,7 +37,7 @@ export const describeSessions = (make: () => Promise<StoreUnderTest>): void => {
         tokens: { prompt: 0, output: 0, cached: 0 },
         pod: '10.0.0.1:8000',
         kv: undefined,
-        kvNote: undefined,
+        kvStatus: undefined,
       })
       expect(record?.createdAtMs).toBeGreaterThanOrEqual(before)
       expect(record?.createdAtMs).toBeLessThanOrEqual(after)
@@ -104,7 +104,7 @@ export const describeSessions = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.get(owned)).toBeUndefined()
       expect(await under.store.setTtl({ ...owned, ttlSeconds: 60 })).toBeUndefined()
       expect(await under.store.remove(owned)).toBe(false)
-      await under.store.noteKv({ key: session, reason: 'too_short' })
+      await under.store.setKvStatus({ key: session, status: 'too_short' })
       await under.store.dropKv({ key: session, artefactId: 'artefact', reason: 'missing' })
       expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
     })

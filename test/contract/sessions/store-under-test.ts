@@ -1,12 +1,6 @@
 import type { KvLimit } from '../../../src/sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../../../src/sessions/removal-queue.ts'
-import type {
-  SessionForTurn,
-  SessionKey,
-  SessionRecord,
-  StoredKv,
-  TenantKey,
-} from '../../../src/sessions/session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { CompleteTurn, NewSession, SessionStore } from '../../../src/sessions/session-store.ts'
 
 /** A fresh, empty store whose time the suite moves. */
@@ -81,14 +75,6 @@ export const createActive = async (
   if (outcome.kind !== 'completed') throw new Error(`The first turn ended as ${outcome.kind}`)
   return outcome.record
 }
-
-/** What a turn is told of a session. */
-export const forTurn = ({
-  sealedId: _sealedId,
-  turns: _turns,
-  tokens: _tokens,
-  ...told
-}: SessionRecord): SessionForTurn => told
 
 /** Where an artefact's name begins as its session's does, a store may find the session by it. */
 export const artefactNames = [

@@ -28,7 +28,7 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(true)
       await under.advance(seconds(60))
 
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1), kvNote: undefined })
+      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1), kvStatus: undefined })
       expect(await under.store.begin(aTurn('turn-2'))).toMatchObject({
         record: { kv: storedKv(named('artefact-1'), 1) },
       })
@@ -180,15 +180,15 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
     test('a note tells why there is no stored KV, and keeps the artefact of an earlier turn', async () => {
       const under = await make()
       await createActive(under)
-      await under.store.noteKv({ key: session, reason: 'too_short' })
-      expect(await under.store.get(owned)).toMatchObject({ kv: undefined, kvNote: 'too_short' })
+      await under.store.setKvStatus({ key: session, status: 'too_short' })
+      expect(await under.store.get(owned)).toMatchObject({ kv: undefined, kvStatus: 'too_short' })
 
       await storeKv(under, named('artefact-1'), 1)
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1), kvNote: undefined })
-      await under.store.noteKv({ key: session, reason: 'offload_failed' })
+      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1), kvStatus: undefined })
+      await under.store.setKvStatus({ key: session, status: 'offload_failed' })
       expect(await under.store.get(owned)).toMatchObject({
         kv: storedKv(named('artefact-1'), 1),
-        kvNote: 'offload_failed',
+        kvStatus: 'offload_failed',
       })
     })
 
@@ -196,7 +196,7 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
       const under = await make()
       await createActive(under)
       await under.store.remove(owned)
-      await under.store.noteKv({ key: session, reason: 'too_short' })
+      await under.store.setKvStatus({ key: session, status: 'too_short' })
 
       expect(await under.store.begin(aTurn('turn-2'))).toEqual({ kind: 'deleted' })
     })
@@ -207,7 +207,7 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
       await storeKv(under, named('artefact-1'), 1)
       await under.store.dropKv({ key: session, artefactId: named('artefact-1'), reason: 'damaged' })
 
-      expect(await under.store.get(owned)).toMatchObject({ turns: 1, kv: undefined, kvNote: 'damaged' })
+      expect(await under.store.get(owned)).toMatchObject({ turns: 1, kv: undefined, kvStatus: 'damaged' })
       expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
     })
 
@@ -218,7 +218,7 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
       await storeKv(under, named('artefact-2'), 2)
       await under.store.dropKv({ key: session, artefactId: named('artefact-1'), reason: 'damaged' })
 
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-2'), 2), kvNote: undefined })
+      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-2'), 2), kvStatus: undefined })
       expect(await claimAll(under)).toEqual({})
     })
 

@@ -8,7 +8,6 @@ import {
   completed,
   createActive,
   drain,
-  forTurn,
   hours,
   mallory,
   newSession,
@@ -28,7 +27,7 @@ export const describeTurns = (make: () => Promise<StoreUnderTest>): void => {
       const outcome = await under.store.begin(aTurn('turn-2'))
       const after = await under.nowMs()
 
-      expect(outcome).toEqual({ kind: 'active', record: forTurn(record), nowMs: expect.any(Number) })
+      expect(outcome).toEqual({ kind: 'active', record: record, nowMs: expect.any(Number) })
       expect(outcome).toMatchObject({ nowMs: expect.any(Number) })
       const nowMs = outcome.kind === 'active' ? outcome.nowMs : Number.NaN
       expect(nowMs).toBeGreaterThanOrEqual(before)

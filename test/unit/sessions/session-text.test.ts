@@ -1,12 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  assertId,
-  escapeLine,
-  readArtefact,
-  readSnapshot,
-  toRecord,
-  toSessionForTurn,
-} from '../../../src/sessions/redis/session-text.ts'
+import { assertId, escapeLine, readSnapshot, toRecord } from '../../../src/sessions/redis/session-text.ts'
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
 const lines = (change: Readonly<Record<number, string>> = {}): string => {
@@ -61,18 +54,8 @@ describe('the text of a session', () => {
   })
 
   test.each([
-    { name: 'too few lines', text: lines().split('\n').slice(0, 17).join('\n') },
-    { name: 'a number with a sign', text: lines({ 4: '-1' }) },
-    { name: 'no number', text: lines({ 6: '' }) },
-  ])('tells a turn nothing with $name', ({ text }) => {
-    expect(() => toSessionForTurn(readSnapshot([sessionKey('s'), text, null]), alice)).toThrow(
-      'A session script answered without',
-    )
-  })
-
-  test.each([
     { name: 'in the text', text: lines({ 14: 'artefact', 15: '3 4 5 a\\nb c' }), value: null },
-    { name: 'in a key of its own', text: lines({ 14: 'artefact' }), value: 'session\n3 4 5 a\\nb c' },
+    { name: 'in a key of its own', text: lines({ 14: 'artefact' }), value: '3 4 5 a\\nb c' },
   ])('tells of an artefact whose record stands $name', ({ text, value }) => {
     const kv = { artefactId: 'artefact', turn: 3, tokens: 4, bytes: 5, payload: 'a\nb c' }
 
@@ -93,13 +76,10 @@ describe('the text of a session', () => {
     },
   )
 
-  test.each([
-    { name: 'nothing', value: null },
-    { name: 'an empty text', value: '' },
-    { name: 'a text of one line', value: '1 2 3 payload' },
-    { name: 'numbers that are none', value: 'session\n1 x 3 payload' },
-    { name: 'a list', value: ['session\n1 2 3 payload'] },
-  ])('finds no artefact in $name', ({ value }) => {
-    expect(readArtefact(value)).toBeUndefined()
-  })
+  test.each([{ record: null }, { record: '' }, { record: '1 x 3 payload' }])(
+    'has no artefact without its record: $record',
+    ({ record }) => {
+      expect(toRecord(readSnapshot([sessionKey('s'), lines({ 14: 'artefact' }), record]), alice).kv).toBeUndefined()
+    },
+  )
 })

@@ -40,7 +40,6 @@ describe('createMetrics', () => {
       line: 'kv_offload_duration_seconds_bucket{le="0.5",result="stored"} 1',
       record: (to) => to.observe('kv_offload_duration_seconds', { result: 'stored' }, 400),
     },
-    { line: 'eventloop_lag_seconds_sum 0.05', record: (to) => to.observe('eventloop_lag_seconds', {}, 50) },
   ]
 
   test.each(calls)('$line', async ({ line, record }) => {
@@ -65,10 +64,10 @@ describe('createMetrics', () => {
   test('negative and non-finite values count as 0', async () => {
     metrics.add('prompt_tokens_total', {}, Number.NaN)
     metrics.add('cached_tokens_total', {}, -1)
-    metrics.observe('eventloop_lag_seconds', {}, Number.POSITIVE_INFINITY)
+    metrics.observe('store_duration_seconds', { op: 'begin' }, Number.POSITIVE_INFINITY)
     expect(await lines('prompt_tokens_total')).toEqual(['prompt_tokens_total 0'])
     expect(await lines('cached_tokens_total')).toEqual(['cached_tokens_total 0'])
-    expect(await lines('eventloop_lag_seconds_sum')).toEqual(['eventloop_lag_seconds_sum 0'])
+    expect(await lines('store_duration_seconds_sum')).toEqual(['store_duration_seconds_sum{op="begin"} 0'])
   })
 
   /** Ten pods of one rollout. */
@@ -114,6 +113,7 @@ describe('createMetrics', () => {
     const text = await metrics.render()
     expect(text).toMatch(/^process_resident_memory_bytes \d+$/m)
     expect(text).toMatch(/^nodejs_heap_size_used_bytes \d+$/m)
+    expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m)
   })
 
   test('updates run before each rendering; a failing one stops neither the others nor the rendering', async () => {
