@@ -31,6 +31,7 @@ describe('createPodMonitor', () => {
     monitor = createPodMonitor({
       probe,
       healthIntervalMs: 1,
+      healthTimeoutMs: 10_000,
       turnLeaseMs: 60_000,
       onChange: (change) => void changes.push(change),
     })
