@@ -23,7 +23,7 @@ export const createDnsPodSource = (
     /** Limit of one look-up, milliseconds. */
     readonly lookupTimeoutMs: number
     /** Default: the system's resolver, which knows /etc/hosts and search domains. */
-    readonly resolve?: ResolveName
+    readonly resolve?: ResolveName | undefined
   },
 ): PodSource => {
   const { name, lookupTimeoutMs } = options
