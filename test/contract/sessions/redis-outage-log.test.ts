@@ -13,7 +13,7 @@ import { createOutageLog } from '../../../src/telemetry/outage-log.ts'
 import { startTestRedis } from './test-redis.ts'
 import { until } from './until.ts'
 
-test('a Redis that refuses connections and sweeps has one warning, without a stack, and one line when it is back', async () => {
+test('an outage of Redis logs one warning without a stack, and one line at its end', async () => {
   const redis = await startTestRedis()
   const port = await freePort()
   let attempts = 0
