@@ -120,6 +120,16 @@ export const describeExpiry = (calls: StoreCalls): void => {
       expect(await complete('turn-1')).toEqual({ kind: 'gone' })
     })
 
+    test('a TTL set during a create counts, and does not defer the sweep of an unfinished create', async () => {
+      await create({ leaseMs: 10_000 })
+      await createActive({ key: sessionKey('finished') })
+      expect(await setTtl(7200)).toMatchObject({ ttlSeconds: 7200 })
+      await advance(seconds(10))
+
+      expect(await sweep()).toBe(1)
+      expect(await counts()).toEqual({ removals: 1, sessions: 1 })
+    })
+
     test('the sweep ends at most as many sessions as asked for, the most overdue first', async () => {
       for (const [index, name] of ['c', 'a', 'b', 'd'].entries()) {
         await createActive({ key: sessionKey(name), ttlSeconds: 10 * (index + 1) })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { RedisScriptError } from '../../../src/redis/redis-connection.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
 import {
   alice,
@@ -12,7 +13,6 @@ import {
   sessionKey,
   storedKv,
 } from './store-under-test.ts'
-import { startTestRedis, type TestRedis } from './test-redis.ts'
 
 describe('the Redis session store with damaged keys', () => {
   let redis: TestRedis

@@ -5,8 +5,8 @@ import type { RedisConnectionOptions } from '../../../src/redis/create-redis-con
 import type { RedisBreakerState } from '../../../src/redis/redis-breaker.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { alice, callsOn, type StoreUnderTest, session, sessionKey } from './store-under-test.ts'
-import { startTestRedis, type TestRedis } from './test-redis.ts'
 import { until } from './until.ts'
 
 /** Longer than the time limit of a test. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { redisNowMs } from './age-redis-store.ts'
 import { callsOn, completed, newSession, owned, type StoreUnderTest, sessionKey } from './store-under-test.ts'
-import { startTestRedis, type TestRedis } from './test-redis.ts'
 import { until } from './until.ts'
 
 /** The shared suite moves the times in Redis; here they pass. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
 import { callsOn, sessionKey, testKvLimit, testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
-import { startTestRedis, type TestRedis } from './test-redis.ts'
 
 let redis: TestRedis
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { NewSession, RetryKey } from '../../../src/sessions/session-store.ts'
-import { hours, mallory, newSession, type StoreCalls, session, sessionKey } from './store-under-test.ts'
+import { hours, mallory, newSession, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
 const retryKey = (change: Partial<RetryKey> = {}): RetryKey => ({
   digest: 'digest-1',
@@ -17,7 +17,7 @@ const again = (change: Partial<RetryKey> = {}, name = 'again'): NewSession =>
   newSession({ key: sessionKey(name), turnId: `turn-${name}`, retryOf: retryKey(change) })
 
 export const describeRetries = (calls: StoreCalls): void => {
-  const { advance, begin, complete, counts, create, createActive, get } = calls
+  const { abandon, advance, begin, complete, counts, create, createActive, get, remove, sweep } = calls
 
   describe('a repeated create', () => {
     test('finds the session of the first one, and takes a lease on it', async () => {
@@ -64,6 +64,39 @@ export const describeRetries = (calls: StoreCalls): void => {
       await create(again({}, 'fifth'))
 
       expect(await create(again({}, 'sixth'))).toMatchObject({ record: { key: sessionKey('fifth') } })
+    })
+
+    test.each([
+      { name: 'was deleted', end: () => remove() },
+      { name: 'has expired', end: () => advance(hours(1)) },
+    ])('of a session that $name creates a new one, which the key names from then on', async ({ end }) => {
+      await createActive(first())
+      await end()
+
+      const record = { key: sessionKey('again') }
+      expect(await create(again())).toMatchObject({ kind: 'created', record })
+      expect(await create(again({}, 'third'))).toMatchObject({ kind: 'existing', record })
+    })
+
+    test.each([
+      { name: 'failed', end: () => abandon('turn-1'), bodyDigest: 'body-2' },
+      { name: 'was swept', end: () => advance(seconds(60)).then(() => sweep()), bodyDigest: 'body-2' },
+      { name: 'ran out of its lease', end: () => advance(seconds(60)), bodyDigest: 'body-1' },
+    ])('of a create that $name creates a new session', async ({ end, bodyDigest }) => {
+      await create(first())
+      await end()
+
+      expect(await create(again({ bodyDigest }))).toMatchObject({ kind: 'created' })
+      expect(await counts()).toEqual({ removals: 1, sessions: 1 })
+    })
+
+    test('keeps its key when an earlier create of the key fails late', async () => {
+      await create({ ...first(), leaseMs: 1000 })
+      await advance(seconds(1))
+      await createActive(again())
+      await abandon('turn-1')
+
+      expect(await create(again({}, 'third'))).toMatchObject({ kind: 'existing' })
     })
 
     test('creates a new session once the key is forgotten, counted from the first create', async () => {

@@ -63,12 +63,15 @@ export const describeStoredKv = (calls: StoreCalls): void => {
       expect(await claimAll()).toEqual({ [`a:${one}`]: payloadOf(one) })
     })
 
-    test('a later artefact replaces an earlier one, which is due after a short grace', async () => {
+    test.each([
+      { name: 'a later turn', turn: 2 },
+      { name: 'the same turn', turn: 1 },
+    ])('an artefact of $name replaces an earlier one, which is due after a short grace', async ({ turn }) => {
       await createActive()
       await storeKv(one)
-      expect(await storeKv(two, 2)).toBe(true)
+      expect(await storeKv(two, turn)).toBe(true)
 
-      expect(await get()).toMatchObject({ kv: storedKv(two, 2) })
+      expect(await get()).toMatchObject({ kv: storedKv(two, turn) })
       await advance(testSupersededGraceMs - 2000)
       expect(await claimAll()).toEqual({})
       await advance(2000)
