@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { mallory, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
 export const describeExpiry = (calls: StoreCalls): void => {
-  const { advance, begin, claimAll, complete, counts, create, createActive, get, list } = calls
+  const { abandon, advance, begin, claimAll, complete, counts, create, createActive, get, list } = calls
   const { remove, setTtl, store, storeKv, sweep } = calls
 
   /** Sweeps `limit` sessions at a time, as the reaper does. Resolves to how many ended. */
@@ -118,6 +118,15 @@ export const describeExpiry = (calls: StoreCalls): void => {
       expect(await begin()).toEqual({ kind: 'unknown' })
       expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
       expect(await complete('turn-1')).toEqual({ kind: 'gone' })
+    })
+
+    test('the sweep ends an unfinished create when the longest lease left runs out', async () => {
+      await create()
+      await begin('turn-2', { leaseMs: 10_000 })
+      await abandon('turn-1')
+      await advance(seconds(10))
+
+      expect(await sweep()).toBe(1)
     })
 
     test('a TTL set during a create counts, and does not defer the sweep of an unfinished create', async () => {
