@@ -56,7 +56,7 @@ test.each([
     await orderServer('coordinator', bring)
     try {
       const lines: string[] = []
-      // Each of them meets the pod that does not have it, once.
+      // Each session is sent once to the pod that does not hold it.
       for (const [index, session] of sessions.entries()) {
         for (const more of ['', ' more']) {
           const turn = await client.use(session, `${prompts[index]}${more}`, { headers: anywhere })

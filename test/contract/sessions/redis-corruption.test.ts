@@ -118,7 +118,7 @@ describe('the Redis session store with damaged keys', () => {
       expect(await counts()).toMatchObject({ sessions: 0 })
     })
 
-    test('can be created anew', async () => {
+    test('can be created again', async () => {
       expect(await create()).toMatchObject({ kind: 'created' })
       expect(await get()).toMatchObject({ turns: 0 })
     })
@@ -190,7 +190,7 @@ describe('the Redis session store with damaged keys', () => {
     { name: 'is a list', damage: (key: string) => redis.raw.lpush(key, 'x') },
     { name: 'is empty', damage: (key: string) => redis.raw.set(key, '') },
     { name: 'names a lost session', damage: (key: string) => redis.raw.set(key, `${session}\nbody-1`) },
-  ])('a retry key that $name is written anew', async ({ damage }) => {
+  ])('a retry key that $name is overwritten', async ({ damage }) => {
     const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
     await damage(`${prefix}r:digest-1`)
 

@@ -111,7 +111,7 @@ describe('the Redis session store', () => {
     await again.child.kill()
   })
 
-  test('sends its scripts anew to a Redis that restarted empty', async () => {
+  test('sends its scripts again to a Redis that restarted empty', async () => {
     await open({ commandTimeoutMs: 2000 })
     await createActive()
     const again = await startAgain()
@@ -290,10 +290,10 @@ describe('the Redis session store', () => {
     await open({ url: redis.server.url.replace('//', '//:wrong-password@'), commandTimeoutMs: 2000 })
     const refused = await create({ sealedId: 'sealed-marker' }).catch((error: unknown) => error)
     await until(async () => faults.length > 0)
-    const told = inspect([refused, faults], { depth: 20 })
+    const text = inspect([refused, faults], { depth: 20 })
 
     expect(refused).toBeInstanceOf(StoreUnavailableError)
-    expect(told).toContain('WRONGPASS')
-    expect(told).not.toMatch(/wrong-password|right-password|redis:\/\/|sealed-marker/)
+    expect(text).toContain('WRONGPASS')
+    expect(text).not.toMatch(/wrong-password|right-password|redis:\/\/|sealed-marker/)
   })
 })

@@ -90,13 +90,13 @@ export const describeRetries = (calls: StoreCalls): void => {
       expect(await counts()).toEqual({ removals: 1, sessions: 1 })
     })
 
-    test('keeps its key when an earlier create of the key fails late', async () => {
-      await create({ ...first(), leaseMs: 1000 })
-      await advance(seconds(1))
-      await createActive(again())
+    test('finds neither of two sessions that recorded the key, also after the create of one failed', async () => {
+      await create(first({ use: 'record-only' }))
+      await createActive(again({ use: 'record-only' }))
       await abandon('turn-1')
 
-      expect(await create(again({}, 'third'))).toMatchObject({ kind: 'existing' })
+      expect(await create(again({}, 'third'))).toMatchObject({ kind: 'created' })
+      expect(await create(again({}, 'fourth'))).toMatchObject({ kind: 'created' })
     })
 
     test('creates a new session once the key is forgotten, counted from the first create', async () => {
