@@ -47,9 +47,10 @@ export const describeChunkLedger = (adapter: string, make: () => Promise<ChunkLe
       expect(await release('c')).toEqual({ unheld: ['c1'], lastOfSalt: true })
     })
 
-    test('a released chunk cannot be held until it is deleted, and a refused hold holds nothing', async () => {
+    test('neither a released chunk nor its artefact can be held until it is deleted; a refused hold holds nothing', async () => {
       await hold('a', 'c1', 'c2')
       await release('a')
+      expect(await hold('a', 'c3')).toBe('being-deleted')
       expect(await hold('b', 'c0', 'c1')).toBe('being-deleted')
       expect(await release('b')).toEqual({ unheld: [], lastOfSalt: true })
       await bed.elsewhere.deleted(of('a'))

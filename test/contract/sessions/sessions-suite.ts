@@ -89,9 +89,10 @@ export const describeSessions = (calls: StoreCalls): void => {
       expect(await counts()).toEqual({ removals: 1, sessions: 0 })
     })
 
-    test('a deleted session becomes unknown when its tombstone expires', async () => {
+    test('a deleted session becomes unknown when its tombstone expires, also after a late note on its KV', async () => {
       await createActive()
       await remove()
+      await store().noteKv({ key: session, reason: 'too_short' })
       await advance(hours(23))
       expect(await begin()).toEqual({ kind: 'deleted' })
       await advance(hours(1))
