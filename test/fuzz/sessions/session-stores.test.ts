@@ -61,23 +61,29 @@ describe('session stores under any sequence of operations', () => {
   test.each([
     { name: 'memory', make: makeMemory, numRuns: 100 },
     { name: 'Redis', make: makeRedis, numRuns: 20 },
-  ])('$name keeps the limit of stored KV, and the KV of sessions in turns', async ({ make, numRuns }) => {
-    // Artefacts take 1 to 5 bytes.
-    const kvLimit = { maxBytes: 8, threshold: 0.75 }
-    const kvBytesOf = async ({ store }: StoreUnderTest) => (await store.sizes()).kvBytes
-    const property = fc.asyncProperty(anyOperations, async (operations) => {
-      const under = await make(kvLimit)
-      const exercise = new StoreExercise(under)
-      for (const operation of operations) {
-        const held = await exercise.heldKv()
-        await exercise.perform(operation)
-        expect(await kvBytesOf(under)).toBeLessThanOrEqual(kvLimit.maxBytes)
-        if (operation.name === 'evict') expect(await exercise.heldKv()).toEqual(held)
-      }
-      await under.advance(10 * unitMs)
-      await under.store.evict(100)
-      expect(await kvBytesOf(under)).toBeLessThanOrEqual(kvLimit.maxBytes * kvLimit.threshold)
-    })
-    await fc.assert(property, { numRuns })
-  }, 120_000)
+  ])(
+    '$name keeps the limit of stored KV, and the KV of sessions in turns',
+    async ({ make, numRuns }) => {
+      // Artefacts take 1 to 5 bytes.
+      const kvLimit = { maxBytes: 8, threshold: 0.75 }
+      const kvBytesOf = async ({ store }: StoreUnderTest) => (await store.sizes()).kvBytes
+      const property = fc.asyncProperty(anyOperations, async (operations) => {
+        const under = await make(kvLimit)
+        const exercise = new StoreExercise(under)
+        for (const operation of operations) {
+          const held = await exercise.heldKv()
+          await exercise.perform(operation)
+          expect(await kvBytesOf(under)).toBeLessThanOrEqual(kvLimit.maxBytes)
+          if (operation.name !== 'evict' && operation.name !== 'commit') continue
+          const kept = await exercise.heldKv()
+          expect([...held].filter(([key, kv]) => kv !== undefined && kept.get(key) === undefined)).toEqual([])
+        }
+        await under.advance(10 * unitMs)
+        await under.store.evict(100)
+        expect(await kvBytesOf(under)).toBeLessThanOrEqual(kvLimit.maxBytes * kvLimit.threshold)
+      })
+      await fc.assert(property, { numRuns })
+    },
+    120_000,
+  )
 })
