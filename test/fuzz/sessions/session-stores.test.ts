@@ -65,7 +65,7 @@ describe('session stores under any sequence of operations', () => {
     '$name keeps the limit of stored KV, and the KV of sessions in turns',
     async ({ make, numRuns }) => {
       // Artefacts take 1 to 5 bytes.
-      const kvLimit = { maxBytes: 8, threshold: 0.75 }
+      const kvLimit = { maxBytes: 5, threshold: 0.75 }
       const kvBytesOf = async ({ store }: StoreUnderTest) => (await store.sizes()).kvBytes
       const property = fc.asyncProperty(anyOperations, async (operations) => {
         const under = await make(kvLimit)
