@@ -29,7 +29,7 @@ export interface LlamaRuntime {
   tokenizeChat(messages: readonly ChatMessage[]): readonly number[]
   /** The bytes of text that a token stands for; none for a special token. */
   tokenBytes(token: number): Uint8Array
-  /** Frees the model. No other call may be under way. */
+  /** Frees the model once the steps under way have ended. No call may follow. */
   dispose(): Promise<void>
 }
 
@@ -143,9 +143,10 @@ export const loadLlama = async (options: {
         }),
       ),
     tokenBytes: (token) => (model.isSpecialToken(token) ? new Uint8Array() : bytesOf(vocabulary[token] ?? '')),
-    dispose: async () => {
-      for (const part of [context, model, llama]) await part.dispose()
-    },
+    dispose: () =>
+      gate.exclusive(async () => {
+        for (const part of [context, model, llama]) await part.dispose()
+      }),
   }
 }
 
