@@ -78,7 +78,7 @@ const runPlayground = async (command: keyof PlaygroundCommands, args: readonly s
     throw error
   })
   if (playground === undefined) return fail(`${command} needs the playground, which is not installed here.`)
-  return playground.playgroundCommands[command]({ args, env: process.env, print, fail, note, untilStopped })
+  return playground.playgroundCommands[command]({ args, env: process.env, print, fail, untilStopped })
 }
 
 type Values = ReturnType<typeof parseFlags>['values']
@@ -121,12 +121,8 @@ const print = (text: string): number => {
   return 0
 }
 
-const note = (text: string): void => {
-  process.stderr.write(`${text}\n`)
-}
-
 const fail = (text: string): number => {
-  note(text)
+  process.stderr.write(`${text}\n`)
   return 1
 }
 

@@ -1,6 +1,6 @@
 import type { FleetSettings } from './fleet-settings.ts'
 import type { Prefill, SimulatedPod } from './simulated-pod.ts'
-import type { TraceRequest } from './trace-request.ts'
+import type { TraceRequest } from './trace.ts'
 
 /** The outcome of one replay. All times are virtual. */
 export interface ReplayResult {
@@ -51,7 +51,7 @@ export const createReplayRecord = (options: { readonly policy: string; readonly 
     }): ReplayResult => {
       const { pods, conversations, endedMs } = end
       const sorted = Float64Array.from(ttfts).sort()
-      const prefills = pods.map((pod) => pod.prefillBusyMs)
+      const prefills = pods.map((pod) => pod.busyMs().prefill)
       const prefillMs = sum(prefills)
       const capacityMs = options.settings.pods * (lastMs - (firstMs ?? 0))
       return {
@@ -66,7 +66,7 @@ export const createReplayRecord = (options: { readonly policy: string; readonly 
           p90: percentile(sorted, 0.9),
           p99: percentile(sorted, 0.99),
         },
-        loadSeconds: sum(pods.map((pod) => pod.loadBusyMs)) / 1000,
+        loadSeconds: sum(pods.map((pod) => pod.busyMs().load)) / 1000,
         prefillSeconds: prefillMs / 1000,
         balance: ratio(Math.max(...prefills), prefillMs / pods.length),
         utilisation: ratio(prefillMs, capacityMs),

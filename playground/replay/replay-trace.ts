@@ -6,29 +6,9 @@ import { type FleetSettings, loadOverheadMs, metricsIntervalMs } from './fleet-s
 import { createReplayRecord, type ReplayResult } from './replay-record.ts'
 import { createSimulatedGateway, type RoutedTurn } from './simulated-gateway.ts'
 import { createSimulatedPod, type SimulatedPod } from './simulated-pod.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 const seed = 20_250_225
-
-/**
- * Replays a trace on a fleet, in virtual time, under one policy: the requests come when the trace says, whatever becomes of the ones
- * before. `onRequest` is called for each.
- */
-export const replayTrace = async (
-  trace: AsyncIterable<TraceRequest>,
-  options: {
-    readonly settings: FleetSettings
-    readonly policy: PolicyName
-    readonly onRequest?: (request: TraceRequest) => void
-  },
-): Promise<ReplayResult> => {
-  const simulation = createSimulation(options.settings, options.policy)
-  for await (const request of trace) {
-    simulation.arrive(request)
-    options.onRequest?.(request)
-  }
-  return simulation.finish()
-}
 
 /** Events happen in the order of time; those of one time in the order in which they were added. */
 interface SimulationEvent {
@@ -37,7 +17,11 @@ interface SimulationEvent {
   readonly happen: () => void
 }
 
-const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
+/** Replays a trace on a fleet, in virtual time, under one policy: the requests come when the trace says, however the earlier ones fare. */
+export const replayTrace = (
+  trace: readonly TraceRequest[],
+  { settings, policy }: { readonly settings: FleetSettings; readonly policy: PolicyName },
+): ReplayResult => {
   let nowMs = 0
   const events = new TinyQueue<SimulationEvent>([], (a, b) => a.timeMs - b.timeMs || a.order - b.order)
   let scheduled = 0
@@ -119,28 +103,23 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
     }
   }
 
-  return {
-    /** Lets everything happen that comes before the request, then the request itself. */
-    arrive: (request: TraceRequest): void => {
-      const arrivesMs = request.timestampMs * settings.timeScale
-      while (nextMetricsMs <= arrivesMs) {
-        runUntil(nextMetricsMs)
-        gateway.readMetrics(pods)
-        nextMetricsMs += metricsIntervalMs
-      }
-      runUntil(arrivesMs)
-      nowMs = arrivesMs
-      record.arrived(request, arrivesMs)
-      const turn = gateway.route(request)
-      const pod = pods[turn.podIndex]
-      if (pod === undefined) throw new Error(`There is no ${turn.pod}`)
-      attach(turn, pod)
-    },
-    finish: (): ReplayResult => {
-      runUntil(Number.POSITIVE_INFINITY)
-      return record.result({ pods, conversations: gateway.conversations, endedMs: nowMs })
-    },
+  for (const request of trace) {
+    const arrivesMs = request.timestampMs * settings.timeScale
+    while (nextMetricsMs <= arrivesMs) {
+      runUntil(nextMetricsMs)
+      gateway.readMetrics(pods.map((pod) => pod.reading()))
+      nextMetricsMs += metricsIntervalMs
+    }
+    runUntil(arrivesMs)
+    nowMs = arrivesMs
+    record.arrived(request, arrivesMs)
+    const turn = gateway.route(request)
+    const pod = pods[turn.podIndex]
+    if (pod === undefined) throw new Error(`There is no ${turn.pod}`)
+    attach(turn, pod)
   }
+  runUntil(Number.POSITIVE_INFINITY)
+  return record.result({ pods, conversations: gateway.conversations, endedMs: nowMs })
 }
 
 /** The same numbers for the same seed, so that a replay gives the same result each time (mulberry32). */

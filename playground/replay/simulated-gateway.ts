@@ -8,7 +8,7 @@ import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** Fields of an engine's metrics that routing reads. */
 export interface EngineReading {
