@@ -1,5 +1,5 @@
 // The slots: completions and actions wait for one, and run in it.
-import { type AnswerPiece, createAnswerText, type FinishReason } from './answer-text.ts'
+import { createAnswerText, type FinishReason } from './answer-text.ts'
 import type { LlamaRuntime } from './llama-runtime.ts'
 import type { Sampling, TokenSequence } from './llama-sequence.ts'
 import { createSlotScheduler } from './slot-scheduler.ts'
@@ -43,25 +43,6 @@ interface SlotTask {
   readonly keep: number
 }
 
-export interface Engine {
-  readonly llama: LlamaRuntime
-  /** One for each slot; index = slot id. */
-  readonly slots: readonly Slot[]
-  isBusy(slotId: number): boolean
-  /** Tasks that wait for a slot. */
-  waiting(): number
-  /**
-   * Computes an answer. After each token, `onText` receives the text that can be emitted: often one character, sometimes
-   * nothing. @throws the signal's reason; what was computed until then stays in the slot
-   */
-  generate(request: GenerationRequest, onText: (text: string) => void): Promise<Answer>
-  /** Runs an action on a slot once it is free. @throws the signal's reason while waiting; what `action` throws */
-  runAction<Result>(
-    slot: { readonly id: number; readonly signal: AbortSignal },
-    action: (sequence: TokenSequence) => Promise<Result>,
-  ): Promise<Result>
-}
-
 /**
  * Prompt tokens computed between two looks at the signal: half of the runtime's batch, so that other slots' tokens fit
  * beside them.
@@ -70,7 +51,7 @@ const pieceTokens = 256
 /** Share of a prompt that a slot must hold for the request to go there; below it, its KV is worth more than the gain. */
 const reuseThreshold = 0.5
 
-export const createEngine = (llama: LlamaRuntime): Engine => {
+export const createEngine = (llama: LlamaRuntime) => {
   const slots: Slot[] = llama.sequences.map((sequence) => ({ sequence, lastTask: undefined }))
   const scheduler = createSlotScheduler(slots.length)
   let nextTaskId = 0
@@ -91,11 +72,17 @@ export const createEngine = (llama: LlamaRuntime): Engine => {
 
   return {
     llama,
-    slots,
-    isBusy: (slotId) => scheduler.isBusy(slotId),
-    waiting: () => scheduler.waiting(),
+    /** One for each slot; index = slot id. */
+    slots: slots as readonly Slot[],
+    isBusy: (slotId: number): boolean => scheduler.isBusy(slotId),
+    /** Tasks that wait for a slot. */
+    waiting: (): number => scheduler.waiting(),
 
-    generate: (request, onText) => {
+    /**
+     * Computes an answer. After each token, `onText` receives the text that can be emitted: often one character, sometimes
+     * nothing. @throws the signal's reason; what was computed until then stays in the slot
+     */
+    generate: (request: GenerationRequest, onText: (text: string) => void): Promise<Answer> => {
       const { slotId: wanted, signal, tokens, keep } = request
       return scheduler.run({ slotId: wanted, signal, choose: (idleIds) => choose(tokens, idleIds) }, async (slotId) => {
         const { sequence } = slotOf(slotId)
@@ -110,10 +97,15 @@ export const createEngine = (llama: LlamaRuntime): Engine => {
       })
     },
 
-    runAction: ({ id, signal }, action) =>
-      scheduler.run({ slotId: id, signal, choose: () => id }, () => action(slotOf(id).sequence)),
+    /** Runs an action on a slot once it is free. @throws the signal's reason while waiting; what `action` throws */
+    runAction: <Result>(
+      { id, signal }: { readonly id: number; readonly signal: AbortSignal },
+      action: (sequence: TokenSequence) => Promise<Result>,
+    ): Promise<Result> => scheduler.run({ slotId: id, signal, choose: () => id }, () => action(slotOf(id).sequence)),
   }
 }
+
+export type Engine = ReturnType<typeof createEngine>
 
 /** Makes the sequence hold the longest prefix of the prompt that it has, except for the last token. Resolves to its length. */
 const reusePrefix = async (sequence: TokenSequence, tokens: readonly number[]): Promise<number> => {
@@ -147,23 +139,17 @@ const computeAnswer = async (
     await sequence.append(tokens.slice(start, Math.min(start + pieceTokens, lastIndex)))
   }
   signal.throwIfAborted()
-  const answerText = createAnswerText(stops)
-  let text = ''
+  const text = createAnswerText(stops, slot.onText)
   let completionTokens = 0
-  const emit = (piece: AnswerPiece): boolean => {
-    text += piece.text
-    slot.onText(piece.text)
-    return piece.stopped
-  }
   const answer = (finishReason: FinishReason): Answer => {
-    return { text, finishReason, promptTokens: tokens.length, cachedTokens, completionTokens }
+    return { text: text.text(), finishReason, promptTokens: tokens.length, cachedTokens, completionTokens }
   }
   for await (const token of sequence.generate(tokens[lastIndex] ?? 0, sampling)) {
     signal.throwIfAborted()
     completionTokens += 1
-    if (emit(answerText.push(slot.llama.tokenBytes(token)))) return answer('stop')
+    if (text.push(slot.llama.tokenBytes(token))) return answer('stop')
     if (completionTokens >= maxTokens) break
   }
-  const isStopped = emit(answerText.end())
+  const isStopped = text.end()
   return answer(completionTokens >= maxTokens && !isStopped ? 'length' : 'stop')
 }

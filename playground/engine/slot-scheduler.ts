@@ -11,22 +11,13 @@ export interface SlotRequest {
   readonly signal: AbortSignal
 }
 
-/** Hands out slots. */
-export interface SlotScheduler {
-  /** Runs the work in a slot of its own, once there is one. @throws the signal's reason while waiting; what `work` throws */
-  run<Result>(request: SlotRequest, work: (slotId: number) => Promise<Result>): Promise<Result>
-  /** Tasks that wait for a slot. */
-  waiting(): number
-  isBusy(slotId: number): boolean
-}
-
 interface Waiter {
   readonly request: SlotRequest
   readonly grant: (slotId: number) => void
 }
 
-/** Creates the scheduler for slots 0 to `slotCount` - 1. */
-export const createSlotScheduler = (slotCount: number): SlotScheduler => {
+/** Hands out slots 0 to `slotCount` - 1. */
+export const createSlotScheduler = (slotCount: number) => {
   const busy = new Set<number>()
   const waiters = new Set<Waiter>()
 
@@ -61,7 +52,8 @@ export const createSlotScheduler = (slotCount: number): SlotScheduler => {
     })
 
   return {
-    run: async (request, work) => {
+    /** Runs the work in a slot of its own, once there is one. @throws the signal's reason while waiting; what `work` throws */
+    run: async <Result>(request: SlotRequest, work: (slotId: number) => Promise<Result>): Promise<Result> => {
       const slotId = await acquire(request)
       try {
         return await work(slotId)
@@ -70,7 +62,10 @@ export const createSlotScheduler = (slotCount: number): SlotScheduler => {
         admit()
       }
     },
-    waiting: () => waiters.size,
-    isBusy: (slotId) => busy.has(slotId),
+    /** Tasks that wait for a slot. */
+    waiting: (): number => waiters.size,
+    isBusy: (slotId: number): boolean => busy.has(slotId),
   }
 }
+
+export type SlotScheduler = ReturnType<typeof createSlotScheduler>

@@ -3,9 +3,9 @@ import type { RandomSource } from '../../src/routing/load-policies.ts'
 import type { PolicyName } from '../../src/routing/policies.ts'
 import { createBlockCache } from './block-cache.ts'
 import { type FleetSettings, loadOverheadMs, metricsIntervalMs } from './fleet-settings.ts'
-import { createReplayRecord, type ReplayResult } from './replay-record.ts'
+import { type ReplayResult, summariseReplay } from './replay-record.ts'
 import { createSimulatedGateway, type RoutedTurn } from './simulated-gateway.ts'
-import { createSimulatedPod, type SimulatedPod } from './simulated-pod.ts'
+import { createSimulatedPod, type Prefill, type SimulatedPod } from './simulated-pod.ts'
 import { blockTokens, type TraceRequest } from './trace.ts'
 
 const seed = 20_250_225
@@ -33,7 +33,8 @@ export const replayTrace = (
   const store = createBlockCache({ maxBlocks: settings.storeBlocks })
   const loadMs = (tokens: number): number => loadOverheadMs + (tokens * 1000) / settings.loadTokensPerSecond
   const pods = Array.from({ length: settings.pods }, () => createSimulatedPod(settings, loadMs))
-  const record = createReplayRecord({ policy, settings })
+  const ttftsMs: number[] = []
+  const prefills: Prefill[] = []
   let nextMetricsMs = 0
 
   /** Lets the engine begin with its next prompt, if it can. */
@@ -41,7 +42,7 @@ export const replayTrace = (
     const begun = pod.begin()
     if (begun === undefined) return
     const { job, prefill } = begun
-    record.reused(prefill)
+    prefills.push(prefill)
     at(nowMs + prefill.durationMs, () => {
       pod.prefillDone()
       store.use(job.request.blocks, job.request.blocks.length)
@@ -67,7 +68,7 @@ export const replayTrace = (
       presentBlocks: has.presentBlocks,
       onFirstToken: (computedTokens) => {
         response = { computedTokens, ttfbMs: nowMs - forwardedMs }
-        record.firstToken(nowMs - has.arrivedMs)
+        ttftsMs.push(nowMs - has.arrivedMs)
       },
       onComplete: () => gateway.ended(turn, response),
     })
@@ -81,15 +82,15 @@ export const replayTrace = (
     const held = pod.blocks.heldPrefix(request.blocks)
     const stored = store.heldPrefix(request.blocks)
     store.use(request.blocks, stored)
-    const plan = gateway.planLoad({ podTokens: held * blockTokens, storeTokens: stored * blockTokens })
-    if (plan.kind === 'no-load') {
+    const budgetMs = gateway.planLoad({ podTokens: held * blockTokens, storeTokens: stored * blockTokens })
+    if (budgetMs === undefined) {
       forward(turn, pod, { arrivedMs, presentBlocks: held })
       return
     }
     const tokens = (stored - held) * blockTokens
     const doneMs = pod.load(nowMs, tokens)
-    const inTime = doneMs - nowMs <= plan.budgetMs
-    at(Math.min(doneMs, nowMs + plan.budgetMs), () => {
+    const inTime = doneMs - nowMs <= budgetMs
+    at(Math.min(doneMs, nowMs + budgetMs), () => {
       gateway.loadEnded(turn, inTime ? { tokens, tookMs: nowMs - arrivedMs } : undefined)
       forward(turn, pod, { arrivedMs, presentBlocks: inTime ? stored : held })
     })
@@ -112,14 +113,14 @@ export const replayTrace = (
     }
     runUntil(arrivesMs)
     nowMs = arrivesMs
-    record.arrived(request, arrivesMs)
     const turn = gateway.route(request)
     const pod = pods[turn.podIndex]
     if (pod === undefined) throw new Error(`There is no ${turn.pod}`)
     attach(turn, pod)
   }
   runUntil(Number.POSITIVE_INFINITY)
-  return record.result({ pods, conversations: gateway.conversations, endedMs: nowMs })
+  const { conversations } = gateway
+  return summariseReplay(trace, { policy, settings, ttftsMs, prefills, pods, conversations, endedMs: nowMs })
 }
 
 /** The same numbers for the same seed, so that a replay gives the same result each time (mulberry32). */

@@ -24,27 +24,13 @@ export interface FleetServerOptions extends ServerPlan {
   readonly report: Report
 }
 
-/** A server that was started at least once. */
-export interface FleetServer {
-  readonly name: string
-  /** The process that runs now, or the last one that did: to pause, resume or kill it. */
-  child(): ManagedChild
-  /**
-   * Ends it if it still runs, and starts it anew with the same command line; resolves when it answers.
-   * @throws NotReadyError, or the signal's reason
-   */
-  restart(signal?: AbortSignal): Promise<void>
-  /** SIGTERM, after 10 seconds SIGKILL. It can be started again. */
-  stop(): Promise<ChildExit>
-}
-
 const stopGraceMs = 10_000
 
 /**
  * Starts a server and waits until it answers.
  * @throws NotReadyError, or the signal's reason
  */
-export const startFleetServer = async (options: FleetServerOptions, signal?: AbortSignal): Promise<FleetServer> => {
+export const startFleetServer = async (options: FleetServerOptions, signal?: AbortSignal) => {
   const { name, url, logFile, report } = options
   /** Nothing is reported of the end of these. */
   const stoppedOnPurpose = new WeakSet<ManagedChild>()
@@ -70,14 +56,22 @@ export const startFleetServer = async (options: FleetServerOptions, signal?: Abo
   }
   return {
     name,
+    /** SIGTERM, after 10 seconds SIGKILL. It can be started again. */
     stop,
-    child: () => current,
-    restart: async (restartSignal) => {
+    /** The process that runs now, or the last one that did: to pause, resume or kill it. */
+    child: (): ManagedChild => current,
+    /**
+     * Ends it if it still runs, and starts it anew with the same command line; resolves when it answers.
+     * @throws NotReadyError, or the signal's reason
+     */
+    restart: async (restartSignal?: AbortSignal): Promise<void> => {
       await stop()
       current = await start(restartSignal)
     },
   }
 }
+
+export type FleetServer = Awaited<ReturnType<typeof startFleetServer>>
 
 /**
  * Accepts commands for single servers from other processes of the same user: HTTP on a Unix socket, in a folder that only
