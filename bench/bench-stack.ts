@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { startChild } from '../playground/child-process.ts'
 import { freePort } from '../playground/free-port.ts'
 import { packageRoot } from '../playground/paths.ts'
-import { obtainVllmFleet } from '../playground/vllm/obtain-vllm-fleet.ts'
+import { obtainVllmFleet } from '../playground/vllm/start-vllm-fleet.ts'
 import { readyOrKilled } from '../playground/wait-until-ready.ts'
 import { type PromptMaker, textPrompts, tokenPrompts } from './prompts.ts'
 
@@ -54,7 +54,7 @@ export const startBenchStack = async (name: EngineName): Promise<BenchStack> => 
               .map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`)
               .join(','),
           },
-          release: () => fleet.release(),
+          release: () => fleet.stop(),
         },
       )
     }

@@ -5,7 +5,6 @@ import { describeExit, type ManagedChild } from './child-process.ts'
 import { renderEnvoyConfig } from './envoy-config.ts'
 import { isPortFree } from './free-port.ts'
 import { findEnvoy } from './install/find-envoy.ts'
-import { requireTool } from './install/find-tool.ts'
 import { packageRoot, stateDir, toolsDir } from './paths.ts'
 import type { Environment } from './run-command.ts'
 import { type RunSettings, readRunSettings } from './run-settings.ts'
@@ -72,7 +71,7 @@ const startAll = async (settings: RunSettings, start: Start): Promise<string> =>
     throw new Error(`Port ${settings.port} is in use. Choose another: GATEWAY_PORT=8001 make run`)
   }
   const template = await readFile(join(packageRoot(), settings.envoyConfig), 'utf8')
-  const tool = requireTool(await findEnvoy({ env, toolsDir: toolsDir(env), report: print, signal }))
+  const tool = await findEnvoy({ env, toolsDir: toolsDir(env), report: print, signal })
   const kvDirectory = settings.kvDirectory ?? join(stateDir(env), 'kv')
   await mkdir(kvDirectory, { recursive: true })
   const pods = settings.pods ?? (await startPods(settings, { ...start, kvDirectory }))

@@ -5,7 +5,7 @@ import { renderEnvoyConfig } from '../../playground/envoy-config.ts'
 import { freePort, freePorts } from '../../playground/free-port.ts'
 import { findEnvoy } from '../../playground/install/find-envoy.ts'
 import { findRedis } from '../../playground/install/find-redis.ts'
-import { requireTool, type ServerTool } from '../../playground/install/find-tool.ts'
+import type { ServerTool } from '../../playground/install/find-tool.ts'
 import { packageRoot, toolsDir } from '../../playground/paths.ts'
 import { startEnvoy } from '../../playground/start-envoy.ts'
 import { startGateway } from '../../playground/start-gateway.ts'
@@ -57,7 +57,7 @@ export const startTargets = async (
   options: TargetOptions,
 ): Promise<{ readonly upstream: Upstream; readonly targets: readonly Target[]; readonly envoyVersion: string }> => {
   const report = (line: string): void => void process.stderr.write(`${line}\n`)
-  const envoyTool = requireTool(await findEnvoy({ env: process.env, toolsDir: toolsDir(), report }))
+  const envoyTool = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report })
   const upstream = await startUpstream(options)
   const start: Start = { ...options, upstream, envoyTool }
   const targets: Target[] = []
@@ -154,7 +154,7 @@ const startPlugin = async (start: Start, name: GatewayCase): Promise<Backend> =>
 }
 
 const startOwnRedis = async ({ children, directory }: Start, name: string) => {
-  const tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir() }))
+  const tool = await findRedis({ env: process.env, toolsDir: toolsDir() })
   const redis = await startRedis({ tool, dir: join(directory, `redis-${name}`) })
   children.add(redis.child)
   return redis

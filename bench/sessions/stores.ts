@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis'
 import { findRedis } from '../../playground/install/find-redis.ts'
-import { requireTool } from '../../playground/install/find-tool.ts'
 import { toolsDir } from '../../playground/paths.ts'
 import { startRedis } from '../../playground/start-redis.ts'
 import { createRedisConnection } from '../../src/redis/create-redis-connection.ts'
@@ -41,7 +40,7 @@ export const openRedisStore = async (options: {
   readonly children: Children
   readonly directory: string
 }): Promise<StoreUnderBench> => {
-  const tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir() }))
+  const tool = await findRedis({ env: process.env, toolsDir: toolsDir() })
   const redis = await startRedis({ tool, dir: options.directory })
   options.children.add(redis.child)
   const faults: Error[] = []

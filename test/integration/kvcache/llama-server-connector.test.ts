@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, jest } from '@jest/globals'
 import { findLlamaServer } from '../../../playground/install/find-llama-server.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { startLlamaServer } from '../../../playground/start-llama-server.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
@@ -12,7 +11,7 @@ jest.setTimeout(60_000)
 describe('real llama-server', () => {
   let engines: SlotEngines
   beforeAll(async () => {
-    const tool = requireTool(await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log }))
+    const tool = await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log })
     engines = await startSlotEngines(async ({ port, modelPath, kvDirectory }) => {
       const server = await startLlamaServer({
         tool,

@@ -1,7 +1,6 @@
 import { jest } from '@jest/globals'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
 import { findLlamaServer } from '../../../playground/install/find-llama-server.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { startLlamaPods } from '../../../playground/start-llama-server.ts'
 import { model } from '../support/client.ts'
@@ -9,7 +8,7 @@ import { allFlows, describeConversations } from './conversations-suite.ts'
 
 jest.setTimeout(30_000)
 
-const tool = requireTool(await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log }))
+const tool = await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log })
 
 describeConversations(
   // The gateway's part in the other APIs is the same on every engine, and tested on the embedded one.

@@ -4,7 +4,6 @@ import { Redis } from 'ioredis'
 import { z } from 'zod'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
 import { findLlamaServer } from '../../../playground/install/find-llama-server.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { startLlamaPods } from '../../../playground/start-llama-server.ts'
 import { call, model } from '../support/client.ts'
@@ -31,7 +30,7 @@ const startWith = (pods: StackOptions['pods']): Promise<Stack> =>
 
 const llamaServers = async (kvDirectory: string): Promise<readonly StackPod[]> =>
   startLlamaPods({
-    tool: requireTool(await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log })),
+    tool: await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log }),
     count: 2,
     modelPath: await randomModelPath(`${toolsDir()}/models`),
     modelAlias: model,
