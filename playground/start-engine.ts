@@ -1,35 +1,35 @@
-import { join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { type ManagedChild, startChild } from './child-process.ts'
+import type { ManagedChild } from './child-process.ts'
+import { freePort } from './free-port.ts'
+import { findLlamaServer } from './install/find-llama-server.ts'
+import { requireTool } from './install/find-tool.ts'
 import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import { ownEnvironment, packageRoot, toolsDir } from './paths.ts'
-import { type Environment, flags, type Report } from './run-command.ts'
-import { readyOrKilled } from './wait-until-ready.ts'
+import { flags } from './run-command.ts'
+import { type Launch, startServer } from './start-server.ts'
 
-/** One pod of the embedded engine. */
-export interface StartEngineOptions {
-  /** For messages and its log. */
+/** One pod. Its KV files fit only engines with the same model and the same number of slots. */
+export interface StartEngineOptions extends Launch {
+  /** For messages. */
   readonly name: string
-  /** Where slots are saved; pods that exchange contexts share it. */
+  /** Where slots are saved; made when it is missing. Pods that exchange contexts share it. */
   readonly kvDirectory: string
-  /** Default: a free one. */
+  /** Port on 127.0.0.1. Default: a free one. */
   readonly port?: number | undefined
   /** A GGUF file. Default: the small model with random weights. */
   readonly modelPath?: string | undefined
+  /** The model's names in requests; the first one is also that in answers. Default: the engine's own choice. */
   readonly modelNames?: readonly string[] | undefined
-  /** Default: 4. */
+  /** Requests that run at once, each in a slot of its own. Default: 4. */
   readonly slots?: number | undefined
-  /** Default: 8192. */
+  /** Tokens that one slot can hold. Default: 8192. */
   readonly contextTokensPerSlot?: number | undefined
   readonly extraArguments?: readonly string[] | undefined
-  /** Default: this process's own. */
-  readonly env?: Environment | undefined
-  readonly onLine?: Report | undefined
-  /** Default: 120,000; the first start writes the random model. */
-  readonly readyTimeoutMs?: number | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
+/** An engine that has loaded its model. */
 export interface RunningEngine {
   /** `127.0.0.1:8080`. */
   readonly address: string
@@ -37,19 +37,21 @@ export interface RunningEngine {
   readonly child: ManagedChild
 }
 
-const readyLine = z.object({ ready: z.literal(true), host: z.string(), port: z.number() })
+const isReady = /^\{"ready":true/
+const readyLine = z.object({ ready: z.literal(true), port: z.number() })
 
 /**
- * Installs llama.cpp on first use, starts an engine from the compiled files and waits until it can serve.
+ * Installs llama.cpp on first use, starts an embedded engine from the compiled files and waits until it can serve, by
+ * default for two minutes: the first start writes the random model.
  * @throws InstallError, NotReadyError, or the signal's reason
  */
 export const startEngine = async (options: StartEngineOptions): Promise<RunningEngine> => {
   const { env = ownEnvironment(), onLine, signal } = options
   const tools = toolsDir(env)
   const runtime = await installLlamaRuntime({ env, toolsDir: tools, signal, ...(onLine && { report: onLine }) })
-  signal?.throwIfAborted()
-  const child = await startChild({
-    name: options.name,
+  const child = await startServer({
+    ...options,
+    readyTimeoutMs: options.readyTimeoutMs ?? 120_000,
     command: [
       process.execPath,
       join(packageRoot(), 'dist/playground/engine/main.js'),
@@ -66,14 +68,51 @@ export const startEngine = async (options: StartEngineOptions): Promise<RunningE
       }),
       ...(options.extraArguments ?? []),
     ],
-    onLine,
+    ready: { kind: 'line', pattern: isReady },
   })
-  const isReady = /^\{"ready":true/
-  await readyOrKilled(
-    child,
-    { kind: 'line', pattern: isReady },
-    { timeoutMs: options.readyTimeoutMs ?? 120_000, signal },
-  )
-  const { host, port } = readyLine.parse(JSON.parse(child.output().find((line) => isReady.test(line)) ?? ''))
-  return { address: `${host}:${port}`, url: `http://${host}:${port}`, child }
+  const { port } = readyLine.parse(JSON.parse(child.output().find((line) => isReady.test(line)) ?? ''))
+  return runningOn(port, child)
+}
+
+/**
+ * Finds or installs llama-server, starts it and waits until its model is loaded, by default for a minute. Its cache of
+ * prompts in memory is off, so that only the slots and their files make a prompt fast. One thread: the threads spin, so more
+ * of them than idle processors are slower.
+ * @throws InstallError, NotReadyError, or the signal's reason
+ */
+export const startLlamaServer = async (
+  options: StartEngineOptions & { readonly modelPath: string },
+): Promise<RunningEngine> => {
+  const { env = ownEnvironment(), slots = 4, port = await freePort(), onLine: report, signal } = options
+  const tool = requireTool(await findLlamaServer({ env, toolsDir: toolsDir(env), report, signal }))
+  await mkdir(options.kvDirectory, { recursive: true })
+  const child = await startServer({
+    ...options,
+    readyTimeoutMs: options.readyTimeoutMs ?? 60_000,
+    command: [
+      ...tool.command,
+      ...flags({
+        slots: true,
+        metrics: true,
+        host: '127.0.0.1',
+        port,
+        model: resolve(options.modelPath),
+        alias: options.modelNames?.[0],
+        parallel: slots,
+        'ctx-size': slots * (options.contextTokensPerSlot ?? 8192),
+        threads: 1,
+        'batch-size': 512,
+        'cache-ram': 0,
+        'slot-save-path': resolve(options.kvDirectory),
+      }),
+      ...(options.extraArguments ?? []),
+    ],
+    ready: { kind: 'http', url: `http://127.0.0.1:${port}/health` },
+  })
+  return runningOn(port, child)
+}
+
+const runningOn = (port: number, child: ManagedChild): RunningEngine => {
+  const address = `127.0.0.1:${port}`
+  return { address, url: `http://${address}`, child }
 }

@@ -6,31 +6,41 @@ import { z } from 'zod'
  * measured.
  */
 
-const json = z.record(z.string(), z.unknown())
-
-const template = z.looseObject({
-  static_resources: z.looseObject({
-    listeners: z.tuple([
-      z.looseObject({
-        filter_chains: z.tuple([z.looseObject({ filters: z.tuple([z.looseObject({ typed_config: json })]) })]),
-      }),
-    ]),
-    clusters: z.array(z.looseObject({ name: z.string() })),
-  }),
+const host = z.object({
+  name: z.string(),
+  domains: z.array(z.string()),
+  request_body_buffer_limit: z.number(),
+  routes: z.array(z.looseObject({ route: z.unknown().optional() })),
+})
+const manager = z.looseObject({
+  http_filters: z.array(z.unknown()),
+  route_config: z.looseObject({ virtual_hosts: z.tuple([host]) }),
+})
+const cluster = z.looseObject({ name: z.string() })
+const filters = z.tuple([z.looseObject({ typed_config: manager })])
+const listener = z.looseObject({ filter_chains: z.tuple([z.looseObject({ filters })]) })
+const configuration = z.looseObject({
+  static_resources: z.looseObject({ listeners: z.tuple([listener]), clusters: z.array(cluster) }),
 })
 
-const routes = z.object({
-  route_config: z.object({
-    virtual_hosts: z.tuple([z.object({ routes: z.array(z.object({ match: z.unknown(), route: json.optional() })) })]),
-  }),
-})
-
-/** The route action of requests that bypass the gateway: its cluster, timeout and retries. */
-const routeToPods = (typedConfig: unknown): unknown => {
-  const [host] = routes.parse(typedConfig).route_config.virtual_hosts
-  const found = host.routes.findLast(({ route }) => route !== undefined)
-  if (found === undefined) throw new Error('no route of envoy.yaml leads to a cluster')
-  return found.route
+/** A rendered envoy.yaml with other HTTP filters, one route, and without access log, error bodies and header mutations. */
+const reduced = (text: string, httpFilters: readonly unknown[]): string => {
+  const whole = configuration.parse(parse(text))
+  const { static_resources: resources } = whole
+  const { typed_config: typedConfig } = resources.listeners[0].filter_chains[0].filters[0]
+  const [{ routes, ...engines }] = typedConfig.route_config.virtual_hosts
+  // The last route is that of requests that bypass the gateway: its cluster, timeout and retries are kept.
+  const route = routes.findLast((candidate) => candidate.route !== undefined)?.route
+  typedConfig.route_config = { virtual_hosts: [{ ...engines, routes: [{ match: { prefix: '/' }, route }] }] }
+  typedConfig.http_filters = [...httpFilters]
+  for (const name of ['access_log', 'local_reply_config', 'early_header_mutation_extensions']) delete typedConfig[name]
+  resources.clusters = resources.clusters.filter(({ name }) => name === 'pods' || name === 'gateway')
+  for (const gateway of resources.clusters.filter(({ name }) => name === 'gateway')) {
+    // The reference answers no health checks, and the floor has no gateway.
+    delete gateway['health_checks']
+    delete gateway['common_lb_config']
+  }
+  return stringify(whole, { aliasDuplicateObjects: false })
 }
 
 const routerFilter = {
@@ -57,60 +67,8 @@ const bufferedFilter = {
   },
 }
 
-/** A rendered envoy.yaml with other HTTP filters, one route, and without access log, error bodies and header mutations. */
-const reduced = (text: string, filters: readonly unknown[]): string => {
-  const whole = template.parse(parse(text))
-  const { listeners, clusters } = whole.static_resources
-  const [listener] = listeners
-  const [chain] = listener.filter_chains
-  const [manager] = chain.filters
-  const {
-    access_log: _log,
-    local_reply_config: _replies,
-    early_header_mutation_extensions: _mutations,
-    ...kept
-  } = manager.typed_config
-  const typedConfig = {
-    ...kept,
-    http_filters: filters,
-    route_config: {
-      name: 'routes',
-      virtual_hosts: [
-        {
-          name: 'engines',
-          domains: ['*'],
-          request_body_buffer_limit: 16_777_216,
-          routes: [{ match: { prefix: '/' }, route: routeToPods(manager.typed_config) }],
-        },
-      ],
-    },
-  }
-  const reducedListener = {
-    ...listener,
-    filter_chains: [{ ...chain, filters: [{ ...manager, typed_config: typedConfig }] }],
-  }
-  // Without health checks: the reference does not answer them, and the floor has no gateway.
-  const { health_checks: _checks, common_lb_config: _balancing, ...gateway } = clusterNamed(clusters, 'gateway')
-  return stringify(
-    {
-      ...whole,
-      static_resources: { listeners: [reducedListener], clusters: [clusterNamed(clusters, 'pods'), gateway] },
-    },
-    { aliasDuplicateObjects: false },
-  )
-}
-
-const clusterNamed = <Cluster extends { readonly name: string }>(
-  clusters: readonly Cluster[],
-  name: string,
-): Cluster => {
-  const found = clusters.find((cluster) => cluster.name === name)
-  if (found === undefined) throw new Error(`envoy.yaml has no cluster ${name}`)
-  return found
-}
-
-/** Envoy with the pods alone. Takes what `renderEnvoyConfig` returns. */
+/** Envoy with the pods alone. Takes what `readEnvoyConfig` returns. */
 export const floorConfig = (text: string): string => reduced(text, [routerFilter])
 
-/** Envoy with the minimal external processor. Takes what `renderEnvoyConfig` returns. */
+/** Envoy with the minimal external processor. Takes what `readEnvoyConfig` returns. */
 export const referenceConfig = (text: string): string => reduced(text, [bufferedFilter, routerFilter])

@@ -18,15 +18,15 @@ import (
 )
 
 type plan struct {
-	target        string
-	connections   int
-	rate          int
-	count         int64
-	measured      time.Duration
-	expectSession bool
-	ids           []string
-	bodyBytes     int
-	stream        bool
+	target      string
+	connections int
+	rate        int
+	count       int64
+	measured    time.Duration
+	// Sessions to use: an answer without x-session-id is a failure then, and after a create.
+	ids       []string
+	bodyBytes int
+	stream    bool
 	// Seconds to live of a session that each request creates; 0: requests are turns.
 	createTTL int
 }
@@ -181,7 +181,6 @@ func main() {
 	flag.Int64Var(&r.count, "count", 0, "requests; 0: as many as fit into -measured")
 	flag.DurationVar(&warmUp, "warm-up", time.Second/2, "time that does not count")
 	flag.DurationVar(&r.measured, "measured", 2*time.Second, "time that counts")
-	flag.BoolVar(&r.expectSession, "expect-session", false, "count an answer without x-session-id as a failure")
 	flag.StringVar(&idsFile, "ids", "", "file with a session id per line, all of one length")
 	flag.IntVar(&r.bodyBytes, "body-bytes", 2048, "length of a request's body")
 	flag.IntVar(&r.createTTL, "create-ttl", 0, "create a session of that many seconds with each request")

@@ -4,14 +4,14 @@ import { z } from 'zod'
 import { call } from '../session-client.ts'
 
 const ttlSeconds = 86_400
-const atOnce = 8
+const concurrency = 8
 const tries = 500
 const pauseMs = 20
 
 const body = JSON.stringify({ model: 'bench', messages: [{ role: 'user', content: 'The quick brown fox.' }] })
 
-/** Creates sessions through the API and writes their ids to a file, one per line. */
-export const createBenchSessions = async (options: {
+/** Creates sessions through the API, waits until their first turns have ended, and writes their ids to a file, one per line. */
+export const createSessions = async (options: {
   readonly url: string
   readonly count: number
   readonly file: string
@@ -19,20 +19,22 @@ export const createBenchSessions = async (options: {
   const ids: string[] = []
   const createSome = async (): Promise<void> => {
     while (ids.length < options.count) {
-      const response = await call(`${options.url}/v1/context`, {
-        method: 'POST',
-        headers: { 'x-session-ttl': String(ttlSeconds) },
-        body,
-      })
-      const text = await response.text()
-      const id = response.headers.get('x-session-id')
-      if (!response.ok || id === null) throw new Error(`a session was not created: ${response.status} ${text}`)
+      const id = await createSession(options.url)
       ids.push(id)
+      await firstTurnEnded(options.url, id)
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, createSome))
-  for (const id of ids) await firstTurnEnded(options.url, id)
+  await Promise.all(Array.from({ length: concurrency }, createSome))
   await writeFile(options.file, `${ids.join('\n')}\n`)
+}
+
+const createSession = async (url: string): Promise<string> => {
+  const headers = { 'x-session-ttl': String(ttlSeconds) }
+  const response = await call(`${url}/v1/context`, { method: 'POST', headers, body })
+  const text = await response.text()
+  const id = response.headers.get('x-session-id')
+  if (!response.ok || id === null) throw new Error(`a session was not created: ${response.status} ${text}`)
+  return id
 }
 
 const context = z.object({ turns: z.number() })
