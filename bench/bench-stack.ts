@@ -3,7 +3,7 @@ import { freePort } from '../playground/free-port.ts'
 import { readRunSettings } from '../playground/run-settings.ts'
 import { startStack } from '../playground/start-stack.ts'
 import type { FleetDescription } from '../playground/vllm/fleet-description.ts'
-import { obtainVllmFleet } from '../playground/vllm/obtain-vllm-fleet.ts'
+import { obtainVllmFleet } from '../playground/vllm/start-vllm-fleet.ts'
 import { say } from './bench-process.ts'
 import type { Vocabulary } from './prompts.ts'
 
@@ -56,7 +56,7 @@ export const startBenchStack = async (name: EngineName): Promise<BenchStack> => 
     LMCACHE_URL: coordinatorUrl,
     LMCACHE_INSTANCES: pods.map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`).join(','),
   }
-  return startOn(vllm(fleet.description), env, () => fleet.release())
+  return startOn(vllm(fleet.description), env, () => fleet.stop())
 }
 
 /** `release` is called at the end, also after an error. */

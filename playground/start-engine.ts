@@ -4,7 +4,6 @@ import { z } from 'zod'
 import type { ManagedChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
 import { findLlamaServer } from './install/find-llama-server.ts'
-import { requireTool } from './install/find-tool.ts'
 import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import { ownEnvironment, packageRoot, toolsDir } from './paths.ts'
 import { flags } from './run-command.ts'
@@ -84,7 +83,7 @@ export const startLlamaServer = async (
   options: StartEngineOptions & { readonly modelPath: string },
 ): Promise<RunningEngine> => {
   const { env = ownEnvironment(), slots = 4, port = await freePort(), onLine: report, signal } = options
-  const tool = requireTool(await findLlamaServer({ env, toolsDir: toolsDir(env), report, signal }))
+  const tool = await findLlamaServer({ env, toolsDir: toolsDir(env), report, signal })
   await mkdir(options.kvDirectory, { recursive: true })
   const child = await startServer({
     ...options,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ManagedChild } from './child-process.ts'
 import { findEnvoy } from './install/find-envoy.ts'
-import { requireTool, type ServerTool } from './install/find-tool.ts'
+import type { ServerTool } from './install/find-tool.ts'
 import { ownEnvironment, toolsDir } from './paths.ts'
 import { flags } from './run-command.ts'
 import { type Launch, startServer } from './start-server.ts'
@@ -34,7 +34,7 @@ export interface RunningEnvoy {
  */
 export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnvoy> => {
   const { env = ownEnvironment(), onLine: report, signal } = options
-  const tool = options.tool ?? requireTool(await findEnvoy({ env, toolsDir: toolsDir(env), report, signal }))
+  const tool = options.tool ?? (await findEnvoy({ env, toolsDir: toolsDir(env), report, signal }))
   // Envoy reads its files while it starts and never again, so they need not outlive that.
   const folder = await mkdtemp(join(tmpdir(), 'envoy-'))
   try {

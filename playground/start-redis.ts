@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import type { ManagedChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
 import { findRedis } from './install/find-redis.ts'
-import { requireTool, type ServerTool } from './install/find-tool.ts'
+import type { ServerTool } from './install/find-tool.ts'
 import { ownEnvironment, toolsDir } from './paths.ts'
 import { type Launch, startServer } from './start-server.ts'
 
@@ -36,7 +36,7 @@ export interface RunningRedis {
  */
 export const startRedis = async (options: StartRedisOptions): Promise<RunningRedis> => {
   const { env = ownEnvironment(), port = await freePort(), onLine: report, signal } = options
-  const tool = options.tool ?? requireTool(await findRedis({ env, toolsDir: toolsDir(env), report, signal }))
+  const tool = options.tool ?? (await findRedis({ env, toolsDir: toolsDir(env), report, signal }))
   await mkdir(options.dir, { recursive: true })
   const child = await startServer({
     ...options,

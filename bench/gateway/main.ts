@@ -6,7 +6,6 @@
 import { availableParallelism } from 'node:os'
 import { createChildren } from '../../playground/child-process.ts'
 import { findEnvoy } from '../../playground/install/find-envoy.ts'
-import { requireTool } from '../../playground/install/find-tool.ts'
 import { toolsDir } from '../../playground/paths.ts'
 import { machineNow, machineText, say, temporaryFolder, writeFigures } from '../bench-process.ts'
 import { readOptions } from '../read-options.ts'
@@ -93,7 +92,7 @@ const soakAll = async (common: Common, turns: number): Promise<void> => {
 }
 
 const run = async (programs: GoPrograms): Promise<void> => {
-  const envoyTool = requireTool(await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: say }))
+  const envoyTool = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: say })
   const children = createChildren()
   const common = { programs, envoyTool, children, directory: temporaryFolder('bench-gateway'), wirings, envoyWorkers }
   await (values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)))

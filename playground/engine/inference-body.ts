@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import type { GenerationRequest } from './engine.ts'
-import { invalidRequest, type RequestError } from './exchange.ts'
+import { EngineError } from './exchange.ts'
 import type { ChatMessage, LlamaRuntime } from './llama-runtime.ts'
 import type { Sampling } from './llama-sequence.ts'
 
@@ -13,8 +13,6 @@ export interface InferenceBody {
   readonly model: string
   readonly stream: boolean
   readonly includeUsage: boolean
-  /** Only /v1/responses has it, where it is repeated in the answer. */
-  readonly instructions: string | undefined
   readonly request: Omit<GenerationRequest, 'signal'>
 }
 
@@ -47,51 +45,40 @@ const schema = z.object({
 const promptFields = { completions: 'prompt', chat: 'messages', responses: 'input' } as const
 const seedLimit = 2 ** 32
 
-/** `value` is the JSON object that was sent. @throws RequestError */
+/** Answer tokens for a request that names no limit. */
+const defaultMaxTokens = 128
+
+/** `value` is the JSON object that was sent. @throws EngineError */
 export const parseInferenceBody = (
   api: InferenceApi,
   value: Readonly<Record<string, unknown>>,
-  context: { readonly llama: LlamaRuntime; readonly defaultMaxTokens: number },
+  llama: LlamaRuntime,
 ): InferenceBody => {
   const field = promptFields[api]
-  const invalid = (message: string, code: string, param: string = field): RequestError =>
-    invalidRequest(message, { param, code })
-  const missing = ['model', field].find((name) => value[name] === undefined || value[name] === null)
-  if (missing !== undefined) {
-    throw invalid(`Missing required parameter: '${missing}'.`, 'missing_required_parameter', missing)
+  const { data: body, error } = schema.safeParse(value)
+  if (body === undefined) {
+    const [issue] = error.issues
+    throw invalid(`'${issue?.path.join('.')}': ${issue?.message}.`)
   }
-  const parsed = schema.safeParse(value)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    const param = issue?.path.join('.') ?? ''
-    throw invalid(`Invalid value for '${param}': ${issue?.message}.`, 'invalid_value', param)
-  }
-  const body = parsed.data
-  const { llama } = context
+  if (body[field] === undefined) throw invalid(`'${field}' is missing.`)
   const slotId = body.id_slot === -1 ? undefined : (body.id_slot ?? undefined)
-  if (slotId !== undefined && llama.sequences[slotId] === undefined) {
-    throw invalid(`There is no slot ${slotId}.`, 'invalid_value', 'id_slot')
-  }
+  if (slotId !== undefined && llama.sequences[slotId] === undefined) throw invalid(`There is no slot ${slotId}.`)
   const tokens = promptTokens(body, llama)
-  if (tokens.length === 0) throw invalid('The prompt is empty.', 'invalid_value')
-  if (tokens.some((token) => token >= llama.vocabularySize)) {
-    throw invalid('A token id is outside the vocabulary.', 'invalid_value')
-  }
+  if (tokens.length === 0) throw invalid('The prompt is empty.')
+  if (tokens.some((token) => token >= llama.vocabularySize)) throw invalid('A token id is outside the vocabulary.')
   const limit = body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens ?? undefined
   const room = llama.contextTokens - tokens.length
   if (room < (limit ?? 1)) {
-    const more = limit === undefined ? '' : ` and asks for ${limit} more`
-    const message = `This model's maximum context length is ${llama.contextTokens} tokens, but the request holds ${tokens.length}${more}.`
-    throw invalid(message, 'context_length_exceeded')
+    const sizes = `of ${tokens.length} tokens, with ${limit ?? 1} more, exceeds the context of ${llama.contextTokens}`
+    throw invalid(`The prompt ${sizes}.`)
   }
   return {
     model: body.model,
     stream: body.stream ?? false,
     includeUsage: body.stream_options?.include_usage ?? false,
-    instructions: body.instructions ?? undefined,
     request: {
       tokens,
-      maxTokens: limit ?? Math.min(context.defaultMaxTokens, room),
+      maxTokens: limit ?? Math.min(defaultMaxTokens, room),
       sampling: samplingOf(body),
       stops: [body.stop ?? []].flat(),
       slotId,
@@ -99,6 +86,8 @@ export const parseInferenceBody = (
     },
   }
 }
+
+const invalid = (message: string): EngineError => new EngineError(400, message)
 
 const samplingOf = (body: z.infer<typeof schema>): Sampling => ({
   temperature: body.temperature ?? 1,

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { packageRoot } from '../paths.ts'
 import { runCommand } from '../run-command.ts'
-import { type FindToolOptions, findTool, type ToolOutcome } from './find-tool.ts'
+import { type FindToolOptions, findTool, type ServerTool } from './find-tool.ts'
 import { InstallError } from './install-once.ts'
 
 const timeoutMs = 300_000
@@ -10,7 +10,7 @@ const timeoutMs = 300_000
  * llama.cpp's llama-server: `LLAMA_SERVER_BIN`, else `llama-server` on `PATH`, else Debian sid's, unpacked together with
  * every library it needs down to sid's own C library and loader, so that it runs on an older Debian too (70 MB).
  */
-export const findLlamaServer = (options: FindToolOptions): Promise<ToolOutcome> =>
+export const findLlamaServer = (options: FindToolOptions): Promise<ServerTool> =>
   findTool(
     {
       name: 'llama-server',

@@ -3,7 +3,7 @@ import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { packageRoot } from '../paths.ts'
-import { type Report, runCommand } from '../run-command.ts'
+import { runCommand } from '../run-command.ts'
 import type { FindToolOptions } from './find-tool.ts'
 import { InstallError, installOnce } from './install-once.ts'
 
@@ -23,7 +23,7 @@ const timeoutMs = 300_000
  * the one prebuilt package that this machine needs (30 MB to download). Nothing is compiled, no install script runs.
  * @throws InstallError
  */
-export const installLlamaRuntime = async (options: FindToolOptions & { readonly report?: Report }): Promise<string> => {
+export const installLlamaRuntime = async (options: FindToolOptions): Promise<string> => {
   const platform = `${process.platform}-${process.arch}`
   const platformPackage = platformPackages[platform]
   if (platformPackage === undefined) {

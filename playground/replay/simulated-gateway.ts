@@ -8,7 +8,7 @@ import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** Fields of an engine's metrics that routing reads. */
 export interface EngineReading {
@@ -24,9 +24,6 @@ export interface RoutedTurn extends TurnAtPod {
   readonly podIndex: number
   readonly request: TraceRequest
 }
-
-/** How long a turn may wait for its load, and whether there is one. */
-export type LoadPlan = { readonly kind: 'no-load' } | { readonly kind: 'load'; readonly budgetMs: number }
 
 const model = 'model'
 /** As a gateway's own defaults have it. */
@@ -104,16 +101,17 @@ export const createSimulatedGateway = (options: {
       predictor.routed(turn, routing)
       return turn
     },
-    /** Decides about the load, once the pod and the store have told what they hold, in tokens from the prompt's start. */
-    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }): LoadPlan => {
+    /**
+     * How long the turn may wait for a load, or undefined for no load, given what the pod and the store hold, in tokens from
+     * the prompt's start.
+     */
+    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }) => {
       const loadMs = worthwhileLoadMs(costs, {
         model,
         stored: { tokens: storeTokens, bytes: storeTokens * bytesPerToken },
         residentTokens: podTokens,
       })
-      return loadMs === undefined
-        ? { kind: 'no-load' }
-        : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
+      return loadMs === undefined ? undefined : loadBudgetMs({ costs, maxLoadMs }, model, storeTokens)
     },
     /** `load` is undefined when the turn did not wait for its end. */
     loadEnded: (turn: RoutedTurn, load: { readonly tokens: number; readonly tookMs: number } | undefined): void =>

@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findRedis } from '../../../playground/install/find-redis.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { startRedis } from '../../../playground/start-redis.ts'
 import { createRedisConnection } from '../../../src/redis/create-redis-connection.ts'
@@ -16,7 +15,7 @@ export interface RedisForTests {
 }
 
 export const startRedisForTests = async (): Promise<RedisForTests> => {
-  const tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir(), report: console.log }))
+  const tool = await findRedis({ env: process.env, toolsDir: toolsDir(), report: console.log })
   const dir = await mkdtemp(join(tmpdir(), 'slots-redis-'))
   const redis = await startRedis({ tool, dir })
   const connections: RedisConnection[] = []

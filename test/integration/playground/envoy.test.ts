@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { ManagedChild } from '../../../playground/child-process.ts'
 import { freePort } from '../../../playground/free-port.ts'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
-import { requireTool, type ServerTool } from '../../../playground/install/find-tool.ts'
+import type { ServerTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { type StartEnvoyOptions, startEnvoy } from '../../../playground/start-envoy.ts'
 import { isAlive } from './support.ts'
@@ -43,7 +43,7 @@ const start = async (text: string, options: Partial<StartEnvoyOptions> = {}) => 
 }
 
 beforeAll(async () => {
-  tool = requireTool(await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) }))
+  tool = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) })
 }, 600_000)
 afterEach(async () => {
   await Promise.all(running.splice(0).map((child) => child.kill()))

@@ -1,17 +1,22 @@
 import { describe, expect, test } from '@jest/globals'
 import {
-  coordinatorCommand,
+  coordinatorPlan,
   type FleetPlan,
-  lmcacheCommand,
-  podCommand,
+  lmcachePlan,
   serverEnvironment,
-} from '../../../../playground/vllm/server-commands.ts'
+  vllmPlan,
+} from '../../../../playground/vllm/server-plans.ts'
 
+const pods = [
+  { vllm: 8101, lmcache: 9101, queue: 5551 },
+  { vllm: 8102, lmcache: 9102, queue: 5552 },
+] as const
 const plan: FleetPlan = {
   interpreter: '/p/bin/python',
   folder: '/run/vllm',
   modelPath: 'models/small',
-  ports: { pods: [8101, 8102], lmcache: [9101, 9102], lmcacheQueues: [5551, 5552], coordinator: 9200 },
+  coordinatorPort: 9200,
+  pods,
   workFolder: '/run/vllm/work',
   socketFolder: '/tmp/ctx-vllm-1-aa',
   fleetName: 'ctx-vllm-1-aa',
@@ -25,9 +30,9 @@ const flagValue = (command: readonly string[], flag: string): unknown => {
 
 describe('command lines', () => {
   test.each([
-    { name: 'coordinator', command: coordinatorCommand(plan) },
-    { name: 'LMCache server', command: lmcacheCommand(plan, 1) },
-    { name: 'pod', command: podCommand(plan, 1) },
+    { name: 'coordinator', command: coordinatorPlan(plan).command },
+    { name: 'LMCache server', command: lmcachePlan(plan, pods[1], 1).command },
+    { name: 'pod', command: vllmPlan(plan, pods[1], 1).command },
   ])('the $name listens on this machine only', ({ command }) => {
     expect(command[0]).toBe('/p/bin/python')
     expect(flagValue(command, '--host')).toBe('127.0.0.1')
@@ -35,7 +40,7 @@ describe('command lines', () => {
   })
 
   test('a pod talks to its own LMCache server, and publishes its KV events on sockets of its own', () => {
-    const command = podCommand(plan, 1)
+    const command = vllmPlan(plan, pods[1], 1).command
     expect(flagValue(command, '--port')).toBe('8102')
     expect(flagValue(command, '--model')).toBe('models/small')
     expect(flagValue(command, '--kv-transfer-config')).toMatchObject({
@@ -52,11 +57,11 @@ describe('command lines', () => {
   })
 
   test('LMCache servers share the store and the coordinator, and have memory of their own', () => {
-    const [first, second] = [lmcacheCommand(plan, 0), lmcacheCommand(plan, 1)]
+    const [first, second] = [lmcachePlan(plan, pods[0], 0).command, lmcachePlan(plan, pods[1], 1).command]
     for (const command of [first, second]) {
       expect(flagValue(command, '--l2-adapter')).toEqual({ type: 'fs', base_path: '/run/vllm/work/l2' })
       expect(flagValue(command, '--coordinator-url')).toBe('http://127.0.0.1:9200')
-      expect(flagValue(command, '--chunk-size')).toBe(flagValue(coordinatorCommand(plan), '--chunk-size'))
+      expect(flagValue(command, '--chunk-size')).toBe(flagValue(coordinatorPlan(plan).command, '--chunk-size'))
     }
     expect(flagValue(first, '--shm-name')).toBe('lmc-ctx-vllm-1-aa-pod-0')
     expect(flagValue(second, '--shm-name')).toBe('lmc-ctx-vllm-1-aa-pod-1')

@@ -1,4 +1,7 @@
-import { types } from 'node:util'
+// Traces in the Mooncake format.
+import { readFile } from 'node:fs/promises'
+import { promisify, types } from 'node:util'
+import { gunzip } from 'node:zlib'
 import { z } from 'zod'
 import { readJson } from '../../src/json/read-json.ts'
 
@@ -15,13 +18,45 @@ export interface TraceRequest {
 /** Tokens of a block in the Mooncake trace format. */
 export const blockTokens = 512
 
-/** A line of a trace is not what the format says, or the file cannot be read. The message names the line and what is wrong with it. */
-export class TraceError extends Error {
-  override readonly name = 'TraceError'
+/** What a user can correct: an option, a line of the trace, a path. The message names it and what is wrong with it. */
+export class ReplayError extends Error {
+  override readonly name = 'ReplayError'
 }
 
 /** The message of an error, also of one that another realm made. */
 export const errorText = (error: unknown): string => (types.isNativeError(error) ? error.message : String(error))
+
+/**
+ * The requests of a trace file, gzipped or not: JSON lines. Empty lines are passed over.
+ * @throws ReplayError for a line that is not of the format or goes back in time, for a trace without requests, and for a file that cannot be read
+ */
+export const readTrace = async (path: string): Promise<readonly TraceRequest[]> => {
+  const requests: TraceRequest[] = []
+  for (const [index, line] of (await readText(path)).split('\n').entries()) {
+    if (line.trim() === '') continue
+    const request = parseTraceLine(line, index + 1)
+    const latestMs = requests.at(-1)?.timestampMs ?? 0
+    if (request.timestampMs < latestMs) {
+      const times = `"timestamp" ${request.timestampMs} is before ${latestMs}, that of the line before`
+      throw new ReplayError(`line ${index + 1}: ${times}`)
+    }
+    requests.push(request)
+  }
+  if (requests.length === 0) throw new ReplayError(`${path} has no requests`)
+  return requests
+}
+
+const gzipMagic = [0x1f, 0x8b] as const
+
+const readText = async (path: string): Promise<string> => {
+  try {
+    const bytes = await readFile(path)
+    const isGzipped = bytes[0] === gzipMagic[0] && bytes[1] === gzipMagic[1]
+    return (isGzipped ? await promisify(gunzip)(bytes) : bytes).toString()
+  } catch (error) {
+    throw new ReplayError(`${path} cannot be read: ${errorText(error)}`, { cause: error })
+  }
+}
 
 const unlessMissing = (words: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? 'is missing' : words
@@ -40,11 +75,10 @@ const lineSchema = z.object({
 /**
  * Reads one line of a trace: a JSON object with `timestamp` (milliseconds), `input_length` and `output_length` (tokens) and `hash_ids`,
  * one for each 512 tokens of the prompt. Further members are passed over.
- *
- * @throws TraceError
+ * @throws ReplayError
  */
 export const parseTraceLine = (text: string, lineNumber: number): TraceRequest => {
-  const wrong = (what: string): TraceError => new TraceError(`line ${lineNumber}: ${what}`)
+  const wrong = (what: string): ReplayError => new ReplayError(`line ${lineNumber}: ${what}`)
   const { data, error } = lineSchema.safeParse(readJson(text))
   if (data === undefined) {
     const [issue] = error.issues
