@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { z } from 'zod'
 import type { BenchStack } from './bench-stack.ts'
+import { call, waitForContext } from './context-api.ts'
 import type { Prompt } from './prompts.ts'
 
 /** A streamed turn, as a client sees it. */
@@ -24,28 +25,25 @@ export interface Conversation {
   remove(): Promise<unknown>
 }
 
-const requestTimeoutMs = 120_000
 const thinkMs = 2_000
-const tries = 2000
-const pauseMs = 10
-
-export const call = (
-  url: string,
-  init: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string },
-): Promise<Response> =>
-  fetch(url, {
-    ...init,
-    headers: { authorization: 'Bearer bench', 'content-type': 'application/json', ...init.headers },
-    signal: AbortSignal.timeout(requestTimeoutMs),
-  })
 
 /** Creates a session with a first turn. Its KV is in the store when this resolves. */
 export const startConversation = async (stack: BenchStack, prompt: Prompt): Promise<Conversation> => {
   const first = await turn(stack, `${stack.url}/v1/context`, prompt)
   const { sessionId } = first
   if (sessionId === null) throw new Error('the create returned no session')
-  let turns = 1
-  let pod = await ended(stack, sessionId, turns)
+  const contextUrl = `${stack.url}/v1/context/${sessionId}`
+  let turns = 0
+  /** Waits until the turn has ended and its KV is in the store. */
+  const ended = async (): Promise<string | null> => {
+    turns += 1
+    const { kv } = await waitForContext(contextUrl, (context) => {
+      const storedTurn = context.kv.stored?.turn ?? 0
+      return context.turns >= turns && storedTurn >= (stack.engine.storesEveryTurn ? turns : 1)
+    })
+    return kv.pod
+  }
+  let pod = await ended()
   return {
     first,
     pod: () => pod,
@@ -53,11 +51,10 @@ export const startConversation = async (stack: BenchStack, prompt: Prompt): Prom
       await think()
       const headers = { 'x-session-id': sessionId, ...(policy && { 'routing-strategy': policy }) }
       const seen = await turn(stack, `${stack.url}/v1/completions`, nextPrompt, headers)
-      turns += 1
-      pod = await ended(stack, sessionId, turns)
+      pod = await ended()
       return seen
     },
-    remove: () => call(`${stack.url}/v1/context/${sessionId}`, { method: 'DELETE' }),
+    remove: () => call(contextUrl, { method: 'DELETE' }),
   }
 }
 
@@ -105,22 +102,4 @@ const turn = async (
   const { headers: answered } = response
   const cache = answered.get('x-context-cache') ?? ''
   return { ttftMs, cachedTokens, sessionId: answered.get('x-session-id'), cache }
-}
-
-const context = z.object({
-  turns: z.number(),
-  kv: z.object({ pod: z.string().nullable(), stored: z.object({ turn: z.number() }).nullable() }),
-})
-
-/** Waits until this turn has ended and its KV is in the store; resolves to the pod that served it. */
-const ended = async ({ url, engine }: BenchStack, id: string, turnNumber: number): Promise<string | null> => {
-  let seen: z.infer<typeof context> | undefined
-  for (let count = 0; count < tries; count += 1) {
-    seen = context.parse(await (await call(`${url}/v1/context/${id}`, {})).json())
-    const storedTurn = seen.kv.stored?.turn ?? 0
-    const isStored = storedTurn >= turnNumber || (storedTurn > 0 && !engine.storesEveryTurn)
-    if (seen.turns >= turnNumber && isStored) return seen.kv.pod
-    await delay(pauseMs)
-  }
-  throw new Error(`turn ${turnNumber} did not end: ${JSON.stringify(seen)}`)
 }

@@ -8,8 +8,8 @@ const largeBytes = 102_400
 export const loads = {
   'closed 2k': { bodyBytes: smallBytes },
   'closed 100k': { bodyBytes: largeBytes },
-  '500 rps': { bodyBytes: smallBytes, ratePerSecond: 500 },
-  stream: { bodyBytes: smallBytes, isStreamed: true },
+  '500 rps': { bodyBytes: smallBytes, rate: 500 },
+  stream: { bodyBytes: smallBytes, stream: true },
 } as const
 export type LoadName = keyof typeof loads
 export const loadNames = ['closed 2k', 'closed 100k', '500 rps', 'stream'] as const satisfies readonly LoadName[]

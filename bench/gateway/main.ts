@@ -80,8 +80,8 @@ const soakAll = async (common: Common, turns: number): Promise<void> => {
     {
       name: 'creates',
       requests: Number(values.creates),
-      ratePerSecond: Number(values['create-rate']),
-      create: { ttlSeconds: createTtlSeconds },
+      rate: Number(values['create-rate']),
+      createTtl: createTtlSeconds,
     },
   ]
   for (const name of names) {

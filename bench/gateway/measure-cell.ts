@@ -44,24 +44,22 @@ export const measureCell = async (
   },
 ): Promise<Figures> => {
   const { target, upstream, program, seconds, warmUpSeconds } = options
+  const plan = { ...loads[load], target: target.address, ids: target.ids }
   const counted = await countsOf(upstream)
-  let before: Promise<Usages> | undefined
-  const result = await runLoad({
-    ...loads[load],
-    program,
-    warmUpSeconds,
-    target: target.address,
-    idsFile: target.idsFile,
-    length: { seconds },
-    onMeasuring: () => {
-      before = usagesOf(target.pids)
-    },
-  })
+  const warmUp = warmUpSeconds > 0 ? await runLoad(program, { ...plan, seconds: warmUpSeconds }) : undefined
+  const before = await usagesOf(target.pids)
+  const result = await runLoad(program, { ...plan, seconds })
   await delay(settleMs)
   const after = await usagesOf(target.pids)
-  if (before === undefined) throw new Error('the load generator never began to measure')
   const unexpected = countUnexpected(target, counted, await countsOf(upstream))
-  return figuresOf({ result, before: await before, after, unexpected })
+  const reason = `${unexpected} requests reached the upstream without the expected mark or field`
+  return figuresOf({
+    result,
+    before,
+    after,
+    failures: (warmUp?.failures ?? 0) + result.failures + unexpected,
+    firstFailure: warmUp?.firstFailure ?? result.firstFailure ?? (unexpected > 0 ? reason : undefined),
+  })
 }
 
 type Usages = Awaited<ReturnType<typeof usagesOf>>
@@ -84,16 +82,16 @@ const figuresOf = (seen: {
   readonly result: LoadResult
   readonly before: Usages
   readonly after: Usages
-  readonly unexpected: number
+  readonly firstFailure: string | undefined
+  readonly failures: number
 }): Figures => {
-  const { result, before, after, unexpected } = seen
-  const { requests, seconds, latencyMs, gapMs, firstEventMs } = result
+  const { before, after, firstFailure, failures } = seen
+  const { requests, seconds, latencyMs, gapMs, firstEventMs } = seen.result
   const cpu = (name: ProcessName): number => ((after[name].cpuSeconds - before[name].cpuSeconds) / requests) * 1000
-  const reason = `${unexpected} requests reached the upstream without the expected mark or field`
   return {
     requests,
-    failures: result.failures + unexpected,
-    firstFailure: result.firstFailure ?? (unexpected > 0 ? reason : undefined),
+    failures,
+    firstFailure,
     ratePerSecond: requests / seconds,
     p50: latencyMs.p50,
     p99: latencyMs.p99,

@@ -56,9 +56,7 @@ const describe = ({ ratePerSecond, p50, failures, firstFailure }: Figures): stri
 }
 
 /** Node.js compiles the hot path while it runs: the first seconds of a gateway do not count. */
-const warmUp = async ({ name, address, idsFile }: Target, options: RoundsOptions): Promise<void> => {
+const warmUp = async ({ name, address, ids }: Target, { programs, warmUpRequests }: RoundsOptions): Promise<void> => {
   say(`warming up: ${name}`)
-  const length = { requests: options.warmUpRequests }
-  const { load: program } = options.programs
-  await runLoad({ ...loads['closed 2k'], program, target: address, idsFile, warmUpSeconds: 0, length })
+  await runLoad(programs.load, { ...loads['closed 2k'], target: address, ids, requests: warmUpRequests })
 }

@@ -46,38 +46,20 @@ export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] =
   const added = (target: string) => each((one, floor) => one - floor, figure('500 rps', target, 'p50'), floorP50)
   const failures = [...rounds.values()].flat().reduce((sum, one) => sum + one.failures, 0)
   const { memory, redis, spliced, addedP50 } = limits[wiring]
+  const rate = (load: LoadName, gatewayCase: GatewayCase, reference: 'floor' | 'go') =>
+    ratio(load, gatewayCase, reference, 'ratePerSecond')
+  const addedRatio = each((one, go) => one / go, added(targetName(wiring, 'redis')), added('go'))
+  const gaps = ratio('stream', 'redis', 'floor', 'gapMean')
+  const splicedTitle = 'session, 100 KB, Redis, one field spliced: rate to the Go server'
+  const gapsTitle = 'streamed answer, Redis: mean time between events to the floor’s'
   return [
-    check(
-      'no session header, 2 KB: rate to the floor',
-      { atLeast: 0.97 },
-      ratio('closed 2k', 'no session', 'floor', 'ratePerSecond'),
-    ),
-    check(
-      'session, 2 KB, memory: rate to the Go server',
-      { atLeast: memory },
-      ratio('closed 2k', 'memory', 'go', 'ratePerSecond'),
-    ),
-    check(
-      'session, 2 KB, Redis: rate to the Go server',
-      { atLeast: redis },
-      ratio('closed 2k', 'redis', 'go', 'ratePerSecond'),
-    ),
-    check(
-      'session, 100 KB, Redis, one field spliced: rate to the Go server',
-      { atLeast: spliced },
-      ratio('closed 100k', 'spliced', 'go', 'ratePerSecond'),
-    ),
-    check(
-      '500 rps, Redis: added p50 to the Go server’s',
-      { atMost: addedP50 },
-      each((one, go) => one / go, added(targetName(wiring, 'redis')), added('go')),
-    ),
+    check('no session header, 2 KB: rate to the floor', { atLeast: 0.97 }, rate('closed 2k', 'no session', 'floor')),
+    check('session, 2 KB, memory: rate to the Go server', { atLeast: memory }, rate('closed 2k', 'memory', 'go')),
+    check('session, 2 KB, Redis: rate to the Go server', { atLeast: redis }, rate('closed 2k', 'redis', 'go')),
+    check(splicedTitle, { atLeast: spliced }, rate('closed 100k', 'spliced', 'go')),
+    check('500 rps, Redis: added p50 to the Go server’s', { atMost: addedP50 }, addedRatio),
     check('500 rps, Redis: p99 to the Go server’s', {}, ratio('500 rps', 'redis', 'go', 'p99')),
-    check(
-      'streamed answer, Redis: mean time between events to the floor’s',
-      { atLeast: 0.95, atMost: 1.05 },
-      ratio('stream', 'redis', 'floor', 'gapMean'),
-    ),
+    check(gapsTitle, { atLeast: 0.95, atMost: 1.05 }, gaps),
     check('failures in all measurements', { atMost: 0 }, [failures]),
   ]
 }

@@ -1,16 +1,12 @@
 import { say } from '../bench-process.ts'
 import { loads } from './cells.ts'
-import { type LoadOptions, runLoad } from './load.ts'
+import { type LoadPlan, runLoad } from './load.ts'
 import { processNames, usagesOf } from './process-usage.ts'
 import type { Target } from './targets.ts'
 
 /** One long run against a target. */
-export interface SoakPhase {
+export interface SoakPhase extends Required<Pick<LoadPlan, 'requests'>>, Pick<LoadPlan, 'rate' | 'createTtl'> {
   readonly name: string
-  readonly requests: number
-  /** Undefined: as fast as requests are answered. */
-  readonly ratePerSecond?: number
-  readonly create?: LoadOptions['create']
 }
 
 const secondsBetweenLines = 10
@@ -23,30 +19,24 @@ const titles = { plugin: 'gateway', envoy: 'Envoy', redis: 'Redis' } as const
  */
 export const soak = async (target: Target, program: string, phase: SoakPhase): Promise<number> => {
   const [memoryBefore, before] = [await usagesOf(target.pids), await resetsOf(target)]
-  const result = await runLoad({
-    ...loads['closed 2k'],
-    ...phase,
-    program,
-    target: target.address,
-    idsFile: phase.create === undefined ? target.idsFile : undefined,
-    warmUpSeconds: 0,
-    length: { requests: phase.requests },
-    onProgress: ({ answered, failures, seconds }) => {
-      if (Math.round(seconds) % secondsBetweenLines !== 0) return
-      say(
-        `${target.name}, ${phase.name}: ${answered} of ${phase.requests}, ${failures} failed, ${seconds.toFixed(0)} s`,
-      )
-    },
+  const { name, ...load } = phase
+  const ids = phase.createTtl === undefined ? target.ids : []
+  const plan = { ...loads['closed 2k'], ...load, target: target.address, ids }
+  const result = await runLoad(program, plan, ({ requests, failures, seconds }) => {
+    if (Math.round(seconds) % secondsBetweenLines !== 0) return
+    say(`${target.name}, ${name}: ${requests} of ${phase.requests}, ${failures} failed, ${seconds.toFixed(0)} s`)
   })
   const [memoryAfter, after] = [await usagesOf(target.pids), await resetsOf(target)]
   const { requests, failures, firstFailure, seconds, latencyMs } = result
   const lines = [
-    `soak, ${target.name}, ${phase.name}: ${requests} answered, ${failures} failed`,
+    `soak, ${target.name}, ${name}: ${requests} answered, ${failures} failed`,
     `  ${(requests / seconds).toFixed(0)} requests/s, p50 ${latencyMs.p50.toFixed(2)} ms, p99 ${latencyMs.p99.toFixed(2)} ms, longest ${latencyMs.max.toFixed(0)} ms`,
     `  ${after.streams - before.streams} streams reset, ${after.connections - before.connections} connections closed with streams open`,
-    ...processNames.map((name) => {
-      const [megabytes, megabytesAfter] = [memoryBefore, memoryAfter].map((usages) => usages[name].residentBytes / 1e6)
-      return `  ${titles[name]}: ${megabytes?.toFixed(0)} MB resident before, ${megabytesAfter?.toFixed(0)} MB after`
+    ...processNames.map((process) => {
+      const [megabytes, megabytesAfter] = [memoryBefore, memoryAfter].map(
+        (usages) => usages[process].residentBytes / 1e6,
+      )
+      return `  ${titles[process]}: ${megabytes?.toFixed(0)} MB resident before, ${megabytesAfter?.toFixed(0)} MB after`
     }),
     ...(firstFailure === undefined ? [] : [`  first failure: ${firstFailure}`]),
   ]

@@ -16,7 +16,7 @@ export interface TargetOptions {
   readonly programs: GoPrograms
   readonly envoyTool: ServerTool
   readonly children: Children
-  /** For the files of these targets alone. */
+  /** For the files of these Redis servers. */
   readonly directory: string
   readonly wirings: readonly Wiring[]
   /** Worker threads of every Envoy. */
@@ -94,10 +94,9 @@ const startFront = async (start: Start, front: Front, backend: Backend): Promise
     concurrency: start.envoyWorkers,
     logLevel: 'error',
   })
-  const idsFile = hasSessions ? join(start.directory, `${name.replaceAll(' ', '-')}.ids`) : undefined
-  if (idsFile !== undefined) await createSessions({ url: `http://${address}`, count: sessionCount, file: idsFile })
+  const ids = hasSessions ? await createSessions(`http://${address}`, sessionCount) : []
   const { adminAddress, child } = envoy
-  return { name, address, adminAddress, idsFile, arrives, pids: { ...pids, envoy: child.pid } }
+  return { name, address, adminAddress, ids, arrives, pids: { ...pids, envoy: child.pid } }
 }
 
 const noBackend: Backend = { gateway: '127.0.0.1:1', hasSessions: false, arrives: 'plain', pids: {} }

@@ -23,8 +23,8 @@ export interface Target {
   readonly address: string
   /** Envoy's admin interface: `127.0.0.1:9901` */
   readonly adminAddress: string
-  /** File with the ids of the sessions to use; undefined: requests carry no session. */
-  readonly idsFile: string | undefined
+  /** The ids of the sessions to use; empty: requests carry no session. */
+  readonly ids: readonly string[]
   /** What every request must carry when it reaches the upstream, so that none bypasses what is measured. */
   readonly arrives: 'plain' | 'marked' | 'spliced'
   /** Process ids. */

@@ -53,21 +53,23 @@ type outcome struct {
 }
 
 func newClient(p plan, number int) *client {
-	body := chatBody(p.bodyBytes, p.stream)
+	body := chatBody(p.BodyBytes, p.Stream)
 	path, ttl := "/v1/chat/completions", ""
-	if p.createTTL > 0 {
-		path, ttl = "/v1/context", fmt.Sprintf("x-session-ttl: %d\r\n", p.createTTL)
+	if p.CreateTTL > 0 {
+		path, ttl = "/v1/context", fmt.Sprintf("x-session-ttl: %d\r\n", p.CreateTTL)
 	}
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\n%s%scontent-length: %d\r\n", path, sdkHeaders, ttl, len(body))
 	c := &client{plan: p}
-	if len(p.ids) > 0 {
+	if len(p.IDs) > 0 {
 		head += "x-session-id: "
 		c.idAt = len(head)
-		head += p.ids[0] + "\r\n"
+		head += p.IDs[0] + "\r\n"
 		// Every connection goes round its own part of the sessions.
-		c.nextID = number * len(p.ids) / p.connections
+		c.nextID = number * len(p.IDs) / p.Connections
 	}
 	c.request = append([]byte(head+"\r\n"), body...)
+	// Connected before the clock starts; a failure is that of the first request, which tries again.
+	_ = c.connect()
 	return c
 }
 
@@ -92,17 +94,24 @@ func (c *client) close() {
 	}
 }
 
-func (c *client) exchange() (outcome, error) {
-	if c.connection == nil {
-		connection, err := net.DialTimeout("tcp", c.target, answerTimeout)
-		if err != nil {
-			return outcome{}, err
-		}
+func (c *client) connect() error {
+	if c.connection != nil {
+		return nil
+	}
+	connection, err := net.DialTimeout("tcp", c.Target, answerTimeout)
+	if err == nil {
 		c.connection, c.reader = connection, bufio.NewReaderSize(connection, 16<<10)
 	}
-	if len(c.ids) > 0 {
-		copy(c.request[c.idAt:], c.ids[c.nextID])
-		c.nextID = (c.nextID + 1) % len(c.ids)
+	return err
+}
+
+func (c *client) exchange() (outcome, error) {
+	if err := c.connect(); err != nil {
+		return outcome{}, err
+	}
+	if len(c.IDs) > 0 {
+		copy(c.request[c.idAt:], c.IDs[c.nextID])
+		c.nextID = (c.nextID + 1) % len(c.IDs)
 	}
 	if err := c.connection.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return outcome{}, err
@@ -145,13 +154,13 @@ func (c *client) readAnswer() (outcome, error) {
 			hasSession = true
 		}
 	}
-	if (len(c.ids) > 0 || c.createTTL > 0) && !hasSession {
+	if (len(c.IDs) > 0 || c.CreateTTL > 0) && !hasSession {
 		return outcome{}, errors.New("an answer without x-session-id: the request bypassed the gateway")
 	}
 	if isChunked {
 		return c.readEvents()
 	}
-	if c.stream {
+	if c.Stream {
 		return outcome{}, errors.New("the answer was not streamed")
 	}
 	_, err = c.reader.Discard(length)
