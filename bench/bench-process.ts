@@ -1,19 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { cpus, loadavg, tmpdir } from 'node:os'
+import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { packageRoot } from '../playground/paths.ts'
 
 /** Prints a line of progress to standard error. */
 export const say = (line: string): void => void process.stderr.write(`${line}\n`)
-
-/** A new folder that is removed when this process ends, also by Ctrl-C. */
-export const temporaryFolder = (name: string): string => {
-  const folder = mkdtempSync(join(tmpdir(), `${name}-`))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
-  return folder
-}
 
 /** The machine now. Its load shows whether other work disturbs the figures. */
 export const machineNow = () => ({

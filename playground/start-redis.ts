@@ -1,4 +1,5 @@
 import { mkdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import type { ManagedChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
 import { findRedis } from './install/find-redis.ts'
@@ -10,8 +11,8 @@ import { type Launch, startServer } from './start-server.ts'
 export interface StartRedisOptions extends Launch {
   /** Default: the one that `findRedis` finds or installs. */
   readonly tool?: ServerTool | undefined
-  /** The working folder, where an append-only file would lie; made when it is missing. */
-  readonly dir: string
+  /** The working folder, where an append-only file would lie; made when it is missing. Default: that for temporary files. */
+  readonly dir?: string | undefined
   /** Default: a free one. */
   readonly port?: number | undefined
   /** Required from every client. Default: none. */
@@ -35,26 +36,26 @@ export interface RunningRedis {
  * @throws InstallError, NotReadyError, or the signal's reason
  */
 export const startRedis = async (options: StartRedisOptions): Promise<RunningRedis> => {
-  const { env = ownEnvironment(), port = await freePort(), onLine: report, signal } = options
+  const { env = ownEnvironment(), port = await freePort(), dir = tmpdir(), onLine: report, signal } = options
   const tool = options.tool ?? (await findRedis({ env, toolsDir: toolsDir(env), report, signal }))
-  await mkdir(options.dir, { recursive: true })
+  await mkdir(dir, { recursive: true })
   const child = await startServer({
     ...options,
     name: 'redis-server',
     // The configuration goes through standard input: a password among the arguments could be read by every user.
     command: [...tool.command, '-'],
-    stdin: redisConfiguration(options, port),
+    stdin: redisConfiguration({ ...options, dir, port }),
     ready: { kind: 'line', pattern: /Ready to accept connections/ },
   })
   const login = options.password === undefined ? '' : `:${encodeURIComponent(options.password)}@`
   return { url: `redis://${login}127.0.0.1:${port}`, port, child }
 }
 
-const redisConfiguration = (options: StartRedisOptions, port: number): string => {
+const redisConfiguration = (options: StartRedisOptions & { readonly dir: string; readonly port: number }): string => {
   const appendOnly = options.persistence === 'append-only'
   return [
     'bind 127.0.0.1',
-    `port ${port}`,
+    `port ${options.port}`,
     `dir ${quote(options.dir)}`,
     'save ""',
     `appendonly ${appendOnly ? 'yes' : 'no'}`,

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os'
 import { createChildren } from '../../playground/child-process.ts'
 import { findEnvoy } from '../../playground/install/find-envoy.ts'
 import { toolsDir } from '../../playground/paths.ts'
-import { machineNow, machineText, say, temporaryFolder, writeFigures } from '../bench-process.ts'
+import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
 import { readOptions } from '../read-options.ts'
 import { listCells } from './cells.ts'
 import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
@@ -94,7 +94,7 @@ const soakAll = async (common: Common, turns: number): Promise<void> => {
 const run = async (programs: GoPrograms): Promise<void> => {
   const envoyTool = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: say })
   const children = createChildren()
-  const common = { programs, envoyTool, children, directory: temporaryFolder('bench-gateway'), wirings, envoyWorkers }
+  const common = { programs, envoyTool, children, wirings, envoyWorkers }
   await (values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)))
   await children.stop()
 }

@@ -6,25 +6,7 @@ import { type ProcessName, usagesOf } from './process-usage.ts'
 import type { Target } from './targets.ts'
 
 /** One measurement. Times are milliseconds. */
-export interface Figures {
-  readonly requests: number
-  /** Failed requests, and requests that reached the upstream without the expected mark or field. */
-  readonly failures: number
-  readonly firstFailure: string | undefined
-  readonly ratePerSecond: number
-  readonly p50: number
-  readonly p99: number
-  /** CPU seconds for 1,000 requests. */
-  readonly pluginCpu: number
-  readonly envoyCpu: number
-  readonly redisCpu: number
-  readonly pluginBytes: number
-  /** Streamed answers: time from one event to the next. */
-  readonly gapP50: number
-  readonly gapMean: number
-  readonly gapP99: number
-  readonly firstEventP50: number
-}
+export type Figures = ReturnType<typeof figuresOf>
 
 /** The figures that are reported with their spread. */
 export type FigureName = Exclude<keyof Figures, 'firstFailure'>
@@ -82,11 +64,13 @@ const figuresOf = (seen: {
   readonly result: LoadResult
   readonly before: Usages
   readonly after: Usages
-  readonly firstFailure: string | undefined
+  /** Failed requests, and requests that reached the upstream without the expected mark or field. */
   readonly failures: number
-}): Figures => {
-  const { before, after, firstFailure, failures } = seen
+  readonly firstFailure: string | undefined
+}) => {
+  const { before, after, failures, firstFailure } = seen
   const { requests, seconds, latencyMs, gapMs, firstEventMs } = seen.result
+  /** CPU seconds for 1,000 requests. */
   const cpu = (name: ProcessName): number => ((after[name].cpuSeconds - before[name].cpuSeconds) / requests) * 1000
   return {
     requests,
@@ -99,6 +83,7 @@ const figuresOf = (seen: {
     envoyCpu: cpu('envoy'),
     redisCpu: cpu('redis'),
     pluginBytes: after.plugin.residentBytes,
+    // Streamed answers: time from one event to the next.
     gapP50: gapMs.p50,
     gapMean: gapMs.mean,
     gapP99: gapMs.p99,

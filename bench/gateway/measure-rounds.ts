@@ -1,5 +1,3 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { say } from '../bench-process.ts'
 import { type Cell, loads, orderOfRound } from './cells.ts'
 import { runLoad } from './load.ts'
@@ -25,10 +23,8 @@ export const measureRounds = async (options: RoundsOptions): Promise<Rounds> => 
   const figures = new Map<string, Figures[]>(cells.map(({ name }) => [name, []]))
   let round = 0
   for (let start = 1; start <= options.starts; start += 1) {
-    const directory = join(options.directory, `start-${start}`)
-    await mkdir(directory)
     const wants = (name: string): boolean => cells.some(({ target }) => target === name)
-    const started = await startTargets({ ...options, directory, wants })
+    const started = await startTargets({ ...options, wants })
     for (const target of started.targets) await warmUp(target, options)
     for (; round < Math.round((rounds * start) / options.starts); round += 1) {
       for (const cell of orderOfRound(cells, round + 1)) {

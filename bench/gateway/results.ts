@@ -7,17 +7,7 @@ import { type GatewayCase, targetName, type Wiring } from './targets.ts'
 export type Rounds = ReadonlyMap<string, readonly Figures[]>
 
 /** One row of the result: what was expected, what was measured, and whether the expectation holds. */
-export interface Result {
-  readonly title: string
-  readonly expected: string
-  /** Median over the rounds. Undefined: not measured. */
-  readonly measured: number | undefined
-  readonly range: readonly [number, number] | undefined
-  /** 95 % confidence interval of the median. Undefined: too few rounds. */
-  readonly interval: readonly [number, number] | undefined
-  /** Undefined: not measured, or no limit. */
-  readonly holds: boolean | undefined
-}
+export type Result = ReturnType<typeof check>
 
 interface Limit {
   readonly atLeast?: number | undefined
@@ -71,20 +61,18 @@ const each = (
   others: readonly number[],
 ): readonly number[] => ones.slice(0, others.length).map((one, round) => combine(one, others[round] ?? Number.NaN))
 
-/** `values`: one for each round. */
-const check = (title: string, { atLeast, atMost }: Limit, values: readonly number[]): Result => {
+/** `values`: one for each round. Undefined in the result: not measured, without a limit, too few rounds for an interval. */
+const check = (title: string, { atLeast, atMost }: Limit, values: readonly number[]) => {
   const measured = values.length > 0 ? median(values) : undefined
   const isLimited = atLeast !== undefined || atMost !== undefined
+  const isWithin = (value: number): boolean => value >= (atLeast ?? -Infinity) && value <= (atMost ?? Infinity)
   return {
     title,
     expected: limitText({ atLeast, atMost }),
     measured,
     range: measured === undefined ? undefined : spread(values),
     interval: medianInterval(values),
-    holds:
-      measured === undefined || !isLimited
-        ? undefined
-        : measured >= (atLeast ?? Number.NEGATIVE_INFINITY) && measured <= (atMost ?? Number.POSITIVE_INFINITY),
+    holds: measured === undefined || !isLimited ? undefined : isWithin(measured),
   }
 }
 

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Children } from '../../playground/child-process.ts'
 import { readEnvoyConfig } from '../../playground/envoy-config.ts'
 import { freePort, freePorts } from '../../playground/free-port.ts'
@@ -16,8 +15,6 @@ export interface TargetOptions {
   readonly programs: GoPrograms
   readonly envoyTool: ServerTool
   readonly children: Children
-  /** For the files of these Redis servers. */
-  readonly directory: string
   readonly wirings: readonly Wiring[]
   /** Worker threads of every Envoy. */
   readonly envoyWorkers: number
@@ -112,10 +109,10 @@ const startReference = async ({ programs, children }: Start): Promise<Backend> =
  * The connector `warmup` splices `cache_salt` into every turn of a session, and asks an engine only for the start time of its process, every two
  * seconds.
  */
-const startPlugin = async ({ children, directory, upstream }: Start, name: GatewayCase): Promise<Backend> => {
+const startPlugin = async ({ children, upstream }: Start, name: GatewayCase): Promise<Backend> => {
   const isSpliced = name === 'spliced'
   const hasRedis = isSpliced || name === 'redis'
-  const redis = hasRedis ? await startRedis({ children, dir: join(directory, `redis-${name}`) }) : undefined
+  const redis = hasRedis ? await startRedis({ children }) : undefined
   const { extproc, child } = await startGateway({
     children,
     env: {

@@ -1,5 +1,5 @@
 import { say } from '../bench-process.ts'
-import { benchSession, storeKv, writeSession } from './realistic-sessions.ts'
+import { newSession, storeKv, writeSession } from './realistic-sessions.ts'
 import type { StoreUnderBench } from './stores.ts'
 
 /** What sessions take, bytes each. */
@@ -21,20 +21,20 @@ export const fill = async (
   { series, sessions }: { readonly series: string; readonly sessions: number },
 ): Promise<Footprint> => {
   // What the first use costs once (Redis keeps the scripts) is no session's cost.
-  const first = benchSession(`${series} first`, 0)
+  const first = newSession(`${series} first`, 0)
   await writeSession(store, first)
   await storeKv(store, first)
   await store.remove(first)
   const empty = await usedBytes()
   const startedMs = performance.now()
   await forEachNumber(sessions, async (number) => {
-    await writeSession(store, benchSession(series, number))
+    await writeSession(store, newSession(series, number))
     if (number > 0 && number % sessionsBetweenLines === 0) say(`${series}: ${number} of ${sessions}`)
   })
   const seconds = (performance.now() - startedMs) / 1000
   const filled = await usedBytes()
   const withKv = Math.min(sessions, storedKvs)
-  await forEachNumber(withKv, (number) => storeKv(store, benchSession(series, number)))
+  await forEachNumber(withKv, (number) => storeKv(store, newSession(series, number)))
   return {
     bytesPerSession: (filled - empty) / sessions,
     bytesPerStoredKv: ((await usedBytes()) - filled) / withKv,

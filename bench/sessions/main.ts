@@ -3,9 +3,8 @@
  * Prints tables and writes bench/out/sessions.json. Run with `make bench-sessions`; `--help` lists the options.
  */
 
-import { join } from 'node:path'
 import { createChildren } from '../../playground/child-process.ts'
-import { machineNow, machineText, say, temporaryFolder, writeFigures } from '../bench-process.ts'
+import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
 import { readOptions } from '../read-options.ts'
 import { type Footprint, fill } from './fill.ts'
 import { measureOperations, type Timings } from './measure-operations.ts'
@@ -23,13 +22,9 @@ const rounds = Number(values.rounds)
 const wanted = values.only.split(',')
 
 const children = createChildren()
-const directory = temporaryFolder('bench-sessions')
 
 const stores = {
-  redis: {
-    open: (sessions: number) => openRedisStore(join(directory, String(sessions)), children),
-    lookups: Number(values.lookups),
-  },
+  redis: { open: () => openRedisStore(children), lookups: Number(values.lookups) },
   // An operation takes microseconds: more of them, for as long a time.
   memory: { open: openMemoryStore, lookups: Number(values.lookups) * 10 },
 } as const

@@ -1,15 +1,13 @@
-import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type { Children } from '../../playground/child-process.ts'
 import { startRedis } from '../../playground/start-redis.ts'
 import { createRedisConnection } from '../../src/redis/create-redis-connection.ts'
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import { createRedisSessionStore } from '../../src/sessions/redis/create-redis-session-store.ts'
-import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
-import type { SessionStore } from '../../src/sessions/session-store.ts'
+import type { BenchedStore } from './realistic-sessions.ts'
 
 export interface StoreUnderBench {
-  readonly store: SessionStore & RemovalQueue
+  readonly store: BenchedStore
   /** Memory in use now. */
   readonly usedBytes: () => Promise<number>
   /** Mean time of a script in the server since the last call of this function; undefined without a server. */
@@ -35,8 +33,8 @@ export const openMemoryStore = async (sessions: number): Promise<StoreUnderBench
 const commandTimeoutMs = 30_000
 
 /** A Redis of its own with the session store on it. */
-export const openRedisStore = async (directory: string, children: Children): Promise<StoreUnderBench> => {
-  const { url } = await startRedis({ dir: join(directory, 'redis'), children })
+export const openRedisStore = async (children: Children): Promise<StoreUnderBench> => {
+  const { url } = await startRedis({ children })
   const onFault = (error: Error): void => void process.stderr.write(`${error.message}\n`)
   const connection = await createRedisConnection({ url, commandTimeoutMs, onFault })
   const store = createRedisSessionStore({ connection })
