@@ -1,22 +1,13 @@
+import type { CommandContext } from '../src/playground-commands.d.ts'
 import { createChildren } from './child-process.ts'
-import type { Environment } from './run-command.ts'
 import { type RunSettings, readRunSettings } from './run-settings.ts'
 import { type RunningStack, startStack } from './start-stack.ts'
-
-export interface RunOptions {
-  readonly env: Environment
-  /** Prints a line for people; both return the exit code that belongs to it. */
-  readonly print: (line: string) => number
-  readonly fail: (line: string) => number
-  /** Resolves when everything is to end. */
-  readonly untilStopped: () => Promise<unknown>
-}
 
 /**
  * `context-cache-gateway run`: Envoy, the gateway and pods on this machine, until Ctrl-C, which also ends a start in
  * progress. Resolves to the exit code; no process stays behind.
  */
-export const runEverything = async ({ env, print, fail, untilStopped }: RunOptions): Promise<number> => {
+export const runEverything = async ({ env, print, fail, untilStopped }: CommandContext): Promise<number> => {
   const settings = readRunSettings(env)
   if (typeof settings === 'string') return fail(settings)
   const children = createChildren()

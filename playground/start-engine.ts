@@ -1,12 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { z } from 'zod'
 import type { ManagedChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
 import { findLlamaServer } from './install/find-llama-server.ts'
 import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import { ownEnvironment, packageRoot, toolsDir } from './paths.ts'
-import { flags } from './run-command.ts'
+import { type Command, flags } from './run-command.ts'
 import { type Launch, startServer } from './start-server.ts'
 
 /** One pod. Its KV files fit only engines with the same model and the same number of slots. */
@@ -36,41 +35,30 @@ export interface RunningEngine {
   readonly child: ManagedChild
 }
 
-const isReady = /^\{"ready":true/
-const readyLine = z.object({ ready: z.literal(true), port: z.number() })
-
 /**
  * Installs llama.cpp on first use, starts an embedded engine from the compiled files and waits until it can serve, by
  * default for two minutes: the first start writes the random model.
  * @throws InstallError, NotReadyError, or the signal's reason
  */
 export const startEngine = async (options: StartEngineOptions): Promise<RunningEngine> => {
-  const { env = ownEnvironment(), onLine, signal } = options
+  const { env = ownEnvironment(), port = await freePort(), readyTimeoutMs = 120_000, onLine, signal } = options
   const tools = toolsDir(env)
-  const runtime = await installLlamaRuntime({ env, toolsDir: tools, signal, ...(onLine && { report: onLine }) })
-  const child = await startServer({
-    ...options,
-    readyTimeoutMs: options.readyTimeoutMs ?? 120_000,
-    command: [
-      process.execPath,
-      join(packageRoot(), 'dist/playground/engine/main.js'),
-      ...flags({
-        runtime,
-        'model-dir': join(tools, 'models'),
-        name: options.name,
-        'kv-dir': options.kvDirectory,
-        port: options.port ?? 0,
-        model: options.modelPath,
-        'model-name': options.modelNames,
-        slots: options.slots ?? 4,
-        'context-tokens': options.contextTokensPerSlot ?? 8192,
-      }),
-      ...(options.extraArguments ?? []),
-    ],
-    ready: { kind: 'line', pattern: isReady },
-  })
-  const { port } = readyLine.parse(JSON.parse(child.output().find((line) => isReady.test(line)) ?? ''))
-  return runningOn(port, child)
+  const runtime = await installLlamaRuntime({ env, toolsDir: tools, signal, report: onLine })
+  return startOn({ ...options, readyTimeoutMs }, port, [
+    process.execPath,
+    join(packageRoot(), 'dist/playground/engine/main.js'),
+    ...flags({
+      runtime,
+      'model-dir': join(tools, 'models'),
+      name: options.name,
+      'kv-dir': options.kvDirectory,
+      port,
+      model: options.modelPath,
+      'model-name': options.modelNames,
+      slots: options.slots ?? 4,
+      'context-tokens': options.contextTokensPerSlot ?? 8192,
+    }),
+  ])
 }
 
 /**
@@ -82,36 +70,36 @@ export const startEngine = async (options: StartEngineOptions): Promise<RunningE
 export const startLlamaServer = async (
   options: StartEngineOptions & { readonly modelPath: string },
 ): Promise<RunningEngine> => {
-  const { env = ownEnvironment(), slots = 4, port = await freePort(), onLine: report, signal } = options
+  const { env = ownEnvironment(), port = await freePort(), readyTimeoutMs = 60_000, onLine: report, signal } = options
+  const { slots = 4, contextTokensPerSlot = 8192, modelPath, modelNames, kvDirectory } = options
   const tool = await findLlamaServer({ env, toolsDir: toolsDir(env), report, signal })
-  await mkdir(options.kvDirectory, { recursive: true })
-  const child = await startServer({
-    ...options,
-    readyTimeoutMs: options.readyTimeoutMs ?? 60_000,
-    command: [
-      ...tool.command,
-      ...flags({
-        slots: true,
-        metrics: true,
-        host: '127.0.0.1',
-        port,
-        model: resolve(options.modelPath),
-        alias: options.modelNames?.[0],
-        parallel: slots,
-        'ctx-size': slots * (options.contextTokensPerSlot ?? 8192),
-        threads: 1,
-        'batch-size': 512,
-        'cache-ram': 0,
-        'slot-save-path': resolve(options.kvDirectory),
-      }),
-      ...(options.extraArguments ?? []),
-    ],
-    ready: { kind: 'http', url: `http://127.0.0.1:${port}/health` },
-  })
-  return runningOn(port, child)
+  await mkdir(kvDirectory, { recursive: true })
+  return startOn({ ...options, readyTimeoutMs }, port, [
+    ...tool.command,
+    ...flags({
+      slots: true,
+      metrics: true,
+      host: '127.0.0.1',
+      port,
+      model: resolve(modelPath),
+      alias: modelNames?.[0],
+      parallel: slots,
+      'ctx-size': slots * contextTokensPerSlot,
+      threads: 1,
+      'batch-size': 512,
+      'cache-ram': 0,
+      'slot-save-path': resolve(kvDirectory),
+    }),
+  ])
 }
 
-const runningOn = (port: number, child: ManagedChild): RunningEngine => {
+const startOn = async (options: StartEngineOptions, port: number, command: Command): Promise<RunningEngine> => {
   const address = `127.0.0.1:${port}`
-  return { address, url: `http://${address}`, child }
+  const url = `http://${address}`
+  const child = await startServer({
+    ...options,
+    command: [...command, ...(options.extraArguments ?? [])],
+    ready: { kind: 'http', url: `${url}/health` },
+  })
+  return { address, url, child }
 }

@@ -1,46 +1,32 @@
-import { parse, stringify } from 'yaml'
-import { z } from 'zod'
+import { isMap, isSeq, parseDocument } from 'yaml'
 
 /*
  * The references use a reduced envoy.yaml: same listener, connection manager, route timeout and cluster of pods. The removed parts are what is
  * measured.
  */
 
-const host = z.object({
-  name: z.string(),
-  domains: z.array(z.string()),
-  request_body_buffer_limit: z.number(),
-  routes: z.array(z.looseObject({ route: z.unknown().optional() })),
-})
-const manager = z.looseObject({
-  http_filters: z.array(z.unknown()),
-  route_config: z.looseObject({ virtual_hosts: z.tuple([host]) }),
-})
-const cluster = z.looseObject({ name: z.string() })
-const filters = z.tuple([z.looseObject({ typed_config: manager })])
-const listener = z.looseObject({ filter_chains: z.tuple([z.looseObject({ filters })]) })
-const configuration = z.looseObject({
-  static_resources: z.looseObject({ listeners: z.tuple([listener]), clusters: z.array(cluster) }),
-})
+const manager = ['static_resources', 'listeners', 0, 'filter_chains', 0, 'filters', 0, 'typed_config'] as const
+const host = [...manager, 'route_config', 'virtual_hosts', 0] as const
 
 /** A rendered envoy.yaml with other HTTP filters, one route, and without access log, error bodies and header mutations. */
 const reduced = (text: string, httpFilters: readonly unknown[]): string => {
-  const whole = configuration.parse(parse(text))
-  const { static_resources: resources } = whole
-  const { typed_config: typedConfig } = resources.listeners[0].filter_chains[0].filters[0]
-  const [{ routes, ...engines }] = typedConfig.route_config.virtual_hosts
-  // The last route is that of requests that bypass the gateway: its cluster, timeout and retries are kept.
-  const route = routes.findLast((candidate) => candidate.route !== undefined)?.route
-  typedConfig.route_config = { virtual_hosts: [{ ...engines, routes: [{ match: { prefix: '/' }, route }] }] }
-  typedConfig.http_filters = [...httpFilters]
-  for (const name of ['access_log', 'local_reply_config', 'early_header_mutation_extensions']) delete typedConfig[name]
-  resources.clusters = resources.clusters.filter(({ name }) => name === 'pods' || name === 'gateway')
-  for (const gateway of resources.clusters.filter(({ name }) => name === 'gateway')) {
-    // The reference answers no health checks, and the floor has no gateway.
-    delete gateway['health_checks']
-    delete gateway['common_lb_config']
-  }
-  return stringify(whole, { aliasDuplicateObjects: false })
+  const document = parseDocument(text)
+  // All routes to the pods have the same action: cluster, timeout and retries.
+  const route = document.getIn([...host, 'routes', 0, 'route'], true)
+  document.setIn([...host, 'routes'], document.createNode([{ match: { prefix: '/' }, route }]))
+  document.setIn([...manager, 'http_filters'], document.createNode(httpFilters))
+  document.deleteIn([...host, 'request_headers_to_remove'])
+  for (const name of ['access_log', 'local_reply_config', 'early_header_mutation_extensions'])
+    document.deleteIn([...manager, name])
+  const clusters = document.getIn(['static_resources', 'clusters'])
+  if (!isSeq(clusters)) throw new Error('envoy.yaml has no clusters')
+  const clusterNamed = (name: string) => clusters.items.find((item) => isMap(item) && item.get('name') === name)
+  const [pods, gateway] = [clusterNamed('pods'), clusterNamed('gateway')]
+  if (!isMap(pods) || !isMap(gateway)) throw new Error('envoy.yaml has no cluster pods or gateway')
+  // The reference answers no health checks, and the floor has no gateway.
+  for (const name of ['health_checks', 'common_lb_config']) gateway.delete(name)
+  clusters.items = [pods, gateway]
+  return document.toString()
 }
 
 const routerFilter = {

@@ -18,8 +18,10 @@ import (
 const (
 	readBufferBytes = 128 << 10
 	events          = 50
-	headBytes       = 512
-	tailBytes       = 256
+	// Between two events of a streamed answer.
+	pace      = 20 * time.Millisecond
+	headBytes = 512
+	tailBytes = 256
 	// With the headers that vLLM's server writes.
 	answerHead = "HTTP/1.1 200 OK\r\ndate: Sun, 01 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\n"
 )
@@ -31,8 +33,7 @@ var (
 	metrics     = answer("text/plain; version=0.0.4", fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", time.Now().Unix()))
 	streamHead  = []byte(answerHead + "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
 	token       = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}` + "\n\n")
-	lastEvents  = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}` + "\n\ndata: [DONE]\n\n")
-	streamEnd   = []byte("0\r\n\r\n")
+	lastEvents  = append(chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}`+"\n\ndata: [DONE]\n\n"), "0\r\n\r\n"...)
 )
 
 // What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field.
@@ -105,7 +106,7 @@ func readBody(reader *bufio.Reader, seen *request) error {
 	return err
 }
 
-func serve(connection net.Conn, pace time.Duration) {
+func serve(connection net.Conn) {
 	defer connection.Close()
 	reader := bufio.NewReaderSize(connection, readBufferBytes)
 	for {
@@ -113,13 +114,13 @@ func serve(connection net.Conn, pace time.Duration) {
 		if err != nil {
 			return
 		}
-		if readBody(reader, &seen) != nil || respond(connection, seen, pace) != nil {
+		if readBody(reader, &seen) != nil || respond(connection, seen) != nil {
 			return
 		}
 	}
 }
 
-func respond(connection net.Conn, seen request, pace time.Duration) error {
+func respond(connection net.Conn, seen request) error {
 	switch seen.path {
 	case "/health":
 		return write(connection, healthy)
@@ -137,13 +138,13 @@ func respond(connection net.Conn, seen request, pace time.Duration) error {
 		spliced.Add(1)
 	}
 	if seen.stream {
-		return stream(connection, pace)
+		return stream(connection)
 	}
 	return write(connection, completed)
 }
 
 // stream sends each event at its own time, so that a late one does not put off those behind it.
-func stream(connection net.Conn, pace time.Duration) error {
+func stream(connection net.Conn) error {
 	if err := write(connection, streamHead); err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func stream(connection net.Conn, pace time.Duration) error {
 			return err
 		}
 	}
-	return write(connection, append(append([]byte{}, lastEvents...), streamEnd...))
+	return write(connection, lastEvents)
 }
 
 func write(connection net.Conn, text []byte) error {
@@ -162,26 +163,25 @@ func write(connection net.Conn, text []byte) error {
 	return err
 }
 
-func accept(listener net.Listener, pace time.Duration) {
+func accept(listener net.Listener) {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
 			log.Fatal(err)
 		}
-		go serve(connection, pace)
+		go serve(connection)
 	}
 }
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:19101", "addresses, separated by commas: one for each pod")
-	pace := flag.Duration("pace", 20*time.Millisecond, "time between two events of a streamed answer")
 	flag.Parse()
 	for _, address := range strings.Split(*listen, ",") {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			log.Fatal(err)
 		}
-		go accept(listener, *pace)
+		go accept(listener)
 	}
 	select {}
 }
