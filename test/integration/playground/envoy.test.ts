@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
-import { requireTool, type ServerTool } from '../../../playground/install/find-tool.ts'
+import type { ServerTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { startEnvoy } from '../../../playground/start-envoy.ts'
 
 let tool: ServerTool
 beforeAll(async () => {
-  tool = requireTool(await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) }))
+  tool = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) })
 }, 300_000)
 describe('startEnvoy', () => {
   test('with a wrong configuration fails with Envoy’s output', async () => {

@@ -80,7 +80,17 @@ describe('the OpenAI SDK', () => {
     const deltas = events.flatMap((event) => (event.type === 'response.output_text.delta' ? [event.delta] : []))
     const completed = events.flatMap((event) => (event.type === 'response.completed' ? [event.response] : []))
     const inputTokens = whole.usage?.input_tokens ?? 0
-    expect(events[0]?.type).toBe('response.created')
+    expect(events.flatMap(({ type }) => (type === 'response.output_text.delta' ? [] : [type]))).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      'response.completed',
+    ])
+    expect(events.map((event) => event.sequence_number)).toEqual([...events.keys()])
     expect(deltas.join('')).toBe(whole.output_text)
     expect(completed).toMatchObject([
       { usage: { input_tokens: inputTokens, input_tokens_details: { cached_tokens: inputTokens - 1 } } },
@@ -105,9 +115,9 @@ describe('the OpenAI SDK', () => {
   test('meets its own error classes', async () => {
     const unknown = openai.completions.create({ model: 'gpt-9', prompt: 'a' })
     await expect(unknown).rejects.toBeInstanceOf(NotFoundError)
-    await expect(unknown).rejects.toMatchObject({ status: 404, code: 'model_not_found', param: 'model' })
+    await expect(unknown).rejects.toMatchObject({ status: 404, type: 'not_found_error' })
     const long = openai.chat.completions.create({ model, messages: [{ role: 'user', content: 'x'.repeat(3000) }] })
     await expect(long).rejects.toBeInstanceOf(BadRequestError)
-    await expect(long).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'messages' })
+    await expect(long).rejects.toMatchObject({ type: 'invalid_request_error' })
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { findRedis } from '../../../playground/install/find-redis.ts'
-import { requireTool, type ServerTool } from '../../../playground/install/find-tool.ts'
+import type { ServerTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../playground/start-redis.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -28,7 +28,7 @@ const connect = (url: string): Redis => {
 }
 
 beforeAll(async () => {
-  tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) }))
+  tool = await findRedis({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) })
   dir = await mkdtemp(join(tmpdir(), 'launcher-redis-'))
 })
 afterEach(async () => {

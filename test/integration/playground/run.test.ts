@@ -89,6 +89,6 @@ describe('context-cache-gateway run', () => {
     const gateway = childrenOf(child.pid).find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('serve'))
     process.kill(gateway ?? 0, 'SIGKILL')
     expect((await child.exited).code).toBe(1)
-    expect(child.output().join('\n')).toMatch(/gateway was ended by SIGKILL\. It(s last lines:| printed nothing)/)
+    expect(child.output().join('\n')).toMatch(/gateway was ended by SIGKILL\. It printed (last:|nothing)/)
   })
 })

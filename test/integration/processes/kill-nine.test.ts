@@ -3,10 +3,8 @@ import { afterEach, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
-import { findLlamaServer } from '../../../playground/install/find-llama-server.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
-import { startLlamaPods } from '../../../playground/start-llama-server.ts'
+import { startLlamaServer } from '../../../playground/start-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
 import { embeddedPods, type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
@@ -28,17 +26,17 @@ const startWith = (pods: StackOptions['pods']): Promise<Stack> =>
     },
   })
 
-const llamaServers = async (kvDirectory: string): Promise<readonly StackPod[]> =>
-  startLlamaPods({
-    tool: requireTool(await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log })),
-    count: 2,
+const llamaServers = async (kvDirectory: string): Promise<readonly StackPod[]> => {
+  const options = {
+    kvDirectory,
     modelPath: await randomModelPath(`${toolsDir()}/models`),
-    modelAlias: model,
-    slotSavePath: kvDirectory,
-    slots: 4,
+    modelNames: [model],
+    contextTokensPerSlot: 4096,
     // Random weights would answer with bytes that are no text; JSON cannot carry them.
     extraArguments: ['--grammar', 'root ::= [a-z ,.]+'],
-  })
+  }
+  return [await startLlamaServer({ ...options, name: 'pod-0' }), await startLlamaServer({ ...options, name: 'pod-1' })]
+}
 
 afterEach(() => stack?.stop())
 

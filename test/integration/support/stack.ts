@@ -6,7 +6,6 @@ import { renderEnvoyConfig } from '../../../playground/envoy-config.ts'
 import { freePorts } from '../../../playground/free-port.ts'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
 import { findRedis } from '../../../playground/install/find-redis.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { packageRoot, toolsDir } from '../../../playground/paths.ts'
 import { startEngine } from '../../../playground/start-engine.ts'
 import { type RunningEnvoy, startEnvoy } from '../../../playground/start-envoy.ts'
@@ -94,7 +93,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
   }
   try {
     const launchRedis = async (port?: number): Promise<RunningRedis> => {
-      const tool = requireTool(await findRedis(tools))
+      const tool = await findRedis(tools)
       const started = await startRedis({ ...options.redis, tool, dir: join(root, 'redis'), port })
       children.push(started.child)
       return started
@@ -137,7 +136,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
       gateways: gateways.map((gateway) => gateway.extproc),
     })
     const envoy = await startEnvoy({
-      tool: requireTool(await findEnvoy(tools)),
+      tool: await findEnvoy(tools),
       config: { text: options.envoyConfig?.(text) ?? text },
       concurrency: 1,
       logLevel: 'error',
