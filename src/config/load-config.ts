@@ -20,11 +20,8 @@ const configFileEnvName = 'CTX_CONFIG_FILE'
 /** A YAML mapping. */
 type Tree = Readonly<Record<string, unknown>>
 
-/** A part of the configuration, with what is wrong with it. */
-interface Source<Value> {
-  readonly value: Value
-  readonly problems: readonly ConfigProblem[]
-}
+/** Adds a problem. `path` is that of the option. */
+type Report = (message: string, path?: readonly string[]) => void
 
 /** An option that an environment variable sets. */
 interface EnvironmentSetting {
@@ -40,20 +37,17 @@ interface EnvironmentSetting {
 export const loadConfig = (
   options: { readonly filePath?: string | undefined; readonly environment?: Environment } = {},
 ): LoadConfigOutcome => {
+  const problems: ConfigProblem[] = []
+  const report: Report = (message, path = []) => void problems.push({ message, path })
   const environment = withoutServiceVariables(options.environment ?? process.env)
-  const settings = readEnvironment(environment)
-  const file = readConfigFile(options.filePath ?? (environment[configFileEnvName] || undefined))
-  const layered = settings.value.reduce((tree, { path, value }) => withValue(tree, path, value), file.value)
-  const filled = fillFromFiles(layered)
-  const checked = checkTree(filled.value.tree, settings.value)
-  const { unread } = filled.value
-  const problems = [
-    ...file.problems,
-    ...settings.problems,
-    ...filled.problems,
-    // An option whose file cannot be read is not reported as missing too.
-    ...(checked.kind === 'valid' ? [] : checked.problems.filter(({ path }) => !unread.includes(path.join('.')))),
-  ]
+  const file = readConfigFile(options.filePath ?? (environment[configFileEnvName] || undefined), report)
+  const settings = readEnvironment(environment, report)
+  const layered = settings.reduce((tree, { path, value }) => withValue(tree, path, value), file)
+  const { tree, unread } = fillFromFiles(layered, report)
+  const checked = checkTree(tree, settings)
+  // An option whose file cannot be read is not reported as missing too.
+  if (checked.kind === 'invalid')
+    problems.push(...checked.problems.filter(({ path }) => !unread.includes(path.join('.'))))
   if (checked.kind === 'invalid' || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
   const generateSecret = (): string => randomBytes(32).toString('base64url')
   return { kind: 'loaded', config: completeConfig(checked.parsed, { generateSecret }) }
@@ -73,22 +67,18 @@ const withoutServiceVariables = (environment: Environment): Environment => {
 }
 
 /** Reads every option that the environment sets. Any other name that begins with `CTX_` is a problem: mostly it is misspelt. */
-const readEnvironment = (environment: Environment): Source<readonly EnvironmentSetting[]> => {
+const readEnvironment = (environment: Environment, report: Report): readonly EnvironmentSetting[] => {
   const options = listConfigOptions()
   const known = new Set([configFileEnvName, ...options.flatMap(({ envName, plainEnvName }) => [envName, plainEnvName])])
   const unknown = Object.keys(environment).filter((name) => name.startsWith('CTX_') && !known.has(name))
-  const settings = options.map((option) => settingsOf(option, environment))
-  return {
-    value: settings.flat(),
-    problems: [
-      ...unknown.sort().map((name) => ({ message: `Unknown environment variable ${name}`, path: [] })),
-      ...settings.flatMap(([first, second]) =>
-        first === undefined || second === undefined || environment[first.envName] === environment[second.envName]
-          ? []
-          : [{ message: `${first.envName} and ${second.envName} are both set, and differ`, path: first.path }],
-      ),
-    ],
-  }
+  for (const name of unknown.sort()) report(`Unknown environment variable ${name}`)
+  return options.flatMap((option) => {
+    const settings = settingsOf(option, environment)
+    const [first, second] = settings.map(({ envName }) => envName)
+    if (first !== undefined && second !== undefined && environment[first] !== environment[second])
+      report(`${first} and ${second} are both set, and differ`, option.path)
+    return settings
+  })
 }
 
 const settingsOf = (
@@ -117,30 +107,26 @@ const toValue = (text: string, kind: ConfigOption['kind']): unknown => {
   }
 }
 
-const readConfigFile = (filePath: string | undefined): Source<Tree> => {
-  const invalid = (...messages: readonly string[]): Source<Tree> => ({
-    value: {},
-    problems: messages.map((message) => ({ message, path: [] })),
-  })
-  if (filePath === undefined) return invalid()
+const readConfigFile = (filePath: string | undefined, report: Report): Tree => {
+  if (filePath === undefined) return {}
   const text = readText(filePath)
-  if (text === undefined) return invalid(`${filePath} cannot be read`)
-  const document = parseDocument(text)
-  if (document.errors.length > 0) {
-    // Only line and code: the messages quote lines of the file, which may hold a secret.
-    const placeOf = (at: readonly [{ readonly line: number }, ...unknown[]] | undefined): string =>
-      `line ${at?.[0].line ?? 1}`
-    return invalid(
-      ...document.errors.map(({ code, linePos }) => `${filePath}, ${placeOf(linePos)}: no valid YAML (${code})`),
-    )
+  if (text === undefined) {
+    report(`${filePath} cannot be read`)
+    return {}
   }
+  const document = parseDocument(text)
+  // Only line and code: the messages quote lines of the file, which may hold a secret.
+  for (const { code, linePos } of document.errors)
+    report(`${filePath}, line ${linePos?.[0].line ?? 1}: no valid YAML (${code})`)
+  if (document.errors.length > 0) return {}
   try {
     const value: unknown = document.toJS() ?? {}
-    if (isTree(value)) return { value, problems: [] }
+    if (isTree(value)) return value
   } catch {
     // An alias without an anchor, or too many aliases.
   }
-  return invalid(`${filePath} must hold a mapping of options`)
+  report(`${filePath} must hold a mapping of options`)
+  return {}
 }
 
 const readText = (filePath: string): string | undefined => {
@@ -158,8 +144,7 @@ const fileOptions = [
 ] as const
 
 /** Sets options from the files named for them, without surrounding white space. `unread`: options whose file cannot be read. */
-const fillFromFiles = (tree: Tree): Source<{ readonly tree: Tree; readonly unread: readonly string[] }> => {
-  const problems: ConfigProblem[] = []
+const fillFromFiles = (tree: Tree, report: Report): { readonly tree: Tree; readonly unread: readonly string[] } => {
   const unread: string[] = []
   let filled = tree
   for (const { path, filePath } of fileOptions) {
@@ -167,15 +152,15 @@ const fillFromFiles = (tree: Tree): Source<{ readonly tree: Tree; readonly unrea
     if (typeof file !== 'string') continue
     const text = readText(file)
     if (valueAt(tree, path) !== undefined) {
-      problems.push({ message: `Give either this or ${path.join('.')}, not both`, path: filePath })
+      report(`Give either this or ${path.join('.')}, not both`, filePath)
     } else if (text === undefined) {
-      problems.push({ message: 'The file cannot be read', path: filePath })
+      report('The file cannot be read', filePath)
       unread.push(path.join('.'))
     } else {
       filled = withValue(filled, path, text.trim())
     }
   }
-  return { value: { tree: filled, unread }, problems }
+  return { tree: filled, unread }
 }
 
 type Checked =
