@@ -55,8 +55,8 @@ export const assertId = (id: string): string => {
 const recordPattern = /^(\d{1,15}) (\d{1,15}) (\d{1,15}) ([^\n]*)$/
 
 /** The record stands in the text, or in a key of the artefact's own. */
-const readKv = (lines: SessionLines, ownRecord: unknown): StoredKv | undefined => {
-  const [, turn, tokens, bytes, payload] = recordPattern.exec(lineOf(lines, 15) || String(ownRecord)) ?? []
+const readKv = (lines: SessionLines, ownRecord: string): StoredKv | undefined => {
+  const [, turn, tokens, bytes, payload] = recordPattern.exec(lineOf(lines, 15) || ownRecord) ?? []
   if (lineOf(lines, 14) === '' || payload === undefined) return undefined
   return {
     artefactId: lineOf(lines, 14),
@@ -77,14 +77,14 @@ const linesOf = (text: unknown): SessionLines => {
 export interface SessionSnapshot {
   readonly key: SessionKey
   readonly text: unknown
-  readonly record: unknown
+  readonly record: string
 }
 
 /** Reads a snapshot: a list of the session's key, its text, and the record in its artefact's key. */
 export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
   if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
   const [key, text, record] = snapshot
-  return { key: key as SessionKey, text, record }
+  return { key: key as SessionKey, text, record: typeof record === 'string' ? record : '' }
 }
 
 /**

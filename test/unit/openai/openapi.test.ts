@@ -135,98 +135,53 @@ describe('its errors', () => {
   const id = newSessionId()
   const create = { path: '/v1/context', body: bodies['/v1/completions'] }
   const turn = { path: '/v1/completions', headers: { 'x-session-id': id } }
-  const rows: readonly {
-    readonly name: string
-    readonly operationId: string
-    readonly request: SentRequest
+  interface Setup {
     readonly settings?: GatewaySettings
     readonly isStoreDown?: boolean
     readonly isPodDown?: boolean
-  }[] = [
-    { name: 'a bad TTL', operationId: 'createContext', request: { ...create, headers: { 'x-session-ttl': 'x' } } },
-    {
-      name: 'a TTL of a second',
-      operationId: 'createContext',
-      request: { ...create, headers: { 'x-session-ttl': '1' } },
-    },
-    { name: 'no JSON', operationId: 'createContext', request: { ...create, body: Buffer.from('{') } },
-    { name: 'no UTF-8', operationId: 'createContext', request: { ...create, body: Buffer.from([0x22, 0xff, 0x22]) } },
-    { name: 'deep JSON', operationId: 'createContext', request: { ...create, body: Buffer.from('['.repeat(100)) } },
-    {
-      name: 'two models',
-      operationId: 'createContext',
-      request: { ...create, body: Buffer.from('{"model":"a","model":"b","prompt":"x"}') },
-    },
-    { name: 'no model', operationId: 'createContext', request: { ...create, body: { prompt: 'x' } } },
-    { name: 'an empty prompt', operationId: 'createContext', request: { ...create, body: { model: 'm', prompt: '' } } },
-    {
-      name: 'an odd policy',
-      operationId: 'createContext',
-      request: { ...create, headers: { 'routing-strategy': 'x' } },
-    },
-    { name: 'a bad key', operationId: 'createContext', request: { ...create, headers: { 'idempotency-key': '' } } },
-    { name: 'no credential', operationId: 'createContext', request: { ...create, headers: { authorization: [] } } },
-    { name: 'a form', operationId: 'createContext', request: { ...create, headers: { 'content-type': 'text/plain' } } },
-    { name: 'no store', operationId: 'createContext', request: create, isStoreDown: true },
-    { name: 'no pod', operationId: 'createContext', request: create, isPodDown: true },
-    { name: 'a bad page', operationId: 'listContexts', request: { method: 'GET', path: '/v1/context?limit=0' } },
-    {
-      name: 'no store',
-      operationId: 'listContexts',
-      request: { method: 'GET', path: '/v1/context' },
-      isStoreDown: true,
-    },
-    { name: 'an unknown id', operationId: 'getContext', request: { method: 'GET', path: `/v1/context/${id}` } },
-    {
-      name: 'no store',
-      operationId: 'getContext',
-      request: { method: 'GET', path: `/v1/context/${id}` },
-      isStoreDown: true,
-    },
-    {
-      name: 'no ttl',
-      operationId: 'updateContext',
-      request: { method: 'PATCH', path: `/v1/context/${id}`, body: {} },
-    },
-    {
-      name: 'a bad ttl',
-      operationId: 'updateContext',
-      request: { method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 'x' } },
-    },
-    {
-      name: 'a compressed body',
-      operationId: 'updateContext',
-      request: { method: 'PATCH', path: `/v1/context/${id}`, body: {}, headers: { 'content-encoding': 'gzip' } },
-    },
-    { name: 'an unknown id', operationId: 'deleteContext', request: { method: 'DELETE', path: `/v1/context/${id}` } },
-    {
-      name: 'two ids',
-      operationId: 'createCompletion',
-      request: { ...turn, headers: { 'x-session-id': [id, id] } },
-    },
-    {
-      name: 'a compressed body',
-      operationId: 'createCompletion',
-      request: { ...turn, headers: { ...turn.headers, 'content-encoding': 'gzip' } },
-    },
-    {
-      name: 'an unknown id where these are rejected',
-      operationId: 'createCompletion',
-      request: turn,
-      settings: { unknownSession: 'reject' },
-    },
-    { name: 'no pod', operationId: 'createCompletion', request: turn, isPodDown: true },
-    {
-      name: 'a create without prompt',
-      operationId: 'createCompletion',
-      request: { path: '/v1/completions', body: { model: 'm' }, headers: { 'x-session-ttl': '60' } },
-    },
+  }
+  const rows: readonly (readonly [operationId: string, name: string, request: SentRequest, setup?: Setup])[] = [
+    ['createContext', 'a bad TTL', { ...create, headers: { 'x-session-ttl': 'x' } }],
+    ['createContext', 'a TTL of a second', { ...create, headers: { 'x-session-ttl': '1' } }],
+    ['createContext', 'no JSON', { ...create, body: Buffer.from('{') }],
+    ['createContext', 'no UTF-8', { ...create, body: Buffer.from([0x22, 0xff, 0x22]) }],
+    ['createContext', 'deep JSON', { ...create, body: Buffer.from('['.repeat(100)) }],
+    ['createContext', 'two models', { ...create, body: Buffer.from('{"model":"a","model":"b","prompt":"x"}') }],
+    ['createContext', 'no model', { ...create, body: { prompt: 'x' } }],
+    ['createContext', 'an empty prompt', { ...create, body: { model: 'm', prompt: '' } }],
+    ['createContext', 'an odd policy', { ...create, headers: { 'routing-strategy': 'x' } }],
+    ['createContext', 'a bad key', { ...create, headers: { 'idempotency-key': '' } }],
+    ['createContext', 'no credential', { ...create, headers: { authorization: [] } }],
+    ['createContext', 'a form', { ...create, headers: { 'content-type': 'text/plain' } }],
+    ['createContext', 'no store', create, { isStoreDown: true }],
+    ['createContext', 'no pod', create, { isPodDown: true }],
+    ['listContexts', 'a bad page', { method: 'GET', path: '/v1/context?limit=0' }],
+    ['listContexts', 'no store', { method: 'GET', path: '/v1/context' }, { isStoreDown: true }],
+    ['getContext', 'an unknown id', { method: 'GET', path: `/v1/context/${id}` }],
+    ['getContext', 'no store', { method: 'GET', path: `/v1/context/${id}` }, { isStoreDown: true }],
+    ['updateContext', 'no ttl', { method: 'PATCH', path: `/v1/context/${id}`, body: {} }],
+    ['updateContext', 'a bad ttl', { method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 'x' } }],
+    [
+      'updateContext',
+      'a compressed body',
+      { method: 'PATCH', path: `/v1/context/${id}`, body: {}, headers: { 'content-encoding': 'gzip' } },
+    ],
+    ['deleteContext', 'an unknown id', { method: 'DELETE', path: `/v1/context/${id}` }],
+    ['createCompletion', 'two ids', { ...turn, headers: { 'x-session-id': [id, id] } }],
+    ['createCompletion', 'a compressed body', { ...turn, headers: { ...turn.headers, 'content-encoding': 'gzip' } }],
+    ['createCompletion', 'an unknown id where these are rejected', turn, { settings: { unknownSession: 'reject' } }],
+    ['createCompletion', 'no pod', turn, { isPodDown: true }],
+    [
+      'createCompletion',
+      'a create without prompt',
+      { path: '/v1/completions', body: { model: 'm' }, headers: { 'x-session-ttl': '60' } },
+    ],
   ]
 
-  test.each(rows)('have what $operationId answers to $name', async ({ operationId, request, ...row }) => {
-    const gateway = createContextGateway({ pods: [podA], ...row.settings })
-    gateway.store.breakDown(row.isStoreDown === true ? 'all' : [])
-    gateway.pods.setReady(podA, row.isPodDown !== true)
+  test.each(rows)('have what %s answers to %s', async (operationId, _name, request, setup = {}) => {
+    const gateway = createContextGateway({ pods: [podA], ...setup.settings })
+    gateway.store.breakDown(setup.isStoreDown === true ? 'all' : [])
+    gateway.pods.setReady(podA, setup.isPodDown !== true)
 
     const error = rejection(await gateway.send(request))
     const { status, headers, body } = toErrorResponse(error)
