@@ -44,13 +44,10 @@ export const loadConfig = (
   const settings = readEnvironment(environment, report)
   const layered = settings.reduce((tree, { path, value }) => withValue(tree, path, value), file)
   const { tree, unread } = fillFromFiles(layered, report)
-  const checked = checkTree(tree, settings)
-  // An option whose file cannot be read is not reported as missing too.
-  if (checked.kind === 'invalid')
-    problems.push(...checked.problems.filter(({ path }) => !unread.includes(path.join('.'))))
-  if (checked.kind === 'invalid' || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
+  const parsed = checkTree(tree, { settings, unread, report })
+  if (parsed === undefined || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
   const generateSecret = (): string => randomBytes(32).toString('base64url')
-  return { kind: 'loaded', config: completeConfig(checked.parsed, { generateSecret }) }
+  return { kind: 'loaded', config: completeConfig(parsed, { generateSecret }) }
 }
 
 /** Drops the variables that Kubernetes sets in every pod for a Service named `ctx-…`. */
@@ -163,16 +160,25 @@ const fillFromFiles = (tree: Tree, report: Report): { readonly tree: Tree; reado
   return { tree: filled, unread }
 }
 
-type Checked =
-  | { readonly kind: 'valid'; readonly parsed: ParsedConfig }
-  | { readonly kind: 'invalid'; readonly problems: readonly ConfigProblem[] }
-
-const checkTree = (tree: Tree, settings: readonly EnvironmentSetting[]): Checked => {
+/** Undefined: not valid by itself. */
+const checkTree = (
+  tree: Tree,
+  options: {
+    readonly settings: readonly EnvironmentSetting[]
+    readonly unread: readonly string[]
+    readonly report: Report
+  },
+): ParsedConfig | undefined => {
+  const { settings, unread, report } = options
   const whole = configSchema.safeParse(tree)
-  const across = checkAcrossOptions(whole.success ? whole.data : validGroups(tree))
-  if (whole.success && across.length === 0) return { kind: 'valid', parsed: whole.data }
   const single = (whole.error?.issues ?? []).map(({ message, path }) => ({ message, path: path.map(String) }))
-  return { kind: 'invalid', problems: [...single, ...across].map((problem) => nameSource(problem, settings)) }
+  for (const { message, path } of [...single, ...checkAcrossOptions(whole.data ?? validGroups(tree))]) {
+    const setting = settings.find((candidate) => candidate.path.every((name, index) => path[index] === name))
+    const source = setting === undefined ? '' : ` (set by ${setting.envName})`
+    // An option whose file cannot be read is not reported as missing too.
+    if (!unread.includes(path.join('.'))) report(`${message}${source}`, path)
+  }
+  return whole.data
 }
 
 const validGroups = (tree: Tree): Partial<ParsedConfig> =>
@@ -182,11 +188,6 @@ const validGroups = (tree: Tree): Partial<ParsedConfig> =>
       return group.success ? [[name, group.data]] : []
     }),
   )
-
-const nameSource = (problem: ConfigProblem, settings: readonly EnvironmentSetting[]): ConfigProblem => {
-  const setting = settings.find(({ path }) => path.every((name, index) => problem.path[index] === name))
-  return setting === undefined ? problem : { ...problem, message: `${problem.message} (set by ${setting.envName})` }
-}
 
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -161,6 +161,15 @@ export const describeRetries = (make: () => Promise<StoreUnderTest>): void => {
       expect(await under.store.counts()).toEqual({ removals: 1, sessions: 1 })
     })
 
+    test('of a create whose lease ran out are, with another body, refused each time until the sweep', async () => {
+      const under = await make()
+      await under.store.create(first())
+      await under.advance(seconds(60))
+
+      expect(await under.store.create(again({ bodyDigest: 'body-2' }))).toEqual({ kind: 'key-reused' })
+      expect(await under.store.create(again({ bodyDigest: 'body-2' }))).toEqual({ kind: 'key-reused' })
+    })
+
     test('a create that failed does not take the key of a later one with it', async () => {
       const under = await make()
       await under.store.create({ ...first(), leaseMs: 1000 })
