@@ -44,7 +44,10 @@ export const loadConfig = (
   const settings = readEnvironment(environment, report)
   const layered = settings.reduce((tree, { path, value }) => withValue(tree, path, value), file)
   const { tree, unread } = fillFromFiles(layered, report)
-  const parsed = checkTree(tree, { settings, unread, report })
+  const parsed = checkTree(tree, settings, (message, path = []) => {
+    // An option whose file cannot be read is not reported as missing too.
+    if (!unread.includes(path.join('.'))) report(message, path)
+  })
   if (parsed === undefined || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
   const generateSecret = (): string => randomBytes(32).toString('base64url')
   return { kind: 'loaded', config: completeConfig(parsed, { generateSecret }) }
@@ -161,22 +164,12 @@ const fillFromFiles = (tree: Tree, report: Report): { readonly tree: Tree; reado
 }
 
 /** Undefined: not valid by itself. */
-const checkTree = (
-  tree: Tree,
-  options: {
-    readonly settings: readonly EnvironmentSetting[]
-    readonly unread: readonly string[]
-    readonly report: Report
-  },
-): ParsedConfig | undefined => {
-  const { settings, unread, report } = options
+const checkTree = (tree: Tree, settings: readonly EnvironmentSetting[], report: Report): ParsedConfig | undefined => {
   const whole = configSchema.safeParse(tree)
   const single = (whole.error?.issues ?? []).map(({ message, path }) => ({ message, path: path.map(String) }))
   for (const { message, path } of [...single, ...checkAcrossOptions(whole.data ?? validGroups(tree))]) {
     const setting = settings.find((candidate) => candidate.path.every((name, index) => path[index] === name))
-    const source = setting === undefined ? '' : ` (set by ${setting.envName})`
-    // An option whose file cannot be read is not reported as missing too.
-    if (!unread.includes(path.join('.'))) report(`${message}${source}`, path)
+    report(setting === undefined ? message : `${message} (set by ${setting.envName})`, path)
   }
   return whole.data
 }

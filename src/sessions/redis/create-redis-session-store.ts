@@ -5,7 +5,7 @@ import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
 import type { BeginOutcome, BeginTurn, CreateOutcome, SessionStore, TurnExpiry } from '../session-store.ts'
 import { createScriptRunner, readAll, type ScriptReply, toStoreFault } from './session-script-runner.ts'
-import { assertId, escapeLine, readSnapshot, readTombstone, toRecord, unescapeLine } from './session-text.ts'
+import { assertId, escapeLine, readTombstone, toRecord, unescapeLine } from './session-text.ts'
 
 export interface RedisSessionStoreOptions {
   /** Its key prefix keeps several gateways' sessions apart in one Redis. `close` closes it. */
@@ -38,7 +38,7 @@ const readRemoval = (claimed: unknown, claim: string): Removal => {
   }
 }
 
-const recordOf = ({ detail }: ScriptReply, tenant: TenantKey): SessionRecord => toRecord(readSnapshot(detail), tenant)
+const recordOf = ({ detail }: ScriptReply, tenant: TenantKey): SessionRecord => toRecord(detail, tenant)
 
 const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =>
   reply.outcome === 'key-reused'
@@ -132,7 +132,7 @@ export const createRedisSessionStore = ({
 
     async list({ tenant, limit, after }) {
       const { outcome, detail } = await run('list', [tenant, limit, after ?? ''])
-      const records = readAll(detail, (snapshot) => toRecord(readSnapshot(snapshot), tenant))
+      const records = readAll(detail, (snapshot) => toRecord(snapshot, tenant))
       return { records, hasMore: outcome === 'more' }
     },
 

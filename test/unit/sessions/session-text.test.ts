@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { assertId, escapeLine, readSnapshot, toRecord } from '../../../src/sessions/redis/session-text.ts'
+import { assertId, escapeLine, toRecord } from '../../../src/sessions/redis/session-text.ts'
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
 const lines = (change: Readonly<Record<number, string>> = {}): string => {
@@ -38,7 +38,7 @@ describe('the text of a session', () => {
     const line = escapeLine(text)
 
     expect(line).not.toContain('\n')
-    expect(toRecord(readSnapshot([sessionKey('s'), lines({ 12: line }), null]), alice).model).toBe(text)
+    expect(toRecord([sessionKey('s'), lines({ 12: line }), null], alice).model).toBe(text)
   })
 
   test.each([
@@ -48,9 +48,7 @@ describe('the text of a session', () => {
     { name: 'a number with too many digits', text: lines({ 8: '1'.repeat(16) }) },
     { name: 'no number', text: lines({ 7: '' }) },
   ])('is not read with $name', ({ text }) => {
-    expect(() => toRecord(readSnapshot([sessionKey('s'), text, null]), alice)).toThrow(
-      'A session script answered without',
-    )
+    expect(() => toRecord([sessionKey('s'), text, null], alice)).toThrow('A session script answered without')
   })
 
   test.each([
@@ -59,13 +57,13 @@ describe('the text of a session', () => {
   ])('tells of an artefact whose record stands $name', ({ text, value }) => {
     const kv = { artefactId: 'artefact', turn: 3, tokens: 4, bytes: 5, payload: 'a\nb c' }
 
-    expect(toRecord(readSnapshot([sessionKey('s'), text, value]), alice).kv).toEqual(kv)
+    expect(toRecord([sessionKey('s'), text, value], alice).kv).toEqual(kv)
   })
 
   test.each([{ snapshot: undefined }, { snapshot: [] }, { snapshot: [1, lines()] }, { snapshot: 'text' }])(
     'is not read from $snapshot',
     ({ snapshot }) => {
-      expect(() => toRecord(readSnapshot(snapshot), alice)).toThrow('A session script answered without')
+      expect(() => toRecord(snapshot, alice)).toThrow('A session script answered without')
     },
   )
 
@@ -79,7 +77,7 @@ describe('the text of a session', () => {
   test.each([{ record: null }, { record: '' }, { record: '1 x 3 payload' }])(
     'has no artefact without its record: $record',
     ({ record }) => {
-      expect(toRecord(readSnapshot([sessionKey('s'), lines({ 14: 'artefact' }), record]), alice).kv).toBeUndefined()
+      expect(toRecord([sessionKey('s'), lines({ 14: 'artefact' }), record], alice).kv).toBeUndefined()
     },
   )
 })
