@@ -60,7 +60,6 @@ export const createApp = async (
   const predictor = createTtftPredictor({
     source: pods,
     costs,
-    turnLeaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),
     maxSessions: maxRoutedSessions,
   })

@@ -125,7 +125,6 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const predictor = createTtftPredictor({
     source: pods,
     costs: estimate,
-    turnLeaseMs: 600_000,
     nowMs: () => performance.now(),
     maxSessions: 1000,
   })

@@ -10,10 +10,10 @@ import { loadConfig } from '../../../src/config/load-config.ts'
 import { createLogger } from '../../../src/telemetry/logger.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { createOutageLog } from '../../../src/telemetry/outage-log.ts'
-import { startTestRedis } from './test-redis.ts'
+import { startTestRedis } from '../../support/test-redis.ts'
 import { until } from './until.ts'
 
-test('a Redis that refuses connections and sweeps has one warning, without a stack, and one line when it is back', async () => {
+test('an outage of Redis logs one warning without a stack, and one line at its end', async () => {
   const redis = await startTestRedis()
   const port = await freePort()
   let attempts = 0

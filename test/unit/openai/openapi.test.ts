@@ -133,57 +133,55 @@ describe('its errors', () => {
   })
 
   const id = newSessionId()
-  const create = { path: '/v1/context', body: bodies['/v1/completions'] }
-  const turn = { path: '/v1/completions', headers: { 'x-session-id': id } }
-  interface Setup {
+  const path = `/v1/context/${id}`
+  const requests: Readonly<Record<string, SentRequest>> = {
+    createContext: { path: '/v1/context', body: bodies['/v1/completions'] },
+    listContexts: { method: 'GET', path: '/v1/context' },
+    getContext: { method: 'GET', path },
+    updateContext: { method: 'PATCH', path, body: {} },
+    deleteContext: { method: 'DELETE', path },
+    createCompletion: { path: '/v1/completions', headers: { 'x-session-id': id } },
+  }
+  interface Row extends Partial<SentRequest> {
     readonly settings?: GatewaySettings
     readonly isStoreDown?: boolean
     readonly isPodDown?: boolean
   }
-  const rows: readonly (readonly [operationId: string, name: string, request: SentRequest, setup?: Setup])[] = [
-    ['createContext', 'a bad TTL', { ...create, headers: { 'x-session-ttl': 'x' } }],
-    ['createContext', 'a TTL of a second', { ...create, headers: { 'x-session-ttl': '1' } }],
-    ['createContext', 'no JSON', { ...create, body: Buffer.from('{') }],
-    ['createContext', 'no UTF-8', { ...create, body: Buffer.from([0x22, 0xff, 0x22]) }],
-    ['createContext', 'deep JSON', { ...create, body: Buffer.from('['.repeat(100)) }],
-    ['createContext', 'two models', { ...create, body: Buffer.from('{"model":"a","model":"b","prompt":"x"}') }],
-    ['createContext', 'no model', { ...create, body: { prompt: 'x' } }],
-    ['createContext', 'an empty prompt', { ...create, body: { model: 'm', prompt: '' } }],
-    ['createContext', 'an odd policy', { ...create, headers: { 'routing-strategy': 'x' } }],
-    ['createContext', 'a bad key', { ...create, headers: { 'idempotency-key': '' } }],
-    ['createContext', 'no credential', { ...create, headers: { authorization: [] } }],
-    ['createContext', 'a form', { ...create, headers: { 'content-type': 'text/plain' } }],
-    ['createContext', 'no store', create, { isStoreDown: true }],
-    ['createContext', 'no pod', create, { isPodDown: true }],
-    ['listContexts', 'a bad page', { method: 'GET', path: '/v1/context?limit=0' }],
-    ['listContexts', 'no store', { method: 'GET', path: '/v1/context' }, { isStoreDown: true }],
-    ['getContext', 'an unknown id', { method: 'GET', path: `/v1/context/${id}` }],
-    ['getContext', 'no store', { method: 'GET', path: `/v1/context/${id}` }, { isStoreDown: true }],
-    ['updateContext', 'no ttl', { method: 'PATCH', path: `/v1/context/${id}`, body: {} }],
-    ['updateContext', 'a bad ttl', { method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 'x' } }],
-    [
-      'updateContext',
-      'a compressed body',
-      { method: 'PATCH', path: `/v1/context/${id}`, body: {}, headers: { 'content-encoding': 'gzip' } },
-    ],
-    ['deleteContext', 'an unknown id', { method: 'DELETE', path: `/v1/context/${id}` }],
-    ['createCompletion', 'two ids', { ...turn, headers: { 'x-session-id': [id, id] } }],
-    ['createCompletion', 'a compressed body', { ...turn, headers: { ...turn.headers, 'content-encoding': 'gzip' } }],
-    ['createCompletion', 'an unknown id where these are rejected', turn, { settings: { unknownSession: 'reject' } }],
-    ['createCompletion', 'no pod', turn, { isPodDown: true }],
-    [
-      'createCompletion',
-      'a create without prompt',
-      { path: '/v1/completions', body: { model: 'm' }, headers: { 'x-session-ttl': '60' } },
-    ],
-  ]
 
-  test.each(rows)('have what %s answers to %s', async (operationId, _name, request, setup = {}) => {
-    const gateway = createContextGateway({ pods: [podA], ...setup.settings })
-    gateway.store.breakDown(setup.isStoreDown === true ? 'all' : [])
-    gateway.pods.setReady(podA, setup.isPodDown !== true)
+  test.each<readonly [operationId: string, name: string, row: Row]>([
+    ['createContext', 'a bad TTL', { headers: { 'x-session-ttl': 'x' } }],
+    ['createContext', 'a TTL of a second', { headers: { 'x-session-ttl': '1' } }],
+    ['createContext', 'a body that is not JSON', { body: Buffer.from('{') }],
+    ['createContext', 'a body that is not UTF-8', { body: Buffer.from([0x22, 0xff, 0x22]) }],
+    ['createContext', 'deep JSON', { body: Buffer.from('['.repeat(100)) }],
+    ['createContext', 'two models', { body: Buffer.from('{"model":"a","model":"b","prompt":"x"}') }],
+    ['createContext', 'no model', { body: { prompt: 'x' } }],
+    ['createContext', 'an empty prompt', { body: { model: 'm', prompt: '' } }],
+    ['createContext', 'an unknown policy', { headers: { 'routing-strategy': 'x' } }],
+    ['createContext', 'a bad idempotency key', { headers: { 'idempotency-key': '' } }],
+    ['createContext', 'no credential', { headers: { authorization: [] } }],
+    ['createContext', 'another content type', { headers: { 'content-type': 'text/plain' } }],
+    ['createContext', 'any request while the store is down', { isStoreDown: true }],
+    ['createContext', 'any request while no pod is ready', { isPodDown: true }],
+    ['listContexts', 'a bad page', { path: '/v1/context?limit=0' }],
+    ['listContexts', 'any request while the store is down', { isStoreDown: true }],
+    ['getContext', 'an unknown id', {}],
+    ['getContext', 'any request while the store is down', { isStoreDown: true }],
+    ['updateContext', 'a body without ttl', {}],
+    ['updateContext', 'a bad ttl', { body: { ttl: 'x' } }],
+    ['updateContext', 'a compressed body', { headers: { 'content-encoding': 'gzip' } }],
+    ['deleteContext', 'an unknown id', {}],
+    ['createCompletion', 'two ids', { headers: { 'x-session-id': [id, id] } }],
+    ['createCompletion', 'a compressed body', { headers: { 'x-session-id': id, 'content-encoding': 'gzip' } }],
+    ['createCompletion', 'an unknown id where it is rejected', { settings: { unknownSession: 'reject' } }],
+    ['createCompletion', 'a turn while no pod is ready', { isPodDown: true }],
+    ['createCompletion', 'a create without prompt', { body: { model: 'm' }, headers: { 'x-session-ttl': '60' } }],
+  ])('have what %s answers to %s', async (operationId, _name, row) => {
+    const gateway = createContextGateway({ pods: [podA], ...row.settings })
+    gateway.store.breakDown(row.isStoreDown === true ? 'all' : [])
+    gateway.pods.setReady(podA, row.isPodDown !== true)
 
-    const error = rejection(await gateway.send(request))
+    const error = rejection(await gateway.send({ path: '', ...requests[operationId], ...row }))
     const { status, headers, body } = toErrorResponse(error)
     const documented = responseOf(operationId, status)
 
