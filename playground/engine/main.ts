@@ -2,7 +2,6 @@
 // The embedded engine: a llama-server by its interface, on llama.cpp in this process. One process is one pod.
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
@@ -57,9 +56,7 @@ const run = async (): Promise<void> => {
   const modelNames = values['model-name'] ?? [isRandom ? randomModelName : basename(modelPath, '.gguf')]
   const server = createHttpServer({ engine: createEngine(llama), log, kvDirectory, modelPath, modelNames })
   await once(server.listen(Number(values.port), host), 'listening')
-  const { port } = server.address() as AddressInfo
   log.info({ modelPath }, isRandom ? 'model loaded; its weights are random, so its text is noise' : 'model loaded')
-  process.stdout.write(`${JSON.stringify({ ready: true, host, port })}\n`)
 
   const stop = async (): Promise<void> => {
     if (!server.listening) return server.closeAllConnections()

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { createServer } from 'node:http'
-import { type ChildExit, describeExit, type ManagedChild, startChild } from '../child-process.ts'
+import { type ChildExit, describeExit, type ManagedChild } from '../child-process.ts'
 import type { Command, Environment, Report } from '../run-command.ts'
-import { type ReadyProbe, readyOrKilled } from '../wait-until-ready.ts'
+import { startServer } from '../start-server.ts'
+import type { ReadyProbe } from '../wait-until-ready.ts'
 
 /** One kind of server, on its ports. */
 export interface ServerPlan {
@@ -35,14 +36,16 @@ export const startFleetServer = async (options: FleetServerOptions, signal?: Abo
   /** Nothing is reported of the end of these. */
   const stoppedOnPurpose = new WeakSet<ManagedChild>()
   const start = async (startSignal: AbortSignal | undefined): Promise<ManagedChild> => {
-    startSignal?.throwIfAborted()
     const startedMs = Date.now()
     const log = createWriteStream(logFile, { flags: 'a' })
     // The server goes on without its log, on a full disk for instance; its last lines are in memory.
     log.on('error', () => undefined)
-    const child = await startChild({ ...options, onLine: (line) => void log.write(`${line}\n`) })
+    const onLine = (line: string): void => void log.write(`${line}\n`)
+    const child = await startServer({ ...options, onLine, signal: startSignal }).catch((error: unknown) => {
+      log.end()
+      throw error
+    })
     void child.exited.then(() => log.end())
-    await readyOrKilled(child, options.ready, { timeoutMs: options.readyTimeoutMs, signal: startSignal })
     report(`${name} is up on ${url} (${Math.round((Date.now() - startedMs) / 1000)} s)`)
     void child.exited.then((exit) => {
       if (!stoppedOnPurpose.has(child)) report(`${name} ${describeExit(exit)}, see ${logFile}`)

@@ -100,7 +100,7 @@ describe('a server of a fleet', () => {
   test('one that ends before it answers fails with what it printed', async () => {
     const start = startFleetServer({
       ...options(`console.error('no memory'); process.exit(3)`),
-      ready: { kind: 'tcp', port: await freePort() },
+      ready: { kind: 'line', pattern: /never/ },
     })
     await expect(start).rejects.toThrow(NotReadyError)
     await expect(start).rejects.toThrow('no memory')
