@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { StoredPrefix } from './router.ts'
 
 /** Predicts the cost of having a prefix's KV in a pod. Synchronous and cheap: it is called for every pod on every turn. */
 export interface CostEstimate {
@@ -61,15 +62,14 @@ interface Fits {
   readonly load: Fit
 }
 
-/** A stored prefix, and how many of its tokens a pod already holds. */
-export interface PossibleLoad {
-  readonly model: string
-  readonly stored: { readonly tokens: number; readonly bytes: number }
-  readonly residentTokens: number
-}
-
-/** Milliseconds to load what the pod lacks; undefined where it lacks nothing or computes it sooner, so that nothing is loaded. */
-export const worthwhileLoadMs = (costs: CostEstimate, load: PossibleLoad): number | undefined => {
+/**
+ * Milliseconds to load what a pod that already holds `residentTokens` lacks of a stored prefix; undefined where it lacks nothing or computes it
+ * sooner, so that nothing is loaded.
+ */
+export const worthwhileLoadMs = (
+  costs: CostEstimate,
+  load: { readonly model: string; readonly stored: StoredPrefix; readonly residentTokens: number },
+): number | undefined => {
   const { model, stored } = load
   const missing = stored.tokens - load.residentTokens
   if (missing <= 0) return undefined

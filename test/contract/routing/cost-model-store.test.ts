@@ -27,7 +27,7 @@ describe.each<{ readonly name: string; readonly open: () => Promise<CostModelSto
 })
 
 describe('a cost model in Redis', () => {
-  test('is there for other processes, and goes when nobody saves it for long', async () => {
+  test('is shared by processes, and expires a month after the last save', async () => {
     await redis.raw.flushall()
     const connection = await redis.connect()
     await createRedisCostModelStore(connection).save('engine', 'text')

@@ -81,12 +81,12 @@ class Model {
   }
 
   settle(id: string, kind: 'admitted' | 'timeout' | 'full' | 'left'): void {
-    if (!this.waiting.has(id)) this.faults.push(`${id} heard twice`)
+    if (!this.waiting.has(id)) this.faults.push(`${id} was settled twice`)
     const { askedMs, waitMs } = this.get(id)
-    if (kind === 'timeout' && this.nowMs < askedMs + waitMs) this.faults.push(`${id} was sent away early`)
+    if (kind === 'timeout' && this.nowMs < askedMs + waitMs) this.faults.push(`${id} timed out early`)
     if (kind === 'full' && (this.waiting.size <= maxWaiting || this.inOrder().at(-1)?.id !== id))
       this.faults.push(`${id} was refused out of order`)
-    if (kind === 'admitted' && !this.couldRun(this.get(id))) this.faults.push(`${id} went past somebody`)
+    if (kind === 'admitted' && !this.couldRun(this.get(id))) this.faults.push(`${id} overtook reserved work`)
     this.waiting.delete(id)
     if (kind === 'admitted') this.running.set(id, this.nowMs + leaseMs)
   }
@@ -183,7 +183,7 @@ describe('a queue for resources', () => {
     fc.assert(
       fc.property(alike, (all) => {
         run(all, (model) => {
-          // One runs at a time; whoever was there when it began and goes before it would have had to begin in its place.
+          // One runs at a time. Work that was there when it started, and goes before it, should have started in its place.
           const [latest] = [...model.running].sort(([, a], [, b]) => b - a)
           const startedMs = (latest?.[1] ?? 0) - leaseMs
           const runner = latest === undefined ? undefined : model.get(latest[0])
