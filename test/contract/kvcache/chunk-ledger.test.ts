@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
-import { startTestRedis, type TestRedis } from '../sessions/test-redis.ts'
-import { patient, redisBed } from './chunk-ledger-bed.ts'
-import { describeChunkLedger } from './chunk-ledger-suite.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { redisNowMs } from '../sessions/age-redis-store.ts'
+import { type ChunkLedgerBed, describeChunkLedger } from './chunk-ledger-suite.ts'
+import { until } from './until.ts'
+
+/** Machines that run tests may be busy. */
+const patient = { commandTimeoutMs: 10_000 }
 
 let redis: TestRedis
 beforeAll(async () => {
@@ -11,10 +16,36 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => redis.close())
 
+const redisBed = async (server: TestRedis): Promise<ChunkLedgerBed> => {
+  const [here, there] = await Promise.all([server.connect(patient), server.connect(patient)])
+  return {
+    ledger: createRedisChunkLedger(here),
+    elsewhere: createRedisChunkLedger({ ...there, keyPrefix: here.keyPrefix }),
+    size: async () => (await server.raw.keys(`${here.keyPrefix}*`)).length,
+    lapse: async (milliseconds) => {
+      const endsAtMs = (await redisNowMs(server.raw)) + milliseconds
+      await until(async () => (await redisNowMs(server.raw)) >= endsAtMs)
+    },
+  }
+}
+
+describeChunkLedger('memory', async () => {
+  let nowMs = 1_000
+  const ledger = createMemoryChunkLedger({ now: () => nowMs })
+  return {
+    ledger,
+    elsewhere: ledger,
+    size: async () => ledger.size,
+    lapse: async (milliseconds) => {
+      nowMs += milliseconds
+    },
+  }
+})
+
 describeChunkLedger('Redis', () => redisBed(redis))
 
-describe('the ledger of chunks in Redis', () => {
-  test('keeps no key at all in the end, and asks once for each step', async () => {
+describe('the chunk ledger in Redis', () => {
+  test('sends one command for each call, and keeps no key after all is released, deleted and swept', async () => {
     const connection = await redis.connect(patient)
     let trips = 0
     const ledger = createRedisChunkLedger({
@@ -37,7 +68,7 @@ describe('the ledger of chunks in Redis', () => {
     expect(trips).toBe(9)
   })
 
-  test('lets go when Redis is full, and refuses more', async () => {
+  test('on a full Redis, refuses to hold, and still settles, releases, deletes and sweeps', async () => {
     const full = await startTestRedis()
     try {
       const bed = await redisBed(full)
@@ -63,7 +94,7 @@ describe('the ledger of chunks in Redis', () => {
     }
   })
 
-  test('says so when Redis is away', async () => {
+  test('rejects when Redis is unavailable', async () => {
     const gone = await startTestRedis()
     const ledger = createRedisChunkLedger(await gone.connect())
     await gone.close()
