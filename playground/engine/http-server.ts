@@ -14,14 +14,13 @@ export const createHttpServer = (service: Service): Server => {
       // After `server.close()`, a connection would otherwise stay open until its client closes it.
       if (!server.listening) server.closeIdleConnections()
     })
-    const base = 'http://engine'
-    const url = URL.canParse(request.url ?? '', base) ? new URL(request.url ?? '', base) : new URL(`${base}/invalid`)
     try {
+      const url = new URL(request.url ?? '', 'http://engine')
       await route({ request, response, url, signal: closing.signal }, service)
     } catch (error) {
       if (closing.signal.aborted) return
       if (error instanceof EngineError) return sendError(response, error)
-      service.log.error({ err: error, path: url.pathname }, 'a request failed')
+      service.log.error({ err: error }, 'a request failed')
       if (response.headersSent) response.destroy()
       else sendError(response, new EngineError(500, 'The engine failed.'))
     }

@@ -124,12 +124,7 @@ export const createSimulatedGateway = (options: {
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },
     readMetrics: (engines: readonly EngineReading[]): void => {
-      readings = engines.map(({ running, waiting, kvUsage }, index) => ({
-        running,
-        waiting,
-        kvUsage,
-        inFlightAtRead: inFlight.count(addresses[index] ?? ''),
-      }))
+      readings = engines.map((engine, index) => ({ ...engine, inFlightAtRead: inFlight.count(addresses[index] ?? '') }))
     },
   }
 }

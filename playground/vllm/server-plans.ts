@@ -146,20 +146,15 @@ export const vllmPlan = (plan: FleetPlan, ports: PodPorts, pod: number): ServerP
 
 const lmcache = ({ interpreter }: FleetPlan): Command => [interpreter, '-m', 'lmcache.cli.main']
 
-const answersPrompt = async (url: string): Promise<boolean> => {
-  try {
-    const response = await fetch(`${url}/v1/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', connection: 'close' },
-      body: JSON.stringify({ model: servedModelName, prompt: firstPrompt, max_tokens: 2 }),
-      signal: AbortSignal.timeout(controlReadyTimeoutMs),
-    })
-    await response.arrayBuffer()
-    return response.ok
-  } catch {
-    return false
-  }
-}
+const answersPrompt = (url: string): Promise<boolean> =>
+  fetch(`${url}/v1/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify({ model: servedModelName, prompt: firstPrompt, max_tokens: 2 }),
+    signal: AbortSignal.timeout(controlReadyTimeoutMs),
+  })
+    .then(async (response) => (await response.arrayBuffer()).byteLength > 0 && response.ok)
+    .catch(() => false)
 
 /**
  * What every server runs with: the caller's environment without what would change Python, vLLM or LMCache, and without

@@ -81,6 +81,14 @@ describe('the embedded engine', () => {
     expect([reused.text, restored.text]).toEqual([cold.text, cold.text])
   })
 
+  test('a stop string ends the answer', async () => {
+    const body = { prompt: 'Once upon a time', max_tokens: 20 }
+    const { text } = await complete(body)
+    const stop = text.slice(7, 9)
+    const answer = await (await post('/v1/completions', { ...body, stop })).json()
+    expect(answer).toMatchObject({ choices: [{ text: text.slice(0, text.indexOf(stop)), finish_reason: 'stop' }] })
+  })
+
   test.each([
     ['a file that is missing', '/slots/0?action=restore', { filename: 'none.kv' }, /^Unable to restore slot: /],
     ['a path out of the folder', '/slots/0?action=save', { filename: '../a.kv' }, /^Invalid filename$/],
