@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, describe, jest } from '@jest/globals'
+import { afterAll, beforeAll, describe } from '@jest/globals'
 import { startLlamaServer } from '../../../playground/start-engine.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
-
-jest.setTimeout(60_000)
 
 describe('real llama-server', () => {
   let engines: SlotEngines

@@ -1,11 +1,8 @@
-import { jest } from '@jest/globals'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { startLlamaServer } from '../../../playground/start-engine.ts'
 import { model } from '../support/client.ts'
 import { allFlows, describeConversations } from './conversations-suite.ts'
-
-jest.setTimeout(30_000)
 
 describeConversations(
   // The gateway's part in the other APIs is the same on every engine, and tested on the embedded one.

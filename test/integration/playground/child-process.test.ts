@@ -1,18 +1,17 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { pathToFileURL } from 'node:url'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { createChildren, type ManagedChild, startChild } from '../../../playground/child-process.ts'
 import { freePort } from '../../../playground/free-port.ts'
 import { packageRoot } from '../../../playground/paths.ts'
-import { runCommand } from '../../../playground/run-command.ts'
 import { startServer } from '../../../playground/start-server.ts'
 import { NotReadyError, waitUntilReady } from '../../../playground/wait-until-ready.ts'
-import { isAlive, until } from './support.ts'
+import { eventually } from '../../support/eventually.ts'
+import { isAlive } from './support.ts'
 
 const children: ManagedChild[] = []
 
@@ -99,7 +98,7 @@ describe('stop', () => {
 describe('waitUntilReady', () => {
   test('hears a line that was printed before', async () => {
     const child = await start(`console.log('ready now'); ${forever}`)
-    await until(() => child.output().length > 0)
+    await eventually(() => child.output().length > 0)
     await expect(waitUntilReady(child, { kind: 'line', pattern: /^ready/ })).resolves.toBeUndefined()
   })
 
@@ -173,33 +172,7 @@ describe('waitUntilReady', () => {
 })
 
 describe('a child of a process that ends', () => {
-  let folder = ''
-
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'launcher-'))
-    const root = packageRoot()
-    const compilerOptions = {
-      noEmit: false,
-      rootDir: join(root, 'playground'),
-      outDir: join(folder, 'out'),
-      typeRoots: [join(root, 'node_modules/@types')],
-    }
-    const files = [join(root, 'playground/child-process.ts')]
-    await writeFile(join(folder, 'package.json'), '{"type":"module"}')
-    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-    await writeFile(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, files, include: [] }),
-    )
-    const compiled = await runCommand({
-      command: [join(root, 'node_modules/.bin/tsc'), '-p', folder],
-      env: process.env,
-      timeoutMs: 60_000,
-    })
-    expect(compiled).toMatchObject({ ok: true })
-    await mkdir(join(folder, 'run'))
-  }, 60_000)
-  afterAll(() => rm(folder, { recursive: true, force: true }))
+  const compiled = pathToFileURL(join(packageRoot(), 'dist/playground/child-process.js')).href
 
   test.each([
     { name: 'by process.exit', end: 'process.exit(0)' },
@@ -209,7 +182,7 @@ describe('a child of a process that ends', () => {
     { name: 'by SIGKILL', end: 'process.kill(process.pid, "SIGKILL")' },
   ])('$name ends too', async ({ end }) => {
     const script = `
-      import { startChild } from '${join(folder, 'out/child-process.js')}'
+      import { startChild } from '${compiled}'
       const child = await startChild({ name: 'sleep', command: ['sleep', '1000'] })
       console.log(child.pid)
       process.stdin.once('data', () => { ${end} })`
@@ -222,7 +195,7 @@ describe('a child of a process that ends', () => {
       expect(isAlive(pid)).toBe(true)
       parent.stdin.write('go\n')
       await once(parent, 'exit')
-      await until(() => !isAlive(pid))
+      await eventually(() => !isAlive(pid))
     } finally {
       parent.kill('SIGKILL')
     }

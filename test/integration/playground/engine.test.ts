@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
-import { until } from './support.ts'
+import { eventually } from '../../support/eventually.ts'
 
 interface Slot {
   readonly is_processing: boolean
@@ -30,13 +30,13 @@ const complete = async (body: object): Promise<{ text: string; cached: number }>
   return { text: choices[0].text, cached: usage.prompt_tokens_details.cached_tokens }
 }
 const slot = async (id: number): Promise<Slot> => JSON.parse(await (await fetch(`${engine.url}/slots`)).text())[id]
-const busy = (id: number): Promise<void> => until(async () => (await slot(id)).is_processing)
+const busy = (id: number) => eventually(async () => (await slot(id)).is_processing)
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'engine-'))
   engine = await start()
-}, 300_000)
-afterEach(() => until(async () => !(await slot(0)).is_processing && !(await slot(1)).is_processing))
+})
+afterEach(() => eventually(async () => !(await slot(0)).is_processing && !(await slot(1)).is_processing))
 afterAll(async () => {
   await engine.child.stop()
   await rm(folder, { recursive: true, force: true })
@@ -120,7 +120,7 @@ describe('the embedded engine', () => {
     await busy(0)
     leaving.abort()
     await answer.text().catch(() => undefined)
-    await until(async () => !(await slot(0)).is_processing)
+    await eventually(async () => !(await slot(0)).is_processing)
     expect((await slot(0)).n_prompt_tokens).toBeLessThan(1500)
     expect((await complete({ prompt: long.prompt, id_slot: 0, max_tokens: 1 })).cached).toBe(9)
   })
@@ -151,7 +151,7 @@ describe('the embedded engine', () => {
       const body = JSON.stringify({ ...long, model: 'tiny-random', max_tokens: maxTokens })
       const answer = await fetch(`${ending.url}/v1/completions`, { method: 'POST', body })
       const stopped = ending.child.stop({ graceMs: 30_000 })
-      await until(() => ending.child.output().some((line) => line.includes('"stopping"')))
+      await eventually(() => ending.child.output().some((line) => line.includes('"stopping"')))
       return { answer, stopped }
     }
 

@@ -52,7 +52,7 @@ test('a packed package serves from an empty folder, without optional packages', 
     PODS: '127.0.0.1:1',
   })
   expect(served.output().join('\n')).toContain('"ready"')
-}, 180_000)
+})
 
 test('a packed package runs from an empty folder, and writes nothing into the package', async () => {
   const root = join(folder, 'node_modules/context-cache-gateway')

@@ -1,29 +1,6 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import {
-  asJson,
-  askRaw,
-  type Bench,
-  createSession,
-  credential,
-  expectRefusal,
-  someJson,
-  startBench,
-  watching,
-  wellFramed,
-} from './support.ts'
-
-jest.setTimeout(30_000)
-
-let bench: Bench
-let sessionId: string
-
-beforeAll(async () => {
-  bench = await startBench()
-  sessionId = await createSession(bench.stack)
-}, 120_000)
-afterAll(async () => {
-  await bench?.stop()
-})
+import { describe, expect, test } from '@jest/globals'
+import { bench } from './shared-bench.ts'
+import { asJson, askRaw, credential, expectRefusal, someJson, watching, wellFramed } from './support.ts'
 
 /** Control calls that the documentation of an engine names, and calls that show what other clients do. */
 const controlCalls: Readonly<Record<string, readonly string[]>> = {
@@ -220,7 +197,7 @@ const calls = [...Object.entries(controlCalls), ['disguised', disguised] as cons
 describe('a control call gets 404 and reaches no pod', () => {
   test.each(calls)('$group: $line', async ({ line }) => {
     const body = line.startsWith('GET') ? {} : { body: someJson }
-    const variants = [[], [`x-session-id: ${sessionId}`], ['x-session-ttl: 60'], ['x-response-cache: on']]
+    const variants = [[], [`x-session-id: ${bench.sessionId}`], ['x-session-ttl: 60'], ['x-response-cache: on']]
     const { arrivals } = await watching(bench, async () => {
       for (const own of variants) {
         const headers = [credential, asJson, ...own]

@@ -18,16 +18,16 @@ export const event = (data: unknown, name?: string): string =>
   `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
 
 /** An answer of the form that the request asks for, streamed if it says `"stream": true`. */
-export const engineAnswer =
+export const engineResponse =
   (usage: ScriptedUsage = someUsage): PodScript =>
   (request, reply) => {
-    if (!wantsStream(request)) return reply.json(200, wholeAnswer(request.path as InferencePath, usage))
-    for (const piece of streamedAnswer(request.path as InferencePath, usage)) reply.write(piece)
+    if (!wantsStream(request)) return reply.json(200, wholeResponse(request.path as InferencePath, usage))
+    for (const piece of streamedResponse(request.path as InferencePath, usage)) reply.write(piece)
     reply.end()
   }
 
 /** The body of a 200. */
-export const wholeAnswer = (path: InferencePath, usage: ScriptedUsage = someUsage): unknown => {
+export const wholeResponse = (path: InferencePath, usage: ScriptedUsage = someUsage): unknown => {
   switch (path) {
     case '/v1/completions':
       return {
@@ -53,7 +53,7 @@ export const wholeAnswer = (path: InferencePath, usage: ScriptedUsage = someUsag
 }
 
 /** The events of a stream, the last one included. */
-export const streamedAnswer = (path: InferencePath, usage: ScriptedUsage = someUsage): readonly string[] => {
+export const streamedResponse = (path: InferencePath, usage: ScriptedUsage = someUsage): readonly string[] => {
   switch (path) {
     case '/v1/completions':
       return [
@@ -116,3 +116,10 @@ const responseObject = (status: string, usage: ScriptedUsage | undefined) => ({
           total_tokens: usage.prompt + usage.output,
         },
 })
+
+/** A body for each inference API. */
+export const inferenceBodies: Readonly<Record<InferencePath, object>> = {
+  '/v1/completions': { model: 'scripted', prompt: 'hello' },
+  '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
+  '/v1/responses': { model: 'scripted', input: 'hello' },
+}

@@ -1,26 +1,24 @@
-import { expect } from '@jest/globals'
-import { eventually } from '../support/eventually.ts'
+import { beforeAll, expect } from '@jest/globals'
+import { createdId, untilTurns, view } from '../support/sessions.ts'
+import { type ScriptedStack, useScriptedStack } from '../support/use-stack.ts'
 import {
+  anyResponse,
   asJson,
   askRaw,
-  type Bench,
-  createSession,
   credential,
   expectRefusal,
   listed,
-  look,
   type Reading,
   type Refusal,
   someJson,
-  startBench,
   watching,
   wellFramed,
 } from './support.ts'
 
-/** The times to live that the gateway of such a bench allows. */
+/** The bounds of a session's TTL, seconds. */
 export const bounds = { min: 2, max: 86_400 } as const
 
-/** The requests that have to do with sessions: what they begin with, and their own headers. */
+/** The requests about sessions: their first line and their own headers. */
 const routes = {
   'create by POST /v1/context': () => ({ start: 'POST /v1/context', own: [] }),
   'create by x-session-ttl': () => ({ start: 'POST /v1/completions', own: ['x-session-ttl: 60'] }),
@@ -37,25 +35,36 @@ export const allRoutes = Object.keys(routes) as RouteName[]
 export const creates = ['create by POST /v1/context', 'create by x-session-ttl'] as const satisfies readonly RouteName[]
 const withBody: ReadonlySet<RouteName> = new Set([...creates, 'use', 'patch'])
 
-/** A bench with a session that every refused request leaves as it is. */
-export interface RefusalBench extends Bench {
+/** A stack in front of two scripted pods, with a session that no refused request changes. */
+export interface Bench extends ScriptedStack {
+  /** A session of one turn. */
   readonly sessionId: string
-  /** Sends a request that is right but for what is given. Default: a credential, the content type, and a body where the route has one. */
+  /** Sends a request that is correct apart from what is given. Default: a credential, the content type, and a body where the route has one. */
   ask(route: RouteName, request?: { readonly headers?: readonly string[]; readonly body?: string }): Promise<Reading>
-  /** The request is refused, no pod hears of it, no session comes of it, and the one that is there stays as it is. */
+  /** The request is refused, reaches no pod, creates no session and leaves `sessionId` unchanged. */
   expectRefused(ask: () => Promise<Reading>, refusal: Refusal): Promise<Reading>
 }
 
-export const startRefusalBench = async (): Promise<RefusalBench> => {
-  const bench = await startBench({
-    CTX_SESSIONS_MIN_TTL_SECONDS: String(bounds.min),
-    CTX_SESSIONS_MAX_TTL_SECONDS: String(bounds.max),
+export const useBench = (): Bench => {
+  let sessionId = ''
+  const scripted = useScriptedStack({
+    podCount: 2,
+    env: {
+      CTX_SESSIONS_MIN_TTL_SECONDS: String(bounds.min),
+      CTX_SESSIONS_MAX_TTL_SECONDS: String(bounds.max),
+    },
   })
-  const { stack } = bench
-  const sessionId = await endedCreate(bench)
+  const { stack, pods } = scripted
+  beforeAll(async () => {
+    for (const pod of pods) pod.otherwise(anyResponse)
+    sessionId = await createdId(stack)
+    await untilTurns(stack, sessionId, 1)
+  })
   return {
-    ...bench,
-    sessionId,
+    ...scripted,
+    get sessionId() {
+      return sessionId
+    },
     ask: (route, request = {}) => {
       const { start, own } = routes[route](sessionId)
       const headers = [...own, ...(request.headers ?? [credential, asJson])]
@@ -63,25 +72,13 @@ export const startRefusalBench = async (): Promise<RefusalBench> => {
       return askRaw(stack, wellFramed(start, { headers, ...body }))
     },
     expectRefused: async (ask, refusal) => {
-      const before = { sessions: await listed(stack), session: await look(stack, sessionId) }
-      const { result, arrivals } = await watching(bench, ask)
+      const before = { sessions: await listed(stack), session: await view(stack, sessionId) }
+      const { result, arrivals } = await watching(scripted, ask)
       expectRefusal(result, refusal)
       expect(arrivals).toEqual([])
-      expect(before.sessions).toEqual(expect.arrayContaining([...(await listed(stack))]))
-      expect(await look(stack, sessionId)).toEqual(before.session)
+      expect(before.sessions).toEqual(expect.arrayContaining((await listed(stack)).slice(0, 1)))
+      expect(await view(stack, sessionId)).toEqual(before.session)
       return result
     },
-  }
-}
-
-/** A session whose first turn is counted. Stops the bench when there is none. */
-const endedCreate = async (bench: Bench): Promise<string> => {
-  try {
-    const id = await createSession(bench.stack)
-    await eventually(async () => expect((await look(bench.stack, id)).turns).toBe(1))
-    return id
-  } catch (error) {
-    await bench.stop()
-    throw error
   }
 }

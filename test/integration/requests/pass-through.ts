@@ -1,32 +1,20 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { call, openai } from '../support/client.ts'
+import { unknownId } from '../support/sessions.ts'
+import { bench } from './shared-bench.ts'
 import {
-  anyAnswer,
+  anyResponse,
   asJson,
   askRaw,
-  type Bench,
   credential,
   expectPassedOn,
   expectRefusal,
   reading,
   someBody,
   someJson,
-  startBench,
-  unknownId,
   watching,
   wellFramed,
 } from './support.ts'
-
-jest.setTimeout(30_000)
-
-let bench: Bench
-
-beforeAll(async () => {
-  bench = await startBench()
-}, 120_000)
-afterAll(async () => {
-  await bench?.stop()
-})
 
 /** How often the gateway was asked, by Envoy's account and by its own. */
 const asked = async (): Promise<unknown> => {
@@ -101,7 +89,7 @@ describe('a request without a session', () => {
       call(`${bench.stack.url}/v1/completions`, { rawBody, headers: { 'x-mine': 'kept' } }),
     )
 
-    for (const pod of bench.pods) pod.otherwise(anyAnswer)
+    for (const pod of bench.pods) pod.otherwise(anyResponse)
     expect(arrivals).toMatchObject([
       { request: { body: rawBody, headers: { 'x-mine': 'kept', authorization: 'Bearer test-key' } } },
     ])

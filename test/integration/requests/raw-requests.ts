@@ -1,34 +1,20 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { call } from '../support/client.ts'
 import { exchangeRaw, rawRequest, readMessages, readWhole } from '../support/raw-http.ts'
+import { createdId, unknownId } from '../support/sessions.ts'
+import { bench } from './shared-bench.ts'
 import {
-  anyAnswer,
+  anyResponse,
   asJson,
   askRaw,
-  type Bench,
-  createSession,
   credential,
   expectRefusal,
   rawReading,
   someBody,
   someJson,
-  startBench,
-  unknownId,
   watching,
   wellFramed,
 } from './support.ts'
-
-jest.setTimeout(30_000)
-
-let bench: Bench
-
-beforeAll(async () => {
-  bench = await startBench()
-}, 120_000)
-
-afterAll(async () => {
-  await bench?.stop()
-})
 
 const standing = ['host: gateway', 'connection: close', credential, asJson]
 
@@ -283,7 +269,7 @@ describe('what only the gateway may say', () => {
     'is not taken from a client, who never gets to choose where a request goes ($route)',
     async (route) => {
       const { stack } = bench
-      const targets = [stack.envoy.adminAddress, new URL(stack.gateway().adminUrl).host, bench.pods[0].address]
+      const targets = [stack.envoy.adminAddress, new URL(stack.gateway().adminUrl).host, bench.pod.address]
       const seen: string[] = []
       for (const target of targets) {
         const claims = forbidden.flatMap((name) => [`${name}: ${target}`, `${name.toUpperCase()}: ${target}`])
@@ -320,10 +306,10 @@ describe('what only the gateway may say', () => {
       return [answer.headers.get('x-session-id'), answer.headers.get('x-context-cache')]
     }
 
-    const id = await createSession(bench.stack)
+    const id = await createdId(bench.stack)
     const turns = [await turn(id), await turn(unknownId)]
 
-    for (const pod of bench.pods) pod.otherwise(anyAnswer)
+    for (const pod of bench.pods) pod.otherwise(anyResponse)
     expect(id).not.toBe(claims['x-session-id'])
     expect(turns).toEqual([
       [id, expect.stringMatching(/^(miss|none); reason=/)],

@@ -1,29 +1,9 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { call } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { bounds, type RefusalBench, startRefusalBench } from './refusal-bench.ts'
-import {
-  asJson,
-  askRaw,
-  createSession,
-  credential,
-  expectRefusal,
-  look,
-  reading,
-  unknownId,
-  wellFramed,
-} from './support.ts'
-
-jest.setTimeout(30_000)
-
-let bench: RefusalBench
-
-beforeAll(async () => {
-  bench = await startRefusalBench()
-}, 120_000)
-afterAll(async () => {
-  await bench?.stop()
-})
+import { createdId, unknownId, untilGone, view } from '../support/sessions.ts'
+import { bounds } from './bench.ts'
+import { bench } from './shared-bench.ts'
+import { asJson, askRaw, credential, expectRefusal, reading, wellFramed } from './support.ts'
 
 describe('a session that is not there', () => {
   const change = { body: { ttl: 60 } }
@@ -45,15 +25,15 @@ describe('a session that is not there', () => {
   })
 
   test('because it has expired', async () => {
-    const id = await createSession(bench.stack, { headers: { 'x-session-ttl': String(bounds.min) } })
+    const id = await createdId(bench.stack, { headers: { 'x-session-ttl': String(bounds.min) } })
 
-    await eventually(async () => expect((await call(`${bench.stack.url}/v1/context/${id}`)).status).toBe(404))
+    await untilGone(bench.stack, id)
 
     await expectNotFound(id)
   })
 
   test('because it was deleted', async () => {
-    const id = await createSession(bench.stack)
+    const id = await createdId(bench.stack)
 
     const deleted = await call(`${bench.stack.url}/v1/context/${id}`, { method: 'DELETE' })
 
@@ -62,11 +42,11 @@ describe('a session that is not there', () => {
   })
 
   test('because it is another tenant’s', async () => {
-    const before = await look(bench.stack, bench.sessionId)
+    const before = await view(bench.stack, bench.sessionId)
 
     await expectNotFound(bench.sessionId, { authorization: 'Bearer another-key' })
 
-    expect(await look(bench.stack, bench.sessionId)).toEqual(before)
+    expect(await view(bench.stack, bench.sessionId)).toEqual(before)
   })
 
   const ids = [
@@ -113,16 +93,8 @@ describe('a session that is not there', () => {
 describe('PATCH /v1/context/{id}', () => {
   test.each([
     { name: 'no ttl', body: '{}', refusal: { code: 'missing_required_parameter', param: 'ttl' } },
-    { name: 'a text', body: '{"ttl":"60"}', refusal: { code: 'invalid_ttl', param: 'ttl' } },
-    { name: 'null', body: '{"ttl":null}', refusal: { code: 'invalid_ttl', param: 'ttl' } },
-    { name: 'zero', body: '{"ttl":0}', refusal: { code: 'invalid_ttl', param: 'ttl' } },
-    { name: 'a negative number', body: '{"ttl":-1}', refusal: { code: 'invalid_ttl', param: 'ttl' } },
-    { name: 'a fraction', body: '{"ttl":1.5}', refusal: { code: 'invalid_ttl', param: 'ttl' } },
     { name: 'an infinite number', body: '{"ttl":1e400}', refusal: { code: 'invalid_ttl', param: 'ttl' } },
-    { name: 'too little', body: '{"ttl":1}', refusal: { code: 'ttl_out_of_range', param: 'ttl' } },
     { name: 'too much', body: '{"ttl":86401}', refusal: { code: 'ttl_out_of_range', param: 'ttl' } },
-    { name: 'no JSON', body: '{"ttl":60,}', refusal: { code: 'invalid_json' } },
-    { name: 'no object', body: '60', refusal: { code: 'invalid_json' } },
     { name: 'no body', body: '', refusal: { code: 'invalid_json' } },
   ])('is refused with $name', async ({ body, refusal }) => {
     await bench.expectRefused(() => bench.ask('patch', { body }), { status: 400, ...refusal })
@@ -141,13 +113,7 @@ describe('PATCH /v1/context/{id}', () => {
 
 describe('GET /v1/context', () => {
   test.each([
-    { query: 'limit=0', param: 'limit' },
     { query: 'limit=101', param: 'limit' },
-    { query: 'limit=-1', param: 'limit' },
-    { query: 'limit=ten', param: 'limit' },
-    { query: 'limit=', param: 'limit' },
-    { query: 'after=other', param: 'after' },
-    { query: 'after=', param: 'after' },
     { query: 'after=%00', param: 'after' },
   ])('is refused with $query', async ({ query, param }) => {
     await bench.expectRefused(async () => reading(await call(`${bench.stack.url}/v1/context?${query}`)), {
