@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { assertId, escapeLine, readSnapshot, toRecord } from '../../../src/sessions/redis/session-text.ts'
+import { assertId, escapeLine, toRecord } from '../../../src/sessions/redis/session-text.ts'
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
 const fields = 'a2 rest name 1000 2000 1 2 3 4 5 sealed model pod'.split(' ')
@@ -8,7 +8,7 @@ const fields = 'a2 rest name 1000 2000 1 2 3 4 5 sealed model pod'.split(' ')
 const lines = (change: Readonly<Record<number, string>> = {}): string =>
   Array.from({ length: 18 }, (_, index) => change[index + 1] ?? fields[index] ?? '').join('\n')
 
-const snapshotOf = (text: string, value: string | null = null) => readSnapshot([sessionKey('s'), text, value])
+const snapshotOf = (text: string, value: string | null = null) => [sessionKey('s'), text, value]
 const unreadable = 'A session script answered without'
 
 describe('the text of a session', () => {
@@ -48,7 +48,7 @@ describe('the text of a session', () => {
   test.each([{ snapshot: undefined }, { snapshot: [] }, { snapshot: [1, lines()] }, { snapshot: 'text' }])(
     'is rejected in a reply of $snapshot',
     ({ snapshot }) => {
-      expect(() => toRecord(readSnapshot(snapshot), alice)).toThrow(unreadable)
+      expect(() => toRecord(snapshot, alice)).toThrow(unreadable)
     },
   )
 
