@@ -10,7 +10,8 @@ import {
 } from './store-under-test.ts'
 
 export const describeStoredKv = (calls: StoreCalls): void => {
-  const { advance, announce, begin, claim, claimAll, commit, counts, createActive, get, remove, store, storeKv } = calls
+  const { advance, announce, begin, claim, claimAll, commit, counts, createActive, get } = calls
+  const { note, remove, store, storeKv } = calls
 
   describe.each(artefactNames)('stored KV, with artefacts $name', ({ named }) => {
     const [one, two] = [named('artefact-1'), named('artefact-2')]
@@ -103,12 +104,12 @@ export const describeStoredKv = (calls: StoreCalls): void => {
 
     test('a note tells why nothing was stored, and keeps the artefact of an earlier turn', async () => {
       await createActive()
-      await store().noteKv({ key: session, reason: 'too_short' })
+      await note('too_short')
       expect(await get()).toMatchObject({ kv: undefined, kvNote: 'too_short' })
 
       await storeKv(one)
       expect(await get()).toMatchObject({ kv: storedKv(one), kvNote: undefined })
-      await store().noteKv({ key: session, reason: 'offload_failed' })
+      await note('offload_failed')
       expect(await get()).toMatchObject({ kv: storedKv(one), kvNote: 'offload_failed' })
     })
 
