@@ -1,5 +1,5 @@
 import TinyQueue from 'tinyqueue'
-import type { RandomSource } from '../../src/routing/load-policies.ts'
+import type { RandomSource } from '../../src/routing/pod.ts'
 import type { PolicyName } from '../../src/routing/policies.ts'
 import { createBlockCache } from './block-cache.ts'
 import { type FleetSettings, loadOverheadMs, metricsIntervalMs } from './fleet-settings.ts'

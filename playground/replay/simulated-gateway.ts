@@ -1,8 +1,7 @@
 import { loadBudgetMs } from '../../src/context/attach-kv.ts'
 import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
 import { InFlightTurns } from '../../src/routing/in-flight-turns.ts'
-import type { RandomSource } from '../../src/routing/load-policies.ts'
-import type { PodAddress } from '../../src/routing/pod.ts'
+import type { PodAddress, RandomSource } from '../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
@@ -70,7 +69,7 @@ export const createSimulatedGateway = (options: {
         ...(readings[index] ?? idle),
       })),
   }
-  const predictor = createTtftPredictor({ source, costs, turnLeaseMs, nowMs, maxSessions })
+  const predictor = createTtftPredictor({ source, costs, nowMs, maxSessions })
   const router = createRouter({
     source: predictor,
     policies: createPolicies({ defaultPolicy: options.policy, stickiness, random, costs }),

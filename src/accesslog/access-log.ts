@@ -26,7 +26,7 @@ export const createAccessLog = (options: AccessLogOptions) => {
     decode: (bytes: Buffer) => entriesOf(method.decodeRequest(bytes) as WireBatch),
     encode: (message: object) => method.encodeResponse(message),
     answer: (entries: readonly string[]): object => {
-      for (const entry of entries) take(entry, options)
+      for (const entry of entries) take(entry, options).catch((thrown: unknown) => options.hooks.fault(thrown))
       return {}
     },
   }
@@ -48,27 +48,18 @@ const entriesOf = (batch: WireBatch): readonly string[] =>
     .flatMap(({ log_records }) => log_records ?? [])
     .map(({ body }) => body?.string_value ?? '')
 
-const take = (entry: string, { service, hooks }: AccessLogOptions): void => {
+/** Rejects when the service rejects or throws. */
+const take = async (entry: string, { service, hooks }: AccessLogOptions): Promise<void> => {
   const parsed = parseEntry(entry)
   switch (parsed.kind) {
     case 'turn':
-      void settle(() => service.endTurn(parsed.turn), hooks)
-      return
+      return await service.endTurn(parsed.turn)
     case 'disconnected':
-      void settle(() => service.clientDisconnected(parsed.requestKey), hooks)
-      return
+      return await service.clientDisconnected(parsed.requestKey)
     case 'malformed':
       hooks.entryMalformed(parsed.reason)
       return
     case 'other':
       return
-  }
-}
-
-const settle = async (end: () => Promise<void>, hooks: AccessLogHooks): Promise<void> => {
-  try {
-    await end()
-  } catch (thrown) {
-    hooks.fault(thrown)
   }
 }

@@ -10,7 +10,6 @@ import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRouter } from '../routing/router.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
-import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
@@ -61,7 +60,6 @@ export const createApp = async (
   const predictor = createTtftPredictor({
     source: pods,
     costs,
-    turnLeaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),
     maxSessions: maxRoutedSessions,
   })
@@ -101,6 +99,7 @@ export const createApp = async (
   )
 
   const health = createHealthState()
+  let openStreams = 0
   const { socketPath, host, port, tls } = config.listen.extproc
   const extproc = createExtProcServer({
     service: manager,
@@ -109,23 +108,29 @@ export const createApp = async (
     maxBodyBytes: config.turns.maxBodyBytes,
     health,
     hooks: {
-      streamOpened: metrics.streamOpened,
-      streamClosed: metrics.streamClosed,
-      message: (phase, milliseconds) => metrics.messageAnswered({ phase, durationMs: milliseconds }),
+      streamOpened: () => {
+        openStreams += 1
+      },
+      streamClosed: () => {
+        openStreams -= 1
+      },
+      message: (phase, durationMs) => metrics.observe('ext_proc_message_duration_seconds', { phase }, durationMs),
       entryMalformed: (reason) => {
-        metrics.accessLogMalformed()
+        metrics.add('access_log_malformed_total', {})
         log.warn('an access log entry could not be parsed', { reason })
       },
       fault: (error) => log.warn('ext_proc fault', { err: error }),
     },
   })
   metrics.beforeRender(async () => {
-    metrics.setTurnsInFlight(pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0))
+    metrics.set('ext_proc_streams_active', {}, openStreams)
+    const turnsInFlight = pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0)
+    metrics.set('turns_in_flight', {}, turnsInFlight)
     const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])
-    metrics.setRemovalsPending(removals)
-    metrics.setSessionsActive(sessions)
-    if (kvBytes !== undefined) metrics.setKvStoredBytes(kvBytes)
-    if (sessionBytes !== undefined) metrics.setSessionsBytes(sessionBytes)
+    metrics.set('removals_pending', {}, removals)
+    metrics.set('sessions_active', {}, sessions)
+    if (kvBytes !== undefined) metrics.set('kv_stored_bytes', {}, kvBytes)
+    if (sessionBytes !== undefined) metrics.set('sessions_bytes', {}, sessionBytes)
   })
   const admin = createAdminServer({
     ...config.listen.admin,
@@ -141,7 +146,6 @@ export const createApp = async (
     }),
     onError: (error) => log.warn('an admin page failed', { err: error }),
   })
-  const eventLoop = watchEventLoop(metrics.eventLoopLagged)
 
   return {
     start: async () => {
@@ -162,7 +166,6 @@ export const createApp = async (
       await reaper.stop()
       await pods.stop()
       await admin.stop()
-      eventLoop.stop()
       await connector.close()
       await store.close()
     },

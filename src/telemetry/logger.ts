@@ -16,8 +16,6 @@ export interface Logger {
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
   fatal(message: string, fields?: LogFields): void
-  /** A logger that adds these fields to every line. */
-  child(fields: LogFields): Logger
 }
 
 /** Writes one JSON object per line to `destination`; default: standard output. */
@@ -35,22 +33,18 @@ export const createLogger = (options: {
   }
   const sink = options.destination === undefined ? pino(settings) : pino(settings, options.destination)
 
-  const withFields = (own: LogFields): Logger => {
-    const write =
-      (level: Exclude<LogLevel, 'silent' | 'trace'>) =>
-      (message: string, fields: LogFields = {}): void => {
-        if (sink.isLevelEnabled(level)) sink[level](safely({ ...own, ...fields }), scrubText(message))
-      }
-    return {
-      debug: write('debug'),
-      info: write('info'),
-      warn: write('warn'),
-      error: write('error'),
-      fatal: write('fatal'),
-      child: (fields) => withFields({ ...own, ...fields }),
+  const write =
+    (level: Exclude<LogLevel, 'silent' | 'trace'>) =>
+    (message: string, fields: LogFields = {}): void => {
+      if (sink.isLevelEnabled(level)) sink[level](safely(fields), scrubText(message))
     }
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    fatal: write('fatal'),
   }
-  return withFields({})
 }
 
 /** If a field cannot be read (a getter that throws), the line is written without its fields. */

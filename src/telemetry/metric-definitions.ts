@@ -21,7 +21,6 @@ const loadSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 const storeSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
 const messageSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const waitSeconds = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
-const lagSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Every metric of the gateway's own. docs/metrics.md lists them; a test compares the two. */
 export const metricDefinitions = {
@@ -222,12 +221,6 @@ export const metricDefinitions = {
     help: 'Unreadable entries of Envoy’s access log; the end of each such turn is lost.',
     labels: {},
   },
-  eventloop_lag_seconds: {
-    type: 'histogram',
-    help: 'Delay of a timer of the process: the time a request may wait for the event loop.',
-    labels: {},
-    buckets: lagSeconds,
-  },
   build_info: {
     type: 'gauge',
     help: 'Always 1; the labels are the versions of gateway and Node.js.',
@@ -235,32 +228,20 @@ export const metricDefinitions = {
   },
 } as const satisfies Record<string, MetricDefinition>
 
-/** A metric's name without the prefix. */
-export type MetricName = keyof typeof metricDefinitions
+type Definitions = typeof metricDefinitions
 
-type Labels<Name extends MetricName> = (typeof metricDefinitions)[Name]['labels']
+/** Names of the metrics of a type, without the prefix. */
+export type MetricNameOf<Type extends MetricDefinition['type']> = {
+  [Name in keyof Definitions]: Definitions[Name]['type'] extends Type ? Name : never
+}[keyof Definitions]
 
 /** A value of a metric's label: one of its closed list, else any text. */
 export type LabelValue<
-  Name extends MetricName,
-  Label extends keyof Labels<Name>,
-> = Labels<Name>[Label] extends readonly (infer Value extends string)[] ? Value : string
+  Name extends keyof Definitions,
+  Label extends keyof Definitions[Name]['labels'],
+> = Definitions[Name]['labels'][Label] extends readonly (infer Value extends string)[] ? Value : string
 
-/** The table of docs/metrics.md, in Markdown. */
-export const renderMetricsTable = (): string =>
-  [
-    '| metric | type | labels | meaning |',
-    '| --- | --- | --- | --- |',
-    ...Object.entries<MetricDefinition>(metricDefinitions).map(
-      ([name, { type, labels, help }]) =>
-        `| \`${metricPrefix}${name}\` | ${type} | ${renderLabels(labels) || '–'} | ${help} |`,
-    ),
-  ].join('\n')
-
-const renderLabels = (labels: MetricDefinition['labels']): string =>
-  Object.entries(labels)
-    .map(([label, range]) => `\`${label}\`: ${renderRange(range)}`)
-    .join('; ')
-
-const renderRange = (range: LabelRange): string =>
-  typeof range === 'string' ? range : range.map((value) => `\`${value}\``).join(', ')
+/** The labels of a metric. */
+export type LabelsOf<Name extends keyof Definitions> = {
+  readonly [Label in keyof Definitions[Name]['labels']]: LabelValue<Name, Label>
+}

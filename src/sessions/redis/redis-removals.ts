@@ -3,28 +3,23 @@ import type { Evicted, KvLimit } from '../limits.ts'
 import { clampCount } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey } from '../session-record.ts'
-import type { ScriptRunner } from './session-script-runner.ts'
-import { assertId, escapeLine, readArtefact } from './session-text.ts'
+import { readAll, type ScriptRunner } from './session-script-runner.ts'
+import { assertId, escapeLine, unescapeLine } from './session-text.ts'
 
 /** Artefacts that one script looks up, and drops: a script holds up the turns of all sessions. */
 const artefactsPerLookup = 500
 const artefactsPerDrop = 200
 
 const readRemoval = (claimed: unknown, claim: string): Removal => {
-  if (!Array.isArray(claimed) || typeof claimed[0] !== 'string') throw new Error('Script claim answered without an id')
-  const [id, attempt, value] = claimed
-  const artefact = readArtefact(value)
-  if (id.startsWith('s:')) {
-    const session = id.slice(2) as SessionKey
-    return { id, session, kind: 'session', payload: artefact?.payload, attempt: Number(attempt), claim }
+  const [id, attempt, session, payload] = readAll(claimed, (item) => item)
+  return {
+    id: String(id),
+    session: String(session) as SessionKey,
+    kind: String(id).startsWith('s:') ? 'session' : 'artefact',
+    payload: typeof payload === 'string' ? unescapeLine(payload) : undefined,
+    attempt: Number(attempt),
+    claim,
   }
-  if (artefact === undefined) throw new Error('Script claim answered without an artefact')
-  return { id, session: artefact.session, kind: 'artefact', payload: artefact.payload, attempt: Number(attempt), claim }
-}
-
-const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] => {
-  if (!Array.isArray(detail)) throw new Error('A session script answered without a list')
-  return detail.map(read)
 }
 
 /** The removal queue's half of the Redis store. */

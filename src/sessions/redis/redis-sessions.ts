@@ -1,64 +1,23 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import type { Evicted, KvLimit } from '../limits.ts'
 import { clampCount } from '../limits.ts'
-import type { TenantKey } from '../session-record.ts'
-import type {
-  BeginOutcome,
-  BeginTurn,
-  CompleteOutcome,
-  CreateOutcome,
-  SessionPage,
-  SessionStore,
-  TurnExpiry,
-} from '../session-store.ts'
-import { type ScriptReply, type ScriptRunner, toStoreFault } from './session-script-runner.ts'
-import { assertId, escapeLine, readSnapshot, readTombstone, toRecord, toSessionForTurn } from './session-text.ts'
+import type { SessionRecord, TenantKey } from '../session-record.ts'
+import type { BeginOutcome, BeginTurn, CreateOutcome, SessionStore, TurnExpiry } from '../session-store.ts'
+import { readAll, type ScriptReply, type ScriptRunner, toStoreFault } from './session-script-runner.ts'
+import { assertId, escapeLine, readSnapshot, readTombstone, toRecord } from './session-text.ts'
 
-const unexpected = (reply: ScriptReply): Error => new Error(`A session script answered with outcome ${reply.outcome}`)
+const recordOf = ({ detail }: ScriptReply, tenant: TenantKey): SessionRecord => toRecord(readSnapshot(detail), tenant)
 
-const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome => {
-  switch (reply.outcome) {
-    case 'created':
-    case 'existing':
-      return { kind: reply.outcome, record: toRecord(readSnapshot(reply.detail), tenant) }
-    case 'key-reused':
-      return { kind: 'key-reused' }
-    default:
-      throw unexpected(reply)
-  }
-}
+const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =>
+  reply.outcome === 'key-reused'
+    ? { kind: 'key-reused' }
+    : { kind: reply.outcome === 'created' ? 'created' : 'existing', record: recordOf(reply, tenant) }
 
 const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => {
-  switch (reply.outcome) {
-    case 'active':
-      return { kind: 'active', record: toSessionForTurn(readSnapshot(reply.detail), tenant), nowMs: reply.nowMs }
-    case 'expired':
-      return { kind: 'expired', ...readTombstone(reply.detail), cause: 'time', nowMs: reply.nowMs }
-    case 'deleted':
-    case 'unknown':
-      return { kind: reply.outcome }
-    default:
-      throw unexpected(reply)
-  }
-}
-
-const toCompleteOutcome = (reply: ScriptReply, tenant: TenantKey): CompleteOutcome => {
-  switch (reply.outcome) {
-    case 'completed':
-      return { kind: 'completed', record: toRecord(readSnapshot(reply.detail), tenant) }
-    case 'gone':
-      return { kind: 'gone' }
-    default:
-      throw unexpected(reply)
-  }
-}
-
-const toPage = (reply: ScriptReply, tenant: TenantKey): SessionPage => {
-  if (!Array.isArray(reply.detail)) throw unexpected(reply)
-  return {
-    records: reply.detail.map((snapshot) => toRecord(readSnapshot(snapshot), tenant)),
-    hasMore: reply.outcome === 'more',
-  }
+  const { outcome, nowMs } = reply
+  if (outcome === 'active') return { kind: 'active', record: recordOf(reply, tenant), nowMs }
+  if (outcome === 'expired') return { kind: 'expired', ...readTombstone(reply.detail), cause: 'time', nowMs }
+  return { kind: outcome === 'deleted' ? 'deleted' : 'unknown' }
 }
 
 const turnArgs = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): readonly string[] => [
@@ -101,7 +60,8 @@ export const createRedisSessions = (options: {
       const { usage } = turn
       const tokens = [usage.prompt, usage.output, usage.cached].map(clampCount)
       const args = [...turnArgs(turn), escapeLine(turn.pod), ...tokens, ...expiryArgs(turn.expiry)]
-      return toCompleteOutcome(await run('complete', args), turn.tenant)
+      const reply = await run('complete', args)
+      return reply.outcome === 'gone' ? { kind: 'gone' } : { kind: 'completed', record: recordOf(reply, turn.tenant) }
     },
 
     async abandon({ key, turnId }) {
@@ -119,26 +79,28 @@ export const createRedisSessions = (options: {
       }
     },
 
-    async noteKv({ key, reason }) {
-      await run('note-kv', [key, escapeLine(reason)])
+    async setKvStatus({ key, status }) {
+      await run('set-kv-status', [key, escapeLine(status)])
     },
 
-    async dropKv({ key, artefactId, reason }) {
-      await run('drop-kv', [key, artefactId, escapeLine(reason)])
+    async dropKv({ artefactId, reason }) {
+      await run('drop-artefacts', [escapeLine(reason), artefactId])
     },
 
     async get({ key, tenant }) {
       const reply = await run('get', [key, tenant])
-      return reply.outcome === 'found' ? toRecord(readSnapshot(reply.detail), tenant) : undefined
+      return reply.outcome === 'found' ? recordOf(reply, tenant) : undefined
     },
 
     async list({ tenant, limit, after }) {
-      return toPage(await run('list', [tenant, limit, after ?? '']), tenant)
+      const { outcome, detail } = await run('list', [tenant, limit, after ?? ''])
+      const records = readAll(detail, (snapshot) => toRecord(readSnapshot(snapshot), tenant))
+      return { records, hasMore: outcome === 'more' }
     },
 
     async setTtl({ key, tenant, ttlSeconds }) {
       const reply = await run('set-ttl', [key, tenant, clampCount(ttlSeconds)])
-      return reply.outcome === 'found' ? toRecord(readSnapshot(reply.detail), tenant) : undefined
+      return reply.outcome === 'found' ? recordOf(reply, tenant) : undefined
     },
 
     async remove({ key, tenant }) {

@@ -3,7 +3,7 @@ import { mallory, type StoreCalls, seconds, session, sessionKey } from './store-
 
 export const describeExpiry = (calls: StoreCalls): void => {
   const { abandon, advance, begin, claimAll, complete, counts, create, createActive, get, list } = calls
-  const { note, remove, setTtl, store, storeKv, sweep } = calls
+  const { setKvStatus, remove, setTtl, store, storeKv, sweep } = calls
 
   /** Sweeps `limit` sessions at a time, as the reaper does. Resolves to how many ended. */
   const sweepInStepsOf = async (limit: number): Promise<number> => {
@@ -21,7 +21,7 @@ export const describeExpiry = (calls: StoreCalls): void => {
       { name: 'remove', discover: () => remove() },
       { name: 'setTtl', discover: () => setTtl(60) },
       { name: 'complete of a turn that never began', discover: () => complete('turn-x') },
-      { name: 'noteKv', discover: () => note('too_short') },
+      { name: 'setKvStatus', discover: () => setKvStatus('too_short') },
     ])('$name ends an expired session and queues its KV once', async ({ discover, canBeDeleted = false }) => {
       await createActive()
       await storeKv('artefact-1')

@@ -25,7 +25,7 @@ export const describeKvLimit = (calls: StoreCalls): void => {
     const completeOn = (name: string, turnId = 'turn-2') => complete(turnId, { key: key(name) })
     const stateOf = async (name: string): Promise<string | undefined> => {
       const record = await get({ key: key(name) })
-      return record?.kv === undefined ? record?.kvNote : 'stored'
+      return record?.kv === undefined ? record?.kvStatus : 'stored'
     }
     const statesOf = (...names: readonly string[]) => Promise.all(names.map(stateOf))
     const kvBytes = async (): Promise<number | undefined> => (await store().sizes()).kvBytes

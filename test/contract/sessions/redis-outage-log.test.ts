@@ -41,7 +41,7 @@ test('an outage of Redis logs one warning without a stack, and one line at its e
 
   await until(async () => {
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
-    return attempts >= 4
+    return attempts >= 4 && (await metrics.render()).includes('context_cache_store_circuit_open 1')
   })
   refusing.close()
   const back = await startRedis({ tool: redis.tool, dir: redis.dir, port })
@@ -49,6 +49,7 @@ test('an outage of Redis logs one warning without a stack, and one line at its e
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
     return lines.some(({ level }) => level === 'info')
   })
+  expect(await metrics.render()).toContain('context_cache_store_circuit_open 0')
   await store.close()
   await back.child.kill()
   await redis.close()

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import type { NewSession, RetryKey } from '../../../src/sessions/session-store.ts'
+import type { IdempotencyKey, NewSession } from '../../../src/sessions/session-store.ts'
 import { hours, mallory, newSession, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
-const retryKey = (change: Partial<RetryKey> = {}): RetryKey => ({
+const retryKey = (change: Partial<IdempotencyKey> = {}): IdempotencyKey => ({
   digest: 'digest-1',
   bodyDigest: 'body-1',
   rememberMs: hours(24),
@@ -10,10 +10,10 @@ const retryKey = (change: Partial<RetryKey> = {}): RetryKey => ({
   ...change,
 })
 
-const first = (change: Partial<RetryKey> = {}): NewSession => newSession({ retryOf: retryKey(change) })
+const first = (change: Partial<IdempotencyKey> = {}): NewSession => newSession({ retryOf: retryKey(change) })
 
 /** Every create has an id and a turn of its own; only the retry key tells that it is a repetition. */
-const again = (change: Partial<RetryKey> = {}, name = 'again'): NewSession =>
+const again = (change: Partial<IdempotencyKey> = {}, name = 'again'): NewSession =>
   newSession({ key: sessionKey(name), turnId: `turn-${name}`, retryOf: retryKey(change) })
 
 export const describeRetries = (calls: StoreCalls): void => {

@@ -36,7 +36,7 @@ export const describeRevival = (calls: StoreCalls): void => {
         tokens: usage,
         pod: '10.0.0.3:8000',
         kv: undefined,
-        kvNote: undefined,
+        kvStatus: undefined,
       })
       expect(record?.createdAtMs).toBeGreaterThanOrEqual(before)
       expect(await list()).toEqual({ records: [record], hasMore: false })

@@ -1,12 +1,6 @@
 import type { KvLimit } from '../../../src/sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../../../src/sessions/removal-queue.ts'
-import type {
-  SessionForTurn,
-  SessionKey,
-  SessionRecord,
-  StoredKv,
-  TenantKey,
-} from '../../../src/sessions/session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { BeginTurn, CompleteTurn, NewSession, SessionStore } from '../../../src/sessions/session-store.ts'
 
 /** An empty store whose time the suite moves. */
@@ -70,14 +64,6 @@ export const storedKv = (artefactId: string, turn = 1): StoredKv => ({
   turn,
 })
 
-/** What a turn receives of a session. */
-export const forTurn = ({
-  sealedId: _sealedId,
-  turns: _turns,
-  tokens: _tokens,
-  ...received
-}: SessionRecord): SessionForTurn => received
-
 /** A store may find the session of an artefact whose name begins like the session's key. */
 export const artefactNames = [
   { name: 'of any name', named: (name: string): string => name },
@@ -121,7 +107,7 @@ export const callsOn = (under: () => StoreUnderTest) => {
     get: (owner: Owner = {}) => store().get({ ...owned, ...owner }),
     remove: (owner: Owner = {}) => store().remove({ ...owned, ...owner }),
     setTtl: (ttlSeconds: number, owner: Owner = {}) => store().setTtl({ ...owned, ...owner, ttlSeconds }),
-    note: (reason: string) => store().noteKv({ key: session, reason }),
+    setKvStatus: (status: string) => store().setKvStatus({ key: session, status }),
     list: (tenant = alice) => store().list({ tenant, limit: 10, after: undefined }),
     /** Resolves to how many sessions the sweep ended. */
     sweep: async (limit = 10): Promise<number> => (await store().expireDue(limit)).ended,

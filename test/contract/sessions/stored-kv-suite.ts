@@ -11,7 +11,7 @@ import {
 
 export const describeStoredKv = (calls: StoreCalls): void => {
   const { advance, announce, begin, claim, claimAll, commit, counts, createActive, get } = calls
-  const { note, remove, store, storeKv } = calls
+  const { setKvStatus, remove, store, storeKv } = calls
 
   describe.each(artefactNames)('stored KV, with artefacts $name', ({ named }) => {
     const [one, two] = [named('artefact-1'), named('artefact-2')]
@@ -22,7 +22,7 @@ export const describeStoredKv = (calls: StoreCalls): void => {
       expect(await commit(one)).toBe(true)
       await advance(seconds(60))
 
-      expect(await get()).toMatchObject({ kv: storedKv(one), kvNote: undefined })
+      expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: undefined })
       expect(await begin()).toMatchObject({ record: { kv: storedKv(one) } })
       expect(await claimAll()).toEqual({})
       expect(await counts()).toEqual({ removals: 0, sessions: 1 })
@@ -102,15 +102,15 @@ export const describeStoredKv = (calls: StoreCalls): void => {
       expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(one), [`a:${two}`]: payloadOf(two) })
     })
 
-    test('a note tells why nothing was stored, and keeps the artefact of an earlier turn', async () => {
+    test('setKvStatus tells why nothing was stored, and keeps the artefact of an earlier turn', async () => {
       await createActive()
-      await note('too_short')
-      expect(await get()).toMatchObject({ kv: undefined, kvNote: 'too_short' })
+      await setKvStatus('too_short')
+      expect(await get()).toMatchObject({ kv: undefined, kvStatus: 'too_short' })
 
       await storeKv(one)
-      expect(await get()).toMatchObject({ kv: storedKv(one), kvNote: undefined })
-      await note('offload_failed')
-      expect(await get()).toMatchObject({ kv: storedKv(one), kvNote: 'offload_failed' })
+      expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: undefined })
+      await setKvStatus('offload_failed')
+      expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: 'offload_failed' })
     })
 
     test('dropKv takes the artefact from the session and makes it due at once', async () => {
@@ -118,7 +118,7 @@ export const describeStoredKv = (calls: StoreCalls): void => {
       await storeKv(one)
       await store().dropKv({ key: session, artefactId: one, reason: 'damaged' })
 
-      expect(await get()).toMatchObject({ turns: 1, kv: undefined, kvNote: 'damaged' })
+      expect(await get()).toMatchObject({ turns: 1, kv: undefined, kvStatus: 'damaged' })
       const [removal] = await claim()
       expect(removal).toMatchObject({ id: `a:${one}`, payload: payloadOf(one) })
       expect(await store().knownArtefacts([one])).toEqual(new Set([one]))

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { maxLeases } from '../../../src/sessions/limits.ts'
-import { forTurn, hours, mallory, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
+import { hours, mallory, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
 export const describeTurns = (calls: StoreCalls): void => {
   const { abandon, advance, begin, claimAll, claimOne, complete, counts, create, createActive } = calls
@@ -13,7 +13,7 @@ export const describeTurns = (calls: StoreCalls): void => {
       const outcome = await begin()
       const after = await nowMs()
 
-      expect(outcome).toEqual({ kind: 'active', record: forTurn(record), nowMs: expect.any(Number) })
+      expect(outcome).toEqual({ kind: 'active', record: record, nowMs: expect.any(Number) })
       const beganAtMs = outcome.kind === 'active' ? outcome.nowMs : Number.NaN
       expect(beganAtMs).toBeGreaterThanOrEqual(before)
       expect(beganAtMs).toBeLessThanOrEqual(after)

@@ -17,7 +17,7 @@ export interface ModelSession {
   tokens: TokenTotals
   pod: string | undefined
   kv: StoredKv | undefined
-  kvNote: string | undefined
+  kvStatus: string | undefined
   readonly leases: Map<string, number>
   retryDigest: string | undefined
   forgetAtMs: number
@@ -124,7 +124,7 @@ export class SessionModel {
       tokens: noTokens,
       pod: wanted.pod,
       kv: undefined,
-      kvNote: undefined,
+      kvStatus: undefined,
       leases: new Map([[wanted.turnId, this.nowMs + wanted.leaseMs]]),
       retryDigest: retryOf?.digest,
       forgetAtMs: Number.POSITIVE_INFINITY,
@@ -231,7 +231,7 @@ export class SessionModel {
     }
     if (this.isTooMuch(key, kv)) {
       this.removals.queueArtefact(key, kv, this.nowMs)
-      session.kvNote = 'store_full'
+      session.kvStatus = 'store_full'
       return false
     }
     this.removals.takeArtefact(kv.artefactId)
@@ -239,13 +239,13 @@ export class SessionModel {
       this.removals.queueArtefact(key, session.kv, this.nowMs + this.#options.supersededGraceMs)
     }
     session.kv = kv
-    session.kvNote = undefined
+    session.kvStatus = undefined
     return true
   }
 
   note(key: SessionKey, reason: string): void {
     const session = this.live(key)
-    if (session !== undefined) session.kvNote = reason
+    if (session !== undefined) session.kvStatus = reason
   }
 
   drop(key: SessionKey, artefactId: string, reason: string): void {
@@ -253,7 +253,7 @@ export class SessionModel {
     if (session?.kv?.artefactId !== artefactId) return
     this.removals.queueArtefact(key, session.kv, this.nowMs)
     session.kv = undefined
-    session.kvNote = reason
+    session.kvStatus = reason
   }
 
   expireDue(): number {
@@ -291,7 +291,7 @@ export class SessionModel {
     const { kv } = session
     session.state = state
     session.kv = undefined
-    session.kvNote = undefined
+    session.kvStatus = undefined
     session.pod = undefined
     session.retryDigest = undefined
     session.leases.clear()

@@ -1,12 +1,6 @@
 import { expect } from '@jest/globals'
 import type { ClaimedRemoval } from '../../../src/sessions/removal-queue.ts'
-import type {
-  SessionForTurn,
-  SessionKey,
-  SessionRecord,
-  StoredKv,
-  TenantKey,
-} from '../../../src/sessions/session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 import type { NewSession, TurnExpiry } from '../../../src/sessions/session-store.ts'
 import { type StoreUnderTest, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
 import { type ModelOptions, type ModelSession, SessionModel } from './session-model.ts'
@@ -65,7 +59,7 @@ export class StoreExercise {
       const state = this.#model.begin(key, tenant, turnId, leaseMs)
       expect(outcome.kind).toBe(state === 'creating' ? 'active' : state)
       if (outcome.kind === 'active' || outcome.kind === 'expired') this.#open.push({ key, tenant, turnId })
-      if (outcome.kind === 'active') await this.#compareForTurn(outcome.record, key)
+      if (outcome.kind === 'active') await this.#compare(outcome.record, key)
       if (outcome.kind === 'expired') {
         const { ttlSeconds, model } = outcome
         expect({ ttlSeconds, model }).toEqual(pick(this.#model.look(key), ['ttlSeconds', 'model']))
@@ -135,7 +129,7 @@ export class StoreExercise {
 
     note: async (operation) => {
       const { key } = this.#turn(operation)
-      await this.#under.store.noteKv({ key, reason: `note-${operation.count}` })
+      await this.#under.store.setKvStatus({ key, status: `note-${operation.count}` })
       this.#model.note(key, `note-${operation.count}`)
     },
 
@@ -263,7 +257,7 @@ export class StoreExercise {
       if (kv === undefined || !this.#model.isLive(session) || this.#model.isOver(session)) continue
       const record = await this.#under.store.get({ key, tenant })
       if (record?.kv !== undefined) continue
-      expect([record?.kvNote, key === spared, this.#model.isHeld(session)]).toEqual(['kv_evicted', false, false])
+      expect([record?.kvStatus, key === spared, this.#model.isHeld(session)]).toEqual(['kv_evicted', false, false])
       evicted.push(kv.bytes)
       this.#model.drop(key, kv.artefactId, 'kv_evicted')
     }
@@ -314,16 +308,21 @@ export class StoreExercise {
 
   /** Times are compared by their distance from now, in units. */
   async #compare(record: SessionRecord, key: SessionKey): Promise<void> {
-    const more = ['sealedId', 'turns', 'tokens'] as const
-    expect(pick(record, more)).toEqual(pick(this.#model.sessions.get(key), more))
-    await this.#compareForTurn(record, key)
-  }
-
-  async #compareForTurn(record: SessionForTurn, key: SessionKey): Promise<void> {
     const storeNowMs = await this.#under.nowMs()
     const units = (atMs: number, nowMs: number): number => Math.round((atMs - nowMs) / unitMs)
     const expected = this.#model.sessions.get(key)
-    const plain = ['key', 'tenant', 'model', 'ttlSeconds', 'pod', 'kv', 'kvNote'] as const
+    const plain = [
+      'key',
+      'tenant',
+      'sealedId',
+      'model',
+      'ttlSeconds',
+      'turns',
+      'tokens',
+      'pod',
+      'kv',
+      'kvStatus',
+    ] as const
     expect(pick(record, plain)).toEqual(pick(expected, plain))
     expect([record.createdAtMs, record.expiresAtMs].map((atMs) => units(atMs, storeNowMs) + 0)).toEqual(
       [expected?.createdAtMs, expected?.expiresAtMs].map((atMs) => units(atMs ?? Number.NaN, this.#model.nowMs) + 0),
@@ -331,7 +330,7 @@ export class StoreExercise {
   }
 }
 
-const pick = <T extends SessionForTurn | ModelSession, K extends keyof T>(
+const pick = <T extends SessionRecord | ModelSession, K extends keyof T>(
   from: T | undefined,
   names: readonly K[],
 ): Partial<Pick<T, K>> => {

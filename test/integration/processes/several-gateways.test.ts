@@ -81,3 +81,29 @@ test('sessions survive the end of one gateway and of both', async () => {
     expect(answer.headers.get('x-context-cache')).toMatch(/^hit; /)
   })
 }, 90_000)
+
+test('gateway that drains loses no turn and no create', async () => {
+  const text = 'A conversation that goes on while its gateways are replaced. '
+  const unserved: string[] = []
+  let isRolling = true
+  const converse = async (client: number): Promise<void> => {
+    let id = await create(`${text}${client} `)
+    for (let turn = 1; isRolling; turn += 1) {
+      const answer = turn % 4 === 0 ? undefined : await use(id, `${text}${client} ${turn} `)
+      if (answer === undefined) id = await create(`${text}${client} ${turn} `)
+      // A turn without the header bypassed the gateways.
+      else if (answer.headers.get('x-session-id') !== id) unserved.push(`${answer.status} ${answer.text}`)
+    }
+  }
+  const clients = Array.from({ length: 6 }, (_, client) => converse(client))
+  for (const index of [0, 1]) {
+    const before = await forwardedBy(1 - index)
+    await stack.gateway(index).child.stop()
+    await eventually(async () => expect(await forwardedBy(1 - index)).toBeGreaterThan(before + 5))
+    await stack.restartGateway(index)
+    await eventually(async () => expect(await forwardedBy(index)).toBeGreaterThan(5))
+  }
+  isRolling = false
+  await Promise.all(clients)
+  expect(unserved).toEqual([])
+}, 90_000)

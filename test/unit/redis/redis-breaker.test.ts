@@ -28,18 +28,26 @@ describe('the circuit breaker', () => {
   }
   const ended = (run: Promise<unknown>): Promise<unknown> => run.catch((error: unknown) => error)
 
-  test('passes answers on', async () => {
-    expect(await breaker(neverMs).run(well)).toBe('well')
-    expect(states).toEqual([])
-  })
-
-  test('opens after so many commands in a row without an answer, and then calls nothing', async () => {
+  test.each([
+    [
+      'one after the other',
+      3,
+      async (runs: readonly (() => Promise<unknown>)[]) => {
+        for (const run of runs) await run()
+      },
+    ],
+    [
+      'at the same time',
+      10,
+      async (runs: readonly (() => Promise<unknown>)[]) => Promise.all(runs.map((run) => run())),
+    ],
+  ])('opens after three commands in a row without an answer, %s, and then calls nothing', async (_name, count, all) => {
     const guard = breaker(neverMs)
-    for (let call = 0; call < 3; call++) expect(await ended(guard.run(silent))).toBeInstanceOf(RedisSilentError)
+    await all(Array.from({ length: count }, () => () => ended(guard.run(silent))))
     expect(states).toEqual(['open'])
 
     expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
-    expect(calls).toBe(3)
+    expect(calls).toBe(count)
   })
 
   test('starts to count anew at every answer', async () => {
@@ -96,27 +104,16 @@ describe('the circuit breaker', () => {
     expect(states).toEqual(['open'])
   })
 
-  test('counts commands that go without an answer at the same time', async () => {
-    const guard = breaker(neverMs)
-    await Promise.all(Array.from({ length: 10 }, () => ended(guard.run(silent))))
-
-    expect(states).toEqual(['open'])
-    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
-    expect(calls).toBe(10)
-  })
-
-  test('opens again when the trial gets no answer', async () => {
+  test.each([
+    ['opens again when the trial gets no answer', silent, 'open'],
+    [
+      'closes when the trial is refused, since refusals come at once',
+      failing(new RedisUnavailableError('full')),
+      'closed',
+    ],
+  ])('%s', async (_name, trial, last) => {
     const guard = breaker(0)
-    for (let call = 0; call < 4; call++) await ended(guard.run(silent))
-
-    expect(states).toEqual(['open', 'half-open', 'open'])
-  })
-
-  test('closes when the trial is refused, since refusals come at once', async () => {
-    const guard = breaker(0)
-    for (let call = 0; call < 3; call++) await ended(guard.run(silent))
-    await ended(guard.run(failing(new RedisUnavailableError('full'))))
-
-    expect(states).toEqual(['open', 'half-open', 'closed'])
+    for (const command of [silent, silent, silent, trial]) await ended(guard.run(command))
+    expect(states).toEqual(['open', 'half-open', last])
   })
 })

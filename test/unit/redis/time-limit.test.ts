@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { AnswerLateError, withinTime } from '../../../src/redis/time-limit.ts'
+import { RedisSilentError } from '../../../src/redis/redis-fault.ts'
+import { withinTime } from '../../../src/redis/time-limit.ts'
 
 const neverMs = 600_000
 
@@ -12,7 +13,7 @@ describe('the time limit of a call', () => {
   })
 
   test('rejects when it passes without an answer', async () => {
-    await expect(withinTime(new Promise(() => {}), 1)).rejects.toBeInstanceOf(AnswerLateError)
+    await expect(withinTime(new Promise(() => {}), 1)).rejects.toBeInstanceOf(RedisSilentError)
   })
 })
 

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- One page of a tenant's live sessions, newest first.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 tenant, 4 limit, 5 last session of the page before, or ''
 -- Returns: 'more' or 'end' with the snapshots
 --- @include session

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { readFinishedAnswer } from '../../../src/responsecache/finished-answer.ts'
+import { readFinishedResponse } from '../../../src/responsecache/finished-response.ts'
 
 const usage = { promptTokens: 5, outputTokens: 2, cachedTokens: 1 }
 const chatUsage = { prompt_tokens: 5, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 1 } }
@@ -7,9 +7,9 @@ const responseUsage = { input_tokens: 5, output_tokens: 2, input_tokens_details:
 const timings = { prompt_n: 4, cache_n: 1, predicted_n: 2 }
 const choices = [{ index: 0, text: 'a', finish_reason: 'stop' }]
 
-const read = (form: 'json' | 'stream', text: string | Buffer) => readFinishedAnswer({ form, body: Buffer.from(text) })
+const read = (form: 'json' | 'stream', text: string | Buffer) => readFinishedResponse({ form, body: Buffer.from(text) })
 
-describe('a JSON answer', () => {
+describe('a JSON response', () => {
   test.each([
     ['of a completion', { choices, usage: chatUsage }, { usage }],
     ['of a response', { status: 'completed', usage: responseUsage }, { usage }],
@@ -43,7 +43,7 @@ const event = (data: unknown, name?: string): string =>
 const token = event({ choices: [{ text: 'a "usage" of words', finish_reason: null }] })
 const done = event('[DONE]')
 
-describe('a streamed answer', () => {
+describe('a streamed response', () => {
   test.each([
     ['without counts', token + done, { usage: undefined }],
     ['with usage', token + event({ choices: [], usage: chatUsage }) + done, { usage }],

@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
--- Notes why a completed turn left no stored KV.
--- KEYS: none
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 reason
+-- Records why a completed turn left no stored KV.
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 status
 -- Returns: 'done'
 --- @include session
 local session = load(ARGV[3])
 if is_live(session) then
-  session[NOTE] = ARGV[4]
+  session[KV_STATUS] = ARGV[4]
   save(session)
 end
 return reply('done')

@@ -1,20 +1,20 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { type AnswerCapture, createAnswerCaptures } from '../../../src/responsecache/answer-capture.ts'
-import { readFinishedAnswer } from '../../../src/responsecache/finished-answer.ts'
+import { readFinishedResponse } from '../../../src/responsecache/finished-response.ts'
 import { createMemoryResponseCache } from '../../../src/responsecache/response-cache.ts'
-import { type AnswerForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
+import { createResponseCaptures, type ResponseCapture } from '../../../src/responsecache/response-capture.ts'
+import { type ResponseForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
-const contentTypes: Readonly<Record<AnswerForm, string>> = { json: 'application/json', stream: 'text/event-stream' }
+const contentTypes: Readonly<Record<ResponseForm, string>> = { json: 'application/json', stream: 'text/event-stream' }
 const header =
-  (form: AnswerForm) =>
+  (form: ResponseForm) =>
   (name: string): readonly string[] =>
     name === 'content-type' ? [contentTypes[form]] : []
 
-/** Whole answers of any length, in either form. */
-const anyAnswer = fc
+/** Whole responses of any length, in either form. */
+const anyResponse = fc
   .tuple(fc.array(fc.string({ unit: 'grapheme', maxLength: 40 }), { maxLength: 40 }), fc.boolean())
-  .map(([words, isStream]): { readonly form: AnswerForm; readonly body: Buffer } => {
+  .map(([words, isStream]): { readonly form: ResponseForm; readonly body: Buffer } => {
     const events = words.map((text) => `data: ${JSON.stringify({ choices: [{ text, finish_reason: null }] })}\n\n`)
     return isStream
       ? { form: 'stream', body: Buffer.from(`${events.join('')}data: [DONE]\n\n`) }
@@ -31,15 +31,15 @@ const cut = (whole: Buffer, places: readonly number[]): readonly Buffer[] => {
 
 const setUp = (maxEntryBytes: number, budgetBytes: number) => {
   const cache = createMemoryResponseCache({ maxBytes: 1_000_000, maxEntryBytes: 1_000_000, onEvicted: () => {} })
-  return { cache, ...createAnswerCaptures({ cache, maxBytes: budgetBytes, maxEntryBytes }) }
+  return { cache, ...createResponseCaptures({ cache, maxBytes: budgetBytes, maxEntryBytes }) }
 }
 
-const keyOf = (form: AnswerForm, name = 0) =>
+const keyOf = (form: ResponseForm, name = 0) =>
   responseKeyOf({ tenant: 't', model: 'm', path: '/v1/completions', form, canonicalBody: `{"a":${name}}` })
 
-test('capture caches the whole answer, however it is cut into pieces', () => {
+test('capture caches the whole response, however it is cut into pieces', () => {
   fc.assert(
-    fc.property(anyAnswer, fc.array(fc.nat(), { maxLength: 30 }), ({ form, body }, places) => {
+    fc.property(anyResponse, fc.array(fc.nat(), { maxLength: 30 }), ({ form, body }, places) => {
       const { cache, bytes, begin } = setUp(100_000, 200_000)
       const capture = begin({ key: keyOf(form), form })
       capture?.head(200, header(form))
@@ -57,11 +57,11 @@ test('capture caches the whole answer, however it is cut into pieces', () => {
   )
 })
 
-test('a part of an answer is never taken for a whole one', () => {
+test('a part of a response is never taken for a whole one', () => {
   fc.assert(
-    fc.property(anyAnswer, fc.nat(), ({ form, body }, at) => {
+    fc.property(anyResponse, fc.nat(), ({ form, body }, at) => {
       const part = body.subarray(0, at % body.length)
-      expect(readFinishedAnswer({ form, body: part })).toBeUndefined()
+      expect(readFinishedResponse({ form, body: part })).toBeUndefined()
     }),
     { numRuns: 2000 },
   )
@@ -76,7 +76,7 @@ test('concurrent captures stay within maxBytes, and release all memory at their 
   fc.assert(
     fc.property(fc.array(anyEvent, { maxLength: 100 }), fc.integer({ min: 0, max: 40_000 }), (events, budgetBytes) => {
       const { bytes: heldBytes, begin } = setUp(10_000, budgetBytes)
-      const open = new Map<number, AnswerCapture | undefined>()
+      const open = new Map<number, ResponseCapture | undefined>()
       for (const { which, bytes, act } of events) {
         if (!open.has(which)) {
           open.set(which, begin({ key: keyOf('json', which), form: 'json' }))

@@ -1,13 +1,13 @@
-import { readFinishedAnswer } from './finished-answer.ts'
-import type { ResponseCache } from './response-cache.ts'
-import type { AnswerForm, ResponseKey } from './response-key.ts'
+import { readFinishedResponse } from './finished-response.ts'
+import { ownCopy, type ResponseCache } from './response-cache.ts'
+import type { ResponseForm, ResponseKey } from './response-key.ts'
 
-/** Whether the capture needs the rest of the answer. */
+/** Whether the capture needs the rest of the response. */
 export type CaptureWish = 'more' | 'enough'
 
-/** Collects one answer as it passes, and caches it if it is whole. */
-export interface AnswerCapture {
-  /** The answer begins. */
+/** Collects one response as it passes, and caches it if it is whole. */
+export interface ResponseCapture {
+  /** The response begins. */
   head(status: number, header: (name: string) => readonly string[]): CaptureWish
   /** A piece of its body, which is copied. */
   chunk(bytes: Buffer): CaptureWish
@@ -15,24 +15,25 @@ export interface AnswerCapture {
   end(how: 'complete' | 'broken'): void
 }
 
-/** Begins to collect the answer to a request; undefined when there is no room for another. */
+/** Begins to collect the response to a request; undefined when there is no room for another. */
 export type BeginCapture = (request: {
   readonly key: ResponseKey
-  readonly form: AnswerForm
-}) => AnswerCapture | undefined
+  readonly form: ResponseForm
+}) => ResponseCapture | undefined
 
-const contentTypes: Readonly<Record<AnswerForm, RegExp>> = {
+const contentTypes: Readonly<Record<ResponseForm, RegExp>> = {
   json: /^application\/json\s*(?:;|$)/i,
   stream: /^text\/event-stream\s*(?:;|$)/i,
 }
 
-const firstBytes = 4096
+/** Memory of a piece beside its bytes. */
+const pieceOverheadBytes = 256
 
 /**
- * Collects answers for `cache`. One takes up to `maxEntryBytes` together with its request, and all that are being collected share `maxBytes`.
- * An answer beyond either, and one that is no plain, whole success, is dropped.
+ * Collects responses for `cache`. One takes up to `maxEntryBytes` together with its request, and all that are being collected share `maxBytes`.
+ * A response beyond either, and one that is no plain, whole success, is dropped.
  */
-export const createAnswerCaptures = (options: {
+export const createResponseCaptures = (options: {
   readonly cache: Pick<ResponseCache, 'keep'>
   readonly maxBytes: number
   readonly maxEntryBytes: number
@@ -41,46 +42,34 @@ export const createAnswerCaptures = (options: {
   /** Memory that captures hold now. */
   readonly bytes: () => number
 } => {
-  let takenBytes = 0
+  let heldBytes = 0
 
-  const take = (bytes: number): boolean => {
-    if (takenBytes + bytes > options.maxBytes) return false
-    takenBytes += bytes
+  const hold = (bytes: number): boolean => {
+    if (heldBytes + bytes > options.maxBytes) return false
+    heldBytes += bytes
     return true
   }
 
   const begin: BeginCapture = ({ key, form }) => {
     const requestBytes = key.identity.length
     const maxBytes = options.maxEntryBytes - requestBytes
-    if (maxBytes <= 0 || !take(requestBytes)) return undefined
-    let buffer: Buffer = Buffer.alloc(0)
+    if (maxBytes <= 0 || !hold(requestBytes)) return undefined
+    let pieces: Buffer[] = []
     let length = 0
     let contentType: string | undefined
     let expectedBytes: number | undefined
 
-    const makeRoom = (bytes: number): boolean => {
-      if (bytes <= buffer.length) return true
-      const capacity = Math.min(maxBytes, Math.max(bytes, buffer.length * 2, firstBytes))
-      // Both buffers live while one is copied into the other.
-      if (bytes > maxBytes || !take(capacity)) return false
-      const grown = Buffer.allocUnsafeSlow(capacity)
-      buffer.copy(grown, 0, 0, length)
-      takenBytes -= buffer.length
-      buffer = grown
-      return true
-    }
-
     const drop = (): void => {
       contentType = undefined
-      takenBytes -= buffer.length
-      buffer = Buffer.alloc(0)
+      heldBytes -= length + pieces.length * pieceOverheadBytes
+      pieces = []
       length = 0
     }
 
     const keepIfWhole = (): void => {
       if (contentType === undefined || (expectedBytes ?? length) !== length) return
-      const body = buffer.subarray(0, length)
-      const finished = readFinishedAnswer({ form, body })
+      const body = Buffer.concat(pieces, length)
+      const finished = readFinishedResponse({ form, body })
       if (finished !== undefined) options.cache.keep(key, { contentType, body, usage: finished.usage })
     }
 
@@ -97,23 +86,24 @@ export const createAnswerCaptures = (options: {
         return 'more'
       },
       chunk: (bytes) => {
-        if (contentType === undefined || !makeRoom(length + bytes.length)) {
+        const fits = length + bytes.length <= maxBytes
+        if (contentType === undefined || !fits || !hold(bytes.length + pieceOverheadBytes)) {
           drop()
           return 'enough'
         }
-        bytes.copy(buffer, length)
+        pieces.push(ownCopy(bytes))
         length += bytes.length
         return 'more'
       },
       end: (how) => {
         if (how === 'complete') keepIfWhole()
         drop()
-        takenBytes -= requestBytes
+        heldBytes -= requestBytes
       },
     }
   }
 
-  return { begin, bytes: () => takenBytes }
+  return { begin, bytes: () => heldBytes }
 }
 
 const lengthOf = (text: string | undefined): number | undefined =>

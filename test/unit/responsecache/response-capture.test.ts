@@ -1,18 +1,18 @@
 import { expect, test } from '@jest/globals'
-import { createAnswerCaptures } from '../../../src/responsecache/answer-capture.ts'
 import { createMemoryResponseCache } from '../../../src/responsecache/response-cache.ts'
-import { type AnswerForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
+import { createResponseCaptures } from '../../../src/responsecache/response-capture.ts'
+import { type ResponseForm, responseKeyOf } from '../../../src/responsecache/response-key.ts'
 
 const answer = JSON.stringify({ choices: [{ text: 'a', finish_reason: 'stop' }] })
 const stream = 'data: {"choices":[]}\n\ndata: [DONE]\n\n'
 const json = { 'content-type': 'application/json' }
 
 const setUp = (
-  given: { readonly form?: AnswerForm; readonly maxEntryBytes?: number; readonly maxBytes?: number } = {},
+  given: { readonly form?: ResponseForm; readonly maxEntryBytes?: number; readonly maxBytes?: number } = {},
 ) => {
   const { form = 'json', maxEntryBytes = 10_000, maxBytes = 100_000 } = given
   const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
-  const captures = createAnswerCaptures({ cache, maxBytes, maxEntryBytes })
+  const captures = createResponseCaptures({ cache, maxBytes, maxEntryBytes })
   const key = responseKeyOf({ tenant: 't', model: 'm', path: '/v1/completions', form, canonicalBody: '{}' })
   return {
     capture: captures.begin({ key, form }),
@@ -28,10 +28,10 @@ const header =
     [headers[name] ?? []].flat()
 
 test.each([
-  ['an answer in one piece', 'json', json, [answer]],
-  ['an answer in pieces', 'json', { 'content-type': 'application/json; charset=utf-8' }, answer.split('')],
-  ['an answer of the stated length', 'json', { ...json, 'content-length': `${answer.length}` }, [answer]],
-  ['an answer marked as uncompressed', 'json', { ...json, 'content-encoding': 'identity' }, [answer]],
+  ['a response in one piece', 'json', json, [answer]],
+  ['a response in pieces', 'json', { 'content-type': 'application/json; charset=utf-8' }, answer.split('')],
+  ['a response of the stated length', 'json', { ...json, 'content-length': `${answer.length}` }, [answer]],
+  ['a response marked as uncompressed', 'json', { ...json, 'content-encoding': 'identity' }, [answer]],
   ['a stream', 'stream', { 'content-type': 'text/event-stream' }, stream.split('')],
 ] as const)('capture caches %s', (_name, form, headers, pieces) => {
   const { capture, kept, bytes } = setUp({ form })
@@ -46,12 +46,12 @@ test.each([
   ['an error', 500, json],
   ['another success than 200', 206, json],
   ['a stream instead of JSON', 200, { 'content-type': 'text/event-stream' }],
-  ['an answer without a type', 200, {}],
-  ['an answer of two types', 200, { 'content-type': ['application/json', 'text/plain'] }],
+  ['a response without a type', 200, {}],
+  ['a response of two types', 200, { 'content-type': ['application/json', 'text/plain'] }],
   ['a type that begins like JSON', 200, { 'content-type': 'application/jsonl' }],
   ['a compressed answer', 200, { ...json, 'content-encoding': 'gzip' }],
-  ['an answer with no-store', 200, { ...json, 'cache-control': 'private, no-store' }],
-  ['an answer whose stated length is too long', 200, { ...json, 'content-length': '20000' }],
+  ['a response with no-store', 200, { ...json, 'cache-control': 'private, no-store' }],
+  ['a response whose stated length is too long', 200, { ...json, 'content-length': '20000' }],
 ])('capture stops at the headers of %s', (_name, status, headers) => {
   const { capture, kept, bytes } = setUp()
   expect(capture?.head(status, header(headers))).toBe('enough')
@@ -65,7 +65,7 @@ test.each([
   ['is half of its JSON', [answer.slice(0, 10)], {}, 'complete'],
   ['is shorter than its stated length', [answer], { 'content-length': `${answer.length + 1}` }, 'complete'],
   ['is empty', [], {}, 'complete'],
-] as const)('capture drops an answer that %s', (_name, pieces, headers, how) => {
+] as const)('capture drops a response that %s', (_name, pieces, headers, how) => {
   const { capture, kept, bytes } = setUp()
   capture?.head(200, header({ ...json, ...headers }))
   for (const piece of pieces) capture?.chunk(Buffer.from(piece))
@@ -73,7 +73,7 @@ test.each([
   expect([kept(), bytes()]).toEqual([undefined, 0])
 })
 
-test('capture stops when answer and request exceed maxEntryBytes, and releases the answer at once', () => {
+test('capture stops when answer and request exceed maxEntryBytes, and releases the response at once', () => {
   const { capture, bytes, keyBytes } = setUp({ maxEntryBytes: 100 })
   capture?.head(200, header(json))
   expect(capture?.chunk(Buffer.alloc(100 - keyBytes))).toBe('more')
