@@ -1,4 +1,4 @@
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** Which conversation each request belongs to. A trace does not say; its blocks do. */
 export interface Conversations {

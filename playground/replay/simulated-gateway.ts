@@ -7,7 +7,7 @@ import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** Fields of an engine's metrics that routing reads. */
 export interface EngineReading {
@@ -23,9 +23,6 @@ export interface RoutedTurn extends TurnAtPod {
   readonly podIndex: number
   readonly request: TraceRequest
 }
-
-/** How long a turn may wait for its load, and whether there is one. */
-export type LoadPlan = { readonly kind: 'no-load' } | { readonly kind: 'load'; readonly budgetMs: number }
 
 const model = 'model'
 /** As a gateway's own defaults have it. */
@@ -103,16 +100,17 @@ export const createSimulatedGateway = (options: {
       predictor.routed(turn, routing)
       return turn
     },
-    /** Decides about the load, once the pod and the store have told what they hold, in tokens from the prompt's start. */
-    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }): LoadPlan => {
+    /**
+     * How long the turn may wait for a load, or undefined for no load, given what the pod and the store hold, in tokens from
+     * the prompt's start.
+     */
+    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }) => {
       const loadMs = worthwhileLoadMs(costs, {
         model,
         stored: { tokens: storeTokens, bytes: storeTokens * bytesPerToken },
         residentTokens: podTokens,
       })
-      return loadMs === undefined
-        ? { kind: 'no-load' }
-        : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
+      return loadMs === undefined ? undefined : loadBudgetMs({ costs, maxLoadMs }, model, storeTokens)
     },
     /** `load` is undefined when the turn did not wait for its end. */
     loadEnded: (turn: RoutedTurn, load: { readonly tokens: number; readonly tookMs: number } | undefined): void =>
@@ -126,12 +124,7 @@ export const createSimulatedGateway = (options: {
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },
     readMetrics: (engines: readonly EngineReading[]): void => {
-      readings = engines.map(({ running, waiting, kvUsage }, index) => ({
-        running,
-        waiting,
-        kvUsage,
-        inFlightAtRead: inFlight.count(addresses[index] ?? ''),
-      }))
+      readings = engines.map((engine, index) => ({ ...engine, inFlightAtRead: inFlight.count(addresses[index] ?? '') }))
     },
   }
 }

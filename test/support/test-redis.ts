@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { findRedis } from '../../playground/install/find-redis.ts'
-import { requireTool, type ServerTool } from '../../playground/install/find-tool.ts'
+import type { ServerTool } from '../../playground/install/find-tool.ts'
 import { toolsDir } from '../../playground/paths.ts'
 import { type RunningRedis, type StartRedisOptions, startRedis } from '../../playground/start-redis.ts'
 import { createRedisConnection, type RedisConnectionOptions } from '../../src/redis/create-redis-connection.ts'
@@ -22,7 +22,7 @@ export interface TestRedis {
 }
 
 export const startTestRedis = async (options: Omit<StartRedisOptions, 'tool' | 'dir'> = {}): Promise<TestRedis> => {
-  const tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir() }))
+  const tool = await findRedis({ env: process.env, toolsDir: toolsDir() })
   const dir = await mkdtemp(join(tmpdir(), 'test-redis-'))
   const server = await startRedis({ ...options, tool, dir })
   const raw = new Redis(server.url, { protocol: 2 })

@@ -1,6 +1,6 @@
 import type { ClaimOutcome } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
-import { long, type Step, slotIds } from './ledger-steps.ts'
+import { long, type Step, slotIds, turnOf } from './ledger-steps.ts'
 
 /** What must be true of one slot, kept from the outcomes of calls alone. */
 interface ModelSlot {
@@ -22,20 +22,20 @@ export class LedgerModel {
     return slotIds.filter((id) => this.#slot(id).traces.has(session))
   }
 
-  /** Takes the outcome of a call in. Resolves to what is wrong with it, if anything. */
+  /** Notes the outcome of a call. Returns which promise it breaks, if any. */
   learn(step: Step, outcome: unknown): string | undefined {
     switch (step.kind) {
       case 'claim':
         return this.#claimed(step, outcome as ClaimOutcome)
       case 'reload':
-        return outcome === true ? this.#loads(step.slot, step.turnId, step.loadMs) : undefined
+        return outcome === true ? this.#loads(step.slot, turnOf(step), step.loadMs) : undefined
       case 'settle':
         if (outcome === true) this.#settled(step)
         return undefined
       case 'beginSave':
         return this.#saved(step, outcome)
       case 'release':
-        this.#letGo(step.slot, step.turnId)
+        this.#releases(step.slot, turnOf(step))
         return undefined
       case 'seize':
         return outcome === 'seized' ? this.#seized(step) : undefined
@@ -55,16 +55,16 @@ export class LedgerModel {
     return this.slots.get(id) ?? newSlot()
   }
 
-  #claimed(step: Extract<Step, { kind: 'claim' }>, outcome: ClaimOutcome): string | undefined {
+  #claimed(step: Step, outcome: ClaimOutcome): string | undefined {
     if (outcome.kind === 'no-room') return undefined
     const slot = this.#slot(outcome.slot)
     const strangers = [...slot.holders.values()].filter((holder) => holder !== undefined && holder !== step.session)
     if (strangers.length > 0) return 'two sessions hold one slot'
     if (slot.holders.size === 0 && step.idle[outcome.slot] !== true) return 'a busy slot without a turn was claimed'
     slot.traces.add(step.session)
-    slot.holders.delete(step.turnId)
-    if (step.leaseMs === long) slot.holders.set(step.turnId, step.session)
-    if (outcome.role === 'load') return this.#loads(outcome.slot, step.turnId, step.loadMs)
+    slot.holders.delete(turnOf(step))
+    if (step.leaseMs === long) slot.holders.set(turnOf(step), step.session)
+    if (outcome.role === 'load') return this.#loads(outcome.slot, turnOf(step), step.loadMs)
     if (outcome.role === 'check' && slot.loader !== undefined) return 'a slot that is being filled counts as filled'
     if (outcome.role === 'check' && outcome.content.kind === 'unknown') return 'unknown content counts as filled'
     return undefined
@@ -77,23 +77,22 @@ export class LedgerModel {
     return undefined
   }
 
-  #settled(step: Extract<Step, { kind: 'settle' }>): void {
+  #settled(step: Step): void {
     const slot = this.#slot(step.slot)
     slot.loader = undefined
-    const owner = sessionOf(step.turnId)
     if (step.content.kind === 'unknown') return
     slot.traces.clear()
-    slot.traces.add(owner)
+    slot.traces.add(step.session)
   }
 
-  #saved(step: Extract<Step, { kind: 'beginSave' }>, outcome: unknown): string | undefined {
+  #saved(step: Step, outcome: unknown): string | undefined {
     const slot = this.#slot(step.slot)
     switch (outcome) {
       case 'lost':
-        return slot.holders.has(step.turnId) ? 'a lease that lasts was lost' : undefined
+        return slot.holders.has(turnOf(step)) ? 'a lease that lasts was lost' : undefined
       case 'superseded': {
-        if (slot.holders.size < 2) return 'superseded by nobody'
-        this.#letGo(step.slot, step.turnId)
+        if (slot.holders.size < 2) return 'superseded although no other turn holds the slot'
+        this.#releases(step.slot, turnOf(step))
         return undefined
       }
       default:
@@ -101,28 +100,26 @@ export class LedgerModel {
     }
   }
 
-  #letGo(id: number, turnId: string): void {
+  #releases(id: number, turnId: string): void {
     const slot = this.#slot(id)
     slot.holders.delete(turnId)
     if (slot.loader === turnId) slot.loader = undefined
   }
 
-  #seized(step: Extract<Step, { kind: 'seize' }>): string | undefined {
+  #seized(step: Step): string | undefined {
     const slot = this.#slot(step.slot)
     if (slot.holders.size > 0) return 'a slot was seized from a turn'
-    if (step.session !== undefined && !slot.traces.has(step.session)) return 'a slot was seized for no reason'
-    if (step.leaseMs === long) slot.holders.set(step.turnId, undefined)
-    return this.#loads(step.slot, step.turnId, step.leaseMs)
+    if (step.namesSession && !slot.traces.has(step.session)) return 'a slot was seized for no reason'
+    if (step.leaseMs === long) slot.holders.set(turnOf(step), undefined)
+    return this.#loads(step.slot, turnOf(step), step.leaseMs)
   }
 
-  #wiped(step: Extract<Step, { kind: 'wiped' }>): void {
+  #wiped(step: Step): void {
     const slot = this.#slot(step.slot)
     const waiting = [...slot.holders.values()].filter((holder) => holder !== undefined)
-    slot.holders.delete(step.turnId)
+    slot.holders.delete(turnOf(step))
     slot.loader = undefined
     slot.traces.clear()
     for (const session of waiting) slot.traces.add(session)
   }
 }
-
-const sessionOf = (turnId: string): SessionKey => turnId.slice(0, turnId.indexOf('-')) as SessionKey

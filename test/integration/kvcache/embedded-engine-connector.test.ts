@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, jest } from '@jest/globals'
+import { afterAll, beforeAll, describe } from '@jest/globals'
 import { startEngine } from '../../../playground/start-engine.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
@@ -7,8 +7,6 @@ import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
 import { describeStorm } from './storm.ts'
-
-jest.setTimeout(60_000)
 
 describe('embedded engine', () => {
   let engines: SlotEngines

@@ -133,102 +133,55 @@ describe('its errors', () => {
   })
 
   const id = newSessionId()
-  const create = { path: '/v1/context', body: bodies['/v1/completions'] }
-  const turn = { path: '/v1/completions', headers: { 'x-session-id': id } }
-  const rows: readonly {
-    readonly name: string
-    readonly operationId: string
-    readonly request: SentRequest
+  const path = `/v1/context/${id}`
+  const requests: Readonly<Record<string, SentRequest>> = {
+    createContext: { path: '/v1/context', body: bodies['/v1/completions'] },
+    listContexts: { method: 'GET', path: '/v1/context' },
+    getContext: { method: 'GET', path },
+    updateContext: { method: 'PATCH', path, body: {} },
+    deleteContext: { method: 'DELETE', path },
+    createCompletion: { path: '/v1/completions', headers: { 'x-session-id': id } },
+  }
+  interface Row extends Partial<SentRequest> {
     readonly settings?: GatewaySettings
     readonly isStoreDown?: boolean
     readonly isPodDown?: boolean
-  }[] = [
-    { name: 'a bad TTL', operationId: 'createContext', request: { ...create, headers: { 'x-session-ttl': 'x' } } },
-    {
-      name: 'a TTL of a second',
-      operationId: 'createContext',
-      request: { ...create, headers: { 'x-session-ttl': '1' } },
-    },
-    { name: 'no JSON', operationId: 'createContext', request: { ...create, body: Buffer.from('{') } },
-    { name: 'no UTF-8', operationId: 'createContext', request: { ...create, body: Buffer.from([0x22, 0xff, 0x22]) } },
-    { name: 'deep JSON', operationId: 'createContext', request: { ...create, body: Buffer.from('['.repeat(100)) } },
-    {
-      name: 'two models',
-      operationId: 'createContext',
-      request: { ...create, body: Buffer.from('{"model":"a","model":"b","prompt":"x"}') },
-    },
-    { name: 'no model', operationId: 'createContext', request: { ...create, body: { prompt: 'x' } } },
-    { name: 'an empty prompt', operationId: 'createContext', request: { ...create, body: { model: 'm', prompt: '' } } },
-    {
-      name: 'an odd policy',
-      operationId: 'createContext',
-      request: { ...create, headers: { 'routing-strategy': 'x' } },
-    },
-    { name: 'a bad key', operationId: 'createContext', request: { ...create, headers: { 'idempotency-key': '' } } },
-    { name: 'no credential', operationId: 'createContext', request: { ...create, headers: { authorization: [] } } },
-    { name: 'a form', operationId: 'createContext', request: { ...create, headers: { 'content-type': 'text/plain' } } },
-    { name: 'no store', operationId: 'createContext', request: create, isStoreDown: true },
-    { name: 'no pod', operationId: 'createContext', request: create, isPodDown: true },
-    { name: 'a bad page', operationId: 'listContexts', request: { method: 'GET', path: '/v1/context?limit=0' } },
-    {
-      name: 'no store',
-      operationId: 'listContexts',
-      request: { method: 'GET', path: '/v1/context' },
-      isStoreDown: true,
-    },
-    { name: 'an unknown id', operationId: 'getContext', request: { method: 'GET', path: `/v1/context/${id}` } },
-    {
-      name: 'no store',
-      operationId: 'getContext',
-      request: { method: 'GET', path: `/v1/context/${id}` },
-      isStoreDown: true,
-    },
-    {
-      name: 'no ttl',
-      operationId: 'updateContext',
-      request: { method: 'PATCH', path: `/v1/context/${id}`, body: {} },
-    },
-    {
-      name: 'a bad ttl',
-      operationId: 'updateContext',
-      request: { method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 'x' } },
-    },
-    {
-      name: 'a compressed body',
-      operationId: 'updateContext',
-      request: { method: 'PATCH', path: `/v1/context/${id}`, body: {}, headers: { 'content-encoding': 'gzip' } },
-    },
-    { name: 'an unknown id', operationId: 'deleteContext', request: { method: 'DELETE', path: `/v1/context/${id}` } },
-    {
-      name: 'two ids',
-      operationId: 'createCompletion',
-      request: { ...turn, headers: { 'x-session-id': [id, id] } },
-    },
-    {
-      name: 'a compressed body',
-      operationId: 'createCompletion',
-      request: { ...turn, headers: { ...turn.headers, 'content-encoding': 'gzip' } },
-    },
-    {
-      name: 'an unknown id where these are rejected',
-      operationId: 'createCompletion',
-      request: turn,
-      settings: { unknownSession: 'reject' },
-    },
-    { name: 'no pod', operationId: 'createCompletion', request: turn, isPodDown: true },
-    {
-      name: 'a create without prompt',
-      operationId: 'createCompletion',
-      request: { path: '/v1/completions', body: { model: 'm' }, headers: { 'x-session-ttl': '60' } },
-    },
-  ]
+  }
 
-  test.each(rows)('have what $operationId answers to $name', async ({ operationId, request, ...row }) => {
+  test.each<readonly [operationId: string, name: string, row: Row]>([
+    ['createContext', 'a bad TTL', { headers: { 'x-session-ttl': 'x' } }],
+    ['createContext', 'a TTL of a second', { headers: { 'x-session-ttl': '1' } }],
+    ['createContext', 'a body that is not JSON', { body: Buffer.from('{') }],
+    ['createContext', 'a body that is not UTF-8', { body: Buffer.from([0x22, 0xff, 0x22]) }],
+    ['createContext', 'deep JSON', { body: Buffer.from('['.repeat(100)) }],
+    ['createContext', 'two models', { body: Buffer.from('{"model":"a","model":"b","prompt":"x"}') }],
+    ['createContext', 'no model', { body: { prompt: 'x' } }],
+    ['createContext', 'an empty prompt', { body: { model: 'm', prompt: '' } }],
+    ['createContext', 'an unknown policy', { headers: { 'routing-strategy': 'x' } }],
+    ['createContext', 'a bad idempotency key', { headers: { 'idempotency-key': '' } }],
+    ['createContext', 'no credential', { headers: { authorization: [] } }],
+    ['createContext', 'another content type', { headers: { 'content-type': 'text/plain' } }],
+    ['createContext', 'any request while the store is down', { isStoreDown: true }],
+    ['createContext', 'any request while no pod is ready', { isPodDown: true }],
+    ['listContexts', 'a bad page', { path: '/v1/context?limit=0' }],
+    ['listContexts', 'any request while the store is down', { isStoreDown: true }],
+    ['getContext', 'an unknown id', {}],
+    ['getContext', 'any request while the store is down', { isStoreDown: true }],
+    ['updateContext', 'a body without ttl', {}],
+    ['updateContext', 'a bad ttl', { body: { ttl: 'x' } }],
+    ['updateContext', 'a compressed body', { headers: { 'content-encoding': 'gzip' } }],
+    ['deleteContext', 'an unknown id', {}],
+    ['createCompletion', 'two ids', { headers: { 'x-session-id': [id, id] } }],
+    ['createCompletion', 'a compressed body', { headers: { 'x-session-id': id, 'content-encoding': 'gzip' } }],
+    ['createCompletion', 'an unknown id where it is rejected', { settings: { unknownSession: 'reject' } }],
+    ['createCompletion', 'a turn while no pod is ready', { isPodDown: true }],
+    ['createCompletion', 'a create without prompt', { body: { model: 'm' }, headers: { 'x-session-ttl': '60' } }],
+  ])('have what %s answers to %s', async (operationId, _name, row) => {
     const gateway = createContextGateway({ pods: [podA], ...row.settings })
     gateway.store.breakDown(row.isStoreDown === true ? 'all' : [])
     gateway.pods.setReady(podA, row.isPodDown !== true)
 
-    const error = rejection(await gateway.send(request))
+    const error = rejection(await gateway.send({ path: '', ...requests[operationId], ...row }))
     const { status, headers, body } = toErrorResponse(error)
     const documented = responseOf(operationId, status)
 

@@ -28,30 +28,8 @@ describe('scanJson', () => {
     { name: 'a string that ends in an escaped backslash', text: '{"a":"\\\\","b":"[[[[[["}' },
     { name: 'colons in strings', text: '{"a":":::::::::::::::"}' },
     { name: 'braces in keys', text: '{"{[{[{[{[":1}' },
-  ])('looks into no string: $name', ({ text }) => {
+  ])('ignores what stands in a string: $name', ({ text }) => {
     expect(scan(text, { maxJsonDepth: 2, maxJsonKeys: 2 })).toEqual({ kind: 'bounded', modelKeys: 0 })
-  })
-
-  test.each([
-    { name: 'arrays', open: '[', close: ']' },
-    { name: 'objects', open: '{"a":', close: '}' },
-  ])('allows exactly the deepest level: $name', ({ open, close }) => {
-    const nested = (depth: number) => `${open.repeat(depth)}1${close.repeat(depth)}`
-
-    expect(scan(nested(64)).kind).toBe('bounded')
-    expect(scan(nested(65)).kind).toBe('too-complex')
-  })
-
-  test('counts depth, not the number of brackets', () => {
-    expect(scan(`[${Array.from({ length: 1000 }, () => '[]').join(',')}]`).kind).toBe('bounded')
-  })
-
-  test('allows exactly the most keys', () => {
-    const withKeys = (count: number) =>
-      JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [n, 0])))
-
-    expect(scan(withKeys(20_000)).kind).toBe('bounded')
-    expect(scan(withKeys(20_001)).kind).toBe('too-complex')
   })
 
   test('counts a key that is given twice two times', () => {
@@ -65,7 +43,7 @@ describe('scanJson', () => {
     { name: 'an open string that ends in backslashes', text: `{"a":"${'\\'.repeat(9)}` },
     { name: 'closing brackets alone', text: ']]]]}}}}' },
     { name: 'a colon alone', text: ':' },
-  ])('ends on what is no JSON: $name', ({ text }) => {
+  ])('ends on text that is not JSON: $name', ({ text }) => {
     expect(scan(text)).toEqual({ kind: 'bounded', modelKeys: 0 })
   })
 })

@@ -1,315 +1,164 @@
 import { describe, expect, test } from '@jest/globals'
 import { createEventSequence, type EventSequence } from '../../../../src/kvcache/kv-events/event-sequence.ts'
 
-interface Recorded {
-  readonly sequence: EventSequence<string>
-  /** What reached the sink, in short: `apply a`, `ask 3`, `forget lost`. */
-  readonly told: readonly string[]
+/** A name, what happens in short (`received 2 c`), and what the sequence does (`ask 1`, `apply c`), ending in `live` if it is. */
+type Story = [name: string, steps: string, effects: string]
+
+type Call = (sequence: EventSequence<string>, number: number, batch: string | undefined) => void
+
+const calls: Readonly<Record<string, Call>> = {
+  connected: (sequence) => sequence.connected(),
+  disconnected: (sequence) => sequence.disconnected(),
+  received: (sequence, number, batch) => sequence.received(number, batch),
+  replayed: (sequence, number, batch) => sequence.replayed(number, batch),
+  complete: (sequence) => sequence.replayEnded('complete'),
+  failed: (sequence) => sequence.replayEnded('failed'),
+  'check-tail': (sequence) => sequence.checkTail(),
+  doubt: (sequence) => sequence.doubt(),
 }
 
-const record = (options: { readonly canReplay: boolean; readonly maxHeld?: number }): Recorded => {
-  const told: string[] = []
+const take = (sequence: EventSequence<string>, step: string): void => {
+  const [name = '', number, batch] = step.split(' ')
+  const call = calls[name]
+  if (call === undefined) throw new Error(`unknown step: ${step}`)
+  call(sequence, Number(number), batch === 'damaged' ? undefined : batch)
+}
+
+const play = (story: string, options: { readonly canReplay: boolean; readonly maxHeld: number }): string => {
+  let effects: string[] = []
   const sequence = createEventSequence<string>(
     {
-      apply: (batch) => told.push(`apply ${batch}`),
-      forget: (why) => told.push(`forget ${why}`),
-      ask: (from) => told.push(`ask ${from}`),
+      apply: (batch) => effects.push(`apply ${batch}`),
+      forget: (why) => effects.push(`forget ${why}`),
+      ask: (from) => effects.push(`ask ${from}`),
     },
-    { canReplay: options.canReplay, maxHeld: options.maxHeld ?? 100 },
+    options,
   )
-  return { sequence, told }
+  for (const step of story.split(', ')) {
+    if (step !== 'settled') take(sequence, step)
+    else {
+      for (const first of ['connected', 'complete', 'received 0 a']) take(sequence, first)
+      effects = []
+    }
+  }
+  return [...effects, ...(sequence.live ? ['live'] : [])].join(', ')
 }
 
-interface Row {
-  readonly name: string
-  readonly canReplay?: boolean
-  readonly maxHeld?: number
-  readonly steps: (sequence: EventSequence<string>) => void
-  readonly told: readonly string[]
-  readonly live: boolean
-}
+/** `settled`: connected, nothing published before, batch 0 received. */
+describe('an event sequence', () => {
+  test.each<Story>([
+    ['is not live before the connection is made', 'received 0 a', ''],
+    ['is not live before the past is replayed', 'connected', 'forget new-connection, ask 0'],
+    [
+      'applies replayed batches, then those received meanwhile, each once',
+      'connected, received 1 b, received 2 c, replayed 0 a, replayed 1 b, complete',
+      'forget new-connection, ask 0, apply a, apply b, apply c, live',
+    ],
+    [
+      'applies a batch that follows the replay',
+      'connected, complete, received 0 a',
+      'forget new-connection, ask 0, apply a, live',
+    ],
+    [
+      'drops a received batch that was replayed before',
+      'connected, replayed 0 a, complete, received 0 a, received 1 b',
+      'forget new-connection, ask 0, apply a, apply b, live',
+    ],
+    [
+      'begins with the oldest batch that the engine still has',
+      'connected, replayed 7 h, complete',
+      'forget new-connection, ask 0, forget lost, apply h, live',
+    ],
+    ['is not live while a gap is open', 'settled, received 2 c', 'ask 1'],
+    [
+      'closes a gap with a replay from the first missing number',
+      'settled, received 2 c, received 3 d, replayed 1 b, replayed 2 c, complete',
+      'ask 1, apply b, apply c, apply d, live',
+    ],
+    [
+      'forgets everything before a gap that the replay does not close',
+      'settled, received 2 c, received 3 d, complete',
+      'ask 1, forget lost, apply c, apply d, live',
+    ],
+    [
+      'forgets everything before a gap whose replay failed',
+      'settled, received 2 c, failed',
+      'ask 1, forget lost, apply c, live',
+    ],
+    [
+      'asks again when a second gap opens during a replay',
+      'settled, received 2 c, received 4 e, replayed 1 b, complete',
+      'ask 1, apply b, apply c, ask 3',
+    ],
+    [
+      'asks again for a batch that cannot be decoded',
+      'settled, received 1 damaged, replayed 1 b, complete',
+      'ask 1, apply b, live',
+    ],
+    [
+      'skips a batch that cannot be decoded a second time either',
+      'settled, received 1 damaged, replayed 1 damaged, complete, received 2 c',
+      'ask 1, forget lost, apply c, live',
+    ],
+    [
+      'starts over when the numbers fall',
+      'settled, received 0 A, replayed 0 A, complete',
+      'forget new-connection, ask 0, apply A, live',
+    ],
+    [
+      'is not live after a disconnect, and ignores what comes late',
+      'settled, disconnected, received 1 b, replayed 1 b, complete',
+      '',
+    ],
+    ['starts over with a new connection', 'settled, disconnected, connected', 'forget new-connection, ask 0'],
+    [
+      'forgets the numbers of an earlier connection',
+      'settled, received 1 b, disconnected, connected, replayed 0 A, complete',
+      'apply b, forget new-connection, ask 0, apply A, live',
+    ],
+    [
+      'finds a lost last batch by a check of the tail, and stays live meanwhile',
+      'settled, check-tail, replayed 1 b, complete, received 2 c',
+      'ask 1, apply b, apply c, live',
+    ],
+    ['stays live after a check of the tail that failed', 'settled, check-tail, failed', 'ask 1, live'],
+    [
+      'asks for a gap after a check of the tail that was under way',
+      'settled, check-tail, received 2 c, complete',
+      'ask 1, ask 1',
+    ],
+    ['checks the tail when a message without a number arrives', 'settled, doubt, complete', 'ask 1, live'],
+    [
+      'begins with the first received batch when the replay fails',
+      'connected, failed, received 9 j',
+      'forget new-connection, ask 0, forget lost, apply j, live',
+    ],
+  ])('%s', (_name, steps, effects) => {
+    expect(play(steps, { canReplay: true, maxHeld: 100 })).toBe(effects)
+  })
 
-/** Connected, nothing published before, batch 0 received. */
-const settle = (sequence: EventSequence<string>): void => {
-  sequence.connected()
-  sequence.replayEnded('complete')
-  sequence.received(0, 'a')
-}
-const settled = ['forget new-connection', 'ask 0', 'apply a']
+  test('asks again for a batch that did not fit into the buffer', () => {
+    const steps = 'settled, received 2 c, received 3 d, replayed 1 b, complete'
+    expect(play(steps, { canReplay: true, maxHeld: 1 })).toBe('ask 1, apply b, apply c, ask 3')
+  })
 
-describe('event sequence', () => {
-  test.each<Row>([
-    { name: 'is not live before a connection stands', steps: (s) => s.received(0, 'a'), told: [], live: false },
-    {
-      name: 'is not live before the past was replayed',
-      steps: (s) => s.connected(),
-      told: ['forget new-connection', 'ask 0'],
-      live: false,
-    },
-    {
-      name: 'applies the past, then what came meanwhile, each once',
-      steps: (s) => {
-        s.connected()
-        s.received(1, 'b')
-        s.received(2, 'c')
-        s.replayed(0, 'a')
-        s.replayed(1, 'b')
-        s.replayEnded('complete')
-      },
-      told: ['forget new-connection', 'ask 0', 'apply a', 'apply b', 'apply c'],
-      live: true,
-    },
-    { name: 'applies in order', steps: settle, told: settled, live: true },
-    {
-      name: 'drops what the replay brought before the subscription',
-      steps: (s) => {
-        s.connected()
-        s.replayed(0, 'a')
-        s.replayEnded('complete')
-        s.received(0, 'a')
-        s.received(1, 'b')
-      },
-      told: ['forget new-connection', 'ask 0', 'apply a', 'apply b'],
-      live: true,
-    },
-    {
-      name: 'begins in the middle where the engine has forgotten the beginning',
-      steps: (s) => {
-        s.connected()
-        s.replayed(7, 'h')
-        s.replayEnded('complete')
-      },
-      told: ['forget new-connection', 'ask 0', 'forget lost', 'apply h'],
-      live: true,
-    },
-    {
-      name: 'is not live while a gap is open',
-      steps: (s) => {
-        settle(s)
-        s.received(2, 'c')
-      },
-      told: [...settled, 'ask 1'],
-      live: false,
-    },
-    {
-      name: 'closes a gap by a replay from the first missing number',
-      steps: (s) => {
-        settle(s)
-        s.received(2, 'c')
-        s.received(3, 'd')
-        s.replayed(1, 'b')
-        s.replayed(2, 'c')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'ask 1', 'apply b', 'apply c', 'apply d'],
-      live: true,
-    },
-    {
-      name: 'forgets everything before a gap that the engine cannot close',
-      steps: (s) => {
-        settle(s)
-        s.received(2, 'c')
-        s.received(3, 'd')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'ask 1', 'forget lost', 'apply c', 'apply d'],
-      live: true,
-    },
-    {
-      name: 'forgets everything before a gap whose replay failed',
-      steps: (s) => {
-        settle(s)
-        s.received(2, 'c')
-        s.replayEnded('failed')
-      },
-      told: [...settled, 'ask 1', 'forget lost', 'apply c'],
-      live: true,
-    },
-    {
-      name: 'forgets at a gap where nothing can be asked for',
-      canReplay: false,
-      steps: (s) => {
-        s.connected()
-        s.received(4, 'e')
-        s.received(6, 'g')
-      },
-      told: ['forget new-connection', 'apply e', 'forget lost', 'apply g'],
-      live: true,
-    },
-    {
-      name: 'asks again when a replay closed one gap and another one opened',
-      steps: (s) => {
-        settle(s)
-        s.received(2, 'c')
-        s.received(4, 'e')
-        s.replayed(1, 'b')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'ask 1', 'apply b', 'apply c', 'ask 3'],
-      live: false,
-    },
-    {
-      name: 'asks again for what there was no room to keep',
-      maxHeld: 1,
-      steps: (s) => {
-        settle(s)
-        s.received(2, 'c')
-        s.received(3, 'd')
-        s.replayed(1, 'b')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'ask 1', 'apply b', 'apply c', 'ask 3'],
-      live: false,
-    },
-    {
-      name: 'asks again for a batch that cannot be read',
-      steps: (s) => {
-        settle(s)
-        s.received(1, undefined)
-        s.replayed(1, 'b')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'ask 1', 'apply b'],
-      live: true,
-    },
-    {
-      name: 'goes on behind a batch that cannot be read the second time either',
-      steps: (s) => {
-        settle(s)
-        s.received(1, undefined)
-        s.replayed(1, undefined)
-        s.replayEnded('complete')
-        s.received(2, 'c')
-      },
-      told: [...settled, 'ask 1', 'forget lost', 'apply c'],
-      live: true,
-    },
-    {
-      name: 'begins anew when numbers fall',
-      steps: (s) => {
-        settle(s)
-        s.received(0, 'A')
-        s.replayed(0, 'A')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'forget new-connection', 'ask 0', 'apply A'],
-      live: true,
-    },
-    {
-      name: 'begins anew when numbers fall and nothing can be asked for',
-      canReplay: false,
-      steps: (s) => {
-        s.connected()
-        s.received(5, 'f')
-        s.received(0, 'A')
-      },
-      told: ['forget new-connection', 'apply f', 'forget new-connection', 'apply A'],
-      live: true,
-    },
-    {
-      name: 'is not live without its connection',
-      steps: (s) => {
-        settle(s)
-        s.disconnected()
-        s.received(1, 'b')
-        s.replayed(1, 'b')
-        s.replayEnded('complete')
-      },
-      told: settled,
-      live: false,
-    },
-    {
-      name: 'begins anew with a new connection',
-      steps: (s) => {
-        settle(s)
-        s.disconnected()
-        s.connected()
-      },
-      told: [...settled, 'forget new-connection', 'ask 0'],
-      live: false,
-    },
-    {
-      name: 'expects nothing of an earlier connection',
-      steps: (s) => {
-        settle(s)
-        s.received(1, 'b')
-        s.disconnected()
-        s.connected()
-        s.replayed(0, 'A')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'apply b', 'forget new-connection', 'ask 0', 'apply A'],
-      live: true,
-    },
-    {
-      name: 'finds a last batch that never arrived, and stays live meanwhile',
-      steps: (s) => {
-        settle(s)
-        s.checkTail()
-        s.replayed(1, 'b')
-        s.replayEnded('complete')
-        s.received(2, 'c')
-      },
-      told: [...settled, 'ask 1', 'apply b', 'apply c'],
-      live: true,
-    },
-    {
-      name: 'is none the worse for a look at the tail that failed',
-      steps: (s) => {
-        settle(s)
-        s.checkTail()
-        s.replayEnded('failed')
-      },
-      told: [...settled, 'ask 1'],
-      live: true,
-    },
-    {
-      name: 'asks for a gap itself after a look at the tail that was under way',
-      steps: (s) => {
-        settle(s)
-        s.checkTail()
-        s.received(2, 'c')
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'ask 1', 'ask 1'],
-      live: false,
-    },
-    {
-      name: 'looks at the tail when something without a number arrived',
-      steps: (s) => {
-        settle(s)
-        s.doubt()
-        s.replayEnded('complete')
-      },
-      told: [...settled, 'ask 1'],
-      live: true,
-    },
-    {
-      name: 'forgets when something without a number arrived and nothing can be asked for',
-      canReplay: false,
-      steps: (s) => {
-        s.connected()
-        s.received(0, 'a')
-        s.doubt()
-        s.received(1, 'b')
-      },
-      told: ['forget new-connection', 'apply a', 'forget lost', 'apply b'],
-      live: true,
-    },
-    {
-      name: 'takes whatever comes first when the past cannot be had',
-      steps: (s) => {
-        s.connected()
-        s.replayEnded('failed')
-        s.received(9, 'j')
-      },
-      told: ['forget new-connection', 'ask 0', 'forget lost', 'apply j'],
-      live: true,
-    },
-  ])('$name', ({ canReplay = true, maxHeld, steps, told: expected, live }) => {
-    const { sequence, told } = record({ canReplay, ...(maxHeld === undefined ? {} : { maxHeld }) })
-    steps(sequence)
-    expect(told).toEqual(expected)
-    expect(sequence.live).toBe(live)
+  test.each<Story>([
+    [
+      'forgets everything before a gap',
+      'connected, received 4 e, received 6 g',
+      'forget new-connection, apply e, forget lost, apply g, live',
+    ],
+    [
+      'starts over when the numbers fall',
+      'connected, received 5 f, received 0 A',
+      'forget new-connection, apply f, forget new-connection, apply A, live',
+    ],
+    [
+      'forgets everything when a message without a number arrives',
+      'connected, received 0 a, doubt, received 1 b',
+      'forget new-connection, apply a, forget lost, apply b, live',
+    ],
+  ])('without replay %s', (_name, steps, effects) => {
+    expect(play(steps, { canReplay: false, maxHeld: 100 })).toBe(effects)
   })
 })

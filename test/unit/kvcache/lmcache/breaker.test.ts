@@ -13,7 +13,7 @@ import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmca
 import { until } from '../../../contract/kvcache/until.ts'
 import type { SimFault } from '../../../support/simulated-fleet/sim-server.ts'
 
-describe('a store that does not answer', () => {
+describe('a store of KV that does not answer', () => {
   let bed: LmcacheBed
   let connector: KvConnector
   let session: TestSession
@@ -36,30 +36,20 @@ describe('a store that does not answer', () => {
     bed.fleet.calls.filter(({ server, path }) => !server.startsWith('engine') && path !== '/healthz').length
 
   test.each<SimFault>(['fail', 'cut', 'freeze', { nonsense: '<html>' }])(
-    'is not asked any more after three failures: %j',
+    'receives no calls of turns after three failures: %j',
     async (fault) => {
       failWith(fault)
       const failures = [(await attach()).kind, (await attach()).kind, (await attach()).kind]
       expect(failures).toEqual(['failed', 'failed', 'failed'])
       const before = storeCalls()
-      const turn = turnOf(session, bed.pods[1])
-      const { presence, claim, fields } = await connector.attach(turn, kv, { signal: anySignal() })
-      expect(presence).toMatchObject({ kind: 'unavailable', cause: { name: 'StoreUnavailableFault' } })
-      const { promptTokens, outputTokens } = await bed.pods[1].run({ prompt, fields })
-      const offloaded = await connector.offload({
-        turn,
-        claim,
-        totalTokens: promptTokens + outputTokens,
-        promptTokens,
-        announce: async () => {},
-        signal: anySignal(),
-      })
+      const { attached, offloaded } = await serveTurn(connector, { session, pod: bed.pods[1], prompt, kv })
+      expect(attached.presence).toMatchObject({ kind: 'unavailable', cause: { name: 'StoreUnavailableFault' } })
       expect(offloaded).toMatchObject({ kind: 'none', reason: 'kv_store_unavailable' })
       expect(storeCalls()).toBe(before)
     },
   )
 
-  test('is asked again when it is back', async () => {
+  test('receives calls again once it answers', async () => {
     failWith('fail')
     await until(async () => (await attach()).kind === 'unavailable')
     bed.fleet.onCall(() => undefined)
@@ -67,7 +57,7 @@ describe('a store that does not answer', () => {
     await until(async () => (await attach()).kind === 'resident')
   })
 
-  test('is not given up for two failures', async () => {
+  test('receives calls after two failures', async () => {
     failWith('fail')
     await attach()
     await attach()

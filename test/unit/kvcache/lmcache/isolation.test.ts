@@ -28,16 +28,6 @@ describe('whose KV a turn can meet', () => {
   const remove = (session: TestSession, kv: StoredKv | undefined) =>
     connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
 
-  test('two tenants with the same prompt never share', async () => {
-    await start({ isolation: 'tenant' })
-    const one = await serve(newSession('one'), bed.pods[0])
-    const here = await serve(newSession('another'), bed.pods[0])
-    const there = await serve(newSession('a third'), bed.pods[1])
-    expect([one, here, there].map(({ usage }) => usage.cachedTokens)).toEqual([0, 0, 0])
-    const salts = [one, here, there].map(({ attached }) => attached.fields['cache_salt'])
-    expect(new Set(salts).size).toBe(3)
-  })
-
   test('what a tenant’s sessions share stays until the last of them is gone', async () => {
     await start({ isolation: 'tenant' })
     const [first, second] = [newSession(), newSession()]
@@ -89,12 +79,6 @@ describe('whose KV a turn can meet', () => {
     const { kv } = await serve(newSession(), bed.pods[0])
     const thief = await serve(newSession(), bed.pods[0], kv)
     expect([thief.attached.presence, thief.usage.cachedTokens]).toEqual([{ kind: 'missing' }, 0])
-  })
-
-  test('without events, sessions of one tenant share nothing', async () => {
-    await start({ isolation: 'tenant', events: false })
-    await serve(newSession(), bed.pods[0])
-    expect((await serve(newSession(), bed.pods[0])).usage.cachedTokens).toBe(0)
   })
 
   test.each(['tenant', 'session'] as const)('a turn without a session meets no session, by %s', async (isolation) => {

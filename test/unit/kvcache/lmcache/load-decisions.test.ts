@@ -45,8 +45,6 @@ describe('what a turn finds in its pod', () => {
   }
   const loaded = (tokens: number) => ({ kind: 'loaded', tokens, loadMs: expect.any(Number) })
   const rows: readonly Row[] = [
-    { name: 'in the engine', arrange: () => {}, pod: 0, expected: (tokens) => ({ kind: 'resident', tokens }) },
-    { name: 'in the store', arrange: () => {}, pod: 1, expected: loaded },
     {
       name: 'in the engine, and the store is away',
       arrange: () => bed.fleet.coordinator.server.stop(),

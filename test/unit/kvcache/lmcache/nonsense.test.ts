@@ -55,22 +55,12 @@ describe('a fleet that answers nonsense', () => {
     const { kv } = await serveTurn(bed.connect(), { session, pod: bed.pods[0], prompt })
     const connector = bed.connect({ settleMs: 20, log })
     bed.fleet.onCall((call) => (call.path.startsWith(path) ? { nonsense: text } : undefined))
-    const turn = turnOf(session, bed.pods[1])
-    const { presence, fields, claim } = await connector.attach(turn, kv, { signal: anySignal() })
-    const { promptTokens, outputTokens } = await bed.pods[1].run({ prompt, fields })
-    const offloaded = await connector.offload({
-      turn,
-      claim,
-      totalTokens: promptTokens + outputTokens,
-      promptTokens,
-      announce: async () => {},
-      signal: anySignal(),
-    })
+    const { attached, offloaded } = await serveTurn(connector, { session, pod: bed.pods[1], prompt, kv })
     const created = await serveTurn(connector, { session: newSession(), pod: bed.pods[0], prompt: newPrompt() })
     bed.fleet.onCall(() => undefined)
 
-    expect(['loaded', 'resident', 'on-demand', 'missing', 'failed']).toContain(presence.kind)
-    expect(fields).toMatchObject({ cache_salt: expect.stringMatching(/^[0-9a-f]{32}$/) })
+    expect(['loaded', 'resident', 'on-demand', 'missing', 'failed']).toContain(attached.presence.kind)
+    expect(attached.fields).toMatchObject({ cache_salt: expect.stringMatching(/^[0-9a-f]{32}$/) })
     expect(['unchanged', 'none', 'stored']).toContain(offloaded.kind)
     expect(['empty', 'failed']).toContain(created.attached.presence.kind)
   })

@@ -58,18 +58,6 @@ describe('sweep', () => {
     expect(bed.fleet.chunks()).toEqual(before)
   })
 
-  test('removes it after its grace, and then has nothing more to do', async () => {
-    await dieInTurn({ leaseMs: 1 }, newSession(), newPrompt())
-    const connector = bed.connect({ orphanGraceMs: 100 })
-    await until(async () => (await sweep(connector)) > 0)
-    expect(bed.fleet.chunks()).toEqual([])
-    await until(async () => {
-      await sweep(connector)
-      return bed.ledger.size === 0
-    })
-    expect(await sweep(connector)).toBe(0)
-  })
-
   test('never deletes what an artefact names, also where a lost turn had the same beginning', async () => {
     const connector = bed.connect()
     const [session, prompt] = [newSession(), newPrompt()]

@@ -11,14 +11,11 @@ const withLength = (length: number, content: Uint8Array): Buffer => {
 }
 
 describe('squeezing content', () => {
-  test.each([
-    ['3,000 token ids', 3_000],
-    ['100,000 token ids', 100_000],
-  ])('makes %s at least a quarter smaller', async (_name, count) => {
+  test.each([3_000, 100_000])('makes %i token ids at least a quarter smaller', async (count) => {
     const content = tokensToBytes(Uint32Array.from({ length: count }, () => randomInt(128_000)))
     const squeezed = await squeeze(content)
     expect(squeezed?.length).toBeLessThan(content.length * 0.75)
-    expect(await unsqueeze(squeezed ?? content)).toEqual(Buffer.from(content))
+    expect(Buffer.compare(content, (await unsqueeze(squeezed ?? content)) ?? Buffer.alloc(0))).toBe(0)
   })
 
   test.each([

@@ -104,16 +104,6 @@ describe('warmup', () => {
     expect(fields['cache_salt']).not.toBe(earlier.attached.fields['cache_salt'])
   })
 
-  test('a removal leaves nothing', async () => {
-    const first = await serve(0)
-    const other = await serve(1, first.kv)
-    for (const kv of [first.kv, other.kv]) {
-      const removal = { kind: 'session', session: session.key, payload: kv?.payload } as const
-      expect(await connector.remove(removal, anySignal())).toEqual({ kind: 'removed' })
-    }
-    expect(bed.vault.names()).toEqual([])
-  })
-
   test('a turn that failed leaves nothing', async () => {
     const turn = turnOf(session, bed.pods[0], prompt)
     const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })

@@ -22,7 +22,6 @@ const run = async (...args: readonly string[]) => {
       return 0
     },
     fail: (text) => failed.push(text),
-    note: () => undefined,
   })
   return { exitCode, printed: printed.join('\n'), failed: failed.join('\n') }
 }
