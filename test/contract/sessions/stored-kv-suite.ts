@@ -11,7 +11,7 @@ import {
 
 export const describeStoredKv = (calls: StoreCalls): void => {
   const { advance, announce, begin, claim, claimAll, commit, counts, createActive, get } = calls
-  const { setKvStatus, remove, store, storeKv } = calls
+  const { drain, remove, setKvStatus, store, storeKv } = calls
 
   describe.each(artefactNames)('stored KV, with artefacts $name', ({ named }) => {
     const [one, two] = [named('artefact-1'), named('artefact-2')]
@@ -100,6 +100,49 @@ export const describeStoredKv = (calls: StoreCalls): void => {
 
       expect(await commit(two, 2)).toBe(false)
       expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(one), [`a:${two}`]: payloadOf(two) })
+    })
+
+    test('a repeated commit changes nothing', async () => {
+      await createActive()
+      await storeKv(one)
+      expect(await commit(one)).toBe(true)
+      await advance(seconds(3000))
+      expect(await claimAll()).toEqual({})
+      expect(await get()).toMatchObject({ kv: storedKv(one) })
+    })
+
+    test('a commit repeated after the end of the session does not queue the artefact twice', async () => {
+      await createActive()
+      await storeKv(one)
+      await remove()
+      expect(await commit(one)).toBe(false)
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(one) })
+    })
+
+    test.each([
+      {
+        name: 'was removed',
+        prepare: () =>
+          createActive()
+            .then(() => announce(one, { graceMs: 0 }))
+            .then(() => drain()),
+      },
+      { name: 'belongs to an unknown session', prepare: () => announce(one) },
+    ])('a commit of an artefact that $name is refused, and the artefact due', async ({ prepare }) => {
+      await prepare()
+      expect(await commit(one)).toBe(false)
+      expect(await claimAll()).toEqual({ [`a:${one}`]: payloadOf(one) })
+    })
+
+    test('dropKv of a replaced artefact changes nothing; after a drop, the artefact of any turn is stored', async () => {
+      await createActive()
+      await storeKv(one)
+      await storeKv(two, 5)
+      await store().dropKv({ key: session, artefactId: one, reason: 'damaged' })
+      expect(await get()).toMatchObject({ kv: storedKv(two, 5), kvStatus: undefined })
+
+      await store().dropKv({ key: session, artefactId: two, reason: 'damaged' })
+      expect(await storeKv(named('artefact-3'), 2)).toBe(true)
     })
 
     test('setKvStatus tells why nothing was stored, and keeps the artefact of an earlier turn', async () => {
