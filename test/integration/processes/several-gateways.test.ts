@@ -74,13 +74,18 @@ test('gateway that drains loses no turn and no create', async () => {
       else if (answer.headers.get('x-session-id') !== id) unserved.push(`${answer.status} ${answer.text}`)
     }
   }
+  /** Resolves once Envoy sends turns to the gateway. */
+  const untilUsed = async (index: number): Promise<void> => {
+    const before = await forwardedBy(index)
+    await eventually(async () => expect(await forwardedBy(index)).toBeGreaterThan(before + 5))
+  }
   const clients = Array.from({ length: 6 }, (_, client) => converse(client))
+  await Promise.all([untilUsed(0), untilUsed(1)])
   for (const index of [0, 1]) {
-    const before = await forwardedBy(1 - index)
     await stack.gateway(index).child.stop()
-    await eventually(async () => expect(await forwardedBy(1 - index)).toBeGreaterThan(before + 5))
+    await untilUsed(1 - index)
     await stack.restartGateway(index)
-    await eventually(async () => expect(await forwardedBy(index)).toBeGreaterThan(5))
+    await untilUsed(index)
   }
   isRolling = false
   await Promise.all(clients)
