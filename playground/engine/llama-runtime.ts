@@ -13,11 +13,7 @@ export interface ChatMessage {
   readonly content: string
 }
 
-interface Disposable {
-  dispose(): Promise<void>
-}
-
-interface LlamaModel extends Disposable {
+interface LlamaModel {
   readonly tokens: {
     readonly bos: number | null
     readonly shouldPrependBosToken: boolean
@@ -35,7 +31,7 @@ interface LlamaModel extends Disposable {
   }
   tokenize(text: string, specialTokens: boolean): number[]
   isSpecialToken(token: number): boolean
-  createContext(options: object): Promise<Disposable & { readonly contextSize: number; getSequence(): LlamaSequence }>
+  createContext(options: object): Promise<{ readonly contextSize: number; getSequence(): LlamaSequence }>
 }
 
 interface TokenBias {
@@ -44,12 +40,11 @@ interface TokenBias {
 
 /** What `llama.mjs` of the installation exports. */
 interface LlamaModule {
-  readonly getLlama: (options: object) => Promise<
-    Disposable & {
-      readonly llamaCppRelease: { readonly release: string }
-      loadModel(options: object): Promise<LlamaModel>
-    }
-  >
+  readonly getLlama: (options: object) => Promise<{
+    readonly llamaCppRelease: { readonly release: string }
+    loadModel(options: object): Promise<LlamaModel>
+    dispose(): Promise<void>
+  }>
   readonly TokenBias: { for(model: LlamaModel): TokenBias }
   readonly Template: new (source: string) => { render(values: object): string }
 }
@@ -131,10 +126,7 @@ export const loadLlama = async (options: {
     tokenBytes: (token: number): Uint8Array =>
       model.isSpecialToken(token) ? new Uint8Array() : bytesOf(vocabulary[token] ?? ''),
     /** Frees the model once the steps under way have ended. No call may follow. */
-    dispose: (): Promise<void> =>
-      gate.exclusive(async () => {
-        for (const part of [context, model, llama]) await part.dispose()
-      }),
+    dispose: (): Promise<void> => gate.exclusive(() => llama.dispose()),
   }
 }
 

@@ -1,25 +1,18 @@
 import { writeFile } from 'node:fs/promises'
+import type { CommandContext } from '../../src/playground-commands.d.ts'
 import { renderReplay, replayToJson } from './render-replay.ts'
 import { parseReplayOptions, type ReplayOptions, replayUsage } from './replay-options.ts'
 import { replayTrace } from './replay-trace.ts'
 import { errorText, ReplayError, readTrace } from './trace.ts'
 import { surveyTrace } from './trace-facts.ts'
 
-/** What the command line lends to a command. */
-export interface ReplayConsole {
-  /** Writes to the standard output; returns the exit code of success. */
-  readonly print: (text: string) => number
-  /** Writes to the standard error; returns the exit code of failure. */
-  readonly fail: (text: string) => number
-}
-
-/** The command `replay`: `args` are what stands behind it. Resolves to the exit code. */
-export const runReplay = async (args: readonly string[], console: ReplayConsole): Promise<number> => {
+/** `context-cache-gateway replay`. Resolves to the exit code. */
+export const runReplay = async (context: Pick<CommandContext, 'args' | 'print' | 'fail'>): Promise<number> => {
   try {
-    const options = parseReplayOptions(args)
-    return console.print(options === 'help' ? replayUsage : await replayAll(options))
+    const options = parseReplayOptions(context.args)
+    return context.print(options === 'help' ? replayUsage : await replayAll(options))
   } catch (error) {
-    if (error instanceof ReplayError) return console.fail(error.message)
+    if (error instanceof ReplayError) return context.fail(error.message)
     throw error
   }
 }

@@ -7,14 +7,10 @@ import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
+import type { SimulatedPod } from './simulated-pod.ts'
 import { blockTokens, type TraceRequest } from './trace.ts'
 
-/** Fields of an engine's metrics that routing reads. */
-export interface EngineReading {
-  readonly running: number
-  readonly waiting: number
-  readonly kvUsage: number
-}
+type EngineReading = ReturnType<SimulatedPod['reading']>
 
 /** A turn that was given a pod. */
 export interface RoutedTurn extends TurnAtPod {

@@ -1,6 +1,5 @@
 import { createBlockCache } from './block-cache.ts'
 import type { FleetSettings } from './fleet-settings.ts'
-import type { EngineReading } from './simulated-gateway.ts'
 import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** A request inside a pod. */
@@ -38,7 +37,8 @@ export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: num
 
   return {
     blocks,
-    reading: (): EngineReading => ({
+    /** Fields of an engine's metrics that routing reads. */
+    reading: () => ({
       running,
       waiting: queue.length,
       kvUsage: settings.podBlocks > 0 ? Math.min(1, usedBlocks / settings.podBlocks) : 0,

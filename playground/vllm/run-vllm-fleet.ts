@@ -1,25 +1,16 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { CommandContext } from '../../src/playground-commands.d.ts'
 import { isPortFree } from '../free-port.ts'
-import type { Environment } from '../run-command.ts'
 import type { FleetDescription } from './fleet-description.ts'
 import { type RunningVllmFleet, startVllmFleet, vllmFolder } from './start-vllm-fleet.ts'
-
-export interface RunVllmFleetOptions {
-  readonly env: Environment
-  /** Prints a line for people; both return the exit code that belongs to it. */
-  readonly print: (line: string) => number
-  readonly fail: (line: string) => number
-  /** Resolves when everything is to end. */
-  readonly untilStopped: () => Promise<unknown>
-}
 
 /**
  * `context-cache-gateway vllm-up`: a fleet until Ctrl-C, its pods on `FLEET_POD_PORTS` (8101,8102), the rest on free ports.
  * Resolves to the exit code; nothing stays behind.
  */
-export const runVllmFleet = async (options: RunVllmFleetOptions): Promise<number> => {
-  const { env, print, fail } = options
+export const runVllmFleet = async (context: Omit<CommandContext, 'args'>): Promise<number> => {
+  const { env, print, fail } = context
   const ports = env['FLEET_POD_PORTS'] || '8101,8102'
   if (!/^[1-9]\d{0,4}(,[1-9]\d{0,4})*$/.test(ports)) return fail('FLEET_POD_PORTS must look like 8101,8102.')
   const podPorts = ports.split(',').map(Number)
@@ -30,7 +21,7 @@ export const runVllmFleet = async (options: RunVllmFleetOptions): Promise<number
   }
   const file = join(vllmFolder(env), `fleet-${podPorts[0]}.json`)
   const giveUp = new AbortController()
-  const stopped = options.untilStopped().then(() => giveUp.abort(new Error('interrupted')))
+  const stopped = context.untilStopped().then(() => giveUp.abort(new Error('interrupted')))
   let fleet: RunningVllmFleet | undefined
   try {
     fleet = await startVllmFleet({ env, onLine: print, podPorts, signal: giveUp.signal })

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
@@ -55,8 +56,18 @@ export const createAdminServer = (
   server.maxConnections = maxConnections
 
   return {
-    start: () => listen(server, options),
-    stop: () => close(server),
+    start: async () => {
+      server.listen(options.port, options.host)
+      await once(server, 'listening')
+      const { address, port } = server.address() as AddressInfo
+      return { host: address, port }
+    },
+    stop: async () => {
+      const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
+      // The only error is that the server does not listen.
+      await new Promise((resolve) => server.close(resolve))
+      clearTimeout(timer)
+    },
   }
 }
 
@@ -79,26 +90,3 @@ const send = (
   })
   response.end(request.method === 'HEAD' ? undefined : page.body)
 }
-
-const listen = (
-  server: Server,
-  at: { readonly host: string; readonly port: number },
-): Promise<{ readonly host: string; readonly port: number }> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(at.port, at.host, () => {
-      server.off('error', reject)
-      const { address, port } = server.address() as AddressInfo
-      resolve({ host: address, port })
-    })
-  })
-
-const close = (server: Server): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
-    // The only error is that the server does not listen.
-    server.close(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })

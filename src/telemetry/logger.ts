@@ -1,10 +1,5 @@
-import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
+import { type DestinationStream, type LevelWithSilent, pino, stdTimeFunctions } from 'pino'
 import { redactFields, scrubText } from './redact.ts'
-
-/** From most to least verbose. */
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-
-export type LogLevel = (typeof logLevels)[number]
 
 /** Fields of a log line. The name of an error is `err`; a session or tenant is named by `shortKey`. */
 export type LogFields = Readonly<Record<string, unknown>>
@@ -20,7 +15,7 @@ export interface Logger {
 
 /** Writes one JSON object per line to `destination`; default: standard output. */
 export const createLogger = (options: {
-  readonly level: LogLevel
+  readonly level: LevelWithSilent
   readonly destination?: DestinationStream
 }): Logger => {
   const settings = {
@@ -34,7 +29,7 @@ export const createLogger = (options: {
   const sink = options.destination === undefined ? pino(settings) : pino(settings, options.destination)
 
   const write =
-    (level: Exclude<LogLevel, 'silent' | 'trace'>) =>
+    (level: Exclude<LevelWithSilent, 'silent' | 'trace'>) =>
     (message: string, fields: LogFields = {}): void => {
       if (sink.isLevelEnabled(level)) sink[level](safely(fields), scrubText(message))
     }

@@ -55,8 +55,8 @@ export const assertId = (id: string): string => {
 const recordPattern = /^(\d{1,15}) (\d{1,15}) (\d{1,15}) ([^\n]*)$/
 
 /** The record stands in the text, or in a key of the artefact's own. */
-const readKv = (lines: SessionLines, ownRecord: unknown): StoredKv | undefined => {
-  const [, turn, tokens, bytes, payload] = recordPattern.exec(lineOf(lines, 15) || String(ownRecord)) ?? []
+const readKv = (lines: SessionLines, ownRecord: string): StoredKv | undefined => {
+  const [, turn, tokens, bytes, payload] = recordPattern.exec(lineOf(lines, 15) || ownRecord) ?? []
   if (lineOf(lines, 14) === '' || payload === undefined) return undefined
   return {
     artefactId: lineOf(lines, 14),
@@ -73,29 +73,18 @@ const linesOf = (text: unknown): SessionLines => {
   return lines
 }
 
-/** A session in a script's reply. The text has only part of its key; `record` is what its artefact's own key has. */
-export interface SessionSnapshot {
-  readonly key: SessionKey
-  readonly text: unknown
-  readonly record: unknown
-}
-
-/** Reads a snapshot: a list of the session's key, its text, and the record in its artefact's key. */
-export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
-  if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
-  const [key, text, record] = snapshot
-  return { key: key as SessionKey, text, record }
-}
-
 /**
- * The session of a snapshot. The text has only part of the tenant's key.
+ * The session of a snapshot in a script's reply: a list of its key, its text, and the record in its artefact's key. The text has only part of the
+ * tenant's key.
  *
  * @throws Error when the text is not that of a live session.
  */
-export const toRecord = ({ key, text, record }: SessionSnapshot, tenant: TenantKey): SessionRecord => {
+export const toRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord => {
+  if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
+  const [key, text, ownRecord] = snapshot
   const lines = linesOf(text)
   return {
-    key,
+    key: key as SessionKey,
     tenant,
     createdAtMs: numberOf(lines, 4),
     expiresAtMs: numberOf(lines, 5),
@@ -105,7 +94,7 @@ export const toRecord = ({ key, text, record }: SessionSnapshot, tenant: TenantK
     sealedId: textOf(lines, 11),
     model: textOf(lines, 12),
     pod: optionalTextOf(lines, 13),
-    kv: readKv(lines, record),
+    kv: readKv(lines, typeof ownRecord === 'string' ? ownRecord : ''),
     kvStatus: optionalTextOf(lines, 16),
   }
 }

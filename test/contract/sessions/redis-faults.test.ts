@@ -53,7 +53,7 @@ describe('the Redis session store', () => {
 
   const startAgain = async (): Promise<TestRedis['server']> => {
     await redis.server.child.kill()
-    return await startRedis({ tool: redis.tool, dir: redis.dir, port: redis.server.port })
+    return await startRedis({ dir: redis.dir, port: redis.server.port })
   }
 
   beforeEach(async () => {

@@ -99,6 +99,14 @@ export const describeRetries = (calls: StoreCalls): void => {
       expect(await counts()).toEqual({ removals: 1, sessions: 1 })
     })
 
+    test('of a create that ran out of its lease is refused, with another body, until the sweep', async () => {
+      await create(first())
+      await advance(seconds(60))
+
+      expect(await create(again({ bodyDigest: 'body-2' }))).toEqual({ kind: 'key-reused' })
+      expect(await create(again({ bodyDigest: 'body-2' }))).toEqual({ kind: 'key-reused' })
+    })
+
     test('finds neither of two sessions that recorded the key, also after the create of one failed', async () => {
       await create(first({ use: 'record-only' }))
       await createActive(again({ use: 'record-only' }))

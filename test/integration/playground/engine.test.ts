@@ -156,7 +156,7 @@ describe('the embedded engine', () => {
     }
 
     test('an answer is completed before the engine ends', async () => {
-      const { answer, stopped } = await stopDuring(200)
+      const { answer, stopped } = await stopDuring(60)
       expect(await answer.text()).toMatch(/data: \[DONE\]\n\n$/)
       expect(await stopped).toEqual({ code: 0, signal: undefined })
     })

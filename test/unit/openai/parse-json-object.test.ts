@@ -17,41 +17,21 @@ describe('parseJsonObject', () => {
     )
   })
 
+  // The fuzz test compares every other text with the decoder and the parser of the platform.
   test.each([
     { name: 'empty', body: '' },
-    { name: 'white space', body: ' \n' },
     { name: 'trailing comma', body: '{"model":"m","prompt":"Say this is a test",}' },
     { name: 'byte order mark', body: '\ufeff{"model":"m"}' },
-    { name: 'NaN', body: '{"n":NaN}' },
-    { name: 'Infinity', body: '{"n":-Infinity}' },
-    { name: 'comment', body: '{"n":1} // one' },
-    { name: 'single quotes', body: "{'n':1}" },
-    { name: 'unquoted key', body: '{n:1}' },
-    { name: 'leading zero', body: '{"n":01}' },
-    { name: 'raw line break in a string', body: '{"n":"a\nb"}' },
-    { name: 'NUL after the object', body: '{}\0' },
-    { name: 'two objects', body: '{}{}' },
-    { name: 'cut off', body: '{"model":"m","prompt":"Say' },
     { name: 'form data', body: 'model=m&prompt=hi' },
     { name: 'array', body: '[{"model":"m"}]' },
-    { name: 'number', body: '1' },
     { name: 'string', body: '"model"' },
     { name: 'null', body: 'null' },
-    { name: 'true', body: 'true' },
-  ])('$name is no JSON object', ({ body }) => {
+  ])('$name is not a JSON object', ({ body }) => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'invalid_json', status: 400 })
   })
 
-  test.each([
-    { name: 'a lone continuation byte', bytes: [0x80] },
-    { name: 'an overlong slash', bytes: [0xc0, 0xaf] },
-    { name: 'a surrogate', bytes: [0xed, 0xa0, 0x80] },
-    { name: 'a sequence that is cut off', bytes: [0xe2, 0x82] },
-    { name: 'beyond U+10FFFF', bytes: [0xf4, 0x90, 0x80, 0x80] },
-    { name: 'latin1', bytes: [0xe9] },
-  ])('invalid UTF-8 is refused: $name', ({ bytes }) => {
-    const body = Buffer.concat([Buffer.from('{"prompt":"'), Buffer.from(bytes), Buffer.from('"}')])
-
+  test('latin1 is refused as invalid UTF-8', () => {
+    const body = Buffer.from('{"prompt":"é"}', 'latin1')
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'invalid_encoding', status: 400 })
   })
 

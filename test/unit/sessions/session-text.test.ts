@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { assertId, escapeLine, readSnapshot, toRecord } from '../../../src/sessions/redis/session-text.ts'
+import { assertId, escapeLine, toRecord } from '../../../src/sessions/redis/session-text.ts'
 import { alice, sessionKey } from '../../contract/sessions/store-under-test.ts'
 
 const fields = 'a2 rest name 1000 2000 1 2 3 4 5 sealed model pod'.split(' ')
@@ -8,8 +8,7 @@ const fields = 'a2 rest name 1000 2000 1 2 3 4 5 sealed model pod'.split(' ')
 const lines = (change: Readonly<Record<number, string>> = {}): string =>
   Array.from({ length: 18 }, (_, index) => change[index + 1] ?? fields[index] ?? '').join('\n')
 
-const read = (text: string, record: string | null = null) =>
-  toRecord(readSnapshot([sessionKey('s'), text, record]), alice)
+const snapshotOf = (text: string, value: string | null = null) => [sessionKey('s'), text, value]
 const unreadable = 'A session script answered without'
 
 describe('the text of a session', () => {
@@ -24,17 +23,17 @@ describe('the text of a session', () => {
     const line = escapeLine(text)
 
     expect(line).not.toContain('\n')
-    expect(read(lines({ 12: line })).model).toBe(text)
+    expect(toRecord(snapshotOf(lines({ 12: line })), alice).model).toBe(text)
   })
 
   test.each([
     { name: 'too few lines', text: lines().split('\n').slice(0, 17).join('\n') },
     { name: 'too many lines', text: `${lines()}\n` },
     { name: 'a number with a sign', text: lines({ 4: '-1' }) },
-    { name: 'a number with too many digits', text: lines({ 8: '1'.repeat(16) }) },
+    { name: 'a number with too many digits', text: lines({ 5: '1'.repeat(16) }) },
     { name: 'no number', text: lines({ 7: '' }) },
   ])('with $name is rejected', ({ text }) => {
-    expect(() => read(text)).toThrow(unreadable)
+    expect(() => toRecord(snapshotOf(text), alice)).toThrow(unreadable)
   })
 
   test.each([
@@ -43,13 +42,13 @@ describe('the text of a session', () => {
   ])('has the artefact whose record is $name', ({ text, value }) => {
     const kv = { artefactId: 'artefact', turn: 3, tokens: 4, bytes: 5, payload: 'a\nb c' }
 
-    expect(read(text, value).kv).toEqual(kv)
+    expect(toRecord(snapshotOf(text, value), alice).kv).toEqual(kv)
   })
 
   test.each([{ snapshot: undefined }, { snapshot: [] }, { snapshot: [1, lines()] }, { snapshot: 'text' }])(
     'is rejected in a reply of $snapshot',
     ({ snapshot }) => {
-      expect(() => toRecord(readSnapshot(snapshot), alice)).toThrow(unreadable)
+      expect(() => toRecord(snapshot, alice)).toThrow(unreadable)
     },
   )
 
@@ -61,9 +60,9 @@ describe('the text of a session', () => {
   )
 
   test.each([{ record: null }, { record: '' }, { record: '1 x 3 payload' }])(
-    'has no artefact without its record: $record',
+    'has no artefact with the record $record',
     ({ record }) => {
-      expect(read(lines({ 14: 'artefact' }), record).kv).toBeUndefined()
+      expect(toRecord(snapshotOf(lines({ 14: 'artefact' }), record), alice).kv).toBeUndefined()
     },
   )
 })

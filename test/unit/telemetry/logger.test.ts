@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { createLogger, type LogLevel } from '../../../src/telemetry/logger.ts'
+import type { LevelWithSilent } from 'pino'
+import { createLogger } from '../../../src/telemetry/logger.ts'
 
-const createCaptured = (level: LogLevel) => {
+const createCaptured = (level: LevelWithSilent) => {
   const lines: string[] = []
   const log = createLogger({ level, destination: { write: (line) => void lines.push(line) } })
   return { log, entries: () => lines.map((line): unknown => JSON.parse(line)), text: () => lines.join('') }

@@ -16,7 +16,8 @@ afterEach(() => rm(folder, { recursive: true }))
 const run = async (...args: readonly string[]) => {
   const printed: string[] = []
   const failed: string[] = []
-  const exitCode = await runReplay(args, {
+  const exitCode = await runReplay({
+    args,
     print: (text) => {
       printed.push(text)
       return 0
