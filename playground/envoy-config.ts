@@ -15,20 +15,15 @@ export interface EnvoyAddresses {
   readonly gateways: readonly string[]
 }
 
-/** One of the package's configurations with other addresses. */
-export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAddresses): Promise<string> =>
-  renderEnvoyConfig(await readFile(join(packageRoot(), file), 'utf8'), addresses)
-
 /**
- * envoy.yaml with other addresses, and absolute paths of the Lua file and the Wasm filter; everything else is unchanged.
- * @throws Error when the template lacks an expected part
+ * One of the package's configurations with other addresses, and absolute paths of the Lua file and the Wasm filter; everything
+ * else is unchanged.
+ * @throws Error when the file lacks an expected part
  */
-export const renderEnvoyConfig = (template: string, addresses: EnvoyAddresses): string => {
-  const document = parseDocument(template)
-  const [error] = document.errors
-  if (error !== undefined) throw new Error(`The Envoy configuration is not valid YAML: ${error.message}`)
+export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAddresses): Promise<string> => {
+  const document = parseDocument(await readFile(join(packageRoot(), file), 'utf8'))
   const set = (path: Path, value: unknown): void => {
-    if (!document.hasIn(path)) throw new Error(`The Envoy configuration has no ${path.join('.')}`)
+    if (!document.hasIn(path)) throw new Error(`${file} has no ${path.join('.')}`)
     document.setIn(path, document.createNode(value))
   }
   const setEndpoints = (cluster: string, hosts: readonly string[]): void => {

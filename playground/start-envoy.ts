@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ManagedChild } from './child-process.ts'
 import { findEnvoy } from './install/find-envoy.ts'
-import type { ServerTool } from './install/find-tool.ts'
 import { ownEnvironment, toolsDir } from './paths.ts'
 import { flags } from './run-command.ts'
 import { type Launch, startServer } from './start-server.ts'
@@ -11,8 +10,6 @@ import { httpGet } from './wait-until-ready.ts'
 
 /** An Envoy to run. */
 export interface StartEnvoyOptions extends Launch {
-  /** Default: the one that `findEnvoy` finds or installs. */
-  readonly tool?: ServerTool | undefined
   /** YAML or JSON. Has to name an admin address; its port may be 0. */
   readonly config: { readonly text: string }
   /** Worker threads. Default: Envoy's own, one per processor. */
@@ -29,12 +26,12 @@ export interface RunningEnvoy {
 }
 
 /**
- * Starts Envoy and waits until it reports that it is ready, by default for 15 seconds.
+ * Finds or installs Envoy, starts it and waits until it reports that it is ready, by default for 15 seconds.
  * @throws InstallError, NotReadyError with what Envoy prints about a configuration that it refuses, or the signal's reason
  */
 export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnvoy> => {
   const { env = ownEnvironment(), onLine: report, signal } = options
-  const tool = options.tool ?? (await findEnvoy({ env, toolsDir: toolsDir(env), report, signal }))
+  const tool = await findEnvoy({ env, toolsDir: toolsDir(env), report, signal })
   // Envoy reads its files while it starts and never again, so they need not outlive that.
   const folder = await mkdtemp(join(tmpdir(), 'envoy-'))
   try {

@@ -3,14 +3,11 @@ import { tmpdir } from 'node:os'
 import type { ManagedChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
 import { findRedis } from './install/find-redis.ts'
-import type { ServerTool } from './install/find-tool.ts'
 import { ownEnvironment, toolsDir } from './paths.ts'
 import { type Launch, startServer } from './start-server.ts'
 
 /** A Redis of our own on 127.0.0.1. */
 export interface StartRedisOptions extends Launch {
-  /** Default: the one that `findRedis` finds or installs. */
-  readonly tool?: ServerTool | undefined
   /** The working folder, where an append-only file would lie; made when it is missing. Default: that for temporary files. */
   readonly dir?: string | undefined
   /** Default: a free one. */
@@ -32,12 +29,12 @@ export interface RunningRedis {
 }
 
 /**
- * Starts Redis and waits until it accepts connections.
+ * Finds or installs Redis, starts it and waits until it accepts connections.
  * @throws InstallError, NotReadyError, or the signal's reason
  */
 export const startRedis = async (options: StartRedisOptions): Promise<RunningRedis> => {
   const { env = ownEnvironment(), port = await freePort(), dir = tmpdir(), onLine: report, signal } = options
-  const tool = options.tool ?? (await findRedis({ env, toolsDir: toolsDir(env), report, signal }))
+  const tool = await findRedis({ env, toolsDir: toolsDir(env), report, signal })
   await mkdir(dir, { recursive: true })
   const child = await startServer({
     ...options,

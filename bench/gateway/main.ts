@@ -53,7 +53,7 @@ const measureAll = async (common: Common): Promise<void> => {
   const [warmUpSeconds, warmUpRequests] = [Number(values['warm-up']), Number(values['warm-up-requests'])]
   const figures = await measureRounds({ ...common, ...durations, cells, warmUpSeconds, warmUpRequests })
   const results = wirings.map((wiring) => ({ wiring, results: checkRounds(figures, wiring) }))
-  const versions = { envoy: common.envoyTool.version, go: common.programs.version }
+  const versions = { envoy: envoy.version, go: common.programs.version }
   process.stdout.write(
     [
       `${rounds} rounds of ${seconds} s, ${starts} start${starts === 1 ? '' : 's'}, ${machineText(machine)}; Envoy ${versions.envoy} (workers: ${envoyWorkers}), ${versions.go}`,
@@ -92,13 +92,13 @@ const soakAll = async (common: Common, turns: number): Promise<void> => {
 }
 
 const run = async (programs: GoPrograms): Promise<void> => {
-  const envoyTool = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: say })
   const children = createChildren()
-  const common = { programs, envoyTool, children, wirings, envoyWorkers }
+  const common = { programs, children, wirings, envoyWorkers }
   await (values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)))
   await children.stop()
 }
 
+const envoy = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: say })
 const go = await buildGoPrograms()
 if (typeof go === 'string')
   process.stdout.write(`bench-gateway is skipped: its load generator, upstream and reference are in Go, and ${go}\n`)

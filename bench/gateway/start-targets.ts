@@ -1,7 +1,6 @@
 import type { Children } from '../../playground/child-process.ts'
 import { readEnvoyConfig } from '../../playground/envoy-config.ts'
 import { freePort, freePorts } from '../../playground/free-port.ts'
-import type { ServerTool } from '../../playground/install/find-tool.ts'
 import { startEnvoy } from '../../playground/start-envoy.ts'
 import { startGateway } from '../../playground/start-gateway.ts'
 import { startRedis } from '../../playground/start-redis.ts'
@@ -13,7 +12,6 @@ import { type GatewayCase, gatewayCases, type Target, targetName, type Wiring, w
 
 export interface TargetOptions {
   readonly programs: GoPrograms
-  readonly envoyTool: ServerTool
   readonly children: Children
   readonly wirings: readonly Wiring[]
   /** Worker threads of every Envoy. */
@@ -85,7 +83,6 @@ const startFront = async (start: Start, front: Front, backend: Backend): Promise
   const address = `127.0.0.1:${await freePort()}`
   const addresses = { listen: address, admin: '127.0.0.1:0', pods: start.upstream, gateways: [gateway] }
   const envoy = await startEnvoy({
-    tool: start.envoyTool,
     children: start.children,
     config: { text: reduce(await readEnvoyConfig(wirings[wiring], addresses)) },
     concurrency: start.envoyWorkers,

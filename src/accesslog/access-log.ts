@@ -26,7 +26,7 @@ export const createAccessLog = (options: AccessLogOptions) => {
     decode: (bytes: Buffer) => entriesOf(method.decodeRequest(bytes) as WireBatch),
     encode: (message: object) => method.encodeResponse(message),
     answer: (entries: readonly string[]): object => {
-      for (const entry of entries) take(entry, options)
+      for (const entry of entries) take(entry, options).catch((thrown: unknown) => options.hooks.fault(thrown))
       return {}
     },
   }
@@ -48,15 +48,14 @@ const entriesOf = (batch: WireBatch): readonly string[] =>
     .flatMap(({ log_records }) => log_records ?? [])
     .map(({ body }) => body?.string_value ?? '')
 
-const take = (entry: string, { service, hooks }: AccessLogOptions): void => {
+/** Rejects when the service rejects or throws. */
+const take = async (entry: string, { service, hooks }: AccessLogOptions): Promise<void> => {
   const parsed = parseEntry(entry)
   switch (parsed.kind) {
     case 'turn':
-      service.endTurn(parsed.turn).catch((thrown: unknown) => hooks.fault(thrown))
-      return
+      return await service.endTurn(parsed.turn)
     case 'disconnected':
-      service.clientDisconnected(parsed.requestKey).catch((thrown: unknown) => hooks.fault(thrown))
-      return
+      return await service.clientDisconnected(parsed.requestKey)
     case 'malformed':
       hooks.entryMalformed(parsed.reason)
       return

@@ -10,6 +10,7 @@ import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRouter } from '../routing/router.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
+import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
@@ -146,6 +147,7 @@ export const createApp = async (
     }),
     onError: (error) => log.warn('an admin page failed', { err: error }),
   })
+  const eventLoop = watchEventLoop((lagMs) => metrics.observe('eventloop_lag_seconds', {}, lagMs))
 
   return {
     start: async () => {
@@ -166,6 +168,7 @@ export const createApp = async (
       await reaper.stop()
       await pods.stop()
       await admin.stop()
+      eventLoop.stop()
       await connector.close()
       await store.close()
     },

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { StoredPrefix } from './router.ts'
 
 /** Predicts the cost of having a prefix's KV in a pod. Synchronous and cheap: it is called for every pod on every turn. */
 export interface CostEstimate {
@@ -41,15 +42,34 @@ export interface FitSums {
   readonly xy: number
 }
 
-/** A stored prefix, and how many of its tokens a pod already holds. */
-export interface PossibleLoad {
-  readonly model: string
-  readonly stored: { readonly tokens: number; readonly bytes: number }
-  readonly residentTokens: number
+const noSums: FitSums = { count: 0, weight: 0, x: 0, y: 0, xx: 0, xy: 0 }
+
+/** `fixed + perUnit * units`, milliseconds; neither part is negative. */
+interface CostLine {
+  readonly fixed: number
+  readonly perUnit: number
 }
 
-/** Milliseconds to load what the pod lacks; undefined where it lacks nothing or computes it sooner, so that nothing is loaded. */
-export const worthwhileLoadMs = (costs: CostEstimate, load: PossibleLoad): number | undefined => {
+/** A line through observations, and the line before there were any. */
+interface Fit {
+  readonly initial: CostLine
+  readonly sums: FitSums
+  readonly line: CostLine
+}
+
+interface Fits {
+  readonly prefill: Fit
+  readonly load: Fit
+}
+
+/**
+ * Milliseconds to load what a pod that already holds `residentTokens` lacks of a stored prefix; undefined where it lacks nothing or computes it
+ * sooner, so that nothing is loaded.
+ */
+export const worthwhileLoadMs = (
+  costs: CostEstimate,
+  load: { readonly model: string; readonly stored: StoredPrefix; readonly residentTokens: number },
+): number | undefined => {
   const { model, stored } = load
   const missing = stored.tokens - load.residentTokens
   if (missing <= 0) return undefined
@@ -75,31 +95,31 @@ export const createCostModel = (options: {
   readonly initialLoadMs?: number
 }): CostModel => {
   const { initialMsPerToken, initialMsPerByte = 1e-6, initialLoadMs = 20 } = options
-  const createFits = (learnt?: ModelCosts) => ({
-    prefill: new LinearFit({ fixed: 0, perUnit: initialMsPerToken }, learnt?.prefill),
-    load: new LinearFit({ fixed: initialLoadMs, perUnit: initialMsPerByte }, learnt?.load),
+  const createFits = (learnt?: ModelCosts): Fits => ({
+    prefill: fitOf({ fixed: 0, perUnit: initialMsPerToken }, learnt?.prefill),
+    load: fitOf({ fixed: initialLoadMs, perUnit: initialMsPerByte }, learnt?.load),
   })
-  const models = new LRUCache<string, ReturnType<typeof createFits>>({ max: maxModels })
+  const models = new LRUCache<string, Fits>({ max: maxModels })
   const unknown = createFits()
   let revision = 0
 
-  const known = (model: string) => models.get(model) ?? unknown
+  const known = (model: string): Fits => models.get(model) ?? unknown
 
-  const learn = (model: string, part: 'prefill' | 'load', units: number, tookMs: number): void => {
+  const learn = (model: string, part: keyof Fits, units: number, tookMs: number): void => {
     if (!(units <= mostUnits && tookMs > 0 && tookMs <= mostMs)) return
-    const fits = models.get(model) ?? createFits()
-    models.set(model, fits)
-    fits[part].observe(units, tookMs)
+    const fits = known(model)
+    models.set(model, { ...fits, [part]: observed(fits[part], units, tookMs) })
     revision += 1
   }
 
   return {
-    recomputeMs: (model, tokens) => known(model).prefill.at(tokens),
+    recomputeMs: (model, tokens) => costAt(known(model).prefill, tokens),
     typicalPrefillMs: (model) => {
       const { prefill } = known(model)
-      return Math.max(1, prefill.mean ?? prefill.at(typicalTokens))
+      const { weight, y } = prefill.sums
+      return Math.max(1, weight > 0 ? y / weight : costAt(prefill, typicalTokens))
     },
-    loadMs: (model, bytes) => known(model).load.at(bytes),
+    loadMs: (model, bytes) => costAt(known(model).load, bytes),
     observe: (model, { tokens, ttfbMs }) => {
       if (tokens >= minTokens) learn(model, 'prefill', tokens, ttfbMs)
     },
@@ -122,12 +142,6 @@ export const createCostModel = (options: {
   }
 }
 
-/** `fixed + perUnit * units`, milliseconds; neither part is negative. */
-interface CostLine {
-  readonly fixed: number
-  readonly perUnit: number
-}
-
 /** The share of earlier weight that one observation replaces: about the last 50 observations count. */
 const fading = 0.02
 /** After this many observations, a new one is limited to these multiples of its expected value. */
@@ -144,54 +158,32 @@ const weightOfShorter = 0.8
 const leastSpread = 0.01
 const leastPerUnit = 1e-12
 
-/** Fits a line to observations by least squares with fading: recent ones count most, outliers little. */
-class LinearFit {
-  readonly #initial: CostLine
-  #sums: FitSums
-  #line: CostLine
+/** Milliseconds for `units`; 0 for none. */
+const costAt = ({ line }: Fit, units: number): number => (units <= 0 ? 0 : line.fixed + line.perUnit * units)
 
-  /** `initial` holds until the first observation, its fixed part until the observations tell both parts. */
-  constructor(initial: CostLine, sums: FitSums = { count: 0, weight: 0, x: 0, y: 0, xx: 0, xy: 0 }) {
-    this.#initial = initial
-    this.#sums = sums
-    this.#line = fitLine(initial, sums)
-  }
-
-  get sums(): FitSums {
-    return this.#sums
-  }
-
-  /** Milliseconds for `units`; 0 for none. */
-  at(units: number): number {
-    return units <= 0 ? 0 : this.#line.fixed + this.#line.perUnit * units
-  }
-
-  /** Milliseconds of the average observation; undefined before the first. */
-  get mean(): number | undefined {
-    return this.#sums.weight > 0 ? this.#sums.y / this.#sums.weight : undefined
-  }
-
-  observe(units: number, milliseconds: number): void {
-    const { count, weight, x, y, xx, xy } = this.#sums
-    const expected = this.at(units)
-    const seen =
-      count < clampedAfter
-        ? milliseconds
-        : Math.min(Math.max(milliseconds, expected * mostBelowExpected), expected * mostAboveExpected)
-    const kept = 1 - fading
-    const own = seen > expected ? weightOfLonger : weightOfShorter
-    this.#sums = {
-      count: count + 1,
-      weight: weight * kept + own,
-      x: x * kept + own * units,
-      y: y * kept + own * seen,
-      xx: xx * kept + own * units * units,
-      xy: xy * kept + own * units * seen,
-    }
-    this.#line = fitLine(this.#initial, this.#sums)
-  }
+/** The fit after one more observation: recent ones count most, outliers little. */
+const observed = (fit: Fit, units: number, milliseconds: number): Fit => {
+  const { count, weight, x, y, xx, xy } = fit.sums
+  const expected = costAt(fit, units)
+  const seen =
+    count < clampedAfter
+      ? milliseconds
+      : Math.min(Math.max(milliseconds, expected * mostBelowExpected), expected * mostAboveExpected)
+  const kept = 1 - fading
+  const own = seen > expected ? weightOfLonger : weightOfShorter
+  return fitOf(fit.initial, {
+    count: count + 1,
+    weight: weight * kept + own,
+    x: x * kept + own * units,
+    y: y * kept + own * seen,
+    xx: xx * kept + own * units * units,
+    xy: xy * kept + own * units * seen,
+  })
 }
 
+const fitOf = (initial: CostLine, sums: FitSums = noSums): Fit => ({ initial, sums, line: fitLine(initial, sums) })
+
+/** A line by least squares. `initial` holds until the first observation, its fixed part until the observations tell both parts. */
 const fitLine = (initial: CostLine, { weight, x, y, xx, xy }: FitSums): CostLine => {
   if (!(weight > 0 && x > 0)) return initial
   const meanX = x / weight

@@ -40,8 +40,8 @@ const failuresUntilOut = 2
 const checksUntilStale = 3
 
 /**
- * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A host name is resolved once, at
- * the start, since Envoy knows its pods by address.
+ * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A host name is resolved
+ * once, at the start, since Envoy knows its pods by address.
  */
 export const createStaticPodSource = (
   options: PodMonitorOptions & { readonly addresses: readonly PodAddress[] },

@@ -70,8 +70,7 @@ export const createTtftPredictor = (options: {
     queues.set(pod, queue)
     if (waits.delete(turnId)) queue.remove(turnId, now)
     waits.set(turnId, queue.remainingMs(now))
-    const [oldest] = waits.keys()
-    if (waits.size > maxTurns && oldest !== undefined) waits.delete(oldest)
+    if (waits.size > maxTurns) deleteOldest(waits)
     queue.add(turnId, workMs, now)
   }
 
@@ -81,8 +80,7 @@ export const createTtftPredictor = (options: {
     const pods = new Map(sessions.get(sessionKey))
     pods.delete(pod)
     pods.set(pod, tokens)
-    const [oldest] = pods.keys()
-    if (pods.size > maxPodsPerSession && oldest !== undefined) pods.delete(oldest)
+    if (pods.size > maxPodsPerSession) deleteOldest(pods)
     sessions.set(sessionKey, pods)
   }
 
@@ -116,4 +114,9 @@ export const createTtftPredictor = (options: {
     kept,
     forget: (sessionKey) => void sessions.delete(sessionKey),
   }
+}
+
+const deleteOldest = (entries: Map<string, number>): void => {
+  const [oldest] = entries.keys()
+  if (oldest !== undefined) entries.delete(oldest)
 }

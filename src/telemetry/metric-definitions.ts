@@ -21,6 +21,7 @@ const loadSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 const storeSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
 const messageSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const waitSeconds = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const lagSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Every metric of the gateway's own. docs/metrics.md lists them; a test compares the two. */
 export const metricDefinitions = {
@@ -220,6 +221,12 @@ export const metricDefinitions = {
     type: 'counter',
     help: 'Unreadable entries of Envoy’s access log; the end of each such turn is lost.',
     labels: {},
+  },
+  eventloop_lag_seconds: {
+    type: 'histogram',
+    help: 'Delay of a timer of the process: the time a request may wait for the event loop.',
+    labels: {},
+    buckets: lagSeconds,
   },
   build_info: {
     type: 'gauge',

@@ -116,8 +116,8 @@ const mergedNeeds = (byWork: ReadonlyMap<string, Counts>, work: string): readonl
   return [...counts].filter(([, count]) => count > 0).map(([resource, count]) => ({ resource, count }))
 }
 
-/** Neither the name of a resource nor an address has a space. */
-const placeName = (resource: string, address: string | undefined): string =>
+/** Names a resource at a pod, or (`address` undefined) everywhere. Neither the name of a resource nor an address has a space. */
+export const placeName = (resource: string, address: string | undefined): string =>
   address === undefined ? resource : `${resource} ${address}`
 
 /** Configured counts by `placeName`. */

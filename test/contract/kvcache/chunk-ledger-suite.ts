@@ -16,12 +16,10 @@ const salt = '3f9a'
 const minute = 60_000
 /** A lease that runs out in a test, and not before the few calls ahead of it. */
 const shortMs = 500
+const unknownEntry = { salt, mark: 'none', ageMs: 0 }
 const of = (name: string) => ({ salt, name })
 
-/**
- * The contract of ChunkLedger. `test/fuzz/kvcache/chunk-ledger.test.ts` compares both adapters with a model over random sequences of all
- * calls; this suite names the rules, and tests times, order, other processes, and sizes.
- */
+/** The contract of ChunkLedger. `test/fuzz/kvcache/chunk-ledger.test.ts` compares the adapters over random sequences of all calls. */
 export const describeChunkLedger = (adapter: string, make: () => Promise<ChunkLedgerBed>): void => {
   describe(`a chunk ledger in ${adapter}`, () => {
     let bed: ChunkLedgerBed
@@ -58,6 +56,56 @@ export const describeChunkLedger = (adapter: string, make: () => Promise<ChunkLe
       expect(await release('b')).toEqual({ unheld: ['c0', 'c1'], lastOfSalt: true })
     })
 
+    test('a chunk counts once for each artefact, in however many calls it is held', async () => {
+      await hold('a', 'c1', 'c1')
+      await hold('a', 'c1', 'c2')
+      await hold('a')
+      await hold('b', 'c1')
+      expect(await release('a')).toEqual({ unheld: ['c2'], lastOfSalt: false })
+      expect(await release('b')).toEqual({ unheld: ['c1'], lastOfSalt: true })
+    })
+
+    test('release returns the same chunks to every process until they are deleted', async () => {
+      await hold('a', 'c1', 'c2')
+      const released = await Promise.all([release('a'), bed.elsewhere.release(of('a'))])
+      expect(released.map(({ unheld }) => [...unheld].sort())).toEqual([
+        ['c1', 'c2'],
+        ['c1', 'c2'],
+      ])
+      expect(await release('a')).toEqual({ unheld: ['c1', 'c2'], lastOfSalt: true })
+      await bed.elsewhere.deleted(of('a'))
+      await bed.ledger.deleted(of('a'))
+      expect(await release('a')).toEqual({ unheld: [], lastOfSalt: true })
+      expect(await hold('a', 'c3')).toBe('held')
+    })
+
+    test('release and deleted of an unknown artefact change nothing', async () => {
+      await hold('a', 'c1')
+      expect(await release('unknown')).toEqual({ unheld: [], lastOfSalt: false })
+      expect(await bed.ledger.deleted(of('unknown'))).toBeUndefined()
+    })
+
+    test('chunks of two salts are independent', async () => {
+      const other = '3f9b'
+      await hold('a', 'c1')
+      await bed.ledger.hold({ salt: other, name: 'a', chunks: ['c1'] })
+      expect(await release('a')).toEqual({ unheld: ['c1'], lastOfSalt: true })
+      expect(await bed.ledger.hold({ salt: other, name: 'b', chunks: ['c1'] })).toBe('held')
+      expect(await hold('b', 'c1')).toBe('being-deleted')
+    })
+
+    test('a chunk that two are deleting can be held when both have deleted it', async () => {
+      await hold('a', 'c1')
+      await release('a')
+      await claim('sweep', 'c1')
+      await claim('sweep', 'c2')
+      await bed.ledger.deleted(of('a'))
+      expect(await hold('b', 'c1')).toBe('being-deleted')
+      expect(await release('sweep')).toEqual({ unheld: ['c1', 'c2'], lastOfSalt: true })
+      await bed.ledger.deleted(of('sweep'))
+      expect(await hold('b', 'c1', 'c2')).toBe('held')
+    })
+
     test('a sweep claims each unheld chunk once, and keeps it from being held until it is deleted', async () => {
       await hold('a', 'c1')
       expect(await claim('sweep', 'c1', 'c2', 'c3', 'c2')).toEqual(['c2', 'c3'])
@@ -78,6 +126,49 @@ export const describeChunkLedger = (adapter: string, make: () => Promise<ChunkLe
       expect(await hold('c', ...chunks)).toBe('being-deleted')
       for (const name of ['a', 'b', 'sweep']) await bed.ledger.deleted(of(name))
       expect(await bed.size()).toBe(0)
+    })
+
+    test('a turn that is settled tidily in time leaves nothing', async () => {
+      await open('t1')
+      expect(await saltsToSweep()).toEqual([])
+      await settle('t1', true)
+      expect(await saltsToSweep()).toEqual([])
+      expect(await bed.size()).toBe(0)
+    })
+
+    test.each([
+      { name: 'was opened', isOpened: true },
+      { name: 'was never opened', isOpened: false },
+    ])('a turn that $name and ends untidily unsettles its salt until it is swept', async ({ isOpened }) => {
+      if (isOpened) await open('t1')
+      await settle('t1', false)
+      const [entry = unknownEntry] = await bed.ledger.unsettled(10)
+      expect(entry).toMatchObject({ salt })
+      await bed.ledger.swept(entry)
+      expect(await saltsToSweep()).toEqual([])
+      expect(await bed.size()).toBe(0)
+    })
+
+    test('a sweep that began before the latest untidy end does not settle the salt', async () => {
+      await settle('t1', false)
+      const [before = unknownEntry] = await bed.ledger.unsettled(10)
+      await settle('t1', false)
+      await bed.ledger.swept(before)
+      expect(await saltsToSweep()).toEqual([salt])
+      const [after = unknownEntry] = await bed.ledger.unsettled(10)
+      await bed.ledger.swept(after)
+      await settle('t2', false)
+      for (const old of [before, after]) await bed.ledger.swept(old)
+      expect(await saltsToSweep()).toEqual([salt])
+    })
+
+    test('a turn stays open through a sweep of its salt', async () => {
+      await open('t1', shortMs)
+      await settle('t2', false)
+      const [entry = unknownEntry] = await bed.ledger.unsettled(10)
+      await bed.ledger.swept(entry)
+      await bed.lapse(shortMs)
+      expect(await saltsToSweep()).toEqual([salt])
     })
 
     test('a turn that is not settled in time unsettles its salt, also when it ends tidily later', async () => {
@@ -108,13 +199,12 @@ export const describeChunkLedger = (adapter: string, make: () => Promise<ChunkLe
     test('a turn that runs out of time during a sweep unsettles the salt anew', async () => {
       await open('t1', shortMs)
       await settle('t2', false)
-      const [before] = await bed.ledger.unsettled(10)
+      const [before = unknownEntry] = await bed.ledger.unsettled(10)
       await bed.lapse(shortMs)
-      if (before !== undefined) await bed.ledger.swept(before)
-      const [after] = await bed.ledger.unsettled(10)
-      expect(after).toMatchObject({ salt })
-      expect(after?.mark).not.toBe(before?.mark)
-      if (after !== undefined) await bed.ledger.swept(after)
+      await bed.ledger.swept(before)
+      const [after = unknownEntry] = await bed.ledger.unsettled(10)
+      expect(after.mark).not.toBe(before.mark)
+      await bed.ledger.swept(after)
       expect(await saltsToSweep()).toEqual([])
     })
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { mallory, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
 export const describeExpiry = (calls: StoreCalls): void => {
-  const { abandon, advance, begin, claimAll, complete, counts, create, createActive, get, list } = calls
-  const { remove, setTtl, store, storeKv, sweep } = calls
+  const { abandon, advance, announce, begin, claimAll, commit, complete, counts, create, createActive } = calls
+  const { get, list, remove, setKvStatus, setTtl, store, storeKv, sweep } = calls
 
   /** Sweeps `limit` sessions at a time, as the reaper does. Resolves to how many ended. */
   const sweepInStepsOf = async (limit: number): Promise<number> => {
@@ -21,7 +21,7 @@ export const describeExpiry = (calls: StoreCalls): void => {
       { name: 'remove', discover: () => remove() },
       { name: 'setTtl', discover: () => setTtl(60) },
       { name: 'complete of a turn that never began', discover: () => complete('turn-x') },
-      { name: 'setKvStatus', discover: () => store().setKvStatus({ key: session, status: 'too_short' }) },
+      { name: 'setKvStatus', discover: () => setKvStatus('too_short') },
     ])('$name ends an expired session and queues its KV once', async ({ discover, canBeDeleted = false }) => {
       await createActive()
       await storeKv('artefact-1')
@@ -64,6 +64,67 @@ export const describeExpiry = (calls: StoreCalls): void => {
       expect(await get()).toBeUndefined()
       expect(await sweep()).toBe(0)
       expect(await begin('turn-3')).toMatchObject({ kind: 'expired' })
+    })
+
+    test.each([
+      { name: 'completes', end: () => complete() },
+      { name: 'is abandoned', end: () => abandon() },
+    ])('the sweep ends an overdue session once its last turn $name', async ({ end }) => {
+      await createActive({ ttlSeconds: 1 })
+      await begin()
+      await advance(seconds(30))
+      await end()
+
+      expect(await sweep()).toBe(1)
+      expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
+    })
+
+    test('a create that takes longer than its TTL lives until it completes', async () => {
+      await create({ ttlSeconds: 1 })
+      await advance(seconds(30))
+      expect(await sweep()).toBe(0)
+      expect(await complete('turn-1')).toMatchObject({ kind: 'completed', record: { turns: 1 } })
+      expect(await begin()).toMatchObject({ kind: 'expired', ttlSeconds: 1 })
+    })
+
+    test('a turn that begins again keeps the longer of its leases', async () => {
+      await createActive({ ttlSeconds: 1 })
+      await begin()
+      await begin('turn-2', { leaseMs: 10_000 })
+      await advance(seconds(30))
+      expect(await get()).toMatchObject({ turns: 1 })
+    })
+
+    test('a turn whose lease ran out counts until another turn clears the lease', async () => {
+      await createActive()
+      await begin('late', { leaseMs: 10_000 })
+      await begin('later', { leaseMs: 10_000 })
+      await advance(seconds(10))
+      expect(await complete('late')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
+      await begin()
+      expect(await complete('later')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
+    })
+
+    test('a second turn holds an unfinished create beyond its first lease', async () => {
+      await create({ leaseMs: 10_000 })
+      await begin()
+      await advance(seconds(10))
+      expect(await sweep()).toBe(0)
+      await advance(seconds(50))
+      expect(await sweep()).toBe(1)
+    })
+
+    test('announced artefacts stay queued when their session ends', async () => {
+      await createActive()
+      await storeKv('artefact-1')
+      await announce('artefact-2', { graceMs: seconds(7200) })
+      await advance(seconds(3600))
+      await sweep()
+
+      expect(await counts()).toEqual({ removals: 2, sessions: 0 })
+      expect(await commit('artefact-2', 2)).toBe(false)
+      const payloads = ['{"file":"artefact-1"}', '{"file":"artefact-2"}']
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payloads[0], 'a:artefact-2': payloads[1] })
     })
 
     test('the sweep skips sessions whose deadline moved, and ends those behind them', async () => {

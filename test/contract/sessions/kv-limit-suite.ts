@@ -5,9 +5,10 @@ const artefactBytes = storedKv('any').bytes
 const { maxBytes, threshold } = testKvLimit
 const key = sessionKey
 
-/** Which KV a store with {@link testKvLimit} evicts. The fuzz model checks how much goes, and that no session in a turn loses its KV. */
+/** Which KV a store with {@link testKvLimit} evicts. */
 export const describeKvLimit = (calls: StoreCalls): void => {
-  const { abandon, advance, begin, claimAll, complete, createActive, get, setTtl, store, storeKv } = calls
+  const { abandon, advance, begin, claimAll, complete, createActive, get, remove, setTtl, store, storeKv, sweep } =
+    calls
 
   describe('the limit of stored KV', () => {
     const storeFor = async (name: string, bytes = artefactBytes): Promise<boolean> => {
@@ -139,6 +140,30 @@ export const describeKvLimit = (calls: StoreCalls): void => {
       expect(await store().evict(100)).toBe(0)
       expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'stored', 'stored', undefined])
       expect(await beginOn('d')).toMatchObject({ kind: 'expired' })
+    })
+
+    test.each([
+      { name: 'was deleted', end: () => remove({ key: key('a') }) },
+      { name: 'has expired', end: () => advance(seconds(3600)).then(() => sweep()) },
+      {
+        name: 'dropped it',
+        end: () => store().dropKv({ key: key('a'), artefactId: 'artefact-a', reason: 'kv_missing' }),
+      },
+      { name: 'lost it', end: () => store().dropArtefacts({ artefactIds: ['artefact-a'], reason: 'kv_stale' }) },
+    ])('KV of a session that $name does not count', async ({ end }) => {
+      await storeEach('a')
+      await end()
+      expect(await kvBytes()).toBe(0)
+    })
+
+    test('KV is evicted again once the turn of its session has ended', async () => {
+      await storeEach('a', 'b', 'c', 'd')
+      for (const name of ['a', 'b', 'c', 'd']) await beginOn(name)
+      expect(await store().evict(100)).toBe(0)
+      await completeOn('b')
+      await advance(seconds(1))
+      expect(await store().evict(100)).toBe(1)
+      expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'kv_evicted', 'stored', 'stored'])
     })
 
     test('dropArtefacts takes the named artefacts from the sessions that still have them', async () => {

@@ -27,7 +27,7 @@ describe('the Redis session store', () => {
   let states: RedisBreakerState[]
   let faults: Error[]
   const { abandon, announce, begin, claim, claimOne, commit, complete, counts } = callsOn(() => under)
-  const { create, createActive, get, list, remove, setTtl, store, storeKv, sweep } = callsOn(() => under)
+  const { create, createActive, get, list, setKvStatus, remove, setTtl, store, storeKv, sweep } = callsOn(() => under)
 
   const open = async (options: Partial<RedisConnectionOptions> = {}): Promise<void> => {
     const connection = await redis.connect({
@@ -53,7 +53,7 @@ describe('the Redis session store', () => {
 
   const startAgain = async (): Promise<TestRedis['server']> => {
     await redis.server.child.kill()
-    return await startRedis({ tool: redis.tool, dir: redis.dir, port: redis.server.port })
+    return await startRedis({ dir: redis.dir, port: redis.server.port })
   }
 
   beforeEach(async () => {
@@ -72,7 +72,7 @@ describe('the Redis session store', () => {
     () => complete(),
     () => abandon(),
     () => commit('artefact-1'),
-    () => store().setKvStatus({ key: session, status: 'too_short' }),
+    () => setKvStatus('too_short'),
     () => store().dropKv({ key: session, artefactId: 'artefact-1', reason: 'damaged' }),
     () => get(),
     () => list(),

@@ -44,7 +44,7 @@ test('an outage of Redis logs one warning without a stack, and one line at its e
     return attempts >= 4 && (await metrics.render()).includes('context_cache_store_circuit_open 1')
   })
   refusing.close()
-  const back = await startRedis({ tool: redis.tool, dir: redis.dir, port })
+  const back = await startRedis({ dir: redis.dir, port })
   await eventually(async () => {
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
     return lines.some(({ level }) => level === 'info')

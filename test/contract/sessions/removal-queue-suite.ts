@@ -10,8 +10,8 @@ import {
 } from './store-under-test.ts'
 
 export const describeRemovalQueue = (calls: StoreCalls): void => {
-  const { abandon, advance, announce, claim, claimAll, claimOne, counts, createActive, get, remove, store, storeKv } =
-    calls
+  const { abandon, advance, announce, begin, claim, claimAll, claimOne, complete, counts, createActive } = calls
+  const { drain, get, remove, store, storeKv } = calls
 
   describe.each(artefactNames)('the removal queue, with artefacts $name', ({ named }) => {
     const [one, two] = [named('artefact-1'), named('artefact-2')]
@@ -118,6 +118,49 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
       await advance(seconds(30))
 
       expect(Object.keys(await claimAll())).toEqual([`a:${one}`])
+    })
+
+    test('a removal claimed before the revival of its session does not cover the removal after it', async () => {
+      await createActive()
+      await advance(seconds(3600))
+      await begin()
+      const before = await claimOne()
+      await complete()
+      await remove()
+      await store().retryLater(before, seconds(60))
+      await store().ack([before])
+      expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
+    })
+
+    test('a session that ends again with another artefact has both removed', async () => {
+      await createActive()
+      await storeKv(one)
+      await remove()
+      await advance(seconds(86_400))
+      await createActive()
+      await storeKv(two)
+      await remove()
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(two), [`a:${one}`]: payloadOf(one) })
+    })
+
+    test('counts and knownArtefacts cover sessions and the queue', async () => {
+      const ended = sessionKey('ended')
+      await createActive()
+      await storeKv('replaced')
+      await storeKv('current', 2)
+      await announce('announced')
+      await createActive({ key: ended })
+      await storeKv('ended', 1, { key: ended })
+      expect(await counts()).toEqual({ removals: 2, sessions: 2 })
+      await remove({ key: ended })
+      await store().retryLater({ id: 'a:unknown', claim: 'unknown' }, 0)
+      expect(await counts()).toEqual({ removals: 3, sessions: 1 })
+
+      const asked = ['replaced', 'current', 'announced', 'ended', 'orphan']
+      expect(await store().knownArtefacts(asked)).toEqual(new Set(['replaced', 'current', 'announced', 'ended']))
+      await advance(seconds(60))
+      await drain()
+      expect(await store().knownArtefacts(asked)).toEqual(new Set(['current']))
     })
 
     test('knownArtefacts finds an artefact among thousands', async () => {

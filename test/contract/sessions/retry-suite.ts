@@ -29,6 +29,15 @@ export const describeRetries = (calls: StoreCalls): void => {
       expect(await complete('turn-again')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
     })
 
+    test('finds a session whose first turn still runs, and holds it', async () => {
+      await create({ ...first(), ttlSeconds: 1 })
+      expect(await create(again())).toMatchObject({ kind: 'existing', record: { key: session, turns: 0 } })
+      await abandon('turn-1')
+      await advance(seconds(30))
+      expect(await sweep()).toBe(0)
+      expect(await complete('turn-again')).toMatchObject({ kind: 'completed', record: { turns: 1 } })
+    })
+
     test.each([
       { name: 'another body', change: { bodyDigest: 'body-2' }, kind: 'key-reused' },
       { name: 'another key', change: { digest: 'digest-2' }, kind: 'created' },

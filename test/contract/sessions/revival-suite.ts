@@ -1,5 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
-import { alice, hours, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
+import {
+  alice,
+  hours,
+  mallory,
+  type StoreCalls,
+  seconds,
+  session,
+  sessionKey,
+  testTombstoneSeconds,
+} from './store-under-test.ts'
 
 export const describeRevival = (calls: StoreCalls): void => {
   const { abandon, advance, begin, claimAll, complete, createActive, drain, get, list } = calls
@@ -62,6 +71,53 @@ export const describeRevival = (calls: StoreCalls): void => {
       expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
       expect(await complete()).toEqual({ kind: 'gone' })
       expect(await begin('turn-3')).toMatchObject({ kind: 'expired' })
+    })
+
+    test('a TTL sent with the reviving turn holds', async () => {
+      await createExpired()
+      const expiresAtMs = (await nowMs()) + seconds(120)
+      await complete('turn-2', { expiry: { kind: 'set', ttlSeconds: 120, expiresAtMs } })
+      expect(await get()).toMatchObject({ ttlSeconds: 120, expiresAtMs })
+    })
+
+    test('of two reviving turns, the first revives the session and the second adds to it', async () => {
+      await createExpired()
+      await begin('turn-3')
+      await complete()
+      expect(await complete('turn-3')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
+    })
+
+    test('a turn that completed before the expiry does not revive the session when reported again', async () => {
+      await createActive()
+      await advance(hours(1))
+      expect(await complete('turn-1')).toEqual({ kind: 'gone' })
+      expect(await begin()).toMatchObject({ kind: 'expired' })
+    })
+
+    test('an abandoned turn queues a removal although its tombstone has expired', async () => {
+      await createExpired()
+      await drain()
+      await advance(seconds(2 * testTombstoneSeconds))
+      expect(await begin('turn-3')).toEqual({ kind: 'unknown' })
+      await abandon()
+      expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
+    })
+
+    test.each([
+      { name: 'that no turn has begun on', prepare: async () => {} },
+      { name: 'whose turn was abandoned', prepare: () => begin().then(() => abandon()) },
+    ])('remove finds nothing of an expired session $name', async ({ prepare }) => {
+      await createActive()
+      await advance(hours(1))
+      await prepare()
+      expect(await remove()).toBe(false)
+      expect(await begin('turn-3')).toMatchObject({ kind: 'expired' })
+    })
+
+    test('another tenant cannot delete a session that a turn may revive', async () => {
+      await createExpired()
+      expect(await remove({ tenant: mallory })).toBe(false)
+      expect(await complete()).toMatchObject({ kind: 'completed' })
     })
 
     test('a tombstone expires after its time, but not while a turn may revive its session', async () => {

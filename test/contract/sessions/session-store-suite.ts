@@ -11,9 +11,8 @@ import { describeStoredKv } from './stored-kv-suite.ts'
 import { describeTurns } from './turns-suite.ts'
 
 /**
- * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. `test/fuzz/sessions/session-stores.test.ts` compares both
- * adapters with a model over random sequences of all calls; these suites name the rules, and test what the model leaves open: limits, order,
- * times, and texts of any size.
+ * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. `test/fuzz/sessions/session-stores.test.ts` compares the
+ * adapters over random sequences of all calls.
  */
 export const describeSessionStore = (name: string, make: () => Promise<StoreUnderTest>): void => {
   describe(name, () => {

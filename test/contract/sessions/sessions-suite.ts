@@ -3,7 +3,7 @@ import { alice, hours, mallory, newSession, type StoreCalls, seconds, session, s
 
 export const describeSessions = (calls: StoreCalls): void => {
   const { advance, begin, claimAll, complete, counts, create, createActive, get, list } = calls
-  const { nowMs, remove, setTtl, store, storeKv, sweep } = calls
+  const { setKvStatus, nowMs, remove, setTtl, store, storeKv, sweep } = calls
 
   describe('sessions', () => {
     test('create stores the session with its fields', async () => {
@@ -69,7 +69,7 @@ export const describeSessions = (calls: StoreCalls): void => {
       expect(await get()).toBeUndefined()
       expect(await setTtl(60)).toBeUndefined()
       expect(await remove()).toBe(false)
-      await store().setKvStatus({ key: session, status: 'too_short' })
+      await setKvStatus('too_short')
       await store().dropKv({ key: session, artefactId: 'artefact', reason: 'missing' })
       expect(await counts()).toEqual({ removals: 0, sessions: 0 })
     })
@@ -89,10 +89,10 @@ export const describeSessions = (calls: StoreCalls): void => {
       expect(await counts()).toEqual({ removals: 1, sessions: 0 })
     })
 
-    test('a deleted session becomes unknown when its tombstone expires, also after a late note on its KV', async () => {
+    test('a deleted session becomes unknown when its tombstone expires, also after a late setKvStatus', async () => {
       await createActive()
       await remove()
-      await store().setKvStatus({ key: session, status: 'too_short' })
+      await setKvStatus('too_short')
       await advance(hours(23))
       expect(await begin()).toEqual({ kind: 'deleted' })
       await advance(hours(1))

@@ -107,6 +107,7 @@ export const callsOn = (under: () => StoreUnderTest) => {
     get: (owner: Owner = {}) => store().get({ ...owned, ...owner }),
     remove: (owner: Owner = {}) => store().remove({ ...owned, ...owner }),
     setTtl: (ttlSeconds: number, owner: Owner = {}) => store().setTtl({ ...owned, ...owner, ttlSeconds }),
+    setKvStatus: (status: string) => store().setKvStatus({ key: session, status }),
     list: (tenant = alice) => store().list({ tenant, limit: 10, after: undefined }),
     /** Resolves to how many sessions the sweep ended. */
     sweep: async (limit = 10): Promise<number> => (await store().expireDue(limit)).ended,

@@ -10,7 +10,8 @@ import {
 } from './store-under-test.ts'
 
 export const describeStoredKv = (calls: StoreCalls): void => {
-  const { advance, announce, begin, claim, claimAll, commit, counts, createActive, get, remove, store, storeKv } = calls
+  const { advance, announce, begin, claim, claimAll, commit, counts, createActive, get } = calls
+  const { drain, remove, setKvStatus, store, storeKv } = calls
 
   describe.each(artefactNames)('stored KV, with artefacts $name', ({ named }) => {
     const [one, two] = [named('artefact-1'), named('artefact-2')]
@@ -101,14 +102,57 @@ export const describeStoredKv = (calls: StoreCalls): void => {
       expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(one), [`a:${two}`]: payloadOf(two) })
     })
 
-    test('a note tells why nothing was stored, and keeps the artefact of an earlier turn', async () => {
+    test('a repeated commit changes nothing', async () => {
       await createActive()
-      await store().setKvStatus({ key: session, status: 'too_short' })
+      await storeKv(one)
+      expect(await commit(one)).toBe(true)
+      await advance(seconds(3000))
+      expect(await claimAll()).toEqual({})
+      expect(await get()).toMatchObject({ kv: storedKv(one) })
+    })
+
+    test('a commit repeated after the end of the session does not queue the artefact twice', async () => {
+      await createActive()
+      await storeKv(one)
+      await remove()
+      expect(await commit(one)).toBe(false)
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(one) })
+    })
+
+    test.each([
+      {
+        name: 'was removed',
+        prepare: () =>
+          createActive()
+            .then(() => announce(one, { graceMs: 0 }))
+            .then(() => drain()),
+      },
+      { name: 'belongs to an unknown session', prepare: () => announce(one) },
+    ])('a commit of an artefact that $name is refused, and the artefact due', async ({ prepare }) => {
+      await prepare()
+      expect(await commit(one)).toBe(false)
+      expect(await claimAll()).toEqual({ [`a:${one}`]: payloadOf(one) })
+    })
+
+    test('dropKv of a replaced artefact changes nothing; after a drop, the artefact of any turn is stored', async () => {
+      await createActive()
+      await storeKv(one)
+      await storeKv(two, 5)
+      await store().dropKv({ key: session, artefactId: one, reason: 'damaged' })
+      expect(await get()).toMatchObject({ kv: storedKv(two, 5), kvStatus: undefined })
+
+      await store().dropKv({ key: session, artefactId: two, reason: 'damaged' })
+      expect(await storeKv(named('artefact-3'), 2)).toBe(true)
+    })
+
+    test('setKvStatus tells why nothing was stored, and keeps the artefact of an earlier turn', async () => {
+      await createActive()
+      await setKvStatus('too_short')
       expect(await get()).toMatchObject({ kv: undefined, kvStatus: 'too_short' })
 
       await storeKv(one)
       expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: undefined })
-      await store().setKvStatus({ key: session, status: 'offload_failed' })
+      await setKvStatus('offload_failed')
       expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: 'offload_failed' })
     })
 

@@ -3,7 +3,7 @@ import { maxLeases } from '../../../src/sessions/limits.ts'
 import { hours, mallory, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
 export const describeTurns = (calls: StoreCalls): void => {
-  const { abandon, advance, begin, claimAll, claimOne, complete, counts, create, createActive } = calls
+  const { abandon, advance, begin, claim, claimAll, claimOne, complete, counts, create, createActive } = calls
   const { drain, get, list, nowMs, remove, store, storeKv, sweep } = calls
 
   describe('turns', () => {
@@ -164,6 +164,23 @@ export const describeTurns = (calls: StoreCalls): void => {
       expect(await sweep()).toBe(1)
     })
 
+    test('a turn completes on a session that is still being created', async () => {
+      await create()
+      expect(await begin()).toMatchObject({ kind: 'active', record: { pod: '10.0.0.1:8000' } })
+      expect(await complete()).toMatchObject({ kind: 'completed', record: { turns: 1 } })
+      await abandon('turn-1')
+      expect(await get()).toMatchObject({ turns: 1 })
+    })
+
+    test('a failed create leaves the session to another turn until that fails too', async () => {
+      await create()
+      await begin()
+      await abandon('turn-1')
+      expect(await get()).toMatchObject({ turns: 0 })
+      await abandon()
+      expect(await get()).toBeUndefined()
+    })
+
     test('a failed create leaves only the removal of what its turn may have left in a pod', async () => {
       await create()
       await abandon('turn-1')
@@ -188,6 +205,23 @@ export const describeTurns = (calls: StoreCalls): void => {
       await end()
       expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
       expect(await get()).toBeUndefined()
+    })
+
+    test('a turn of an unknown session queues a removal', async () => {
+      expect(await complete('turn-1')).toEqual({ kind: 'gone' })
+      expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
+    })
+
+    test('a claim after the end of the turn covers what the turn left', async () => {
+      await createActive()
+      await begin()
+      await remove()
+      await claim(10_000)
+      await complete()
+      await advance(seconds(10))
+
+      expect(await drain()).toEqual([`s:${session}`])
+      expect(await counts()).toEqual({ removals: 0, sessions: 0 })
     })
 
     test("another tenant's turn on a deleted session queues nothing", async () => {

@@ -3,20 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
-import { findRedis } from '../../../playground/install/find-redis.ts'
-import type { ServerTool } from '../../../playground/install/find-tool.ts'
-import { toolsDir } from '../../../playground/paths.ts'
 import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../playground/start-redis.ts'
 import { eventually } from '../../support/eventually.ts'
 import { isAlive } from './support.ts'
 
-let tool: ServerTool
 let dir = ''
 const running: RunningRedis[] = []
 const clients: Redis[] = []
 
 const start = async (options: Partial<StartRedisOptions> = {}): Promise<RunningRedis> => {
-  const redis = await startRedis({ tool, dir, ...options })
+  const redis = await startRedis({ dir, ...options })
   running.push(redis)
   return redis
 }
@@ -28,7 +24,6 @@ const connect = (url: string): Redis => {
 }
 
 beforeAll(async () => {
-  tool = await findRedis({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) })
   dir = await mkdtemp(join(tmpdir(), 'launcher-redis-'))
 })
 afterEach(async () => {
@@ -77,7 +72,7 @@ describe('startRedis', () => {
 
   test('a port in use fails with the output of Redis, and leaves no process', async () => {
     const first = await start()
-    await expect(startRedis({ tool, dir, port: first.port })).rejects.toThrow(
+    await expect(startRedis({ dir, port: first.port })).rejects.toThrow(
       /redis-server ended with exit code 1 .*Address already in use/s,
     )
   })

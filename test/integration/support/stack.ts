@@ -1,12 +1,9 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ManagedChild } from '../../../playground/child-process.ts'
-import { renderEnvoyConfig } from '../../../playground/envoy-config.ts'
+import { readEnvoyConfig } from '../../../playground/envoy-config.ts'
 import { freePorts } from '../../../playground/free-port.ts'
-import { findEnvoy } from '../../../playground/install/find-envoy.ts'
-import { findRedis } from '../../../playground/install/find-redis.ts'
-import { packageRoot, toolsDir } from '../../../playground/paths.ts'
 import { startEngine } from '../../../playground/start-engine.ts'
 import { type RunningEnvoy, startEnvoy } from '../../../playground/start-envoy.ts'
 import { type RunningGateway, startGateway } from '../../../playground/start-gateway.ts'
@@ -81,7 +78,6 @@ const secret = 'a secret of the integration tests that is long enough'
 export const startStack = async (options: StackOptions = {}): Promise<Stack> => {
   const root = await mkdtemp(join(tmpdir(), 'context-cache-'))
   const kvDirectory = join(root, 'kv')
-  const tools = { env: process.env, toolsDir: toolsDir() }
   const children: ManagedChild[] = []
   let pods: readonly StackPod[] = []
   const lines: string[] = []
@@ -93,8 +89,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
   }
   try {
     const launchRedis = async (port?: number): Promise<RunningRedis> => {
-      const tool = await findRedis(tools)
-      const started = await startRedis({ ...options.redis, tool, dir: join(root, 'redis'), port })
+      const started = await startRedis({ ...options.redis, dir: join(root, 'redis'), port })
       children.push(started.child)
       return started
     }
@@ -129,14 +124,13 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
     }
     await Promise.all(Array.from({ length: gatewayCount }, (_, index) => launch(index)))
 
-    const text = renderEnvoyConfig(await readFile(join(packageRoot(), envoyConfigFile), 'utf8'), {
+    const text = await readEnvoyConfig(envoyConfigFile, {
       listen: `127.0.0.1:${clientPort}`,
       admin: '127.0.0.1:0',
       pods: pods.map((pod) => pod.address),
       gateways: gateways.map((gateway) => gateway.extproc),
     })
     const envoy = await startEnvoy({
-      tool: await findEnvoy(tools),
       config: { text: options.envoyConfig?.(text) ?? text },
       concurrency: 1,
       logLevel: 'error',

@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { renderEnvoyConfig } from '../../../playground/envoy-config.ts'
+import { readEnvoyConfig } from '../../../playground/envoy-config.ts'
 
 const socket = z.object({ socket_address: z.object({ address: z.string(), port_value: z.int() }) })
 const cluster = z.object({
@@ -19,10 +19,9 @@ const configuration = z.object({
   static_resources: z.object({ listeners: z.tuple([listener]), clusters: z.array(cluster) }),
 })
 
-const template = readFileSync(new URL('../../../envoy.yaml', import.meta.url), 'utf8')
 const { listeners, clusters } = configuration.parse(
   parse(
-    renderEnvoyConfig(template, {
+    await readEnvoyConfig('envoy.yaml', {
       listen: '127.0.0.1:1000',
       admin: '127.0.0.1:0',
       pods: ['a:1', 'b:2'],

@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { createPodProbe, type PodProbe, type ProbeResult } from '../../../src/routing/pod-probe.ts'
 import { type Behaviour, type FakeEngine, startFakeEngine } from './fake-engine.ts'
@@ -48,11 +48,13 @@ describe('createPodProbe', () => {
   })
 
   test('response that is not HTTP is a problem', async () => {
-    const server = createServer((socket) => void socket.end('SSH-2.0-OpenSSH_9.2\r\n'))
+    const sockets: Socket[] = []
+    const server = createServer((socket) => void sockets.push(socket.end('SSH-2.0-OpenSSH_9.2\r\n')))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
     const { problem, load } = await probe.probe(`127.0.0.1:${port}`, never)
-    server.close()
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
     expect([problem, load]).toEqual([expect.stringMatching('HTTP'), undefined])
   })
 
