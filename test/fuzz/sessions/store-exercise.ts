@@ -151,7 +151,7 @@ export class StoreExercise {
       claimed.sort((a, b) => (a.id < b.id ? -1 : 1))
       this.#claimed.push(...claimed)
       // Each store names claims in its own way.
-      return claimed.map(({ claim: _, ...removal }) => removal)
+      return claimed.map(({ claim: _claim, ...removal }) => removal)
     },
 
     ack: async (operation) => {

@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { type ContextGateway, createContextGateway } from '../../support/context-gateway.ts'
+import { type ContextGateway, gatewayWithSession } from '../../support/context-gateway.ts'
 import { answerBody } from '../../support/decisions.ts'
 
 const withSession = async () => {
-  const gateway = createContextGateway()
-  const { id, key } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+  const { gateway, id, key } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
   return { gateway, id, holders: () => gateway.predictor.residentTokens(key).size }
 }
 
@@ -19,8 +18,7 @@ const rows: readonly {
   {
     name: 'over, and swept',
     end: async (gateway) => {
-      gateway.advance(60)
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep(60)
     },
   },
   {
