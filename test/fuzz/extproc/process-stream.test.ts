@@ -46,7 +46,7 @@ const anyAct: fc.Arbitrary<Act> = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Act>({ act: 'half_close' }) },
 )
 
-test('whatever is told and whatever is decided: no reply too many, one end, nothing escapes', async () => {
+test('any messages and decisions get at most one reply each and one end', async () => {
   await fc.assert(
     fc.asyncProperty(anyService, fc.array(anyAct, { maxLength: 20 }), async (decide, acts) => {
       const stream = openStream((_request, scope) => decide(scope), { maxBodyBytes: 10 })

@@ -148,7 +148,7 @@ const startWorld = (bed: LmcacheBed) => {
           return bed.fleet.pods[0].engine.evict(bed.fleet.store.keys()[0]?.cache_salt ?? '')
       }
     },
-    /** Which living session lacks chunks; then everything is removed and swept, and what is left is told. */
+    /** Which living session lacks chunks; then what is left after everything was removed and swept. */
     end: async () => {
       const present = bed.fleet.chunks()
       const lost = lives

@@ -37,7 +37,7 @@ const setUp = (maxEntryBytes: number, budgetBytes: number) => {
 const keyOf = (form: AnswerForm, name = 0) =>
   responseKeyOf({ tenant: 't', model: 'm', path: '/v1/completions', form, canonicalBody: `{"a":${name}}` })
 
-test('capture caches the whole answer, however it is cut into pieces', () => {
+test('capture caches the whole answer from any pieces', () => {
   fc.assert(
     fc.property(anyAnswer, fc.array(fc.nat(), { maxLength: 30 }), ({ form, body }, places) => {
       const { cache, bytes, begin } = setUp(100_000, 200_000)
@@ -57,7 +57,7 @@ test('capture caches the whole answer, however it is cut into pieces', () => {
   )
 })
 
-test('a part of an answer is never taken for a whole one', () => {
+test('a part of an answer is never read as a finished one', () => {
   fc.assert(
     fc.property(anyAnswer, fc.nat(), ({ form, body }, at) => {
       const part = body.subarray(0, at % body.length)

@@ -71,7 +71,7 @@ test('every policy picks one of the given pods, least-request and session-affini
 describe('rendezvousOrder', () => {
   const addressesOf = (ordered: readonly PodState[]): readonly string[] => ordered.map(({ address }) => address)
 
-  test('holds every pod once, and does not depend on the order in which they are given', () => {
+  test('contains every pod once, in an order that does not depend on the input order', () => {
     fc.assert(
       fc.property(fc.string(), pods, (key, given) => {
         const [last, ...rest] = [...given].reverse()
@@ -83,7 +83,7 @@ describe('rendezvousOrder', () => {
     )
   })
 
-  test('a pod that goes moves only the keys that had it', () => {
+  test('moves only keys of a pod that is removed', () => {
     fc.assert(
       fc.property(fc.string(), pods, fc.nat(), (key, given, index) => {
         const lost = given[index % given.length]
@@ -98,7 +98,7 @@ describe('rendezvousOrder', () => {
 })
 
 describe('createRouter', () => {
-  test('names a ready pod and at most three other ready ones, none twice', () => {
+  test('returns a ready pod and at most three other ready ones, each once', () => {
     const states = fc.uniqueArray(fc.record({ ...podFields, ready: fc.boolean() }), {
       maxLength: 8,
       selector: ({ address }) => address,

@@ -3,7 +3,7 @@ import type { SessionKey } from '../../../src/sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../../../src/sessions/session-store.ts'
 import { newSession, sessionKey, tenantKey } from '../../contract/sessions/store-under-test.ts'
 
-/** A turn that was begun and not ended, as whoever began it knows it. */
+/** A turn that was begun and not ended, as its caller knows it. */
 interface OpenTurn {
   readonly key: SessionKey
   readonly turnId: string

@@ -54,13 +54,13 @@ describe('session stores under any sequence of operations', () => {
         expect(await remote.perform(operation)).toEqual(await memory.perform(operation))
       }
     })
-    await fc.assert(property, { numRuns: 70 })
+    await fc.assert(property, { numRuns: 50 })
   }, 240_000)
 
   // Which KV is evicted depends on milliseconds, so that the stores are not compared here.
   test.each([
     { name: 'memory', make: makeMemory, numRuns: 60 },
-    { name: 'Redis', make: makeRedis, numRuns: 20 },
+    { name: 'Redis', make: makeRedis, numRuns: 15 },
   ])(
     '$name keeps the limit of stored KV, and the KV of sessions in turns',
     async ({ make, numRuns }) => {

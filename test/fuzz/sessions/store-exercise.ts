@@ -143,7 +143,7 @@ export class StoreExercise {
 
     dropArtefacts: (operation) => {
       const some = this.#announced.slice(-1 - operation.back).map(({ kv }) => kv.artefactId)
-      return this.#under.store.dropArtefacts({ artefactIds: [...some, 'artefact-of-nobody'], reason: 'stale' })
+      return this.#under.store.dropArtefacts({ artefactIds: [...some, 'unknown-artefact'], reason: 'stale' })
     },
 
     claim: async (operation) => {

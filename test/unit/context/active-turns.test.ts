@@ -182,7 +182,7 @@ describe('a turn', () => {
 })
 
 describe('draining', () => {
-  test('resolves at once while no turn ends', async () => {
+  test('resolves at once when no end of a turn is processed', async () => {
     await expect(createBench().gateway.drain()).resolves.toBeUndefined()
   })
 

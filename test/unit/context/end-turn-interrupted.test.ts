@@ -16,9 +16,9 @@ afterEach(() => {
 
 describe('a turn whose session is deleted while it runs', () => {
   test.each([
-    { name: 'well', answer: {} },
-    { name: 'badly', answer: { status: 500 } },
-  ])('restores nothing when it ends $name', async ({ answer }) => {
+    { name: 'completes', answer: {} },
+    { name: 'fails', answer: { status: 500 } },
+  ])('restores nothing when it $name', async ({ answer }) => {
     const { gateway, id } = await gatewayWithSession()
     const forward = await gateway.use(id)
     await gateway.remove(id)
@@ -44,7 +44,7 @@ describe('a turn whose session is deleted while it runs', () => {
     expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('gone')
   })
 
-  test('leaves nothing when the deletion comes between its end and its offload', async () => {
+  test('leaves nothing when the deletion comes before its offload', async () => {
     const gateway = createContextGateway()
     const forward = await gateway.beginCreate()
     gateway.store.before('commitKv', () => gateway.remove(sessionIdOf(forward)))

@@ -167,7 +167,7 @@ describe('a turn that failed', () => {
     expect(gateway.events.of('turnEnded').map(([ended]) => ended)).toEqual([outcome])
   })
 
-  test.each(failures)('changes nothing of a session that lives: $name', async ({ answer }) => {
+  test.each(failures)('changes nothing of a live session: $name', async ({ answer }) => {
     const { gateway, id } = await gatewayWithSession()
     const before = await gateway.view(id)
 
@@ -191,7 +191,7 @@ describe('a turn that failed', () => {
       unready: 0,
     },
     { name: 'engine refused', answer: { status: 500 }, unready: 0 },
-  ])('takes $unready pods out when the $name', async ({ answer, unready }) => {
+  ])('marks $unready pods unready: $name', async ({ answer, unready }) => {
     const gateway = createContextGateway()
     const forward = await gateway.beginCreate()
     const servedBy = answer.servedBy === 'other' ? forward.destinations[1] : forward.destinations[0]

@@ -31,7 +31,7 @@ describe('the session of another tenant', () => {
   )
 
   test.each(rows)(
-    'looks like one that never was: $state, $name, unknownSession $unknownSession',
+    'looks like one that never existed: $state, $name, unknownSession $unknownSession',
     async ({ end, request, unknownSession }) => {
       const settings = { unknownSession, pods: [podA, podB] }
       const [there, elsewhere] = [createContextGateway(settings), createContextGateway(settings)]

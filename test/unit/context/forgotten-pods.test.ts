@@ -12,17 +12,17 @@ const rows: readonly {
   readonly end: (gateway: ContextGateway, id: string) => Promise<unknown>
 }[] = [
   {
-    name: 'deleted',
+    name: 'is deleted',
     end: async (gateway, id) => answerBody(await gateway.remove(id)),
   },
   {
-    name: 'over, and swept',
+    name: 'is expired and swept',
     end: async (gateway) => {
       await gateway.sweep(60)
     },
   },
   {
-    name: 'over, and starts anew',
+    name: 'is expired and starts anew',
     end: async (gateway, id) => {
       gateway.advance(60)
       await gateway.serve(await gateway.use(id), { status: 500 })
@@ -30,7 +30,7 @@ const rows: readonly {
   },
 ]
 
-describe('the prefix index drops a session that is', () => {
+describe('the prefix index drops a session that', () => {
   test.each(rows)('$name', async ({ end }) => {
     const { gateway, id, holders } = await withSession()
     expect(holders()).toBe(1)

@@ -57,7 +57,7 @@ describe('GET /v1/context/{id}', () => {
 })
 
 describe('a path that names no session', () => {
-  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s, whatever the id is', async (method) => {
+  test.each(['GET', 'PATCH', 'DELETE'])('is not found by %s, for any id', async (method) => {
     const gateway = createContextGateway()
     const ids = [newSessionId(), 'session-01', '..%2f..', '%', '%00', 'ctx_', `ctx_${'a'.repeat(50_000)}`, '__proto__']
 
@@ -70,7 +70,7 @@ describe('a path that names no session', () => {
     expect(codes).toEqual(ids.map(() => 'session_not_found'))
   })
 
-  test('is not found even while the session store cannot be reached', async () => {
+  test('is not found while the session store is unavailable', async () => {
     const gateway = createContextGateway()
     gateway.store.breakDown('all')
 
@@ -152,7 +152,7 @@ describe('DELETE /v1/context/{id}', () => {
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('finds nothing the second time', async () => {
+  test('is not found the second time', async () => {
     const { gateway, id } = await gatewayWithSession()
     const remove = () => gateway.remove(id)
 

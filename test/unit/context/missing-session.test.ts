@@ -11,7 +11,7 @@ import { cacheStatusOf, rejection, ticketOf } from '../../support/decisions.ts'
 
 const neverMade = newSessionId()
 
-describe('a session that is not there', () => {
+describe('a turn of a session that does not exist', () => {
   test('is forwarded without a session and counted on its pod until the turn ends', async () => {
     const gateway = createContextGateway({ pods: [podA] })
 
@@ -84,7 +84,7 @@ describe('with sessions.unknownSession: reject', () => {
     expect(gateway.connector.claims()).toEqual([])
   })
 
-  test('a session that lives is used', async () => {
+  test('a turn of a live session uses it', async () => {
     const { gateway, id } = await gatewayWithSession({ unknownSession: 'reject' })
 
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')

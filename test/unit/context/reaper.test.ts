@@ -50,7 +50,7 @@ describe('a sweep', () => {
   })
 
   test.each([{ batchSize: 1 }, { batchSize: 3 }, { batchSize: 7 }, { batchSize: 100 }])(
-    'goes through everything in steps of $batchSize',
+    'ends and removes all sessions in steps of $batchSize',
     async ({ batchSize }) => {
       const gateway = createContextGateway({ batchSize })
       await createMany(gateway, 7)
@@ -161,7 +161,7 @@ describe('a sweep', () => {
     expect(gateway.connector.reconciliations()).toBe(2)
   })
 
-  test('goes on with the others when one removal breaks', async () => {
+  test('removes the others when one removal throws', async () => {
     const gateway = createContextGateway()
     await createMany(gateway, 3)
     let calls = 0
@@ -181,8 +181,8 @@ describe('a sweep', () => {
   })
 })
 
-describe('sweeps that are asked for while one runs', () => {
-  test('share the next one, which starts after they asked', async () => {
+describe('sweeps requested while one runs', () => {
+  test('share the next sweep, which starts after the request', async () => {
     const gateway = createContextGateway()
     const sweeps = countSweeps(gateway)
     const running = gateway.sweep()
@@ -197,7 +197,7 @@ describe('sweeps that are asked for while one runs', () => {
     expect(sweeps()).toBe(2)
   })
 
-  test('come soon when nobody waits for them', async () => {
+  test('run without a caller that waits', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)
@@ -210,8 +210,8 @@ describe('sweeps that are asked for while one runs', () => {
   })
 })
 
-describe('a reaper that was started', () => {
-  test('sweeps again and again by itself', async () => {
+describe('a started reaper', () => {
+  test('sweeps at every interval', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     const sweeps = countSweeps(gateway)
@@ -223,7 +223,7 @@ describe('a reaper that was started', () => {
     expect(sweeps()).toBe(5)
   })
 
-  test('goes on after a sweep that failed', async () => {
+  test('continues after a failed sweep', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     gateway.store.failNext('expireDue', 2)
@@ -236,7 +236,7 @@ describe('a reaper that was started', () => {
     expect(gateway.connector.reconciliations()).toBe(1)
   })
 
-  test('does nothing any more once it was stopped', async () => {
+  test('does nothing after stop', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     gateway.reaper.start()
@@ -252,7 +252,7 @@ describe('a reaper that was started', () => {
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
   })
 
-  test('does not start again when it is stopped in the middle of a sweep', async () => {
+  test('schedules no sweep when stopped during one', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     let stopping: Promise<void> | undefined
@@ -267,7 +267,7 @@ describe('a reaper that was started', () => {
     expect(jest.getTimerCount()).toBe(0)
   })
 
-  test('stops only when the sweep that runs has ended', async () => {
+  test('stop waits for the running sweep', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)

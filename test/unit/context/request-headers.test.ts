@@ -45,7 +45,7 @@ describe('parseTtlHeader', () => {
     { name: 'two headers', values: ['3600', '7200'] },
     { name: 'the same header twice', values: ['3600', '3600'] },
     { name: 'two values in one header', values: ['3600, 3600'] },
-  ])('refuses as no number of seconds: $name', ({ values }) => {
+  ])('rejects what is not a whole number of seconds: $name', ({ values }) => {
     expect(errorOf(() => parseTtlHeader(values, bounds))).toMatchObject({
       code: 'invalid_ttl',
       status: 400,
@@ -58,7 +58,7 @@ describe('parseTtlHeader', () => {
     { name: 'one', value: '1' },
     { name: 'above the most', value: '86401' },
     { name: 'nine digits', value: '999999999' },
-  ])('refuses as out of range, naming the range: $name', ({ value }) => {
+  ])('rejects a TTL out of range with the range: $name', ({ value }) => {
     expect(errorOf(() => parseTtlHeader([value], bounds))).toMatchObject({
       code: 'ttl_out_of_range',
       status: 400,
@@ -80,7 +80,7 @@ describe('checkTtl', () => {
     { name: 'negative', value: -3600 },
     { name: '1e400 in JSON', value: JSON.parse('1e400') },
     { name: 'beyond exact numbers', value: 2 ** 63 },
-  ])('refuses as no number of seconds: $name', ({ value }) => {
+  ])('rejects what is not a whole number of seconds: $name', ({ value }) => {
     expect(errorOf(() => checkTtl(value, bounds, 'ttl'))).toMatchObject({ code: 'invalid_ttl', param: 'ttl' })
   })
 })

@@ -11,7 +11,7 @@ describe('the deadline of a session', () => {
     return { expiresInSeconds: expires_at - Math.floor(gateway.nowMs() / 1000), ttl }
   }
 
-  test('stays where the create has set it', async () => {
+  test('stays as the create has set it', async () => {
     const { gateway, id } = await gatewayWithSession()
     gateway.advance(600)
 
@@ -22,7 +22,7 @@ describe('the deadline of a session', () => {
     expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
   })
 
-  test('moves with every turn where it slides', async () => {
+  test('moves with every turn when sliding', async () => {
     const { gateway, id } = await gatewayWithSession({ sliding: true })
     gateway.advance(600)
 
@@ -35,7 +35,7 @@ describe('the deadline of a session', () => {
   })
 
   test.each([{ sliding: false }, { sliding: true }])(
-    'is what a turn with a TTL of its own announced (sliding: $sliding)',
+    'is the one that a turn with a TTL announced (sliding: $sliding)',
     async ({ sliding }) => {
       const { gateway, id } = await gatewayWithSession({ sliding })
 
@@ -65,8 +65,8 @@ describe('the deadline of a session', () => {
   })
 })
 
-describe('a session whose time is over', () => {
-  test('starts anew under its id, as a miss', async () => {
+describe('an expired session', () => {
+  test('starts anew under its id with a miss', async () => {
     const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     await gateway.sweep(61)
 
@@ -88,7 +88,7 @@ describe('a session whose time is over', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 
-  test('stays over when the turn fails', async () => {
+  test('stays expired when the turn fails', async () => {
     const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     gateway.advance(61)
 
@@ -99,7 +99,7 @@ describe('a session whose time is over', () => {
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('leaves nothing of any of its lives behind', async () => {
+  test('leaves no KV of any of its lives', async () => {
     const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     gateway.advance(61)
     await gateway.serve(await gateway.use(id))

@@ -10,7 +10,7 @@ import {
 } from '../../support/context-gateway.ts'
 import { cacheStatusOf, forwarded, rejection } from '../../support/decisions.ts'
 
-describe('while the session store cannot be reached', () => {
+describe('while the session store is unavailable', () => {
   const withSession = async (): Promise<{ readonly gateway: ContextGateway; readonly id: string }> => {
     const { gateway, id } = await gatewayWithSession()
     gateway.store.breakDown('all')
@@ -29,7 +29,7 @@ describe('while the session store cannot be reached', () => {
     expect(gateway.connector.claims()).toEqual([])
   })
 
-  test('a turn is answered even where unknown sessions are rejected', async () => {
+  test('a turn is answered with unknownSession reject, too', async () => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
     gateway.store.breakDown('all')
 
@@ -49,7 +49,7 @@ describe('while the session store cannot be reached', () => {
     expect(forward).toMatchObject({ requestHeaders: {}, splice: undefined, path: undefined })
   })
 
-  test('such a request is still checked', async () => {
+  test('an invalid one is still rejected', async () => {
     const { gateway } = await withSession()
 
     const decision = await gateway.send({ path: '/v1/completions', body: {}, headers: { 'x-session-ttl': '60' } })

@@ -88,14 +88,14 @@ describe('a turn of a session', () => {
     if (status.endsWith('no_slot')) expect(forward.splice).toBeUndefined()
   })
 
-  test('says that the KV is still being stored while the first turn runs', async () => {
+  test('is a miss with offload_pending while the first turn runs', async () => {
     const gateway = createContextGateway()
     const create = await gateway.beginCreate()
 
     expect(cacheStatusOf(await gateway.use(sessionIdOf(create)))).toBe('miss; reason=offload_pending')
   })
 
-  test('says why no KV of the session was stored', async () => {
+  test('reports why no KV of the session was stored', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     gateway.connector.faults.refuse('offload', true)
     const { id } = await gateway.create()
@@ -117,7 +117,7 @@ describe('a turn of a session', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=kv_missing')
   })
 
-  test('asks Envoy for the time that loading may take, and for none when it is short', async () => {
+  test('extends its deadline by the time of a long load only', async () => {
     const gateway = createContextGateway({ msPerToken: 10, maxLoadMs: 8000 })
     const long = await gateway.create({}, { promptTokens: 480 })
     const short = await gateway.create({}, { promptTokens: 30 })
@@ -135,7 +135,7 @@ describe('a turn of a session', () => {
     { name: 'with a bad TTL', headers: { 'x-session-ttl': '0' }, code: 'invalid_ttl' },
     { name: 'with a TTL out of range', headers: { 'x-session-ttl': '9' }, code: 'ttl_out_of_range' },
     { name: 'by an unknown policy', headers: { 'routing-strategy': 'best' }, code: 'invalid_routing_strategy' },
-  ])('is refused $name, and holds nothing', async ({ headers, code }) => {
+  ])('is rejected $name, and holds nothing', async ({ headers, code }) => {
     const { gateway, id } = await gatewayWithSession()
 
     const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id, ...headers } })
@@ -165,8 +165,8 @@ describe('a turn of a session', () => {
   })
 })
 
-describe('turns that overlap', () => {
-  test('load once, hit all, and leave one artefact', async () => {
+describe('overlapping turns', () => {
+  test('share one load, all hit, and leave one artefact', async () => {
     const { gateway, id, key } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.restart(podA)
 

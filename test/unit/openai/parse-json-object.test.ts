@@ -38,7 +38,7 @@ describe('parseJsonObject', () => {
     { name: 'string', body: '"model"' },
     { name: 'null', body: 'null' },
     { name: 'true', body: 'true' },
-  ])('$name is no JSON object', ({ body }) => {
+  ])('rejects what is not a JSON object: $name', ({ body }) => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'invalid_json', status: 400 })
   })
 
@@ -68,11 +68,11 @@ describe('parseJsonObject', () => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'duplicate_key', param: 'model' })
   })
 
-  test('lets any other key stand twice, the last one wins', () => {
+  test('takes the last value of any other key given twice', () => {
     expect(parse('{"model":"m","user":"a","user":"b"}').get('user')).toBe('b')
   })
 
-  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('takes %s for a key like any other', (key) => {
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('reads %s as an ordinary key', (key) => {
     const body = parse(`{"${key}":{"polluted":true}}`)
 
     expect([...body.keys()]).toEqual([key])
@@ -80,7 +80,7 @@ describe('parseJsonObject', () => {
     expect({}).not.toHaveProperty('polluted')
   })
 
-  test('never repeats the body in its message or its cause', () => {
+  test('contains no part of the body in message or cause', () => {
     const error = errorOf(() => parse('{"prompt":"my secret",}'))
 
     expect(error.message).not.toContain('secret')
@@ -96,14 +96,14 @@ describe('parseJsonObject', () => {
     { name: 'colons alone', body: ':'.repeat(twoMegabytes) },
     { name: 'empty objects without end', body: `{"a":[{}${',{}'.repeat(twoMegabytes / 3)}]}` },
     { name: 'closing brackets first', body: `${']'.repeat(twoMegabytes)}${'['.repeat(twoMegabytes)}` },
-  ])('does not parse a text made to be slow: $name', ({ body }) => {
+  ])('rejects a text made to be slow before parsing: $name', ({ body }) => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'json_too_complex', status: 400 })
   })
 
   test.each([
     { name: 'backslashes without end', body: `{"a":"${'\\'.repeat(twoMegabytes)}` },
     { name: 'escaped quotes without end', body: `{"a":"${'\\"'.repeat(twoMegabytes / 2)}` },
-  ])('refuses without going over the text again and again: $name', ({ body }) => {
+  ])('rejects a text in one pass: $name', ({ body }) => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'invalid_json' })
   })
 })

@@ -22,13 +22,13 @@ describe('loading a script', () => {
   const write = (files: Readonly<Record<string, string>>): Promise<unknown> =>
     Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(folder, name), text)))
 
-  test('takes the file as it is', async () => {
+  test('returns the file unchanged', async () => {
     await write({ 'one.lua': 'return 1\n' })
 
     expect(loadScript(url, 'one')).toEqual({ name: 'one', source: 'return 1\n' })
   })
 
-  test('puts parts in the place where they are named, each one once', async () => {
+  test('inserts each include once, where it is first named', async () => {
     await write({
       'main.lua': '-- main\n--- @include first\n--- @include second\nreturn 1\n',
       'includes/first.lua': '--- @include base\nlocal first',
@@ -43,7 +43,7 @@ describe('loading a script', () => {
     ).toEqual(['-- main', 'local base', 'local first', 'local second', 'return 1'])
   })
 
-  test('takes characters that a replacement could misread', async () => {
+  test('keeps replacement patterns in an include', async () => {
     await write({ 'main.lua': '--- @include part\n', 'includes/part.lua': "local dollar = '$&$1$$'" })
 
     expect(loadScript(url, 'main').source).toBe("local dollar = '$&$1$$'\n")

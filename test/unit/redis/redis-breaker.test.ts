@@ -28,12 +28,12 @@ describe('the circuit breaker', () => {
   }
   const ended = (run: Promise<unknown>): Promise<unknown> => run.catch((error: unknown) => error)
 
-  test('passes answers on', async () => {
+  test('passes a reply', async () => {
     expect(await breaker(neverMs).run(well)).toBe('well')
     expect(states).toEqual([])
   })
 
-  test('opens after so many commands in a row without an answer, and then calls nothing', async () => {
+  test('opens after three commands in a row without a reply, and then calls nothing', async () => {
     const guard = breaker(neverMs)
     for (let call = 0; call < 3; call++) expect(await ended(guard.run(silent))).toBeInstanceOf(RedisSilentError)
     expect(states).toEqual(['open'])
@@ -42,7 +42,7 @@ describe('the circuit breaker', () => {
     expect(calls).toBe(3)
   })
 
-  test('starts to count anew at every answer', async () => {
+  test('counts from zero after every reply', async () => {
     const guard = breaker(neverMs)
     for (const command of [silent, silent, well, silent, silent]) await ended(guard.run(command))
 
@@ -52,8 +52,8 @@ describe('the circuit breaker', () => {
 
   test.each([
     { name: 'refusals', error: new RedisUnavailableError('full') },
-    { name: 'mistakes in scripts', error: new RedisScriptError('mistake') },
-  ])('does not open for $name, which cost no time', async ({ error }) => {
+    { name: 'script errors', error: new RedisScriptError('mistake') },
+  ])('does not open for $name', async ({ error }) => {
     const guard = breaker(neverMs)
     for (let call = 0; call < 10; call++) expect(await ended(guard.run(failing(error)))).toBe(error)
 
@@ -61,7 +61,7 @@ describe('the circuit breaker', () => {
     expect(calls).toBe(10)
   })
 
-  test('lets one command try after a while, while the others fail at once', async () => {
+  test('lets one command try when half open, and fails the others at once', async () => {
     const guard = breaker(0)
     for (let call = 0; call < 3; call++) await ended(guard.run(silent))
     let answer = (_text: string): void => {}
@@ -81,7 +81,7 @@ describe('the circuit breaker', () => {
     expect(await guard.run(well)).toBe('well')
   })
 
-  test('stays open when commands that began before are answered after all', async () => {
+  test('stays open when earlier commands get late replies', async () => {
     const guard = breaker(neverMs)
     const answers: ((text: string) => void)[] = []
     const slow = (): Promise<string> => new Promise((resolve) => answers.push(resolve))
@@ -96,7 +96,7 @@ describe('the circuit breaker', () => {
     expect(states).toEqual(['open'])
   })
 
-  test('counts commands that go without an answer at the same time', async () => {
+  test('counts concurrent commands without a reply', async () => {
     const guard = breaker(neverMs)
     await Promise.all(Array.from({ length: 10 }, () => ended(guard.run(silent))))
 
@@ -105,14 +105,14 @@ describe('the circuit breaker', () => {
     expect(calls).toBe(10)
   })
 
-  test('opens again when the trial gets no answer', async () => {
+  test('opens again when the trial gets no reply', async () => {
     const guard = breaker(0)
     for (let call = 0; call < 4; call++) await ended(guard.run(silent))
 
     expect(states).toEqual(['open', 'half-open', 'open'])
   })
 
-  test('closes when the trial is refused, since refusals come at once', async () => {
+  test('closes when the trial is refused', async () => {
     const guard = breaker(0)
     for (let call = 0; call < 3; call++) await ended(guard.run(silent))
     await ended(guard.run(failing(new RedisUnavailableError('full'))))

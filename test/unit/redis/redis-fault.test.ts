@@ -51,7 +51,7 @@ describe('a fault of Redis', () => {
     expect(fault).not.toBeInstanceOf(RedisSilentError)
   })
 
-  test('that is silence is unavailability of its own kind', () => {
+  test('that is a missing reply is a RedisSilentError', () => {
     expect(toRedisFault(new AnswerLateError('no answer within 250 ms'), 'begin')).toBeInstanceOf(RedisSilentError)
   })
 
@@ -62,11 +62,11 @@ describe('a fault of Redis', () => {
     },
     { name: 'a key of another type', message: 'WRONGTYPE Operation against a key holding the wrong kind of value' },
     { name: 'a text that only sounds like a refusal', message: 'ERR value is LOADINGS or ROOMY' },
-  ])('that is $name is no unavailability', ({ message }) => {
+  ])('that is $name is a script error', ({ message }) => {
     expect(toRedisFault(replyError(message), 'begin')).toBeInstanceOf(RedisScriptError)
   })
 
-  test('does not carry what the command was given', () => {
+  test('contains no arguments of the command', () => {
     const error = Object.assign(replyError("ERR unknown command 'evalshb', with args beginning with: 'marker' 'x'"), {
       command: { name: 'evalsha', args: ['marker'] },
       code: 'ERR',

@@ -6,17 +6,17 @@ import { AnswerLateError, withinTime } from '../../../src/redis/time-limit.ts'
 const neverMs = 600_000
 
 describe('the time limit of a call', () => {
-  test('passes on an answer and a failure', async () => {
+  test('passes a reply and a failure', async () => {
     await expect(withinTime(Promise.resolve('answer'), neverMs)).resolves.toBe('answer')
     await expect(withinTime(Promise.reject(new Error('refused')), neverMs)).rejects.toThrow('refused')
   })
 
-  test('rejects when it passes without an answer', async () => {
+  test('rejects after the time without a reply', async () => {
     await expect(withinTime(new Promise(() => {}), 1)).rejects.toBeInstanceOf(AnswerLateError)
   })
 })
 
-describe('the time limit of a call of a process that is busy for longer', () => {
+describe('the time limit of a call while the process is busy for longer', () => {
   /** Keeps this thread, and nothing else, from going on. */
   const beBusy = (milliseconds: number): void => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
@@ -27,7 +27,7 @@ describe('the time limit of a call of a process that is busy for longer', () => 
 
   const nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-  test('holds for the answer that came meanwhile', async () => {
+  test('accepts a reply that came meanwhile', async () => {
     // From here the event loop runs its timers before it looks for answers.
     await nextRound()
     const answer = withinTime(fromOutside(), 20)
@@ -36,7 +36,7 @@ describe('the time limit of a call of a process that is busy for longer', () => 
     expect(await answer).toHaveLength(8)
   })
 
-  test('holds for an answer that came while an earlier one was handled', async () => {
+  test('accepts a reply that came while an earlier one was handled', async () => {
     await nextRound()
     const first = withinTime(fromOutside(), 20)
     beBusy(200)

@@ -10,7 +10,7 @@ const withLength = (length: number, content: Uint8Array): Buffer => {
   return Buffer.concat([head, brotliCompressSync(content)])
 }
 
-describe('squeezing content', () => {
+describe('squeeze', () => {
   test.each([3_000, 100_000])('makes %i token ids at least a quarter smaller', async (count) => {
     const content = tokensToBytes(Uint32Array.from({ length: count }, () => randomInt(128_000)))
     const squeezed = await squeeze(content)
@@ -22,7 +22,7 @@ describe('squeezing content', () => {
     ['short', Buffer.alloc(1_023)],
     ['random', randomBytes(10_000)],
     ['very long', Buffer.alloc(64 * 1024 * 1024 + 1)],
-  ])('is left when content is %s', async (_name, content) => {
+  ])('leaves content unchanged that is %s', async (_name, content) => {
     expect(await squeeze(content)).toBeUndefined()
   })
 
@@ -33,7 +33,7 @@ describe('squeezing content', () => {
     ['more than its length says', withLength(2_000, Buffer.alloc(50_000_000))],
     ['less than its length says', withLength(2_000, Buffer.alloc(1_999))],
     ['a length beyond the limit', withLength(0xffffffff, Buffer.alloc(2_000))],
-  ])('is not undone for %s', async (_name, squeezed) => {
+  ])('unsqueeze is undefined for %s', async (_name, squeezed) => {
     expect(await unsqueeze(squeezed)).toBeUndefined()
   })
 })
