@@ -70,7 +70,7 @@ describe('slot ledgers under any sequence of calls', () => {
       expect(new Set(claimed)).toEqual(new Set(slotIds))
     })
     await fc.assert(property, { numRuns: 500 })
-  }, 60_000)
+  }, 120_000)
 
   test('answer alike in memory and in Redis', async () => {
     const property = fc.asyncProperty(anySteps, async (steps) => {
@@ -84,5 +84,5 @@ describe('slot ledgers under any sequence of calls', () => {
       }
     })
     await fc.assert(property, { numRuns: 150 })
-  }, 60_000)
+  }, 120_000)
 })
