@@ -92,16 +92,17 @@ export class StoreExercise {
       // Some are too large for the session's own record.
       const payload = `${artefactId}\n${operation.text}${'\n'.repeat(operation.digest * 300)}`
       await this.#under.store.announce({ artefactId, session, payload, graceMs: (operation.time - 1) * unitMs })
-      this.#announced.push({ session, kv: { artefactId, payload, tokens: 0, bytes: 0, turn: 0 } })
+      const kv = { artefactId, payload, tokens: operation.time, bytes: operation.otherTime, turn: operation.count }
+      this.#announced.push({ session, kv })
       this.#owed.add(artefactId)
     },
 
     commit: async (operation) => {
       const announced = this.#announced.at(-1 - operation.back)
       if (announced === undefined) return undefined
-      const kv = { ...announced.kv, tokens: operation.time, bytes: operation.otherTime, turn: operation.count }
+      const { session: key, kv } = announced
       this.#owed.add(kv.artefactId)
-      const commit = () => this.#under.store.commitKv({ key: announced.session, kv })
+      const commit = () => this.#under.store.commitKv({ key, kv })
       const isStored = await commit()
       if (isStored) expect(await commit()).toBe(true)
       return isStored
