@@ -1,11 +1,11 @@
 # make run        start Envoy, the gateway and two pods on this machine; ACCELERATOR=1 with the Wasm filter
 # make test       everything: format, lint, types, and every test on real parts
 # make test-accelerator  the tests through Envoy, with the accelerator (accelerator/README.md)
-# make soak       a million operations on the memory store, which `make test` makes 50,000
+# make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test test-accelerator check build install unit integration soak vllm-up test-vllm bench-ttft bench-gateway bench-sessions clean
+.PHONY: run test test-accelerator check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions clean
 
 install: node_modules/.package-lock.json
 
@@ -31,8 +31,8 @@ integration: build
 
 test: check unit integration
 
-soak: install
-	SOAK_OPERATIONS=1000000 npm run --silent test:soak
+test-memory-store: install
+	MEMORY_STORE_OPERATIONS=1000000 npm run --silent test:memory-store
 
 test-accelerator: build
 	ACCELERATOR=1 npm run --silent test:accelerator

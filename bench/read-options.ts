@@ -6,21 +6,19 @@ export interface BenchOption {
   readonly value: string
   readonly meaning: string
   readonly default?: string
-  /** It may be told more than once. */
+  /** It may be given more than once. */
   readonly multiple?: true
 }
 
-type OptionValue<Option extends BenchOption> = Option extends { readonly multiple: true }
-  ? readonly string[]
-  : Option extends { readonly default: string }
-    ? string
-    : string | undefined
-
 type OptionValues<Options extends Readonly<Record<string, BenchOption>>> = {
-  readonly [Name in keyof Options]: OptionValue<Options[Name]>
+  readonly [Name in keyof Options]: Options[Name] extends { readonly multiple: true }
+    ? readonly string[]
+    : Options[Name] extends { readonly default: string }
+      ? string
+      : string | undefined
 }
 
-/** Reads the command line of a bench. `--help` prints what it does and its options; that, and an option that does not exist, ends the process. */
+/** Reads the command line of a bench. `--help` prints what it does and its options; that, and an unknown option, ends the process. */
 export const readOptions = <const Options extends Readonly<Record<string, BenchOption>>>(
   title: string,
   options: Options,
@@ -28,10 +26,7 @@ export const readOptions = <const Options extends Readonly<Record<string, BenchO
   const entries = Object.entries<BenchOption>(options)
   const flags = entries.map(([name, { multiple = false, default: standard }]) => {
     const initial = multiple ? [] : standard
-    return [
-      name,
-      { type: 'string' as const, multiple, ...(initial === undefined ? {} : { default: initial }) },
-    ] as const
+    return [name, { type: 'string', multiple, ...(initial !== undefined && { default: initial }) }] as const
   })
   const help = { help: { type: 'boolean', short: 'h', default: false } } as const
   try {
@@ -45,13 +40,7 @@ export const readOptions = <const Options extends Readonly<Record<string, BenchO
   }
 }
 
-const meaningAt = 32
-
 const helpLine = ([name, { value, meaning, default: standard, multiple }]: readonly [string, BenchOption]): string => {
-  const notes = [
-    ...(multiple === true ? ['may be repeated'] : []),
-    ...(standard === undefined ? [] : [`default ${standard}`]),
-  ]
-  const note = notes.length === 0 ? '' : ` (${notes.join('; ')})`
-  return `  ${`--${name} ${value}`.padEnd(meaningAt - 3)} ${meaning}${note}`
+  const note = multiple === true ? ' (may be repeated)' : standard === undefined ? '' : ` (default ${standard})`
+  return `  ${`--${name} ${value}`.padEnd(30)}${meaning}${note}`
 }

@@ -17,8 +17,8 @@ export const rangeText = ([low, high]: readonly [number, number], digits: number
   `${low.toFixed(digits)} to ${high.toFixed(digits)}`
 
 /**
- * Where the median of ever more values would be, with a certainty of 95 %: between two of the values, whatever they are spread like (the ranks are
- * those of a binomial distribution). Undefined for fewer than six values, which cannot tell it.
+ * 95 % confidence interval of the median, for values of any distribution: two of the values, by the ranks of a binomial distribution. Undefined
+ * for fewer than six values.
  */
 export const medianInterval = (values: readonly number[]): readonly [number, number] | undefined => {
   const count = values.length
@@ -29,3 +29,9 @@ export const medianInterval = (values: readonly number[]): readonly [number, num
   const high = sorted[Math.min(count - 1, Math.ceil(count / 2 + reach))]
   return low === undefined || high === undefined ? undefined : [low, high]
 }
+
+/** A table in Markdown; its first column is text, the others are aligned to the right. */
+export const markdownTable = (titles: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [titles, ['---', ...Array<string>(titles.length - 1).fill('---:')], ...rows]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n')

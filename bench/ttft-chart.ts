@@ -19,10 +19,10 @@ const series = [
 
 const panelWidth = 440
 const height = 330
-const plot = { left: 52, right: 12, top: 74, bottom: 46 } as const
-const plotWidth = panelWidth - plot.left - plot.right
-const plotHeight = height - plot.top - plot.bottom
+const [marginLeft, plotWidth] = [52, 376]
+const [plotTop, plotBottom] = [74, 284]
 const barShare = 0.26
+const gridLines = 4
 
 /** Renders a bar chart of time to first token, a panel for each engine, as SVG. It follows the light or dark mode of the reader. */
 export const renderTtftChart = (panels: readonly TtftPanel[]): string => {
@@ -35,8 +35,8 @@ export const renderTtftChart = (panels: readonly TtftPanel[]): string => {
     '@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .grid { stroke: #3d444d } }',
     '</style>',
     ...series.flatMap(({ title, colour }, index) => [
-      `<rect x="${plot.left + index * 150}" y="8" width="12" height="12" fill="${colour}"/>`,
-      text({ x: plot.left + index * 150 + 18, y: 18 }, title),
+      `<rect x="${marginLeft + index * 150}" y="8" width="12" height="12" fill="${colour}"/>`,
+      text(marginLeft + index * 150 + 18, 18, title),
     ]),
     ...panels.flatMap(panelLines),
     '</svg>',
@@ -44,37 +44,32 @@ export const renderTtftChart = (panels: readonly TtftPanel[]): string => {
 }
 
 const panelLines = ({ title, rows }: TtftPanel, index: number): readonly string[] => {
-  const left = index * panelWidth + plot.left
-  const bottom = plot.top + plotHeight
+  const left = index * panelWidth + marginLeft
   const step = axisStep(Math.max(1, ...rows.flatMap(({ medianMs }) => series.map(({ name }) => medianMs[name]))))
-  const yOf = (ms: number): number => bottom - (ms / (step * gridLines)) * plotHeight
+  const yOf = (ms: number): number => plotBottom - (ms / (step * gridLines)) * (plotBottom - plotTop)
   const groupWidth = plotWidth / rows.length
+  const barWidth = groupWidth * barShare
   return [
-    text({ x: left, y: 50, style: 'title' }, `${title}: time to first token, ms`),
+    text(left, 50, `${title}: time to first token, ms`, ' class="title"'),
     ...Array.from({ length: gridLines + 1 }, (_, line) => line * step).flatMap((ms) => [
       `<line class="grid" x1="${left}" x2="${left + plotWidth}" y1="${round(yOf(ms))}" y2="${round(yOf(ms))}"/>`,
-      text({ x: left - 6, y: yOf(ms) + 4, anchor: 'end' }, String(ms)),
+      text(left - 6, yOf(ms) + 4, String(ms), ' text-anchor="end"'),
     ]),
     ...rows.flatMap(({ tokens, medianMs }, group) => {
       const centre = left + (group + 0.5) * groupWidth
-      const barWidth = groupWidth * barShare
-      return [
-        ...series.flatMap(({ name, colour }, bar) => {
-          const x = centre + (bar - series.length / 2) * barWidth
-          const [y, ms] = [yOf(medianMs[name]), Math.round(medianMs[name])]
-          return [
-            `<rect x="${round(x)}" y="${round(y)}" width="${round(barWidth - 2)}" height="${round(bottom - y)}" fill="${colour}"/>`,
-            text({ x: x + barWidth / 2 - 1, y: y - 3, anchor: 'middle', style: 'value' }, String(ms)),
-          ]
-        }),
-        text({ x: centre, y: bottom + 18, anchor: 'middle' }, String(tokens)),
-      ]
+      const bars = series.flatMap(({ name, colour }, bar) => {
+        const x = centre + (bar - series.length / 2) * barWidth
+        const y = yOf(medianMs[name])
+        return [
+          `<rect x="${round(x)}" y="${round(y)}" width="${round(barWidth - 2)}" height="${round(plotBottom - y)}" fill="${colour}"/>`,
+          text(x + barWidth / 2 - 1, y - 3, medianMs[name].toFixed(0), ' text-anchor="middle" class="value"'),
+        ]
+      })
+      return [...bars, text(centre, plotBottom + 18, String(tokens), ' text-anchor="middle"')]
     }),
-    text({ x: left + plotWidth / 2, y: bottom + 38, anchor: 'middle' }, 'prompt tokens'),
+    text(left + plotWidth / 2, plotBottom + 38, 'prompt tokens', ' text-anchor="middle"'),
   ]
 }
-
-const gridLines = 4
 
 /** The smallest of 1, 2, 2.5 and 5 times a power of ten with which the grid covers the maximum. */
 const axisStep = (maximumMs: number): number => {
@@ -82,15 +77,8 @@ const axisStep = (maximumMs: number): number => {
   return power * ([1, 2, 2.5, 5, 10].find((factor) => factor * power * gridLines >= maximumMs) ?? 10)
 }
 
-interface TextPlace {
-  readonly x: number
-  readonly y: number
-  readonly anchor?: 'middle' | 'end'
-  readonly style?: 'title' | 'value'
-}
-
-const text = ({ x, y, anchor, style }: TextPlace, content: string): string =>
-  `<text x="${round(x)}" y="${round(y)}"${anchor === undefined ? '' : ` text-anchor="${anchor}"`}${style === undefined ? '' : ` class="${style}"`}>${escapeXml(content)}</text>`
+const text = (x: number, y: number, content: string, attributes = ''): string =>
+  `<text x="${round(x)}" y="${round(y)}"${attributes}>${escapeXml(content)}</text>`
 
 const round = (value: number): number => Math.round(value * 10) / 10
 

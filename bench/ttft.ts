@@ -4,16 +4,14 @@
  * `make bench-ttft ENGINE=vllm`.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
-import { join } from 'node:path'
 import { z } from 'zod'
-import { packageRoot } from '../playground/paths.ts'
+import { outputFile, say, writeFigures } from './bench-process.ts'
 import { type BenchStack, type EngineName, engineNames, startBenchStack } from './bench-stack.ts'
-import { measureConversation } from './conversation.ts'
-import { measureRun, type RunFigures } from './measure-run.ts'
+import { measureConversation, measureRun, type RunFigures } from './measure-ttft.ts'
 import { readOptions } from './read-options.ts'
-import { median, spread } from './statistics.ts'
+import { markdownTable, median, spread } from './statistics.ts'
 import { renderTtftChart } from './ttft-chart.ts'
 
 const values = readOptions(
@@ -31,7 +29,6 @@ if (engineName === undefined) throw new Error(`--engine must be one of ${engineN
 
 /** A fleet that is already running may know the prompts of another run. */
 const unique = randomUUID()
-const directory = join(packageRoot(), 'bench/out')
 const figuresFiles: Readonly<Record<EngineName, string>> = { embedded: 'ttft.json', vllm: 'ttft-vllm.json' }
 
 const cases = ['cold', 'samePod', 'otherPodLoaded', 'otherPodNotLoaded'] as const
@@ -43,14 +40,14 @@ const titles: Readonly<Record<Case, string>> = {
   otherPodNotLoaded: 'other pod, not loaded',
 }
 
-const measureAll = async (stack: BenchStack): Promise<ReadonlyMap<number, readonly RunFigures[]>> => {
+const measureRuns = async (stack: BenchStack): Promise<ReadonlyMap<number, readonly RunFigures[]>> => {
   const figures = new Map<number, RunFigures[]>(sizes.map((size) => [size, []]))
   // One round that does not count: first requests open connections and compile code.
   await measureRun(stack, { tokens: 300, seed: `${unique} warm-up` })
   for (let run = 1; run <= runs; run += 1) {
     for (const tokens of sizes) {
       figures.get(tokens)?.push(await measureRun(stack, { tokens, seed: `${unique} ${run} ${tokens}` }))
-      process.stderr.write(`run ${run} of ${runs}: ${tokens} tokens\n`)
+      say(`run ${run} of ${runs}: ${tokens} tokens`)
     }
   }
   return figures
@@ -69,36 +66,37 @@ const rowOf = (tokens: number, measured: readonly RunFigures[]) => {
   }
 }
 
-const measure = async (engine: EngineName): Promise<void> => {
-  const stack = await startBenchStack(engine)
-  try {
-    const rows = [...(await measureAll(stack))].map(([tokens, measured]) => rowOf(tokens, measured))
-    const table = [
-      `| prompt tokens | ${cases.map((name) => titles[name]).join(' | ')} | loaded / cold | loaded / same pod |`,
-      `| ---: |${' ---: |'.repeat(cases.length + 2)}`,
-      ...rows.map(
-        (row) =>
-          `| ${row.tokens} | ${cases.map((name) => `${row.medianMs[name].toFixed(0)} ms`).join(' | ')} | ${row.loadedToCold.toFixed(3)} | ${row.loadedToSamePod.toFixed(2)} |`,
+const msText = (value: number): string => `${value.toFixed(0)} ms`
+
+const measure = async (stack: BenchStack, file: string): Promise<void> => {
+  const rows = [...(await measureRuns(stack))].map(([tokens, measured]) => rowOf(tokens, measured))
+  const conversation = await measureConversation(stack, `${unique} conversation`)
+  const { title: engine } = stack.engine
+  const processors = cpus().length
+  process.stdout.write(
+    [
+      `Time to first token, median of ${runs} runs, ${engine} on ${processors} processors`,
+      markdownTable(
+        ['prompt tokens', ...cases.map((name) => titles[name]), 'loaded / cold', 'loaded / same pod'],
+        rows.map(({ tokens, medianMs, loadedToCold, loadedToSamePod }) => [
+          String(tokens),
+          ...cases.map((name) => msText(medianMs[name])),
+          loadedToCold.toFixed(3),
+          loadedToSamePod.toFixed(2),
+        ]),
       ),
-    ]
-    const conversation = await measureConversation(stack, `${unique} conversation`)
-    const turnTable = [
-      '| turn | TTFT | cold | ratio | reused tokens | x-context-cache |',
-      '| ---: | ---: | ---: | ---: | ---: | --- |',
-      ...conversation.map(
-        ({ turn, ttftMs, coldTtftMs, cachedTokens, cache }) =>
-          `| ${turn} | ${ttftMs.toFixed(0)} ms | ${coldTtftMs.toFixed(0)} ms | ${(ttftMs / coldTtftMs).toFixed(3)} | ${cachedTokens} | \`${cache}\` |`,
+      'A conversation that changes pods with every turn',
+      markdownTable(
+        ['turn', 'TTFT', 'cold', 'ratio', 'reused tokens', 'x-context-cache'],
+        conversation.map(({ turn, ttftMs, coldTtftMs, cachedTokens, cache }) => {
+          const ratio = (ttftMs / coldTtftMs).toFixed(3)
+          return [String(turn), msText(ttftMs), msText(coldTtftMs), ratio, String(cachedTokens), `\`${cache}\``]
+        }),
       ),
-    ]
-    process.stdout.write(
-      `Time to first token, median of ${runs} runs, ${stack.engine.title} on ${cpus().length} processors\n\n${table.join('\n')}\n\n` +
-        `A conversation that changes pods with every turn\n\n${turnTable.join('\n')}\n`,
-    )
-    const figures = { engine: stack.engine.title, runs, processors: cpus().length, rows, conversation }
-    await writeFile(join(directory, figuresFiles[engine]), `${JSON.stringify(figures, null, 2)}\n`)
-  } finally {
-    await stack.stop()
-  }
+      '',
+    ].join('\n\n'),
+  )
+  await writeFigures(file, { engine, runs, processors, rows, conversation })
 }
 
 const ms = z.number()
@@ -109,18 +107,16 @@ const figuresForm = z.object({
 
 /** Draws the latest figures of each engine that was measured. */
 const drawChart = async (): Promise<void> => {
-  const texts = await Promise.all(
-    engineNames.map((name) => readFile(join(directory, figuresFiles[name]), 'utf8').catch(() => undefined)),
-  )
-  const panels = texts
-    .filter((text) => text !== undefined)
-    .map((text) => figuresForm.parse(JSON.parse(text)))
-    .map(({ engine, rows }) => ({ title: engine, rows }))
-  const file = join(directory, 'ttft.svg')
-  await writeFile(file, renderTtftChart(panels))
-  process.stdout.write(`\n${file}\n`)
+  const files = await Promise.all(engineNames.map((name) => outputFile(figuresFiles[name])))
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => undefined)))
+  const figures = texts.filter((text) => text !== undefined).map((text) => figuresForm.parse(JSON.parse(text)))
+  const chart = await outputFile('ttft.svg')
+  await writeFile(chart, renderTtftChart(figures.map(({ engine, rows }) => ({ title: engine, rows }))))
+  process.stdout.write(`${chart}\n`)
 }
 
-await mkdir(directory, { recursive: true })
-if (runs > 0) await measure(engineName)
+if (runs > 0) {
+  const stack = await startBenchStack(engineName)
+  await measure(stack, figuresFiles[engineName]).finally(() => stack.stop())
+}
 await drawChart()

@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import type { Command, Environment } from './run-command.ts'
+import type { Command, Environment, Report } from './run-command.ts'
 
 /** A server to run as a child of this process. */
 export interface StartChildOptions {
@@ -15,8 +15,34 @@ export interface StartChildOptions {
   readonly cwd?: string | undefined
   /** Written to the child's standard input, which is then closed. Default: nothing to read. */
   readonly stdin?: string | undefined
-  /** Called with every line the child prints, from both streams. */
-  readonly onLine?: ((line: string) => void) | undefined
+  /** Receives every line that the child prints, from both streams. */
+  readonly onLine?: Report | undefined
+  /** Gets the child. Default: the caller stops it. */
+  readonly children?: Children | undefined
+}
+
+/** The child processes of one run. */
+export interface Children {
+  add(child: ManagedChild): void
+  /** Stops them one after the other, the last one started first. Others can be added afterwards. */
+  stop(): Promise<void>
+  /** Rejects when one of them ends, with its name, how it ended and what it printed last. Never resolves. */
+  untilOneEnds(): Promise<never>
+}
+
+export const createChildren = (): Children => {
+  const children: ManagedChild[] = []
+  const failWhenEnded = async (child: ManagedChild): Promise<never> => {
+    const exit = await child.exited
+    throw new Error(`${child.name} ${describeExit(exit)}.${describeOutput(child)}`)
+  }
+  return {
+    add: (child) => void children.push(child),
+    stop: async () => {
+      for (const child of children.splice(0).reverse()) await child.stop()
+    },
+    untilOneEnds: () => Promise.race(children.map(failWhenEnded)),
+  }
 }
 
 /** How a child ended. */
@@ -49,21 +75,23 @@ export interface ManagedChild {
 export const describeExit = ({ code, signal }: ChildExit): string =>
   signal === undefined ? `ended with exit code ${code}` : `was ended by ${signal}`
 
-/** Thrown when a program cannot be started at all. */
-export class ChildStartError extends Error {
-  override readonly name = 'ChildStartError'
+/** The last lines that a child printed, for the end of a message. */
+export const describeOutput = (child: ManagedChild): string => {
+  const lines = child.output().slice(-shownLines)
+  return lines.length === 0 ? ' It printed nothing.' : ` It printed last:\n${lines.join('\n')}`
 }
 
 const defaultGraceMs = 5000
 /** How long the pipes of an ended child may stay open, held by a program that it started. */
 const pipeGraceMs = 500
 const maxLines = 400
+const shownLines = 40
 const maxLineCharacters = 4000
 
 /**
  * Starts a server. It has a process group of its own, so that Ctrl-C reaches this process alone, which ends its children
  * in the order it wants; and it ends when this process does, however that happens.
- * @throws ChildStartError
+ * @throws Error when the program cannot be started at all
  */
 export async function startChild(options: StartChildOptions): Promise<ManagedChild> {
   const [file, ...args] = await endWithParent(options.command)
@@ -89,16 +117,16 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
   child.on('error', () => undefined)
   await once(child, 'spawn').catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new ChildStartError(`${options.name} cannot be started: ${reason}`)
+    throw new Error(`${options.name} cannot be started: ${reason}`)
   })
   const { pid } = child
-  if (pid === undefined) throw new ChildStartError(`${options.name} has no process id`)
+  if (pid === undefined) throw new Error(`${options.name} has no process id`)
   const signal = (name: NodeJS.Signals): void => {
     if (isRunning(child)) child.kill(name)
   }
   endOnExit({ exited, end: () => signal('SIGKILL') })
 
-  return {
+  const managed: ManagedChild = {
     name: options.name,
     pid,
     exited,
@@ -122,6 +150,8 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
     pause: () => signal('SIGSTOP'),
     resume: () => signal('SIGCONT'),
   }
+  options.children?.add(managed)
+  return managed
 }
 
 function isRunning(child: ChildProcess): boolean {

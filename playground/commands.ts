@@ -7,5 +7,5 @@ import { runVllmFleet } from './vllm/run-vllm-fleet.ts'
 export const playgroundCommands: PlaygroundCommands = {
   run: runEverything,
   'vllm-up': runVllmFleet,
-  replay: ({ args, ...context }) => runReplay(args, context),
+  replay: runReplay,
 }

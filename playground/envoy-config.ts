@@ -1,8 +1,12 @@
-import { resolve } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { type Document, isMap, isSeq, parseDocument } from 'yaml'
 import { packageRoot } from './paths.ts'
 
-/** Where the parts of one Envoy meet. Addresses are `host:port`; a gateway may also be `unix:/path`. */
+/** Envoy's configurations in this package: how Envoy is wired to the gateway. */
+export type EnvoyConfigFile = 'envoy.yaml' | 'deploy/envoy/accelerated.yaml'
+
+/** Where the parts of one Envoy meet. Addresses are `host:port`. */
 export interface EnvoyAddresses {
   readonly listen: string
   readonly admin: string
@@ -11,72 +15,56 @@ export interface EnvoyAddresses {
   readonly gateways: readonly string[]
 }
 
+/** One of the package's configurations with other addresses. */
+export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAddresses): Promise<string> =>
+  renderEnvoyConfig(await readFile(join(packageRoot(), file), 'utf8'), addresses)
+
 /**
- * envoy.yaml with other addresses, and an absolute path of the Lua file; everything else is unchanged.
+ * envoy.yaml with other addresses, and absolute paths of the Lua file and the Wasm filter; everything else is unchanged.
  * @throws Error when the template lacks an expected part
  */
 export const renderEnvoyConfig = (template: string, addresses: EnvoyAddresses): string => {
   const document = parseDocument(template)
-  if (document.errors.length > 0)
-    throw new Error(`The Envoy configuration is not valid YAML: ${document.errors[0]?.message}`)
-  setSocket(document, ['admin', 'address'], addresses.admin)
-  setSocket(document, ['static_resources', 'listeners', 0, 'address'], addresses.listen)
-  setEndpoints(document, 'pods', addresses.pods)
-  setEndpoints(document, 'gateway', addresses.gateways)
-  setFile(document, 'envoy.filters.http.lua', luaFile)
+  const [error] = document.errors
+  if (error !== undefined) throw new Error(`The Envoy configuration is not valid YAML: ${error.message}`)
+  const set = (path: Path, value: unknown): void => {
+    if (!document.hasIn(path)) throw new Error(`The Envoy configuration has no ${path.join('.')}`)
+    document.setIn(path, document.createNode(value))
+  }
+  const setEndpoints = (cluster: string, hosts: readonly string[]): void => {
+    const endpoints = hosts.map((host) => ({ endpoint: { address: addressOf(host) } }))
+    const index = indexOfNamed(document, clusters, cluster)
+    set([...clusters, index, 'load_assignment', 'endpoints'], [{ lb_endpoints: endpoints }])
+  }
+  // Envoy resolves a relative name against its working directory.
+  const resolveFile = (filter: string, file: Path): void => {
+    const path = [...httpFilters, indexOfNamed(document, httpFilters, filter), ...file]
+    set(path, resolve(packageRoot(), String(document.getIn(path))))
+  }
+  set(['admin', 'address'], addressOf(addresses.admin))
+  set([...listener, 'address'], addressOf(addresses.listen))
+  setEndpoints('pods', addresses.pods)
+  setEndpoints('gateway', addresses.gateways)
+  resolveFile('envoy.filters.http.lua', ['typed_config', 'default_source_code', 'filename'])
   // Only deploy/envoy/accelerated.yaml has it.
   if (indexOfNamed(document, httpFilters, 'envoy.filters.http.wasm') !== -1)
-    setFile(document, 'envoy.filters.http.wasm', wasmFile)
+    resolveFile('envoy.filters.http.wasm', ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename'])
   return document.toString({ lineWidth: 0 })
 }
 
 type Path = readonly (string | number)[]
 
-const setSocket = (document: Document, path: Path, address: string): void => {
-  if (!document.hasIn(path)) throw new Error(`The Envoy configuration has no ${path.join('.')}`)
-  document.setIn(path, document.createNode(addressOf(address)))
-}
+const clusters: Path = ['static_resources', 'clusters']
+const listener: Path = ['static_resources', 'listeners', 0]
+const httpFilters: Path = [...listener, 'filter_chains', 0, 'filters', 0, 'typed_config', 'http_filters']
 
-const setEndpoints = (document: Document, cluster: string, addresses: readonly string[]): void => {
-  const index = indexOfNamed(document, ['static_resources', 'clusters'], cluster)
-  if (index === -1) throw new Error(`The Envoy configuration has no cluster ${cluster}`)
-  const endpoints = addresses.map((address) => ({ endpoint: { address: addressOf(address) } }))
-  document.setIn(
-    ['static_resources', 'clusters', index, 'load_assignment', 'endpoints'],
-    document.createNode([{ lb_endpoints: endpoints }]),
-  )
-}
-
-const httpFilters: Path = [
-  'static_resources',
-  'listeners',
-  0,
-  'filter_chains',
-  0,
-  'filters',
-  0,
-  'typed_config',
-  'http_filters',
-]
-const luaFile: Path = ['typed_config', 'default_source_code', 'filename']
-const wasmFile: Path = ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename']
-
-/** Envoy resolves a relative name against its working directory. */
-const setFile = (document: Document, filter: string, file: Path): void => {
-  const path: Path = [...httpFilters, indexOfNamed(document, httpFilters, filter), ...file]
-  const name = document.getIn(path)
-  if (typeof name !== 'string') throw new Error(`The Envoy configuration has no file for ${filter}`)
-  document.setIn(path, resolve(packageRoot(), name))
-}
-
-/** -1 when the list holds none of that name, or is none. */
+/** -1 when the list has no entry of that name. */
 const indexOfNamed = (document: Document, path: Path, name: string): number => {
   const list = document.getIn(path)
   return isSeq(list) ? list.items.findIndex((item) => isMap(item) && item.get('name') === name) : -1
 }
 
 const addressOf = (address: string): unknown => {
-  if (address.startsWith('unix:')) return { pipe: { path: address.slice('unix:'.length) } }
   const colonAt = address.lastIndexOf(':')
   const port = Number(address.slice(colonAt + 1))
   if (colonAt < 1 || !Number.isInteger(port)) throw new Error(`Not an address: ${address}`)

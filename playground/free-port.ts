@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 
-/** The ports that the system gives to outgoing connections by itself (Linux: ip(7)); undefined where it does not tell. */
-export type OutgoingPorts = readonly [first: number, last: number] | undefined
+/** The ports that the system gives to outgoing connections by itself (Linux: ip(7)). */
+export type OutgoingPorts = readonly [first: number, last: number]
 
 const [firstPort, lastPort] = [10_000, 65_535]
 /** With fewer ports to choose from, the system's own choice is better. */
@@ -21,11 +21,11 @@ export const freePort = async (): Promise<number> => (await freePorts(1))[0] ?? 
  * connection can, where the system tells which ports it gives to those.
  */
 export const freePorts = async (count: number, outgoing?: OutgoingPorts): Promise<readonly number[]> => {
-  const candidate = candidates(outgoing ?? (await outgoingPorts()))
+  const avoided = outgoing ?? (await outgoingPorts())
   const ports: number[] = []
   for (let tries = 0; ports.length < count; tries += 1) {
     if (tries > maxTries + count) throw new Error('there is no free port')
-    const port = await portIfFree(candidate())
+    const port = await portIfFree(candidate(avoided))
     if (port === undefined || given.has(port)) continue
     given.add(port)
     ports.push(port)
@@ -33,23 +33,20 @@ export const freePorts = async (count: number, outgoing?: OutgoingPorts): Promis
   return ports
 }
 
+/** All ports where the system does not tell. */
 const outgoingPorts = async (): Promise<OutgoingPorts> => {
   const text = await readFile('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').catch(() => '')
-  const [first = Number.NaN, last = Number.NaN] = text.trim().split(/\s+/).map(Number)
-  return Number.isInteger(first) && Number.isInteger(last) ? [first, last] : undefined
+  const [first, last] = text.trim().split(/\s+/).map(Number)
+  return first !== undefined && last !== undefined ? [first, last] : [firstPort, lastPort]
 }
 
-/** Makes ports to try; 0 leaves the choice to the system. */
-const candidates = (outgoing: OutgoingPorts): (() => number) => {
-  if (outgoing === undefined) return () => 0
-  const [first, last] = outgoing
+/** A port to try; 0 leaves the choice to the system. */
+const candidate = ([first, last]: OutgoingPorts): number => {
   const below = Math.max(0, first - firstPort)
   const above = Math.max(0, lastPort - last)
-  if (below + above < leastChoice) return () => 0
-  return () => {
-    const at = randomInt(below + above)
-    return at < below ? firstPort + at : last + 1 + (at - below)
-  }
+  if (below + above < leastChoice) return 0
+  const at = randomInt(below + above)
+  return at < below ? firstPort + at : last + 1 + (at - below)
 }
 
 /** Undefined when something listens there; 0 asks the system for a port. */

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { EnvoyConfigFile } from './envoy-config.ts'
 import type { Environment } from './run-command.ts'
 
 /** What the environment changes of `run`. */
@@ -8,7 +9,7 @@ export interface RunSettings {
   /** `GATEWAY_PORT`, default 8000. */
   readonly port: number
   /** `ACCELERATOR=1`: deploy/envoy/accelerated.yaml instead of envoy.yaml. */
-  readonly envoyConfig: 'envoy.yaml' | 'deploy/envoy/accelerated.yaml'
+  readonly envoyConfig: EnvoyConfigFile
   /** `MODEL`: a GGUF file for the embedded engines; undefined: random weights. */
   readonly modelPath: string | undefined
   /** `PODS`: engines that run already; undefined: two embedded ones are started. */

@@ -1,35 +1,33 @@
-import { join } from 'node:path'
-import { z } from 'zod'
-import { type ManagedChild, startChild } from './child-process.ts'
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { ManagedChild } from './child-process.ts'
+import { freePort } from './free-port.ts'
+import { findLlamaServer } from './install/find-llama-server.ts'
 import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import { ownEnvironment, packageRoot, toolsDir } from './paths.ts'
-import { type Environment, flags, type Report } from './run-command.ts'
-import { readyOrKilled } from './wait-until-ready.ts'
+import { type Command, flags } from './run-command.ts'
+import { type Launch, startServer } from './start-server.ts'
 
-/** One pod of the embedded engine. */
-export interface StartEngineOptions {
-  /** For messages and its log. */
+/** One pod. Its KV files fit only engines with the same model and the same number of slots. */
+export interface StartEngineOptions extends Launch {
+  /** For messages. */
   readonly name: string
-  /** Where slots are saved; pods that exchange contexts share it. */
+  /** Where slots are saved; made when it is missing. Pods that exchange contexts share it. */
   readonly kvDirectory: string
-  /** Default: a free one. */
+  /** Port on 127.0.0.1. Default: a free one. */
   readonly port?: number | undefined
   /** A GGUF file. Default: the small model with random weights. */
   readonly modelPath?: string | undefined
+  /** The model's names in requests; the first one is also that in answers. Default: the engine's own choice. */
   readonly modelNames?: readonly string[] | undefined
-  /** Default: 4. */
+  /** Requests that run at once, each in a slot of its own. Default: 4. */
   readonly slots?: number | undefined
-  /** Default: 8192. */
+  /** Tokens that one slot can hold. Default: 8192. */
   readonly contextTokensPerSlot?: number | undefined
   readonly extraArguments?: readonly string[] | undefined
-  /** Default: this process's own. */
-  readonly env?: Environment | undefined
-  readonly onLine?: Report | undefined
-  /** Default: 120,000; the first start writes the random model. */
-  readonly readyTimeoutMs?: number | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
+/** An engine that has loaded its model. */
 export interface RunningEngine {
   /** `127.0.0.1:8080`. */
   readonly address: string
@@ -37,43 +35,71 @@ export interface RunningEngine {
   readonly child: ManagedChild
 }
 
-const readyLine = z.object({ ready: z.literal(true), host: z.string(), port: z.number() })
-
 /**
- * Installs llama.cpp on first use, starts an engine from the compiled files and waits until it can serve.
+ * Installs llama.cpp on first use, starts an embedded engine from the compiled files and waits until it can serve, by
+ * default for two minutes: the first start writes the random model.
  * @throws InstallError, NotReadyError, or the signal's reason
  */
 export const startEngine = async (options: StartEngineOptions): Promise<RunningEngine> => {
-  const { env = ownEnvironment(), onLine, signal } = options
+  const { env = ownEnvironment(), port = await freePort(), readyTimeoutMs = 120_000, onLine, signal } = options
   const tools = toolsDir(env)
-  const runtime = await installLlamaRuntime({ env, toolsDir: tools, signal, ...(onLine && { report: onLine }) })
-  signal?.throwIfAborted()
-  const child = await startChild({
-    name: options.name,
-    command: [
-      process.execPath,
-      join(packageRoot(), 'dist/playground/engine/main.js'),
-      ...flags({
-        runtime,
-        'model-dir': join(tools, 'models'),
-        name: options.name,
-        'kv-dir': options.kvDirectory,
-        port: options.port ?? 0,
-        model: options.modelPath,
-        'model-name': options.modelNames,
-        slots: options.slots ?? 4,
-        'context-tokens': options.contextTokensPerSlot ?? 8192,
-      }),
-      ...(options.extraArguments ?? []),
-    ],
-    onLine,
+  const runtime = await installLlamaRuntime({ env, toolsDir: tools, signal, report: onLine })
+  return startOn({ ...options, readyTimeoutMs }, port, [
+    process.execPath,
+    join(packageRoot(), 'dist/playground/engine/main.js'),
+    ...flags({
+      runtime,
+      'model-dir': join(tools, 'models'),
+      name: options.name,
+      'kv-dir': options.kvDirectory,
+      port,
+      model: options.modelPath,
+      'model-name': options.modelNames,
+      slots: options.slots ?? 4,
+      'context-tokens': options.contextTokensPerSlot ?? 8192,
+    }),
+  ])
+}
+
+/**
+ * Finds or installs llama-server, starts it and waits until its model is loaded, by default for a minute. Its cache of
+ * prompts in memory is off, so that only the slots and their files make a prompt fast. One thread: the threads spin, so more
+ * of them than idle processors are slower.
+ * @throws InstallError, NotReadyError, or the signal's reason
+ */
+export const startLlamaServer = async (
+  options: StartEngineOptions & { readonly modelPath: string },
+): Promise<RunningEngine> => {
+  const { env = ownEnvironment(), port = await freePort(), readyTimeoutMs = 60_000, onLine: report, signal } = options
+  const { slots = 4, contextTokensPerSlot = 8192, modelPath, modelNames, kvDirectory } = options
+  const tool = await findLlamaServer({ env, toolsDir: toolsDir(env), report, signal })
+  await mkdir(kvDirectory, { recursive: true })
+  return startOn({ ...options, readyTimeoutMs }, port, [
+    ...tool.command,
+    ...flags({
+      slots: true,
+      metrics: true,
+      host: '127.0.0.1',
+      port,
+      model: resolve(modelPath),
+      alias: modelNames?.[0],
+      parallel: slots,
+      'ctx-size': slots * contextTokensPerSlot,
+      threads: 1,
+      'batch-size': 512,
+      'cache-ram': 0,
+      'slot-save-path': resolve(kvDirectory),
+    }),
+  ])
+}
+
+const startOn = async (options: StartEngineOptions, port: number, command: Command): Promise<RunningEngine> => {
+  const address = `127.0.0.1:${port}`
+  const url = `http://${address}`
+  const child = await startServer({
+    ...options,
+    command: [...command, ...(options.extraArguments ?? [])],
+    ready: { kind: 'http', url: `${url}/health` },
   })
-  const isReady = /^\{"ready":true/
-  await readyOrKilled(
-    child,
-    { kind: 'line', pattern: isReady },
-    { timeoutMs: options.readyTimeoutMs ?? 120_000, signal },
-  )
-  const { host, port } = readyLine.parse(JSON.parse(child.output().find((line) => isReady.test(line)) ?? ''))
-  return { address: `${host}:${port}`, url: `http://${host}:${port}`, child }
+  return { address, url, child }
 }

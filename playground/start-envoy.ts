@@ -1,28 +1,24 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ManagedChild, startChild } from './child-process.ts'
+import type { ManagedChild } from './child-process.ts'
+import { findEnvoy } from './install/find-envoy.ts'
 import type { ServerTool } from './install/find-tool.ts'
-import { flags, type Report } from './run-command.ts'
-import { httpGet, readyOrKilled } from './wait-until-ready.ts'
+import { ownEnvironment, toolsDir } from './paths.ts'
+import { flags } from './run-command.ts'
+import { type Launch, startServer } from './start-server.ts'
+import { httpGet } from './wait-until-ready.ts'
 
 /** An Envoy to run. */
-export interface StartEnvoyOptions {
-  /** From `findEnvoy`. */
-  readonly tool: ServerTool
+export interface StartEnvoyOptions extends Launch {
+  /** Default: the one that `findEnvoy` finds or installs. */
+  readonly tool?: ServerTool | undefined
   /** YAML or JSON. Has to name an admin address; its port may be 0. */
   readonly config: { readonly text: string }
   /** Worker threads. Default: Envoy's own, one per processor. */
   readonly concurrency?: number | undefined
   /** Default: `warning`. */
   readonly logLevel?: 'trace' | 'debug' | 'info' | 'warning' | 'error' | undefined
-  /** What relative file names in the configuration count from. Default: this process's working directory. */
-  readonly cwd?: string | undefined
-  /** Default: 15,000. */
-  readonly readyTimeoutMs?: number | undefined
-  /** Receives every line that Envoy prints. */
-  readonly onLine?: Report | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
 /** An Envoy whose listeners and initial clusters are up. */
@@ -33,20 +29,25 @@ export interface RunningEnvoy {
 }
 
 /**
- * Starts Envoy and waits until it says that it is ready.
- * @throws NotReadyError, with what Envoy says of a configuration that it refuses, or the signal's reason
+ * Starts Envoy and waits until it reports that it is ready, by default for 15 seconds.
+ * @throws InstallError, NotReadyError with what Envoy prints about a configuration that it refuses, or the signal's reason
  */
 export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnvoy> => {
-  options.signal?.throwIfAborted()
+  const { env = ownEnvironment(), onLine: report, signal } = options
+  const tool = options.tool ?? (await findEnvoy({ env, toolsDir: toolsDir(env), report, signal }))
   // Envoy reads its files while it starts and never again, so they need not outlive that.
   const folder = await mkdtemp(join(tmpdir(), 'envoy-'))
   try {
     const [configFile, addressFile] = [join(folder, 'envoy.yaml'), join(folder, 'admin-address')]
     await writeFile(configFile, options.config.text, { mode: 0o600 })
-    const child = await startChild({
+    // Empty as long as Envoy has not written it.
+    const adminAddress = async () => (await readFile(addressFile, 'utf8').catch(() => '')).trim()
+    const child = await startServer({
+      ...options,
+      readyTimeoutMs: options.readyTimeoutMs ?? 15_000,
       name: 'envoy',
       command: [
-        ...options.tool.command,
+        ...tool.command,
         ...flags({
           'disable-hot-restart': true,
           'config-path': configFile,
@@ -55,18 +56,15 @@ export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnv
           concurrency: options.concurrency,
         }),
       ],
-      cwd: options.cwd,
-      onLine: options.onLine,
+      ready: {
+        kind: 'check',
+        description: '200 from /ready at the admin address that the configuration has to name',
+        check: async () => {
+          const address = await adminAddress()
+          return /^\S+:\d+$/.test(address) && (await httpGet(`http://${address}/ready`))?.status === 200
+        },
+      },
     })
-    // Empty as long as Envoy has not written it.
-    const adminAddress = async () => (await readFile(addressFile, 'utf8').catch(() => '')).trim()
-    const check = async (): Promise<boolean> => {
-      const address = await adminAddress()
-      return /^\S+:\d+$/.test(address) && (await httpGet(`http://${address}/ready`))?.status === 200
-    }
-    const description = '200 from /ready at the admin address that the configuration has to name'
-    const timeoutMs = options.readyTimeoutMs ?? 15_000
-    await readyOrKilled(child, { kind: 'check', description, check }, { timeoutMs, signal: options.signal })
     return { adminAddress: await adminAddress(), child }
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -1,22 +1,16 @@
 import { join } from 'node:path'
-import { type ManagedChild, startChild } from './child-process.ts'
+import type { ManagedChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
 import { packageRoot } from './paths.ts'
-import type { Environment, Report } from './run-command.ts'
-import { readyOrKilled } from './wait-until-ready.ts'
+import type { Environment } from './run-command.ts'
+import { type Launch, startServer } from './start-server.ts'
 
 /** One gateway process. */
-export interface StartGatewayOptions {
-  /** Its configuration (`CTX_…`, `REDIS_URL`, `PODS`, …) and whatever else the process needs. */
+export interface StartGatewayOptions extends Launch {
+  /** Its configuration (`CTX_…`, `REDIS_URL`, `PODS`, …) and what else the process needs. */
   readonly env: Environment
   /** Where Envoy connects, on 127.0.0.1. Default: a free port. */
   readonly extprocPort?: number | undefined
-  /** Default: a free port. */
-  readonly adminPort?: number | undefined
-  readonly onLine?: Report | undefined
-  /** Default: 30,000. */
-  readonly readyTimeoutMs?: number | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
 export interface RunningGateway {
@@ -28,25 +22,21 @@ export interface RunningGateway {
 }
 
 /**
- * Starts a gateway from the compiled files and waits until Envoy can use it.
+ * Starts a gateway from the compiled files and waits until Envoy can use it, by default for 30 seconds.
  * @throws NotReadyError, or the signal's reason
  */
 export const startGateway = async (options: StartGatewayOptions): Promise<RunningGateway> => {
-  const { extprocPort = await freePort(), adminPort = await freePort(), onLine, signal } = options
-  signal?.throwIfAborted()
-  const child = await startChild({
+  const { extprocPort = await freePort(), env } = options
+  const adminPort = await freePort()
+  const adminUrl = `http://127.0.0.1:${adminPort}`
+  const child = await startServer({
+    ...options,
+    readyTimeoutMs: options.readyTimeoutMs ?? 30_000,
     name: 'gateway',
     command: [process.execPath, join(packageRoot(), 'dist/src/main.js'), 'serve'],
-    env: {
-      ...options.env,
-      CTX_LISTEN_EXTPROC_PORT: String(extprocPort),
-      CTX_LISTEN_ADMIN_PORT: String(adminPort),
-    },
-    onLine,
+    env: { ...env, CTX_LISTEN_EXTPROC_PORT: String(extprocPort), CTX_LISTEN_ADMIN_PORT: String(adminPort) },
+    // The admin port opens last.
+    ready: { kind: 'http', url: `${adminUrl}/healthz` },
   })
-  const adminUrl = `http://127.0.0.1:${adminPort}`
-  // The admin port opens last.
-  const timeoutMs = options.readyTimeoutMs ?? 30_000
-  await readyOrKilled(child, { kind: 'http', url: `${adminUrl}/healthz` }, { timeoutMs, signal })
   return { extproc: `127.0.0.1:${extprocPort}`, adminUrl, child }
 }

@@ -1,24 +1,26 @@
 import { mkdir } from 'node:fs/promises'
-import { type ManagedChild, startChild } from './child-process.ts'
+import { tmpdir } from 'node:os'
+import type { ManagedChild } from './child-process.ts'
 import { freePort } from './free-port.ts'
+import { findRedis } from './install/find-redis.ts'
 import type { ServerTool } from './install/find-tool.ts'
-import { readyOrKilled } from './wait-until-ready.ts'
+import { ownEnvironment, toolsDir } from './paths.ts'
+import { type Launch, startServer } from './start-server.ts'
 
 /** A Redis of our own on 127.0.0.1. */
-export interface StartRedisOptions {
-  /** From `findRedis`. */
-  readonly tool: ServerTool
-  /** The working folder, where an append-only file would lie; made when it is missing. */
-  readonly dir: string
+export interface StartRedisOptions extends Launch {
+  /** Default: the one that `findRedis` finds or installs. */
+  readonly tool?: ServerTool | undefined
+  /** The working folder, where an append-only file would lie; made when it is missing. Default: that for temporary files. */
+  readonly dir?: string | undefined
   /** Default: a free one. */
   readonly port?: number | undefined
-  /** Asked of every client. Default: none. */
+  /** Required from every client. Default: none. */
   readonly password?: string | undefined
   /** Writes beyond it are refused (`noeviction`). Default: no limit. */
   readonly maxmemoryBytes?: number | undefined
   /** `append-only` writes every change to the disk before it is answered, so that a restart on the same `dir` finds it. Default: `none`. */
   readonly persistence?: 'none' | 'append-only' | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
 /** A Redis that answers. */
@@ -30,25 +32,26 @@ export interface RunningRedis {
 }
 
 /**
- * Starts Redis and waits until it takes connections.
- * @throws NotReadyError
+ * Starts Redis and waits until it accepts connections.
+ * @throws InstallError, NotReadyError, or the signal's reason
  */
-export async function startRedis(options: StartRedisOptions): Promise<RunningRedis> {
-  const port = options.port ?? (await freePort())
-  await mkdir(options.dir, { recursive: true })
-  const child = await startChild({
+export const startRedis = async (options: StartRedisOptions): Promise<RunningRedis> => {
+  const { env = ownEnvironment(), port = await freePort(), dir = tmpdir(), onLine: report, signal } = options
+  const tool = options.tool ?? (await findRedis({ env, toolsDir: toolsDir(env), report, signal }))
+  await mkdir(dir, { recursive: true })
+  const child = await startServer({
+    ...options,
     name: 'redis-server',
     // The configuration goes through standard input: a password among the arguments could be read by every user.
-    command: [...options.tool.command, '-'],
-    stdin: redisConfiguration({ ...options, port }),
+    command: [...tool.command, '-'],
+    stdin: redisConfiguration({ ...options, dir, port }),
+    ready: { kind: 'line', pattern: /Ready to accept connections/ },
   })
-  await readyOrKilled(child, { kind: 'line', pattern: /Ready to accept connections/ }, { signal: options.signal })
   const login = options.password === undefined ? '' : `:${encodeURIComponent(options.password)}@`
   return { url: `redis://${login}127.0.0.1:${port}`, port, child }
 }
 
-/** The configuration file's text. */
-export function redisConfiguration(options: Omit<StartRedisOptions, 'tool'> & { readonly port: number }): string {
+const redisConfiguration = (options: StartRedisOptions & { readonly dir: string; readonly port: number }): string => {
   const appendOnly = options.persistence === 'append-only'
   return [
     'bind 127.0.0.1',
@@ -65,6 +68,4 @@ export function redisConfiguration(options: Omit<StartRedisOptions, 'tool'> & { 
   ].join('\n')
 }
 
-function quote(value: string): string {
-  return `"${value.replace(/["\\]/g, '\\$&').replace(/\n/g, '\\n')}"`
-}
+const quote = (value: string): string => `"${value.replace(/["\\]/g, '\\$&').replace(/\n/g, '\\n')}"`

@@ -24,7 +24,6 @@ context-cache-gateway --help | --version
   vllm-up         real vLLM with LMCache on this machine's processors: two pods, for a gateway with CONNECTOR=lmcache
     PYTHON=python3.11             interpreter of version 3.11 to 3.13; else the first one on PATH
     FLEET_POD_PORTS=8101,8102     ports of the pods, one pod each
-    FLEET_LMCACHE_PORTS=9101,9102, FLEET_COORDINATOR_PORT=9200
   replay          simulate a trace of requests on a fleet: time to first token, hit ratio, load (replay --help)
 
 Options of serve, for the file (group.field) and the environment:
@@ -79,7 +78,7 @@ const runPlayground = async (command: keyof PlaygroundCommands, args: readonly s
     throw error
   })
   if (playground === undefined) return fail(`${command} needs the playground, which is not installed here.`)
-  return playground.playgroundCommands[command]({ args, env: process.env, print, fail, note, untilStopped })
+  return playground.playgroundCommands[command]({ args, env: process.env, print, fail, untilStopped })
 }
 
 type Values = ReturnType<typeof parseFlags>['values']
@@ -122,12 +121,8 @@ const print = (text: string): number => {
   return 0
 }
 
-const note = (text: string): void => {
-  process.stderr.write(`${text}\n`)
-}
-
 const fail = (text: string): number => {
-  note(text)
+  process.stderr.write(`${text}\n`)
   return 1
 }
 

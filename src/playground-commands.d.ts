@@ -9,8 +9,6 @@ export interface CommandContext {
   readonly print: PrintLine
   /** Prints to standard error; the exit code is 1. */
   readonly fail: PrintLine
-  /** Prints progress to standard error. */
-  readonly note: (line: string) => void
   /** Resolves with the first SIGINT or SIGTERM. */
   readonly untilStopped: () => Promise<unknown>
 }

@@ -39,7 +39,9 @@ export const forward = (
 ): TurnDecision =>
   toTurnDecision(id, {
     kind: 'forward',
-    changes: { setHeaders: more.setHeaders ?? {}, destinations: more.pods, ctx },
+    setHeaders: more.setHeaders ?? {},
+    destinations: more.pods,
+    ctx,
   })
 
 /** The one item of a list of one. */

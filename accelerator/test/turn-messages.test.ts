@@ -46,7 +46,9 @@ test('a model that JSON writes with escapes is left to the engine', () => {
   const modelOf = (model: string): unknown => {
     const decision = toTurnDecision(1, {
       kind: 'forward',
-      changes: { setHeaders: {}, destinations: undefined, ctx: { model } },
+      setHeaders: {},
+      destinations: undefined,
+      ctx: { model },
     })
     return 'forward' in decision ? decision.forward.model : undefined
   }
@@ -55,6 +57,6 @@ test('a model that JSON writes with escapes is left to the engine', () => {
 
 test('headers of a forwarded request keep their bytes', () => {
   const setHeaders = { ':path': '/v1/completions', 'x-a': 'é' }
-  const decision = toTurnDecision(1, { kind: 'forward', changes: { setHeaders, destinations: undefined, ctx: {} } })
+  const decision = toTurnDecision(1, { kind: 'forward', setHeaders, destinations: undefined, ctx: {} })
   expect('forward' in decision && headersIn(decision.forward.headers)).toEqual(setHeaders)
 })

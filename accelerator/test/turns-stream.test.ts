@@ -66,7 +66,7 @@ const cancel = (...ids: readonly number[]): TurnsRequest => codec.decode(Buffer.
 
 const pass: HeadersDecision = { kind: 'passthrough', destinations: [] }
 const passed = (id: number): TurnDecision =>
-  toTurnDecision(id, { kind: 'forward', changes: { setHeaders: {}, destinations: undefined, ctx: {} } })
+  toTurnDecision(id, { kind: 'forward', setHeaders: {}, destinations: undefined, ctx: {} })
 
 const answerOf = (decision: TurnDecision | undefined) =>
   decision !== undefined && 'answer' in decision

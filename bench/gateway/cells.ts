@@ -1,34 +1,26 @@
 import { createHash } from 'node:crypto'
 import { type GatewayCase, targetName, type Wiring } from './targets.ts'
 
-/** What is sent in one measurement. */
-export type Load =
-  /** 32 connections, each sends its next request when the last one is answered. */
-  | { readonly kind: 'closed'; readonly bodyBytes: number }
-  /** Requests by the clock. */
-  | { readonly kind: 'paced'; readonly bodyBytes: number; readonly ratePerSecond: number }
-  /** Streamed answers. */
-  | { readonly kind: 'stream'; readonly bodyBytes: number }
+const smallBytes = 2048
+const largeBytes = 102_400
+
+/** What is sent in one measurement. Without a rate, each of 32 connections sends its next request when the last one is answered. */
+export const loads = {
+  'closed 2k': { bodyBytes: smallBytes },
+  'closed 100k': { bodyBytes: largeBytes },
+  '500 rps': { bodyBytes: smallBytes, rate: 500 },
+  stream: { bodyBytes: smallBytes, stream: true },
+} as const
+export type LoadName = keyof typeof loads
+export const loadNames = ['closed 2k', 'closed 100k', '500 rps', 'stream'] as const satisfies readonly LoadName[]
 
 /** One measurement of every round. */
 export interface Cell {
   /** `closed 2k/ext_proc redis`: what `--only` is compared with. */
   readonly name: string
   readonly target: string
-  readonly load: Load
+  readonly load: LoadName
 }
-
-const smallBytes = 2048
-const largeBytes = 102_400
-
-export const loads = {
-  'closed 2k': { kind: 'closed', bodyBytes: smallBytes },
-  'closed 100k': { kind: 'closed', bodyBytes: largeBytes },
-  '500 rps': { kind: 'paced', bodyBytes: smallBytes, ratePerSecond: 500 },
-  stream: { kind: 'stream', bodyBytes: smallBytes },
-} as const satisfies Readonly<Record<string, Load>>
-export type LoadName = keyof typeof loads
-export const loadNames = ['closed 2k', 'closed 100k', '500 rps', 'stream'] as const satisfies readonly LoadName[]
 
 const references = ['floor', 'go'] as const
 
@@ -46,11 +38,7 @@ export const listCells = (wirings: readonly Wiring[], only: readonly string[]): 
   loadNames
     .flatMap((load) => {
       const gateways = wirings.flatMap((wiring) => gatewayTargets[load].map((name) => targetName(wiring, name)))
-      return [...references, ...gateways].map((target) => ({
-        name: cellName(load, target),
-        target,
-        load: loads[load],
-      }))
+      return [...references, ...gateways].map((target) => ({ name: cellName(load, target), target, load }))
     })
     .filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
 
@@ -61,6 +49,6 @@ export const listCells = (wirings: readonly Wiring[], only: readonly string[]): 
 export const orderOfRound = (cells: readonly Cell[], round: number): readonly Cell[] => {
   const rank = ({ name }: Cell): string => createHash('sha256').update(`${round} ${name}`).digest('hex')
   return loadNames.flatMap((load) =>
-    cells.filter((cell) => cell.load === loads[load]).sort((one, other) => (rank(one) < rank(other) ? -1 : 1)),
+    cells.filter((cell) => cell.load === load).sort((one, other) => (rank(one) < rank(other) ? -1 : 1)),
   )
 }

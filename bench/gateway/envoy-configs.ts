@@ -1,36 +1,32 @@
-import { parse, stringify } from 'yaml'
-import { z } from 'zod'
+import { isMap, isSeq, parseDocument } from 'yaml'
 
 /*
  * The references use a reduced envoy.yaml: same listener, connection manager, route timeout and cluster of pods. The removed parts are what is
  * measured.
  */
 
-const json = z.record(z.string(), z.unknown())
+const manager = ['static_resources', 'listeners', 0, 'filter_chains', 0, 'filters', 0, 'typed_config'] as const
+const host = [...manager, 'route_config', 'virtual_hosts', 0] as const
 
-const template = z.looseObject({
-  static_resources: z.looseObject({
-    listeners: z.tuple([
-      z.looseObject({
-        filter_chains: z.tuple([z.looseObject({ filters: z.tuple([z.looseObject({ typed_config: json })]) })]),
-      }),
-    ]),
-    clusters: z.array(z.looseObject({ name: z.string() })),
-  }),
-})
-
-const routes = z.object({
-  route_config: z.object({
-    virtual_hosts: z.tuple([z.object({ routes: z.array(z.object({ match: z.unknown(), route: json.optional() })) })]),
-  }),
-})
-
-/** The route action of requests that bypass the gateway: its cluster, timeout and retries. */
-const routeToPods = (typedConfig: unknown): unknown => {
-  const [host] = routes.parse(typedConfig).route_config.virtual_hosts
-  const found = host.routes.findLast(({ route }) => route !== undefined)
-  if (found === undefined) throw new Error('no route of envoy.yaml leads to a cluster')
-  return found.route
+/** A rendered envoy.yaml with other HTTP filters, one route, and without access log, error bodies and header mutations. */
+const reduced = (text: string, httpFilters: readonly unknown[]): string => {
+  const document = parseDocument(text)
+  // All routes to the pods have the same action: cluster, timeout and retries.
+  const route = document.getIn([...host, 'routes', 0, 'route'], true)
+  document.setIn([...host, 'routes'], document.createNode([{ match: { prefix: '/' }, route }]))
+  document.setIn([...manager, 'http_filters'], document.createNode(httpFilters))
+  document.deleteIn([...host, 'request_headers_to_remove'])
+  for (const name of ['access_log', 'local_reply_config', 'early_header_mutation_extensions'])
+    document.deleteIn([...manager, name])
+  const clusters = document.getIn(['static_resources', 'clusters'])
+  if (!isSeq(clusters)) throw new Error('envoy.yaml has no clusters')
+  const clusterNamed = (name: string) => clusters.items.find((item) => isMap(item) && item.get('name') === name)
+  const [pods, gateway] = [clusterNamed('pods'), clusterNamed('gateway')]
+  if (!isMap(pods) || !isMap(gateway)) throw new Error('envoy.yaml has no cluster pods or gateway')
+  // The reference answers no health checks, and the floor has no gateway.
+  for (const name of ['health_checks', 'common_lb_config']) gateway.delete(name)
+  clusters.items = [pods, gateway]
+  return document.toString()
 }
 
 const routerFilter = {
@@ -57,60 +53,8 @@ const bufferedFilter = {
   },
 }
 
-/** A rendered envoy.yaml with other HTTP filters, one route, and without access log, error bodies and header mutations. */
-const reduced = (text: string, filters: readonly unknown[]): string => {
-  const whole = template.parse(parse(text))
-  const { listeners, clusters } = whole.static_resources
-  const [listener] = listeners
-  const [chain] = listener.filter_chains
-  const [manager] = chain.filters
-  const {
-    access_log: _log,
-    local_reply_config: _replies,
-    early_header_mutation_extensions: _mutations,
-    ...kept
-  } = manager.typed_config
-  const typedConfig = {
-    ...kept,
-    http_filters: filters,
-    route_config: {
-      name: 'routes',
-      virtual_hosts: [
-        {
-          name: 'engines',
-          domains: ['*'],
-          request_body_buffer_limit: 16_777_216,
-          routes: [{ match: { prefix: '/' }, route: routeToPods(manager.typed_config) }],
-        },
-      ],
-    },
-  }
-  const reducedListener = {
-    ...listener,
-    filter_chains: [{ ...chain, filters: [{ ...manager, typed_config: typedConfig }] }],
-  }
-  // Without health checks: the reference does not answer them, and the floor has no gateway.
-  const { health_checks: _checks, common_lb_config: _balancing, ...gateway } = clusterNamed(clusters, 'gateway')
-  return stringify(
-    {
-      ...whole,
-      static_resources: { listeners: [reducedListener], clusters: [clusterNamed(clusters, 'pods'), gateway] },
-    },
-    { aliasDuplicateObjects: false },
-  )
-}
-
-const clusterNamed = <Cluster extends { readonly name: string }>(
-  clusters: readonly Cluster[],
-  name: string,
-): Cluster => {
-  const found = clusters.find((cluster) => cluster.name === name)
-  if (found === undefined) throw new Error(`envoy.yaml has no cluster ${name}`)
-  return found
-}
-
-/** Envoy with the pods alone. Takes what `renderEnvoyConfig` returns. */
+/** Envoy with the pods alone. Takes what `readEnvoyConfig` returns. */
 export const floorConfig = (text: string): string => reduced(text, [routerFilter])
 
-/** Envoy with the minimal external processor. Takes what `renderEnvoyConfig` returns. */
+/** Envoy with the minimal external processor. Takes what `readEnvoyConfig` returns. */
 export const referenceConfig = (text: string): string => reduced(text, [bufferedFilter, routerFilter])

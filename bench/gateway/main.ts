@@ -3,18 +3,18 @@
  * Prints tables and writes bench/out/gateway.json. Run with `make bench-gateway`; `--help` lists the options.
  */
 
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { packageRoot } from '../../playground/paths.ts'
+import { availableParallelism } from 'node:os'
+import { createChildren } from '../../playground/child-process.ts'
+import { findEnvoy } from '../../playground/install/find-envoy.ts'
+import { toolsDir } from '../../playground/paths.ts'
+import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
 import { readOptions } from '../read-options.ts'
 import { listCells } from './cells.ts'
-import { clearWhenInterrupted, createChildren } from './children.ts'
-import { checkRounds } from './expectations.ts'
 import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
 import { measureRounds } from './measure-rounds.ts'
 import { figureTables, resultTable } from './report.ts'
-import { soak } from './soak.ts'
+import { checkRounds } from './results.ts'
+import { type SoakPhase, soak } from './soak.ts'
 import { startTargets, type TargetOptions } from './start-targets.ts'
 import { findTarget, targetName, wiringNames } from './targets.ts'
 
@@ -37,7 +37,6 @@ const values = readOptions(
 
 const wirings = wiringNames.filter((name) => values.wiring.length === 0 || values.wiring.includes(name))
 if (wirings.length === 0) throw new Error(`--wiring must be ${wiringNames.join(' or ')}`)
-const say = (line: string): void => void process.stderr.write(`${line}\n`)
 const envoyWorkers = Number(values.workers ?? availableParallelism())
 
 /** Sessions of a soak expire while it runs, so that the reaper works too. */
@@ -49,78 +48,58 @@ const measureAll = async (common: Common): Promise<void> => {
   const [rounds, starts, seconds] = [Number(values.rounds), Number(values.starts), Number(values.seconds)]
   const cells = listCells(wirings, values.only)
   if (cells.length === 0) throw new Error('--only matches no measurement')
-  const loadBefore = loadavg()
-  const { figures, envoyVersion } = await measureRounds({
-    ...common,
-    cells,
-    rounds,
-    starts,
-    seconds,
-    warmUpSeconds: Number(values['warm-up']),
-    warmUpRequests: Number(values['warm-up-requests']),
-    say,
-  })
+  const machine = machineNow()
+  const durations = { rounds, starts, seconds }
+  const [warmUpSeconds, warmUpRequests] = [Number(values['warm-up']), Number(values['warm-up-requests'])]
+  const figures = await measureRounds({ ...common, ...durations, cells, warmUpSeconds, warmUpRequests })
   const results = wirings.map((wiring) => ({ wiring, results: checkRounds(figures, wiring) }))
-  const load = { before: loadBefore, after: loadavg() }
-  const loadText = `load average ${loadBefore[0]?.toFixed(1)} before, ${load.after[0]?.toFixed(1)} after`
+  const versions = { envoy: common.envoyTool.version, go: common.programs.version }
   process.stdout.write(
     [
-      `${rounds} rounds of ${seconds} s, ${starts} start${starts === 1 ? '' : 's'}, on ${cpus().length} processors, ${loadText}; Envoy ${envoyVersion} (workers: ${envoyWorkers}), Node ${process.version}, ${common.programs.version}`,
+      `${rounds} rounds of ${seconds} s, ${starts} start${starts === 1 ? '' : 's'}, ${machineText(machine)}; Envoy ${versions.envoy} (workers: ${envoyWorkers}), ${versions.go}`,
       figureTables(figures, [...new Set(cells.map(({ target }) => target))]),
       ...results.map(({ wiring, results: of }) => `${wiring}\n\n${resultTable(of)}`),
       '',
     ].join('\n\n'),
   )
-  const out = join(packageRoot(), 'bench/out')
-  await mkdir(out, { recursive: true })
-  const machine = { processors: cpus().length, model: cpus()[0]?.model, load, node: process.version }
-  const versions = { envoy: envoyVersion, go: common.programs.version }
-  await writeFile(
-    join(out, 'gateway.json'),
-    `${JSON.stringify({ machine, versions, envoyWorkers, rounds, starts, seconds, figures: Object.fromEntries(figures), results }, null, 2)}\n`,
-  )
+  await writeFigures('gateway.json', {
+    machine: { ...machine, loadAverageAfter: machineNow().loadAverage },
+    versions,
+    envoyWorkers,
+    ...durations,
+    figures: Object.fromEntries(figures),
+    results,
+  })
 }
 
 const soakAll = async (common: Common, turns: number): Promise<void> => {
   const names = wirings.map((wiring) => targetName(wiring, 'redis'))
   const { targets } = await startTargets({ ...common, wants: (name) => names.includes(name) })
-  const creates = Number(values.creates)
-  const ratePerSecond = Number(values['create-rate'])
-  const phases = [
-    { name: 'turns', requests: turns, ratePerSecond: undefined },
-    { name: 'creates', requests: creates, ratePerSecond, create: { ttlSeconds: createTtlSeconds } },
-  ].filter(({ requests }) => requests > 0)
+  const phases: readonly SoakPhase[] = [
+    { name: 'turns', requests: turns },
+    {
+      name: 'creates',
+      requests: Number(values.creates),
+      rate: Number(values['create-rate']),
+      createTtl: createTtlSeconds,
+    },
+  ]
   for (const name of names) {
-    for (const phase of phases) {
+    for (const phase of phases.filter(({ requests }) => requests > 0)) {
       if ((await soak(findTarget(name, targets), common.programs.load, phase)) > 0) process.exitCode = 1
     }
   }
 }
 
-const withChildren = async (programs: GoPrograms): Promise<void> => {
-  const directory = await mkdtemp(join(tmpdir(), 'bench-gateway-'))
+const run = async (programs: GoPrograms): Promise<void> => {
+  const envoyTool = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: say })
   const children = createChildren()
-  const clear = async (): Promise<void> => {
-    await children.stop()
-    await rm(directory, { recursive: true, force: true })
-  }
-  clearWhenInterrupted(clear)
-  const common: Common = { programs, children, directory, wirings, envoyWorkers }
-  try {
-    await (values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)))
-  } finally {
-    await clear()
-  }
+  const common = { programs, envoyTool, children, wirings, envoyWorkers }
+  await (values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)))
+  await children.stop()
 }
 
 const go = await buildGoPrograms()
-switch (go.kind) {
-  case 'unavailable':
-    process.stdout.write(
-      `bench-gateway is skipped: its load generator, upstream and reference are written in Go, and ${go.reason}\n`,
-    )
-    break
-  case 'built':
-    await withChildren(go.programs)
-    break
-}
+if (typeof go === 'string')
+  process.stdout.write(`bench-gateway is skipped: its load generator, upstream and reference are in Go, and ${go}\n`)
+else await run(go)

@@ -1,10 +1,9 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { say } from '../bench-process.ts'
 import { type Cell, loads, orderOfRound } from './cells.ts'
-import type { Rounds } from './expectations.ts'
-import { runLoad } from './load-run.ts'
-import { type Figures, loadOptions, measureCell } from './measure-cell.ts'
-import { startTargets, type TargetOptions } from './start-targets.ts'
+import { runLoad } from './load.ts'
+import { type Figures, measureCell } from './measure-cell.ts'
+import type { Rounds } from './results.ts'
+import { startTargets, type TargetOptions, type Targets } from './start-targets.ts'
 import { findTarget, type Target } from './targets.ts'
 
 export interface RoundsOptions extends Omit<TargetOptions, 'wants'> {
@@ -16,42 +15,36 @@ export interface RoundsOptions extends Omit<TargetOptions, 'wants'> {
   readonly warmUpSeconds: number
   /** Sent to every target after each start. */
   readonly warmUpRequests: number
-  /** Progress, a line each. */
-  readonly say: (line: string) => void
 }
 
 /** Measures every cell in every round. Two processes of one configuration differ by some per cent for as long as they run: hence more than one start. */
-export const measureRounds = async (
-  options: RoundsOptions,
-): Promise<{ readonly figures: Rounds; readonly envoyVersion: string }> => {
-  const figures = new Map<string, Figures[]>(options.cells.map(({ name }) => [name, []]))
-  let envoyVersion = ''
+export const measureRounds = async (options: RoundsOptions): Promise<Rounds> => {
+  const { cells, children, rounds } = options
+  const figures = new Map<string, Figures[]>(cells.map(({ name }) => [name, []]))
   let round = 0
   for (let start = 1; start <= options.starts; start += 1) {
-    const directory = join(options.directory, `start-${start}`)
-    await mkdir(directory)
-    const wants = (name: string): boolean => options.cells.some(({ target }) => target === name)
-    const started = await startTargets({ ...options, directory, wants })
-    envoyVersion = started.envoyVersion
+    const wants = (name: string): boolean => cells.some(({ target }) => target === name)
+    const started = await startTargets({ ...options, wants })
     for (const target of started.targets) await warmUp(target, options)
-    for (; round < Math.round((options.rounds * start) / options.starts); round += 1) {
-      for (const cell of orderOfRound(options.cells, round + 1)) {
-        options.children.expectRunning()
-        const measured = await measureCell(cell, {
-          target: findTarget(cell.target, started.targets),
-          upstream: started.upstream,
-          program: options.programs.load,
-          seconds: options.seconds,
-          warmUpSeconds: options.warmUpSeconds,
-        })
+    for (; round < Math.round((rounds * start) / options.starts); round += 1) {
+      for (const cell of orderOfRound(cells, round + 1)) {
+        const measured = await Promise.race([measureOne(cell, started, options), children.untilOneEnds()])
         figures.get(cell.name)?.push(measured)
-        options.say(`round ${round + 1} of ${options.rounds}: ${cell.name}: ${describe(measured)}`)
+        say(`round ${round + 1} of ${rounds}: ${cell.name}: ${describe(measured)}`)
       }
     }
-    await options.children.stop()
+    await children.stop()
   }
-  return { figures, envoyVersion }
+  return figures
 }
+
+const measureOne = (cell: Cell, { upstream, targets }: Targets, options: RoundsOptions): Promise<Figures> =>
+  measureCell(cell, {
+    ...options,
+    target: findTarget(cell.target, targets),
+    upstream: upstream[0] ?? '',
+    program: options.programs.load,
+  })
 
 const describe = ({ ratePerSecond, p50, failures, firstFailure }: Figures): string => {
   const failed = failures > 0 ? `, ${failures} FAILED: ${firstFailure}` : ''
@@ -59,12 +52,7 @@ const describe = ({ ratePerSecond, p50, failures, firstFailure }: Figures): stri
 }
 
 /** Node.js compiles the hot path while it runs: the first seconds of a gateway do not count. */
-const warmUp = async (target: Target, options: RoundsOptions): Promise<void> => {
-  options.say(`warming up: ${target.name}`)
-  await runLoad({
-    ...loadOptions(loads['closed 2k'], target),
-    program: options.programs.load,
-    warmUpSeconds: 0,
-    length: { requests: options.warmUpRequests },
-  })
+const warmUp = async ({ name, address, ids }: Target, { programs, warmUpRequests }: RoundsOptions): Promise<void> => {
+  say(`warming up: ${name}`)
+  await runLoad(programs.load, { ...loads['closed 2k'], target: address, ids, requests: warmUpRequests })
 }

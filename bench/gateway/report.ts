@@ -1,7 +1,7 @@
-import { median, rangeText, spread } from '../statistics.ts'
-import { cellName, loadNames } from './cells.ts'
-import type { Result, Rounds } from './expectations.ts'
+import { markdownTable, median, rangeText, spread } from '../statistics.ts'
+import { cellName, type LoadName, loadNames } from './cells.ts'
 import type { FigureName, Figures } from './measure-cell.ts'
+import type { Result, Rounds } from './results.ts'
 
 type Column = readonly [title: string, text: (rounds: readonly Figures[]) => string]
 
@@ -14,6 +14,7 @@ const of = (title: string, name: FigureName, digits: number, unit = 1): Column =
   },
 ]
 
+const rate = of('requests/s', 'ratePerSecond', 0)
 const failures: Column = ['failures', (rounds) => String(rounds.reduce((sum, one) => sum + one.failures, 0))]
 
 const common: readonly Column[] = [
@@ -26,9 +27,9 @@ const common: readonly Column[] = [
   failures,
 ]
 
-const columns: Readonly<Record<(typeof loadNames)[number], readonly Column[]>> = {
-  'closed 2k': [of('requests/s', 'ratePerSecond', 0), ...common],
-  'closed 100k': [of('requests/s', 'ratePerSecond', 0), ...common],
+const columns: Readonly<Record<LoadName, readonly Column[]>> = {
+  'closed 2k': [rate, ...common],
+  'closed 100k': [rate, ...common],
   '500 rps': common,
   stream: [
     of('first event ms', 'firstEventP50', 2),
@@ -42,37 +43,28 @@ const columns: Readonly<Record<(typeof loadNames)[number], readonly Column[]>> =
 /** A table for every load, each cell minimum / median / maximum over the rounds. */
 export const figureTables = (rounds: Rounds, targets: readonly string[]): string =>
   loadNames
-    .flatMap((load) => {
-      const measured = targets.flatMap((target) => {
-        const figures = rounds.get(cellName(load, target))
-        return figures === undefined ? [] : [{ target, figures }]
+    .map((load) => ({ load, measured: targets.filter((target) => rounds.has(cellName(load, target))) }))
+    .filter(({ measured }) => measured.length > 0)
+    .map(({ load, measured }) => {
+      const rows = measured.map((target) => {
+        const figures = rounds.get(cellName(load, target)) ?? []
+        return [target, ...columns[load].map(([, text]) => text(figures))]
       })
-      if (measured.length === 0) return []
-      const titles = columns[load].map(([title]) => title)
-      return [
-        [
-          `${load} (minimum / median / maximum over rounds)`,
-          '',
-          `| case | ${titles.join(' | ')} |`,
-          `| --- |${' ---: |'.repeat(titles.length)}`,
-          ...measured.map(
-            ({ target, figures }) => `| ${target} | ${columns[load].map(([, text]) => text(figures)).join(' | ')} |`,
-          ),
-        ].join('\n'),
-      ]
+      const titles = ['case', ...columns[load].map(([title]) => title)]
+      return `${load} (minimum / median / maximum over rounds)\n\n${markdownTable(titles, rows)}`
     })
     .join('\n\n')
 
 export const resultTable = (results: readonly Result[]): string =>
-  [
-    '| case | expected | median (minimum to maximum) | 95 % confidence interval | holds |',
-    '| --- | ---: | ---: | ---: | --- |',
-    ...results.map(({ title, expected, measured, range, interval, holds }) => {
-      const text =
-        measured === undefined || range === undefined
-          ? 'not measured'
-          : `${measured.toFixed(2)} (${rangeText(range, 2)})`
-      const confidence = interval === undefined ? '–' : rangeText(interval, 2)
-      return `| ${title} | ${expected} | ${text} | ${confidence} | ${holds === undefined ? '–' : holds ? 'yes' : 'no'} |`
-    }),
-  ].join('\n')
+  markdownTable(
+    ['case', 'expected', 'median (minimum to maximum)', '95 % confidence interval', 'holds'],
+    results.map(({ title, expected, measured, range, interval, holds }) => [
+      title,
+      expected,
+      measured === undefined || range === undefined
+        ? 'not measured'
+        : `${measured.toFixed(2)} (${rangeText(range, 2)})`,
+      interval === undefined ? '–' : rangeText(interval, 2),
+      holds === undefined ? '–' : holds ? 'yes' : 'no',
+    ]),
+  )

@@ -1,60 +1,53 @@
+import { say } from '../bench-process.ts'
 import { loads } from './cells.ts'
-import { type LoadOptions, runLoad } from './load-run.ts'
-import { loadOptions } from './measure-cell.ts'
-import { usageOf } from './process-usage.ts'
+import { type LoadPlan, runLoad } from './load.ts'
+import { processNames, usagesOf } from './process-usage.ts'
 import type { Target } from './targets.ts'
 
 /** One long run against a target. */
-export interface SoakPhase {
+export interface SoakPhase extends Required<Pick<LoadPlan, 'requests'>>, Pick<LoadPlan, 'rate' | 'createTtl'> {
   readonly name: string
-  readonly requests: number
-  /** Undefined: as fast as requests are answered. */
-  readonly ratePerSecond: number | undefined
-  readonly create?: LoadOptions['create']
 }
 
 const secondsBetweenLines = 10
 
-/** Sends the requests of a phase, and prints failures, rate, latencies, memory, and the resets between Envoy and the gateway. Resolves to the number of failed requests. */
+const titles = { plugin: 'gateway', envoy: 'Envoy', redis: 'Redis' } as const
+
+/**
+ * Sends the requests of a phase, and prints failed requests, rate, latencies, the resets between Envoy and the gateway, and resident memory before and
+ * after. Resolves to the number of failed requests.
+ */
 export const soak = async (target: Target, program: string, phase: SoakPhase): Promise<number> => {
-  const { pluginPid, name } = target
-  const residentMb = async (): Promise<string> =>
-    pluginPid === undefined ? '–' : ((await usageOf(pluginPid)).residentBytes / 1_000_000).toFixed(0)
-  const memoryBefore = await residentMb()
-  const before = await resetsOf(target)
-  const result = await runLoad({
-    ...loadOptions(loads['closed 2k'], target),
-    ...phase,
-    idsFile: phase.create === undefined ? target.idsFile : undefined,
-    program,
-    warmUpSeconds: 0,
-    length: { requests: phase.requests },
-    onProgress: ({ answered, failures, seconds }) => {
-      if (Math.round(seconds) % secondsBetweenLines !== 0) return
-      process.stderr.write(
-        `${name}, ${phase.name}: ${answered} of ${phase.requests}, ${failures} failed, ${seconds.toFixed(0)} s\n`,
-      )
-    },
+  const [memoryBefore, before] = [await usagesOf(target.pids), await resetsOf(target)]
+  const { name, ...load } = phase
+  const ids = phase.createTtl === undefined ? target.ids : []
+  const plan = { ...loads['closed 2k'], ...load, target: target.address, ids }
+  const result = await runLoad(program, plan, ({ requests, failures, seconds }) => {
+    if (Math.round(seconds) % secondsBetweenLines !== 0) return
+    say(`${target.name}, ${name}: ${requests} of ${phase.requests}, ${failures} failed, ${seconds.toFixed(0)} s`)
   })
-  const after = await resetsOf(target)
-  process.stdout.write(
-    `soak, ${name}, ${phase.name}: ${result.requests} answered, ${result.failures} failed, ` +
-      `${after.streams - before.streams} streams reset and ${after.connections - before.connections} connections closed with streams open, ` +
-      `${(result.requests / result.seconds).toFixed(0)} requests/s, p50 ${result.latencyMs.p50.toFixed(2)} ms, ` +
-      `p99 ${result.latencyMs.p99.toFixed(2)} ms, maximum ${result.latencyMs.max.toFixed(0)} ms, ` +
-      `gateway ${memoryBefore} MB before, ${await residentMb()} MB after\n`,
-  )
-  if (result.firstFailure !== undefined) process.stdout.write(`first failure: ${result.firstFailure}\n`)
-  return result.failures
+  const [memoryAfter, after] = [await usagesOf(target.pids), await resetsOf(target)]
+  const { requests, failures, firstFailure, seconds, latencyMs } = result
+  const lines = [
+    `soak, ${target.name}, ${name}: ${requests} answered, ${failures} failed`,
+    `  ${(requests / seconds).toFixed(0)} requests/s, p50 ${latencyMs.p50.toFixed(2)} ms, p99 ${latencyMs.p99.toFixed(2)} ms, longest ${latencyMs.max.toFixed(0)} ms`,
+    `  ${after.streams - before.streams} streams reset, ${after.connections - before.connections} connections closed with streams open`,
+    ...processNames.map((process) => {
+      const [megabytes, megabytesAfter] = [memoryBefore, memoryAfter].map(
+        (usages) => usages[process].residentBytes / 1e6,
+      )
+      return `  ${titles[process]}: ${megabytes?.toFixed(0)} MB resident before, ${megabytesAfter?.toFixed(0)} MB after`
+    }),
+    ...(firstFailure === undefined ? [] : [`  first failure: ${firstFailure}`]),
+  ]
+  process.stdout.write(`${lines.join('\n')}\n`)
+  return failures
 }
 
 /** Envoy's own counts over all clusters that lead to the gateway. */
-const resetsOf = async ({
-  adminAddress,
-}: Target): Promise<{ readonly streams: number; readonly connections: number }> => {
-  const text = await (
-    await fetch(`http://${adminAddress}/stats?filter=${encodeURIComponent('^cluster\\.gateway')}`)
-  ).text()
+const resetsOf = async ({ adminAddress }: Target): Promise<Readonly<Record<'streams' | 'connections', number>>> => {
+  const response = await fetch(`http://${adminAddress}/stats?filter=${encodeURIComponent('^cluster\\.gateway')}`)
+  const text = await response.text()
   const sum = (pattern: RegExp): number =>
     [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0)
   return {

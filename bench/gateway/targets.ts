@@ -1,8 +1,11 @@
-/** How Envoy is wired to the gateway: the configuration file in use, relative to the package. */
+import type { EnvoyConfigFile } from '../../playground/envoy-config.ts'
+import type { ProcessName } from './process-usage.ts'
+
+/** How Envoy is wired to the gateway: the configuration in use. */
 export const wirings = {
   ext_proc: 'envoy.yaml',
   accelerator: 'deploy/envoy/accelerated.yaml',
-} as const
+} as const satisfies Readonly<Record<string, EnvoyConfigFile>>
 export type Wiring = keyof typeof wirings
 export const wiringNames = ['ext_proc', 'accelerator'] as const satisfies readonly Wiring[]
 
@@ -20,20 +23,12 @@ export interface Target {
   readonly address: string
   /** Envoy's admin interface: `127.0.0.1:9901` */
   readonly adminAddress: string
-  /** File with the ids of the sessions to use; undefined: requests carry no session. */
-  readonly idsFile: string | undefined
+  /** The ids of the sessions to use; empty: requests carry no session. */
+  readonly ids: readonly string[]
   /** What every request must carry when it reaches the upstream, so that none bypasses what is measured. */
   readonly arrives: 'plain' | 'marked' | 'spliced'
-  readonly envoyPid: number
-  /** The external processor. */
-  readonly pluginPid: number | undefined
-  readonly redisPid: number | undefined
-}
-
-/** Stand-in for the engines. */
-export interface Upstream {
-  readonly addresses: readonly string[]
-  readonly pid: number
+  /** Process ids. */
+  readonly pids: Readonly<Partial<Record<ProcessName, number>>>
 }
 
 /** @throws Error when no target of that name was started */

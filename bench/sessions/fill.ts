@@ -1,34 +1,6 @@
-import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
-import type { SessionStore } from '../../src/sessions/session-store.ts'
-import { type BenchSession, benchSession, storeKv, writeSession } from './realistic-sessions.ts'
-
-const atOnce = 128
-const reportEveryMs = 5000
-
-/** Does the work for so many sessions, a number of them at a time. Resolves to how long it took, seconds. */
-export const forSessions = async (options: {
-  readonly count: number
-  readonly session: (number: number) => BenchSession
-  readonly work: (session: BenchSession) => Promise<void>
-  readonly onProgress?: (done: number) => void
-}): Promise<number> => {
-  const startedMs = performance.now()
-  let next = 0
-  let reportedMs = startedMs
-  const workSome = async (): Promise<void> => {
-    while (next < options.count) {
-      const number = next
-      next += 1
-      await options.work(options.session(number))
-      if (performance.now() - reportedMs > reportEveryMs) {
-        reportedMs = performance.now()
-        options.onProgress?.(number)
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: atOnce }, workSome))
-  return (performance.now() - startedMs) / 1000
-}
+import { say } from '../bench-process.ts'
+import { newSession, storeKv, writeSession } from './realistic-sessions.ts'
+import type { StoreUnderBench } from './stores.ts'
 
 /** What sessions take, bytes each. */
 export interface Footprint {
@@ -39,27 +11,30 @@ export interface Footprint {
   readonly secondsPerSession: number
 }
 
+const concurrency = 128
 const storedKvs = 10_000
+const sessionsBetweenLines = 100_000
 
 /** Fills an empty store, and gives some of its sessions KV. */
 export const fill = async (
-  store: SessionStore & RemovalQueue,
-  options: {
-    readonly series: string
-    readonly sessions: number
-    readonly usedBytes: () => Promise<number>
-    readonly onProgress?: (done: number) => void
-  },
+  { store, usedBytes }: StoreUnderBench,
+  { series, sessions }: { readonly series: string; readonly sessions: number },
 ): Promise<Footprint> => {
-  const { usedBytes, sessions } = options
-  await writeAndRemoveOne(store, `${options.series} first`)
+  // What the first use costs once (Redis keeps the scripts) is no session's cost.
+  const first = newSession(`${series} first`, 0)
+  await writeSession(store, first)
+  await storeKv(store, first)
+  await store.remove(first)
   const empty = await usedBytes()
-  const session = (number: number): BenchSession => benchSession(options.series, number)
-  const work = (written: BenchSession): Promise<void> => writeSession(store, written)
-  const seconds = await forSessions({ ...options, count: sessions, session, work })
+  const startedMs = performance.now()
+  await forEachNumber(sessions, async (number) => {
+    await writeSession(store, newSession(series, number))
+    if (number > 0 && number % sessionsBetweenLines === 0) say(`${series}: ${number} of ${sessions}`)
+  })
+  const seconds = (performance.now() - startedMs) / 1000
   const filled = await usedBytes()
   const withKv = Math.min(sessions, storedKvs)
-  await forSessions({ count: withKv, session, work: (written) => storeKv(store, written) })
+  await forEachNumber(withKv, (number) => storeKv(store, newSession(series, number)))
   return {
     bytesPerSession: (filled - empty) / sessions,
     bytesPerStoredKv: ((await usedBytes()) - filled) / withKv,
@@ -67,10 +42,14 @@ export const fill = async (
   }
 }
 
-/** Whatever the first use costs once (Redis keeps the scripts) is no session's cost. */
-const writeAndRemoveOne = async (store: SessionStore & RemovalQueue, series: string): Promise<void> => {
-  const session = benchSession(series, 0)
-  await writeSession(store, session)
-  await storeKv(store, session)
-  await store.remove(session)
+/** Does the work for the numbers from 0 on, many at a time. */
+const forEachNumber = async (count: number, work: (number: number) => Promise<void>): Promise<void> => {
+  let next = 0
+  const workSome = async (): Promise<void> => {
+    while (next < count) {
+      next += 1
+      await work(next - 1)
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, workSome))
 }

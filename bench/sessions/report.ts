@@ -1,4 +1,4 @@
-import { median, rangeText, spread } from '../statistics.ts'
+import { markdownTable, median, rangeText, spread } from '../statistics.ts'
 import type { Footprint } from './fill.ts'
 import type { Timings } from './measure-operations.ts'
 
@@ -13,70 +13,68 @@ export interface SizeFigures extends Footprint {
 const over = (figures: SizeFigures, name: keyof Timings, quantile: 'p50' | 'p99'): readonly number[] =>
   figures.rounds.map((round) => round[name][quantile])
 
-const withSpread = (values: readonly number[]): string =>
-  `${median(values).toFixed(1)} (${rangeText(spread(values), 1)})`
+type Column = readonly [title: string, text: (figures: SizeFigures) => string]
+
+const operation = (title: string, name: keyof Timings, quantile: 'p50' | 'p99'): Column => [
+  `${title} ${quantile}`,
+  (figures) => median(over(figures, name, quantile)).toFixed(1),
+]
+const lookup = (quantile: 'p50' | 'p99'): Column => [
+  `lookup ${quantile}`,
+  (figures) => {
+    const values = over(figures, 'lookup', quantile)
+    return `${median(values).toFixed(1)} (${rangeText(spread(values), 1)})`
+  },
+]
+
+const bytesWithKv = ({ bytesPerSession, bytesPerStoredKv }: SizeFigures): number => bytesPerSession + bytesPerStoredKv
+
+const columns: readonly Column[] = [
+  ['sessions', ({ sessions }) => sessions.toLocaleString('en')],
+  ['bytes each', ({ bytesPerSession }) => bytesPerSession.toFixed(0)],
+  ['and with KV', (figures) => bytesWithKv(figures).toFixed(0)],
+  lookup('p50'),
+  lookup('p99'),
+  operation('release', 'release', 'p50'),
+  operation('create', 'create', 'p50'),
+  operation('create', 'create', 'p99'),
+  operation('delete', 'remove', 'p50'),
+  operation('delete', 'remove', 'p99'),
+  ['Redis per script', ({ serverMicroseconds }) => serverMicroseconds?.toFixed(1) ?? '–'],
+  ['write with its turn', ({ secondsPerSession }) => (secondsPerSession * 1_000_000).toFixed(1)],
+]
 
 export const sizeTable = (sizes: readonly SizeFigures[]): string =>
-  [
-    '| sessions | bytes each | and with KV | lookup p50 | lookup p99 | release p50 | create p50 | create p99 | delete p50 | delete p99 | Redis per script | write with its turn |',
-    `| ---: |${' ---: |'.repeat(11)}`,
-    ...sizes.map((figures) => {
-      const cells = [
-        figures.sessions.toLocaleString('en'),
-        figures.bytesPerSession.toFixed(0),
-        (figures.bytesPerSession + figures.bytesPerStoredKv).toFixed(0),
-        withSpread(over(figures, 'lookup', 'p50')),
-        withSpread(over(figures, 'lookup', 'p99')),
-        median(over(figures, 'release', 'p50')).toFixed(1),
-        median(over(figures, 'create', 'p50')).toFixed(1),
-        median(over(figures, 'create', 'p99')).toFixed(1),
-        median(over(figures, 'remove', 'p50')).toFixed(1),
-        median(over(figures, 'remove', 'p99')).toFixed(1),
-        figures.serverMicroseconds?.toFixed(1) ?? '–',
-        (figures.secondsPerSession * 1_000_000).toFixed(1),
-      ]
-      return `| ${cells.join(' | ')} |`
-    }),
-  ].join('\n')
+  markdownTable(
+    columns.map(([title]) => title),
+    sizes.map((figures) => columns.map(([, text]) => text(figures))),
+  )
 
 /** With stored KV: 575 in Redis, and 1,060 in the memory store, were measured. */
 const maxBytesPerSession: Readonly<Record<string, number>> = { redis: 700, memory: 1150 }
 const maxGrowth = 1.3
 
-/** Operations in memory take microseconds, so that misses of the processor's caches show: there the limit is logarithmic growth. */
-const maxGrowthOf = (store: string, sizes: readonly SizeFigures[]): number =>
-  store === 'memory' ? Math.log(sizes.at(-1)?.sessions ?? 1) / Math.log(sizes[0]?.sessions ?? 1) : maxGrowth
+/** The figures of a store against its limits. Sizes are ordered, the fewest sessions first. */
+export const resultTable = (stores: Readonly<Record<string, readonly SizeFigures[]>>): string =>
+  markdownTable(
+    ['case', 'expected', 'measured', 'holds'],
+    Object.entries(stores).flatMap(([name, sizes]) => {
+      const [first, last] = [sizes[0], sizes.at(-1)]
+      if (first === undefined || last === undefined) return []
+      const slow = over(last, 'lookup', 'p50')
+      const growth = over(first, 'lookup', 'p50').map((fast, round) => (slow[round] ?? Number.NaN) / fast)
+      // Operations in memory take microseconds, so that misses of the processor's caches show: there the limit is logarithmic growth.
+      const limit = name === 'memory' ? Math.log(last.sessions) / Math.log(first.sessions) : maxGrowth
+      const bytesTitle = `${name}: bytes per session with stored KV, without a connector’s payload`
+      return [
+        rowOf(bytesTitle, maxBytesPerSession[name] ?? Number.POSITIVE_INFINITY, [bytesWithKv(last)]),
+        rowOf(`${name}: lookup p50, most sessions to fewest`, limit, growth),
+      ]
+    }),
+  )
 
-/** Lookup time with the most sessions to that with the fewest, within each round. */
-const growthOf = (sizes: readonly SizeFigures[]): readonly number[] => {
-  const [first, last] = [sizes[0], sizes.at(-1)]
-  if (first === undefined || last === undefined) return []
-  const slow = over(last, 'lookup', 'p50')
-  return over(first, 'lookup', 'p50').map((fast, round) => (slow[round] ?? Number.NaN) / fast)
-}
-
-export const resultTable = (stores: Readonly<Record<string, readonly SizeFigures[]>>): string => {
-  const lines = Object.entries(stores).flatMap(([name, sizes]) => {
-    const growth = growthOf(sizes)
-    const last = sizes.at(-1)
-    const bytes = last === undefined ? undefined : last.bytesPerSession + last.bytesPerStoredKv
-    return [
-      ...(bytes === undefined
-        ? []
-        : [
-            line(
-              `${name}: bytes per session with stored KV, without a connector’s payload`,
-              maxBytesPerSession[name] ?? Number.POSITIVE_INFINITY,
-              bytes,
-            ),
-          ]),
-      line(`${name}: lookup p50, most sessions to fewest`, maxGrowthOf(name, sizes), median(growth), growth),
-    ]
-  })
-  return ['| case | expected | measured | holds |', '| --- | ---: | ---: | --- |', ...lines].join('\n')
-}
-
-const line = (title: string, limit: number, value: number, values?: readonly number[]): string => {
-  const range = values === undefined ? '' : ` (${rangeText(spread(values), 2)})`
-  return `| ${title} | at most ${Number(limit.toFixed(2))} | ${value.toFixed(2)}${range} | ${value <= limit ? 'yes' : 'no'} |`
+const rowOf = (title: string, limit: number, values: readonly number[]): readonly string[] => {
+  const value = median(values)
+  const range = values.length > 1 ? ` (${rangeText(spread(values), 2)})` : ''
+  return [title, `at most ${Number(limit.toFixed(2))}`, `${value.toFixed(2)}${range}`, value <= limit ? 'yes' : 'no']
 }

@@ -1,17 +1,13 @@
 import { Redis } from 'ioredis'
-import { findRedis } from '../../playground/install/find-redis.ts'
-import { requireTool } from '../../playground/install/find-tool.ts'
-import { toolsDir } from '../../playground/paths.ts'
+import type { Children } from '../../playground/child-process.ts'
 import { startRedis } from '../../playground/start-redis.ts'
 import { createRedisConnection } from '../../src/redis/create-redis-connection.ts'
 import { createMemorySessionStore } from '../../src/sessions/memory/create-memory-session-store.ts'
 import { createRedisSessionStore } from '../../src/sessions/redis/create-redis-session-store.ts'
-import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
-import type { SessionStore } from '../../src/sessions/session-store.ts'
-import type { Children } from '../gateway/children.ts'
+import type { BenchedStore } from './realistic-sessions.ts'
 
 export interface StoreUnderBench {
-  readonly store: SessionStore & RemovalQueue
+  readonly store: BenchedStore
   /** Memory in use now. */
   readonly usedBytes: () => Promise<number>
   /** Mean time of a script in the server since the last call of this function; undefined without a server. */
@@ -22,7 +18,7 @@ export interface StoreUnderBench {
 const roomForMore = 250_000
 
 /** In this process. Needs `--expose-gc`. */
-export const openMemoryStore = (sessions: number): StoreUnderBench => ({
+export const openMemoryStore = async (sessions: number): Promise<StoreUnderBench> => ({
   store: createMemorySessionStore({ maxSessions: sessions + roomForMore }),
   usedBytes: async () => {
     globalThis.gc?.()
@@ -37,21 +33,12 @@ export const openMemoryStore = (sessions: number): StoreUnderBench => ({
 const commandTimeoutMs = 30_000
 
 /** A Redis of its own with the session store on it. */
-export const openRedisStore = async (options: {
-  readonly children: Children
-  readonly directory: string
-}): Promise<StoreUnderBench> => {
-  const tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir() }))
-  const redis = await startRedis({ tool, dir: options.directory })
-  options.children.add(redis.child)
-  const faults: Error[] = []
-  const connection = await createRedisConnection({
-    url: redis.url,
-    commandTimeoutMs,
-    onFault: (error) => void faults.push(error),
-  })
+export const openRedisStore = async (children: Children): Promise<StoreUnderBench> => {
+  const { url } = await startRedis({ children })
+  const onFault = (error: Error): void => void process.stderr.write(`${error.message}\n`)
+  const connection = await createRedisConnection({ url, commandTimeoutMs, onFault })
   const store = createRedisSessionStore({ connection })
-  const admin = new Redis(redis.url)
+  const admin = new Redis(url)
   return {
     store,
     usedBytes: async () => Number(/^used_memory:(\d+)/m.exec(await admin.info('memory'))?.[1]),

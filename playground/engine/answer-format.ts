@@ -1,83 +1,113 @@
-// The answers of /v1/completions and /v1/chat/completions; those of /v1/responses lie beside them.
+// The answers of /v1/completions, /v1/chat/completions and /v1/responses, whole and as server-sent events.
+import { randomUUID } from 'node:crypto'
 import type { FinishReason } from './answer-text.ts'
-import { serverError } from './exchange.ts'
-
-/** Facts about an answer that are known before its first token. */
-export interface AnswerHead {
-  /** Unique part of the ids in the answer. */
-  readonly key: string
-  readonly model: string
-  readonly createdSeconds: number
-  readonly promptTokens: number
-  /** Prompt tokens whose KV was there already. */
-  readonly cachedTokens: number
-}
-
-/** Facts about an answer that are known at its end. */
-export interface AnswerEnd {
-  /** The whole text. */
-  readonly text: string
-  readonly finishReason: FinishReason
-  readonly completionTokens: number
-}
-
-/** One server-sent event. */
-export interface ServerEvent {
-  /** Only /v1/responses names its events. */
-  readonly name?: string
-  readonly data: Readonly<Record<string, unknown>> | '[DONE]'
-}
+import type { Answer } from './engine.ts'
 
 /** Writes one answer in the form of its interface. */
 export interface AnswerFormat {
-  /** The whole answer, for a request that is not streamed. */
-  whole(end: AnswerEnd): Readonly<Record<string, unknown>>
+  /** The answer to a request that is not streamed. */
+  whole(answer: Answer): object
   /** Events in front of the first text. */
-  streamStart(): readonly ServerEvent[]
-  streamText(text: string): readonly ServerEvent[]
-  streamEnd(end: AnswerEnd): readonly ServerEvent[]
-  /** Events that report a fault in the middle of a stream. */
-  streamFault(message: string): readonly ServerEvent[]
+  streamStart(): string
+  streamText(text: string): string
+  streamEnd(answer: Answer): string
 }
 
-/** Creates the format of one answer; `includeUsage` adds the usage chunk to a stream. */
-export const createAnswerFormat = (
+/** Creates the format of one answer of /v1/completions or /v1/chat/completions; `includeUsage` adds usage to a stream. */
+export const createCompletionFormat = (
   api: 'completions' | 'chat',
-  head: AnswerHead,
-  options: { readonly includeUsage: boolean },
+  { model, includeUsage }: { readonly model: string; readonly includeUsage: boolean },
 ): AnswerFormat => {
   const isChat = api === 'chat'
-  const common = { id: `${isChat ? 'chatcmpl' : 'cmpl'}-${head.key}`, created: head.createdSeconds, model: head.model }
+  const common = { id: `${isChat ? 'chatcmpl' : 'cmpl'}-${uniqueKey()}`, created: nowSeconds(), model }
   const chunk = { ...common, object: isChat ? 'chat.completion.chunk' : 'text_completion' }
-  const choice = (content: object, finishReason: FinishReason | null) => ({
-    index: 0,
-    ...content,
-    logprobs: null,
-    finish_reason: finishReason,
-  })
-  const event = (content: object, finishReason: FinishReason | null = null): ServerEvent => ({
-    data: { ...chunk, choices: [choice(content, finishReason)], ...(options.includeUsage ? { usage: null } : {}) },
+  const choice = (content: object, finishReason: FinishReason | null) => {
+    return { index: 0, ...content, logprobs: null, finish_reason: finishReason }
+  }
+  const event = (content: object, finishReason: FinishReason | null = null): string =>
+    dataLine({ ...chunk, choices: [choice(content, finishReason)], ...(includeUsage ? { usage: null } : {}) })
+  const usageOf = ({ promptTokens, cachedTokens, completionTokens }: Answer) => ({
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
   })
   return {
-    whole: (end) => {
-      const content = isChat ? { message: { role: 'assistant', content: end.text, refusal: null } } : { text: end.text }
+    whole: (answer) => {
+      const { text } = answer
+      const content = isChat ? { message: { role: 'assistant', content: text, refusal: null } } : { text }
       const object = isChat ? 'chat.completion' : 'text_completion'
-      return { ...common, object, choices: [choice(content, end.finishReason)], usage: tokenUsage(head, end) }
+      return { ...common, object, choices: [choice(content, answer.finishReason)], usage: usageOf(answer) }
     },
-    streamStart: () => (isChat ? [event({ delta: { role: 'assistant', content: '' } })] : []),
-    streamText: (text) => [event(isChat ? { delta: { content: text } } : { text })],
-    streamEnd: (end) => [
-      event(isChat ? { delta: {} } : { text: '' }, end.finishReason),
-      ...(options.includeUsage ? [{ data: { ...chunk, choices: [], usage: tokenUsage(head, end) } }] : []),
-      { data: '[DONE]' },
-    ],
-    streamFault: (message) => [{ data: { error: serverError(message).body } }],
+    streamStart: () => (isChat ? event({ delta: { role: 'assistant', content: '' } }) : ''),
+    streamText: (text) => event(isChat ? { delta: { content: text } } : { text }),
+    streamEnd: (answer) => {
+      const last = event(isChat ? { delta: {} } : { text: '' }, answer.finishReason)
+      const usage = includeUsage ? dataLine({ ...chunk, choices: [], usage: usageOf(answer) }) : ''
+      return `${last}${usage}data: [DONE]\n\n`
+    },
   }
 }
 
-const tokenUsage = ({ promptTokens, cachedTokens }: AnswerHead, { completionTokens }: AnswerEnd) => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  total_tokens: promptTokens + completionTokens,
-  prompt_tokens_details: { cached_tokens: cachedTokens },
-})
+/**
+ * Creates the format of one answer of /v1/responses. As in vLLM, a stream always closes with `response.completed`;
+ * whether the answer was cut at its token limit stands in the response's own status.
+ */
+export const createResponseFormat = ({ model }: { readonly model: string }): AnswerFormat => {
+  const key = uniqueKey()
+  const itemId = `msg_${key}`
+  const place = { item_id: itemId, output_index: 0, content_index: 0 }
+  const part = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] })
+  const item = (status: string, content: readonly object[]) => {
+    return { id: itemId, type: 'message', status, role: 'assistant', content }
+  }
+  const unfinished = {
+    id: `resp_${key}`,
+    object: 'response',
+    created_at: nowSeconds(),
+    status: 'in_progress',
+    model,
+    error: null,
+    incomplete_details: null,
+    output: [] as readonly object[],
+    usage: null,
+  }
+  const statusOf = ({ finishReason }: Answer) => (finishReason === 'length' ? 'incomplete' : 'completed')
+  const itemOf = (answer: Answer) => item(statusOf(answer), [part(answer.text)])
+  const whole = (answer: Answer): object => ({
+    ...unfinished,
+    status: statusOf(answer),
+    incomplete_details: answer.finishReason === 'length' ? { reason: 'max_output_tokens' } : null,
+    output: [itemOf(answer)],
+    usage: {
+      input_tokens: answer.promptTokens,
+      input_tokens_details: { cached_tokens: answer.cachedTokens },
+      output_tokens: answer.completionTokens,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: answer.promptTokens + answer.completionTokens,
+    },
+  })
+  let sequenceNumber = -1
+  const event = (type: string, fields: object): string => {
+    sequenceNumber += 1
+    return `event: ${type}\n${dataLine({ type, sequence_number: sequenceNumber, ...fields })}`
+  }
+  return {
+    whole,
+    streamStart: () =>
+      event('response.created', { response: unfinished }) +
+      event('response.in_progress', { response: unfinished }) +
+      event('response.output_item.added', { output_index: 0, item: item('in_progress', []) }) +
+      event('response.content_part.added', { ...place, part: part('') }),
+    streamText: (text) => event('response.output_text.delta', { ...place, delta: text, logprobs: [] }),
+    streamEnd: (answer) =>
+      event('response.output_text.done', { ...place, text: answer.text, logprobs: [] }) +
+      event('response.content_part.done', { ...place, part: part(answer.text) }) +
+      event('response.output_item.done', { output_index: 0, item: itemOf(answer) }) +
+      event('response.completed', { response: whole(answer) }),
+  }
+}
+
+const dataLine = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
+const uniqueKey = (): string => randomUUID().replaceAll('-', '')
+const nowSeconds = (): number => Math.floor(Date.now() / 1000)

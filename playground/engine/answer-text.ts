@@ -4,36 +4,28 @@
 /** Why an answer ended: the model or a stop string ended it, or it had reached its limit of tokens. */
 export type FinishReason = 'stop' | 'length'
 
-/** Text to send on, and whether a stop string has ended the answer. */
-export interface AnswerPiece {
-  readonly text: string
-  readonly stopped: boolean
-}
-
-export interface AnswerText {
-  /** Takes the bytes of one token. Holds back what could be the beginning of a stop string. */
-  push(bytes: Uint8Array): AnswerPiece
-  /** What was held back; U+FFFD for a character that never became whole. */
-  end(): AnswerPiece
-}
-
-/** `stops` are not empty strings. */
-export const createAnswerText = (stops: readonly string[]): AnswerText => {
+/** `stops` are not empty strings. `onText` receives what can be emitted after each token, sometimes nothing. */
+export const createAnswerText = (stops: readonly string[], onText: (text: string) => void) => {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  let emitted = ''
   let held = ''
-  const take = (piece: string): AnswerPiece => {
+  const take = (piece: string, isLast: boolean): boolean => {
     const text = held + piece
     const stopAt = firstCompleted(text, stops)
-    const heldFrom = text.length - Math.max(0, ...stops.map((stop) => openEnding(text, stop)))
-    held = stopAt === undefined ? text.slice(heldFrom) : ''
-    return { text: text.slice(0, stopAt ?? heldFrom), stopped: stopAt !== undefined }
+    const heldFrom = isLast ? text.length : text.length - Math.max(0, ...stops.map((stop) => openEnding(text, stop)))
+    held = text.slice(heldFrom)
+    const ready = text.slice(0, stopAt ?? heldFrom)
+    emitted += ready
+    onText(ready)
+    return stopAt !== undefined
   }
   return {
-    push: (bytes) => take(decoder.decode(bytes, { stream: true })),
-    end: () => {
-      const { text, stopped } = take(decoder.decode())
-      return { text: text + held, stopped }
-    },
+    /** Takes the bytes of one token. Holds back what could be the beginning of a stop string. True: one has ended the answer. */
+    push: (bytes: Uint8Array): boolean => take(decoder.decode(bytes, { stream: true }), false),
+    /** Emits what was held back; U+FFFD for a character that never became whole. True as for `push`. */
+    end: (): boolean => take(decoder.decode(), true),
+    /** All that was emitted. */
+    text: (): string => emitted,
   }
 }
 

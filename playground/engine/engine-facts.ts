@@ -30,22 +30,28 @@ export const modelEntry = ({ engine: { llama }, modelPath }: Service, name: stri
   },
 })
 
+/** The answer to `GET /slots`. */
+export const slotReports = (engine: Engine) =>
+  engine.slots.map(({ sequence, lastTask }, id) => ({
+    id,
+    n_ctx: engine.llama.contextTokens,
+    is_processing: engine.isBusy(id),
+    n_prompt_tokens: sequence.tokenCount(),
+    ...(lastTask === undefined ? {} : { id_task: lastTask.id, params: { n_keep: lastTask.keep } }),
+  }))
+
 const startSeconds = Math.round(Date.now() / 1000 - process.uptime())
 
 /** The answer to `GET /metrics`. */
 export const engineMetrics = (engine: Engine): string => {
-  const processing = engine.slots().filter((slot) => slot.isProcessing)
-  const usedTokens = processing.reduce((sum, slot) => sum + slot.tokenCount, 0)
-  const { prompt, cached, predicted } = engine.counts()
-  return [
-    ['llamacpp:requests_processing', 'gauge', processing.length],
-    ['llamacpp:requests_deferred', 'gauge', engine.waiting()],
-    ['llamacpp:kv_cache_usage_ratio', 'gauge', usedTokens / (engine.slots().length * engine.llama.contextTokens)],
-    ['llamacpp:prompt_tokens_total', 'counter', prompt - cached],
-    ['llamacpp:prompt_tokens_cached_total', 'counter', cached],
-    ['llamacpp:tokens_predicted_total', 'counter', predicted],
-    ['process_start_time_seconds', 'gauge', startSeconds],
-  ]
-    .map(([name, type, value]) => `# TYPE ${name} ${type}\n${name} ${value}\n`)
+  const processing = engine.slots.filter((_slot, id) => engine.isBusy(id))
+  const usedTokens = processing.reduce((sum, { sequence }) => sum + sequence.tokenCount(), 0)
+  return Object.entries({
+    'llamacpp:requests_processing': processing.length,
+    'llamacpp:requests_deferred': engine.waiting(),
+    'llamacpp:kv_cache_usage_ratio': usedTokens / (engine.slots.length * engine.llama.contextTokens),
+    process_start_time_seconds: startSeconds,
+  })
+    .map(([name, value]) => `# TYPE ${name} gauge\n${name} ${value}\n`)
     .join('')
 }

@@ -1,5 +1,4 @@
-// The slots: tasks get one, run in it, and give it back.
-import { stat } from 'node:fs/promises'
+// The slots: completions and actions wait for one, and run in it.
 import { createAnswerText, type FinishReason } from './answer-text.ts'
 import type { LlamaRuntime } from './llama-runtime.ts'
 import type { Sampling, TokenSequence } from './llama-sequence.ts'
@@ -22,20 +21,19 @@ export interface GenerationRequest {
   readonly signal: AbortSignal
 }
 
-/** What happens while an answer is computed. An aborted one simply ends. */
-export type GenerationEvent =
-  | { readonly kind: 'started'; readonly slotId: number; readonly cachedTokens: number }
-  /** One token was chosen; `text` is the text that can be emitted after it, often one character, sometimes nothing. */
-  | { readonly kind: 'token'; readonly text: string }
-  /** `text` is what was held back. */
-  | { readonly kind: 'finished'; readonly reason: FinishReason; readonly text: string }
+/** A computed answer. */
+export interface Answer {
+  readonly text: string
+  readonly finishReason: FinishReason
+  readonly promptTokens: number
+  /** Prompt tokens whose KV was there already. */
+  readonly cachedTokens: number
+  readonly completionTokens: number
+}
 
-/** A slot as it is reported. */
-export interface SlotReport {
-  readonly id: number
-  readonly isProcessing: boolean
-  readonly tokenCount: number
-  /** The last completion that ran in it. */
+/** One sequence and the last completion that ran in it. */
+export interface Slot {
+  readonly sequence: TokenSequence
   readonly lastTask: SlotTask | undefined
 }
 
@@ -43,47 +41,6 @@ interface SlotTask {
   /** Unique in this process. */
   readonly id: number
   readonly keep: number
-}
-
-/** The outcome of an action on a slot. */
-export type ActionOutcome =
-  | { readonly kind: 'done'; readonly tokens: number; readonly bytes: number; readonly elapsedMs: number }
-  | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'aborted' }
-
-export type SlotActionName = 'save' | 'restore' | 'erase'
-
-/** What an action on a slot needs to know. */
-export interface SlotAction {
-  readonly slotId: number
-  /** The file to save into or to restore from. */
-  readonly path: string
-  /** Drops the action while it waits for the slot. Once begun, it is finished. */
-  readonly signal: AbortSignal
-}
-
-interface Slot {
-  readonly sequence: TokenSequence
-  lastTask: SlotTask | undefined
-}
-
-export interface Engine {
-  readonly llama: LlamaRuntime
-  /** Computes an answer. The slot is given back when the generator ends or is left. */
-  generate(request: GenerationRequest): AsyncGenerator<GenerationEvent, void, undefined>
-  runAction(name: SlotActionName, action: SlotAction): Promise<ActionOutcome>
-  slots(): readonly SlotReport[]
-  /** Tasks that wait for a slot. */
-  waiting(): number
-  /** Tokens since the start. */
-  counts(): TokenCounts
-}
-
-export interface TokenCounts {
-  readonly prompt: number
-  /** Prompt tokens whose KV was there already. */
-  readonly cached: number
-  readonly predicted: number
 }
 
 /**
@@ -94,11 +51,10 @@ const pieceTokens = 256
 /** Share of a prompt that a slot must hold for the request to go there; below it, its KV is worth more than the gain. */
 const reuseThreshold = 0.5
 
-export const createEngine = (llama: LlamaRuntime): Engine => {
-  const slots: readonly Slot[] = llama.sequences.map((sequence) => ({ sequence, lastTask: undefined }))
+export const createEngine = (llama: LlamaRuntime) => {
+  const slots: Slot[] = llama.sequences.map((sequence) => ({ sequence, lastTask: undefined }))
   const scheduler = createSlotScheduler(slots.length)
   let nextTaskId = 0
-  let counts: TokenCounts = { prompt: 0, cached: 0, predicted: 0 }
 
   const slotOf = (slotId: number): Slot => {
     const slot = slots[slotId]
@@ -116,75 +72,40 @@ export const createEngine = (llama: LlamaRuntime): Engine => {
 
   return {
     llama,
-    waiting: () => scheduler.waiting(),
-    counts: () => counts,
-    slots: () =>
-      slots.map(({ sequence, lastTask }, id) => ({
-        id,
-        isProcessing: scheduler.isBusy(id),
-        tokenCount: sequence.tokenCount(),
-        lastTask,
-      })),
+    /** One for each slot; index = slot id. */
+    slots: slots as readonly Slot[],
+    isBusy: (slotId: number): boolean => scheduler.isBusy(slotId),
+    /** Tasks that wait for a slot. */
+    waiting: (): number => scheduler.waiting(),
 
-    async *generate(request) {
-      const { slotId, signal, tokens, keep } = request
-      const lease = await scheduler.acquire({ slotId, signal, choose: (idleIds) => choose(tokens, idleIds) })
-      if (lease.kind === 'aborted') return
-      const slot = slotOf(lease.slotId)
-      try {
-        slot.lastTask = { id: nextTaskId, keep }
+    /**
+     * Computes an answer. After each token, `onText` receives the text that can be emitted: often one character, sometimes
+     * nothing. @throws the signal's reason; what was computed until then stays in the slot
+     */
+    generate: (request: GenerationRequest, onText: (text: string) => void): Promise<Answer> => {
+      const { slotId: wanted, signal, tokens, keep } = request
+      return scheduler.run({ slotId: wanted, signal, choose: (idleIds) => choose(tokens, idleIds) }, async (slotId) => {
+        const { sequence } = slotOf(slotId)
+        slots[slotId] = { sequence, lastTask: { id: nextTaskId, keep } }
         nextTaskId += 1
-        const cachedTokens = await reusePrefix(slot.sequence, tokens)
-        counts = { ...counts, prompt: counts.prompt + tokens.length, cached: counts.cached + cachedTokens }
-        yield { kind: 'started', slotId: lease.slotId, cachedTokens }
-        for await (const event of computeAnswer(slot.sequence, { request, cachedTokens, llama })) {
-          if (event.kind === 'token') counts = { ...counts, predicted: counts.predicted + 1 }
-          yield event
+        try {
+          return await computeAnswer(request, { sequence, llama, onText })
+        } catch (error) {
+          if (error !== signal.reason) await sequence.clear()
+          throw error
         }
-      } catch (error) {
-        await slot.sequence.clear()
-        throw error
-      } finally {
-        lease.release()
-      }
+      })
     },
 
-    async runAction(name, { slotId, path, signal }) {
-      const lease = await scheduler.acquire({ slotId, signal, choose: () => slotId })
-      if (lease.kind === 'aborted') return lease
-      const startedMs = performance.now()
-      try {
-        const result = await act(slotOf(slotId).sequence, name, path)
-        return { kind: 'done', ...result, elapsedMs: performance.now() - startedMs }
-      } catch (error) {
-        if (name !== 'restore') throw error
-        const reason = error instanceof Error ? error.message : String(error)
-        return { kind: 'refused', reason: `Unable to restore slot: ${reason}` }
-      } finally {
-        lease.release()
-      }
-    },
+    /** Runs an action on a slot once it is free. @throws the signal's reason while waiting; what `action` throws */
+    runAction: <Result>(
+      { id, signal }: { readonly id: number; readonly signal: AbortSignal },
+      action: (sequence: TokenSequence) => Promise<Result>,
+    ): Promise<Result> => scheduler.run({ slotId: id, signal, choose: () => id }, () => action(slotOf(id).sequence)),
   }
 }
 
-/** Resolves to the tokens that were saved, restored or erased, and the size of the file. */
-const act = async (
-  sequence: TokenSequence,
-  name: SlotActionName,
-  path: string,
-): Promise<{ readonly tokens: number; readonly bytes: number }> => {
-  const tokens = sequence.tokenCount()
-  switch (name) {
-    case 'save':
-      return { tokens, bytes: await sequence.save(path) }
-    case 'restore':
-      await sequence.load(path)
-      return { tokens: sequence.tokenCount(), bytes: (await stat(path)).size }
-    case 'erase':
-      await sequence.clear()
-      return { tokens, bytes: 0 }
-  }
-}
+export type Engine = ReturnType<typeof createEngine>
 
 /** Makes the sequence hold the longest prefix of the prompt that it has, except for the last token. Resolves to its length. */
 const reusePrefix = async (sequence: TokenSequence, tokens: readonly number[]): Promise<number> => {
@@ -200,36 +121,35 @@ const commonPrefix = (a: readonly number[], b: readonly number[]): number => {
 }
 
 /** Computes the rest of the prompt, and the answer. */
-async function* computeAnswer(
-  sequence: TokenSequence,
-  work: {
-    readonly request: GenerationRequest
-    readonly cachedTokens: number
+const computeAnswer = async (
+  { tokens, signal, maxTokens, sampling, stops }: GenerationRequest,
+  slot: {
+    readonly sequence: TokenSequence
     readonly llama: Pick<LlamaRuntime, 'tokenBytes'>
+    readonly onText: (text: string) => void
   },
-): AsyncGenerator<GenerationEvent, void, undefined> {
-  const { tokens, signal, maxTokens, sampling, stops } = work.request
+): Promise<Answer> => {
+  const { sequence } = slot
+  const cachedTokens = await reusePrefix(sequence, tokens)
   // The last token is computed by itself: cold, reused or restored, the same numbers then choose the first token of the
   // answer.
   const lastIndex = tokens.length - 1
-  for (let start = work.cachedTokens; start < lastIndex; start += pieceTokens) {
-    if (signal.aborted) return
+  for (let start = cachedTokens; start < lastIndex; start += pieceTokens) {
+    signal.throwIfAborted()
     await sequence.append(tokens.slice(start, Math.min(start + pieceTokens, lastIndex)))
   }
-  if (signal.aborted) return
-  const text = createAnswerText(stops)
-  let count = 0
-  for await (const token of sequence.generate(tokens[lastIndex] ?? 0, sampling)) {
-    if (signal.aborted) return
-    count += 1
-    const piece = text.push(work.llama.tokenBytes(token))
-    yield { kind: 'token', text: piece.text }
-    if (piece.stopped) {
-      yield { kind: 'finished', reason: 'stop', text: '' }
-      return
-    }
-    if (count >= maxTokens) break
+  signal.throwIfAborted()
+  const text = createAnswerText(stops, slot.onText)
+  let completionTokens = 0
+  const answer = (finishReason: FinishReason): Answer => {
+    return { text: text.text(), finishReason, promptTokens: tokens.length, cachedTokens, completionTokens }
   }
-  const rest = text.end()
-  yield { kind: 'finished', reason: count >= maxTokens && !rest.stopped ? 'length' : 'stop', text: rest.text }
+  for await (const token of sequence.generate(tokens[lastIndex] ?? 0, sampling)) {
+    signal.throwIfAborted()
+    completionTokens += 1
+    if (text.push(slot.llama.tokenBytes(token))) return answer('stop')
+    if (completionTokens >= maxTokens) break
+  }
+  const isStopped = text.end()
+  return answer(completionTokens >= maxTokens && !isStopped ? 'length' : 'stop')
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { readJson } from '../../src/json/read-json.ts'
@@ -13,10 +14,6 @@ export interface Service {
   readonly kvDirectory: string | undefined
   /** Names under which the model is served, the primary one first. */
   readonly modelNames: readonly string[]
-  /** Answer tokens for a request that names no limit. */
-  readonly defaultMaxTokens: number
-  /** Whether every stream ends with its token counts, requested or not. */
-  readonly alwaysSendUsage: boolean
 }
 
 /** One request and its answer. */
@@ -24,62 +21,44 @@ export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly url: URL
-  /** Aborts when the client leaves before its answer is complete, and when the server has to stop. */
+  /** Aborts when the connection closes. */
   readonly signal: AbortSignal
 }
 
-interface ErrorDetails {
-  readonly status?: number
-  /** The field of the body. */
-  readonly param?: string
-  /** A word for programs. */
-  readonly code?: string
-}
+const errorTypes = {
+  400: 'invalid_request_error',
+  404: 'not_found_error',
+  500: 'server_error',
+  501: 'not_supported_error',
+} as const
 
-/** What the client receives as an error, in the form of OpenAI's. A handler throws it while nothing is sent. */
-export class RequestError extends Error {
-  override readonly name = 'RequestError'
-  readonly status: number
-  readonly body: Readonly<Record<string, string | null>>
+/** An answer other than 200. A handler throws it while nothing is sent. */
+export class EngineError extends Error {
+  override readonly name = 'EngineError'
+  readonly status: keyof typeof errorTypes
 
-  constructor(type: string, message: string, { status = 400, param, code }: ErrorDetails) {
+  constructor(status: keyof typeof errorTypes, message: string) {
     super(message)
     this.status = status
-    this.body = { message, type, param: param ?? null, code: code ?? null }
   }
 }
 
-/** The client sent something that cannot be served: status 400 unless `details` say otherwise. */
-export const invalidRequest = (message: string, details: ErrorDetails = {}): RequestError =>
-  new RequestError('invalid_request_error', message, details)
+/** Answers in llama-server's form, where the status is the error's code. */
+export const sendError = (response: ServerResponse, { status, message }: EngineError): void =>
+  sendJson(response, { error: { code: status, message, type: errorTypes[status] } }, status)
 
-/** The engine cannot serve it now: status 503 unless `details` say otherwise. */
-export const serverError = (message: string, details: ErrorDetails = {}): RequestError =>
-  new RequestError('server_error', message, { status: 503, ...details })
+export const sendJson = (response: ServerResponse, value: unknown, status = 200): void => {
+  const body = JSON.stringify(value)
+  response
+    .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+    .end(body)
+}
 
 const objectSchema = z.record(z.string(), z.unknown())
-const maxBodyBytes = 8 * 1024 * 1024
 
-export const sendJson = (response: ServerResponse, status: number, value: unknown): void => {
-  const text = JSON.stringify(value)
-  response
-    .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
-    .end(text)
-}
-
-/** The body, which must be a JSON object. @throws RequestError, or the stream's error when the client has left */
+/** The body, which must be a JSON object. @throws EngineError, or the stream's error when the client has left */
 export const readObject = async ({ request }: Exchange): Promise<Readonly<Record<string, unknown>>> => {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of request) {
-    bytes += chunk.length
-    // The rest is read and dropped, so that the client gets to read its answer.
-    if (bytes <= maxBodyBytes) chunks.push(chunk)
-  }
-  if (bytes > maxBodyBytes) {
-    throw invalidRequest('The body is too large.', { status: 413, code: 'request_too_large' })
-  }
-  const { data } = objectSchema.safeParse(readJson(Buffer.concat(chunks).toString()))
-  if (data === undefined) throw invalidRequest('The body is not a JSON object.', { code: 'invalid_json' })
+  const { data } = objectSchema.safeParse(readJson(await text(request)))
+  if (data === undefined) throw new EngineError(400, 'The body is not a JSON object.')
   return data
 }

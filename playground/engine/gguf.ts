@@ -17,29 +17,29 @@ const tensorTypes = { f32: { id: 0, bytes: 4 }, bf16: { id: 30, bytes: 2 } } as 
 // Every machine that llama.cpp has prebuilt binaries for is little endian.
 const uint32 = (value: number): Buffer => Buffer.from(Uint32Array.of(value).buffer)
 const uint64 = (value: number): Buffer => Buffer.from(BigUint64Array.of(BigInt(value)).buffer)
-const float32 = (value: number): Buffer => Buffer.from(Float32Array.of(value).buffer)
 const text = (value: string): Buffer => Buffer.concat([uint64(Buffer.byteLength(value)), Buffer.from(value)])
 
-/** Metadata values with the type they are stored as. */
-export const ggufUint32 = (value: number): Buffer => Buffer.concat([uint32(4), uint32(value)])
-export const ggufFloat32 = (value: number): Buffer => Buffer.concat([uint32(6), float32(value)])
-export const ggufBool = (value: boolean): Buffer => Buffer.concat([uint32(7), Buffer.of(value ? 1 : 0)])
-export const ggufString = (value: string): Buffer => Buffer.concat([uint32(8), text(value)])
-export const ggufStrings = (values: readonly string[]): Buffer => array(8, values.map(text))
-export const ggufInt32s = (values: readonly number[]): Buffer => array(5, values.map(uint32))
+/** A metadata value: whole numbers become uint32, lists of numbers int32. */
+export type GgufValue = number | { readonly float32: number } | boolean | string | readonly string[] | readonly number[]
 
-const array = (elementType: number, elements: readonly Buffer[]): Buffer =>
-  Buffer.concat([uint32(9), uint32(elementType), uint64(elements.length), ...elements])
+const encodeValue = (value: GgufValue): Buffer => {
+  if (typeof value === 'number') return Buffer.concat([uint32(4), uint32(value)])
+  if (typeof value === 'boolean') return Buffer.concat([uint32(7), Buffer.of(value ? 1 : 0)])
+  if (typeof value === 'string') return Buffer.concat([uint32(8), text(value)])
+  if ('float32' in value) return Buffer.concat([uint32(6), Buffer.from(Float32Array.of(value.float32).buffer)])
+  const elements = value.map((element) => (typeof element === 'string' ? text(element) : uint32(element)))
+  return Buffer.concat([uint32(9), uint32(typeof value[0] === 'string' ? 8 : 5), uint64(value.length), ...elements])
+}
 
 /** Yields the head, then one piece for each tensor, so that only one tensor is in memory at a time. */
 export function* encodeGguf(content: {
-  readonly metadata: Readonly<Record<string, Buffer>>
+  readonly metadata: Readonly<Record<string, GgufValue>>
   readonly tensors: readonly GgufTensor[]
 }): Generator<Buffer, void, undefined> {
   const metadata = Object.entries(content.metadata)
   const { tensors } = content
   const head: Buffer[] = [Buffer.from('GGUF'), uint32(3), uint64(tensors.length), uint64(metadata.length)]
-  for (const [key, value] of metadata) head.push(text(key), value)
+  for (const [key, value] of metadata) head.push(text(key), encodeValue(value))
   let offset = 0
   for (const tensor of tensors) {
     const { name, dimensions, type } = tensor

@@ -2,9 +2,8 @@
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import type { GenerationRequest } from './engine.ts'
-import { invalidRequest, type RequestError } from './exchange.ts'
-import type { ChatMessage, LlamaRuntime } from './llama-runtime.ts'
-import type { Sampling } from './llama-sequence.ts'
+import { EngineError } from './exchange.ts'
+import type { LlamaRuntime } from './llama-runtime.ts'
 
 export type InferenceApi = 'completions' | 'chat' | 'responses'
 
@@ -13,115 +12,95 @@ export interface InferenceBody {
   readonly model: string
   readonly stream: boolean
   readonly includeUsage: boolean
-  /** Only /v1/responses has it, where it is repeated in the answer. */
-  readonly instructions: string | undefined
   readonly request: Omit<GenerationRequest, 'signal'>
 }
 
-const tokenCount = z.int().min(1).nullish()
-const tokenList = z.array(z.int().min(0)).min(1)
-const content = z.union([z.string(), z.array(z.looseObject({ text: z.string() }))]).nullish()
-const messages = z.array(z.looseObject({ role: z.string(), content })).min(1)
+/** Null counts as absent, as in OpenAI's interface. */
+const optional = <Value, Fallback>(schema: z.ZodType<Value>, fallback: Fallback) =>
+  schema.nullish().transform((value) => value ?? fallback)
+
+const seedLimit = 2 ** 32
+const tokenCount = optional(z.int().min(1), undefined)
+const prompt = z.union([z.string(), z.array(z.int().min(0)).min(1)])
+const parts = z.array(z.looseObject({ text: z.string() })).transform((all) => all.map((part) => part.text).join(''))
+const messages = z.array(z.object({ role: z.string(), content: optional(z.union([z.string(), parts]), '') })).min(1)
 
 const schema = z.object({
   model: z.string().min(1),
-  prompt: z.union([z.string(), tokenList, z.tuple([z.string()]), z.tuple([tokenList])]).optional(),
+  prompt: z.union([prompt, z.tuple([prompt]).transform(([only]) => only)]).optional(),
   messages: messages.optional(),
-  input: z.union([z.string(), messages]).optional(),
-  instructions: z.string().nullish(),
-  stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  input: z.union([z.string().transform((content) => [{ role: 'user', content }]), messages]).optional(),
+  instructions: optional(z.string(), undefined),
+  stream: optional(z.boolean(), false),
+  stream_options: optional(z.looseObject({ include_usage: optional(z.boolean(), false) }), { include_usage: false }),
   max_tokens: tokenCount,
   max_completion_tokens: tokenCount,
   max_output_tokens: tokenCount,
-  stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)]).nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().gt(0).max(1).nullish(),
-  top_k: z.int().min(-1).nullish(),
-  min_p: z.number().min(0).max(1).nullish(),
-  seed: z.int().nullish(),
-  id_slot: z.int().min(-1).nullish(),
-  n_keep: z.int().nullish(),
+  stop: optional(z.union([z.string().min(1), z.array(z.string().min(1)).max(4)]), []),
+  temperature: optional(z.number().min(0).max(2), 1),
+  top_p: optional(z.number().gt(0).max(1), 1),
+  top_k: optional(z.int().min(-1), 0),
+  min_p: optional(z.number().min(0).max(1), 0),
+  seed: optional(z.int(), undefined),
+  id_slot: optional(z.int().min(-1), -1),
+  n_keep: optional(z.int(), 0),
 })
 
 const promptFields = { completions: 'prompt', chat: 'messages', responses: 'input' } as const
-const seedLimit = 2 ** 32
 
-/** `value` is the JSON object that was sent. @throws RequestError */
+/** Answer tokens for a request that names no limit. */
+const defaultMaxTokens = 128
+
+/** `value` is the JSON object that was sent. @throws EngineError */
 export const parseInferenceBody = (
   api: InferenceApi,
   value: Readonly<Record<string, unknown>>,
-  context: { readonly llama: LlamaRuntime; readonly defaultMaxTokens: number },
+  llama: LlamaRuntime,
 ): InferenceBody => {
   const field = promptFields[api]
-  const invalid = (message: string, code: string, param: string = field): RequestError =>
-    invalidRequest(message, { param, code })
-  const missing = ['model', field].find((name) => value[name] === undefined || value[name] === null)
-  if (missing !== undefined) {
-    throw invalid(`Missing required parameter: '${missing}'.`, 'missing_required_parameter', missing)
+  const { data: body, error } = schema.safeParse(value)
+  if (body === undefined) {
+    const [issue] = error.issues
+    throw invalid(`'${issue?.path.join('.')}': ${issue?.message}.`)
   }
-  const parsed = schema.safeParse(value)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    const param = issue?.path.join('.') ?? ''
-    throw invalid(`Invalid value for '${param}': ${issue?.message}.`, 'invalid_value', param)
-  }
-  const body = parsed.data
-  const { llama } = context
-  const slotId = body.id_slot === -1 ? undefined : (body.id_slot ?? undefined)
-  if (slotId !== undefined && llama.sequences[slotId] === undefined) {
-    throw invalid(`There is no slot ${slotId}.`, 'invalid_value', 'id_slot')
-  }
+  if (body[field] === undefined) throw invalid(`'${field}' is missing.`)
+  const slotId = body.id_slot === -1 ? undefined : body.id_slot
+  if (slotId !== undefined && llama.sequences[slotId] === undefined) throw invalid(`There is no slot ${slotId}.`)
   const tokens = promptTokens(body, llama)
-  if (tokens.length === 0) throw invalid('The prompt is empty.', 'invalid_value')
-  if (tokens.some((token) => token >= llama.vocabularySize)) {
-    throw invalid('A token id is outside the vocabulary.', 'invalid_value')
-  }
-  const limit = body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens ?? undefined
+  if (tokens.length === 0) throw invalid('The prompt is empty.')
+  if (tokens.some((token) => token >= llama.vocabularySize)) throw invalid('A token id is outside the vocabulary.')
+  const limit = body.max_output_tokens ?? body.max_completion_tokens ?? body.max_tokens
   const room = llama.contextTokens - tokens.length
   if (room < (limit ?? 1)) {
-    const more = limit === undefined ? '' : ` and asks for ${limit} more`
-    const message = `This model's maximum context length is ${llama.contextTokens} tokens, but the request holds ${tokens.length}${more}.`
-    throw invalid(message, 'context_length_exceeded')
+    const sizes = `of ${tokens.length} tokens, with ${limit ?? 1} more, exceeds the context of ${llama.contextTokens}`
+    throw invalid(`The prompt ${sizes}.`)
   }
   return {
     model: body.model,
-    stream: body.stream ?? false,
-    includeUsage: body.stream_options?.include_usage ?? false,
-    instructions: body.instructions ?? undefined,
+    stream: body.stream,
+    includeUsage: body.stream_options.include_usage,
     request: {
       tokens,
-      maxTokens: limit ?? Math.min(context.defaultMaxTokens, room),
-      sampling: samplingOf(body),
-      stops: [body.stop ?? []].flat(),
+      maxTokens: limit ?? Math.min(defaultMaxTokens, room),
+      sampling: {
+        temperature: body.temperature,
+        topP: body.top_p,
+        topK: Math.max(body.top_k, 0),
+        minP: body.min_p,
+        seed: (body.seed ?? randomInt(seedLimit)) >>> 0,
+      },
+      stops: [body.stop].flat(),
       slotId,
-      keep: body.n_keep ?? 0,
+      keep: body.n_keep,
     },
   }
 }
 
-const samplingOf = (body: z.infer<typeof schema>): Sampling => ({
-  temperature: body.temperature ?? 1,
-  topP: body.top_p ?? 1,
-  topK: Math.max(body.top_k ?? 0, 0),
-  minP: body.min_p ?? 0,
-  seed: (body.seed ?? randomInt(seedLimit)) >>> 0,
-})
+const invalid = (message: string): EngineError => new EngineError(400, message)
 
 const promptTokens = (body: z.infer<typeof schema>, llama: LlamaRuntime): readonly number[] => {
-  const { prompt, input, instructions } = body
-  if (typeof prompt === 'string') return llama.tokenize(prompt)
-  if (prompt !== undefined) {
-    const [first] = prompt
-    if (typeof first === 'string') return llama.tokenize(first)
-    return Array.isArray(first) ? first : prompt.filter((token) => typeof token === 'number')
-  }
-  const user = typeof input === 'string' ? [{ role: 'user', content: input }] : (input ?? body.messages ?? [])
-  const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : []
-  return llama.tokenizeChat([...system, ...user].map(toMessage))
-}
-
-const toMessage = (message: { readonly role: string; readonly content?: z.infer<typeof content> }): ChatMessage => {
-  const { role, content: said } = message
-  return { role, content: typeof said === 'string' ? said : (said ?? []).map((part) => part.text).join('') }
+  if (typeof body.prompt === 'string') return llama.tokenize(body.prompt)
+  if (body.prompt !== undefined) return body.prompt
+  const system = body.instructions === undefined ? [] : [{ role: 'system', content: body.instructions }]
+  return llama.tokenizeChat([...system, ...(body.input ?? body.messages ?? [])])
 }

@@ -3,7 +3,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { createLlamaSequence, type LlamaSequence, type TokenSequence } from './llama-sequence.ts'
+import { createTokenSequence, type LlamaSequence } from './llama-sequence.ts'
 import { byteAlphabet, chatmlTemplate, randomModelName } from './random-model.ts'
 import { createStepGate } from './step-gate.ts'
 
@@ -13,31 +13,7 @@ export interface ChatMessage {
   readonly content: string
 }
 
-/** A loaded model with its sequences. */
-export interface LlamaRuntime {
-  /** One for each slot; index = slot id. */
-  readonly sequences: readonly TokenSequence[]
-  /** Most tokens that a sequence can hold. */
-  readonly contextTokens: number
-  readonly vocabularySize: number
-  readonly modelBytes: number
-  /** Release of llama.cpp, such as `b11669`. */
-  readonly build: string
-  /** Tokens of plain text; marks such as `<|im_end|>` in it become their special tokens. */
-  tokenize(text: string): readonly number[]
-  /** Tokens of a conversation in the model's chat form, ready for the assistant's next message. */
-  tokenizeChat(messages: readonly ChatMessage[]): readonly number[]
-  /** The bytes of text that a token stands for; none for a special token. */
-  tokenBytes(token: number): Uint8Array
-  /** Frees the model. No other call may be under way. */
-  dispose(): Promise<void>
-}
-
-interface Disposable {
-  dispose(): Promise<void>
-}
-
-interface LlamaModel extends Disposable {
+interface LlamaModel {
   readonly tokens: {
     readonly bos: number | null
     readonly shouldPrependBosToken: boolean
@@ -55,7 +31,7 @@ interface LlamaModel extends Disposable {
   }
   tokenize(text: string, specialTokens: boolean): number[]
   isSpecialToken(token: number): boolean
-  createContext(options: object): Promise<Disposable & { readonly contextSize: number; getSequence(): LlamaSequence }>
+  createContext(options: object): Promise<{ readonly contextSize: number; getSequence(): LlamaSequence }>
 }
 
 interface TokenBias {
@@ -64,12 +40,11 @@ interface TokenBias {
 
 /** What `llama.mjs` of the installation exports. */
 interface LlamaModule {
-  readonly getLlama: (options: object) => Promise<
-    Disposable & {
-      readonly llamaCppRelease: { readonly release: string }
-      loadModel(options: object): Promise<LlamaModel>
-    }
-  >
+  readonly getLlama: (options: object) => Promise<{
+    readonly llamaCppRelease: { readonly release: string }
+    loadModel(options: object): Promise<LlamaModel>
+    dispose(): Promise<void>
+  }>
   readonly TokenBias: { for(model: LlamaModel): TokenBias }
   readonly Template: new (source: string) => { render(values: object): string }
 }
@@ -88,7 +63,7 @@ export const loadLlama = async (options: {
   readonly slots: number
   readonly contextTokens: number
   readonly onLibraryMessage: (level: string, message: string) => void
-}): Promise<LlamaRuntime> => {
+}) => {
   const modelBytes = (await stat(options.modelPath)).size
   const { getLlama, TokenBias, Template } = (await import(
     pathToFileURL(join(options.runtime, 'llama.mjs')).href
@@ -125,15 +100,20 @@ export const loadLlama = async (options: {
   }
   const bytesOf = tokenizer.ggml.model === 'gpt2' ? alphabetBytes() : textBytes
   return {
+    /** One for each slot; index = slot id. */
     sequences: Array.from({ length: options.slots }, () =>
-      createLlamaSequence(() => context.getSequence(), gate, bias === undefined ? {} : { tokenBias: bias }),
+      createTokenSequence(() => context.getSequence(), gate, bias === undefined ? {} : { tokenBias: bias }),
     ),
+    /** Most tokens that a sequence can hold. */
     contextTokens: context.contextSize,
     vocabularySize: vocabulary.length,
     modelBytes,
+    /** Release of llama.cpp, such as `b11669`. */
     build: llama.llamaCppRelease.release,
+    /** Tokens of plain text; marks such as `<|im_end|>` in it become their special tokens. */
     tokenize,
-    tokenizeChat: (messages) =>
+    /** Tokens of a conversation in the model's chat form, ready for the assistant's next message. */
+    tokenizeChat: (messages: readonly ChatMessage[]): readonly number[] =>
       tokenize(
         template.render({
           messages,
@@ -142,12 +122,16 @@ export const loadLlama = async (options: {
           eos_token: eosString ?? '',
         }),
       ),
-    tokenBytes: (token) => (model.isSpecialToken(token) ? new Uint8Array() : bytesOf(vocabulary[token] ?? '')),
-    dispose: async () => {
-      for (const part of [context, model, llama]) await part.dispose()
-    },
+    /** The bytes of text that a token stands for; none for a special token. */
+    tokenBytes: (token: number): Uint8Array =>
+      model.isSpecialToken(token) ? new Uint8Array() : bytesOf(vocabulary[token] ?? ''),
+    /** Frees the model once the steps under way have ended. No call may follow. */
+    dispose: (): Promise<void> => gate.exclusive(() => llama.dispose()),
   }
 }
+
+/** A loaded model with its sequences. */
+export type LlamaRuntime = Awaited<ReturnType<typeof loadLlama>>
 
 const noiseBias = (model: LlamaModel, bias: TokenBias): TokenBias =>
   Array.from(noiseAlphabet).reduce((sum, letter) => sum.set(model.tokenize(letter, false), { logit: noiseLogit }), bias)

@@ -12,24 +12,6 @@ export interface Sampling {
   readonly seed: number
 }
 
-/** The tokens that a slot's KV holds. Its methods may run at the same time on different sequences, never on one. */
-export interface TokenSequence {
-  tokens(): readonly number[]
-  tokenCount(): number
-  /** Drops what is behind the first `count` tokens. Resolves to how many are left: fewer, where the model cannot go back so far. */
-  truncate(count: number): Promise<number>
-  /** Appends a piece of a prompt. */
-  append(tokens: readonly number[]): Promise<void>
-  /** Appends `token` and yields the tokens that follow, each appended when the next one is asked for, until the answer ends. */
-  generate(token: number, sampling: Sampling): AsyncGenerator<number, void, undefined>
-  /** Drops everything, whatever state the KV is in. */
-  clear(): Promise<void>
-  /** Writes tokens and KV to a file. Resolves to its size in bytes. */
-  save(path: string): Promise<number>
-  /** Replaces tokens and KV by those of a file that `save` wrote. On an error the sequence is empty. */
-  load(path: string): Promise<void>
-}
-
 /** One sequence of node-llama-cpp, as far as it is used here. */
 export interface LlamaSequence {
   readonly nextTokenIndex: number
@@ -42,12 +24,11 @@ export interface LlamaSequence {
   dispose(): Promise<void>
 }
 
-/** Takes a sequence; `gate` is shared by all sequences of a context, `options` go with every token that is chosen. */
-export const createLlamaSequence = (
-  getSequence: () => LlamaSequence,
-  gate: StepGate,
-  options: object,
-): TokenSequence => {
+/**
+ * The tokens that a slot's KV holds. The methods may run at the same time on different sequences, never on one. `gate` is
+ * shared by all sequences of a context, `options` go with every token that is chosen.
+ */
+export const createTokenSequence = (getSequence: () => LlamaSequence, gate: StepGate, options: object) => {
   let sequence = getSequence()
 
   // After a failed call the library's notion of the tokens and the KV may differ. A sequence taken anew is empty.
@@ -57,15 +38,19 @@ export const createLlamaSequence = (
   }
 
   return {
-    tokens: () => sequence.contextTokens,
-    tokenCount: () => sequence.nextTokenIndex,
-    truncate: (count) =>
+    tokens: (): readonly number[] => sequence.contextTokens,
+    tokenCount: (): number => sequence.nextTokenIndex,
+    /** Drops what is behind the first `count` tokens. Resolves to how many are left: fewer, where the model cannot go back so far. */
+    truncate: (count: number): Promise<number> =>
       gate.exclusive(async () => {
         await sequence.adaptStateToTokens(sequence.contextTokens.slice(0, count), false)
         return sequence.nextTokenIndex
       }),
-    append: (tokens) => gate.step(() => sequence.evaluateWithoutGeneratingNewTokens(tokens)),
-    async *generate(token, sampling) {
+    /** Appends a piece of a prompt. */
+    append: (tokens: readonly number[]): Promise<void> =>
+      gate.step(() => sequence.evaluateWithoutGeneratingNewTokens(tokens)),
+    /** Appends `token` and yields the tokens that follow, each appended when the next one is asked for, until the answer ends. */
+    async *generate(token: number, sampling: Sampling): AsyncGenerator<number, void, undefined> {
       const tokens = sequence.evaluate([token], { ...sampling, ...options })
       try {
         for (;;) {
@@ -77,9 +62,13 @@ export const createLlamaSequence = (
         await tokens.return()
       }
     },
-    clear: () => gate.exclusive(renew),
-    save: (path) => gate.exclusive(async () => (await sequence.saveStateToFile(path)).fileSize),
-    load: (path) =>
+    /** Drops everything, whatever state the KV is in. */
+    clear: (): Promise<void> => gate.exclusive(renew),
+    /** Writes tokens and KV to a file. Resolves to its size in bytes. */
+    save: (path: string): Promise<number> =>
+      gate.exclusive(async () => (await sequence.saveStateToFile(path)).fileSize),
+    /** Replaces tokens and KV by those of a file that `save` wrote. On an error the sequence is empty. */
+    load: (path: string): Promise<void> =>
       gate.exclusive(async () => {
         // The state of an empty sequence, once loaded, would leave the KV that is there where it is.
         await renew()
@@ -92,3 +81,5 @@ export const createLlamaSequence = (
       }),
   }
 }
+
+export type TokenSequence = ReturnType<typeof createTokenSequence>

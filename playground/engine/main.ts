@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The embedded engine: a llama-server by its interface, on llama.cpp in this process. One process is one pod.
+import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -7,17 +8,17 @@ import { pino } from 'pino'
 import { createEngine } from './engine.ts'
 import { createHttpServer } from './http-server.ts'
 import { loadLlama } from './llama-runtime.ts'
-import { randomModelPath } from './random-model.ts'
+import { randomModelName, randomModelPath } from './random-model.ts'
 
 /** How long requests may take to finish after the first signal; a second signal cuts them at once. */
 const drainMs = 5000
 const standardError = 2
+const host = '127.0.0.1'
 
 const { values } = parseArgs({
   options: {
     /** Folder in which the installation of llama.cpp lies. */
-    runtime: { type: 'string' },
-    host: { type: 'string', default: '127.0.0.1' },
+    runtime: { type: 'string', default: '.' },
     /** 0 takes a free one. */
     port: { type: 'string', default: '0' },
     /** Folder of saved slots, shared between pods; without it slots cannot be saved. */
@@ -32,67 +33,40 @@ const { values } = parseArgs({
     slots: { type: 'string', default: '4' },
     /** Tokens that each slot can hold. */
     'context-tokens': { type: 'string', default: '8192' },
-    /** Answer tokens for a request that names no limit. */
-    'max-output-tokens': { type: 'string', default: '128' },
-    /** Ends every stream with its token counts, requested or not. */
-    'always-usage': { type: 'boolean', default: false },
     /** Name of this process in its log. */
     name: { type: 'string', default: 'engine' },
     'log-level': { type: 'string', default: 'info' },
   },
 })
 
-/** @throws RangeError when the option is not a whole number */
-const count = (option: 'port' | 'slots' | 'context-tokens' | 'max-output-tokens'): number => {
-  const text = values[option]
-  if (!/^\d{1,7}$/.test(text)) throw new RangeError(`--${option} must be a whole number, not '${text}'`)
-  return Number(text)
-}
-
 const log = pino({ name: values.name, level: values['log-level'] }, pino.destination({ fd: standardError, sync: true }))
 
 const run = async (): Promise<void> => {
-  const { runtime } = values
-  if (runtime === undefined) throw new Error('--runtime must name the folder of llama.cpp')
-  const [slots, contextTokens, defaultMaxTokens] = [count('slots'), count('context-tokens'), count('max-output-tokens')]
-  const cutting = new AbortController()
-  const server = createHttpServer(log)
-  const port = await server.listen({ host: values.host, port: count('port') })
   const isRandom = values.model === undefined
   const modelPath = values.model ?? (await randomModelPath(values['model-dir']))
   const llama = await loadLlama({
-    runtime,
+    runtime: values.runtime,
     modelPath,
-    slots,
-    contextTokens,
+    slots: Number(values.slots),
+    contextTokens: Number(values['context-tokens']),
     onLibraryMessage: (level, message) => log.warn({ library: 'llama.cpp', level }, message.trim()),
   })
-  const [name = 'tiny-random', ...aliases] = values['model-name'] ?? [
-    isRandom ? 'tiny-random' : basename(modelPath, '.gguf'),
-  ]
   const kvDirectory = values['kv-dir']
   if (kvDirectory !== undefined) await mkdir(kvDirectory, { recursive: true })
-  server.serve({
-    engine: createEngine(llama),
-    log,
-    kvDirectory,
-    modelPath,
-    modelNames: [name, ...aliases],
-    defaultMaxTokens,
-    alwaysSendUsage: values['always-usage'],
-  })
+  const modelNames = values['model-name'] ?? [isRandom ? randomModelName : basename(modelPath, '.gguf')]
+  const server = createHttpServer({ engine: createEngine(llama), log, kvDirectory, modelPath, modelNames })
+  await once(server.listen(Number(values.port), host), 'listening')
   log.info({ modelPath }, isRandom ? 'model loaded; its weights are random, so its text is noise' : 'model loaded')
-  process.stdout.write(`${JSON.stringify({ ready: true, host: values.host, port })}\n`)
 
-  let isStopping = false
   const stop = async (): Promise<void> => {
-    if (isStopping) return cutting.abort()
-    isStopping = true
+    if (!server.listening) return server.closeAllConnections()
     log.info('stopping')
-    const timer = setTimeout(() => cutting.abort(), drainMs)
-    await server.close(cutting.signal)
-    await llama.dispose()
+    const closed = once(server, 'close')
+    server.close()
+    const timer = setTimeout(() => server.closeAllConnections(), drainMs)
+    await closed
     clearTimeout(timer)
+    await llama.dispose()
     process.exit(0)
   }
   process.on('SIGTERM', stop)

@@ -1,19 +1,10 @@
 // The random-weight model that is served when there is no file: a llama of ordinary build whose text is noise, while
 // its prefill, its KV cache and their times are those of any other model.
-import { createHash, randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  encodeGguf,
-  type GgufTensor,
-  ggufBool,
-  ggufFloat32,
-  ggufInt32s,
-  ggufString,
-  ggufStrings,
-  ggufUint32,
-} from './gguf.ts'
+import { installOnce } from '../install/install-once.ts'
+import { encodeGguf, type GgufTensor, type GgufValue } from './gguf.ts'
 
 export interface RandomModelShape {
   readonly hiddenSize: number
@@ -40,28 +31,18 @@ const attentionGain = 1.8
 /** Spreads the scores of the next token, so that rounding seldom decides which one is best. */
 const outputGain = 4
 const formatVersion = 2
+const fileName = 'tiny-random.gguf'
 
-/**
- * The path of the model's file in `folder`; it is written when it is missing. Its name changes with its shape. Several
- * processes may call this at once: each writes the same bytes to a name of its own and renames it.
- */
+/** The path of the model's file, in a folder of its own in `folder`; it is written when it is missing. The name changes with the shape. */
 export const randomModelPath = async (folder: string, shape: RandomModelShape = defaultShape): Promise<string> => {
   const key = createHash('sha256')
     .update(JSON.stringify([formatVersion, shape]))
     .digest('hex')
     .slice(0, 8)
-  const path = join(folder, `${randomModelName}-${key}.gguf`)
-  if (existsSync(path)) return path
-  await mkdir(folder, { recursive: true })
-  const unfinishedPath = `${path}.${randomUUID()}.part`
-  try {
-    await writeFile(unfinishedPath, encodeGguf({ metadata: metadata(shape), tensors: tensors(shape) }), { flag: 'wx' })
-    await rename(unfinishedPath, path)
-  } catch (error) {
-    await rm(unfinishedPath, { force: true })
-    throw error
-  }
-  return path
+  const directory = join(folder, `${randomModelName}-${key}`)
+  const content = { metadata: metadata(shape), tensors: tensors(shape) }
+  await installOnce({ directory, install: (into) => writeFile(join(into, fileName), encodeGguf(content)) })
+  return join(directory, fileName)
 }
 
 const isPrintable = (byte: number): boolean =>
@@ -78,31 +59,29 @@ const specialTokens = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const
 const vocabulary: readonly string[] = [...byteAlphabet, ...specialTokens]
 const [normalToken, controlToken] = [1, 3]
 
-const metadata = (shape: RandomModelShape): Readonly<Record<string, Buffer>> => ({
-  'general.architecture': ggufString('llama'),
-  'general.name': ggufString(randomModelName),
-  'llama.context_length': ggufUint32(trainedContextTokens),
-  'llama.embedding_length': ggufUint32(shape.hiddenSize),
-  'llama.block_count': ggufUint32(shape.layers),
-  'llama.feed_forward_length': ggufUint32(shape.feedForwardSize),
-  'llama.attention.head_count': ggufUint32(shape.heads),
-  'llama.attention.head_count_kv': ggufUint32(1),
-  'llama.attention.layer_norm_rms_epsilon': ggufFloat32(1e-5),
-  'llama.rope.dimension_count': ggufUint32(shape.hiddenSize / shape.heads),
-  'llama.rope.freq_base': ggufFloat32(10_000),
-  'llama.vocab_size': ggufUint32(vocabulary.length),
-  'tokenizer.ggml.model': ggufString('gpt2'),
-  'tokenizer.ggml.pre': ggufString('gpt-2'),
-  'tokenizer.ggml.tokens': ggufStrings(vocabulary),
-  'tokenizer.ggml.token_type': ggufInt32s(
-    vocabulary.map((_, id) => (id < byteAlphabet.length ? normalToken : controlToken)),
-  ),
+const metadata = (shape: RandomModelShape): Readonly<Record<string, GgufValue>> => ({
+  'general.architecture': 'llama',
+  'general.name': randomModelName,
+  'llama.context_length': trainedContextTokens,
+  'llama.embedding_length': shape.hiddenSize,
+  'llama.block_count': shape.layers,
+  'llama.feed_forward_length': shape.feedForwardSize,
+  'llama.attention.head_count': shape.heads,
+  'llama.attention.head_count_kv': 1,
+  'llama.attention.layer_norm_rms_epsilon': { float32: 1e-5 },
+  'llama.rope.dimension_count': shape.hiddenSize / shape.heads,
+  'llama.rope.freq_base': { float32: 10_000 },
+  'llama.vocab_size': vocabulary.length,
+  'tokenizer.ggml.model': 'gpt2',
+  'tokenizer.ggml.pre': 'gpt-2',
+  'tokenizer.ggml.tokens': vocabulary,
+  'tokenizer.ggml.token_type': vocabulary.map((_, id) => (id < byteAlphabet.length ? normalToken : controlToken)),
   // llama.cpp refuses an empty list of merges. The bytes C0 and C1 never occur in UTF-8, so this merge never applies.
-  'tokenizer.ggml.merges': ggufStrings([`${byteAlphabet[0xc0]} ${byteAlphabet[0xc1]}`]),
-  'tokenizer.ggml.bos_token_id': ggufUint32(vocabulary.indexOf('<|endoftext|>')),
-  'tokenizer.ggml.eos_token_id': ggufUint32(vocabulary.indexOf('<|im_end|>')),
-  'tokenizer.ggml.add_bos_token': ggufBool(false),
-  'tokenizer.chat_template': ggufString(chatmlTemplate),
+  'tokenizer.ggml.merges': [`${byteAlphabet[0xc0]} ${byteAlphabet[0xc1]}`],
+  'tokenizer.ggml.bos_token_id': vocabulary.indexOf('<|endoftext|>'),
+  'tokenizer.ggml.eos_token_id': vocabulary.indexOf('<|im_end|>'),
+  'tokenizer.ggml.add_bos_token': false,
+  'tokenizer.chat_template': chatmlTemplate,
 })
 
 const tensors = ({ hiddenSize, heads, feedForwardSize, layers }: RandomModelShape): readonly GgufTensor[] => {

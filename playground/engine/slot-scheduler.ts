@@ -11,28 +11,14 @@ export interface SlotRequest {
   readonly signal: AbortSignal
 }
 
-/** The outcome of `acquire`. */
-export type SlotLease =
-  | { readonly kind: 'granted'; readonly slotId: number; readonly release: () => void }
-  | { readonly kind: 'aborted' }
-
-/** Hands out slots. */
-export interface SlotScheduler {
-  /** Resolves when the task has its slot. `release` must be called once it has ended; further calls do nothing. */
-  acquire(request: SlotRequest): Promise<SlotLease>
-  /** Tasks that wait for one. */
-  waiting(): number
-  isBusy(slotId: number): boolean
-}
-
 interface Waiter {
   readonly request: SlotRequest
-  readonly resolve: (lease: SlotLease) => void
+  readonly grant: (slotId: number) => void
 }
 
-/** Creates the scheduler for slots 0 to `slotCount` - 1. */
-export const createSlotScheduler = (slotCount: number): SlotScheduler => {
-  const busy = new Map<number, Waiter>()
+/** Hands out slots 0 to `slotCount` - 1. */
+export const createSlotScheduler = (slotCount: number) => {
+  const busy = new Set<number>()
   const waiters = new Set<Waiter>()
 
   const admit = (): void => {
@@ -42,34 +28,44 @@ export const createSlotScheduler = (slotCount: number): SlotScheduler => {
       if (idleIds.length === 0) continue
       const granted = slotId ?? choose(idleIds)
       waiters.delete(waiter)
-      busy.set(granted, waiter)
-      const release = (): void => {
-        if (busy.get(granted) !== waiter) return
-        busy.delete(granted)
-        admit()
-      }
-      waiter.resolve({ kind: 'granted', slotId: granted, release })
+      busy.add(granted)
+      waiter.grant(granted)
     }
   }
 
+  const acquire = (request: SlotRequest): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const { signal } = request
+      signal.throwIfAborted()
+      const leave = (): void => {
+        waiters.delete(waiter)
+        reject(signal.reason)
+      }
+      const grant = (slotId: number): void => {
+        signal.removeEventListener('abort', leave)
+        resolve(slotId)
+      }
+      const waiter: Waiter = { request, grant }
+      waiters.add(waiter)
+      signal.addEventListener('abort', leave, { once: true })
+      admit()
+    })
+
   return {
-    acquire: (request) =>
-      new Promise((resolve) => {
-        const leave = (): void => {
-          waiters.delete(waiter)
-          resolve({ kind: 'aborted' })
-        }
-        const settle = (lease: SlotLease): void => {
-          request.signal.removeEventListener('abort', leave)
-          resolve(lease)
-        }
-        const waiter: Waiter = { request, resolve: settle }
-        if (request.signal.aborted) return leave()
-        waiters.add(waiter)
-        request.signal.addEventListener('abort', leave, { once: true })
+    /** Runs the work in a slot of its own, once there is one. @throws the signal's reason while waiting; what `work` throws */
+    run: async <Result>(request: SlotRequest, work: (slotId: number) => Promise<Result>): Promise<Result> => {
+      const slotId = await acquire(request)
+      try {
+        return await work(slotId)
+      } finally {
+        busy.delete(slotId)
         admit()
-      }),
-    waiting: () => waiters.size,
-    isBusy: (slotId) => busy.has(slotId),
+      }
+    },
+    /** Tasks that wait for a slot. */
+    waiting: (): number => waiters.size,
+    isBusy: (slotId: number): boolean => busy.has(slotId),
   }
 }
+
+export type SlotScheduler = ReturnType<typeof createSlotScheduler>

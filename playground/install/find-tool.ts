@@ -1,6 +1,5 @@
-import { constants, existsSync } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
-import { delimiter, join, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { type Command, type Environment, type Report, runCommand } from '../run-command.ts'
 import { InstallError, installOnce } from './install-once.ts'
 
@@ -21,19 +20,6 @@ export interface ServerTool {
   readonly command: Command
   /** Such as `1.40.0`. */
   readonly version: string
-  /** Named by a variable, found on `PATH`, or installed. */
-  readonly origin: 'variable' | 'path' | 'installed'
-}
-
-export type ToolOutcome =
-  | { readonly found: true; readonly tool: ServerTool }
-  /** `reason` is one line and ends with what to do next. */
-  | { readonly found: false; readonly reason: string }
-
-/** @throws InstallError when the tool is not available */
-export const requireTool = (outcome: ToolOutcome): ServerTool => {
-  if (!outcome.found) throw new InstallError(outcome.reason)
-  return outcome.tool
 }
 
 /** How one server program is named, checked and installed. */
@@ -60,66 +46,49 @@ export interface ToolRecipe {
 
 const versionTimeoutMs = 15_000
 
-/** The tool named by its variable, else on `PATH`, else installed. A file named by the variable is never replaced by another one. */
-export const findTool = async (recipe: ToolRecipe, options: FindToolOptions): Promise<ToolOutcome> => {
-  const missing = (reason: string): ToolOutcome => ({
-    found: false,
-    reason: `${recipe.name} is not available: ${reason}. ${recipe.remedy}`,
-  })
-  const check = async (file: string, origin: ServerTool['origin']): Promise<ToolOutcome> => {
-    const version = await checkVersion(recipe, file, options)
-    return version.ok
-      ? { found: true, tool: { command: [file], version: version.version, origin } }
-      : missing(`${file} cannot be used (${version.reason})`)
-  }
-  const named = options.env[recipe.variable]
-  if (named !== undefined && named !== '') return check(resolve(named), 'variable')
-  const onPath = await findOnPath(recipe.program, options.env)
-  if (onPath !== undefined) {
-    const found = await check(onPath, 'path')
-    if (found.found) return found
-    options.report?.(found.reason)
-  }
-  if (!existsSync(recipe.directory)) options.report?.(`${recipe.name}: installing into ${recipe.directory}`)
+/**
+ * The tool named by its variable, else on `PATH`, else installed. A file named by the variable is never replaced by
+ * another one. @throws InstallError when the tool is not available; its message is one line and ends with what to do next
+ */
+export const findTool = async (recipe: ToolRecipe, options: FindToolOptions): Promise<ServerTool> => {
+  const { variable, program, directory } = recipe
+  const named = options.env[variable]
   try {
+    if (named !== undefined && named !== '') return await check(recipe, resolve(named), options)
+    const onPath = await findOnPath(program, options.env)
+    if (onPath !== undefined) {
+      try {
+        return await check(recipe, onPath, options)
+      } catch (error) {
+        options.report?.(`${recipe.name}: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    }
+    if (!existsSync(directory)) options.report?.(`${recipe.name}: installing into ${directory}`)
     await installOnce(recipe)
+    return await check(recipe, recipe.installed(directory), options)
   } catch (error) {
-    if (error instanceof InstallError) return missing(error.message)
-    throw error
+    if (!(error instanceof InstallError)) throw error
+    throw new InstallError(`${recipe.name} is not available: ${error.message}. ${recipe.remedy}`)
   }
-  return check(recipe.installed(recipe.directory), 'installed')
 }
 
-const checkVersion = async (
-  recipe: ToolRecipe,
-  file: string,
-  { env, signal }: FindToolOptions,
-): Promise<{ readonly ok: true; readonly version: string } | { readonly ok: false; readonly reason: string }> => {
+/** @throws InstallError when the file does not run or is too old */
+const check = async (recipe: ToolRecipe, file: string, { env, signal }: FindToolOptions): Promise<ServerTool> => {
+  const unusable = (reason: string): InstallError => new InstallError(`${file} cannot be used (${reason})`)
   const outcome = await runCommand({ command: [file, '--version'], env, signal, timeoutMs: versionTimeoutMs })
-  if (!outcome.ok) return outcome
+  if (!outcome.ok) throw unusable(outcome.reason)
   const version = recipe.versionPattern.exec(`${outcome.stdout}\n${outcome.stderr}`)?.[1]
-  if (version === undefined) return { ok: false, reason: 'its version is not known' }
+  if (version === undefined) throw unusable('its version is not known')
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const [leastMajor, leastMinor] = recipe.atLeast ?? [0, 0]
   const isOld = major < leastMajor || (major === leastMajor && minor < leastMinor)
-  if (isOld) return { ok: false, reason: `it is ${version}, ${leastMajor}.${leastMinor} is needed` }
-  return { ok: true, version }
+  if (isOld) throw unusable(`it is ${version}, ${leastMajor}.${leastMinor} is needed`)
+  return { command: [file], version }
 }
 
-/** The absolute path of the first executable file called `name` in the folders of `env.PATH`, or undefined. */
+/** The path of the first program called `name` in the folders of `env.PATH`, or undefined. */
 export const findOnPath = async (name: string, env: Environment): Promise<string | undefined> => {
-  for (const folder of (env['PATH'] ?? '').split(delimiter)) {
-    const candidate = join(folder, name)
-    if (folder.startsWith('/') && (await isExecutableFile(candidate))) return candidate
-  }
-  return undefined
-}
-
-const isExecutableFile = async (path: string): Promise<boolean> => {
-  try {
-    await access(path, constants.X_OK)
-    return (await stat(path)).isFile()
-  } catch {
-    return false
-  }
+  const command: Command = ['/bin/sh', '-c', 'command -v "$0"', name]
+  const outcome = await runCommand({ command, env, timeoutMs: versionTimeoutMs })
+  return outcome.ok ? outcome.stdout.trim() : undefined
 }

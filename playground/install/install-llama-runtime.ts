@@ -3,9 +3,8 @@ import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { packageRoot } from '../paths.ts'
-import { type Report, runCommand } from '../run-command.ts'
 import type { FindToolOptions } from './find-tool.ts'
-import { InstallError, installOnce } from './install-once.ts'
+import { InstallError, installOnce, runInstaller } from './install-once.ts'
 
 /** The prebuilt CPU package of node-llama-cpp for each `process.platform` and `process.arch`. */
 const platformPackages: Readonly<Record<string, string>> = {
@@ -16,14 +15,13 @@ const platformPackages: Readonly<Record<string, string>> = {
 }
 
 const lockSchema = z.object({ packages: z.record(z.string(), z.object({ version: z.string().optional() })) })
-const timeoutMs = 300_000
 
 /**
  * The folder of llama.cpp for the embedded engine: node-llama-cpp without its fourteen platform packages (725 MB), and
  * the one prebuilt package that this machine needs (30 MB to download). Nothing is compiled, no install script runs.
  * @throws InstallError
  */
-export const installLlamaRuntime = async (options: FindToolOptions & { readonly report?: Report }): Promise<string> => {
+export const installLlamaRuntime = async (options: FindToolOptions): Promise<string> => {
   const platform = `${process.platform}-${process.arch}`
   const platformPackage = platformPackages[platform]
   if (platformPackage === undefined) {
@@ -40,15 +38,8 @@ export const installLlamaRuntime = async (options: FindToolOptions & { readonly 
       options.report?.(`npm installs node-llama-cpp ${version} into ${directory}`)
       await cp(source, into, { recursive: true })
       const flags = ['--no-save', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-      const { env, signal } = options
-      const outcome = await runCommand({
-        command: ['npm', 'install', ...flags, `@node-llama-cpp/${platformPackage}@${version}`],
-        cwd: into,
-        env,
-        signal,
-        timeoutMs,
-      })
-      if (!outcome.ok) throw new InstallError(`npm could not install node-llama-cpp (${outcome.reason})`)
+      const command = ['npm', 'install', ...flags, `@node-llama-cpp/${platformPackage}@${version}`] as const
+      await runInstaller(command, { ...options, cwd: into })
     },
   })
   return directory

@@ -1,10 +1,24 @@
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { type Command, type Environment, runCommand } from '../run-command.ts'
 
 /** An installation that failed for a reason the user can act on; the message is one line. */
 export class InstallError extends Error {
   override readonly name = 'InstallError'
+}
+
+const timeoutMs = 1_800_000
+
+/** Runs a program of an installation to its end, within half an hour. @throws InstallError, or the signal's reason */
+export const runInstaller = async (
+  command: Command,
+  options: { readonly env: Environment; readonly cwd?: string; readonly signal?: AbortSignal | undefined },
+): Promise<void> => {
+  const { env, cwd, signal } = options
+  const outcome = await runCommand({ command, env, cwd, signal, timeoutMs })
+  signal?.throwIfAborted()
+  if (!outcome.ok) throw new InstallError(outcome.reason)
 }
 
 /** No installation takes longer: what is older was left by a process that was killed. */

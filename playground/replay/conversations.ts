@@ -1,17 +1,11 @@
-import { blockTokens, type TraceRequest } from './trace-request.ts'
-
-/** Which conversation each request belongs to. A trace does not say; its blocks do. */
-export interface Conversations {
-  readonly count: number
-  /** The name of the request's conversation: that of an earlier one, or a new one. */
-  recognise(request: TraceRequest): string
-}
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 /**
- * A request continues the conversation whose last prompt, or an earlier one, is the longest prefix of its own, counted in full blocks. A
- * prompt of one full block or less names no conversation: many begin with the same system prompt.
+ * Which conversation each request belongs to. A trace does not say; its blocks do. A request continues the conversation of which an earlier
+ * prompt, counted in full blocks, is the longest prefix of its own. A prompt of one full block or less names no conversation: many begin
+ * with the same system prompt.
  */
-export const createConversations = (): Conversations => {
+export const createConversations = () => {
   const byLastBlock = new Map<number, string>()
   let count = 0
 
@@ -27,7 +21,8 @@ export const createConversations = (): Conversations => {
     get count() {
       return count
     },
-    recognise: (request) => {
+    /** The name of the request's conversation: that of an earlier one, or a new one. */
+    recognise: (request: TraceRequest): string => {
       const known = find(request)
       if (known === undefined) count += 1
       const name = known ?? `conversation-${count}`

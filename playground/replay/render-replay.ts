@@ -1,7 +1,7 @@
 import type { FleetSettings } from './fleet-settings.ts'
 import type { ReplayResult } from './replay-record.ts'
+import { blockTokens } from './trace.ts'
 import { fleetLoad, type TraceFacts } from './trace-facts.ts'
-import { blockTokens } from './trace-request.ts'
 
 /** All that came of a command `replay`. */
 export interface ReplayReport {

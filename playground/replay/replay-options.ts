@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { type PolicyName, policyNames } from '../../src/routing/policies.ts'
 import type { FleetSettings } from './fleet-settings.ts'
-import { errorText } from './trace-request.ts'
+import { errorText, ReplayError } from './trace.ts'
 
 /** What a replay was asked for. */
 export interface ReplayOptions {
@@ -11,12 +11,6 @@ export interface ReplayOptions {
   /** Where the result goes as JSON. Undefined: nowhere. */
   readonly jsonPath: string | undefined
 }
-
-export type ReplayArguments =
-  | { readonly kind: 'replay'; readonly options: ReplayOptions }
-  | { readonly kind: 'help' }
-  /** `message` names the option and what is wrong with it. */
-  | { readonly kind: 'invalid'; readonly message: string }
 
 export const replayUsage = `context-cache-gateway replay TRACE [options]
 
@@ -51,62 +45,52 @@ const flags = {
 
 type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json' | 'help'>
 
-const maxPods = 1000
-
-class InvalidOption extends Error {}
-
-/** Reads what stands behind `replay` on the command line. */
-export const parseReplayArguments = (args: readonly string[]): ReplayArguments => {
-  try {
-    const { values, positionals } = parseArgs({ args: [...args], options: flags, allowPositionals: true })
-    if (values.help) return { kind: 'help' }
-    const [tracePath, ...surplus] = positionals
-    if (tracePath === undefined) throw new InvalidOption('replay needs a trace file')
-    if (surplus.length > 0) throw new InvalidOption(`replay takes one trace file, and "${surplus[0]}" is another`)
-    const read = (name: NumberFlag, words: string, parse: (text: string) => number | undefined): number => {
-      const value = parse(values[name])
-      if (value === undefined) throw new InvalidOption(`--${name} must be ${words}, not "${values[name]}"`)
-      return value
-    }
-    const blockLimit = (name: NumberFlag) => read(name, 'a whole number from 0, or unlimited', parseBlockLimit)
-    const rate = (name: NumberFlag) => read(name, 'a number above 0', parseAboveZero)
-    const settings: FleetSettings = {
-      pods: read('pods', `a whole number from 1 to ${maxPods}`, parsePods),
+/** Reads what stands behind `replay` on the command line. @throws ReplayError */
+export const parseReplayOptions = (args: readonly string[]): ReplayOptions | 'help' => {
+  const { values, positionals } = parseFlags(args)
+  if (values.help) return 'help'
+  const [tracePath, ...surplus] = positionals
+  if (tracePath === undefined) throw invalid('replay needs a trace file')
+  if (surplus.length > 0) throw invalid(`replay takes one trace file, and "${surplus[0]}" is another`)
+  const read = (name: NumberFlag, words: string, pattern: RegExp): number => {
+    const text = values[name]
+    if (!pattern.test(text)) throw invalid(`--${name} must be ${words}, not "${text}"`)
+    return text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text)
+  }
+  const blockLimit = (name: NumberFlag) => read(name, 'a whole number from 0, or unlimited', /^(\d{1,15}|unlimited)$/)
+  const rate = (name: NumberFlag) => read(name, 'a number above 0', /^(?=.*[1-9])\d{0,15}(\.\d{1,30})?$/)
+  return {
+    tracePath,
+    jsonPath: values.json,
+    policies: policyList(values.policy),
+    settings: {
+      pods: read('pods', 'a whole number from 1 to 1000', /^([1-9]\d{0,2}|1000)$/),
       podBlocks: blockLimit('pod-blocks'),
       storeBlocks: blockLimit('store-blocks'),
       prefillTokensPerSecond: rate('prefill-tokens-per-second'),
       loadTokensPerSecond: rate('load-tokens-per-second'),
       decodeTokensPerSecond: rate('decode-tokens-per-second'),
       timeScale: rate('time-scale'),
-    }
-    const policies = policyList(values.policy)
-    return { kind: 'replay', options: { tracePath, settings, policies, jsonPath: values.json } }
-  } catch (error) {
-    // Of parseArgs, too: it throws for options that do not exist.
-    return { kind: 'invalid', message: errorText(error) }
+    },
   }
 }
 
-const parsePods = (text: string): number | undefined => {
-  const count = parseWhole(text)
-  return count !== undefined && count >= 1 && count <= maxPods ? count : undefined
+const invalid = (message: string): ReplayError =>
+  new ReplayError(`${message}\nTry: context-cache-gateway replay --help`)
+
+const parseFlags = (args: readonly string[]) => {
+  try {
+    return parseArgs({ args: [...args], options: flags, allowPositionals: true })
+  } catch (error) {
+    throw invalid(errorText(error))
+  }
 }
-
-const parseBlockLimit = (text: string): number | undefined =>
-  text === 'unlimited' ? Number.POSITIVE_INFINITY : parseWhole(text)
-
-const parseWhole = (text: string): number | undefined => (/^[0-9]{1,15}$/.test(text) ? Number(text) : undefined)
-
-const parseAboveZero = (text: string): number | undefined =>
-  /^[0-9]{0,15}(\.[0-9]{1,30})?$/.test(text) && Number(text) > 0 ? Number(text) : undefined
 
 const policyList = (text: string): readonly PolicyName[] => {
   if (text === 'all') return policyNames
   const names = text.split(',').map((name) => {
     const known = policyNames.find((policy) => policy === name.trim())
-    if (known === undefined) {
-      throw new InvalidOption(`--policy knows ${policyNames.join(', ')} and all, not "${name.trim()}"`)
-    }
+    if (known === undefined) throw invalid(`--policy knows ${policyNames.join(', ')} and all, not "${name.trim()}"`)
     return known
   })
   return [...new Set(names)]

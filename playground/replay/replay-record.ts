@@ -1,6 +1,6 @@
 import type { FleetSettings } from './fleet-settings.ts'
 import type { Prefill, SimulatedPod } from './simulated-pod.ts'
-import type { TraceRequest } from './trace-request.ts'
+import type { TraceRequest } from './trace.ts'
 
 /** The outcome of one replay. All times are virtual. */
 export interface ReplayResult {
@@ -24,55 +24,43 @@ export interface ReplayResult {
   readonly elapsedSeconds: number
 }
 
-/** Collects what happens in a replay. */
-export const createReplayRecord = (options: { readonly policy: string; readonly settings: FleetSettings }) => {
-  const ttfts: number[] = []
-  let firstMs: number | undefined
-  let lastMs = 0
-  let blocks = 0
-  let reusedBlocks = 0
-  let heldBlocks = 0
-
+/** Sums a replay up. */
+export const summariseReplay = (
+  trace: readonly TraceRequest[],
+  replay: {
+    readonly policy: string
+    readonly settings: FleetSettings
+    readonly ttftsMs: readonly number[]
+    readonly prefills: readonly Prefill[]
+    readonly pods: readonly SimulatedPod[]
+    readonly conversations: number
+    readonly endedMs: number
+  },
+): ReplayResult => {
+  const { policy, settings, pods, prefills, conversations } = replay
+  const ttftsMs = Float64Array.from(replay.ttftsMs).sort()
+  const blocks = sum(trace.map((request) => request.blocks.length))
+  const arrivedMs = (request: TraceRequest | undefined) => (request?.timestampMs ?? 0) * settings.timeScale
+  const firstMs = arrivedMs(trace[0])
+  const busyMs = pods.map((pod) => pod.busyMs())
+  const prefillMs = busyMs.map(({ prefill }) => prefill)
   return {
-    arrived: (request: TraceRequest, timeMs: number): void => {
-      firstMs ??= timeMs
-      lastMs = timeMs
-      blocks += request.blocks.length
+    policy,
+    requests: ttftsMs.length,
+    conversations,
+    blockHitRatio: ratio(sum(prefills.map(({ reusedBlocks }) => reusedBlocks)), blocks),
+    podHitRatio: ratio(sum(prefills.map(({ heldBlocks }) => heldBlocks)), blocks),
+    ttftMs: {
+      mean: ratio(sum(replay.ttftsMs), ttftsMs.length),
+      p50: percentile(ttftsMs, 0.5),
+      p90: percentile(ttftsMs, 0.9),
+      p99: percentile(ttftsMs, 0.99),
     },
-    reused: (prefill: Prefill): void => {
-      reusedBlocks += prefill.reusedBlocks
-      heldBlocks += prefill.heldBlocks
-    },
-    firstToken: (ttftMs: number): void => void ttfts.push(ttftMs),
-    result: (end: {
-      readonly pods: readonly SimulatedPod[]
-      readonly conversations: number
-      readonly endedMs: number
-    }): ReplayResult => {
-      const { pods, conversations, endedMs } = end
-      const sorted = Float64Array.from(ttfts).sort()
-      const prefills = pods.map((pod) => pod.prefillBusyMs)
-      const prefillMs = sum(prefills)
-      const capacityMs = options.settings.pods * (lastMs - (firstMs ?? 0))
-      return {
-        policy: options.policy,
-        requests: sorted.length,
-        conversations,
-        blockHitRatio: ratio(reusedBlocks, blocks),
-        podHitRatio: ratio(heldBlocks, blocks),
-        ttftMs: {
-          mean: ratio(sum(ttfts), sorted.length),
-          p50: percentile(sorted, 0.5),
-          p90: percentile(sorted, 0.9),
-          p99: percentile(sorted, 0.99),
-        },
-        loadSeconds: sum(pods.map((pod) => pod.loadBusyMs)) / 1000,
-        prefillSeconds: prefillMs / 1000,
-        balance: ratio(Math.max(...prefills), prefillMs / pods.length),
-        utilisation: ratio(prefillMs, capacityMs),
-        elapsedSeconds: (endedMs - (firstMs ?? 0)) / 1000,
-      }
-    },
+    loadSeconds: sum(busyMs.map(({ load }) => load)) / 1000,
+    prefillSeconds: sum(prefillMs) / 1000,
+    balance: ratio(Math.max(...prefillMs), sum(prefillMs) / pods.length),
+    utilisation: ratio(sum(prefillMs), pods.length * (arrivedMs(trace.at(-1)) - firstMs)),
+    elapsedSeconds: (replay.endedMs - firstMs) / 1000,
   }
 }
 

@@ -1,34 +1,14 @@
 import TinyQueue from 'tinyqueue'
-import type { RandomSource } from '../../src/routing/load-policies.ts'
+import type { RandomSource } from '../../src/routing/pod.ts'
 import type { PolicyName } from '../../src/routing/policies.ts'
 import { createBlockCache } from './block-cache.ts'
 import { type FleetSettings, loadOverheadMs, metricsIntervalMs } from './fleet-settings.ts'
-import { createReplayRecord, type ReplayResult } from './replay-record.ts'
+import { type ReplayResult, summariseReplay } from './replay-record.ts'
 import { createSimulatedGateway, type RoutedTurn } from './simulated-gateway.ts'
-import { createSimulatedPod, type SimulatedPod } from './simulated-pod.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { createSimulatedPod, type Prefill, type SimulatedPod } from './simulated-pod.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 const seed = 20_250_225
-
-/**
- * Replays a trace on a fleet, in virtual time, under one policy: the requests come when the trace says, whatever becomes of the ones
- * before. `onRequest` is called for each.
- */
-export const replayTrace = async (
-  trace: AsyncIterable<TraceRequest>,
-  options: {
-    readonly settings: FleetSettings
-    readonly policy: PolicyName
-    readonly onRequest?: (request: TraceRequest) => void
-  },
-): Promise<ReplayResult> => {
-  const simulation = createSimulation(options.settings, options.policy)
-  for await (const request of trace) {
-    simulation.arrive(request)
-    options.onRequest?.(request)
-  }
-  return simulation.finish()
-}
 
 /** Events happen in the order of time; those of one time in the order in which they were added. */
 interface SimulationEvent {
@@ -37,7 +17,11 @@ interface SimulationEvent {
   readonly happen: () => void
 }
 
-const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
+/** Replays a trace on a fleet, in virtual time, under one policy: the requests come when the trace says, however the earlier ones fare. */
+export const replayTrace = (
+  trace: readonly TraceRequest[],
+  { settings, policy }: { readonly settings: FleetSettings; readonly policy: PolicyName },
+): ReplayResult => {
   let nowMs = 0
   const events = new TinyQueue<SimulationEvent>([], (a, b) => a.timeMs - b.timeMs || a.order - b.order)
   let scheduled = 0
@@ -49,7 +33,8 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
   const store = createBlockCache({ maxBlocks: settings.storeBlocks })
   const loadMs = (tokens: number): number => loadOverheadMs + (tokens * 1000) / settings.loadTokensPerSecond
   const pods = Array.from({ length: settings.pods }, () => createSimulatedPod(settings, loadMs))
-  const record = createReplayRecord({ policy, settings })
+  const ttftsMs: number[] = []
+  const prefills: Prefill[] = []
   let nextMetricsMs = 0
 
   /** Lets the engine begin with its next prompt, if it can. */
@@ -57,7 +42,7 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
     const begun = pod.begin()
     if (begun === undefined) return
     const { job, prefill } = begun
-    record.reused(prefill)
+    prefills.push(prefill)
     at(nowMs + prefill.durationMs, () => {
       pod.prefillDone()
       store.use(job.request.blocks, job.request.blocks.length)
@@ -83,7 +68,7 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
       presentBlocks: has.presentBlocks,
       onFirstToken: (computedTokens) => {
         response = { computedTokens, ttfbMs: nowMs - forwardedMs }
-        record.firstToken(nowMs - has.arrivedMs)
+        ttftsMs.push(nowMs - has.arrivedMs)
       },
       onComplete: () => gateway.ended(turn, response),
     })
@@ -97,15 +82,15 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
     const held = pod.blocks.heldPrefix(request.blocks)
     const stored = store.heldPrefix(request.blocks)
     store.use(request.blocks, stored)
-    const plan = gateway.planLoad({ podTokens: held * blockTokens, storeTokens: stored * blockTokens })
-    if (plan.kind === 'no-load') {
+    const budgetMs = gateway.planLoad({ podTokens: held * blockTokens, storeTokens: stored * blockTokens })
+    if (budgetMs === undefined) {
       forward(turn, pod, { arrivedMs, presentBlocks: held })
       return
     }
     const tokens = (stored - held) * blockTokens
     const doneMs = pod.load(nowMs, tokens)
-    const inTime = doneMs - nowMs <= plan.budgetMs
-    at(Math.min(doneMs, nowMs + plan.budgetMs), () => {
+    const inTime = doneMs - nowMs <= budgetMs
+    at(Math.min(doneMs, nowMs + budgetMs), () => {
       gateway.loadEnded(turn, inTime ? { tokens, tookMs: nowMs - arrivedMs } : undefined)
       forward(turn, pod, { arrivedMs, presentBlocks: inTime ? stored : held })
     })
@@ -119,28 +104,23 @@ const createSimulation = (settings: FleetSettings, policy: PolicyName) => {
     }
   }
 
-  return {
-    /** Lets everything happen that comes before the request, then the request itself. */
-    arrive: (request: TraceRequest): void => {
-      const arrivesMs = request.timestampMs * settings.timeScale
-      while (nextMetricsMs <= arrivesMs) {
-        runUntil(nextMetricsMs)
-        gateway.readMetrics(pods)
-        nextMetricsMs += metricsIntervalMs
-      }
-      runUntil(arrivesMs)
-      nowMs = arrivesMs
-      record.arrived(request, arrivesMs)
-      const turn = gateway.route(request)
-      const pod = pods[turn.podIndex]
-      if (pod === undefined) throw new Error(`There is no ${turn.pod}`)
-      attach(turn, pod)
-    },
-    finish: (): ReplayResult => {
-      runUntil(Number.POSITIVE_INFINITY)
-      return record.result({ pods, conversations: gateway.conversations, endedMs: nowMs })
-    },
+  for (const request of trace) {
+    const arrivesMs = request.timestampMs * settings.timeScale
+    while (nextMetricsMs <= arrivesMs) {
+      runUntil(nextMetricsMs)
+      gateway.readMetrics(pods.map((pod) => pod.reading()))
+      nextMetricsMs += metricsIntervalMs
+    }
+    runUntil(arrivesMs)
+    nowMs = arrivesMs
+    const turn = gateway.route(request)
+    const pod = pods[turn.podIndex]
+    if (pod === undefined) throw new Error(`There is no ${turn.pod}`)
+    attach(turn, pod)
   }
+  runUntil(Number.POSITIVE_INFINITY)
+  const { conversations } = gateway
+  return summariseReplay(trace, { policy, settings, ttftsMs, prefills, pods, conversations, endedMs: nowMs })
 }
 
 /** The same numbers for the same seed, so that a replay gives the same result each time (mulberry32). */

@@ -1,21 +1,16 @@
 import { loadBudgetMs } from '../../src/context/attach-kv.ts'
 import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
 import { InFlightTurns } from '../../src/routing/in-flight-turns.ts'
-import type { RandomSource } from '../../src/routing/load-policies.ts'
-import type { PodAddress } from '../../src/routing/pod.ts'
+import type { PodAddress, RandomSource } from '../../src/routing/pod.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter, type RoutingInput } from '../../src/routing/router.ts'
 import { createTtftPredictor, type TurnAtPod } from '../../src/routing/ttft-predictor.ts'
 import { createConversations } from './conversations.ts'
 import { bytesPerToken, type FleetSettings, loadOverheadMs } from './fleet-settings.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import type { SimulatedPod } from './simulated-pod.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
-/** Fields of an engine's metrics that routing reads. */
-export interface EngineReading {
-  readonly running: number
-  readonly waiting: number
-  readonly kvUsage: number
-}
+type EngineReading = ReturnType<SimulatedPod['reading']>
 
 /** A turn that was given a pod. */
 export interface RoutedTurn extends TurnAtPod {
@@ -24,9 +19,6 @@ export interface RoutedTurn extends TurnAtPod {
   readonly podIndex: number
   readonly request: TraceRequest
 }
-
-/** How long a turn may wait for its load, and whether there is one. */
-export type LoadPlan = { readonly kind: 'no-load' } | { readonly kind: 'load'; readonly budgetMs: number }
 
 const model = 'model'
 /** As a gateway's own defaults have it. */
@@ -70,7 +62,7 @@ export const createSimulatedGateway = (options: {
         ...(readings[index] ?? idle),
       })),
   }
-  const predictor = createTtftPredictor({ source, costs, turnLeaseMs, nowMs, maxSessions })
+  const predictor = createTtftPredictor({ source, costs, nowMs, maxSessions })
   const router = createRouter({
     source: predictor,
     policies: createPolicies({ defaultPolicy: options.policy, stickiness, random, costs }),
@@ -104,16 +96,17 @@ export const createSimulatedGateway = (options: {
       predictor.routed(turn, routing)
       return turn
     },
-    /** Decides about the load, once the pod and the store have told what they hold, in tokens from the prompt's start. */
-    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }): LoadPlan => {
+    /**
+     * How long the turn may wait for a load, or undefined for no load, given what the pod and the store hold, in tokens from
+     * the prompt's start.
+     */
+    planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }) => {
       const loadMs = worthwhileLoadMs(costs, {
         model,
         stored: { tokens: storeTokens, bytes: storeTokens * bytesPerToken },
         residentTokens: podTokens,
       })
-      return loadMs === undefined
-        ? { kind: 'no-load' }
-        : { kind: 'load', budgetMs: loadBudgetMs({ costs, maxLoadMs }, model, storeTokens) }
+      return loadMs === undefined ? undefined : loadBudgetMs({ costs, maxLoadMs }, model, storeTokens)
     },
     /** `load` is undefined when the turn did not wait for its end. */
     loadEnded: (turn: RoutedTurn, load: { readonly tokens: number; readonly tookMs: number } | undefined): void =>
@@ -127,12 +120,7 @@ export const createSimulatedGateway = (options: {
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },
     readMetrics: (engines: readonly EngineReading[]): void => {
-      readings = engines.map(({ running, waiting, kvUsage }, index) => ({
-        running,
-        waiting,
-        kvUsage,
-        inFlightAtRead: inFlight.count(addresses[index] ?? ''),
-      }))
+      readings = engines.map((engine, index) => ({ ...engine, inFlightAtRead: inFlight.count(addresses[index] ?? '') }))
     },
   }
 }

@@ -1,6 +1,6 @@
 import { createBlockCache } from './block-cache.ts'
 import type { FleetSettings } from './fleet-settings.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** A request inside a pod. */
 export interface PodJob {
@@ -37,22 +37,13 @@ export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: num
 
   return {
     blocks,
-    get running() {
-      return running
-    },
-    get waiting() {
-      return queue.length
-    },
-    /** 0 to 1. */
-    get kvUsage() {
-      return settings.podBlocks > 0 ? Math.min(1, usedBlocks / settings.podBlocks) : 0
-    },
-    get prefillBusyMs() {
-      return prefillBusyMs
-    },
-    get loadBusyMs() {
-      return loadBusyMs
-    },
+    /** Fields of an engine's metrics that routing reads. */
+    reading: () => ({
+      running,
+      waiting: queue.length,
+      kvUsage: settings.podBlocks > 0 ? Math.min(1, usedBlocks / settings.podBlocks) : 0,
+    }),
+    busyMs: (): { readonly prefill: number; readonly load: number } => ({ prefill: prefillBusyMs, load: loadBusyMs }),
     /** Queues a load. Returns when it will be done. */
     load: (nowMs: number, tokens: number): number => {
       const durationMs = loadMs(tokens)

@@ -1,6 +1,6 @@
 import { createBlockCache } from './block-cache.ts'
 import type { FleetSettings } from './fleet-settings.ts'
-import { blockTokens, type TraceRequest } from './trace-request.ts'
+import { blockTokens, type TraceRequest } from './trace.ts'
 
 /** What a trace is, whatever fleet it meets. */
 export interface TraceFacts {
@@ -18,50 +18,31 @@ export interface TraceFacts {
   readonly leastTokens: number
 }
 
-/** Takes down a trace as it passes. */
-export interface TraceSurvey {
-  add(request: TraceRequest): void
-  facts(): TraceFacts
-}
-
-export const createTraceSurvey = (options: { readonly storeBlocks: number }): TraceSurvey => {
+/** Surveys a trace of at least one request. */
+export const surveyTrace = (
+  trace: readonly TraceRequest[],
+  { storeBlocks }: { readonly storeBlocks: number },
+): TraceFacts => {
   const unlimited = createBlockCache({ maxBlocks: Number.POSITIVE_INFINITY })
-  const store = createBlockCache({ maxBlocks: options.storeBlocks })
-  let requests = 0
-  let blocks = 0
-  let inputTokens = 0
-  let outputTokens = 0
-  let leastTokens = 0
-  let highestHits = 0
-  let storeHits = 0
-  let firstMs: number | undefined
-  let lastMs = 0
-
+  const store = createBlockCache({ maxBlocks: storeBlocks })
+  const sum = { blocks: 0, inputTokens: 0, outputTokens: 0, leastTokens: 0, highestHits: 0, storeHits: 0 }
+  for (const request of trace) {
+    sum.blocks += request.blocks.length
+    sum.inputTokens += request.inputTokens
+    sum.outputTokens += request.outputTokens
+    const reusable = unlimited.heldPrefix(request.blocks)
+    sum.highestHits += reusable
+    sum.leastTokens += Math.max(1, request.inputTokens - reusable * blockTokens)
+    sum.storeHits += store.heldPrefix(request.blocks)
+    for (const cache of [unlimited, store]) cache.use(request.blocks, request.blocks.length)
+  }
+  const { highestHits, storeHits, ...facts } = sum
   return {
-    add: (request) => {
-      requests += 1
-      blocks += request.blocks.length
-      inputTokens += request.inputTokens
-      outputTokens += request.outputTokens
-      firstMs ??= request.timestampMs
-      lastMs = request.timestampMs
-      const reusable = unlimited.heldPrefix(request.blocks)
-      highestHits += reusable
-      leastTokens += Math.max(1, request.inputTokens - reusable * blockTokens)
-      storeHits += store.heldPrefix(request.blocks)
-      unlimited.use(request.blocks, request.blocks.length)
-      store.use(request.blocks, request.blocks.length)
-    },
-    facts: () => ({
-      requests,
-      blocks,
-      inputTokens,
-      outputTokens,
-      seconds: (lastMs - (firstMs ?? 0)) / 1000,
-      highestHitRatio: blocks === 0 ? 0 : highestHits / blocks,
-      storeHitRatio: blocks === 0 ? 0 : storeHits / blocks,
-      leastTokens,
-    }),
+    ...facts,
+    requests: trace.length,
+    seconds: ((trace.at(-1)?.timestampMs ?? 0) - (trace[0]?.timestampMs ?? 0)) / 1000,
+    highestHitRatio: highestHits / facts.blocks,
+    storeHitRatio: storeHits / facts.blocks,
   }
 }
 

@@ -2,8 +2,6 @@ import { z } from 'zod'
 
 /** Where a running fleet is met: JSON in a file, for tests, benchmarks and people. */
 export const fleetDescriptionSchema = z.object({
-  /** The process that runs the fleet. */
-  pid: z.number(),
   /** Pods in the order of their numbers. */
   pods: z.array(
     z.object({
@@ -12,10 +10,6 @@ export const fleetDescriptionSchema = z.object({
       url: z.string(),
       /** The pod's name at the coordinator: `pod-0`. */
       lmcacheInstance: z.string(),
-      /** The HTTP interface of the pod's LMCache server. */
-      lmcacheUrl: z.string(),
-      /** ZeroMQ endpoints that vLLM publishes its KV events on, and replays them from. */
-      kvEvents: z.object({ endpoint: z.string(), replayEndpoint: z.string() }),
     }),
   ),
   coordinatorUrl: z.string(),
@@ -27,8 +21,6 @@ export const fleetDescriptionSchema = z.object({
   servedModelName: z.string(),
   /** Tokens per chunk of LMCache and per block of vLLM. */
   chunkTokens: z.number(),
-  /** Longest prompt and answer together. */
-  maxModelTokens: z.number(),
   /** A Unix socket that accepts commands for single servers: `serveFleetControl`. */
   controlSocket: z.string(),
   /** What each server prints is written into files here. */

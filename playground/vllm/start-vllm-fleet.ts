@@ -1,31 +1,26 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from '../free-port.ts'
 import { toolsDir } from '../paths.ts'
 import type { Environment, Report } from '../run-command.ts'
-import { httpGet } from '../wait-until-ready.ts'
-import { serveFleetControl } from './fleet-control.ts'
-import type { FleetDescription } from './fleet-description.ts'
-import { type FleetPorts, freeFleetPorts } from './fleet-ports.ts'
-import { type FleetServer, type FleetServerOptions, startFleetServer } from './fleet-server.ts'
+import { type FleetDescription, fleetDescriptionSchema } from './fleet-description.ts'
+import { type FleetServer, type ServerPlan, serveFleetControl, startFleetServer } from './fleet-server.ts'
 import { prepareFleet } from './prepare.ts'
 import {
   chunkTokens,
-  coordinatorCommand,
+  coordinatorPlan,
   coordinatorUrl,
   type FleetPlan,
   instanceId,
-  kvEventEndpoints,
   l2Directory,
-  lmcacheCommand,
-  lmcacheUrl,
-  maxModelTokens,
+  lmcachePlan,
   podAddress,
-  podCommand,
   servedModelName,
   serverEnvironment,
-} from './server-commands.ts'
+  vllmPlan,
+} from './server-plans.ts'
 
 /** Real vLLM on this machine's processors, with LMCache. */
 export interface StartVllmFleetOptions {
@@ -33,15 +28,18 @@ export interface StartVllmFleetOptions {
   readonly env: Environment
   /** Receives what goes on: installation, each server that is up. */
   readonly onLine: Report
-  /** Default: free ones for two pods. */
-  readonly ports?: FleetPorts | undefined
+  /** Ports of vLLM, one for each pod. Default: free ones for two pods. */
+  readonly podPorts?: readonly number[] | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 /** A fleet whose servers all answer and know each other. */
 export interface RunningVllmFleet {
   readonly description: FleetDescription
-  /** Ends every server and removes sockets, shared memory and the work folder. May be called more than once. */
+  /**
+   * Ends every server and removes sockets, shared memory and the work folder; a fleet that was only obtained runs on. May
+   * be called more than once.
+   */
   stop(): Promise<void>
 }
 
@@ -51,10 +49,18 @@ export const vllmFolder = (env: Environment): string => join(toolsDir(env), 'vll
 const sharedMemoryFolder = '/dev/shm'
 /** A socket's path ends at 107 characters, of which a fleet's name and what vLLM adds take 66: a long TMPDIR cannot be used. */
 const longestSocketsParent = 40
-const controlReadyTimeoutMs = 120_000
-const podReadyTimeoutMs = 600_000
-/** Shorter than one chunk, so that nothing of it is stored. */
-const firstPrompt = 'The first prompt. '.repeat(8)
+
+/**
+ * The fleet that `VLLM_FLEET` describes (a file that `make vllm-up` writes), else one of its own.
+ * @throws Error when the file does not describe a fleet, and what `startVllmFleet` throws
+ */
+export const obtainVllmFleet = async (options: StartVllmFleetOptions): Promise<RunningVllmFleet> => {
+  const file = options.env['VLLM_FLEET']
+  if (!file) return startVllmFleet(options)
+  const description = fleetDescriptionSchema.parse(JSON.parse(await readFile(file, 'utf8')))
+  options.onLine(`using the fleet of ${file}: pods ${description.pods.map(({ address }) => address).join(', ')}`)
+  return { description, stop: async () => undefined }
+}
 
 /**
  * Installs what is missing, and starts a coordinator and, per pod, an LMCache server, which registers with it, and vLLM,
@@ -65,11 +71,8 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
   const { env, signal, onLine: report } = options
   const folder = vllmFolder(env)
   const prepared = await prepareFleet({ folder, env, report, signal })
-  const fleetName = `ctx-vllm-${randomBytes(4).toString('hex')}`
-  const workFolder = join(folder, fleetName)
-  const socketFolder = join(tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp', fleetName)
-  const ports = options.ports ?? (await freeFleetPorts(2))
-  const plan: FleetPlan = { ...prepared, folder, workFolder, socketFolder, fleetName, ports }
+  const plan = await planFleet({ ...prepared, folder }, options.podPorts ?? (await freePorts(2)))
+  const { fleetName, workFolder, socketFolder } = plan
   const logFolder = join(workFolder, 'logs')
   const controlSocket = join(socketFolder, 'control')
   const servers: FleetServer[] = []
@@ -98,91 +101,42 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
     await mkdir(l2Directory(plan), { recursive: true })
     await mkdir(logFolder, { recursive: true })
     await mkdir(socketFolder, { mode: 0o700 })
-    const pods = [...ports.pods.keys()]
     await startAll([coordinatorPlan(plan)])
-    await startAll(pods.map((pod) => lmcachePlan(plan, pod)))
-    await startAll(pods.map((pod) => podPlan(plan, pod)))
+    await startAll(plan.pods.map((ports, pod) => lmcachePlan(plan, ports, pod)))
+    await startAll(plan.pods.map((ports, pod) => vllmPlan(plan, ports, pod)))
     endControl = await serveFleetControl(controlSocket, servers)
   } catch (error) {
     await stop()
     throw error
   }
   const description: FleetDescription = {
-    pid: process.pid,
-    pods: [...ports.pods.keys()].map((pod) => ({
-      address: podAddress(plan, pod),
-      url: `http://${podAddress(plan, pod)}`,
-      lmcacheInstance: instanceId(pod),
-      lmcacheUrl: lmcacheUrl(plan, pod),
-      kvEvents: kvEventEndpoints(plan, pod),
-    })),
+    pods: plan.pods.map((ports, pod) => {
+      const address = podAddress(ports)
+      return { address, url: `http://${address}`, lmcacheInstance: instanceId(pod) }
+    }),
     coordinatorUrl: coordinatorUrl(plan),
     l2Directory: l2Directory(plan),
     modelPath: plan.modelPath,
     servedModelName,
     chunkTokens,
-    maxModelTokens,
     controlSocket,
     logFolder,
   }
   return { description, stop }
 }
 
-type ServerPlan = Pick<FleetServerOptions, 'name' | 'url' | 'command' | 'ready' | 'readyTimeoutMs'>
-
-const coordinatorPlan = (plan: FleetPlan): ServerPlan => ({
-  name: 'coordinator',
-  url: coordinatorUrl(plan),
-  command: coordinatorCommand(plan),
-  ready: { kind: 'http', url: `${coordinatorUrl(plan)}/healthz` },
-  readyTimeoutMs: controlReadyTimeoutMs,
-})
-
-const lmcachePlan = (plan: FleetPlan, pod: number): ServerPlan => {
-  const url = lmcacheUrl(plan, pod)
-  const check = async (): Promise<boolean> => {
-    const health = await httpGet(`${url}/healthcheck`)
-    const instances = await httpGet(`${coordinatorUrl(plan)}/instances`)
-    return health?.status === 200 && instances?.body.includes(`"${instanceId(pod)}"`) === true
-  }
-  const description = `${url}/healthcheck, and ${instanceId(pod)} at the coordinator`
+const planFleet = async (
+  prepared: Pick<FleetPlan, 'folder' | 'interpreter' | 'modelPath'>,
+  podPorts: readonly number[],
+): Promise<FleetPlan> => {
+  const fleetName = `ctx-vllm-${randomBytes(4).toString('hex')}`
+  const [coordinatorPort = 0, ...free] = await freePorts(1 + 2 * podPorts.length)
   return {
-    name: `lmcache-${pod}`,
-    url,
-    command: lmcacheCommand(plan, pod),
-    ready: { kind: 'check', description, check },
-    readyTimeoutMs: controlReadyTimeoutMs,
-  }
-}
-
-/**
- * A pod is ready when it has answered a first prompt, not when it says that it is healthy: that prompt takes seconds longer
- * than any other, and shows whether vLLM's kernels run on this processor at all.
- */
-const podPlan = (plan: FleetPlan, pod: number): ServerPlan => {
-  const url = `http://${podAddress(plan, pod)}`
-  const check = async (): Promise<boolean> =>
-    (await httpGet(`${url}/health`))?.status === 200 && (await answersPrompt(url))
-  return {
-    name: `vllm-${pod}`,
-    url,
-    command: podCommand(plan, pod),
-    ready: { kind: 'check', description: `an answer to a first prompt from ${url}`, check },
-    readyTimeoutMs: podReadyTimeoutMs,
-  }
-}
-
-const answersPrompt = async (url: string): Promise<boolean> => {
-  try {
-    const response = await fetch(`${url}/v1/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', connection: 'close' },
-      body: JSON.stringify({ model: servedModelName, prompt: firstPrompt, max_tokens: 2 }),
-      signal: AbortSignal.timeout(controlReadyTimeoutMs),
-    })
-    await response.arrayBuffer()
-    return response.ok
-  } catch {
-    return false
+    ...prepared,
+    fleetName,
+    workFolder: join(prepared.folder, fleetName),
+    socketFolder: join(tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp', fleetName),
+    coordinatorPort,
+    pods: podPorts.map((vllm, pod) => ({ vllm, lmcache: free[2 * pod] ?? 0, queue: free[2 * pod + 1] ?? 0 })),
   }
 }

@@ -52,23 +52,15 @@ const take = (entry: string, { service, hooks }: AccessLogOptions): void => {
   const parsed = parseEntry(entry)
   switch (parsed.kind) {
     case 'turn':
-      void settle(() => service.endTurn(parsed.turn), hooks)
+      service.endTurn(parsed.turn).catch((thrown: unknown) => hooks.fault(thrown))
       return
     case 'disconnected':
-      void settle(() => service.clientDisconnected(parsed.requestKey), hooks)
+      service.clientDisconnected(parsed.requestKey).catch((thrown: unknown) => hooks.fault(thrown))
       return
     case 'malformed':
       hooks.entryMalformed(parsed.reason)
       return
     case 'other':
       return
-  }
-}
-
-const settle = async (end: () => Promise<void>, hooks: AccessLogHooks): Promise<void> => {
-  try {
-    await end()
-  } catch (thrown) {
-    hooks.fault(thrown)
   }
 }

@@ -1,5 +1,6 @@
 import type { EndedTurn } from '../context/context-cache-manager.ts'
-import { readCounts } from './answer-counts.ts'
+import { readJson } from '../json/read-json.ts'
+import { readTimings, readUsage } from '../openai/usage.ts'
 
 /** What an access log entry says. */
 export type ParsedEntry =
@@ -10,21 +11,8 @@ export type ParsedEntry =
   | { readonly kind: 'other' }
   | { readonly kind: 'malformed'; readonly reason: string }
 
-/** The fields of an entry, in the order of `access_log` in envoy.yaml. */
-const order = [
-  'requestKey',
-  'status',
-  'flags',
-  'upstreamAddress',
-  'sentUs',
-  'answeredUs',
-  'stream',
-  'usage',
-  'timings',
-  'ticket',
-] as const
-type FieldName = (typeof order)[number]
-type Fields = Readonly<Record<FieldName, string | undefined>>
+/** Fields of an entry, in the order of `access_log` in envoy.yaml; the ticket is the last. */
+const fieldCount = 10
 
 /** Occurs in no JSON text. The ticket may contain one, and comes last. */
 const separator = '\u001f'
@@ -35,41 +23,40 @@ const maxPort = 65_535
 export const parseEntry = (entry: string): ParsedEntry => {
   if (entry === '') return { kind: 'other' }
   const parts = entry.split(separator)
-  if (parts.length < order.length)
-    return { kind: 'malformed', reason: `${parts.length} fields instead of ${order.length}` }
-  const fields = fieldsOf([...parts.slice(0, order.length - 1), parts.slice(order.length - 1).join(separator)])
-  const flags = readFlags(fields.flags)
-  if (fields.ticket !== undefined) return { kind: 'turn', turn: endedTurn(fields, fields.ticket, flags) }
-  return fields.requestKey !== undefined && flags.clientDisconnected
-    ? { kind: 'disconnected', requestKey: fields.requestKey }
-    : { kind: 'other' }
+  if (parts.length < fieldCount) return { kind: 'malformed', reason: `${parts.length} fields instead of ${fieldCount}` }
+  const ticket = fieldOf(parts.slice(fieldCount - 1).join(separator))
+  const [requestKey, status, flagNames, upstreamAddress, sentUs, answeredUs, stream, usage, timings] =
+    parts.map(fieldOf)
+  const flags = readFlags(flagNames)
+  if (ticket === undefined) {
+    return requestKey !== undefined && flags.clientDisconnected
+      ? { kind: 'disconnected', requestKey }
+      : { kind: 'other' }
+  }
+  const sent = wholeNumber(sentUs)
+  const answered = wholeNumber(answeredUs)
+  const httpStatus = wholeNumber(status) ?? 0
+  return {
+    kind: 'turn',
+    turn: {
+      ticket,
+      status: httpStatus,
+      complete: httpStatus > 0 && !flags.isCut && isWholeStream(stream),
+      clientDisconnected: flags.clientDisconnected,
+      upstreamFailed: flags.upstreamFailed,
+      // Envoy also names the address of a connection that failed.
+      servedBy: answered === undefined ? undefined : hostAndPort(upstreamAddress),
+      usage: readUsage(parsed(usage)) ?? readTimings(parsed(timings)),
+      ttfbMs: sent === undefined || answered === undefined || answered < sent ? undefined : (answered - sent) / 1000,
+    },
+  }
 }
 
 /** Envoy writes a dash for a value that is missing. */
-const fieldsOf = (parts: readonly string[]): Fields =>
-  Object.fromEntries(
-    order.map((name, place) => [name, parts[place] === '-' || parts[place] === '' ? undefined : parts[place]]),
-  ) as Fields
+const fieldOf = (text: string): string | undefined => (text === '-' || text === '' ? undefined : text)
 
-const endedTurn = (fields: Fields, ticket: string, flags: ResponseFlags): EndedTurn => {
-  const status = wholeNumber(fields.status) ?? 0
-  const sentUs = wholeNumber(fields.sentUs)
-  const answeredUs = wholeNumber(fields.answeredUs)
-  return {
-    ticket,
-    status,
-    complete: status > 0 && !flags.isCut && isWholeStream(fields.stream),
-    clientDisconnected: flags.clientDisconnected,
-    upstreamFailed: flags.upstreamFailed,
-    // Envoy also names the address of a connection that failed.
-    servedBy: answeredUs === undefined ? undefined : hostAndPort(fields.upstreamAddress),
-    usage: readCounts(fields.usage, fields.timings),
-    ttfbMs:
-      sentUs === undefined || answeredUs === undefined || answeredUs < sentUs
-        ? undefined
-        : (answeredUs - sentUs) / 1000,
-  }
-}
+/** A JSON text that the Lua filter took from the response. */
+const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : readJson(text))
 
 /** A streamed response is complete if its last event came and no error event did. Other responses: by framing. */
 const isWholeStream = (stream: string | undefined): boolean => stream === undefined || stream === 'done'

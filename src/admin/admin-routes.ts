@@ -12,54 +12,28 @@ export interface AdminAnswer {
   readonly body: string
 }
 
-/** Whether the gateway can take turns now. */
-export interface Readiness {
-  readonly ready: boolean
-  /** What is missing, in a few words each; empty when ready. */
-  readonly reasons: readonly string[]
-}
-
 /** What the admin pages show. */
 export interface AdminSources {
   /** Prometheus text. */
   readonly metrics: { readonly contentType: string; render(): Promise<string> }
-  /** Whether turns may be sent here. A check that takes longer than the deadline counts as not ready. */
-  readonly readiness: () => Readiness | Promise<Readiness>
+  /** Whether turns may be sent here. */
+  readonly readiness: () => Readiness
   /** The configuration without its secrets. */
   readonly redactedConfig: unknown
   readonly version: string
 }
 
-export interface AdminPage {
-  make(): Promise<AdminAnswer>
-  /** The answer when `make` fails or is late. */
-  readonly failed: AdminAnswer
-}
-
 /** The pages by their paths. */
-export const createAdminPages = (sources: AdminSources): ReadonlyMap<string, AdminPage> =>
-  new Map<string, AdminPage>([
-    ['/', { make: async () => text(indexOf(sources.version)), failed }],
-    ['/healthz', { make: async () => text('ok\n'), failed }],
-    [
-      '/readyz',
-      {
-        make: async () => readinessAnswer(await sources.readiness()),
-        failed: readinessAnswer({ ready: false, reasons: ['the readiness check failed; the log says why'] }),
-      },
-    ],
+export const createAdminPages = (sources: AdminSources): ReadonlyMap<string, () => Promise<AdminAnswer>> =>
+  new Map([
+    ['/', async () => text(indexOf(sources.version))],
+    ['/healthz', async () => text('ok\n')],
+    ['/readyz', async () => readinessAnswer(sources.readiness())],
     [
       '/metrics',
-      {
-        make: async () => ({
-          status: 200,
-          contentType: sources.metrics.contentType,
-          body: await sources.metrics.render(),
-        }),
-        failed,
-      },
+      async () => ({ status: 200, contentType: sources.metrics.contentType, body: await sources.metrics.render() }),
     ],
-    ['/config', { make: async () => json(sources.redactedConfig), failed }],
+    ['/config', async () => json(sources.redactedConfig)],
   ])
 
 const indexOf = (version: string): string =>
@@ -90,5 +64,3 @@ export const text = (body: string, status = 200): AdminAnswer => ({
   contentType: 'text/plain; charset=utf-8',
   body,
 })
-
-const failed = text('The page could not be made; the log says why.\n', 503)

@@ -1,5 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
 
 /** The HTTP server for operators, on a port of its own. Read only, without secrets. */
@@ -29,18 +31,20 @@ export const createAdminServer = (
   const pages = createAdminPages(options)
   const pageTimeoutMs = options.pageTimeoutMs ?? 2_000
 
+  const failed = (error: unknown): AdminAnswer => {
+    options.onError(error)
+    return text('The page could not be made; the log says why.\n', 503)
+  }
+
   const answer = async (request: IncomingMessage): Promise<AdminAnswer> => {
     if (hasBody(request)) return text('These pages take no body.\n', 413)
     const [path = ''] = (request.url ?? '').split('?')
     const page = pages.get(path)
     if (page === undefined) return text('No such page. / lists them.\n', 404)
     if (request.method !== 'GET' && request.method !== 'HEAD') return text('These pages are read only.\n', 405)
-    try {
-      return await withinTime(page.make(), pageTimeoutMs)
-    } catch (error) {
-      options.onError(error)
-      return page.failed
-    }
+    return withinLimit(pageTimeoutMs, (signal) =>
+      untilAborted(page().catch(failed), signal, () => failed(signal.reason)),
+    )
   }
 
   const server = createServer(
@@ -52,25 +56,23 @@ export const createAdminServer = (
   server.maxConnections = maxConnections
 
   return {
-    start: () => listen(server, options),
-    stop: () => close(server),
+    start: async () => {
+      server.listen(options.port, options.host)
+      await once(server, 'listening')
+      const { address, port } = server.address() as AddressInfo
+      return { host: address, port }
+    },
+    stop: async () => {
+      const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
+      // The only error is that the server does not listen.
+      await new Promise((resolve) => server.close(resolve))
+      clearTimeout(timer)
+    },
   }
 }
 
 const hasBody = (request: IncomingMessage): boolean =>
   request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) !== 0
-
-const withinTime = async <T>(promise: Promise<T>, milliseconds: number): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${milliseconds} ms`)), milliseconds)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 const send = (
   page: AdminAnswer,
@@ -88,26 +90,3 @@ const send = (
   })
   response.end(request.method === 'HEAD' ? undefined : page.body)
 }
-
-const listen = (
-  server: Server,
-  at: { readonly host: string; readonly port: number },
-): Promise<{ readonly host: string; readonly port: number }> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(at.port, at.host, () => {
-      server.off('error', reject)
-      const { address, port } = server.address() as AddressInfo
-      resolve({ host: address, port })
-    })
-  })
-
-const close = (server: Server): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
-    // The only error is that the server does not listen.
-    server.close(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })

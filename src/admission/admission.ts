@@ -1,5 +1,5 @@
 import type { WorkKind } from './plan/admission-notation.ts'
-import type { AdmissionPlan } from './plan/plan-admission.ts'
+import { type AdmissionPlan, placeName } from './plan/plan-admission.ts'
 import { createResourceQueue, type PoolNeed, type RefusalReason, type Settlement } from './resource-queue.ts'
 
 /** A piece of work of a turn that may need resources. */
@@ -99,7 +99,7 @@ export const createAdmission = (options: {
 
   const poolsOf = ({ kind, model, pod }: AdmissionWork): readonly PoolNeed[] =>
     plan.needsOf(kind, model).map(({ resource, count }) => ({
-      pool: poolName(resource, isGlobal.has(resource) ? undefined : pod),
+      pool: placeName(resource, isGlobal.has(resource) ? undefined : pod),
       count,
       capacity: plan.countOf(resource, pod),
     }))
@@ -153,7 +153,7 @@ export const createAdmission = (options: {
         (isGlobal.has(name) ? [undefined] : pods).map((pod) => ({
           resource: name,
           pod,
-          inUse: queue.inUse(poolName(name, pod)),
+          inUse: queue.inUse(placeName(name, pod)),
           count: plan.countOf(name, pod ?? ''),
         })),
       )
@@ -168,7 +168,3 @@ export const createAdmission = (options: {
 const idOf = (kind: WorkKind, turnId: string): string => `${kind}:${turnId}`
 
 const kindOf = (id: string): WorkKind => (id.startsWith('load:') ? 'load' : 'prefill')
-
-/** No name of a resource has a space. */
-const poolName = (resource: string, pod: string | undefined): string =>
-  pod === undefined ? resource : `${resource} ${pod}`

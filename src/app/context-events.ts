@@ -1,11 +1,12 @@
 import type { ContextEvents } from '../context/context-events.ts'
 import type { KvPresence } from '../kvcache/kv-connector.ts'
 import type { Logger } from '../telemetry/logger.ts'
-import type { KvLoadResult, Metrics } from '../telemetry/metrics.ts'
+import type { LabelValue } from '../telemetry/metric-definitions.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { OutageLog } from '../telemetry/outage-log.ts'
 import { shortKey } from '../telemetry/redact.ts'
 
-const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
+const loadResults: Readonly<Record<KvPresence['kind'], LabelValue<'kv_load_duration_seconds', 'result'>>> = {
   resident: 'resident',
   loaded: 'loaded',
   'on-demand': 'on_demand',
@@ -20,38 +21,38 @@ const loadResults: Readonly<Record<KvPresence['kind'], KvLoadResult>> = {
 
 /** Records events of the context room as metrics and log lines. */
 export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: OutageLog): ContextEvents => ({
-  requestDecided: (route, outcome) => metrics.requestDecided({ route, outcome }),
-  routed: (policy, pod) => metrics.routed({ policy, pod }),
+  requestDecided: (route, outcome) => metrics.add('requests_total', { route, outcome }),
+  routed: (policy, pod) => metrics.add('routing_decisions_total', { policy, pod }),
   sessionCreated: (key) => {
-    metrics.sessionCreated()
+    metrics.add('sessions_created_total', {})
     log.debug('session created', { session: shortKey(key) })
   },
   sessionDeleted: (key) => {
-    metrics.sessionsDeleted({ reason: 'api', count: 1 })
+    metrics.add('sessions_deleted_total', { reason: 'api' })
     log.info('session deleted', { session: shortKey(key) })
   },
-  sessionsExpired: (count) => metrics.sessionsDeleted({ reason: 'ttl', count }),
+  sessionsExpired: (count) => metrics.add('sessions_deleted_total', { reason: 'ttl' }, count),
   lookedUp: (result) => {
-    metrics.lookedUp(result)
-    if (result === 'store_unavailable') metrics.degraded('store_unavailable')
+    metrics.add('lookups_total', { result })
+    if (result === 'store_unavailable') metrics.addDegraded('store_unavailable')
   },
   attached: (presence, milliseconds) => {
-    metrics.kvLoadEnded({ result: loadResults[presence.kind], durationMs: milliseconds })
+    metrics.observe('kv_load_duration_seconds', { result: loadResults[presence.kind] }, milliseconds)
     switch (presence.kind) {
       case 'failed':
-        metrics.degraded('load_failed')
+        metrics.addDegraded('load_failed')
         log.warn('KV load failed; the turn computes its KV', { err: presence.cause })
         return
       case 'timed-out':
-        metrics.degraded('load_timeout')
+        metrics.addDegraded('load_timeout')
         log.warn('KV load timed out; the turn computes its KV', { budgetMs: Math.round(milliseconds) })
         return
       case 'missing':
-        metrics.degraded('kv_missing')
+        metrics.addDegraded('kv_missing')
         log.warn('stored KV is missing or damaged; the turn computes its KV')
         return
       case 'unavailable':
-        metrics.degraded('kv_store_unavailable')
+        metrics.addDegraded('kv_store_unavailable')
         log.debug('the KV store is unavailable; the turn computes its KV', { err: presence.cause })
         return
       case 'resident':
@@ -64,18 +65,20 @@ export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: 
     }
   },
   turnEnded: (outcome, usage) => {
-    metrics.turnEnded(outcome)
-    if (usage !== undefined) metrics.tokensUsed(usage)
+    metrics.add('turns_total', { outcome })
+    if (usage === undefined) return
+    metrics.add('prompt_tokens_total', {}, usage.promptTokens)
+    metrics.add('cached_tokens_total', {}, usage.cachedTokens)
   },
   offloaded: (outcome, milliseconds) => {
     const isFault = outcome.kind === 'none' && outcome.cause !== undefined
-    metrics.kvOffloadEnded({ result: outcome.kind, durationMs: milliseconds })
+    metrics.observe('kv_offload_duration_seconds', { result: outcome.kind }, milliseconds)
     if (!isFault) return
-    metrics.degraded(outcome.reason)
+    metrics.addDegraded(outcome.reason)
     log.warn('KV could not be stored', { reason: outcome.reason, err: outcome.cause })
   },
   kvUseless: (count) => {
-    metrics.kvEvicted({ reason: 'stale', count })
+    metrics.add('kv_evictions_total', { reason: 'stale' }, count)
     log.info('stored KV that no pod can load was removed', { artefacts: count })
   },
   removed: (kind) => log.debug('KV removed', { kind }),

@@ -61,7 +61,6 @@ export const createApp = async (
   const predictor = createTtftPredictor({
     source: pods,
     costs,
-    turnLeaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),
     maxSessions: maxRoutedSessions,
   })
@@ -101,6 +100,7 @@ export const createApp = async (
   )
 
   const health = createHealthState()
+  let openStreams = 0
   const { socketPath, host, port, tls } = config.listen.extproc
   const extproc = createExtProcServer({
     service: manager,
@@ -109,23 +109,29 @@ export const createApp = async (
     maxBodyBytes: config.turns.maxBodyBytes,
     health,
     hooks: {
-      streamOpened: metrics.streamOpened,
-      streamClosed: metrics.streamClosed,
-      message: (phase, milliseconds) => metrics.messageAnswered({ phase, durationMs: milliseconds }),
+      streamOpened: () => {
+        openStreams += 1
+      },
+      streamClosed: () => {
+        openStreams -= 1
+      },
+      message: (phase, durationMs) => metrics.observe('ext_proc_message_duration_seconds', { phase }, durationMs),
       entryMalformed: (reason) => {
-        metrics.accessLogMalformed()
+        metrics.add('access_log_malformed_total', {})
         log.warn('an access log entry could not be parsed', { reason })
       },
       fault: (error) => log.warn('ext_proc fault', { err: error }),
     },
   })
   metrics.beforeRender(async () => {
-    metrics.setTurnsInFlight(pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0))
+    metrics.set('ext_proc_streams_active', {}, openStreams)
+    const turnsInFlight = pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0)
+    metrics.set('turns_in_flight', {}, turnsInFlight)
     const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])
-    metrics.setRemovalsPending(removals)
-    metrics.setSessionsActive(sessions)
-    if (kvBytes !== undefined) metrics.setKvStoredBytes(kvBytes)
-    if (sessionBytes !== undefined) metrics.setSessionsBytes(sessionBytes)
+    metrics.set('removals_pending', {}, removals)
+    metrics.set('sessions_active', {}, sessions)
+    if (kvBytes !== undefined) metrics.set('kv_stored_bytes', {}, kvBytes)
+    if (sessionBytes !== undefined) metrics.set('sessions_bytes', {}, sessionBytes)
   })
   const admin = createAdminServer({
     ...config.listen.admin,
@@ -141,7 +147,7 @@ export const createApp = async (
     }),
     onError: (error) => log.warn('an admin page failed', { err: error }),
   })
-  const eventLoop = watchEventLoop(metrics.eventLoopLagged)
+  const eventLoop = watchEventLoop((lagMs) => metrics.observe('eventloop_lag_seconds', {}, lagMs))
 
   return {
     start: async () => {

@@ -21,7 +21,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 /** The pods, from a list or from DNS. */
 export const createPodSource = (
   config: Config,
-  parts: { readonly log: Logger; readonly metrics: Pick<Metrics, 'podRemoved'> },
+  parts: { readonly log: Logger; readonly metrics: Pick<Metrics, 'removePod'> },
 ): PodSource => {
   const { log, metrics } = parts
   const { routing, turns } = config
@@ -31,7 +31,7 @@ export const createPodSource = (
     turnLeaseMs: turns.leaseSeconds * 1000,
     onChange: (change: PodChange) => {
       log.info('pod', { ...change })
-      if (change.kind === 'removed') void metrics.podRemoved(change.address)
+      if (change.kind === 'removed') void metrics.removePod(change.address)
     },
   }
   return routing.dns === undefined

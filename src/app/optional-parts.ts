@@ -2,8 +2,8 @@ import { type Admission, createAdmission } from '../admission/admission.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import type { Config } from '../config/config.ts'
 import type { ResponseCacheParts } from '../context/response-cache-handler.ts'
-import { createAnswerCaptures } from '../responsecache/answer-capture.ts'
 import { createMemoryResponseCache } from '../responsecache/response-cache.ts'
+import { createResponseCaptures } from '../responsecache/response-capture.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -26,21 +26,22 @@ export const createConfiguredAdmission = (
     nowMs: () => performance.now(),
     events: {
       settled: (kind, settlement, durationMs) => {
-        metrics.admissionEnded({ kind, outcome: settlement.kind, durationMs })
-        if (settlement.kind === 'refused') metrics.admissionRefused({ kind, reason: settlement.reason })
+        metrics.observe('admission_wait_seconds', { kind, outcome: settlement.kind }, durationMs)
+        if (settlement.kind === 'refused') metrics.add('admission_refused_total', { kind, reason: settlement.reason })
       },
       leaseExpired: (kind) => {
-        metrics.admissionLeaseExpired(kind)
+        metrics.add('admission_leases_expired_total', { kind })
         log.warn('admission lease expired: no end-of-turn report', { kind })
       },
     },
   })
   metrics.beforeRender(() => {
-    metrics.setAdmissionWaiting(admission.waiting())
-    for (const { resource, pod = 'global', inUse, count } of admission.usage(
-      parts.pods.pods().map(({ address }) => address),
-    ))
-      metrics.setResourceUsage({ resource, pod, inUse, count })
+    metrics.set('admission_waiting', {}, admission.waiting())
+    const addresses = parts.pods.pods().map(({ address }) => address)
+    for (const { resource, pod = 'global', inUse, count } of admission.usage(addresses)) {
+      metrics.set('admission_resource_in_use', { resource, pod }, inUse)
+      metrics.set('admission_resource_capacity', { resource, pod }, count)
+    }
   })
   return admission
 }
@@ -49,12 +50,17 @@ export const createConfiguredAdmission = (
 export const createResponseCaching = (config: Config, metrics: Metrics): ResponseCacheParts | undefined => {
   const { models, maxBytes, maxEntryBytes } = config.responseCache
   if (maxBytes === 0 || models.length === 0) return undefined
-  const cache = createMemoryResponseCache({ maxBytes, maxEntryBytes, onEvicted: metrics.responseEvicted })
-  metrics.beforeRender(() => metrics.setResponseCache(cache.size()))
+  const onEvicted = (): void => metrics.add('response_cache_evictions_total', {})
+  const cache = createMemoryResponseCache({ maxBytes, maxEntryBytes, onEvicted })
+  metrics.beforeRender(() => {
+    const { entries, bytes } = cache.size()
+    metrics.set('response_cache_entries', {}, entries)
+    metrics.set('response_cache_bytes', {}, bytes)
+  })
   return {
     cache,
-    beginCapture: createAnswerCaptures({ cache, maxBytes, maxEntryBytes }).begin,
+    beginCapture: createResponseCaptures({ cache, maxBytes, maxEntryBytes }).begin,
     models,
-    onLookup: metrics.responseLookedUp,
+    onLookup: (result) => metrics.add('response_cache_lookups_total', { result }),
   }
 }

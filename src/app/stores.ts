@@ -38,7 +38,12 @@ interface StoreParts {
 /** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
 export const createStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
   const { store, ...others } = await openStores(config, parts)
-  return { store: measureOperations(store, parts.metrics.storeOperationEnded), ...others }
+  const { metrics } = parts
+  const measured = measureOperations(store, ({ op, durationMs, failed }) => {
+    metrics.observe('store_duration_seconds', { op }, durationMs)
+    metrics.add('store_errors_total', { op }, failed ? 1 : 0)
+  })
+  return { store: measured, ...others }
 }
 
 export interface Stores {
@@ -77,7 +82,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         onFault: (error) => storeOutage.failed(error),
         onRecovered: () => storeOutage.recovered(),
         onBreaker: (state) => {
-          metrics.setStoreCircuit(state === 'closed' ? 'closed' : 'open')
+          metrics.set('store_circuit_open', {}, state === 'closed' ? 0 : 1)
           if (state === 'open') storeOutage.failed('Redis does not answer in time')
           if (state === 'closed') storeOutage.recovered()
         },
@@ -88,7 +93,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
           tombstoneSeconds: sessions.tombstoneSeconds,
           supersededGraceMs,
           kvLimit: kvLimitOf(config),
-          onCorrupted: metrics.recordCorrupted,
+          onCorrupted: () => metrics.add('corrupted_records_total', {}),
           onEvicted,
         }),
         ledger: createRedisSlotLedger(connection),
@@ -108,13 +113,13 @@ const tellEvictions =
   (what: Evicted, count: number): void => {
     switch (what) {
       case 'session-count':
-        metrics.sessionsDeleted({ reason: 'count', count })
+        metrics.add('sessions_deleted_total', { reason: 'count' }, count)
         return
       case 'session-memory':
-        metrics.sessionsDeleted({ reason: 'memory', count })
+        metrics.add('sessions_deleted_total', { reason: 'memory' }, count)
         return
       case 'kv-size':
-        metrics.kvEvicted({ reason: 'size', count })
+        metrics.add('kv_evictions_total', { reason: 'size' }, count)
         log.info('stored KV evicted', { artefacts: count })
         return
     }

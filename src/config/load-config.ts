@@ -20,11 +20,8 @@ const configFileEnvName = 'CTX_CONFIG_FILE'
 /** A YAML mapping. */
 type Tree = Readonly<Record<string, unknown>>
 
-/** A part of the configuration, with what is wrong with it. */
-interface Source<Value> {
-  readonly value: Value
-  readonly problems: readonly ConfigProblem[]
-}
+/** Adds a problem. `path` is that of the option. */
+type Report = (message: string, path?: readonly string[]) => void
 
 /** An option that an environment variable sets. */
 interface EnvironmentSetting {
@@ -40,23 +37,20 @@ interface EnvironmentSetting {
 export const loadConfig = (
   options: { readonly filePath?: string | undefined; readonly environment?: Environment } = {},
 ): LoadConfigOutcome => {
+  const problems: ConfigProblem[] = []
+  const report: Report = (message, path = []) => void problems.push({ message, path })
   const environment = withoutServiceVariables(options.environment ?? process.env)
-  const settings = readEnvironment(environment)
-  const file = readConfigFile(options.filePath ?? (environment[configFileEnvName] || undefined))
-  const layered = settings.value.reduce((tree, { path, value }) => withValue(tree, path, value), file.value)
-  const filled = fillFromFiles(layered)
-  const checked = checkTree(filled.value.tree, settings.value)
-  const { unread } = filled.value
-  const problems = [
-    ...file.problems,
-    ...settings.problems,
-    ...filled.problems,
+  const file = readConfigFile(options.filePath ?? (environment[configFileEnvName] || undefined), report)
+  const settings = readEnvironment(environment, report)
+  const layered = settings.reduce((tree, { path, value }) => withValue(tree, path, value), file)
+  const { tree, unread } = fillFromFiles(layered, report)
+  const parsed = checkTree(tree, settings, (message, path = []) => {
     // An option whose file cannot be read is not reported as missing too.
-    ...(checked.kind === 'valid' ? [] : checked.problems.filter(({ path }) => !unread.includes(path.join('.')))),
-  ]
-  if (checked.kind === 'invalid' || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
+    if (!unread.includes(path.join('.'))) report(message, path)
+  })
+  if (parsed === undefined || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
   const generateSecret = (): string => randomBytes(32).toString('base64url')
-  return { kind: 'loaded', config: completeConfig(checked.parsed, { generateSecret }) }
+  return { kind: 'loaded', config: completeConfig(parsed, { generateSecret }) }
 }
 
 /** Drops the variables that Kubernetes sets in every pod for a Service named `ctx-…`. */
@@ -73,22 +67,18 @@ const withoutServiceVariables = (environment: Environment): Environment => {
 }
 
 /** Reads every option that the environment sets. Any other name that begins with `CTX_` is a problem: mostly it is misspelt. */
-const readEnvironment = (environment: Environment): Source<readonly EnvironmentSetting[]> => {
+const readEnvironment = (environment: Environment, report: Report): readonly EnvironmentSetting[] => {
   const options = listConfigOptions()
   const known = new Set([configFileEnvName, ...options.flatMap(({ envName, plainEnvName }) => [envName, plainEnvName])])
   const unknown = Object.keys(environment).filter((name) => name.startsWith('CTX_') && !known.has(name))
-  const settings = options.map((option) => settingsOf(option, environment))
-  return {
-    value: settings.flat(),
-    problems: [
-      ...unknown.sort().map((name) => ({ message: `Unknown environment variable ${name}`, path: [] })),
-      ...settings.flatMap(([first, second]) =>
-        first === undefined || second === undefined || environment[first.envName] === environment[second.envName]
-          ? []
-          : [{ message: `${first.envName} and ${second.envName} are both set, and differ`, path: first.path }],
-      ),
-    ],
-  }
+  for (const name of unknown.sort()) report(`Unknown environment variable ${name}`)
+  return options.flatMap((option) => {
+    const settings = settingsOf(option, environment)
+    const [first, second] = settings.map(({ envName }) => envName)
+    if (first !== undefined && second !== undefined && environment[first] !== environment[second])
+      report(`${first} and ${second} are both set, and differ`, option.path)
+    return settings
+  })
 }
 
 const settingsOf = (
@@ -117,30 +107,26 @@ const toValue = (text: string, kind: ConfigOption['kind']): unknown => {
   }
 }
 
-const readConfigFile = (filePath: string | undefined): Source<Tree> => {
-  const invalid = (...messages: readonly string[]): Source<Tree> => ({
-    value: {},
-    problems: messages.map((message) => ({ message, path: [] })),
-  })
-  if (filePath === undefined) return invalid()
+const readConfigFile = (filePath: string | undefined, report: Report): Tree => {
+  if (filePath === undefined) return {}
   const text = readText(filePath)
-  if (text === undefined) return invalid(`${filePath} cannot be read`)
-  const document = parseDocument(text)
-  if (document.errors.length > 0) {
-    // Only line and code: the messages quote lines of the file, which may hold a secret.
-    const placeOf = (at: readonly [{ readonly line: number }, ...unknown[]] | undefined): string =>
-      `line ${at?.[0].line ?? 1}`
-    return invalid(
-      ...document.errors.map(({ code, linePos }) => `${filePath}, ${placeOf(linePos)}: no valid YAML (${code})`),
-    )
+  if (text === undefined) {
+    report(`${filePath} cannot be read`)
+    return {}
   }
+  const document = parseDocument(text)
+  // Only line and code: the messages quote lines of the file, which may hold a secret.
+  for (const { code, linePos } of document.errors)
+    report(`${filePath}, line ${linePos?.[0].line ?? 1}: no valid YAML (${code})`)
+  if (document.errors.length > 0) return {}
   try {
     const value: unknown = document.toJS() ?? {}
-    if (isTree(value)) return { value, problems: [] }
+    if (isTree(value)) return value
   } catch {
     // An alias without an anchor, or too many aliases.
   }
-  return invalid(`${filePath} must hold a mapping of options`)
+  report(`${filePath} must hold a mapping of options`)
+  return {}
 }
 
 const readText = (filePath: string): string | undefined => {
@@ -158,8 +144,7 @@ const fileOptions = [
 ] as const
 
 /** Sets options from the files named for them, without surrounding white space. `unread`: options whose file cannot be read. */
-const fillFromFiles = (tree: Tree): Source<{ readonly tree: Tree; readonly unread: readonly string[] }> => {
-  const problems: ConfigProblem[] = []
+const fillFromFiles = (tree: Tree, report: Report): { readonly tree: Tree; readonly unread: readonly string[] } => {
   const unread: string[] = []
   let filled = tree
   for (const { path, filePath } of fileOptions) {
@@ -167,27 +152,26 @@ const fillFromFiles = (tree: Tree): Source<{ readonly tree: Tree; readonly unrea
     if (typeof file !== 'string') continue
     const text = readText(file)
     if (valueAt(tree, path) !== undefined) {
-      problems.push({ message: `Give either this or ${path.join('.')}, not both`, path: filePath })
+      report(`Give either this or ${path.join('.')}, not both`, filePath)
     } else if (text === undefined) {
-      problems.push({ message: 'The file cannot be read', path: filePath })
+      report('The file cannot be read', filePath)
       unread.push(path.join('.'))
     } else {
       filled = withValue(filled, path, text.trim())
     }
   }
-  return { value: { tree: filled, unread }, problems }
+  return { tree: filled, unread }
 }
 
-type Checked =
-  | { readonly kind: 'valid'; readonly parsed: ParsedConfig }
-  | { readonly kind: 'invalid'; readonly problems: readonly ConfigProblem[] }
-
-const checkTree = (tree: Tree, settings: readonly EnvironmentSetting[]): Checked => {
+/** Undefined: not valid by itself. */
+const checkTree = (tree: Tree, settings: readonly EnvironmentSetting[], report: Report): ParsedConfig | undefined => {
   const whole = configSchema.safeParse(tree)
-  const across = checkAcrossOptions(whole.success ? whole.data : validGroups(tree))
-  if (whole.success && across.length === 0) return { kind: 'valid', parsed: whole.data }
   const single = (whole.error?.issues ?? []).map(({ message, path }) => ({ message, path: path.map(String) }))
-  return { kind: 'invalid', problems: [...single, ...across].map((problem) => nameSource(problem, settings)) }
+  for (const { message, path } of [...single, ...checkAcrossOptions(whole.data ?? validGroups(tree))]) {
+    const setting = settings.find((candidate) => candidate.path.every((name, index) => path[index] === name))
+    report(setting === undefined ? message : `${message} (set by ${setting.envName})`, path)
+  }
+  return whole.data
 }
 
 const validGroups = (tree: Tree): Partial<ParsedConfig> =>
@@ -197,11 +181,6 @@ const validGroups = (tree: Tree): Partial<ParsedConfig> =>
       return group.success ? [[name, group.data]] : []
     }),
   )
-
-const nameSource = (problem: ConfigProblem, settings: readonly EnvironmentSetting[]): ConfigProblem => {
-  const setting = settings.find(({ path }) => path.every((name, index) => problem.path[index] === name))
-  return setting === undefined ? problem : { ...problem, message: `${problem.message} (set by ${setting.envName})` }
-}
 
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
 

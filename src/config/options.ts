@@ -14,8 +14,6 @@ export interface ConfigOption {
   /** The default, in words; undefined: none. */
   readonly defaultText: string | undefined
   readonly description: string
-  /** How it is redacted; undefined: not at all. */
-  readonly secret: 'whole' | 'url' | undefined
 }
 
 /** The part of JSON Schema that the configuration uses. */
@@ -31,7 +29,6 @@ const nodeSchema = z.object({
   maximum: z.number().optional(),
   minLength: z.number().optional(),
   plainEnv: z.string().optional(),
-  secret: z.enum(['whole', 'url']).optional(),
   defaultText: z.string().optional(),
 })
 
@@ -43,36 +40,29 @@ export const listConfigOptions = (): readonly ConfigOption[] =>
 
 const optionsUnder = (node: Node, path: readonly string[]): readonly ConfigOption[] =>
   Object.entries(node.properties ?? {}).flatMap(([name, child]) =>
-    child.type === 'object' ? optionsUnder(child, [...path, name]) : [toOption(child, [...path, name])],
+    child.type === 'object'
+      ? optionsUnder(child, [...path, name])
+      : [{ ...toOption(child, [...path, name]), kind: kinds[child.type] }],
   )
 
-const toOption = (node: Node, path: readonly string[]): ConfigOption => ({
+const toOption = (node: Node, path: readonly string[]): Omit<ConfigOption, 'kind'> => ({
   path,
   envName: envNameOf(path),
   plainEnvName: node.plainEnv,
-  kind: kindOf(node.type),
   range: rangeOf(node),
   defaultText: node.defaultText ?? (node.default === undefined ? undefined : `\`${JSON.stringify(node.default)}\``),
   description: node.description ?? '',
-  secret: node.secret,
 })
 
 const envNameOf = (path: readonly string[]): string =>
   ['CTX', ...path.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`))].join('_').toUpperCase()
 
-const kindOf = (type: Node['type']): ConfigOption['kind'] => {
-  switch (type) {
-    case 'integer':
-    case 'number':
-      return 'number'
-    case 'boolean':
-      return 'boolean'
-    case 'array':
-      return 'list'
-    case 'string':
-    case 'object':
-      return 'string'
-  }
+const kinds: Readonly<Record<Exclude<Node['type'], 'object'>, ConfigOption['kind']>> = {
+  integer: 'number',
+  number: 'number',
+  boolean: 'boolean',
+  array: 'list',
+  string: 'string',
 }
 
 const rangeOf = (node: Node): string => {
@@ -88,18 +78,6 @@ const rangeOf = (node: Node): string => {
 
 const namesOf = ({ envName, plainEnvName }: ConfigOption): readonly string[] =>
   plainEnvName === undefined ? [envName] : [envName, plainEnvName]
-
-/** The table of docs/configuration.md, in Markdown. */
-export const renderConfigTable = (): string =>
-  [
-    '| option | environment | value | default | meaning |',
-    '| --- | --- | --- | --- | --- |',
-    ...listConfigOptions().map((option) => {
-      const envNames = namesOf(option).map((name) => `\`${name}\``)
-      const name = `\`${option.path.join('.')}\``
-      return `| ${[name, envNames.join(' or '), option.range, option.defaultText ?? '–', option.description].join(' | ')} |`
-    }),
-  ].join('\n')
 
 /** The options for a terminal: one short paragraph each. */
 export const renderConfigHelp = (): string =>

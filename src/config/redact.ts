@@ -1,30 +1,14 @@
 import type { Config } from './config.ts'
-import { type ConfigOption, listConfigOptions } from './options.ts'
 
 const redacted = '[redacted]'
 
-/** The configuration for operators: options that the schema marks as secret are redacted. */
+/** The configuration for operators: without the tenant secret and the credentials of the Redis URL, the only options that are secret. */
 export const redactConfig = (config: Config): unknown => {
-  const secrets = new Map(
-    listConfigOptions().flatMap(({ path, secret }) => (secret === undefined ? [] : [[path.join('.'), secret]])),
-  )
-  const redact = (value: unknown, path: string): unknown => {
-    const secret = secrets.get(path)
-    if (secret !== undefined && value !== undefined) return redactSecret(value, secret)
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    return Object.fromEntries(
-      Object.entries(value).map(([name, child]) => [name, redact(child, path === '' ? name : `${path}.${name}`)]),
-    )
-  }
-  return redact(config, '')
-}
-
-const redactSecret = (value: unknown, secret: NonNullable<ConfigOption['secret']>): string => {
-  switch (secret) {
-    case 'whole':
-      return redacted
-    case 'url':
-      return redactUrl(String(value))
+  const { tenant, sessions } = config
+  return {
+    ...config,
+    tenant: { ...tenant, secret: redacted },
+    sessions: sessions.store === 'redis' ? { ...sessions, redisUrl: redactUrl(sessions.redisUrl) } : sessions,
   }
 }
 

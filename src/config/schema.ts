@@ -21,8 +21,8 @@ import {
 } from './values.ts'
 
 /*
- * Metadata of an option: `plainEnv`, a second environment variable that sets it; `secret`, how it is redacted (`whole`, or the credentials of a
- * `url`); `defaultText`, the default in words where it depends on other options.
+ * Metadata of an option: `plainEnv`, a second environment variable that sets it; `defaultText`, the default in words where it depends on other
+ * options. redact.ts redacts secrets.
  */
 
 /** A group of options, each with its default. */
@@ -58,7 +58,6 @@ const tenant = group({
   secret: tenantSecret.optional().meta({
     description:
       'Key from which tenants, sealed ids and salts are derived. The same for every gateway. A change loses all sessions.',
-    secret: 'whole',
     defaultText: 'random at every start with the memory store; required with Redis',
   }),
   secretFile: filePath.optional().describe('File that holds the secret, instead of `tenant.secret`.'),
@@ -78,7 +77,6 @@ const sessions = group({
   redisUrl: redisUrl.optional().meta({
     description: 'URL of Redis: `redis://user:password@host:port/database`, or `rediss://` for TLS.',
     plainEnv: 'REDIS_URL',
-    secret: 'url',
   }),
   redisUrlFile: filePath.optional().describe('File that holds the URL, instead of `sessions.redisUrl`.'),
   keyPrefix: z

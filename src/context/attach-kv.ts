@@ -81,7 +81,7 @@ export const attachKv = async (
     turnId,
     pod,
     startsAnew: turn.startsAnew ?? false,
-    kvNote: session.kvNote,
+    kvStatus: session.kvStatus,
     createdAtMs: session.createdAtMs,
     contentKey: turn.contentKey,
     opening: turn.opening,

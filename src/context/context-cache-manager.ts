@@ -1,4 +1,5 @@
 import type { GatewayError } from '../openai/gateway-error.ts'
+import type { TokenUsage } from '../openai/usage.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 /** An HTTP request, without anything of Envoy's protocol. */
@@ -106,16 +107,9 @@ export interface TurnEnd {
   /** `host:port` of the pod that served; undefined if none did. */
   readonly servedBy: string | undefined
   /** From the response's `usage`; undefined when it had none. */
-  readonly usage: TurnUsage | undefined
+  readonly usage: TokenUsage | undefined
   /** From the request's last byte to the upstream's first, milliseconds. */
   readonly ttfbMs: number | undefined
-}
-
-/** Token counts of one response. */
-export interface TurnUsage {
-  readonly promptTokens: number
-  readonly outputTokens: number
-  readonly cachedTokens: number
 }
 
 /**

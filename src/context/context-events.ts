@@ -1,7 +1,7 @@
 import type { KvPresence, OffloadOutcome } from '../kvcache/kv-connector.ts'
+import type { TokenUsage } from '../openai/usage.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
-import type { TurnUsage } from './context-cache-manager.ts'
 
 /** Result of a session lookup for a turn. */
 export type LookupResult = 'active' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
@@ -38,7 +38,7 @@ export interface ContextEvents {
   lookedUp(result: LookupResult): void
   /** A pod was made ready for a turn, within `milliseconds`. */
   attached(presence: KvPresence, milliseconds: number): void
-  turnEnded(outcome: TurnOutcome, usage: TurnUsage | undefined): void
+  turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined): void
   offloaded(outcome: OffloadOutcome, milliseconds: number): void
   /** Stored KV of sessions was dropped because no pod can load it. */
   kvUseless(count: number): void

@@ -2,7 +2,7 @@ import { type InferenceApi, inferencePaths, readCreateBody } from '../openai/cre
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
-import type { RetryKey } from '../sessions/session-store.ts'
+import type { IdempotencyKey } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
@@ -106,7 +106,7 @@ export const createCreateSession = (
         scope,
       )
       if (isNew) parts.events.sessionCreated(record.key)
-      const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvNote)
+      const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvStatus)
       return {
         ...forward,
         // `/v1/context` is not a path of the engine.
@@ -144,7 +144,7 @@ interface CheckedCreate {
   readonly model: string
   readonly tenant: TenantKey
   readonly ttlSeconds: number
-  readonly retryOf: RetryKey | undefined
+  readonly retryOf: IdempotencyKey | undefined
 }
 
 interface WrittenSession {

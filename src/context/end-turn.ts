@@ -3,12 +3,13 @@ import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
 import { withinLimit } from '../async/deadline.ts'
 import type { KvTurn, OffloadOutcome, OffloadRequest } from '../kvcache/kv-connector.ts'
+import type { TokenUsage } from '../openai/usage.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { PredictionEnd } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
-import type { ContextCacheManager, TurnEnd, TurnUsage } from './context-cache-manager.ts'
+import type { ContextCacheManager, TurnEnd } from './context-cache-manager.ts'
 import { reportFault, type TurnOutcome } from './context-events.ts'
 import type { TurnParts } from './turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
@@ -39,7 +40,7 @@ export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clie
    * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
    * the client waits. Never rejects.
    */
-  completeCached(ticket: SessionTurnTicket, usage: TurnUsage | undefined): Promise<void>
+  completeCached(ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void>
   /** Resolves when no end of a turn is being processed. */
   drain: () => Promise<void>
 }
@@ -51,7 +52,8 @@ const maxEnded = 50_000
 
 export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings): ActiveTurns => {
   const { complete, end } = createEndTurn(parts, settings)
-  const active = new LRUCache<string, TurnTicket>({ max: maxActive })
+  /** By turn id, the oldest first. Not an LRUCache: to delete its only entry takes it as long as to clear all its places. */
+  const active = new Map<string, TurnTicket>()
   /** Ids of turns that have ended, and of requests whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })
   const ending = new Set<Promise<void>>()
@@ -67,8 +69,13 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
 
   return {
     started: (ticket) => {
-      if (ended.has(ticket.turnId)) void endOnce(ticket, disconnected)
-      else active.set(ticket.turnId, ticket)
+      if (ended.has(ticket.turnId)) {
+        void endOnce(ticket, disconnected)
+        return
+      }
+      active.set(ticket.turnId, ticket)
+      const [oldest] = active.keys()
+      if (active.size > maxActive && oldest !== undefined) active.delete(oldest)
     },
     endTurn: async (turn) => {
       const ticket = decodeTicket(turn.ticket)
@@ -112,7 +119,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     backoff: new ExponentialBackoff({ initialDelay: 50, maxDelay: 5000 }),
   })
 
-  const complete = async (ticket: SessionTurnTicket, pod: string, usage: TurnUsage | undefined) => {
+  const complete = async (ticket: SessionTurnTicket, pod: string, usage: TokenUsage | undefined) => {
     const { key, tenant, expiry } = ticket.session
     const { promptTokens: prompt = 0, outputTokens: output = 0, cachedTokens: cached = 0 } = usage ?? {}
     const tokens = { prompt, output, cached }
@@ -156,7 +163,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
 
   const offload = async (
     claimed: Pick<OffloadRequest, 'turn' | 'claim'>,
-    usage: TurnUsage | undefined,
+    usage: TokenUsage | undefined,
     record: SessionRecord,
   ): Promise<void> => {
     const { session } = claimed.turn
@@ -175,7 +182,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     await storeRetry.execute(() => recordOffload(record, outcome))
   }
 
-  const recordOffload = async ({ key, turns, kvNote }: SessionRecord, outcome: OffloadOutcome): Promise<void> => {
+  const recordOffload = async ({ key, turns, kvStatus }: SessionRecord, outcome: OffloadOutcome): Promise<void> => {
     switch (outcome.kind) {
       case 'stored': {
         const { artefactId, payload, tokens, bytes } = outcome
@@ -183,7 +190,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
         return
       }
       case 'none':
-        if (kvNote !== outcome.reason) await store.noteKv({ key, reason: outcome.reason })
+        if (kvStatus !== outcome.reason) await store.setKvStatus({ key, status: outcome.reason })
         return
       case 'superseded':
       case 'unchanged':
@@ -222,7 +229,7 @@ const failureOf = (turn: TurnEnd): TurnOutcome => {
   return isSuccess(turn.status) ? 'incomplete' : 'engine_error'
 }
 
-const totalTokensOf = ({ promptTokens, outputTokens }: TurnUsage): number => promptTokens + outputTokens
+const totalTokensOf = ({ promptTokens, outputTokens }: TokenUsage): number => promptTokens + outputTokens
 
 const kvTurnOf = ({ turnId, session }: SessionTurnTicket, pod: string): KvTurn => {
   const { key, tenant, model } = session

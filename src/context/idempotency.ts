@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { TenantKey } from '../sessions/session-record.ts'
-import type { RetryKey } from '../sessions/session-store.ts'
+import type { IdempotencyKey } from '../sessions/session-store.ts'
 import type { GatewayRequest } from './context-cache-manager.ts'
 
 const idempotencyKeyMemoryMs = 24 * 60 * 60 * 1000
@@ -16,7 +16,7 @@ const sdkRetryMemoryMs = 10 * 60 * 1000
 export const idempotencyKeyOf = (
   request: GatewayRequest,
   create: { readonly tenant: TenantKey; readonly form: string; readonly body: Uint8Array; readonly secret: string },
-): RetryKey | undefined => {
+): IdempotencyKey | undefined => {
   const hmac = (label: string, value: string | Uint8Array): string =>
     createHmac('sha256', create.secret).update(`${label}\n`).update(value).digest('base64url')
   const bodyDigest = (): string => hmac(`body\n${create.form}`, create.body)

@@ -142,6 +142,6 @@ const sessionView = (id: string, record: SessionRecord): unknown => ({
   kv: {
     pod: record.pod ?? null,
     stored: record.kv === undefined ? null : { tokens: record.kv.tokens, bytes: record.kv.bytes, turn: record.kv.turn },
-    note: record.kvNote ?? null,
+    note: record.kvStatus ?? null,
   },
 })

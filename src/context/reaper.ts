@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../async/deadline.ts'
 import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
-import { kvStaleNote } from '../sessions/limits.ts'
+import { kvStaleStatus } from '../sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
 
@@ -115,7 +115,7 @@ export const createReaper = (
 
   /** Drops stored KV that no pod can load; its removal waits in the queue for the next sweep. */
   const dropUseless = async (artefactIds: readonly string[]): Promise<void> => {
-    const count = await queue.dropArtefacts({ artefactIds, reason: kvStaleNote })
+    const count = await queue.dropArtefacts({ artefactIds, reason: kvStaleStatus })
     if (count > 0) events.kvUseless(count)
   }
 

@@ -1,10 +1,10 @@
 import type { InferenceApi } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import type { AnswerCapture, BeginCapture } from '../responsecache/answer-capture.ts'
 import { readCacheableRequest, uncountedMembers } from '../responsecache/eligibility.ts'
 import type { CachedResponse, ResponseCache } from '../responsecache/response-cache.ts'
-import { type AnswerForm, canonicalJson, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
+import type { BeginCapture, ResponseCapture } from '../responsecache/response-capture.ts'
+import { canonicalJson, type ResponseForm, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
 import type {
   Decision,
   GatewayRequest,
@@ -111,7 +111,7 @@ export const createResponseCacheHandler = (
 
 interface EligibleRequest {
   readonly model: string
-  readonly form: AnswerForm
+  readonly form: ResponseForm
   readonly key: ResponseKey
 }
 
@@ -126,7 +126,7 @@ const isEligible = (request: GatewayRequest): boolean =>
 const missHeaders = { [responseCacheHeader]: 'miss' } as const
 
 /** Without room for another capture the response is only marked. */
-const observe = (capture: AnswerCapture | undefined): ResponseObserver =>
+const observe = (capture: ResponseCapture | undefined): ResponseObserver =>
   capture === undefined
     ? { setHeaders: missHeaders, head: () => 'enough', chunk: () => 'enough', end: () => {} }
     : { ...capture, setHeaders: missHeaders }

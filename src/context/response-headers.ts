@@ -1,5 +1,5 @@
 import type { KvPresence } from '../kvcache/kv-connector.ts'
-import { kvEvictedNote, kvStaleNote } from '../sessions/limits.ts'
+import { kvEvictedStatus, kvStaleStatus } from '../sessions/limits.ts'
 
 /** Response headers of a session's turn. `cacheStatus` is the value of `x-context-cache`. */
 export const sessionHeaders = (
@@ -68,8 +68,8 @@ const emptyStatus = (kvStatus: string | undefined): string => {
   switch (kvStatus) {
     case undefined:
       return missStatus('offload_pending')
-    case kvEvictedNote:
-    case kvStaleNote:
+    case kvEvictedStatus:
+    case kvStaleStatus:
       return missStatus(kvStatus)
     default:
       return noneStatus(kvStatus)

@@ -97,7 +97,7 @@ export interface SessionTurn {
     readonly key: SessionKey
     readonly model: string
     readonly kv?: StoredKv | undefined
-    readonly kvNote?: string | undefined
+    readonly kvStatus?: string | undefined
     readonly createdAtMs?: number | undefined
   }
   readonly expiry: TurnExpiry

@@ -76,7 +76,7 @@ export const createUseSession = (
       turn.scope,
     )
     const cacheStatus =
-      begun.kind === 'active' ? presenceStatus(presence, begun.record.kvNote) : missStatus(endedReason(begun.cause))
+      begun.kind === 'active' ? presenceStatus(presence, begun.record.kvStatus) : missStatus(endedReason(begun.cause))
     return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }
   }
 

@@ -2,6 +2,7 @@ import type { Decision, HeadersDecision, ResponseObserver } from '../context/con
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { BodyMode, ExtProcEvent, HeaderLookup, Phase, Reply } from './codec.ts'
 
+type RequestPhase = Extract<Phase, `request_${string}`>
 type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
 type Part<Kind extends ExtProcEvent['kind']> = Extract<ExtProcEvent, { kind: Kind }>
 
@@ -29,7 +30,7 @@ export type ExchangeState =
   /** The decision on the whole request is pending, and the reply to `phase` is owed. */
   | {
       readonly kind: 'deciding_on_body'
-      readonly phase: 'request_headers' | 'request_body' | 'request_trailers'
+      readonly phase: RequestPhase
       readonly request: RequestHeaders
       readonly extended: boolean
     }
@@ -223,13 +224,10 @@ const onRequestBody = (state: ExchangeState, part: Part<'request_body'>, maxBody
 }
 
 const decideOnBody = (
-  { request, decide, body }: Omit<StateOf<'collecting'>, 'kind'>,
-  phase: StateOf<'deciding_on_body'>['phase'],
+  { request, decide, body, extended = false }: Omit<StateOf<'collecting'>, 'kind'> & { readonly extended?: boolean },
+  phase: RequestPhase,
 ): ExchangeStep =>
-  step(
-    { kind: 'deciding_on_body', phase, request, extended: false },
-    { kind: 'decide_on_body', decide, body: joinBody(body) },
-  )
+  step({ kind: 'deciding_on_body', phase, request, extended }, { kind: 'decide_on_body', decide, body: joinBody(body) })
 
 const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
   switch (state.kind) {
@@ -247,18 +245,15 @@ const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
   }
 }
 
-const rejection = (
-  phase: StateOf<'deciding_on_body'>['phase'],
-  code: 'request_too_large' | 'internal_error',
-): ExchangeEffect => ({
+const reject = (phase: RequestPhase, code: 'request_too_large' | 'internal_error'): ExchangeEffect => ({
   kind: 'reply',
   reply: { kind: 'decision', phase, decision: { kind: 'reject', error: new GatewayError(code) } },
 })
 
-const tooLarge = (state: ExchangeState): ExchangeStep =>
-  state.kind === 'deciding_on_headers'
-    ? step(replied, { kind: 'abort' }, rejection('request_headers', 'request_too_large'))
-    : step(replied, rejection('request_body', 'request_too_large'))
+const tooLarge = (state: StateOf<'deciding_on_headers' | 'collecting'>): ExchangeStep => {
+  const phase = state.kind === 'collecting' ? 'request_body' : 'request_headers'
+  return step(replied, ...giveUp(state), reject(phase, 'request_too_large'))
+}
 
 const onDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeStep => {
   if (!isDeciding(state)) return discardLateDecision(state, decision)
@@ -270,15 +265,12 @@ const onDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeSt
 
 const readBody = (state: StateOf<'deciding_on_headers'>, decide: DecideOnBody): ExchangeStep => {
   const { request, body, extended } = state
-  if (request.endOfStream) {
-    return step(
-      { kind: 'deciding_on_body', phase: 'request_headers', request, extended },
-      { kind: 'decide_on_body', decide, body: joinBody(body) },
-    )
-  }
-  return canReadBody(request.bodyMode)
-    ? step({ kind: 'collecting', request, decide, body }, continuePhase('request_headers'))
-    : unsupportedMode(request.bodyMode)
+  if (request.endOfStream) return decideOnBody({ request, decide, body, extended }, 'request_headers')
+  if (canReadBody(request.bodyMode))
+    return step({ kind: 'collecting', request, decide, body }, continuePhase('request_headers'))
+  const { bodyMode } = request
+  const reason = `a request body is needed, but request_body_mode is ${bodyMode}: it must be BUFFERED on this route`
+  return unsupported('request_headers', reason)
 }
 
 /**
@@ -306,18 +298,8 @@ const earlyPieces = (state: Deciding): readonly ExchangeEffect[] =>
     ? Array.from({ length: state.body.pieces }, () => continuePhase('request_body'))
     : []
 
-const unsupportedMode = (bodyMode: BodyMode): ExchangeStep =>
-  unsupported(
-    'request_headers',
-    `a request body is needed, but request_body_mode is ${bodyMode}: it must be BUFFERED on this route`,
-  )
-
-const unsupported = (
-  phase: StateOf<'deciding_on_body'>['phase'],
-  reason: string,
-  observer?: ResponseObserver,
-): ExchangeStep =>
-  step(replied, ...abortObserver(observer), { kind: 'fault', reason }, rejection(phase, 'internal_error'))
+const unsupported = (phase: RequestPhase, reason: string, observer?: ResponseObserver): ExchangeStep =>
+  step(replied, ...abortObserver(observer), { kind: 'fault', reason }, reject(phase, 'internal_error'))
 
 type ResponsePart = Part<'response_headers'> | Part<'response_body'> | Part<'response_trailers'>
 
@@ -336,7 +318,7 @@ const onResponse = (state: ExchangeState, part: ResponsePart): ExchangeStep => {
     ]
     return part.endOfStream ? step(decided, ...effects, whole) : step({ ...state, next: 'body' }, ...effects)
   }
-  if (state.next === 'head') return bodyWithoutHeaders(part.kind, observer)
+  if (state.next === 'head') return step(decided, continuePhase(part.kind), ...abortObserver(observer))
   if (part.kind === 'response_trailers') return step(decided, continuePhase(part.kind), whole)
   const effects: readonly ExchangeEffect[] = [
     continuePhase(part.kind),
@@ -344,6 +326,3 @@ const onResponse = (state: ExchangeState, part: ResponsePart): ExchangeStep => {
   ]
   return part.endOfStream ? step(decided, ...effects, whole) : step(state, ...effects)
 }
-
-const bodyWithoutHeaders = (phase: Phase, observer: ResponseObserver): ExchangeStep =>
-  step({ kind: 'decided' }, continuePhase(phase), ...abortObserver(observer))

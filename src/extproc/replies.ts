@@ -2,30 +2,24 @@ import type { Decision, ForwardDecision } from '../context/context-cache-manager
 import { encodeTicket } from '../context/turn-ticket.ts'
 import { GatewayError, toErrorResponse } from '../openai/gateway-error.ts'
 
-/** What a decision changes about a request that is forwarded. */
-export interface RequestChanges {
-  /** Headers to set, names in lower case, values as latin1 bytes. */
-  readonly setHeaders: Readonly<Record<string, string>>
-  /** The endpoint-picker protocol's value: the chosen pod and its fallbacks, separated by commas. Undefined: Envoy chooses. */
-  readonly destinations: string | undefined
-  /** Envoy's dynamic metadata `ctx`, read by the Lua filter and the access log: splice, model, headers (`name:value` lines), turn. */
-  readonly ctx: Readonly<Record<string, string>>
-}
-
-/** An HTTP response by the gateway. */
-export interface ImmediateResponse {
-  readonly status: number
-  /** Names in lower case, values as latin1 bytes. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
-  /** Becomes Envoy's RESPONSE_CODE_DETAILS. */
-  readonly details: string
-}
-
-/** A decision in terms of HTTP. */
+/** A decision in terms of HTTP. Names of headers in lower case, their values as latin1 bytes. */
 export type Outcome =
-  | { readonly kind: 'forward'; readonly changes: RequestChanges }
-  | { readonly kind: 'respond'; readonly response: ImmediateResponse }
+  | {
+      readonly kind: 'forward'
+      readonly setHeaders: Readonly<Record<string, string>>
+      /** The endpoint-picker protocol's value: the chosen pod and its fallbacks, separated by commas. Undefined: Envoy chooses. */
+      readonly destinations: string | undefined
+      /** Envoy's dynamic metadata `ctx`, read by the Lua filter and the access log: splice, model, headers (`name:value` lines), turn. */
+      readonly ctx: Readonly<Record<string, string>>
+    }
+  | {
+      readonly kind: 'respond'
+      readonly status: number
+      readonly headers: Readonly<Record<string, string>>
+      readonly body: Buffer
+      /** Becomes Envoy's RESPONSE_CODE_DETAILS. */
+      readonly details: string
+    }
 
 /** local_reply_config leaves responses alone whose details begin with this. */
 const detailsPrefix = 'ctx_'
@@ -36,27 +30,25 @@ const framingHeaders: ReadonlySet<string> = new Set(['content-length', 'transfer
 /** Statuses without a body (RFC 9110). */
 const bodiless: ReadonlySet<number> = new Set([204, 304])
 
-/** Throws when the body of an answer cannot be written as JSON. */
+/** Throws when the body of a response cannot be written as JSON. */
 export const outcomeOf = (decision: Decision): Outcome => {
   switch (decision.kind) {
     case 'passthrough':
-      return { kind: 'forward', changes: { setHeaders: {}, destinations: listOf(decision.destinations), ctx: {} } }
+      return { kind: 'forward', setHeaders: {}, destinations: listOf(decision.destinations), ctx: {} }
     case 'forward':
-      return { kind: 'forward', changes: changesOf(decision) }
+      return forward(decision)
     case 'response':
-      return { kind: 'respond', response: jsonResponse(decision, 'answer') }
+      return respondJson(decision, 'answer')
     case 'cached-response':
       return {
         kind: 'respond',
-        response: {
-          status: 200,
-          headers: { 'content-type': decision.contentType, ...withoutFraming(decision.headers) },
-          body: decision.body,
-          details: `${detailsPrefix}replay`,
-        },
+        status: 200,
+        headers: { 'content-type': decision.contentType, ...withoutFraming(decision.headers) },
+        body: decision.body,
+        details: `${detailsPrefix}replay`,
       }
     case 'reject':
-      return { kind: 'respond', response: jsonResponse(toErrorResponse(decision.error), decision.error.code) }
+      return respondJson(toErrorResponse(decision.error), decision.error.code)
     case 'cancelled':
       // Envoy has closed the stream, so this response is never sent.
       return outcomeOf({ kind: 'reject', error: new GatewayError('internal_error') })
@@ -66,10 +58,11 @@ export const outcomeOf = (decision: Decision): Outcome => {
 const listOf = (destinations: readonly string[]): string | undefined =>
   destinations.length === 0 ? undefined : destinations.join(',')
 
-const changesOf = (decision: ForwardDecision): RequestChanges => {
+const forward = (decision: ForwardDecision): Outcome => {
   const { path, splice, expectModel: model, ticket } = decision
   const lines = Object.entries(decision.responseHeaders).map(([name, value]) => `${name}:${value}\n`)
   return {
+    kind: 'forward',
     setHeaders: { ...withoutFraming(decision.requestHeaders), ...(path === undefined ? {} : { ':path': path }) },
     destinations: listOf(decision.destinations),
     ctx: {
@@ -81,13 +74,14 @@ const changesOf = (decision: ForwardDecision): RequestChanges => {
   }
 }
 
-const jsonResponse = (
-  answer: { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: unknown },
+const respondJson = (
+  response: { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: unknown },
   code: string,
-): ImmediateResponse => ({
-  status: answer.status,
-  headers: { 'content-type': 'application/json', ...withoutFraming(answer.headers) },
-  body: bodiless.has(answer.status) ? Buffer.alloc(0) : Buffer.from(JSON.stringify(answer.body)),
+): Outcome => ({
+  kind: 'respond',
+  status: response.status,
+  headers: { 'content-type': 'application/json', ...withoutFraming(response.headers) },
+  body: bodiless.has(response.status) ? Buffer.alloc(0) : Buffer.from(JSON.stringify(response.body)),
   details: `${detailsPrefix}${code}`,
 })
 
@@ -98,10 +92,10 @@ const withoutFraming = (headers: Readonly<Record<string, string>>): Readonly<Rec
 export const decisionMessage = (phase: string, decision: Decision): object => {
   const outcome = outcomeOf(decision)
   if (outcome.kind === 'respond') {
-    const { status, headers, body, details } = outcome.response
+    const { status, headers, body, details } = outcome
     return { immediate_response: { status: { code: status }, headers: headerOptions(headers), body, details } }
   }
-  const { setHeaders, destinations, ctx } = outcome.changes
+  const { setHeaders, destinations, ctx } = outcome
   const metadata = {
     ...(destinations === undefined ? {} : { 'envoy.lb': structOf({ 'x-gateway-destination-endpoint': destinations }) }),
     ...(Object.keys(ctx).length === 0 ? {} : { ctx: structOf(ctx) }),

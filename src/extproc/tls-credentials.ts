@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
 import { ServerCredentials } from '@grpc/grpc-js'
 
 /** Files in PEM format. */
@@ -30,18 +31,20 @@ export const createTlsCredentials = async (
   options: { readonly onFault: (error: unknown) => void; readonly reloadMs?: number },
 ): Promise<TlsCredentials> => {
   let seen = await readFiles(files)
+  let reported = ''
   const credentials = new FileCredentials(files.clientCa !== undefined, checked(seen))
   const reload = async (): Promise<void> => {
     try {
       const found = await readFiles(files)
-      if (isSame(found, seen)) return
+      reported = ''
+      if (isDeepStrictEqual(found, seen)) return
       seen = found
       credentials.update(checked(found))
     } catch (error) {
-      // A file that is missing is reported once, too.
-      if (seen !== unreadable)
-        options.onFault(new Error('the TLS files cannot be used; the last good ones stay', { cause: error }))
-      if (isReadError(error)) seen = unreadable
+      // A file that is missing fails at every look.
+      if (reported === String(error)) return
+      reported = String(error)
+      options.onFault(new Error('the TLS files cannot be used; the last good ones stay', { cause: error }))
     }
   }
   const timer = setInterval(() => void reload(), options.reloadMs ?? defaultReloadMs)
@@ -49,35 +52,15 @@ export const createTlsCredentials = async (
   return { credentials, close: () => clearInterval(timer) }
 }
 
-interface TlsTexts {
-  readonly cert: Buffer | undefined
-  readonly key: Buffer | undefined
-  readonly ca: Buffer | undefined
-}
-
-const unreadable: TlsTexts = { cert: undefined, key: undefined, ca: undefined }
-
-const readFiles = async ({ certificate, key, clientCa }: TlsFiles): Promise<TlsTexts> => {
-  const [cert, keyText, ca] = await Promise.all([
-    readFile(certificate),
-    readFile(key),
-    clientCa === undefined ? undefined : readFile(clientCa),
-  ])
-  return { cert, key: keyText, ca }
-}
-
-const isReadError = (error: unknown): boolean => error instanceof Error && 'syscall' in error
-
-const isSame = (left: TlsTexts, right: TlsTexts): boolean =>
-  (['cert', 'key', 'ca'] as const).every((name) => {
-    const [a, b] = [left[name], right[name]]
-    return a === undefined || b === undefined ? a === b : a.equals(b)
-  })
+const readFiles = async ({ certificate, key, clientCa }: TlsFiles): Promise<SecureContextOptions> => ({
+  cert: await readFile(certificate),
+  key: await readFile(key),
+  ca: clientCa === undefined ? undefined : await readFile(clientCa),
+})
 
 /** Throws unless the key fits the certificate. OpenSSL ignores an authority that is no certificate; X509Certificate does not. */
-const checked = ({ cert, key, ca }: TlsTexts): SecureContextOptions => {
-  if (ca !== undefined) new X509Certificate(ca)
-  const context = { cert, key, ca }
+const checked = (context: SecureContextOptions): SecureContextOptions => {
+  if (Buffer.isBuffer(context.ca)) new X509Certificate(context.ca)
   createSecureContext(context)
   return context
 }

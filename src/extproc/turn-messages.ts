@@ -89,10 +89,10 @@ const toAsk = ({ id = 0, headers = Buffer.alloc(0) }: NonNullable<DecodedRequest
 /** A decision on the request `id` as the accelerator carries it out. */
 export const toTurnDecision = (id: number, outcome: Outcome): TurnDecision => {
   if (outcome.kind === 'respond') {
-    const { status, details, headers, body } = outcome.response
+    const { status, details, headers, body } = outcome
     return { id, answer: { status, details, headers: encodeHeaderMap(headers), body } }
   }
-  const { setHeaders, destinations, ctx } = outcome.changes
+  const { setHeaders, destinations, ctx } = outcome
   const { turn = '', headers, model = '', splice = '' } = ctx
   return {
     id,

@@ -18,7 +18,7 @@ export interface KvTurn {
   /** False: loading what is stored would take longer than computing it, so that only what lies in the pod is used. Default true. Means nothing to an engine that loads by itself (LMCache). */
   readonly mayLoad?: boolean
   /** Why nothing of the session was stored, as the last offload said: the `reason` of its outcome. Only in `attach`. */
-  readonly kvNote?: string | undefined
+  readonly kvStatus?: string | undefined
   /** When the session's present life began, milliseconds since 1970; unknown in a turn that begins one. Only in `attach`. */
   readonly createdAtMs?: number | undefined
   /**

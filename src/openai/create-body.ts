@@ -19,18 +19,15 @@ const apiByPath: ReadonlyMap<string, InferenceApi> = new Map([
 /** The API of a path without query; undefined for other paths. */
 export const inferenceApiOf = (path: string): InferenceApi | undefined => apiByPath.get(path)
 
-const formByMember = { prompt: 'completions', messages: 'chat', input: 'responses' } as const
+const formByMember = { messages: 'chat', prompt: 'completions', input: 'responses' } as const
 
 type PromptMember = keyof typeof formByMember
 const promptMembers: readonly PromptMember[] = ['messages', 'prompt', 'input']
 
-const isPrompt: Readonly<Record<PromptMember, (value: unknown) => boolean>> = {
-  prompt: (value) => (typeof value === 'string' && value !== '') || (Array.isArray(value) && value.length > 0),
-  messages: (value) =>
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.every((message) => typeof message === 'object' && message !== null),
-  input: (value) => (typeof value === 'string' && value !== '') || (Array.isArray(value) && value.length > 0),
+const isPrompt = (member: PromptMember, value: unknown): boolean => {
+  if (member !== 'messages' && typeof value === 'string') return value !== ''
+  const mayHold = (item: unknown): boolean => member !== 'messages' || (typeof item === 'object' && item !== null)
+  return Array.isArray(value) && value.length > 0 && value.every(mayHold)
 }
 
 /**
@@ -48,7 +45,7 @@ export const readCreateBody = (
   if (typeof model !== 'string' || model === '')
     throw new GatewayError('invalid_type', { param: 'model', message: 'model is a non-empty string.' })
   const member = promptMember(body, form)
-  if (!isPrompt[member](body.get(member))) {
+  if (!isPrompt(member, body.get(member))) {
     throw new GatewayError('invalid_type', { param: member, message: `${member} is empty or of the wrong type.` })
   }
   return { model, form: formByMember[member] }

@@ -68,6 +68,3 @@ export const errorTypeOf = (status: number): ErrorType => {
   if (status === 429) return 'rate_limit_error'
   return status >= 500 ? 'api_error' : 'invalid_request_error'
 }
-
-/** Whether SDKs try again by themselves (`x-should-retry`). */
-export const isRetryable = (status: number): boolean => status === 429 || status >= 500

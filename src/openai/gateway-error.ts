@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, errorTypeOf, isRetryable } from './error-codes.ts'
+import { type ErrorCode, errorCodes, errorTypeOf } from './error-codes.ts'
 
 /** An error with a response for the client. `cause` is for the log and never leaves the gateway. */
 export class GatewayError extends Error {
@@ -39,9 +39,8 @@ export const toErrorResponse = (
   error: GatewayError,
 ): { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: unknown } => {
   const { status, code, message, param = null } = error
-  const retryHeaders = isRetryable(status)
-    ? { 'x-should-retry': 'true', 'retry-after': '1' }
-    : { 'x-should-retry': 'false' }
+  const retryHeaders =
+    status === 429 || status >= 500 ? { 'x-should-retry': 'true', 'retry-after': '1' } : { 'x-should-retry': 'false' }
   return {
     status,
     headers: { ...retryHeaders, ...error.headers },

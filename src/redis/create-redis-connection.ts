@@ -53,14 +53,6 @@ const openClient = (
   }
 }
 
-const connectOnce = async (client: Redis): Promise<void> => {
-  try {
-    await client.connect()
-  } catch {
-    // Reported through the client's 'error' event; it goes on trying by itself.
-  }
-}
-
 /**
  * Connects to Redis, and reconnects whenever the connection is lost. Resolves once the first attempt has succeeded or failed; while there is no
  * connection, commands reject.
@@ -112,7 +104,8 @@ export const createRedisConnection = async ({
       }
     })
 
-  await connectOnce(client)
+  // A failure is reported through the client's 'error' event; it goes on trying by itself.
+  await client.connect().catch(() => {})
 
   return {
     keyPrefix,

@@ -5,37 +5,23 @@ export interface RedisScript {
   readonly source: string
 }
 
-/** A connection that answers within its time limit or not at all: nothing queues behind a Redis that is gone. */
+/**
+ * A connection that answers within its time limit or not at all: nothing queues behind a Redis that is gone.
+ *
+ * @throws RedisUnavailableError from every method but `close`.
+ * @throws RedisScriptError when Redis ran a script or command and it failed: a key has another type, for example.
+ */
 export interface RedisConnection {
   /** Prepended to every key by the adapters, `ctx:` by default. */
   readonly keyPrefix: string
-  /**
-   * Runs a script: `EVALSHA`, and `EVAL` where Redis does not know it yet.
-   *
-   * @throws RedisUnavailableError
-   * @throws RedisScriptError when Redis ran the script and it failed.
-   */
+  /** Runs a script: `EVALSHA`, and `EVAL` where Redis does not know it yet. */
   run(script: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>
-  /**
-   * The bytes of a string key; undefined when there is none.
-   *
-   * @throws RedisUnavailableError
-   * @throws RedisScriptError when the key holds something else than a string.
-   */
+  /** The bytes of a string key; undefined when there is none. */
   getBytes(key: string): Promise<Uint8Array | undefined>
-  /**
-   * Writes a string key that Redis forgets after `ttlMs`, a whole number from 1.
-   *
-   * @throws RedisUnavailableError
-   */
+  /** Writes a string key that Redis forgets after `ttlMs`, a whole number from 1. */
   setBytes(key: string, value: Uint8Array, ttlMs: number): Promise<void>
-  /**
-   * Deletes keys, whether they are there or not, and lets Redis free their memory in the background.
-   *
-   * @throws RedisUnavailableError
-   */
+  /** Deletes keys, whether they are there or not, and lets Redis free their memory in the background. */
   unlink(keys: readonly string[]): Promise<void>
-  /** @throws RedisUnavailableError */
   ping(): Promise<void>
   close(): Promise<void>
 }

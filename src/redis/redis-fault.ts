@@ -1,6 +1,5 @@
 import { types } from 'node:util'
 import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
-import { AnswerLateError } from './time-limit.ts'
 
 /**
  * Error codes with which a Redis that answers says that it cannot serve now: it lost its master or its replicas, is full, starting, busy,
@@ -29,8 +28,8 @@ export const withoutArguments = (error: unknown): Error => {
 
 /** What a failed command means to the caller. */
 export const toRedisFault = (error: unknown, action: string): RedisUnavailableError | RedisScriptError => {
+  if (error instanceof RedisSilentError) return error
   const cause = withoutArguments(error)
-  if (error instanceof AnswerLateError) return new RedisSilentError(`Redis did not answer ${action} in time`, { cause })
   if (cause.name !== 'ReplyError') return new RedisUnavailableError(`Redis cannot be reached for ${action}`, { cause })
   if (refusals.test(cause.message)) return new RedisUnavailableError(`Redis refused ${action}`, { cause })
   return new RedisScriptError(`Redis failed at ${action}`, { cause })

@@ -1,20 +1,20 @@
-import type { AnswerForm } from './response-key.ts'
+import type { ResponseForm } from './response-key.ts'
 
 /** A request that the cache may answer. */
 export interface CacheableRequest {
   readonly model: string
-  readonly form: AnswerForm
+  readonly form: ResponseForm
 }
 
 /**
  * Reads a request body that could be answered from the cache; undefined when it could not. It could when the same request must get the same
- * answer each time:
+ * response each time:
  *
  * - it is deterministic: `temperature` 0 or a whole `seed`;
- * - it asks for one answer: `n` and `best_of` are 1 or missing;
- * - everything that the answer depends on stands in it: no picture by address, no file by id, no earlier response or conversation that the
+ * - it asks for one response: `n` and `best_of` are 1 or missing;
+ * - everything that the response depends on stands in it: no picture by address, no file by id, no earlier response or conversation that the
  *   engine keeps, no tool that the engine runs by itself (a function that the client runs is only part of the text);
- * - it waits for its answer: no `background`.
+ * - it waits for its response: no `background`.
  */
 export const readCacheableRequest = (body: ReadonlyMap<string, unknown>): CacheableRequest | undefined => {
   const model = body.get('model')
@@ -25,7 +25,7 @@ export const readCacheableRequest = (body: ReadonlyMap<string, unknown>): Cachea
 }
 
 /** Only `true` is a stream: how an engine reads `"true"` is unknown. */
-const formOf = (stream: unknown): AnswerForm | undefined => {
+const formOf = (stream: unknown): ResponseForm | undefined => {
   if (stream === true) return 'stream'
   return isMissing(stream) || stream === false ? 'json' : undefined
 }
@@ -80,11 +80,11 @@ const typeOf = (tool: unknown): unknown =>
   typeof tool === 'object' && tool !== null && 'type' in tool ? tool.type : undefined
 
 /**
- * Members of a request that are not part of its key, by the way its answer is asked for:
+ * Members of a request that are not part of its key, by the way its response is asked for:
  *
- * - `stream` says the form of the answer, which is part of the key by itself;
+ * - `stream` says the form of the response, which is part of the key by itself;
  * - `user`, `safety_identifier` say for whom, and `prompt_cache_key`, `prompt_cache_retention`, `priority` how the engine is to schedule and
- *   reuse its work: none of them reaches the model or the answer. The responses API repeats such members in its answer, so there they count.
+ *   reuse its work: none of them reaches the model or the response. The responses API repeats such members in its response, so there they count.
  *
  * Everything else counts, `stream_options` (whether a stream ends with `usage`) as well as `metadata` and `cache_salt` (whoever sends a salt
  * asks to be kept apart).

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { TokenUsage } from '../openai/usage.ts'
 import type { ResponseKey } from './response-key.ts'
 
 /** A whole response of an engine. */
@@ -7,14 +8,7 @@ export interface CachedResponse {
   readonly contentType: string
   readonly body: Buffer
   /** Undefined: the response states no usage. */
-  readonly usage: ResponseUsage | undefined
-}
-
-/** Token counts of one answer, as it states them. */
-export interface ResponseUsage {
-  readonly promptTokens: number
-  readonly outputTokens: number
-  readonly cachedTokens: number
+  readonly usage: TokenUsage | undefined
 }
 
 /** Caches whole responses of engines by their exact requests. It never fails: what does not fit is not cached. */
@@ -36,7 +30,7 @@ interface Entry {
 }
 
 /** A copy with its own memory: a view, or a slice of Node's pool, would retain more bytes than are counted. */
-const ownCopy = (bytes: Buffer): Buffer => {
+export const ownCopy = (bytes: Buffer): Buffer => {
   const copy = Buffer.allocUnsafeSlow(bytes.length)
   bytes.copy(copy)
   return copy

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /** `json`: one JSON text; `stream`: server-sent events. */
-export type AnswerForm = 'json' | 'stream'
+export type ResponseForm = 'json' | 'stream'
 
 /** Names a request. Two keys are of the same request when their identities are equal; equal digests alone do not prove it. */
 export interface ResponseKey {
@@ -12,7 +12,7 @@ export interface ResponseKey {
 }
 
 /**
- * The key of a request. The form of its answer is part of it: an answer that came as JSON is never turned into a stream, nor the other way
+ * The key of a request. The form of its response is part of it: a response that came as JSON is never turned into a stream, nor the other way
  * round, because neither could be done to the byte.
  */
 export const responseKeyOf = (request: {
@@ -20,7 +20,7 @@ export const responseKeyOf = (request: {
   readonly model: string
   /** With its query. */
   readonly path: string
-  readonly form: AnswerForm
+  readonly form: ResponseForm
   readonly canonicalBody: string
 }): ResponseKey => {
   const { tenant, model, path, form, canonicalBody } = request

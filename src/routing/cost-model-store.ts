@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { pause } from '../async/deadline.ts'
+import { createLoop } from '../async/loop.ts'
 import { readJson } from '../json/read-json.ts'
 import type { CostModel, ModelCosts } from './cost-model.ts'
-import type { FitSums } from './linear-fit.ts'
 
 /** Keeps a cost model over a restart: one text for each kind of engine. The last save wins. */
 export interface CostModelStore {
@@ -44,9 +43,7 @@ export const createCostModelKeeper = (options: {
   readonly onFault: (operation: 'load_costs' | 'save_costs', error: unknown) => void
 }): CostModelKeeper => {
   const { model, store, engine } = options
-  const stopping = new AbortController()
   let savedRevision = 0
-  let loop: Promise<void> | undefined
 
   const restore = async (): Promise<void> => {
     try {
@@ -68,42 +65,29 @@ export const createCostModelKeeper = (options: {
     }
   }
 
-  const saveFromNowOn = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await pause(options.saveIntervalMs, stopping.signal)
-      await saveNew()
-    }
-  }
-
+  const loop = createLoop({ work: saveNew, intervalMs: options.saveIntervalMs })
   return {
     start: async () => {
       await restore()
-      loop = saveFromNowOn()
+      await loop.start()
     },
     stop: async () => {
-      stopping.abort()
-      // The loop saves once more before it ends.
-      await (loop ?? saveNew())
+      await loop.stop()
+      await saveNew()
     },
   }
 }
 
 /** The upper bound keeps the arithmetic from overflowing. */
 const sum = z.number().min(0).max(1e150)
-const sums = z
-  .tuple([sum, sum, sum, sum, sum, sum])
-  .transform(([count, weight, x, y, xx, xy]): FitSums => ({ count, weight, x, y, xx, xy }))
+const sums = z.object({ count: sum, weight: sum, x: sum, y: sum, xx: sum, xy: sum })
 const savedCosts = z.object({
-  version: z.literal(1),
-  models: z.array(z.tuple([z.string(), sums, sums]).transform(([model, prefill, load]) => ({ model, prefill, load }))),
+  version: z.literal(2),
+  models: z.array(z.object({ model: z.string(), prefill: sums, load: sums })),
 })
 
 /** A text for {@link decodeCosts}. It names models, and contains nothing of turns. */
-export const encodeCosts = (models: readonly ModelCosts[]): string =>
-  JSON.stringify({
-    version: 1,
-    models: models.map(({ model, prefill, load }) => [model, numbersOf(prefill), numbersOf(load)]),
-  })
+export const encodeCosts = (models: readonly ModelCosts[]): string => JSON.stringify({ version: 2, models })
 
 /** @throws when the text has another version or is damaged */
 export const decodeCosts = (text: string): readonly ModelCosts[] => {
@@ -111,5 +95,3 @@ export const decodeCosts = (text: string): readonly ModelCosts[] => {
   if (data === undefined) throw new Error('The saved costs are damaged or of another version')
   return data.models
 }
-
-const numbersOf = ({ count, weight, x, y, xx, xy }: FitSums): readonly number[] => [count, weight, x, y, xx, xy]

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type CostLine, type FitSums, LinearFit } from './linear-fit.ts'
+import type { StoredPrefix } from './router.ts'
 
 /** Predicts the cost of having a prefix's KV in a pod. Synchronous and cheap: it is called for every pod on every turn. */
 export interface CostEstimate {
@@ -32,15 +32,44 @@ export interface ModelCosts {
   readonly load: FitSums
 }
 
-/** A stored prefix, and how many of its tokens a pod already holds. */
-export interface PossibleLoad {
-  readonly model: string
-  readonly stored: { readonly tokens: number; readonly bytes: number }
-  readonly residentTokens: number
+/** Weighted and faded sums over observations; `count` is how many there were in all. */
+export interface FitSums {
+  readonly count: number
+  readonly weight: number
+  readonly x: number
+  readonly y: number
+  readonly xx: number
+  readonly xy: number
 }
 
-/** Milliseconds to load what the pod lacks; undefined where it lacks nothing or computes it sooner, so that nothing is loaded. */
-export const worthwhileLoadMs = (costs: CostEstimate, load: PossibleLoad): number | undefined => {
+const noSums: FitSums = { count: 0, weight: 0, x: 0, y: 0, xx: 0, xy: 0 }
+
+/** `fixed + perUnit * units`, milliseconds; neither part is negative. */
+interface CostLine {
+  readonly fixed: number
+  readonly perUnit: number
+}
+
+/** A line through observations, and the line before there were any. */
+interface Fit {
+  readonly initial: CostLine
+  readonly sums: FitSums
+  readonly line: CostLine
+}
+
+interface Fits {
+  readonly prefill: Fit
+  readonly load: Fit
+}
+
+/**
+ * Milliseconds to load what a pod that already holds `residentTokens` lacks of a stored prefix; undefined where it lacks nothing or computes it
+ * sooner, so that nothing is loaded.
+ */
+export const worthwhileLoadMs = (
+  costs: CostEstimate,
+  load: { readonly model: string; readonly stored: StoredPrefix; readonly residentTokens: number },
+): number | undefined => {
   const { model, stored } = load
   const missing = stored.tokens - load.residentTokens
   if (missing <= 0) return undefined
@@ -57,11 +86,6 @@ const minBytes = 65_536
 const mostUnits = 1e15
 const mostMs = 1e9
 
-interface Fits {
-  readonly prefill: LinearFit
-  readonly load: LinearFit
-}
-
 export const createCostModel = (options: {
   /** Milliseconds to compute one token, until turns were observed. */
   readonly initialMsPerToken: number
@@ -70,11 +94,10 @@ export const createCostModel = (options: {
   /** Fixed milliseconds of a load, until loads were observed. Default 20. */
   readonly initialLoadMs?: number
 }): CostModel => {
-  const initialPrefill: CostLine = { fixed: 0, perUnit: options.initialMsPerToken }
-  const initialLoad: CostLine = { fixed: options.initialLoadMs ?? 20, perUnit: options.initialMsPerByte ?? 1e-6 }
+  const { initialMsPerToken, initialMsPerByte = 1e-6, initialLoadMs = 20 } = options
   const createFits = (learnt?: ModelCosts): Fits => ({
-    prefill: new LinearFit(initialPrefill, learnt?.prefill),
-    load: new LinearFit(initialLoad, learnt?.load),
+    prefill: fitOf({ fixed: 0, perUnit: initialMsPerToken }, learnt?.prefill),
+    load: fitOf({ fixed: initialLoadMs, perUnit: initialMsPerByte }, learnt?.load),
   })
   const models = new LRUCache<string, Fits>({ max: maxModels })
   const unknown = createFits()
@@ -84,19 +107,19 @@ export const createCostModel = (options: {
 
   const learn = (model: string, part: keyof Fits, units: number, tookMs: number): void => {
     if (!(units <= mostUnits && tookMs > 0 && tookMs <= mostMs)) return
-    const fits = models.get(model) ?? createFits()
-    models.set(model, fits)
-    fits[part].observe(units, tookMs)
+    const fits = known(model)
+    models.set(model, { ...fits, [part]: observed(fits[part], units, tookMs) })
     revision += 1
   }
 
   return {
-    recomputeMs: (model, tokens) => known(model).prefill.at(tokens),
+    recomputeMs: (model, tokens) => costAt(known(model).prefill, tokens),
     typicalPrefillMs: (model) => {
       const { prefill } = known(model)
-      return Math.max(1, prefill.mean ?? prefill.at(typicalTokens))
+      const { weight, y } = prefill.sums
+      return Math.max(1, weight > 0 ? y / weight : costAt(prefill, typicalTokens))
     },
-    loadMs: (model, bytes) => known(model).load.at(bytes),
+    loadMs: (model, bytes) => costAt(known(model).load, bytes),
     observe: (model, { tokens, ttfbMs }) => {
       if (tokens >= minTokens) learn(model, 'prefill', tokens, ttfbMs)
     },
@@ -117,4 +140,60 @@ export const createCostModel = (options: {
       for (const costs of restored) if (!models.has(costs.model)) models.set(costs.model, createFits(costs))
     },
   }
+}
+
+/** The share of earlier weight that one observation replaces: about the last 50 observations count. */
+const fading = 0.02
+/** After this many observations, a new one is limited to these multiples of its expected value. */
+const clampedAfter = 5
+const mostAboveExpected = 4
+const mostBelowExpected = 1 / 8
+/**
+ * An unknown queue or a busy machine only ever makes an observation longer. So one that is longer than expected counts less than one that is
+ * shorter, and the line settles near the undisturbed ones.
+ */
+const weightOfLonger = 0.2
+const weightOfShorter = 0.8
+/** With a variance over squared mean below this, the units are too similar to separate the fixed part from the part per unit. */
+const leastSpread = 0.01
+const leastPerUnit = 1e-12
+
+/** Milliseconds for `units`; 0 for none. */
+const costAt = ({ line }: Fit, units: number): number => (units <= 0 ? 0 : line.fixed + line.perUnit * units)
+
+/** The fit after one more observation: recent ones count most, outliers little. */
+const observed = (fit: Fit, units: number, milliseconds: number): Fit => {
+  const { count, weight, x, y, xx, xy } = fit.sums
+  const expected = costAt(fit, units)
+  const seen =
+    count < clampedAfter
+      ? milliseconds
+      : Math.min(Math.max(milliseconds, expected * mostBelowExpected), expected * mostAboveExpected)
+  const kept = 1 - fading
+  const own = seen > expected ? weightOfLonger : weightOfShorter
+  return fitOf(fit.initial, {
+    count: count + 1,
+    weight: weight * kept + own,
+    x: x * kept + own * units,
+    y: y * kept + own * seen,
+    xx: xx * kept + own * units * units,
+    xy: xy * kept + own * units * seen,
+  })
+}
+
+const fitOf = (initial: CostLine, sums: FitSums = noSums): Fit => ({ initial, sums, line: fitLine(initial, sums) })
+
+/** A line by least squares. `initial` holds until the first observation, its fixed part until the observations tell both parts. */
+const fitLine = (initial: CostLine, { weight, x, y, xx, xy }: FitSums): CostLine => {
+  if (!(weight > 0 && x > 0)) return initial
+  const meanX = x / weight
+  const meanY = y / weight
+  const variance = xx / weight - meanX * meanX
+  if (variance < leastSpread * meanX * meanX) {
+    const fixed = Math.min(initial.fixed, meanY)
+    return { fixed, perUnit: Math.max(leastPerUnit, (meanY - fixed) / meanX) }
+  }
+  const perUnit = (xy / weight - meanX * meanY) / variance
+  const fixed = meanY - perUnit * meanX
+  return perUnit <= 0 || fixed < 0 ? { fixed: 0, perUnit: Math.max(leastPerUnit, xy / xx) } : { fixed, perUnit }
 }

@@ -1,9 +1,10 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
-import { pause, untilAborted, withinLimit } from '../async/deadline.ts'
+import { untilAborted, withinLimit } from '../async/deadline.ts'
+import { createLoop } from '../async/loop.ts'
 import type { PodAddress, PodSource } from './pod.ts'
 import { createPodMonitor, type PodMonitorOptions } from './pod-monitor.ts'
-import { createPodProbe, errorReason } from './pod-probe.ts'
+import { errorReason } from './pod-probe.ts'
 
 /** All addresses of a name. */
 export type ResolveName = (name: string) => Promise<readonly LookupAddress[]>
@@ -17,65 +18,52 @@ export const createDnsPodSource = (
   options: PodMonitorOptions & {
     readonly name: string
     readonly port: number
-    /** From the end of one look-up to the start of the next, milliseconds. */
+    /** From the start of one look-up to the start of the next, milliseconds. */
     readonly refreshIntervalMs: number
     /** Limit of one look-up, milliseconds. */
     readonly lookupTimeoutMs: number
-    /** Limit of one health check, milliseconds. */
-    readonly healthTimeoutMs: number
     /** Default: the system's resolver, which knows /etc/hosts and search domains. */
-    readonly resolve?: ResolveName
+    readonly resolve?: ResolveName | undefined
   },
 ): PodSource => {
   const { name, lookupTimeoutMs } = options
   const resolve = options.resolve ?? ((host: string) => lookup(host, { all: true }))
-  const monitor = createPodMonitor({ ...options, probe: createPodProbe({ deadlineMs: options.healthTimeoutMs }) })
-  const stopping = new AbortController()
+  const monitor = createPodMonitor(options)
   let isResolvable = true
-  let loop: Promise<void> | undefined
 
   /** A look-up cannot be cancelled; the result of a late one is ignored. */
-  const lookUp = async (): Promise<readonly LookupAddress[]> => {
+  const lookUp = async (stopping: AbortSignal): Promise<readonly LookupAddress[]> => {
     const found = await withinLimit(
       lookupTimeoutMs,
       (signal) => untilAborted(resolve(name), signal, () => undefined),
-      stopping.signal,
+      stopping,
     )
     if (found === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
     return found
   }
 
-  const refresh = async (): Promise<void> => {
+  const refresh = async (stopping: AbortSignal): Promise<void> => {
     try {
-      const found = await lookUp()
+      const found = await lookUp(stopping)
       isResolvable = true
-      if (!stopping.signal.aborted) await monitor.watch(toPodAddresses(found, options.port))
+      if (!stopping.aborted) await monitor.watch(toPodAddresses(found, options.port))
     } catch (error) {
-      if (isResolvable && !stopping.signal.aborted) {
+      if (isResolvable && !stopping.aborted) {
         options.onChange({ kind: 'resolve-failed', name, reason: errorReason(error) })
       }
       isResolvable = false
     }
   }
 
-  const refreshFromNowOn = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await pause(options.refreshIntervalMs, stopping.signal)
-      if (!stopping.signal.aborted) await refresh()
-    }
-  }
-
+  const loop = createLoop({ work: refresh, intervalMs: options.refreshIntervalMs })
   return {
     ...monitor,
-    start: async () => {
-      const first = refresh()
-      loop = first.then(refreshFromNowOn)
-      await first
-    },
+    start: () => loop.start(),
+    // The monitor first: a refresh under way may wait for its checks.
     stop: async () => {
-      stopping.abort()
+      const stopped = loop.stop()
       await monitor.stop()
-      await loop
+      await stopped
     },
   }
 }

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { pause } from '../async/deadline.ts'
+import { createLoop, type Loop } from '../async/loop.ts'
 import type { EngineLoad } from './engine-metrics.ts'
 import { InFlightTurns } from './in-flight-turns.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
@@ -18,10 +18,14 @@ export type PodChange =
 export interface PodMonitorOptions {
   /** From the start of one check of a pod to the start of the next, milliseconds. */
   readonly healthIntervalMs: number
+  /** Limit of one check, milliseconds. */
+  readonly healthTimeoutMs: number
   /** A turn without a `turnEnded` is dropped after this time. */
   readonly turnLeaseMs: number
   /** Must not throw. */
   readonly onChange: (change: PodChange) => void
+  /** Closed by `stop`. Default: asks the pods over HTTP. */
+  readonly probe?: PodProbe
 }
 
 /** Watches the health and the load of a set of pods. Shared by all pod sources. */
@@ -36,20 +40,16 @@ const failuresUntilOut = 2
 const checksUntilStale = 3
 
 /**
- * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A host name is resolved once, at
- * the start, since Envoy knows its pods by address.
+ * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A host name is resolved
+ * once, at the start, since Envoy knows its pods by address.
  */
 export const createStaticPodSource = (
-  options: PodMonitorOptions & {
-    readonly addresses: readonly PodAddress[]
-    /** Limit of one health check, milliseconds. */
-    readonly healthTimeoutMs: number
-  },
+  options: PodMonitorOptions & { readonly addresses: readonly PodAddress[] },
 ): PodSource => {
-  const monitor = createPodMonitor({ ...options, probe: createPodProbe({ deadlineMs: options.healthTimeoutMs }) })
+  const monitor = createPodMonitor(options)
   return {
     ...monitor,
-    start: async () => monitor.watch([...new Set(await Promise.all(options.addresses.map(toAddress)))]),
+    start: async () => monitor.watch(await Promise.all(options.addresses.map(toAddress))),
   }
 }
 
@@ -63,8 +63,8 @@ const toAddress = async (address: PodAddress): Promise<PodAddress> => {
   return `${found.family === 6 ? `[${found.address}]` : found.address}${address.slice(colon)}`
 }
 
-/** Closes `probe` when it stops. */
-export const createPodMonitor = (options: PodMonitorOptions & { readonly probe: PodProbe }): PodMonitor => {
+export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
+  const { probe = createPodProbe({ deadlineMs: options.healthTimeoutMs }), onChange } = options
   const turns = new InFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
   let watches: readonly PodWatch[] = []
 
@@ -72,47 +72,35 @@ export const createPodMonitor = (options: PodMonitorOptions & { readonly probe: 
     pods: () => watches.map((watch) => watch.state()),
     turnStarted: (address, turnId) => turns.started(address, turnId),
     turnEnded: (address, turnId) => turns.ended(address, turnId),
-    markUnhealthy: (address) => {
-      watches.find((watch) => watch.address === address)?.markUnhealthy()
-    },
+    markUnhealthy: (address) => watches.find((watch) => watch.address === address)?.markUnhealthy(),
     watch: async (addresses) => {
-      const wanted = [...new Set(addresses)]
-      const before = new Map(watches.map((watch) => [watch.address, watch]))
-      const added: PodWatch[] = []
-      watches = wanted.map((address) => {
-        const known = before.get(address)
-        if (known !== undefined) return known
-        const created = createPodWatch({ ...options, address, inFlight: () => turns.count(address) })
-        added.push(created)
-        return created
-      })
-      for (const { address } of added) options.onChange({ kind: 'added', address })
-      const removed = [...before.values()].filter((watch) => !watches.includes(watch))
-      for (const { address } of removed) options.onChange({ kind: 'removed', address })
+      const before = watches
+      watches = [...new Set(addresses)].map(
+        (address) =>
+          before.find((watch) => watch.address === address) ??
+          createPodWatch({ ...options, probe, address, inFlight: () => turns.count(address) }),
+      )
+      const added = watches.filter((watch) => !before.includes(watch))
+      const removed = before.filter((watch) => !watches.includes(watch))
+      for (const { address } of added) onChange({ kind: 'added', address })
+      for (const { address } of removed) onChange({ kind: 'removed', address })
       await Promise.all([...added.map((watch) => watch.start()), ...removed.map((watch) => watch.stop())])
     },
     stop: async () => {
       await Promise.all(watches.map((watch) => watch.stop()))
-      await options.probe.close()
+      await probe.close()
     },
   }
 }
 
-interface PodWatch {
+/** The loop checks the pod. */
+interface PodWatch extends Loop {
   readonly address: PodAddress
   state(): PodState
   markUnhealthy(): void
-  /** Resolves after the first check. */
-  start(): Promise<void>
-  stop(): Promise<void>
 }
 
-const unknownLoad: EngineLoad & { readonly inFlightAtRead: number } = {
-  running: 0,
-  waiting: 0,
-  kvUsage: 0,
-  inFlightAtRead: 0,
-}
+const unknownLoad = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }
 
 const createPodWatch = (
   options: PodMonitorOptions & {
@@ -121,33 +109,29 @@ const createPodWatch = (
     readonly inFlight: () => number
   },
 ): PodWatch => {
-  const { address } = options
-  const stopping = new AbortController()
+  const { address, probe, inFlight, onChange } = options
   let ready = false
   let failures = 0
   let markings = 0
-  let lastCheckAtMs = 0
   let load = unknownLoad
   let checksWithoutLoad = 0
-  let loop: Promise<void> | undefined
 
   const takeOut = (reason: string): void => {
     if (!ready) return
     ready = false
-    options.onChange({ kind: 'failing', address, reason })
+    onChange({ kind: 'failing', address, reason })
   }
 
   const readLoad = (reported: EngineLoad | undefined): void => {
     checksWithoutLoad = reported === undefined ? checksWithoutLoad + 1 : 0
-    if (reported !== undefined) load = { ...reported, inFlightAtRead: options.inFlight() }
+    if (reported !== undefined) load = { ...reported, inFlightAtRead: inFlight() }
     else if (checksWithoutLoad >= checksUntilStale) load = unknownLoad
   }
 
-  const check = async (): Promise<void> => {
-    lastCheckAtMs = performance.now()
+  const check = async (stopping: AbortSignal): Promise<void> => {
     const markingsBefore = markings
-    const result = await options.probe.probe(address, stopping.signal)
-    if (stopping.signal.aborted) return
+    const result = await probe.probe(address, stopping)
+    if (stopping.aborted) return
     readLoad(result.load)
     if (result.problem !== undefined) {
       failures += 1
@@ -159,31 +143,16 @@ const createPodWatch = (
     failures = 0
     if (ready) return
     ready = true
-    options.onChange({ kind: 'ready', address })
-  }
-
-  const checkFromNowOn = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await pause(Math.max(0, lastCheckAtMs + options.healthIntervalMs - performance.now()), stopping.signal)
-      if (!stopping.signal.aborted) await check()
-    }
+    onChange({ kind: 'ready', address })
   }
 
   return {
+    ...createLoop({ work: check, intervalMs: options.healthIntervalMs }),
     address,
-    state: () => ({ address, ready, inFlight: options.inFlight(), ...load }),
+    state: () => ({ address, ready, inFlight: inFlight(), ...load }),
     markUnhealthy: () => {
       markings += 1
       takeOut('upstream failure reported by a turn')
-    },
-    start: async () => {
-      const first = check()
-      loop = first.then(checkFromNowOn)
-      await first
-    },
-    stop: async () => {
-      stopping.abort()
-      await loop
     },
   }
 }

@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher, request } from 'undici'
+import { Agent, request } from 'undici'
 import { withinLimit } from '../async/deadline.ts'
 import { type EngineLoad, parseEngineMetrics } from './engine-metrics.ts'
 import type { PodAddress } from './pod.ts'
@@ -18,20 +18,32 @@ export interface PodProbe {
   close(): Promise<void>
 }
 
-/** Metrics of an engine are some hundred kilobytes at most; more is not read. */
-const maxMetricsBytes = 1024 * 1024
-const maxIgnoredBytes = 64 * 1024
+/** Metrics of an engine are some hundred kilobytes at most; more of a body is not read. */
+const maxBodyBytes = 1024 * 1024
 
 /** `deadlineMs` limits both calls to a pod together. */
 export const createPodProbe = (options: { readonly deadlineMs: number }): PodProbe => {
   const { deadlineMs } = options
   const agent = new Agent({ connections: 2, connect: { timeout: deadlineMs } })
-  const probe = async (address: PodAddress, signal: AbortSignal): Promise<ProbeResult> => {
-    const get = (path: string): Promise<Dispatcher.ResponseData> =>
-      request(`http://${address}${path}`, { dispatcher: agent, signal })
-    const [problem, load] = await Promise.all([readHealth(get), readLoad(get)])
-    return { problem, load }
+
+  const get = async (url: string, signal: AbortSignal) => {
+    const { statusCode, body } = await request(url, { dispatcher: agent, signal })
+    const text = await readText(body)
+    return { statusCode, isSuccess: statusCode >= 200 && statusCode < 300, text }
   }
+
+  const probe = async (address: PodAddress, signal: AbortSignal): Promise<ProbeResult> => {
+    const [health, metrics] = await Promise.allSettled([
+      get(`http://${address}/health`, signal),
+      get(`http://${address}/metrics`, signal),
+    ])
+    const load =
+      metrics.status === 'rejected' ? undefined : parseEngineMetrics(metrics.value.isSuccess ? metrics.value.text : '')
+    if (health.status === 'rejected') return { problem: errorReason(health.reason), load }
+    const { isSuccess, statusCode } = health.value
+    return { problem: isSuccess ? undefined : `GET /health answered ${statusCode}`, load }
+  }
+
   return {
     probe: (address, signal) => withinLimit(deadlineMs, (limit) => probe(address, limit), signal),
     close: () => agent.destroy(),
@@ -45,38 +57,13 @@ export const errorReason = (error: unknown): string => {
   return 'message' in error && typeof error.message === 'string' ? error.message : 'failed'
 }
 
-type Get = (path: string) => Promise<Dispatcher.ResponseData>
-
-const readHealth = async (get: Get): Promise<string | undefined> => {
-  try {
-    const { statusCode, body } = await get('/health')
-    await body.dump({ limit: maxIgnoredBytes })
-    return isSuccess(statusCode) ? undefined : `GET /health answered ${statusCode}`
-  } catch (error) {
-    return errorReason(error)
-  }
-}
-
-const readLoad = async (get: Get): Promise<EngineLoad | undefined> => {
-  try {
-    const { statusCode, body } = await get('/metrics')
-    if (isSuccess(statusCode)) return parseEngineMetrics(await readText(body))
-    await body.dump({ limit: maxIgnoredBytes })
-    return { running: 0, waiting: 0, kvUsage: 0 }
-  } catch {
-    return undefined
-  }
-}
-
-const readText = async (body: Dispatcher.ResponseData['body']): Promise<string> => {
+const readText = async (body: AsyncIterable<Buffer>): Promise<string> => {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+  for await (const chunk of body) {
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes > maxMetricsBytes) break
+    if (bytes > maxBodyBytes) break
   }
-  return Buffer.concat(chunks).toString('utf8', 0, maxMetricsBytes)
+  return Buffer.concat(chunks).toString('utf8', 0, maxBodyBytes)
 }
-
-const isSuccess = (statusCode: number): boolean => statusCode >= 200 && statusCode < 300

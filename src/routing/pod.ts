@@ -59,3 +59,10 @@ export const lowest = (pods: Pods, costOf: (pod: PodState) => number): Pods => {
 
 /** The pods with the fewest requests: at least one. */
 export const leastLoaded = (pods: Pods): Pods => lowest(pods, podLoad)
+
+/** A number from 0 up to, but not including, 1. */
+export type RandomSource = () => number
+
+/** One of the pods, each with the same probability. */
+export const randomPod = (pods: Pods, random: RandomSource): PodState =>
+  pods[Math.floor(random() * pods.length)] ?? pods[0]

@@ -1,14 +1,8 @@
 import { type CostEstimate, createCostModel } from './cost-model.ts'
-import {
-  createLeastKvCachePolicy,
-  createLeastRequestPolicy,
-  createRandomPolicy,
-  createRoundRobinPolicy,
-  type RandomSource,
-} from './load-policies.ts'
+import { leastLoaded, lowest, type Pods, podLoad, type RandomSource, randomPod } from './pod.ts'
 import { createPredictedTtftPolicy } from './predicted-ttft.ts'
 import { createPrefixCachePolicy } from './prefix-cache.ts'
-import type { RoutingPolicy } from './router.ts'
+import type { PickPod, RoutingPolicy } from './router.ts'
 import { createSessionAffinityPolicy, type Stickiness } from './session-affinity.ts'
 
 /** Every policy by its name in the configuration and in the `routing-strategy` header. */
@@ -36,15 +30,37 @@ export const createPolicies = (options: {
 }): readonly [RoutingPolicy, ...RoutingPolicy[]] => {
   const { stickiness, random = Math.random, costs = createCostModel({ initialMsPerToken: 1 }) } = options
   const sessionAffinity = createSessionAffinityPolicy({ stickiness, random })
-  const policies: Record<PolicyName, RoutingPolicy> = {
+  const picks: Record<PolicyName, PickPod> = {
     'predicted-ttft': createPredictedTtftPolicy({ costs, random, otherwise: sessionAffinity }),
     'prefix-cache': createPrefixCachePolicy({ stickiness, random }),
     'session-affinity': sessionAffinity,
-    'least-request': createLeastRequestPolicy({ random }),
-    'least-kv-cache': createLeastKvCachePolicy({ random }),
-    'round-robin': createRoundRobinPolicy(),
-    random: createRandomPolicy({ random }),
+    // Random among equals, so that several gateways do not move in step.
+    'least-request': (_turn, pods) => randomPod(leastLoaded(pods), random),
+    'least-kv-cache': (_turn, pods) => randomPod(leastLoaded(leastKvUsed(pods)), random),
+    'round-robin': createRoundRobin(),
+    random: (_turn, pods) => randomPod(pods, random),
   }
+  const policyOf = (name: PolicyName): RoutingPolicy => ({ name, pick: picks[name] })
   const others = policyNames.filter((name) => name !== options.defaultPolicy)
-  return [policies[options.defaultPolicy], ...others.map((name) => policies[name])]
+  return [policyOf(options.defaultPolicy), ...others.map(policyOf)]
+}
+
+const createRoundRobin = (): PickPod => {
+  let next = 0
+  return (_turn, pods) => {
+    const index = next % pods.length
+    next = index + 1
+    return pods[index] ?? pods[0]
+  }
+}
+
+/**
+ * The pods whose KV memory is used least, by the engine's last report and the requests that are not in it: those that wait, and turns since.
+ * Without them, all turns between two reports reach the same pod. A request is taken to use as much as one does on average over the pods.
+ */
+const leastKvUsed = (pods: Pods): Pods => {
+  const usage = pods.reduce((sum, pod) => sum + pod.kvUsage, 0)
+  const running = pods.reduce((sum, pod) => sum + pod.running, 0)
+  const perRequest = usage / Math.max(1, running)
+  return lowest(pods, (pod) => Math.max(0, pod.kvUsage + (podLoad(pod) - pod.running) * perRequest))
 }

@@ -1,8 +1,7 @@
 import { type CostEstimate, worthwhileLoadMs } from './cost-model.ts'
-import { type RandomSource, randomChoice } from './load-policies.ts'
-import { leastLoaded, lowest, type PodAddress, type PodState, podLoad } from './pod.ts'
+import { leastLoaded, lowest, type PodAddress, type PodState, podLoad, type RandomSource, randomPod } from './pod.ts'
 import { residentTokensIn } from './prefix-cache.ts'
-import type { RoutingInput, RoutingPolicy } from './router.ts'
+import type { PickPod, RoutingInput } from './router.ts'
 
 /**
  * Turns that will come behind this one for each that is ahead of it. Without a queue only the turn's own time counts; the longer the queues,
@@ -18,17 +17,12 @@ const unknownPromptTokens = 1024
  * its KV is until the queue there costs more than the KV is worth. Of equals the least loaded, then random. For a turn without a session
  * nothing can be predicted: `otherwise` picks its pod.
  */
-export const createPredictedTtftPolicy = (options: {
-  readonly costs: CostEstimate
-  readonly random: RandomSource
-  readonly otherwise: Pick<RoutingPolicy, 'pick'>
-}): RoutingPolicy => ({
-  name: 'predicted-ttft',
-  pick: (turn, pods) =>
+export const createPredictedTtftPolicy =
+  (options: { readonly costs: CostEstimate; readonly random: RandomSource; readonly otherwise: PickPod }): PickPod =>
+  (turn, pods) =>
     turn.model === undefined
-      ? options.otherwise.pick(turn, pods)
-      : randomChoice(leastLoaded(lowest(pods, (pod) => costMs(options.costs, turn, pod))), options.random),
-})
+      ? options.otherwise(turn, pods)
+      : randomPod(leastLoaded(lowest(pods, (pod) => costMs(options.costs, turn, pod))), options.random)
 
 const costMs = (costs: CostEstimate, turn: RoutingInput, pod: PodState): number => {
   const { ttftMs, queueMs, prefillMs } = predictTurn(costs, turn, pod)

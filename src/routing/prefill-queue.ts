@@ -1,9 +1,3 @@
-/** Predicted work of one turn. */
-interface QueuedWork {
-  readonly turnId: string
-  readonly workMs: number
-}
-
 /** Above this, the first piece of work counts as done. */
 const maxWorks = 65_536
 
@@ -12,45 +6,34 @@ const maxWorks = 65_536
  * when the turn ends. Times come from a monotonic clock.
  */
 export class PrefillQueue {
-  readonly #works: QueuedWork[] = []
-  /** When the first piece of work started. */
-  #startedMs = 0
-  #totalMs = 0
+  /** Work that is not done, in its order, with the time at which each piece is predicted to be done. */
+  readonly #works: { readonly turnId: string; doneAtMs: number }[] = []
 
   /** Milliseconds until all work is done. */
   remainingMs(nowMs: number): number {
     this.#drain(nowMs)
-    return Math.max(0, this.#startedMs + this.#totalMs - nowMs)
+    const last = this.#works.at(-1)
+    return last === undefined ? 0 : last.doneAtMs - nowMs
   }
 
   add(turnId: string, workMs: number, nowMs: number): void {
     this.#drain(nowMs)
-    if (this.#works.length >= maxWorks) this.#startedMs += this.#takeFirst()
-    if (this.#works.length === 0) this.#startedMs = nowMs
-    this.#works.push({ turnId, workMs })
-    this.#totalMs += workMs
+    if (this.#works.length >= maxWorks) this.#works.shift()
+    this.#works.push({ turnId, doneAtMs: (this.#works.at(-1)?.doneAtMs ?? nowMs) + workMs })
   }
 
   /** The turn's work is done, and so is all work before it. */
   done(turnId: string, nowMs: number): void {
     this.#drain(nowMs)
     const index = this.#indexOf(turnId)
-    if (index < 0) return
-    for (let count = 0; count <= index; count += 1) this.#takeFirst()
-    this.#startedMs = nowMs
+    if (index >= 0) this.#takeOut(0, index, nowMs)
   }
 
   /** The turn's work will not be done. */
   remove(turnId: string, nowMs: number): void {
     this.#drain(nowMs)
     const index = this.#indexOf(turnId)
-    if (index === 0) {
-      this.#takeFirst()
-      this.#startedMs = nowMs
-    } else if (index > 0) {
-      const [removed] = this.#works.splice(index, 1)
-      this.#totalMs -= removed?.workMs ?? 0
-    }
+    if (index >= 0) this.#takeOut(index, index, nowMs)
   }
 
   /** From the end, since most work that changes was added last. */
@@ -58,17 +41,15 @@ export class PrefillQueue {
     return this.#works.findLastIndex((work) => work.turnId === turnId)
   }
 
-  #drain(nowMs: number): void {
-    for (let first = this.#works[0]; first !== undefined; first = this.#works[0]) {
-      if (this.#startedMs + first.workMs > nowMs) return
-      this.#startedMs += this.#takeFirst()
-    }
+  /** What follows is done sooner, by the time that the pieces would still have taken. */
+  #takeOut(first: number, last: number, nowMs: number): void {
+    const startMs = this.#works[first - 1]?.doneAtMs ?? nowMs
+    const savedMs = (this.#works[last]?.doneAtMs ?? startMs) - startMs
+    this.#works.splice(first, last - first + 1)
+    for (const work of this.#works.slice(first)) work.doneAtMs -= savedMs
   }
 
-  #takeFirst(): number {
-    const workMs = this.#works.shift()?.workMs ?? 0
-    // Not the difference when the queue is empty: rounding errors would add up.
-    this.#totalMs = this.#works.length === 0 ? 0 : this.#totalMs - workMs
-    return workMs
+  #drain(nowMs: number): void {
+    while ((this.#works[0]?.doneAtMs ?? Number.POSITIVE_INFINITY) <= nowMs) this.#works.shift()
   }
 }

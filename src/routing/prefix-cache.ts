@@ -1,6 +1,5 @@
-import { type RandomSource, randomChoice } from './load-policies.ts'
-import { leastLoaded, lowest, type PodAddress, podLoad } from './pod.ts'
-import type { RoutingInput, RoutingPolicy } from './router.ts'
+import { leastLoaded, lowest, type PodAddress, podLoad, type RandomSource, randomPod } from './pod.ts'
+import type { PickPod, RoutingInput } from './router.ts'
 import { loadLimit, type Stickiness } from './session-affinity.ts'
 
 /**
@@ -14,15 +13,11 @@ export const residentTokensIn = (turn: RoutingInput, address: PodAddress): numbe
 }
 
 /** `prefix-cache`: of the pods that are not overloaded, the one that holds most of the session; of equals the least loaded, then random. */
-export const createPrefixCachePolicy = (options: {
-  readonly stickiness: Stickiness
-  readonly random: RandomSource
-}): RoutingPolicy => ({
-  name: 'prefix-cache',
-  pick: (turn, pods) => {
+export const createPrefixCachePolicy =
+  (options: { readonly stickiness: Stickiness; readonly random: RandomSource }): PickPod =>
+  (turn, pods) => {
     const limit = loadLimit(options.stickiness, leastLoaded(pods)[0])
     // The tokens of an overloaded pod do not count.
     const best = lowest(pods, (pod) => (podLoad(pod) > limit ? 0 : -residentTokensIn(turn, pod.address)))
-    return randomChoice(leastLoaded(best), options.random)
-  },
-})
+    return randomPod(leastLoaded(best), options.random)
+  }

@@ -25,11 +25,13 @@ export interface StoredPrefix {
   readonly bytes: number
 }
 
-/** Chooses a pod for one turn. Policies have the names that are common for them (`random`, `round-robin`, `least-request`, …). */
+/** Chooses one of the pods, all of them ready, for a turn. Synchronous: it runs on every turn. */
+export type PickPod = (turn: RoutingInput, pods: Pods) => PodState
+
+/** Policies have the names that are common for them (`random`, `round-robin`, `least-request`, …). */
 export interface RoutingPolicy {
   readonly name: string
-  /** `pods` are ready. Synchronous: it runs on every turn. */
-  pick(turn: RoutingInput, pods: Pods): PodState
+  readonly pick: PickPod
 }
 
 export type RouteOutcome =

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type RandomSource, randomChoice } from './load-policies.ts'
-import { leastLoaded, type PodState, type Pods, podLoad } from './pod.ts'
-import type { RoutingPolicy } from './router.ts'
+import { leastLoaded, type PodState, type Pods, podLoad, type RandomSource, randomPod } from './pod.ts'
+import type { PickPod } from './router.ts'
 
 /**
  * When a session stays with its pod. A pod is overloaded when its load exceeds `factor` times the least load of any pod plus `margin`;
@@ -21,12 +20,9 @@ export const loadLimit = ({ factor, margin }: Stickiness, least: PodState): numb
  * `session-affinity`: the pod that served the session last; else the first pod of the affinity key's rendezvous order; else the least
  * loaded pod. When that pod is overloaded, a session goes to the least loaded one, another affinity key to the next in its order.
  */
-export const createSessionAffinityPolicy = (options: {
-  readonly stickiness: Stickiness
-  readonly random: RandomSource
-}): RoutingPolicy => ({
-  name: 'session-affinity',
-  pick: (turn, pods) => {
+export const createSessionAffinityPolicy =
+  (options: { readonly stickiness: Stickiness; readonly random: RandomSource }): PickPod =>
+  (turn, pods) => {
     const least = leastLoaded(pods)
     const limit = loadLimit(options.stickiness, least[0])
     const isFree = (pod: PodState): boolean => podLoad(pod) <= limit
@@ -36,9 +32,8 @@ export const createSessionAffinityPolicy = (options: {
       last === undefined && turn.affinityKey !== undefined
         ? rendezvousOrder(turn.affinityKey, pods).find(isFree)
         : undefined
-    return byKey ?? randomChoice(least, options.random)
-  },
-})
+    return byKey ?? randomPod(least, options.random)
+  }
 
 /**
  * Orders pods by rendezvous (highest random weight) hashing: every key has its own fixed order, evenly spread over keys. A pod that leaves

@@ -3,7 +3,6 @@ import type { CostModel } from './cost-model.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { predictWork } from './predicted-ttft.ts'
 import { PrefillQueue } from './prefill-queue.ts'
-import { PrefixIndex } from './prefix-index.ts'
 import type { RoutingInput } from './router.ts'
 
 /** A turn and the pod that was chosen for it. */
@@ -21,7 +20,8 @@ export interface PredictionEnd {
 
 /**
  * Predicts the load of each pod from the turns that this process sends there, and learns costs from how they end: the state behind
- * `predicted-ttft` and `prefix-cache`. A turn that starts here and ends in another process is dropped after its lease.
+ * `predicted-ttft` and `prefix-cache`. All of it is an estimate: engines evict on their own, and what a pod really holds is found out when
+ * a turn reaches it.
  */
 export interface TtftPredictor {
   /** The pods of the source, with their prefill backlogs. */
@@ -36,7 +36,7 @@ export interface TtftPredictor {
   forwarded(turn: TurnAtPod, tokensToCompute: number): void
   /** A turn ended. Of turns that another process started, only the costs are learnt. */
   ended(turn: TurnAtPod, end: PredictionEnd): void
-  /** A turn of a session left KV of `tokens` in a pod. */
+  /** A turn of a session left KV of `tokens` in a pod; 0 changes nothing. */
   kept(sessionKey: string, pod: PodAddress, tokens: number): void
   /** The session's KV is removed from all pods. */
   forget(sessionKey: string): void
@@ -45,38 +45,43 @@ export interface TtftPredictor {
 const maxPods = 1000
 /** Turns whose ends are still expected; above this, the oldest is dropped. */
 const maxTurns = 65_536
+/** Pods of one session; above this, the one that served it longest ago is dropped. */
+const maxPodsPerSession = 16
+
+const nowhere: ReadonlyMap<PodAddress, number> = new Map()
 
 /** `nowMs` is a monotonic clock. */
 export const createTtftPredictor = (options: {
   readonly source: Pick<PodSource, 'pods'>
   readonly costs: CostModel
-  readonly turnLeaseMs: number
   readonly nowMs: () => number
   /** Sessions whose pods are remembered; above this, the least recently used is dropped. */
   readonly maxSessions: number
 }): TtftPredictor => {
   const { costs, nowMs } = options
   const queues = new LRUCache<PodAddress, PrefillQueue>({ max: maxPods })
-  const index = new PrefixIndex(options)
-  /** By turn id, the oldest first. */
-  const turns = new Map<string, { readonly startedMs: number; readonly waitMs: number }>()
-
-  const dropExpired = (now: number): void => {
-    for (const [turnId, { startedMs }] of turns) {
-      if (startedMs + options.turnLeaseMs > now && turns.size < maxTurns) return
-      turns.delete(turnId)
-    }
-  }
+  /** Predicted wait by turn id, milliseconds; the oldest turn first. */
+  const waits = new Map<string, number>()
+  const sessions = new LRUCache<string, ReadonlyMap<PodAddress, number>>({ max: options.maxSessions })
 
   const setWork = ({ turnId, pod }: TurnAtPod, workMs: number): void => {
     const now = nowMs()
-    dropExpired(now)
     const queue = queues.get(pod) ?? new PrefillQueue()
     queues.set(pod, queue)
-    queue.remove(turnId, now)
-    turns.delete(turnId)
-    turns.set(turnId, { startedMs: now, waitMs: queue.remainingMs(now) })
+    if (waits.delete(turnId)) queue.remove(turnId, now)
+    waits.set(turnId, queue.remainingMs(now))
+    if (waits.size > maxTurns) deleteOldest(waits)
     queue.add(turnId, workMs, now)
+  }
+
+  const kept = (sessionKey: string, pod: PodAddress, tokens: number): void => {
+    if (!(tokens > 0)) return
+    // A copy, since a turn under way may still read the map it received.
+    const pods = new Map(sessions.get(sessionKey))
+    pods.delete(pod)
+    pods.set(pod, tokens)
+    if (pods.size > maxPodsPerSession) deleteOldest(pods)
+    sessions.set(sessionKey, pods)
   }
 
   return {
@@ -86,11 +91,11 @@ export const createTtftPredictor = (options: {
         .pods()
         .map((pod) => ({ ...pod, prefillBacklogMs: queues.peek(pod.address)?.remainingMs(now) ?? 0 }))
     },
-    residentTokens: (sessionKey) => index.tokensByPod(sessionKey),
+    residentTokens: (sessionKey) => sessions.get(sessionKey) ?? nowhere,
     routed: (turn, input) => {
       setWork(turn, predictWork(costs, input, turn.pod).prefillMs)
       // The session's next turn may start before this one ends.
-      if (input.affinityKey !== undefined) index.set(input.affinityKey, turn.pod, input.promptTokens ?? 0)
+      if (input.affinityKey !== undefined) kept(input.affinityKey, turn.pod, input.promptTokens ?? 0)
     },
     loadEnded: ({ model }, loaded) => {
       if (loaded !== undefined) costs.observeLoad(model, loaded)
@@ -100,13 +105,18 @@ export const createTtftPredictor = (options: {
       const queue = queues.get(pod)
       if (how === 'done') queue?.done(turnId, nowMs())
       else queue?.remove(turnId, nowMs())
-      const waitMs = turns.get(turnId)?.waitMs ?? 0
-      turns.delete(turnId)
+      const waitMs = waits.get(turnId) ?? 0
+      waits.delete(turnId)
       // The time to first byte of a turn that waited is mostly the work of others.
       if (response === undefined || waitMs > 0) return
       costs.observe(model, { tokens: response.computedTokens, ttfbMs: response.ttfbMs })
     },
-    kept: (sessionKey, pod, tokens) => index.set(sessionKey, pod, tokens),
-    forget: (sessionKey) => index.delete(sessionKey),
+    kept,
+    forget: (sessionKey) => void sessions.delete(sessionKey),
   }
+}
+
+const deleteOldest = (entries: Map<string, number>): void => {
+  const [oldest] = entries.keys()
+  if (oldest !== undefined) entries.delete(oldest)
 }

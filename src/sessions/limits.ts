@@ -9,14 +9,14 @@ export interface KvLimit {
   readonly threshold: number
 }
 
-/** `kvNote` of a session whose stored KV was evicted. */
-export const kvEvictedNote = 'kv_evicted'
+/** `kvStatus` of a session whose stored KV was evicted. */
+export const kvEvictedStatus = 'kv_evicted'
 
-/** `kvNote` of a session whose stored KV was dropped because no pod could load it any more. */
-export const kvStaleNote = 'kv_stale'
+/** `kvStatus` of a session whose stored KV was dropped because no pod could load it any more. */
+export const kvStaleStatus = 'kv_stale'
 
-/** `kvNote` of a session whose KV was not stored because sessions in turns held all the room. */
-export const kvStoreFullNote = 'store_full'
+/** `kvStatus` of a session whose KV was not stored because sessions in turns held all the room. */
+export const kvStoreFullStatus = 'store_full'
 
 /**
  * Leases a session keeps at most. The lease of a turn whose end is never reported stays until it runs out, and the cost of a turn must not grow with

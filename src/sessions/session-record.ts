@@ -46,8 +46,5 @@ export interface SessionRecord {
   readonly pod: string | undefined
   readonly kv: StoredKv | undefined
   /** Why there is no stored KV (`offload_failed`, `too_short`, …); undefined while the first offload is still to come. */
-  readonly kvNote: string | undefined
+  readonly kvStatus: string | undefined
 }
-
-/** Fields a turn needs; `get` and `list` return more. */
-export type SessionForTurn = Omit<SessionRecord, 'sealedId' | 'turns' | 'tokens'>

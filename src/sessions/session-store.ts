@@ -1,4 +1,4 @@
-import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey, TokenTotals } from './session-record.ts'
 
 /** A session to be written before its first turn is forwarded. */
 export interface NewSession {
@@ -12,11 +12,11 @@ export interface NewSession {
   /** How long the first turn may take; past that the unfinished session is swept. */
   readonly leaseMs: number
   /** Makes a repeated create find the first one's session; undefined: every create makes a session. */
-  readonly retryOf: RetryKey | undefined
+  readonly retryOf: IdempotencyKey | undefined
 }
 
 /** Names a create that may be repeated. */
-export interface RetryKey {
+export interface IdempotencyKey {
   /** HMAC of tenant and `Idempotency-Key`, or of tenant and body for a client's automatic retry. */
   readonly digest: string
   /** HMAC of path and body: the same key with another body is a client's mistake. */
@@ -32,9 +32,9 @@ export interface RetryKey {
 
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly record: SessionRecord }
-  /** The retry key is known: the turn was begun on the session it names. */
+  /** The idempotency key is known: the turn was begun on the session it names. */
   | { readonly kind: 'existing'; readonly record: SessionRecord }
-  /** The retry key is known with another body. */
+  /** The idempotency key is known with another body. */
   | { readonly kind: 'key-reused' }
 
 /** A turn that is about to be sent to an engine. It holds a lease, so that the session cannot expire under it. */
@@ -46,7 +46,7 @@ export interface BeginTurn {
 }
 
 export type BeginOutcome =
-  | { readonly kind: 'active'; readonly record: SessionForTurn; readonly nowMs: number }
+  | { readonly kind: 'active'; readonly record: SessionRecord; readonly nowMs: number }
   /** The session has expired; `complete` revives it with its last TTL and model. The lease is taken. */
   | {
       readonly kind: 'expired'
@@ -117,7 +117,7 @@ export interface SessionStore {
    */
   complete(turn: CompleteTurn): Promise<CompleteOutcome>
   /**
-   * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its retry key; an *expired* one stays
+   * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its idempotency key; an *expired* one stays
    * expired. For a session that has ended, or of which nothing is known any more, its removal is queued again: the turn may have left KV in its pod.
    */
   abandon(turn: { readonly key: SessionKey; readonly turnId: string }): Promise<void>
@@ -126,12 +126,12 @@ export interface SessionStore {
    * `false`: the session is gone, a later turn won, or the artefact is not waiting in the queue any more (never announced, or its grace ran
    * out and its removal has begun, so it may not be there), or there is no room for it; it is queued for removal and due at once. Repeating a
    * commit that won changes nothing. Where the store has a limit of stored KV, other sessions' KV is evicted: of expired sessions first, then the
-   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins. The note of an evicted
-   * session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
+   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins. The KV status of an
+   * evicted session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
    */
   commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
-  /** Notes why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */
-  noteKv(note: { readonly key: SessionKey; readonly reason: string }): Promise<void>
+  /** Records why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */
+  setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
   /** Drops the session's stored KV (it was found missing or damaged) and queues its removal, if it still is `artefactId`. */
   dropKv(drop: { readonly key: SessionKey; readonly artefactId: string; readonly reason: string }): Promise<void>
   get(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<SessionRecord | undefined>

@@ -1,10 +1,5 @@
-import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
+import { type DestinationStream, type LevelWithSilent, pino, stdTimeFunctions } from 'pino'
 import { redactFields, scrubText } from './redact.ts'
-
-/** From most to least verbose. */
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-
-export type LogLevel = (typeof logLevels)[number]
 
 /** Fields of a log line. The name of an error is `err`; a session or tenant is named by `shortKey`. */
 export type LogFields = Readonly<Record<string, unknown>>
@@ -16,13 +11,11 @@ export interface Logger {
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
   fatal(message: string, fields?: LogFields): void
-  /** A logger that adds these fields to every line. */
-  child(fields: LogFields): Logger
 }
 
 /** Writes one JSON object per line to `destination`; default: standard output. */
 export const createLogger = (options: {
-  readonly level: LogLevel
+  readonly level: LevelWithSilent
   readonly destination?: DestinationStream
 }): Logger => {
   const settings = {
@@ -35,22 +28,18 @@ export const createLogger = (options: {
   }
   const sink = options.destination === undefined ? pino(settings) : pino(settings, options.destination)
 
-  const withFields = (own: LogFields): Logger => {
-    const write =
-      (level: Exclude<LogLevel, 'silent' | 'trace'>) =>
-      (message: string, fields: LogFields = {}): void => {
-        if (sink.isLevelEnabled(level)) sink[level](safely({ ...own, ...fields }), scrubText(message))
-      }
-    return {
-      debug: write('debug'),
-      info: write('info'),
-      warn: write('warn'),
-      error: write('error'),
-      fatal: write('fatal'),
-      child: (fields) => withFields({ ...own, ...fields }),
+  const write =
+    (level: Exclude<LevelWithSilent, 'silent' | 'trace'>) =>
+    (message: string, fields: LogFields = {}): void => {
+      if (sink.isLevelEnabled(level)) sink[level](safely(fields), scrubText(message))
     }
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    fatal: write('fatal'),
   }
-  return withFields({})
 }
 
 /** If a field cannot be read (a getter that throws), the line is written without its fields. */

@@ -235,32 +235,20 @@ export const metricDefinitions = {
   },
 } as const satisfies Record<string, MetricDefinition>
 
-/** A metric's name without the prefix. */
-export type MetricName = keyof typeof metricDefinitions
+type Definitions = typeof metricDefinitions
 
-type Labels<Name extends MetricName> = (typeof metricDefinitions)[Name]['labels']
+/** Names of the metrics of a type, without the prefix. */
+export type MetricNameOf<Type extends MetricDefinition['type']> = {
+  [Name in keyof Definitions]: Definitions[Name]['type'] extends Type ? Name : never
+}[keyof Definitions]
 
 /** A value of a metric's label: one of its closed list, else any text. */
 export type LabelValue<
-  Name extends MetricName,
-  Label extends keyof Labels<Name>,
-> = Labels<Name>[Label] extends readonly (infer Value extends string)[] ? Value : string
+  Name extends keyof Definitions,
+  Label extends keyof Definitions[Name]['labels'],
+> = Definitions[Name]['labels'][Label] extends readonly (infer Value extends string)[] ? Value : string
 
-/** The table of docs/metrics.md, in Markdown. */
-export const renderMetricsTable = (): string =>
-  [
-    '| metric | type | labels | meaning |',
-    '| --- | --- | --- | --- |',
-    ...Object.entries<MetricDefinition>(metricDefinitions).map(
-      ([name, { type, labels, help }]) =>
-        `| \`${metricPrefix}${name}\` | ${type} | ${renderLabels(labels) || '–'} | ${help} |`,
-    ),
-  ].join('\n')
-
-const renderLabels = (labels: MetricDefinition['labels']): string =>
-  Object.entries(labels)
-    .map(([label, range]) => `\`${label}\`: ${renderRange(range)}`)
-    .join('; ')
-
-const renderRange = (range: LabelRange): string =>
-  typeof range === 'string' ? range : range.map((value) => `\`${value}\``).join(', ')
+/** The labels of a metric. */
+export type LabelsOf<Name extends keyof Definitions> = {
+  readonly [Label in keyof Definitions[Name]['labels']]: LabelValue<Name, Label>
+}

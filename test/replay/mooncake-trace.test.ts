@@ -1,42 +1,32 @@
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { FleetSettings } from '../../playground/replay/fleet-settings.ts'
-import { readTrace } from '../../playground/replay/read-trace.ts'
-import { parseReplayArguments } from '../../playground/replay/replay-options.ts'
+import { parseReplayOptions } from '../../playground/replay/replay-options.ts'
 import type { ReplayResult } from '../../playground/replay/replay-record.ts'
 import { replayTrace } from '../../playground/replay/replay-trace.ts'
-import { createTraceSurvey, fleetLoad } from '../../playground/replay/trace-facts.ts'
-import type { TraceRequest } from '../../playground/replay/trace-request.ts'
+import { readTrace, type TraceRequest } from '../../playground/replay/trace.ts'
+import { fleetLoad, surveyTrace } from '../../playground/replay/trace-facts.ts'
 import { type PolicyName, policyNames } from '../../src/routing/policies.ts'
 
 const tracePath = fileURLToPath(new URL('traces/conversation_trace.jsonl.gz', import.meta.url))
 
 const defaults = (): FleetSettings => {
-  const read = parseReplayArguments([tracePath])
-  if (read.kind !== 'replay') throw new Error('the command takes a trace alone')
-  return read.options.settings
+  const options = parseReplayOptions([tracePath])
+  if (options === 'help') throw new Error('the command takes a trace alone')
+  return options.settings
 }
 const settings = defaults()
 
 const replayedRequests = 2_000
 
 describe('the trace of a chat service', () => {
-  const trace: TraceRequest[] = []
+  let trace: readonly TraceRequest[] = []
   beforeAll(async () => {
-    for await (const request of readTrace(tracePath)) trace.push(request)
+    trace = await readTrace(tracePath)
   })
 
-  const surveyOf = (requests: readonly TraceRequest[], storeBlocks: number) => {
-    const survey = createTraceSurvey({ storeBlocks })
-    for (const request of requests) survey.add(request)
-    return survey.facts()
-  }
-
-  async function* first(): AsyncGenerator<TraceRequest, void, undefined> {
-    yield* trace.slice(0, replayedRequests)
-  }
-
-  const replay = (policy: PolicyName, change: Partial<FleetSettings>): Promise<ReplayResult> =>
+  const first = () => trace.slice(0, replayedRequests)
+  const replay = (policy: PolicyName, change: Partial<FleetSettings>): ReplayResult =>
     replayTrace(first(), { policy, settings: { ...settings, ...change } })
 
   test.each([
@@ -45,21 +35,20 @@ describe('the trace of a chat service', () => {
     { blocks: 10_000, hits: 0.2112 },
     { blocks: 1_000, hits: 0.0445 },
   ])('has $hits of its blocks in a cache of $blocks blocks', ({ blocks, hits }) => {
-    const facts = surveyOf(trace, blocks)
+    const facts = surveyTrace(trace, { storeBlocks: blocks })
     expect(facts).toMatchObject({ requests: 12_031, blocks: 288_500 })
     expect(facts.storeHitRatio).toBeCloseTo(hits, 4)
   })
 
-  test('a store that many pods share has the hits of one cache', async () => {
-    const { blockHitRatio, requests } = await replay('predicted-ttft', { podBlocks: Number.POSITIVE_INFINITY })
+  test('a store that many pods share has the hits of one cache', () => {
+    const { blockHitRatio, requests } = replay('predicted-ttft', { podBlocks: Number.POSITIVE_INFINITY })
     expect(requests).toBe(replayedRequests)
-    expect(blockHitRatio).toBeCloseTo(surveyOf(trace.slice(0, replayedRequests), 0).highestHitRatio, 2)
+    expect(blockHitRatio).toBeCloseTo(surveyTrace(first(), { storeBlocks: 0 }).highestHitRatio, 2)
   })
 
-  test('at 80 % load, predicted-ttft has the lowest TTFT of all policies, mean and p90', async () => {
-    const { least } = fleetLoad(surveyOf(trace.slice(0, replayedRequests), 0), settings)
-    const results: ReplayResult[] = []
-    for (const policy of policyNames) results.push(await replay(policy, { timeScale: least / 0.8 }))
+  test('at 80 % load, predicted-ttft has the lowest TTFT of all policies, mean and p90', () => {
+    const { least } = fleetLoad(surveyTrace(first(), { storeBlocks: 0 }), settings)
+    const results = policyNames.map((policy) => replay(policy, { timeScale: least / 0.8 }))
     const [predicted, ...others] = results
     expect(predicted?.policy).toBe('predicted-ttft')
     expect(predicted?.ttftMs.mean).toBeLessThan(Math.min(...others.map(({ ttftMs }) => ttftMs.mean)))

@@ -11,8 +11,8 @@ import type { ResponseCacheParts } from '../../src/context/response-cache-handle
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { encodeTicket } from '../../src/context/turn-ticket.ts'
 import type { KvTurn } from '../../src/kvcache/kv-connector.ts'
-import { createAnswerCaptures } from '../../src/responsecache/answer-capture.ts'
 import { createMemoryResponseCache } from '../../src/responsecache/response-cache.ts'
+import { createResponseCaptures } from '../../src/responsecache/response-capture.ts'
 import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
 import { createPolicies, type PolicyName } from '../../src/routing/policies.ts'
 import { createRouter } from '../../src/routing/router.ts'
@@ -130,7 +130,6 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const predictor = createTtftPredictor({
     source: pods,
     costs: estimate,
-    turnLeaseMs: 600_000,
     nowMs: () => performance.now(),
     maxSessions: 1000,
   })
@@ -292,7 +291,7 @@ export const nothingLeft: {
 const createResponseCaching = (models: readonly string[]): ResponseCacheParts => {
   const maxEntryBytes = 10_000
   const cache = createMemoryResponseCache({ maxBytes: 100_000, maxEntryBytes, onEvicted: () => {} })
-  const { begin: beginCapture } = createAnswerCaptures({ cache, maxBytes: 100_000, maxEntryBytes })
+  const { begin: beginCapture } = createResponseCaptures({ cache, maxBytes: 100_000, maxEntryBytes })
   return { cache, beginCapture, models, onLookup: () => {} }
 }
 

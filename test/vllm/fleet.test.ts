@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { orderServer } from './support/control.ts'
 import { eventually } from './support/eventually.ts'
 import { vllmFleet, vllmPod } from './support/fleet.ts'
@@ -7,7 +7,7 @@ import { completeOn, podMetric, resetPrefixCache, tokenize } from './support/pod
 import { freshPrompt, freshSalt } from './support/prompts.ts'
 import { directoryEntries, l1Chunks, l2Files, lookUp } from './support/store.ts'
 
-const testTimeoutMs = 120_000
+jest.setTimeout(240_000)
 
 /** A prompt that pod 0 has computed and whose whole chunks lie in the store. */
 const storedPrompt = async (tokens: number) => {
@@ -23,103 +23,72 @@ const storedPrompt = async (tokens: number) => {
 }
 
 describe('the fleet', () => {
-  test(
-    'what one pod has computed is in the store, and the other one starts from it',
-    async () => {
-      const { prompt, salt, chunks, first } = await storedPrompt(600)
-      expect(first).toMatchObject({ cachedTokens: 0 })
-      expect(chunks).toBeGreaterThanOrEqual(4)
-      const external = await podMetric(vllmPod(1), 'vllm:external_prefix_cache_hits_total')
+  test('a prompt that one pod computed is in the store, and the other pod loads it', async () => {
+    const { prompt, salt, chunks, first } = await storedPrompt(600)
+    expect(first).toMatchObject({ cachedTokens: 0 })
+    expect(chunks).toBeGreaterThanOrEqual(4)
+    const external = await podMetric(vllmPod(1), 'vllm:external_prefix_cache_hits_total')
 
-      const other = await completeOn(vllmPod(1), { prompt, salt })
-      expect(other).toEqual({ ...first, cachedTokens: chunks * vllmFleet().chunkTokens })
-      expect(await podMetric(vllmPod(1), 'vllm:external_prefix_cache_hits_total')).toBe(external + other.cachedTokens)
-    },
-    testTimeoutMs,
-  )
+    const other = await completeOn(vllmPod(1), { prompt, salt })
+    expect(other).toEqual({ ...first, cachedTokens: chunks * vllmFleet().chunkTokens })
+    expect(await podMetric(vllmPod(1), 'vllm:external_prefix_cache_hits_total')).toBe(external + other.cachedTokens)
+  })
 
-  test(
-    'another salt shares nothing of the same prompt',
-    async () => {
-      const { prompt } = await storedPrompt(300)
-      const salt = freshSalt()
-      expect(await completeOn(vllmPod(0), { prompt, salt })).toMatchObject({ cachedTokens: 0 })
-      expect(await completeOn(vllmPod(1), { prompt, salt: freshSalt() })).toMatchObject({ cachedTokens: 0 })
-    },
-    testTimeoutMs,
-  )
+  test('a pod with an emptied prefix cache loads from its LMCache server', async () => {
+    const { prompt, salt, chunks } = await storedPrompt(300)
+    const instance = vllmPod(0).lmcacheInstance
+    await eventually(
+      () => l1Chunks(instance, salt),
+      (held) => held.length === chunks,
+    )
+    await resetPrefixCache(vllmPod(0))
+    const again = await completeOn(vllmPod(0), { prompt, salt })
+    expect(again.cachedTokens).toBe(chunks * vllmFleet().chunkTokens)
+  })
 
-  test(
-    'a pod that forgot its own blocks loads them from its LMCache server',
-    async () => {
-      const { prompt, salt, chunks } = await storedPrompt(300)
-      const instance = vllmPod(0).lmcacheInstance
-      await eventually(
-        () => l1Chunks(instance, salt),
-        (held) => held.length === chunks,
-      )
-      await resetPrefixCache(vllmPod(0))
-      const again = await completeOn(vllmPod(0), { prompt, salt })
-      expect(again.cachedTokens).toBe(chunks * vllmFleet().chunkTokens)
-    },
-    testTimeoutMs,
-  )
+  test('the directory names the same chunks by token ids as by keys, and keeps no token ids', async () => {
+    const { prompt, salt, chunks } = await storedPrompt(400)
+    const tokenIds = await tokenize(vllmPod(0), prompt)
+    const listed = await eventually(
+      () => directoryEntries(salt),
+      (entries) => entries.length === chunks && entries.every(({ placements }) => placements.length >= 2),
+    )
+    const byTokens = await lookUp({ tokenIds, salt })
+    expect(byTokens.chunks).toBe(chunks)
+    const byKeys = await lookUp({ keys: byTokens.results.map(({ key }) => key) })
+    expect(byKeys.results).toEqual(byTokens.results)
+    expect(new Set(byKeys.results.map(({ key }) => key.chunk_hash_hex))).toEqual(
+      new Set(listed.map(({ key }) => key.chunk_hash_hex)),
+    )
+    expect(byKeys.results.map(({ token_ids }) => token_ids)).toEqual(Array.from({ length: chunks }, () => []))
+  })
 
-  test(
-    'the directory names the same chunks by token ids as by keys, and keeps no token ids',
-    async () => {
-      const { prompt, salt, chunks } = await storedPrompt(400)
-      const tokenIds = await tokenize(vllmPod(0), prompt)
-      const listed = await eventually(
-        () => directoryEntries(salt),
-        (entries) => entries.length === chunks && entries.every(({ placements }) => placements.length >= 2),
-      )
-      const byTokens = await lookUp({ tokenIds, salt })
-      expect(byTokens.chunks).toBe(chunks)
-      const byKeys = await lookUp({ keys: byTokens.results.map(({ key }) => key) })
-      expect(byKeys.results).toEqual(byTokens.results)
-      expect(new Set(byKeys.results.map(({ key }) => key.chunk_hash_hex))).toEqual(
-        new Set(listed.map(({ key }) => key.chunk_hash_hex)),
-      )
-      expect(byKeys.results.map(({ token_ids }) => token_ids)).toEqual(Array.from({ length: chunks }, () => []))
-    },
-    testTimeoutMs,
-  )
+  test('a restarted coordinator knows the servers again', async () => {
+    await orderServer('coordinator', 'kill')
+    await expect(httpJson('GET', `${vllmFleet().coordinatorUrl}/healthz`)).rejects.toThrow()
+    await orderServer('coordinator', 'restart')
+    const registered = await eventually(
+      async () => JSON.stringify(await httpJson('GET', `${vllmFleet().coordinatorUrl}/instances`)),
+      (text) => vllmFleet().pods.every(({ lmcacheInstance }) => text.includes(`"${lmcacheInstance}"`)),
+      60_000,
+    )
+    expect(registered).toContain(vllmPod(0).lmcacheInstance)
+  })
 
-  test(
-    'a coordinator that is started anew on its port knows the servers again',
-    async () => {
-      await orderServer('coordinator', 'kill')
-      await expect(httpJson('GET', `${vllmFleet().coordinatorUrl}/healthz`)).rejects.toThrow()
-      await orderServer('coordinator', 'restart')
-      const registered = await eventually(
-        async () => JSON.stringify(await httpJson('GET', `${vllmFleet().coordinatorUrl}/instances`)),
-        (text) => vllmFleet().pods.every(({ lmcacheInstance }) => text.includes(`"${lmcacheInstance}"`)),
-        60_000,
-      )
-      expect(registered).toContain(vllmPod(0).lmcacheInstance)
-    },
-    testTimeoutMs,
-  )
-
-  test(
-    'without its LMCache server a pod still answers, and with a new one it stores again',
-    async () => {
-      await orderServer('lmcache-1', 'kill')
-      const prompt = freshPrompt(300)
-      expect(await completeOn(vllmPod(1), { prompt, salt: freshSalt() })).toMatchObject({ cachedTokens: 0 })
-      await orderServer('lmcache-1', 'restart')
-      const stored = await eventually(
-        async () => {
-          const salt = freshSalt()
-          await completeOn(vllmPod(1), { prompt, salt })
-          return (await l2Files(salt)).length
-        },
-        (files) => files > 0,
-        90_000,
-      )
-      expect(stored).toBeGreaterThan(0)
-    },
-    2 * testTimeoutMs,
-  )
+  test('without its LMCache server a pod still answers, and with a new one it stores again', async () => {
+    await orderServer('lmcache-1', 'kill')
+    const prompt = freshPrompt(300)
+    expect(await completeOn(vllmPod(1), { prompt, salt: freshSalt() })).toMatchObject({ cachedTokens: 0 })
+    await orderServer('lmcache-1', 'restart')
+    const stored = await eventually(
+      async () => {
+        const salt = freshSalt()
+        await completeOn(vllmPod(1), { prompt, salt })
+        return (await l2Files(salt)).length
+      },
+      (files) => files > 0,
+      90_000,
+    )
+    expect(stored).toBeGreaterThan(0)
+  })
 })

@@ -1,26 +1,19 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import type { Stack } from '../integration/support/stack.ts'
+import { describe, expect, jest, test } from '@jest/globals'
 import { vllmPod } from './support/fleet.ts'
 import { completeOn } from './support/pod.ts'
 import { freshPrompt } from './support/prompts.ts'
 import { newSalts } from './support/salts.ts'
 import { sessionClient } from './support/session.ts'
-import { startVllmStack } from './support/vllm-stack.ts'
+import { useVllmStack } from './support/vllm-stack.ts'
 
 jest.setTimeout(180_000)
 
 describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
-  let stack: Stack
-  beforeAll(async () => {
-    stack = await startVllmStack({ env: { CTX_KV_ISOLATION: isolation, CTX_ROUTING_POLICY: 'round-robin' } })
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-  }, 60_000)
+  const stack = useVllmStack({ env: { CTX_KV_ISOLATION: isolation, CTX_ROUTING_POLICY: 'round-robin' } })
 
   test('two tenants with the same prompt never share KV', async () => {
     const prompt = freshPrompt(450)
-    const [one, other] = [sessionClient(stack, 'one'), sessionClient(stack, 'other')]
+    const [one, other] = [sessionClient(stack(), 'one'), sessionClient(stack(), 'other')]
     const first = await one.create(prompt)
     await one.settled(first.id, 1)
 
@@ -33,7 +26,7 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
 
   test(`sessions of one tenant ${isolation === 'tenant' ? 'share what their prompts have in common' : 'share nothing'}`, async () => {
     const common = freshPrompt(450)
-    const client = sessionClient(stack)
+    const client = sessionClient(stack())
     const first = await client.create(`${common} for the first`)
     const { kv } = await client.settled(first.id, 1)
 
@@ -46,7 +39,7 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
 
   test('a salt that a client sends is dropped', async () => {
     const prompt = freshPrompt(450)
-    const client = sessionClient(stack)
+    const client = sessionClient(stack())
     const chosen = 'a-salt-of-the-client'
     const salts = await newSalts(async () => {
       const created = await client.create(prompt, { body: { cache_salt: chosen } })
@@ -61,13 +54,13 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
     expect((await Promise.all(onPods)).map(({ cachedTokens }) => cachedTokens)).toEqual([0, 0])
   })
 
-  test('a turn of an unknown session meets nobody’s KV', async () => {
+  test('a turn of an unknown session gets no KV of another tenant', async () => {
     const prompt = freshPrompt(450)
-    const client = sessionClient(stack)
+    const client = sessionClient(stack())
     const created = await client.create(prompt)
     await client.settled(created.id, 1)
 
-    const stray = await sessionClient(stack, 'other').use(created.id, prompt)
+    const stray = await sessionClient(stack(), 'other').use(created.id, prompt)
 
     expect(stray).toMatchObject({ cache: 'miss; reason=session_not_found', cachedTokens: 0 })
     await client.remove(created.id)

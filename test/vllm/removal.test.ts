@@ -1,10 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { Stack } from '../integration/support/stack.ts'
 import { eventually } from './support/eventually.ts'
 import { freshPrompt, freshSalt } from './support/prompts.ts'
 import { newSalts, nothing, piecesOf, saltsInStore } from './support/salts.ts'
 import { moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
-import { startVllmStack } from './support/vllm-stack.ts'
+import { startVllmStack, useVllmStack } from './support/vllm-stack.ts'
 
 jest.setTimeout(180_000)
 
@@ -28,16 +28,10 @@ const wander = async (client: SessionClient, prompt: string, ttlSeconds?: number
 }
 
 describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
-  let stack: Stack
-  beforeAll(async () => {
-    stack = await startVllmStack({ env: { CTX_KV_ISOLATION: isolation } })
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-  }, 60_000)
+  const stack = useVllmStack({ env: { CTX_KV_ISOLATION: isolation } })
 
-  test('DELETE leaves nothing in the store and in no LMCache memory', async () => {
-    const client = sessionClient(stack, freshSalt())
+  test('DELETE removes the KV from the store and from the memory of LMCache', async () => {
+    const client = sessionClient(stack(), freshSalt())
     let id = ''
     const salts = await newSalts(async () => {
       id = await wander(client, freshPrompt(450))
@@ -51,8 +45,8 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
     await untilGone(salts)
   })
 
-  test('expiry does the same', async () => {
-    const client = sessionClient(stack, freshSalt())
+  test('expiry removes the KV from the store and from the memory of LMCache', async () => {
+    const client = sessionClient(stack(), freshSalt())
     let id = ''
     const salts = await newSalts(async () => {
       id = await wander(client, freshPrompt(450), 3600)
@@ -64,9 +58,9 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
     await untilGone(salts)
   })
 
-  test('what another live session of the tenant needs stays until that one goes', async () => {
+  test('DELETE keeps the KV that another session of the tenant shares', async () => {
     const common = freshPrompt(450)
-    const client = sessionClient(stack, freshSalt())
+    const client = sessionClient(stack(), freshSalt())
     const [first, second] = [
       await client.create(`${common} for the first`),
       await client.create(`${common} for the second`),
@@ -83,16 +77,10 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
 })
 
 describe('isolation: session', () => {
-  let stack: Stack
-  beforeAll(async () => {
-    stack = await startVllmStack({ env: { CTX_KV_ISOLATION: 'session', CTX_ROUTING_POLICY: 'round-robin' } })
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-  }, 60_000)
+  const stack = useVllmStack({ env: { CTX_KV_ISOLATION: 'session', CTX_ROUTING_POLICY: 'round-robin' } })
 
   test('the prompt of a deleted session is cold again on every pod', async () => {
-    const client = sessionClient(stack)
+    const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const id = await wander(client, prompt)
     await client.remove(id)
@@ -106,7 +94,7 @@ describe('isolation: session', () => {
   })
 
   test('an expired session starts anew without its earlier KV', async () => {
-    const client = sessionClient(stack)
+    const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const { id } = await client.create(prompt, { headers: { 'x-session-ttl': '2' } })
     await eventually(
@@ -125,7 +113,7 @@ describe('isolation: session', () => {
   })
 })
 
-describe('a gateway that dies', () => {
+describe('a killed gateway', () => {
   let stack: Stack
   beforeEach(async () => {
     stack = await startVllmStack({
@@ -147,7 +135,7 @@ describe('a gateway that dies', () => {
       (salt) => salt !== '',
     )
 
-  test('while a turn runs leaves nothing that the next one does not find', async () => {
+  test('during a turn leaves KV that the next gateway removes', async () => {
     const before = await saltsInStore()
     const creating = sessionClient(stack, freshSalt())
       .create(freshPrompt(450), { headers: { 'x-session-ttl': '5' }, body: { max_tokens: 400 } })
@@ -162,7 +150,7 @@ describe('a gateway that dies', () => {
     await untilGone([salt])
   })
 
-  test('after a turn was stored leaves its KV to the next one, which removes it at its time', async () => {
+  test('after a turn leaves stored KV that the next gateway loads, and removes at expiry', async () => {
     const client = sessionClient(stack, freshSalt())
     const before = await saltsInStore()
     const prompt = freshPrompt(450)

@@ -1,27 +1,18 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { Redis } from 'ioredis'
-import type { Stack } from '../integration/support/stack.ts'
 import { vllmPod } from './support/fleet.ts'
 import { tokenize } from './support/pod.ts'
 import { freshPrompt } from './support/prompts.ts'
-import { type SessionClient, sessionClient } from './support/session.ts'
-import { startVllmStack } from './support/vllm-stack.ts'
+import { sessionClient } from './support/session.ts'
+import { useVllmStack } from './support/vllm-stack.ts'
 
 jest.setTimeout(180_000)
 
-let stack: Stack
-let client: SessionClient
-beforeAll(async () => {
-  stack = await startVllmStack({ store: 'redis' })
-  client = sessionClient(stack)
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-}, 60_000)
+const stack = useVllmStack({ store: 'redis' })
 
 /** Every key and value, byte for byte. */
 const dumpRedis = async (): Promise<Buffer> => {
-  const redis = new Redis(stack.redis?.url ?? '')
+  const redis = new Redis(stack().redis?.url ?? '')
   try {
     const keys = await redis.keys('*')
     const values = await Promise.all(
@@ -62,7 +53,8 @@ const traces = (tokens: readonly number[]): readonly Buffer[] => {
 }
 
 describe('a dump of Redis', () => {
-  test('shows nothing of a prompt, its tokens or the session id, and holds what a load needs', async () => {
+  test('shows neither prompt, token ids nor session id, but holds the sealed tokens', async () => {
+    const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const { id } = await client.create(prompt)
     await client.settled(id, 1)

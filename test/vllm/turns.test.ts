@@ -1,26 +1,19 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import OpenAI from 'openai'
 import { type Api, apis, type Conversation } from '../integration/lifecycle/conversation.ts'
 import { sessionIdOf } from '../integration/lifecycle/session.ts'
-import type { Stack } from '../integration/support/stack.ts'
 import { vllmFleet } from './support/fleet.ts'
 import { freshPrompt } from './support/prompts.ts'
 import { anywhere, moveToOtherPod, readHit, sessionClient } from './support/session.ts'
-import { startVllmStack } from './support/vllm-stack.ts'
+import { useVllmStack } from './support/vllm-stack.ts'
 
 jest.setTimeout(180_000)
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startVllmStack()
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-}, 60_000)
+const stack = useVllmStack()
 
 describe('a session on vLLM', () => {
   test('is stored in whole chunks after its first turn', async () => {
-    const client = sessionClient(stack)
+    const client = sessionClient(stack())
     const created = await client.create(freshPrompt(450))
 
     const { kv } = await client.settled(created.id, 1)
@@ -32,8 +25,8 @@ describe('a session on vLLM', () => {
     await client.remove(created.id)
   })
 
-  test('is found in the pod where it was left', async () => {
-    const client = sessionClient(stack)
+  test('hits the KV in the pod of its last turn', async () => {
+    const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const created = await client.create(prompt)
     const { kv } = await client.settled(created.id, 1)
@@ -45,8 +38,8 @@ describe('a session on vLLM', () => {
     await client.remove(created.id)
   })
 
-  test('is loaded into the other pod before the turn gets there, by the engine’s own account', async () => {
-    const client = sessionClient(stack)
+  test('is loaded into the other pod before its turn, as cached_tokens of the engine shows', async () => {
+    const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const created = await client.create(prompt)
     await client.settled(created.id, 1)
@@ -62,8 +55,8 @@ describe('a session on vLLM', () => {
     await client.remove(created.id)
   })
 
-  test('that is shorter than a chunk is answered, and says why nothing is kept', async () => {
-    const client = sessionClient(stack)
+  test('shorter than a chunk is not stored, and says why', async () => {
+    const client = sessionClient(stack())
     const created = await client.create('a short prompt')
 
     const { kv } = await client.settled(created.id, 1)
@@ -74,8 +67,8 @@ describe('a session on vLLM', () => {
     await client.remove(created.id)
   })
 
-  test('with a prompt that the pod has whole is stored as well', async () => {
-    const client = sessionClient(stack)
+  test('whose prompt the pod holds already is stored as well', async () => {
+    const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const first = await client.create(prompt)
     await client.settled(first.id, 1)
@@ -90,8 +83,8 @@ describe('a session on vLLM', () => {
 })
 
 describe('a conversation of ten turns that changes pods with every turn', () => {
-  test('has its KV every time', async () => {
-    const client = sessionClient(stack)
+  test('hits its KV at every turn', async () => {
+    const client = sessionClient(stack())
     let prompt = freshPrompt(420)
     const created = await client.create(prompt)
     let before = await client.settled(created.id, 1)
@@ -119,7 +112,7 @@ describe('every API, streamed or not', () => {
   /** The SDK as a user of vLLM sets it up: the model's name is the fleet's. */
   const sdk = (): OpenAI =>
     new OpenAI({
-      baseURL: `${stack.url}/v1`,
+      baseURL: `${stack().url}/v1`,
       apiKey: 'test-key',
       maxRetries: 0,
       fetch: (input, init) =>
@@ -133,7 +126,7 @@ describe('every API, streamed or not', () => {
 
   test.each(flows)('$name', async ({ name, api, streamed }) => {
     const client = sdk()
-    const own = sessionClient(stack)
+    const own = sessionClient(stack())
     const conversation: Conversation = [{ role: 'user', text: `${name} ${text}` }]
     const created = await api.create(client, { conversation, streamed })
     const id = sessionIdOf(created)

@@ -77,5 +77,6 @@ func main() {
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessageBytes))
 	extproc.RegisterExternalProcessorServer(server, processor{})
+	log.Print("listening")
 	log.Fatal(server.Serve(listener))
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
 	"net"
+	"net/http/httputil"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +45,6 @@ type client struct {
 	// Where in the request the session id stands.
 	idAt   int
 	nextID int
-	data   []byte
 }
 
 type outcome struct {
@@ -53,21 +53,23 @@ type outcome struct {
 }
 
 func newClient(p plan, number int) *client {
-	body := chatBody(p.bodyBytes, p.stream)
+	body := chatBody(p.BodyBytes, p.Stream)
 	path, ttl := "/v1/chat/completions", ""
-	if p.createTTL > 0 {
-		path, ttl = "/v1/context", fmt.Sprintf("x-session-ttl: %d\r\n", p.createTTL)
+	if p.CreateTTL > 0 {
+		path, ttl = "/v1/context", fmt.Sprintf("x-session-ttl: %d\r\n", p.CreateTTL)
 	}
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\n%s%scontent-length: %d\r\n", path, sdkHeaders, ttl, len(body))
 	c := &client{plan: p}
-	if len(p.ids) > 0 {
+	if len(p.IDs) > 0 {
 		head += "x-session-id: "
 		c.idAt = len(head)
-		head += p.ids[0] + "\r\n"
+		head += p.IDs[0] + "\r\n"
 		// Every connection goes round its own part of the sessions.
-		c.nextID = number * len(p.ids) / p.connections
+		c.nextID = number * len(p.IDs) / p.Connections
 	}
 	c.request = append([]byte(head+"\r\n"), body...)
+	// Connected before the clock starts; a failure is that of the first request, which tries again.
+	_ = c.connect()
 	return c
 }
 
@@ -92,17 +94,24 @@ func (c *client) close() {
 	}
 }
 
-func (c *client) exchange() (outcome, error) {
-	if c.connection == nil {
-		connection, err := net.DialTimeout("tcp", c.target, answerTimeout)
-		if err != nil {
-			return outcome{}, err
-		}
+func (c *client) connect() error {
+	if c.connection != nil {
+		return nil
+	}
+	connection, err := net.DialTimeout("tcp", c.Target, answerTimeout)
+	if err == nil {
 		c.connection, c.reader = connection, bufio.NewReaderSize(connection, 16<<10)
 	}
-	if len(c.ids) > 0 {
-		copy(c.request[c.idAt:], c.ids[c.nextID])
-		c.nextID = (c.nextID + 1) % len(c.ids)
+	return err
+}
+
+func (c *client) exchange() (outcome, error) {
+	if err := c.connect(); err != nil {
+		return outcome{}, err
+	}
+	if len(c.IDs) > 0 {
+		copy(c.request[c.idAt:], c.IDs[c.nextID])
+		c.nextID = (c.nextID + 1) % len(c.IDs)
 	}
 	if err := c.connection.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return outcome{}, err
@@ -129,16 +138,11 @@ func (c *client) readAnswer() (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) == 0 {
+		name, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(": "))
+		if len(name) == 0 {
 			break
 		}
-		colon := bytes.IndexByte(line, ':')
-		if colon < 0 {
-			return outcome{}, fmt.Errorf("no header: %q", line)
-		}
 		// Envoy writes names in lower case.
-		name, value := line[:colon], bytes.TrimSpace(line[colon+1:])
 		switch string(name) {
 		case "content-length":
 			if length, err = strconv.Atoi(string(value)); err != nil {
@@ -150,56 +154,45 @@ func (c *client) readAnswer() (outcome, error) {
 			hasSession = true
 		}
 	}
-	if c.expectSession && !hasSession {
-		return outcome{}, fmt.Errorf("an answer without x-session-id: the request bypassed the gateway")
+	if (len(c.IDs) > 0 || c.CreateTTL > 0) && !hasSession {
+		return outcome{}, errors.New("an answer without x-session-id: the request bypassed the gateway")
 	}
 	if isChunked {
 		return c.readEvents()
 	}
-	if c.stream {
-		return outcome{}, fmt.Errorf("the answer was not streamed")
+	if c.Stream {
+		return outcome{}, errors.New("the answer was not streamed")
 	}
 	_, err = c.reader.Discard(length)
 	return outcome{}, err
 }
 
-// readEvents notes when each token came. Tokens that came together are no time apart.
+// readEvents notes when each token came.
 func (c *client) readEvents() (outcome, error) {
-	result := outcome{gaps: make([]time.Duration, 0, streamedEvents)}
+	var result outcome
 	var last time.Time
 	tokens := 0
-	for {
-		line, err := c.reader.ReadSlice('\n')
-		if err != nil {
-			return result, err
-		}
-		size, err := strconv.ParseInt(string(bytes.TrimRight(line, "\r\n")), 16, 32)
-		if err != nil {
-			return result, err
-		}
-		if cap(c.data) < int(size)+2 {
-			c.data = make([]byte, size+2)
-		}
-		data := c.data[:size+2]
-		if _, err := io.ReadFull(c.reader, data); err != nil {
-			return result, err
+	lines := bufio.NewScanner(httputil.NewChunkedReader(c.reader))
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(`"delta"`)) {
+			continue
 		}
 		now := time.Now()
-		if size == 0 {
-			break
+		if tokens == 0 {
+			result.firstEvent = now
+		} else {
+			result.gaps = append(result.gaps, now.Sub(last))
 		}
-		for range bytes.Count(data, []byte(`"delta"`)) {
-			if tokens == 0 {
-				result.firstEvent = now
-			} else {
-				result.gaps = append(result.gaps, now.Sub(last))
-			}
-			last = now
-			tokens++
-		}
+		last = now
+		tokens++
+	}
+	if err := lines.Err(); err != nil {
+		return result, err
 	}
 	if tokens != streamedEvents {
 		return result, fmt.Errorf("%d events instead of %d", tokens, streamedEvents)
 	}
-	return result, nil
+	// The empty line behind the last chunk.
+	_, err := c.reader.Discard(2)
+	return result, err
 }

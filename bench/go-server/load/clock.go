@@ -22,7 +22,7 @@ func tick(rate int, queue chan<- time.Time, stopped *atomic.Bool) {
 		at := begun.Add(time.Duration(number) * time.Second / time.Duration(rate))
 		for wait := time.Until(at); wait > 0; wait = time.Until(at) {
 			rest := unix.NsecToTimespec(int64(wait))
-			// An interrupted sleep is gone on with.
+			// The loop continues an interrupted sleep.
 			_ = unix.Nanosleep(&rest, nil)
 		}
 		queue <- at
@@ -30,7 +30,7 @@ func tick(rate int, queue chan<- time.Time, stopped *atomic.Bool) {
 	close(queue)
 }
 
-// summarise tells quantiles in milliseconds. There has to be at least one time.
+// summarise returns quantiles in milliseconds. There has to be at least one time.
 func summarise(times []time.Duration) map[string]float64 {
 	sort.Slice(times, func(a, b int) bool { return times[a] < times[b] })
 	total := 0.0
@@ -43,7 +43,6 @@ func summarise(times []time.Duration) map[string]float64 {
 	return map[string]float64{
 		"mean": total / float64(len(times)),
 		"p50":  quantile(0.50),
-		"p90":  quantile(0.90),
 		"p99":  quantile(0.99),
 		"max":  milliseconds(times[len(times)-1]),
 	}

@@ -1,37 +1,39 @@
-// Sends chat completions over keep-alive HTTP/1.1 connections and times the answers.
+// Sends chat completions over keep-alive HTTP/1.1 connections and times the answers. Its one argument is the plan, as JSON.
 //
-// Without -rate every connection sends its next request as soon as the last one is answered. With -rate requests are due by the clock,
+// Without a rate every connection sends its next request as soon as the last one is answered. With a rate requests are due by the clock,
 // independent of earlier answers, and a latency counts from the time at which the request was due: a stall shows in full.
 //
-// Prints JSON lines: {"event":"measuring"} when the warm-up is over, "progress" once a second if asked for, "result" at the end.
+// Prints JSON lines: "progress" once a second if asked for, "result" at the end.
 package main
 
 import (
 	"encoding/json"
-	"flag"
 	"log"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 type plan struct {
-	target        string
-	connections   int
-	rate          int
-	count         int64
-	measured      time.Duration
-	expectSession bool
-	ids           []string
-	bodyBytes     int
-	stream        bool
+	// host:port
+	Target      string
+	Connections int
+	// Requests per second; 0: as many as are answered.
+	Rate int
+	// Requests in all; 0: as many as fit into the time.
+	Requests int64
+	Seconds  float64
+	// Sessions to use, all ids of one length.
+	IDs []string
 	// Seconds to live of a session that each request creates; 0: requests are turns.
-	createTTL int
+	CreateTTL int
+	BodyBytes int
+	Stream    bool
+	Progress  bool
 }
 
-// tally is what one connection saw since the warm-up.
+// tally is what one connection saw.
 type tally struct {
 	latencies  []time.Duration
 	firstEvent []time.Duration
@@ -40,7 +42,6 @@ type tally struct {
 
 type run struct {
 	plan
-	isMeasuring atomic.Bool
 	answered    atomic.Int64
 	failed      atomic.Int64
 	claimed     atomic.Int64
@@ -54,31 +55,24 @@ func (r *run) fail(reason string) {
 	r.failureOnce.Do(func() { r.failure.Store(reason) })
 }
 
-// isExhausted claims one of -count requests.
-func (r *run) isExhausted() bool { return r.count > 0 && r.claimed.Add(1) > r.count }
-
 // due hands out requests to a connection: at once, or at their time. False when there are no more.
 func (r *run) due(queue <-chan time.Time) (time.Time, bool) {
-	if queue != nil {
-		at, open := <-queue
-		return at, open && !r.isExhausted()
+	isExhausted := func() bool { return r.Requests > 0 && r.claimed.Add(1) > r.Requests }
+	if queue == nil {
+		return time.Now(), !r.stopped.Load() && !isExhausted()
 	}
-	if r.stopped.Load() || r.isExhausted() {
-		return time.Time{}, false
-	}
-	return time.Now(), true
+	// What was due before the end is sent, however late.
+	at, open := <-queue
+	return at, open && !isExhausted()
 }
 
-func (r *run) work(number int, queue <-chan time.Time, seen *tally) {
-	client := newClient(r.plan, number)
+func (r *run) work(client *client, queue <-chan time.Time, seen *tally) {
 	defer client.close()
 	for {
 		at, ok := r.due(queue)
 		if !ok {
 			return
 		}
-		// A request that began in the warm-up does not count, unless it fails.
-		counts := r.isMeasuring.Load()
 		outcome, err := client.exchange()
 		if err != nil {
 			r.fail(err.Error())
@@ -87,113 +81,90 @@ func (r *run) work(number int, queue <-chan time.Time, seen *tally) {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		if !counts {
-			continue
-		}
 		r.answered.Add(1)
 		seen.latencies = append(seen.latencies, time.Since(at))
-		if r.stream {
+		if r.Stream {
 			seen.firstEvent = append(seen.firstEvent, outcome.firstEvent.Sub(at))
 			seen.gaps = append(seen.gaps, outcome.gaps...)
 		}
 	}
 }
 
-func say(line map[string]any) {
+func (r *run) say(event string, begun time.Time, more map[string]any) {
+	line := map[string]any{
+		"event":    event,
+		"requests": r.answered.Load(),
+		"failures": r.failed.Load(),
+		"seconds":  time.Since(begun).Seconds(),
+	}
+	for name, value := range more {
+		line[name] = value
+	}
 	if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func (r *run) reportProgress(begun time.Time) {
-	for range time.Tick(time.Second) {
-		say(map[string]any{"event": "progress", "answered": r.answered.Load(), "failures": r.failed.Load(), "seconds": time.Since(begun).Seconds()})
+func (r *run) start() {
+	seen := make([]tally, r.Connections)
+	clients := make([]*client, r.Connections)
+	for number := range clients {
+		clients[number] = newClient(r.plan, number)
 	}
-}
-
-func (r *run) start(warmUp time.Duration, progress bool) {
-	seen := make([]tally, r.connections)
 	var queue chan time.Time
-	if r.rate > 0 {
+	if r.Rate > 0 {
 		// Roomier than any backlog: the clock never waits for the connections.
-		queue = make(chan time.Time, max(int(r.count), r.rate*int((warmUp+r.measured)/time.Second+2)))
-		go tick(r.rate, queue, &r.stopped)
+		queue = make(chan time.Time, max(int(r.Requests), r.Rate*int(r.Seconds+2)))
+		go tick(r.Rate, queue, &r.stopped)
 	}
-	// Without a warm-up the very first requests count, too.
-	r.isMeasuring.Store(warmUp == 0)
+	begun := time.Now()
 	var done sync.WaitGroup
-	for number := range r.connections {
+	for number := range clients {
 		done.Add(1)
 		go func() {
 			defer done.Done()
-			r.work(number, queue, &seen[number])
+			r.work(clients[number], queue, &seen[number])
 		}()
 	}
-	time.Sleep(warmUp)
-	begun := time.Now()
-	r.isMeasuring.Store(true)
-	say(map[string]any{"event": "measuring"})
-	if progress {
-		go r.reportProgress(begun)
+	if r.Progress {
+		go func() {
+			for range time.Tick(time.Second) {
+				r.say("progress", begun, nil)
+			}
+		}()
 	}
-	if r.count == 0 {
-		time.AfterFunc(r.measured, func() { r.stopped.Store(true) })
+	if r.Requests == 0 {
+		time.AfterFunc(time.Duration(r.Seconds*float64(time.Second)), func() { r.stopped.Store(true) })
 	}
 	done.Wait()
-	r.stopped.Store(true)
-	r.conclude(seen, time.Since(begun))
+	r.say("result", begun, r.summary(seen))
 }
 
-func (r *run) conclude(seen []tally, took time.Duration) {
+func (r *run) summary(seen []tally) map[string]any {
 	var all tally
 	for _, one := range seen {
 		all.latencies = append(all.latencies, one.latencies...)
 		all.firstEvent = append(all.firstEvent, one.firstEvent...)
 		all.gaps = append(all.gaps, one.gaps...)
 	}
-	result := map[string]any{
-		"event":    "result",
-		"requests": r.answered.Load(),
-		"failures": r.failed.Load(),
-		"seconds":  took.Seconds(),
-	}
+	result := map[string]any{}
 	if len(all.latencies) > 0 {
 		result["latencyMs"] = summarise(all.latencies)
-	}
-	if reason := r.failure.Load(); reason != nil {
-		result["firstFailure"] = reason
 	}
 	if len(all.gaps) > 0 {
 		result["firstEventMs"] = summarise(all.firstEvent)
 		result["gapMs"] = summarise(all.gaps)
 	}
-	say(result)
+	if reason := r.failure.Load(); reason != nil {
+		result["firstFailure"] = reason
+	}
+	return result
 }
 
 func main() {
 	var r run
-	var idsFile string
-	var warmUp time.Duration
-	var progress bool
-	flag.StringVar(&r.target, "target", "", "host:port")
-	flag.IntVar(&r.connections, "connections", 32, "keep-alive connections")
-	flag.IntVar(&r.rate, "rate", 0, "requests per second; 0: as many as are answered")
-	flag.Int64Var(&r.count, "count", 0, "requests; 0: as many as fit into -measured")
-	flag.DurationVar(&warmUp, "warm-up", time.Second/2, "time that does not count")
-	flag.DurationVar(&r.measured, "measured", 2*time.Second, "time that counts")
-	flag.BoolVar(&r.expectSession, "expect-session", false, "count an answer without x-session-id as a failure")
-	flag.StringVar(&idsFile, "ids", "", "file with a session id per line, all of one length")
-	flag.IntVar(&r.bodyBytes, "body-bytes", 2048, "length of a request's body")
-	flag.IntVar(&r.createTTL, "create-ttl", 0, "create a session of that many seconds with each request")
-	flag.BoolVar(&r.stream, "stream", false, "ask for a streamed answer")
-	flag.BoolVar(&progress, "progress", false, "print a line every second")
-	flag.Parse()
-	if idsFile != "" {
-		text, err := os.ReadFile(idsFile)
-		if err != nil {
-			log.Fatal(err)
-		}
-		r.ids = strings.Fields(string(text))
+	if err := json.Unmarshal([]byte(os.Args[1]), &r.plan); err != nil {
+		log.Fatal(err)
 	}
-	r.start(warmUp, progress)
+	r.start()
 }

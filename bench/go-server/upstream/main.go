@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"strconv"
@@ -19,8 +18,10 @@ import (
 const (
 	readBufferBytes = 128 << 10
 	events          = 50
-	headBytes       = 512
-	tailBytes       = 256
+	// Between two events of a streamed answer.
+	pace      = 20 * time.Millisecond
+	headBytes = 512
+	tailBytes = 256
 	// With the headers that vLLM's server writes.
 	answerHead = "HTTP/1.1 200 OK\r\ndate: Sun, 01 Nov 2026 00:00:00 GMT\r\nserver: uvicorn\r\n"
 )
@@ -32,8 +33,7 @@ var (
 	metrics     = answer("text/plain; version=0.0.4", fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", time.Now().Unix()))
 	streamHead  = []byte(answerHead + "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
 	token       = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}` + "\n\n")
-	lastEvents  = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}` + "\n\ndata: [DONE]\n\n")
-	streamEnd   = []byte("0\r\n\r\n")
+	lastEvents  = append(chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[],"usage":{"prompt_tokens":512,"completion_tokens":50,"total_tokens":562,"prompt_tokens_details":{"cached_tokens":496}}}`+"\n\ndata: [DONE]\n\n"), "0\r\n\r\n"...)
 )
 
 // What reached the upstream: requests on inference paths, those that a reference plugin had marked, those with a spliced field.
@@ -46,9 +46,9 @@ func answer(contentType, body string) []byte {
 func chunk(text string) []byte { return []byte(fmt.Sprintf("%x\r\n%s\r\n", len(text), text)) }
 
 type request struct {
-	path      string
-	bodyBytes int
-	isMarked  bool
+	path                        string
+	bodyBytes                   int
+	isMarked, isSpliced, stream bool
 }
 
 // readHead knows just enough of HTTP/1.1 for what Envoy and the bench send: no chunked requests.
@@ -67,18 +67,14 @@ func readHead(reader *bufio.Reader) (request, error) {
 		if err != nil {
 			return request{}, err
 		}
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) == 0 {
-			return head, nil
-		}
-		colon := bytes.IndexByte(line, ':')
-		if colon < 0 {
-			return request{}, fmt.Errorf("no header: %q", line)
-		}
-		name, value := line[:colon], bytes.TrimSpace(line[colon+1:])
+		name, value, isHeader := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
 		switch {
+		case len(name) == 0:
+			return head, nil
+		case !isHeader:
+			return request{}, fmt.Errorf("no header: %q", line)
 		case bytes.EqualFold(name, []byte("content-length")):
-			if head.bodyBytes, err = strconv.Atoi(string(value)); err != nil {
+			if head.bodyBytes, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
 				return request{}, err
 			}
 		case bytes.EqualFold(name, []byte("transfer-encoding")):
@@ -89,67 +85,66 @@ func readHead(reader *bufio.Reader) (request, error) {
 	}
 }
 
-// readBody reads the whole body and keeps its two ends.
-func readBody(reader *bufio.Reader, length int, ends []byte) ([]byte, []byte, error) {
-	head := ends[:min(length, headBytes)]
-	if _, err := io.ReadFull(reader, head); err != nil {
-		return nil, nil, err
+// readBody reads the whole body and looks into its two ends.
+func readBody(reader *bufio.Reader, seen *request) error {
+	start, err := reader.Peek(min(seen.bodyBytes, headBytes))
+	if err != nil {
+		return err
 	}
-	tailLength := min(length-len(head), tailBytes)
-	if _, err := reader.Discard(length - len(head) - tailLength); err != nil {
-		return nil, nil, err
+	seen.stream = bytes.Contains(start, []byte(`"stream":true`))
+	seen.isSpliced = bytes.Contains(start, []byte(`"cache_salt":`))
+	tailLength := min(seen.bodyBytes, tailBytes)
+	if _, err := reader.Discard(seen.bodyBytes - tailLength); err != nil {
+		return err
 	}
-	tail := ends[len(head) : len(head)+tailLength]
-	if _, err := io.ReadFull(reader, tail); err != nil {
-		return nil, nil, err
+	tail, err := reader.Peek(tailLength)
+	if err != nil {
+		return err
 	}
-	return head, tail, nil
+	seen.isSpliced = seen.isSpliced || bytes.Contains(tail, []byte(`"cache_salt":`))
+	_, err = reader.Discard(tailLength)
+	return err
 }
 
-func serve(connection net.Conn, pace time.Duration) {
+func serve(connection net.Conn) {
 	defer connection.Close()
 	reader := bufio.NewReaderSize(connection, readBufferBytes)
-	ends := make([]byte, headBytes+tailBytes)
 	for {
-		head, err := readHead(reader)
+		seen, err := readHead(reader)
 		if err != nil {
 			return
 		}
-		start, tail, err := readBody(reader, head.bodyBytes, ends)
-		if err != nil {
-			return
-		}
-		if err := respond(connection, head, start, tail, pace); err != nil {
+		if readBody(reader, &seen) != nil || respond(connection, seen) != nil {
 			return
 		}
 	}
 }
 
-func respond(connection net.Conn, head request, start, tail []byte, pace time.Duration) error {
-	switch {
-	case head.path == "/health":
+func respond(connection net.Conn, seen request) error {
+	switch seen.path {
+	case "/health":
 		return write(connection, healthy)
-	case head.path == "/metrics":
+	case "/metrics":
 		return write(connection, metrics)
-	case head.path == "/counts":
+	case "/counts":
 		counts := fmt.Sprintf(`{"requests":%d,"marked":%d,"spliced":%d}`, requests.Load(), marked.Load(), spliced.Load())
 		return write(connection, answer("application/json", counts))
 	}
 	requests.Add(1)
-	if head.isMarked {
+	if seen.isMarked {
 		marked.Add(1)
 	}
-	if bytes.Contains(tail, []byte(`"cache_salt":`)) || bytes.Contains(start, []byte(`"cache_salt":`)) {
+	if seen.isSpliced {
 		spliced.Add(1)
 	}
-	if bytes.Contains(start, []byte(`"stream":true`)) {
-		return stream(connection, pace)
+	if seen.stream {
+		return stream(connection)
 	}
 	return write(connection, completed)
 }
 
 // stream sends each event at its own time, so that a late one does not put off those behind it.
-func stream(connection net.Conn, pace time.Duration) error {
+func stream(connection net.Conn) error {
 	if err := write(connection, streamHead); err != nil {
 		return err
 	}
@@ -160,7 +155,7 @@ func stream(connection net.Conn, pace time.Duration) error {
 			return err
 		}
 	}
-	return write(connection, append(append([]byte{}, lastEvents...), streamEnd...))
+	return write(connection, lastEvents)
 }
 
 func write(connection net.Conn, text []byte) error {
@@ -168,26 +163,25 @@ func write(connection net.Conn, text []byte) error {
 	return err
 }
 
+func accept(listener net.Listener) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		go serve(connection)
+	}
+}
+
 func main() {
 	listen := flag.String("listen", "127.0.0.1:19101", "addresses, separated by commas: one for each pod")
-	pace := flag.Duration("pace", 20*time.Millisecond, "time between two events of a streamed answer")
 	flag.Parse()
-	failed := make(chan error)
 	for _, address := range strings.Split(*listen, ",") {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			log.Fatal(err)
 		}
-		go func() {
-			for {
-				connection, err := listener.Accept()
-				if err != nil {
-					failed <- err
-					return
-				}
-				go serve(connection, *pace)
-			}
-		}()
+		go accept(listener)
 	}
-	log.Fatal(<-failed)
+	select {}
 }

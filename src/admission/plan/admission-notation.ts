@@ -23,9 +23,15 @@ export const anyModel = ''
 /** The work in the notation: `prefill`, `load/my-model`. */
 export const workName = (kind: WorkKind, model: string): string => (model === anyModel ? kind : `${kind}/${model}`)
 
-const resourceName = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
-const wholeNumber = /^(?:0|[1-9][0-9]{0,8})$/
-const positiveNumber = /^[1-9][0-9]{0,8}$/
+const name = '[A-Za-z][A-Za-z0-9_-]{0,63}'
+const count = '(?:0|[1-9][0-9]{0,8})'
+const positive = '[1-9][0-9]{0,8}'
+
+const resourceName = new RegExp(`^${name}$`)
+const requirement = /^(prefill|load)(?:\/(.+))?=([^=]*)$/s
+const need = new RegExp(`^(${name}):(${count})$`)
+const resourceCount = new RegExp(`^(${name}):(${count})(?::(?:(${count})|((?:[^:]+|\\[[^\\]]+\\]):${positive})))?$`)
+const modelPriority = new RegExp(`^(.+)=(${positive})$`, 's')
 
 export const isResourceName = (text: string): boolean => resourceName.test(text)
 
@@ -34,28 +40,15 @@ export const isResourceName = (text: string): boolean => resourceName.test(text)
  * equals sign is the model's name. Undefined for anything else, and for a resource that is named twice.
  */
 export const parseRequirement = (text: string): RequirementText | undefined => {
-  const equalsAt = text.lastIndexOf('=')
-  if (equalsAt === -1) return undefined
-  const work = text.slice(0, equalsAt)
-  const slashAt = work.indexOf('/')
-  const kind = workKindOf(slashAt === -1 ? work : work.slice(0, slashAt))
-  const model = slashAt === -1 ? undefined : work.slice(slashAt + 1)
-  const counts = parseCounts(text.slice(equalsAt + 1))
-  if (kind === undefined || model === '' || counts === undefined) return undefined
-  return { kind, model, counts }
-}
-
-const workKindOf = (text: string): WorkKind | undefined => (text === 'prefill' || text === 'load' ? text : undefined)
-
-const parseCounts = (text: string): ReadonlyMap<string, number> | undefined => {
+  const [, kind, model, needs = ''] = requirement.exec(text) ?? []
+  if (kind !== 'prefill' && kind !== 'load') return undefined
   const counts = new Map<string, number>()
-  for (const item of text.split(/\s+/).filter((part) => part !== '')) {
-    const [resource = '', count = '', ...rest] = item.split(':')
-    if (rest.length > 0 || !resourceName.test(resource) || !wholeNumber.test(count)) return undefined
-    if (counts.has(resource)) return undefined
-    counts.set(resource, Number(count))
+  for (const item of needs.trim().split(/\s+/)) {
+    const [, resource, copies] = need.exec(item) ?? []
+    if (resource === undefined || counts.has(resource)) return undefined
+    counts.set(resource, Number(copies))
   }
-  return counts.size === 0 ? undefined : counts
+  return { kind, model, counts }
 }
 
 /**
@@ -63,20 +56,13 @@ const parseCounts = (text: string): ReadonlyMap<string, number> | undefined => {
  * that pod). Nothing is ambiguous: an index has no colon, an address has one. Undefined for anything else.
  */
 export const parseResourceCount = (text: string): ResourceCountText | undefined => {
-  const [resource = '', count = '', ...rest] = text.split(':')
-  if (!resourceName.test(resource) || !wholeNumber.test(count)) return undefined
-  if (rest.length === 0) return { resource, count: Number(count), pod: undefined }
-  const pod = rest.join(':')
-  if (rest.length === 1) return wholeNumber.test(pod) ? { resource, count: Number(count), pod: Number(pod) } : undefined
-  return rest.every((part) => part !== '' || pod.startsWith('[')) && positiveNumber.test(rest.at(-1) ?? '')
-    ? { resource, count: Number(count), pod }
-    : undefined
+  const [, resource, copies, index, address] = resourceCount.exec(text) ?? []
+  if (resource === undefined) return undefined
+  return { resource, count: Number(copies), pod: index === undefined ? address : Number(index) }
 }
 
 /** Reads `my-model=2`: the model's priority, 1 is the highest. Undefined for anything else. */
 export const parsePriority = (text: string): { readonly model: string; readonly priority: number } | undefined => {
-  const equalsAt = text.lastIndexOf('=')
-  const model = text.slice(0, Math.max(0, equalsAt))
-  const priority = text.slice(equalsAt + 1)
-  return model === '' || !positiveNumber.test(priority) ? undefined : { model, priority: Number(priority) }
+  const [, model, priority] = modelPriority.exec(text) ?? []
+  return model === undefined ? undefined : { model, priority: Number(priority) }
 }

@@ -3,6 +3,7 @@ import {
   parsePriority,
   parseRequirement,
   parseResourceCount,
+  type RequirementText,
   type ResourceCountText,
   type WorkKind,
   workName,
@@ -55,8 +56,14 @@ export type PlanOutcome =
 export const planAdmission = (settings: AdmissionSettings, pods: readonly string[] | undefined): PlanOutcome => {
   const problems: PlanProblem[] = []
   const report: Report = (option, message) => void problems.push({ option, message })
-  const { byWork, models, largest } = readRequirements(settings.requirements, report)
-  const { counts, namedPods } = readCounts(settings, { required: largest, pods, report })
+  const requirements = parsed(settings.requirements, parseRequirement)
+  const byWork = mergeRequirements(requirements, report)
+  const largest = new Map<string, number>()
+  for (const [resource, count] of requirements.flatMap(({ counts }) => [...counts])) {
+    largest.set(resource, Math.max(count, largest.get(resource) ?? 0))
+  }
+  const counted = parsed(settings.resources, parseResourceCount)
+  const counts = readCounts(counted, { required: largest, globalResources: settings.globalResources, pods, report })
   const priorities = readPriorities(settings.priorities, report)
   if (problems.length > 0) return { kind: 'invalid', problems }
   if (largest.size === 0) return { kind: 'off' }
@@ -72,8 +79,10 @@ export const planAdmission = (settings: AdmissionSettings, pods: readonly string
     priorityOf: (model) => priorities.get(model ?? anyModel) ?? settings.defaultPriority,
   }
   // Where pods come and go: those that are named, and any other.
-  const checkedPods = pods === undefined || pods.length === 0 ? ['', ...namedPods] : pods
-  reportUnmet(plan, { models, pods: checkedPods, report })
+  const named = counted.map(({ pod }) => pod).filter((pod) => typeof pod === 'string')
+  const checkedPods = pods === undefined || pods.length === 0 ? ['', ...named] : pods
+  const models = requirements.map(({ model }) => model ?? anyModel)
+  reportUnmet(plan, { models: [anyModel, ...models], pods: checkedPods, report })
   return problems.length > 0 ? { kind: 'invalid', problems } : { kind: 'planned', plan }
 }
 
@@ -86,30 +95,19 @@ const noNeeds: readonly ResourceNeed[] = []
 const parsed = <T>(texts: readonly string[], parse: (text: string) => T | undefined): readonly T[] =>
   texts.map(parse).filter((item) => item !== undefined)
 
-interface Requirements {
-  /** By the name of the work (`prefill`, `prefill/model`), then by resource. */
-  readonly byWork: ReadonlyMap<string, Counts>
-  readonly models: ReadonlySet<string>
-  /** The largest requirement of each resource. */
-  readonly largest: Counts
-}
-
-const readRequirements = (texts: readonly string[], report: Report): Requirements => {
+/** Counts by the name of the work (`prefill`, `prefill/model`), then by resource. */
+const mergeRequirements = (items: readonly RequirementText[], report: Report): ReadonlyMap<string, Counts> => {
   const byWork = new Map<string, Map<string, number>>()
-  const models = new Set([anyModel])
-  const largest = new Map<string, number>()
-  for (const { kind, model = anyModel, counts } of parsed(texts, parseRequirement)) {
+  for (const { kind, model = anyModel, counts } of items) {
     const work = workName(kind, model)
     const known = byWork.get(work) ?? new Map<string, number>()
     byWork.set(work, known)
-    models.add(model)
     for (const [resource, count] of counts) {
       if (known.has(resource)) report('requirements', `${work} names ${resource} twice; name it once`)
       known.set(resource, count)
-      largest.set(resource, Math.max(count, largest.get(resource) ?? 0))
     }
   }
-  return { byWork, models, largest }
+  return byWork
 }
 
 const mergedNeeds = (byWork: ReadonlyMap<string, Counts>, work: string): readonly ResourceNeed[] => {
@@ -118,62 +116,55 @@ const mergedNeeds = (byWork: ReadonlyMap<string, Counts>, work: string): readonl
   return [...counts].filter(([, count]) => count > 0).map(([resource, count]) => ({ resource, count }))
 }
 
-/** Neither the name of a resource nor an address has a space. */
-const placeName = (resource: string, address: string | undefined): string =>
+/** Names a resource at a pod, or (`address` undefined) everywhere. Neither the name of a resource nor an address has a space. */
+export const placeName = (resource: string, address: string | undefined): string =>
   address === undefined ? resource : `${resource} ${address}`
 
-/** Configured counts by `placeName`, and the pods that they name. */
+/** Configured counts by `placeName`. */
 const readCounts = (
-  settings: Pick<AdmissionSettings, 'resources' | 'globalResources'>,
-  known: { readonly required: Counts; readonly pods: readonly string[] | undefined; readonly report: Report },
-): { readonly counts: Counts; readonly namedPods: ReadonlySet<string> } => {
-  const { required, pods, report } = known
+  items: readonly ResourceCountText[],
+  known: {
+    readonly required: Counts
+    readonly globalResources: readonly string[]
+    readonly pods: readonly string[] | undefined
+    readonly report: Report
+  },
+): Counts => {
+  const { required, globalResources, pods, report } = known
   const counts = new Map<string, number>()
-  const namedPods = new Set<string>()
 
-  /** Returns what is wrong with the item. */
-  const add = ({ resource, count, pod }: ResourceCountText): string | undefined => {
+  const problemOf = ({ resource, count, pod }: ResourceCountText, address: string | undefined): string | undefined => {
     if (!required.has(resource)) return unusedMessage(resource)
-    if (pod !== undefined && settings.globalResources.includes(resource)) {
+    if (pod !== undefined && globalResources.includes(resource)) {
       return `${resource} is global and belongs to no pod; write ${resource}:${count}`
     }
-    const place = pod === undefined ? {} : resolvePod(pod, pods)
-    if (place.problem !== undefined) return `${resource}: ${place.problem}`
-    const name = placeName(resource, place.address)
-    if (counts.has(name)) return `${resource} is given twice for the same place; give it once`
-    counts.set(name, count)
-    if (place.address !== undefined) namedPods.add(place.address)
-    return undefined
+    if (typeof pod === 'number' && pods === undefined) {
+      return `${resource}: pods of routing.dns have no index; name the pod by its host:port`
+    }
+    if (typeof pod === 'number' && address === undefined) {
+      return `${resource}: there is no pod ${pod}; routing.pods has the indices 0 to ${(pods?.length ?? 0) - 1}`
+    }
+    if (typeof pod === 'string' && pods?.includes(pod) === false) {
+      return `${resource}: the pod is not in routing.pods; name one of them, or its index`
+    }
+    if (!counts.has(placeName(resource, address))) return undefined
+    return `${resource} is given twice for the same place; give it once`
   }
 
-  for (const resource of new Set(settings.globalResources)) {
+  for (const resource of new Set(globalResources)) {
     if (!required.has(resource)) report('globalResources', unusedMessage(resource))
   }
-  for (const item of parsed(settings.resources, parseResourceCount)) {
-    const message = add(item)
-    if (message !== undefined) report('resources', message)
+  for (const item of items) {
+    const address = typeof item.pod === 'number' ? pods?.[item.pod] : item.pod
+    const problem = problemOf(item, address)
+    if (problem === undefined) counts.set(placeName(item.resource, address), item.count)
+    else report('resources', problem)
   }
-  return { counts, namedPods }
+  return counts
 }
 
 const unusedMessage = (resource: string): string =>
   `Nothing requires ${resource}; name it in admission.requirements, or leave it out here`
-
-const resolvePod = (
-  pod: number | string,
-  pods: readonly string[] | undefined,
-): { readonly address?: string; readonly problem?: string } => {
-  if (typeof pod === 'string') {
-    return pods === undefined || pods.includes(pod)
-      ? { address: pod }
-      : { problem: 'the pod is not in routing.pods; name one of them, or its index' }
-  }
-  if (pods === undefined) return { problem: 'pods of routing.dns have no index; name the pod by its host:port' }
-  const address = pods[pod]
-  return address === undefined
-    ? { problem: `there is no pod ${pod}; routing.pods has the indices 0 to ${pods.length - 1}` }
-    : { address }
-}
 
 const readPriorities = (texts: readonly string[], report: Report): Counts => {
   const priorities = new Map<string, number>()
@@ -190,25 +181,30 @@ const readPriorities = (texts: readonly string[], report: Report): Counts => {
  */
 const reportUnmet = (
   plan: AdmissionPlan,
-  among: { readonly models: ReadonlySet<string>; readonly pods: readonly string[]; readonly report: Report },
+  among: { readonly models: readonly string[]; readonly pods: readonly string[]; readonly report: Report },
 ): void => {
   for (const { name } of plan.resources) {
     const least = Math.min(...among.pods.map((pod) => plan.countOf(name, pod)))
-    const totals = [...among.models].map((model) => {
-      const parts = (['prefill', 'load'] as const).flatMap((kind) =>
-        plan
-          .needsOf(kind, model)
-          .filter(({ resource }) => resource === name)
-          .map(({ count }) => ({ work: workName(kind, model), count })),
-      )
-      return { count: parts.reduce((sum, { count }) => sum + count, 0), works: parts.map(({ work }) => work) }
-    })
-    const most = totals.reduce((largest, total) => (total.count > largest.count ? total : largest))
-    if (most.count <= least) continue
-    const subject = most.works.length === 1 ? `${most.works[0]} needs` : `${most.works.join(' and ')} together need`
+    const demands = among.models.map((model) => demandOf(plan, name, model))
+    const { works, count } = demands.reduce((largest, demand) => (demand.count > largest.count ? demand : largest))
+    if (count <= least) continue
+    const subject = works.length === 1 ? `${works[0]} needs` : `${works.join(' and ')} together need`
     among.report(
       'resources',
-      `${subject} ${most.count} of ${name}, and there may be only ${least}: set it to at least ${most.count} here, or require less in admission.requirements`,
+      `${subject} ${count} of ${name}, and there may be only ${least}: set it to at least ${count} here, or require less in admission.requirements`,
     )
   }
+}
+
+/** What a turn of a model and its load need of a resource together. */
+const demandOf = (plan: AdmissionPlan, resource: string, model: string) => {
+  const works: string[] = []
+  let count = 0
+  for (const kind of ['prefill', 'load'] as const) {
+    const need = plan.needsOf(kind, model).find((each) => each.resource === resource)
+    if (need === undefined) continue
+    works.push(workName(kind, model))
+    count += need.count
+  }
+  return { works, count }
 }

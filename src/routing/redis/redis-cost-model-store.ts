@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
 import type { CostModelStore } from '../cost-model-store.ts'
 
-/** Costs that nobody saved for this long describe engines that are gone. */
+/** Costs that were not saved for this long describe engines that are gone. */
 const retentionMs = 30 * 24 * 60 * 60 * 1000
 
 /** Costs that all gateway processes share: one Redis string for each kind of engine. */

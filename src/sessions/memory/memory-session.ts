@@ -1,4 +1,4 @@
-import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 import type { Due } from './deadline-queue.ts'
 import type { Place } from './idle-order.ts'
 import type { TurnLease } from './turn-leases.ts'
@@ -22,8 +22,8 @@ export interface MemorySession extends Due<MemorySession> {
   cached: number
   pod: string | undefined
   kv: StoredKv | undefined
-  kvNote: string | undefined
-  /** Digest of the retry key that names it, in state *creating*. */
+  kvStatus: string | undefined
+  /** Digest of the idempotency key that names it, in state *creating*. */
   retryDigest: string | undefined
   leases: readonly TurnLease[]
   /** When a turn last began or ended. */
@@ -47,7 +47,7 @@ export interface Tombstone {
   leases: readonly TurnLease[]
 }
 
-export const toSessionForTurn = (session: MemorySession): SessionForTurn => ({
+export const toRecord = (session: MemorySession): SessionRecord => ({
   key: session.key,
   tenant: session.tenant,
   model: session.model,
@@ -56,11 +56,7 @@ export const toSessionForTurn = (session: MemorySession): SessionForTurn => ({
   ttlSeconds: session.ttlSeconds,
   pod: session.pod,
   kv: session.kv,
-  kvNote: session.kvNote,
-})
-
-export const toRecord = (session: MemorySession): SessionRecord => ({
-  ...toSessionForTurn(session),
+  kvStatus: session.kvStatus,
   sealedId: session.sealedId,
   turns: session.turns,
   tokens: { prompt: session.prompt, output: session.output, cached: session.cached },

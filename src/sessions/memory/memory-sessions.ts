@@ -1,18 +1,17 @@
-import { clampCount, kvStoreFullNote } from '../limits.ts'
+import { clampCount, kvStoreFullStatus } from '../limits.ts'
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
-import {
-  type BeginOutcome,
-  type BeginTurn,
-  type CompleteOutcome,
-  type CompleteTurn,
-  type CreateOutcome,
-  type NewSession,
-  type SessionPage,
-  StoreUnavailableError,
+import type {
+  BeginOutcome,
+  BeginTurn,
+  CompleteOutcome,
+  CompleteTurn,
+  CreateOutcome,
+  NewSession,
+  SessionPage,
 } from '../session-store.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
-import { type MemorySession, type Tombstone, toRecord, toSessionForTurn } from './memory-session.ts'
-import type { NewMemorySession, SessionTable } from './session-table.ts'
+import { type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
+import type { SessionTable } from './session-table.ts'
 import { heldUntilMs, holdsLease, releaseLease, takeLease } from './turn-leases.ts'
 
 /** Applies creates, turns and management to the sessions of a table. Synchronous, so every method is atomic. */
@@ -34,17 +33,17 @@ export class MemorySessions {
   create(wanted: NewSession, nowMs: number): CreateOutcome {
     const { key, tenant, retryOf } = wanted
     const known = retryOf && this.#table.findRetry(retryOf.digest, nowMs)
+    const mayFind = retryOf?.use === 'find-or-record'
+    if (mayFind && known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
+    // Looked up only now: it may end the session, and its key is forgotten with it.
     const earlier = known?.session && this.#findOwned(known.session, tenant, nowMs)
-    if (retryOf?.use === 'find-or-record') {
-      if (known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
-      if (earlier !== undefined) return this.#join(earlier, wanted, nowMs)
-    }
+    if (mayFind && earlier !== undefined) return this.#join(earlier, wanted, nowMs)
     const present = this.#table.findLive(key, nowMs)
     if (present !== undefined) {
       return present.tenant === tenant ? this.#join(present, wanted, nowMs) : { kind: 'key-reused' }
     }
     const { sealedId, model, ttlSeconds, pod, turnId, leaseMs } = wanted
-    const added = this.#insert(
+    const added = this.#table.add(
       {
         key,
         tenant,
@@ -71,7 +70,7 @@ export class MemorySessions {
     const session = this.#table.findLive(key, nowMs)
     if (session?.tenant === tenant) {
       this.#take(session, lease, nowMs)
-      return { kind: 'active', record: toSessionForTurn(session), nowMs }
+      return { kind: 'active', record: toRecord(session), nowMs }
     }
     const tombstone = session === undefined ? this.#table.findTombstone(key, nowMs) : undefined
     if (tombstone?.tenant !== tenant) return { kind: 'unknown' }
@@ -157,19 +156,19 @@ export class MemorySessions {
     }
     if (!this.#table.hasRoomFor(session, kv, nowMs)) {
       this.#removals.queueArtefact(key, kv, nowMs)
-      session.kvNote = kvStoreFullNote
+      session.kvStatus = kvStoreFullStatus
       return false
     }
     this.#removals.commit(kv.artefactId)
-    session.kvNote = undefined
+    session.kvStatus = undefined
     this.#table.setKv(session, kv, nowMs)
     if (present !== undefined) this.#removals.queueArtefact(key, present, nowMs + this.#supersededGraceMs)
     return true
   }
 
-  noteKv({ key, reason }: { readonly key: SessionKey; readonly reason: string }, nowMs: number): void {
+  setKvStatus({ key, status }: { readonly key: SessionKey; readonly status: string }, nowMs: number): void {
     const session = this.#table.findLive(key, nowMs)
-    if (session !== undefined) session.kvNote = reason
+    if (session !== undefined) session.kvStatus = status
   }
 
   dropKv(key: SessionKey | undefined, artefactId: string, reason: string, nowMs: number): boolean {
@@ -202,7 +201,7 @@ export class MemorySessions {
 
   #revive(tombstone: Tombstone, turn: CompleteTurn, nowMs: number): MemorySession {
     const { tenant, sealedId, model, ttlSeconds, leases } = tombstone
-    const session = this.#insert(
+    const session = this.#table.add(
       {
         key: turn.key,
         tenant,
@@ -220,14 +219,6 @@ export class MemorySessions {
     this.#removals.narrowSession(turn.key, nowMs)
     this.#count(session, turn, nowMs)
     return session
-  }
-
-  #insert(session: NewMemorySession, nowMs: number): MemorySession {
-    const added = this.#table.add(session, nowMs)
-    if (added === undefined) {
-      throw new StoreUnavailableError('The session store is full, and every session in it is in use')
-    }
-    return added
   }
 
   #count(session: MemorySession, { turnId, pod, usage, expiry }: CompleteTurn, nowMs: number): void {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import { type Evicted, type KvLimit, kvEvictedNote } from '../limits.ts'
+import { type Evicted, type KvLimit, kvEvictedStatus } from '../limits.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../session-record.ts'
-import type { RetryKey } from '../session-store.ts'
+import { type IdempotencyKey, StoreUnavailableError } from '../session-store.ts'
 import { DeadlineQueue } from './deadline-queue.ts'
 import { IdleOrder } from './idle-order.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
@@ -12,7 +12,7 @@ import { dueMsOf, hasExpired, heldUntilMs } from './turn-leases.ts'
 
 export interface SessionTableOptions {
   readonly removals: MemoryRemovals
-  /** Live sessions at most, and tombstones and retry keys at most, each. */
+  /** Live sessions at most, and tombstones and idempotency keys at most, each. */
   readonly maxSessions: number
   readonly tombstoneSeconds: number
   readonly kvLimit: KvLimit | undefined
@@ -93,9 +93,7 @@ export class SessionTable {
 
   findTombstone(key: SessionKey, nowMs: number): Tombstone | undefined {
     const tombstone = this.#tombstones.peek(key)
-    if (tombstone === undefined || tombstone.forgetAtMs > nowMs) return tombstone
-    this.#tombstones.delete(key)
-    return undefined
+    return tombstone !== undefined && tombstone.forgetAtMs > nowMs ? tombstone : undefined
   }
 
   findRetry(digest: string, nowMs: number): Remembered | undefined {
@@ -103,15 +101,21 @@ export class SessionTable {
     return known !== undefined && known.forgetAtMs > nowMs ? known : undefined
   }
 
-  rememberRetry({ digest, bodyDigest, rememberMs }: RetryKey, session: SessionKey | undefined, nowMs: number): void {
+  rememberRetry(
+    { digest, bodyDigest, rememberMs }: IdempotencyKey,
+    session: SessionKey | undefined,
+    nowMs: number,
+  ): void {
     this.#retryKeys.set(digest, { session, bodyDigest, forgetAtMs: nowMs + rememberMs })
   }
 
-  /** Adds a session that a turn holds, in place of its tombstone. Undefined: the store is full, and turns hold every session. */
-  add(wanted: NewMemorySession, nowMs: number): MemorySession | undefined {
-    if (!this.#makeRoom(sessionBytes({ ...wanted, kv: undefined }), nowMs)) return undefined
+  /** Adds a session that a turn holds, in place of its tombstone. @throws StoreUnavailableError when turns hold every session of a full store. */
+  add(wanted: NewMemorySession, nowMs: number): MemorySession {
+    const hasRoom = this.#makeRoom(sessionBytes({ ...wanted, kv: undefined }), nowMs)
+    if (!hasRoom) throw new StoreUnavailableError('The session store is full, and every session in it is in use')
     this.#tombstones.delete(wanted.key)
     this.#sequence += 1
+    // Written out: with a spread a session takes four times as much memory.
     const session: MemorySession = {
       key: wanted.key,
       tenant: wanted.tenant,
@@ -129,7 +133,7 @@ export class SessionTable {
       cached: 0,
       pod: wanted.pod,
       kv: undefined,
-      kvNote: undefined,
+      kvStatus: undefined,
       retryDigest: wanted.retryDigest,
       leases: wanted.leases,
       usedMs: nowMs,
@@ -172,7 +176,7 @@ export class SessionTable {
     const { kv } = session
     if (kv === undefined) return
     this.setKv(session, undefined, nowMs)
-    session.kvNote = reason
+    session.kvStatus = reason
     this.#options.removals.queueArtefact(session.key, kv, nowMs)
   }
 
@@ -183,7 +187,7 @@ export class SessionTable {
     return this.#hasMemory(growth, nowMs) && session.isLive && this.#hasKvRoom(session, kv.bytes, nowMs)
   }
 
-  /** Ends a session without a tombstone, and forgets its retry key, so that the create can be repeated. */
+  /** Ends a session without a tombstone, and forgets its idempotency key, so that the create can be repeated. */
   discard(session: MemorySession, nowMs: number): void {
     this.#end(session, nowMs)
     const { key, retryDigest } = session
@@ -219,16 +223,16 @@ export class SessionTable {
   /** Brings memory and stored KV down to their limits, in up to `limit` steps; returns how many steps it took. */
   evict(limit: number, nowMs: number): number {
     const freed = this.#relieve(limit, nowMs, 0)
-    const { kvLimit } = this.#options
-    const targetBytes = (kvLimit?.maxBytes ?? 0) * (kvLimit?.threshold ?? 0)
-    if (kvLimit === undefined || freed >= limit || this.kvBytes <= targetBytes) return freed
+    const { maxBytes = Number.POSITIVE_INFINITY, threshold = 1 } = this.#options.kvLimit ?? {}
+    const targetBytes = maxBytes * threshold
+    if (freed >= limit || this.kvBytes <= targetBytes) return freed
     this.expireDue(limit, nowMs)
     return freed + this.#dropKvDownTo(targetBytes, limit - freed, nowMs)
   }
 
   /** Up to `limit` of a tenant's live sessions, newest first, after `after`; from the start if `after` is forgotten. */
   list(tenant: TenantKey, after: SessionKey | undefined, limit: number, nowMs: number): readonly MemorySession[] {
-    const known = after === undefined ? undefined : (this.#sessions.get(after) ?? this.findTombstone(after, nowMs))
+    const known = after && (this.#sessions.get(after) ?? this.findTombstone(after, nowMs))
     const below = known?.tenant === tenant ? known.sequence : Number.POSITIVE_INFINITY
     const found: MemorySession[] = []
     const expired: MemorySession[] = []
@@ -315,10 +319,10 @@ export class SessionTable {
   }
 
   #hasKvRoom(session: MemorySession, bytes: number, nowMs: number): boolean {
-    const { kvLimit } = this.#options
-    const freeBytes = (kvLimit?.maxBytes ?? Number.POSITIVE_INFINITY) - bytes + (session.kv?.bytes ?? 0)
-    if (kvLimit === undefined || (this.kvBytes <= freeBytes && bytes <= kvLimit.maxBytes)) return true
-    if (bytes > kvLimit.maxBytes) return false
+    const maxBytes = this.#options.kvLimit?.maxBytes ?? Number.POSITIVE_INFINITY
+    if (bytes > maxBytes) return false
+    const freeBytes = maxBytes - bytes + (session.kv?.bytes ?? 0)
+    if (this.kvBytes <= freeBytes) return true
     this.expireDue(evictionsPerStep, nowMs)
     this.#dropKvDownTo(freeBytes, Number.POSITIVE_INFINITY, nowMs, session)
     return this.kvBytes <= freeBytes
@@ -337,7 +341,7 @@ export class SessionTable {
     while (dropped < limit && this.kvBytes > bytes) {
       const victim = this.#kvOrder.victim(nowMs, spared)
       if (victim === undefined) break
-      this.dropKv(victim, kvEvictedNote, nowMs)
+      this.dropKv(victim, kvEvictedStatus, nowMs)
       dropped += 1
     }
     if (dropped > 0) this.#options.onEvicted('kv-size', dropped)

@@ -1,10 +1,11 @@
+import { nanoid } from 'nanoid'
 import type { RedisConnection } from '../../redis/redis-connection.ts'
-import type { Evicted, KvLimit } from '../limits.ts'
-import type { RemovalQueue } from '../removal-queue.ts'
-import type { SessionStore } from '../session-store.ts'
-import { createRedisRemovals } from './redis-removals.ts'
-import { createRedisSessions } from './redis-sessions.ts'
-import { createScriptRunner } from './session-script-runner.ts'
+import { clampCount, type Evicted, type KvLimit } from '../limits.ts'
+import type { Removal, RemovalQueue } from '../removal-queue.ts'
+import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
+import type { BeginOutcome, BeginTurn, CreateOutcome, SessionStore, TurnExpiry } from '../session-store.ts'
+import { createScriptRunner, readAll, type ScriptReply, toStoreFault } from './session-script-runner.ts'
+import { assertId, escapeLine, readTombstone, toRecord, unescapeLine } from './session-text.ts'
 
 export interface RedisSessionStoreOptions {
   /** Its key prefix keeps several gateways' sessions apart in one Redis. `close` closes it. */
@@ -21,6 +22,45 @@ export interface RedisSessionStoreOptions {
   readonly onEvicted?: (what: Evicted, count: number) => void
 }
 
+/** Artefacts that one script looks up, and drops: a script holds up the turns of all sessions. */
+const artefactsPerLookup = 500
+const artefactsPerDrop = 200
+
+const readRemoval = (claimed: unknown, claim: string): Removal => {
+  const [id, attempt, session, payload] = readAll(claimed, (item) => item)
+  return {
+    id: String(id),
+    session: String(session) as SessionKey,
+    kind: String(id).startsWith('s:') ? 'session' : 'artefact',
+    payload: typeof payload === 'string' ? unescapeLine(payload) : undefined,
+    attempt: Number(attempt),
+    claim,
+  }
+}
+
+const recordOf = ({ detail }: ScriptReply, tenant: TenantKey): SessionRecord => toRecord(detail, tenant)
+
+const toCreateOutcome = (reply: ScriptReply, tenant: TenantKey): CreateOutcome =>
+  reply.outcome === 'key-reused'
+    ? { kind: 'key-reused' }
+    : { kind: reply.outcome === 'created' ? 'created' : 'existing', record: recordOf(reply, tenant) }
+
+const toBeginOutcome = (reply: ScriptReply, tenant: TenantKey): BeginOutcome => {
+  const { outcome, nowMs } = reply
+  if (outcome === 'active') return { kind: 'active', record: recordOf(reply, tenant), nowMs }
+  if (outcome === 'expired') return { kind: 'expired', ...readTombstone(reply.detail), cause: 'time', nowMs }
+  return { kind: outcome === 'deleted' ? 'deleted' : 'unknown' }
+}
+
+const turnArgs = ({ key, tenant, turnId }: Pick<BeginTurn, 'key' | 'tenant' | 'turnId'>): readonly string[] => [
+  assertId(key),
+  assertId(tenant),
+  assertId(turnId),
+]
+
+const expiryArgs = (expiry: TurnExpiry): readonly (string | number)[] =>
+  expiry.kind === 'set' ? ['set', clampCount(expiry.ttlSeconds), clampCount(expiry.expiresAtMs)] : [expiry.kind, '', '']
+
 /**
  * Sessions and their removal queue in one Redis (7.0 or newer), shared by any number of gateways. Every method is one Lua script, so one
  * atomic step and one round trip. Redis Cluster is not supported: a script touches keys of several slots. Redis must not evict keys
@@ -36,8 +76,141 @@ export const createRedisSessionStore = ({
   onEvicted = () => {},
 }: RedisSessionStoreOptions): SessionStore & RemovalQueue => {
   const run = createScriptRunner({ connection, tombstoneSeconds, onCorrupted })
+  const maxKvBytes = kvLimit === undefined ? '' : clampCount(kvLimit.maxBytes)
   return {
-    ...createRedisSessions({ connection, run, supersededGraceMs, kvLimit, onEvicted }),
-    ...createRedisRemovals({ run, kvLimit, onEvicted }),
+    async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {
+      const retry = retryOf
+        ? [assertId(retryOf.digest), retryOf.bodyDigest, Math.max(1, clampCount(retryOf.rememberMs)), retryOf.use]
+        : ['', '', '', '']
+      const lease = [assertId(turnId), clampCount(leaseMs), clampCount(ttlSeconds)]
+      const texts = [sealedId, model, pod ?? ''].map(escapeLine)
+      return toCreateOutcome(
+        await run('create', [assertId(key), assertId(tenant), ...lease, ...texts, ...retry]),
+        tenant,
+      )
+    },
+
+    async begin(turn) {
+      return toBeginOutcome(await run('begin', [...turnArgs(turn), clampCount(turn.leaseMs)]), turn.tenant)
+    },
+
+    async complete(turn) {
+      const { usage } = turn
+      const tokens = [usage.prompt, usage.output, usage.cached].map(clampCount)
+      const args = [...turnArgs(turn), escapeLine(turn.pod), ...tokens, ...expiryArgs(turn.expiry)]
+      const reply = await run('complete', args)
+      return reply.outcome === 'gone' ? { kind: 'gone' } : { kind: 'completed', record: recordOf(reply, turn.tenant) }
+    },
+
+    async abandon({ key, turnId }) {
+      await run('abandon', [key, turnId])
+    },
+
+    async commitKv({ key, kv }) {
+      const sizes = [kv.tokens, kv.bytes, kv.turn].map(clampCount)
+      const artefact = [assertId(kv.artefactId), escapeLine(kv.payload), ...sizes]
+      for (;;) {
+        const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes])
+        const evicted = Number(reply.detail)
+        if (evicted > 0) onEvicted('kv-size', evicted)
+        if (reply.outcome !== 'more') return reply.outcome === 'committed'
+      }
+    },
+
+    async setKvStatus({ key, status }) {
+      await run('set-kv-status', [key, escapeLine(status)])
+    },
+
+    async dropKv({ artefactId, reason }) {
+      await run('drop-artefacts', [escapeLine(reason), artefactId])
+    },
+
+    async get({ key, tenant }) {
+      const reply = await run('get', [key, tenant])
+      return reply.outcome === 'found' ? recordOf(reply, tenant) : undefined
+    },
+
+    async list({ tenant, limit, after }) {
+      const { outcome, detail } = await run('list', [tenant, limit, after ?? ''])
+      const records = readAll(detail, (snapshot) => toRecord(snapshot, tenant))
+      return { records, hasMore: outcome === 'more' }
+    },
+
+    async setTtl({ key, tenant, ttlSeconds }) {
+      const reply = await run('set-ttl', [key, tenant, clampCount(ttlSeconds)])
+      return reply.outcome === 'found' ? recordOf(reply, tenant) : undefined
+    },
+
+    async remove({ key, tenant }) {
+      return (await run('remove', [key, tenant])).outcome === 'removed'
+    },
+
+    async ping() {
+      await toStoreFault(connection.ping())
+    },
+
+    async close() {
+      await connection.close()
+    },
+
+    async announce({ artefactId, session, payload, graceMs }) {
+      await run('announce', [assertId(artefactId), assertId(session), escapeLine(payload), clampCount(graceMs)])
+    },
+
+    async expireDue(limit) {
+      const [ended = 0, looked = 0] = readAll((await run('expire-due', [limit])).detail, Number)
+      return { ended, hasMore: looked >= limit }
+    },
+
+    async evict(limit) {
+      if (kvLimit === undefined) return 0
+      const dropped = Number((await run('evict', [clampCount(kvLimit.maxBytes * kvLimit.threshold), limit])).detail)
+      if (dropped > 0) onEvicted('kv-size', dropped)
+      return dropped
+    },
+
+    async claim({ limit, leaseMs }) {
+      const claim = nanoid(12)
+      const { detail } = await run('claim', [limit, clampCount(leaseMs), claim])
+      return readAll(detail, (claimed) => readRemoval(claimed, claim))
+    },
+
+    async ack(removals) {
+      const args: string[] = []
+      for (const { id, claim } of removals) args.push(id, claim)
+      await run('ack', args)
+    },
+
+    async retryLater({ id, claim }, delayMs) {
+      await run('retry-later', [id, clampCount(delayMs), claim])
+    },
+
+    async knownArtefacts(artefactIds) {
+      const known = new Set<string>()
+      for (let start = 0; start < artefactIds.length; start += artefactsPerLookup) {
+        const reply = await run('known-artefacts', artefactIds.slice(start, start + artefactsPerLookup))
+        for (const artefactId of readAll(reply.detail, String)) known.add(artefactId)
+      }
+      return known
+    },
+
+    async dropArtefacts({ artefactIds, reason }) {
+      let dropped = 0
+      for (let start = 0; start < artefactIds.length; start += artefactsPerDrop) {
+        const some = artefactIds.slice(start, start + artefactsPerDrop).map(assertId)
+        dropped += Number((await run('drop-artefacts', [escapeLine(reason), ...some])).detail)
+      }
+      return dropped
+    },
+
+    async counts() {
+      const [removals = 0, sessions = 0] = readAll((await run('totals', [])).detail, Number)
+      return { removals, sessions }
+    },
+
+    async sizes() {
+      const [, , kvBytes] = readAll((await run('totals', [])).detail, Number)
+      return { kvBytes: kvLimit === undefined ? undefined : kvBytes, sessionBytes: undefined }
+    },
   }
 }

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { loadScript } from '../../redis/load-script.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../redis/redis-connection.ts'
 import { clampCount } from '../limits.ts'
@@ -11,32 +12,13 @@ export interface ScriptReply {
 }
 
 /** Runs a session script; `name` is that of a file in `scripts/`. @throws StoreUnavailableError */
-export type ScriptRunner = (name: SessionScriptName, args: readonly (string | number)[]) => Promise<ScriptReply>
+export type ScriptRunner = (name: string, args: readonly (string | number)[]) => Promise<ScriptReply>
 
-const scriptNames = [
-  'abandon',
-  'ack',
-  'announce',
-  'begin',
-  'claim',
-  'commit-kv',
-  'complete',
-  'create',
-  'drop-artefacts',
-  'drop-kv',
-  'evict',
-  'expire-due',
-  'get',
-  'known-artefacts',
-  'list',
-  'note-kv',
-  'remove',
-  'retry-later',
-  'set-ttl',
-  'totals',
-] as const
-
-export type SessionScriptName = (typeof scriptNames)[number]
+/** Reads each item of a reply's detail that must be a list. */
+export const readAll = <T>(detail: unknown, read: (item: unknown) => T): readonly T[] => {
+  if (!Array.isArray(detail)) throw new Error('A session script answered without a list')
+  return detail.map(read)
+}
 
 const scriptFolder = new URL('scripts/', import.meta.url)
 
@@ -46,7 +28,8 @@ export const createScriptRunner = (options: {
   readonly onCorrupted: () => void
 }): ScriptRunner => {
   const { connection, onCorrupted } = options
-  const scripts = new Map(scriptNames.map((name) => [name, loadScript(scriptFolder, name)] as const))
+  const names = readdirSync(scriptFolder).flatMap((file) => /^(.+)\.lua$/.exec(file)?.[1] ?? [])
+  const scripts = new Map(names.map((name) => [name, loadScript(scriptFolder, name)]))
   const tombstoneMs = clampCount(options.tombstoneSeconds * 1000)
 
   return async (name, args) => {

@@ -1,4 +1,4 @@
-import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 
 /**
  * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free texts are escaped as
@@ -12,7 +12,7 @@ import type { SessionForTurn, SessionKey, SessionRecord, StoredKv, TenantKey } f
  * 11. sealed id, 12. model, 13. pod
  * 14. artefact of the stored KV, 15. its record: turn, tokens, bytes and payload, separated by blanks; empty where it has a key of its own
  * 16. why there is no stored KV
- * 17. retry digest, while creating
+ * 17. digest of its idempotency key, while creating
  * 18. leases: `<turn id>=<end in milliseconds>`, separated by blanks
  */
 type SessionLines = readonly string[]
@@ -33,9 +33,10 @@ const numberOf = (lines: SessionLines, number: number): number => {
 /** A free text as one line. */
 export const escapeLine = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-const unescaped = (line: string): string => (line.includes('\\') ? String(JSON.parse(`"${line}"`)) : line)
+/** The free text of a line. */
+export const unescapeLine = (line: string): string => (line.includes('\\') ? String(JSON.parse(`"${line}"`)) : line)
 
-const textOf = (lines: SessionLines, number: number): string => unescaped(lineOf(lines, number))
+const textOf = (lines: SessionLines, number: number): string => unescapeLine(lineOf(lines, number))
 
 const optionalTextOf = (lines: SessionLines, number: number): string | undefined =>
   lineOf(lines, number) === '' ? undefined : textOf(lines, number)
@@ -50,40 +51,20 @@ export const assertId = (id: string): string => {
   return id
 }
 
-/** An artefact in a key of its own. */
-export interface ArtefactValue {
-  readonly session: SessionKey
-  readonly payload: string
-}
-
-/** Turn, tokens and bytes, 0 until the artefact is committed, and the payload, escaped; separated by blanks. */
+/** Turn, tokens, bytes, and the payload, escaped; separated by blanks. */
 const recordPattern = /^(\d{1,15}) (\d{1,15}) (\d{1,15}) ([^\n]*)$/
 
-const readRecordOf = (artefactId: string, record: string): StoredKv | undefined => {
-  const [, turn, tokens, bytes, payload] = recordPattern.exec(record) ?? []
-  if (payload === undefined) return undefined
-  return { artefactId, payload: unescaped(payload), tokens: Number(tokens), bytes: Number(bytes), turn: Number(turn) }
-}
-
-const splitValue = (value: unknown): { readonly session: SessionKey; readonly record: string } | undefined => {
-  const end = typeof value === 'string' ? value.indexOf('\n') : -1
-  if (typeof value !== 'string' || end < 0) return undefined
-  return { session: value.slice(0, end) as SessionKey, record: value.slice(end + 1) }
-}
-
-/** Reads the value of an artefact's own key; undefined when the key is missing or unreadable. */
-export const readArtefact = (value: unknown): ArtefactValue | undefined => {
-  const parts = splitValue(value)
-  const stored = parts === undefined ? undefined : readRecordOf('', parts.record)
-  return parts === undefined || stored === undefined ? undefined : { session: parts.session, payload: stored.payload }
-}
-
-/** The record stands in the text, or, after the session's key, in a key of the artefact's own. */
-const readKv = (lines: SessionLines, value: unknown): StoredKv | undefined => {
-  const artefactId = lineOf(lines, 14)
-  if (artefactId === '') return undefined
-  const record = lineOf(lines, 15) || splitValue(value)?.record
-  return record === undefined ? undefined : readRecordOf(artefactId, record)
+/** The record stands in the text, or in a key of the artefact's own. */
+const readKv = (lines: SessionLines, ownRecord: string): StoredKv | undefined => {
+  const [, turn, tokens, bytes, payload] = recordPattern.exec(lineOf(lines, 15) || ownRecord) ?? []
+  if (lineOf(lines, 14) === '' || payload === undefined) return undefined
+  return {
+    artefactId: lineOf(lines, 14),
+    payload: unescapeLine(payload),
+    tokens: Number(tokens),
+    bytes: Number(bytes),
+    turn: Number(turn),
+  }
 }
 
 const linesOf = (text: unknown): SessionLines => {
@@ -92,52 +73,29 @@ const linesOf = (text: unknown): SessionLines => {
   return lines
 }
 
-/** A session in a script's reply. The text has only part of its key; `artefact` is the value of its artefact's key. */
-export interface SessionSnapshot {
-  readonly key: SessionKey
-  readonly text: unknown
-  readonly artefact: unknown
-}
-
-/** Reads a snapshot: a list of the session's key, its text, and the value of its artefact's key. */
-export const readSnapshot = (snapshot: unknown): SessionSnapshot => {
+/**
+ * The session of a snapshot in a script's reply: a list of its key, its text, and the record in its artefact's key. The text has only part of the
+ * tenant's key.
+ *
+ * @throws Error when the text is not that of a live session.
+ */
+export const toRecord = (snapshot: unknown, tenant: TenantKey): SessionRecord => {
   if (!Array.isArray(snapshot) || typeof snapshot[0] !== 'string') throw unreadable('a snapshot')
-  const [key, text, artefact] = snapshot
-  return { key: key as SessionKey, text, artefact }
-}
-
-const readForTurn = (lines: SessionLines, { key, artefact }: SessionSnapshot, tenant: TenantKey): SessionForTurn => ({
-  key,
-  tenant,
-  model: textOf(lines, 12),
-  createdAtMs: numberOf(lines, 4),
-  expiresAtMs: numberOf(lines, 5),
-  ttlSeconds: numberOf(lines, 6),
-  pod: optionalTextOf(lines, 13),
-  kv: readKv(lines, artefact),
-  kvNote: optionalTextOf(lines, 16),
-})
-
-/**
- * The fields of a session that a turn needs. The text has only part of the tenant's key.
- *
- * @throws Error when the text is not that of a live session.
- */
-export const toSessionForTurn = (snapshot: SessionSnapshot, tenant: TenantKey): SessionForTurn =>
-  readForTurn(linesOf(snapshot.text), snapshot, tenant)
-
-/**
- * A whole session.
- *
- * @throws Error when the text is not that of a live session.
- */
-export const toRecord = (snapshot: SessionSnapshot, tenant: TenantKey): SessionRecord => {
-  const lines = linesOf(snapshot.text)
+  const [key, text, ownRecord] = snapshot
+  const lines = linesOf(text)
   return {
-    ...readForTurn(lines, snapshot, tenant),
-    sealedId: textOf(lines, 11),
+    key: key as SessionKey,
+    tenant,
+    createdAtMs: numberOf(lines, 4),
+    expiresAtMs: numberOf(lines, 5),
+    ttlSeconds: numberOf(lines, 6),
     turns: numberOf(lines, 7),
     tokens: { prompt: numberOf(lines, 8), output: numberOf(lines, 9), cached: numberOf(lines, 10) },
+    sealedId: textOf(lines, 11),
+    model: textOf(lines, 12),
+    pod: optionalTextOf(lines, 13),
+    kv: readKv(lines, typeof ownRecord === 'string' ? ownRecord : ''),
+    kvStatus: optionalTextOf(lines, 16),
   }
 }
 

@@ -1,77 +1,54 @@
 import { once } from 'node:events'
 import { status } from '@grpc/grpc-js'
-import { afterEach, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
-import { createHealthState } from '../../../src/extproc/health.ts'
-import { createExtProcServer } from '../../../src/extproc/server.ts'
 import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
-import { createRawClient } from './raw-client.ts'
+import { paths, requestBody, requestHeaders, useBench } from './extproc-bench.ts'
 
-const path = '/envoy.service.ext_proc.v3.ExternalProcessor/Process'
-
-const cleanups: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
-})
+const { start } = useBench()
 
 const header = (name: string, value: string): Buffer => field(1, field(1, name), field(3, value))
-const requestHeaders = Buffer.concat([field(2, field(1, header(':path', '/'))), field(11, int(1, 2), int(2, 1))])
+/** Both bodies cross. */
+const bothBodies = field(11, int(1, 2), int(2, 1))
 const responseHeaders = field(3, field(1, header(':status', '200'), header('content-type', 'text/plain')))
 const piece = (bytes: Buffer, endOfStream: boolean): Buffer => field(5, field(1, bytes), int(2, Number(endOfStream)))
 
-/** A request that goes on, and whose answer somebody wants to be told of. */
+/** A stream whose response is observed; the observer answers each chunk with `wish`. */
 const observe = async (wish: 'more' | 'enough') => {
-  const told: { head?: readonly unknown[]; chunks: Buffer[]; how?: string } = { chunks: [] }
+  const seen: { head?: readonly unknown[]; chunks: Buffer[]; how?: string } = { chunks: [] }
   const ended = new EventTarget()
   const end = once(ended, 'end')
   const observer: ResponseObserver = {
     setHeaders: { 'x-response-cache': 'miss' },
     head: (code, lookUp) => {
-      told.head = [code, lookUp('content-type')]
+      seen.head = [code, lookUp('content-type')]
       return 'more'
     },
     chunk: (bytes) => {
-      told.chunks.push(Buffer.from(bytes))
+      seen.chunks.push(Buffer.from(bytes))
       return wish
     },
     end: (how) => {
-      told.how = how
+      seen.how = how
       ended.dispatchEvent(new Event('end'))
     },
   }
-  const server = createExtProcServer({
-    service: {
-      onHeaders: async () => ({
-        kind: 'need-body',
-        decide: async () => ({ kind: 'passthrough', destinations: [], observer }),
-      }),
-      endTurn: async () => {},
-      clientDisconnected: async () => {},
-    },
-    listen: { host: '127.0.0.1', port: 0 },
-    maxBodyBytes: 100_000,
-    health: createHealthState(),
-    hooks: {
-      streamOpened: () => {},
-      streamClosed: () => {},
-      message: () => {},
-      fault: () => {},
-      entryMalformed: () => {},
-    },
+  const { client } = await start({
+    onHeaders: async () => ({
+      kind: 'need-body',
+      decide: async () => ({ kind: 'passthrough', destinations: [], observer }),
+    }),
   })
-  cleanups.push(() => server.stop())
-  const client = createRawClient(await server.start())
-  cleanups.push(() => client.close())
-  const call = client.call(path)
-  call.stream.write(requestHeaders)
-  call.stream.write(field(4, field(1, '{}'), int(2, 1)))
+  const call = client.call(paths.process)
+  call.stream.write(requestHeaders(bothBodies))
+  call.stream.write(requestBody('{}'))
   await call.messages(2)
   call.stream.write(responseHeaders)
-  return { call, told, end }
+  return { call, seen, end }
 }
 
-test('an answer is told to the byte, and each piece of it goes on', async () => {
-  const { call, told, end } = await observe('more')
+test('an observer receives every byte of a response, and Envoy a reply to each chunk', async () => {
+  const { call, seen, end } = await observe('more')
   const large = Buffer.alloc(70_000, 'x')
 
   call.stream.write(piece(Buffer.from('ab'), false))
@@ -89,23 +66,23 @@ test('an answer is told to the byte, and each piece of it goes on', async () => 
     ].map((reply) => reply.toString('hex')),
   )
   await end
-  expect(told.head).toEqual([200, ['text/plain']])
-  expect(Buffer.concat(told.chunks).equals(Buffer.concat([Buffer.from('ab'), large]))).toBe(true)
-  expect(told.how).toBe('complete')
+  expect(seen.head).toEqual([200, ['text/plain']])
+  expect(Buffer.concat(seen.chunks).equals(Buffer.concat([Buffer.from('ab'), large]))).toBe(true)
+  expect(seen.how).toBe('complete')
 })
 
-test('the stream ends well once enough was told', async () => {
-  const { call, told } = await observe('enough')
+test('an observer that has enough ends the stream with OK', async () => {
+  const { call, seen } = await observe('enough')
   call.stream.write(piece(Buffer.from('ab'), false))
   await expect(call.status).resolves.toMatchObject({ code: status.OK })
-  expect(told.how).toBe('broken')
+  expect(seen.how).toBe('broken')
 })
 
-test('a stream that breaks off ends the answer', async () => {
-  const { call, told, end } = await observe('more')
+test('a stream that breaks off ends the observation as broken', async () => {
+  const { call, seen, end } = await observe('more')
   call.stream.write(piece(Buffer.from('ab'), false))
   await call.messages(4)
   call.stream.cancel()
   await end
-  expect(told.how).toBe('broken')
+  expect(seen.how).toBe('broken')
 })

@@ -4,7 +4,7 @@ import type { ArtefactStore } from '../../../src/kvcache/artefact-store/artefact
 
 export interface ArtefactStoreBed {
   readonly store: ArtefactStore
-  /** Names of everything that it keeps. */
+  /** Names of all stored contents. */
   names(): Promise<readonly string[]>
   close(): Promise<void>
 }
@@ -16,7 +16,7 @@ async function* pieces(content: Uint8Array, size = 60_000): AsyncGenerator<Uint8
   for (let start = 0; start < content.length; start += size) yield content.subarray(start, start + size)
 }
 
-/** What holds of every ArtefactStore: run it on one of your own. */
+/** The contract of ArtefactStore: run it on your own. */
 export const describeArtefactStore = (title: string, make: () => Promise<ArtefactStoreBed>): void => {
   describe(title, () => {
     let bed: ArtefactStoreBed
@@ -39,17 +39,17 @@ export const describeArtefactStore = (title: string, make: () => Promise<Artefac
       { title: 'empty', bytes: 0 },
       { title: 'of one byte', bytes: 1 },
       { title: 'of many pieces', bytes: 5_000_000 },
-    ])('what was saved comes back: $title', async ({ bytes }) => {
+    ])('load returns the saved content: $title', async ({ bytes }) => {
       const content = randomBytes(bytes)
       await save(content)
       expect((await load())?.equals(content)).toBe(true)
     })
 
-    test('a name that was never saved is a miss, and no fault', async () => {
+    test('a name that was never saved is a miss', async () => {
       expect(await load()).toBeUndefined()
     })
 
-    test('what was removed is a miss; removing again is no fault', async () => {
+    test('a removed content is a miss, and can be removed again', async () => {
       await save(randomBytes(10))
       await bed.store.remove(name, { signal: signal() })
       await bed.store.remove(name, { signal: signal() })
@@ -57,7 +57,7 @@ export const describeArtefactStore = (title: string, make: () => Promise<Artefac
       expect(await bed.names()).toEqual([])
     })
 
-    test('names do not meet', async () => {
+    test('contents of two names are independent', async () => {
       const other = name.replace('ab', 'cd')
       await save(Buffer.from('one'))
       await save(Buffer.from('two'), other)
@@ -65,7 +65,7 @@ export const describeArtefactStore = (title: string, make: () => Promise<Artefac
       expect([String(await load()), await load(other)]).toEqual(['one', undefined])
     })
 
-    test('many at once do not meet', async () => {
+    test('20 concurrent saves and loads do not mix', async () => {
       const contents = Array.from({ length: 20 }, () => randomBytes(100_000))
       const nameOf = (index: number): string => `ctx-${String(index).padStart(48, '0')}.kv`
       await Promise.all(contents.map((content, index) => save(content, nameOf(index))))
@@ -75,16 +75,16 @@ export const describeArtefactStore = (title: string, make: () => Promise<Artefac
       )
     })
 
-    test('a content that breaks off leaves nothing', async () => {
+    test('a content that breaks off is not stored', async () => {
       const broken = async function* () {
         yield randomBytes(100_000)
-        throw new Error('the engine’s file went away')
+        throw new Error('the file of the engine is gone')
       }
       await expect(bed.store.save(name, broken(), { bytes: 200_000, signal: signal() })).rejects.toThrow()
       expect(await load()).toBeUndefined()
     })
 
-    test('a save that nobody waits for any more ends, and leaves nothing', async () => {
+    test('an aborted save ends, and stores nothing', async () => {
       const stop = new AbortController()
       const endless = async function* () {
         for (;;) {

@@ -30,7 +30,7 @@ describeArtefactStore('examples/http-artefact-store.mjs', async () => {
   return { store, names: async () => [...server.objects.keys()], close: () => server.close() }
 })
 
-test.each([500, 403, 302])('the example takes status %i for a fault, and not for a miss', async (status) => {
+test.each([500, 403, 302])('the example rejects status %i, and does not take it for a miss', async (status) => {
   const { server, store } = await startExample()
   const signal = AbortSignal.timeout(10_000)
   try {
@@ -42,7 +42,7 @@ test.each([500, 403, 302])('the example takes status %i for a fault, and not for
   }
 })
 
-test('a folder takes no name that leads out of it', async () => {
+test('a folder store refuses names outside its folder', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
   const store = await createFolderArtefactStore(directory)
   const signal = AbortSignal.timeout(10_000)
@@ -53,12 +53,12 @@ test('a folder takes no name that leads out of it', async () => {
 })
 
 test.each([
-  { name: 'is not there', path: '/nowhere/store.mjs', problem: /nowhere/ },
+  { name: 'does not exist', path: '/nowhere/store.mjs', problem: /nowhere/ },
   {
     name: 'exports something else',
     path: fileURLToPath(new URL('../../../jest.config.js', import.meta.url)),
     problem: /createArtefactStore/,
   },
-])('a module that $name is a mistake of the operator', async ({ path, problem }) => {
+])('a module that $name is refused with the reason', async ({ path, problem }) => {
   await expect(loadArtefactStore(path)).rejects.toThrow(problem)
 })

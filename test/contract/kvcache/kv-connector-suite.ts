@@ -19,7 +19,7 @@ import { until } from './until.ts'
 
 const timeoutMs = 60_000
 
-/** What every KvConnector has to do. The engines' own `cached_tokens` says whether KV was used. */
+/** The contract of KvConnector. The engines' own `cached_tokens` tells whether KV was used. */
 export const describeKvConnector = (
   name: string,
   make: () => Promise<KvTestBed>,
@@ -45,7 +45,7 @@ export const describeKvConnector = (
       serveTurn(connector, { session, pod, prompt: text, kv })
     const attach = (pod: TestPod, kv?: StoredKv, signal = anySignal()) =>
       connector.attach(turnOf(session, pod), kv, { signal })
-    /** A session with one turn behind it, on the first pod. */
+    /** Serves the first turn on the first pod. */
     const begin = async (): Promise<StoredKv> => {
       const { kv, offloaded } = await serve(first)
       if (kv === undefined) throw new Error(`the first turn stored nothing: ${inspect(offloaded)}`)
@@ -54,7 +54,7 @@ export const describeKvConnector = (
     const removeSession = (kv: StoredKv | undefined) =>
       connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
     const longer = (): string => `${prompt}${traits.more}`
-    /** What is told of a turn at its end. */
+    /** What an offload needs of a turn that has ended. */
     const ended = (turn: KvTurn, claim: string, { promptTokens, outputTokens }: TestUsage) => ({
       turn,
       claim,
@@ -63,8 +63,13 @@ export const describeKvConnector = (
       announce: async () => {},
       signal: anySignal(),
     })
-    /** The turn that creates the session. */
-    const open = (pod: TestPod) => turnOf(session, pod, prompt)
+    /** Attaches the creating turn on the first pod, runs it on `servedBy`, and resolves to what its offload needs. */
+    const runFirst = async (servedBy = first) => {
+      const turn = turnOf(session, first, prompt)
+      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
+      const usage = await servedBy.run({ prompt, sessionId: session.id, fields })
+      return ended({ ...turn, pod: servedBy.address }, claim, usage)
+    }
 
     test('the first turn finds nothing, and its KV is stored', async () => {
       const { attached, usage, offloaded } = await serve(first)
@@ -76,13 +81,10 @@ export const describeKvConnector = (
     })
 
     test('an artefact is announced before it exists', async () => {
-      const turn = open(first)
-      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
-      const usage = await first.run({ prompt, sessionId: session.id, fields })
       const announced: string[] = []
       const existing: string[] = []
       const offloaded = await connector.offload({
-        ...ended(turn, claim, usage),
+        ...(await runFirst()),
         announce: async ({ artefactId }) => {
           announced.push(artefactId)
           existing.push(...(await bed.artefacts()))
@@ -93,19 +95,14 @@ export const describeKvConnector = (
     })
 
     test('an announcement that fails leaves nothing stored, and the pod usable', async () => {
-      const turn = open(first)
-      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
-      const usage = await first.run({ prompt, sessionId: session.id, fields })
-      const offloaded = await connector.offload({
-        ...ended(turn, claim, usage),
-        announce: () => Promise.reject(new Error('the store is away')),
-      })
+      const announce = () => Promise.reject(new Error('the store is away'))
+      const offloaded = await connector.offload({ ...(await runFirst()), announce })
       expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
       expect(await bed.artefacts()).toEqual([])
       expect((await serve(first)).offloaded.kind).toBe('stored')
     })
 
-    test('the same pod still holds it', async () => {
+    test('the pod of the first turn still holds its KV', async () => {
       const kv = await begin()
       const { attached, usage } = await serve(first, kv, longer())
       expect(attached.presence).toEqual(traits.onItsPod(kv.tokens))
@@ -113,7 +110,7 @@ export const describeKvConnector = (
       expect(first.loads()).toBe(0)
     })
 
-    test('another pod loads it, holds it from then on, and stores the longer conversation', async () => {
+    test('another pod loads the KV, holds it from then on, and stores the longer conversation', async () => {
       const kv = await begin()
       const other = await serve(second, kv, longer())
       expect(other.attached.presence).toEqual({ kind: 'loaded', tokens: kv.tokens, loadMs: expect.any(Number) })
@@ -125,7 +122,7 @@ export const describeKvConnector = (
       expect(second.loads()).toBe(1)
     })
 
-    test('a pod that served an older turn gets what the newer one left', async () => {
+    test('a pod that served an earlier turn gets the KV of the later one', async () => {
       const kv = await begin()
       const other = await serve(second, kv, longer())
       const back = await serve(first, other.kv, `${longer()}${traits.more}`)
@@ -133,7 +130,7 @@ export const describeKvConnector = (
       expect(back.usage.cachedTokens).toBeGreaterThanOrEqual((other.kv?.tokens ?? 0) - 8)
     })
 
-    test('a conversation alternates between pods and gateways', async () => {
+    test('a conversation that alternates between pods and gateways finds its KV at every turn', async () => {
       const gateways = [connector, bed.connect()]
       let kv: StoredKv | undefined
       const seen: string[] = []
@@ -149,15 +146,12 @@ export const describeKvConnector = (
       expect(seen).toEqual(kinds)
     })
 
-    test('a claim can be settled by another gateway', async () => {
+    test('another gateway can settle a claim', async () => {
       const other = bed.connect()
-      const turn = open(first)
-      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
-      const usage = await first.run({ prompt, sessionId: session.id, fields })
-      expect((await other.offload(ended(turn, claim, usage))).kind).toBe('stored')
+      expect((await other.offload(await runFirst())).kind).toBe('stored')
     })
 
-    test('20 turns at once on two gateways load once', async () => {
+    test('20 concurrent turns on two gateways share their load', async () => {
       const kv = await begin()
       const other = bed.connect()
       const outcomes = await Promise.all(
@@ -170,7 +164,7 @@ export const describeKvConnector = (
       expect(traits.loadsOfTwoGateways).toContain(second.loads())
     })
 
-    test('of overlapping turns, what the last one left is stored', async () => {
+    test('of overlapping turns, the KV of the last one is stored', async () => {
       const kv = await begin()
       const turns = [turnOf(session, first), turnOf(session, first)]
       const claimed = await Promise.all(
@@ -189,8 +183,8 @@ export const describeKvConnector = (
       expect(traits.overlappingTurns).toContainEqual(offloaded)
     })
 
-    test('a turn that failed lets its place go', async () => {
-      const turn = open(first)
+    test('a failed turn releases its claim', async () => {
+      const turn = turnOf(session, first, prompt)
       const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       expect(await removeSession(undefined)).toMatchObject({ kind: traits.removalDuringTurn })
       await connector.detach(turn, claim, anySignal())
@@ -199,7 +193,7 @@ export const describeKvConnector = (
 
     const servedElsewhere = {
       lost: () =>
-        test('a turn that another pod served stores nothing and lets its place go', async () => {
+        test('a turn served by another pod stores nothing and releases its claim', async () => {
           const turn = turnOf(session, first)
           const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
           const offloaded = await connector.offload({
@@ -213,20 +207,16 @@ export const describeKvConnector = (
           expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
         }),
       stored: () =>
-        test('a turn that another pod served is offloaded from there', async () => {
-          const turn = open(first)
-          const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
-          const usage = await second.run({ prompt, sessionId: session.id, fields })
-          const offloaded = await connector.offload(ended({ ...turn, pod: second.address }, claim, usage))
-          const kv = storedKv(offloaded)
-          expect(offloaded.kind).toBe('stored')
+        test('a turn served by another pod is offloaded from there', async () => {
+          const kv = storedKv(await connector.offload(await runFirst(second)))
+          expect(kv).toBeDefined()
           expect((await attach(second, kv)).presence).toEqual(traits.onItsPod(kv?.tokens ?? 0))
           expect(await removeSession(kv)).toEqual({ kind: 'removed' })
         }),
     }
     servedElsewhere[traits.servedElsewhere]()
 
-    test('a conversation may be too short to be stored', async () => {
+    test(`a short conversation is ${traits.storesShort ? '' : 'not '}stored`, async () => {
       const { offloaded } = await serve(first, undefined, 'Hi')
       expect(offloaded).toMatchObject(traits.storesShort ? { kind: 'stored' } : { kind: 'none', reason: 'too_short' })
       expect(await bed.artefacts()).toHaveLength(traits.storesShort ? 1 : 0)
@@ -254,7 +244,7 @@ export const describeKvConnector = (
     }
     sharing[traits.sharing]()
 
-    describe('what is not there any more', () => {
+    describe('KV that is gone', () => {
       test('a removed artefact is missing, and the turn runs without it', async () => {
         const kv = await begin()
         await removeSession(kv)
@@ -264,7 +254,7 @@ export const describeKvConnector = (
         expect(offloaded.kind).toBe(traits.afterMissing)
       })
 
-      test.each(traits.damage)('an artefact that was %s is never used', async (how) => {
+      test.each(traits.damage)('an artefact that was %s is missing', async (how) => {
         const kv = await begin()
         await bed.damage(kv.artefactId, how)
         const { attached, usage } = await serve(second, kv)
@@ -272,7 +262,7 @@ export const describeKvConnector = (
         expect(usage.cachedTokens).toBe(0)
       })
 
-      test('a pod that was started anew does not count as holding anything', async () => {
+      test('a pod that restarted loads the KV again', async () => {
         const kv = await begin()
         await first.restart()
         const { attached, usage } = await serve(first, kv, longer())
@@ -280,7 +270,7 @@ export const describeKvConnector = (
         expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
       })
 
-      test('a payload that cannot be read is missing', async () => {
+      test('an artefact with an unreadable payload is missing', async () => {
         const kv = await begin()
         expect((await attach(second, { ...kv, payload: '{"file":"../../etc/passwd"}' })).presence).toEqual({
           kind: 'missing',
@@ -289,16 +279,16 @@ export const describeKvConnector = (
     })
 
     describe('the budget', () => {
-      test('a turn that has none goes on at once, and takes no place', async () => {
+      test('a turn without budget continues at once without its KV, and claims nothing', async () => {
         const kv = await begin()
         const { presence, fields } = await attach(second, kv, AbortSignal.abort())
         expect([presence, fields]).toEqual([{ kind: 'timed-out' }, traits.fieldsAlone])
         expect(await removeSession(kv)).toEqual({ kind: 'removed' })
       })
 
-      test('a turn does not wait longer than it may, and what it began is brought to its end', async () => {
+      test('a turn waits for its load until its budget ends, and the load is completed', async () => {
         const kv = await begin()
-        const letLoadsGo = second.holdLoads()
+        const releaseLoads = second.holdLoads()
         const leave = new AbortController()
         const attaching = attach(second, kv, leave.signal)
         await until(() => second.loads() === 1)
@@ -308,28 +298,28 @@ export const describeKvConnector = (
         const nothing = { turn: turnOf(session, second), claim, totalTokens: 400, signal: anySignal() }
         const { kind } = await connector.offload({ ...nothing, announce: async () => {} })
         expect(traits.afterTimeout).toContain(kind)
-        letLoadsGo()
+        releaseLoads()
         await until(async () => (await removeSession(kv)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
       })
 
-      test('an engine that is late is not waited for, and its place comes back when it has answered', async () => {
+      test('a load that exceeds the time limit fails, and its claim is released when the engine answers', async () => {
         const kv = await begin()
         connector = bed.connect({ callTimeoutMs: 200 })
-        const letLoadsGo = second.holdLoads()
+        const releaseLoads = second.holdLoads()
         expect((await attach(second, kv)).presence).toMatchObject({ kind: traits.lateLoad })
         expect(await removeSession(undefined)).toMatchObject({ kind: traits.removalDuringTurn })
-        letLoadsGo()
+        releaseLoads()
         connector = bed.connect()
         await until(async () => (await removeSession(kv)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
       })
     })
 
-    describe('pods that cannot be reached', () => {
+    describe('unreachable pods', () => {
       const nowhere = '127.0.0.1:9'
 
-      test('a turn goes on without its KV', async () => {
+      test('a turn continues without its KV', async () => {
         connector = bed.connect({ pods: [nowhere] })
         const turn = { ...turnOf(session, first), pod: nowhere }
         const { presence, fields } = await connector.attach(turn, undefined, { signal: anySignal() })

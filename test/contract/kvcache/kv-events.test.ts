@@ -50,6 +50,26 @@ const follow = (): KvEvents => {
   return events
 }
 
+/** An engine and a gateway that follows its events. */
+const startFollowing = async (options?: KvEventPublisherOptions) => {
+  const engine = await publish(options)
+  const following = follow()
+  await until(() => following.isLive(pod))
+  return { engine, following }
+}
+
+/** The same after the gateway received {@link first}. */
+const startInformed = async (options?: KvEventPublisherOptions) => {
+  const both = await startFollowing(options)
+  await inform(both.engine, both.following)
+  return both
+}
+
+const inform = async (engine: KvEventPublisher, following: KvEvents): Promise<void> => {
+  await engine.publish(first)
+  await until(() => resident(following) === 8)
+}
+
 const resident = (of: KvEvents, salt = 's'): number | undefined =>
   of.residentTokens(pod, { salt, tokens: Uint32Array.from(all) })
 const turnTokens = async (of: KvEvents, turnId: string, minTokens: number): Promise<readonly number[]> => [
@@ -68,10 +88,8 @@ afterEach(async () => {
 })
 
 describe('KV events over ZeroMQ', () => {
-  test('tell what a pod holds and what a turn left', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
+  test('give the tokens that a pod holds and those of a turn', async () => {
+    const { engine, following } = await startFollowing()
     expect(resident(following)).toBe(0)
     const waiting = turnTokens(following, 't2', 12)
     await engine.publish(first)
@@ -86,7 +104,7 @@ describe('KV events over ZeroMQ', () => {
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
   })
 
-  test('tell what was published before the gateway came', async () => {
+  test('include what was published before the gateway started', async () => {
     const engine = await publish()
     await engine.publish(first)
     await engine.publish(second, third)
@@ -95,10 +113,8 @@ describe('KV events over ZeroMQ', () => {
     await until(() => resident(following) === 16)
   })
 
-  test('a gap is closed by a replay', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
+  test('a gap is filled by a replay', async () => {
+    const { engine, following } = await startFollowing()
     await engine.publish(first)
     engine.lose(second)
     await engine.publish(third)
@@ -109,9 +125,7 @@ describe('KV events over ZeroMQ', () => {
   })
 
   test('a lost last batch is found without a later one', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
+    const { engine, following } = await startFollowing()
     await engine.publish(first)
     engine.lose(second)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
@@ -119,12 +133,9 @@ describe('KV events over ZeroMQ', () => {
 
   test.each<{ readonly name: string; readonly options: KvEventPublisherOptions }>([
     { name: 'no longer has the batch', options: {} },
-    { name: 'cannot be asked', options: { withoutReplay: true } },
-  ])('a gap voids what was known where the engine $name', async ({ options }) => {
-    const engine = await publish(options)
-    const following = follow()
-    await until(() => following.isLive(pod))
-    await hear(engine, following)
+    { name: 'offers no replay', options: { withoutReplay: true } },
+  ])('a gap discards all that was known when the engine $name', async ({ options }) => {
+    const { engine, following } = await startInformed(options)
     engine.lose(removedEvent([1]))
     engine.keepLast(0)
     await engine.publish(storedEvent({ hashes: [9], tokens: tokensFrom(10, 4), salt: 'new', turnId: 't9' }))
@@ -136,11 +147,8 @@ describe('KV events over ZeroMQ', () => {
     expect(await following.turnTokens(pod, { turnId: 't1', minTokens: 1 }, AbortSignal.abort())).toBeUndefined()
   })
 
-  test('an engine that starts again holds nothing', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
-    await hear(engine, following)
+  test('an engine that restarted holds nothing', async () => {
+    const { engine, following } = await startInformed()
     engine.close()
     await until(() => !following.isLive(pod))
     expect(resident(following)).toBeUndefined()
@@ -151,11 +159,8 @@ describe('KV events over ZeroMQ', () => {
     await until(() => resident(following) === 8)
   })
 
-  test('garbage neither ends the subscription nor stays unnoticed', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
-    await hear(engine, following)
+  test('garbage is logged and does not end the subscription', async () => {
+    const { engine, following } = await startInformed()
     await engine.sendRaw([Buffer.from('kv-events')])
     await engine.sendRaw([Buffer.from('kv-events'), Buffer.alloc(3), Buffer.from('x')])
     await engine.sendRaw([Buffer.from('kv-events-of-another'), Buffer.alloc(8), encodeBatch([clearedEvent])])
@@ -181,11 +186,8 @@ describe('KV events over ZeroMQ', () => {
     expect(resident(following)).toBeUndefined()
   })
 
-  test('a pod that vanishes is forgotten', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
-    await hear(engine, following)
+  test('a pod that is no longer configured is forgotten', async () => {
+    const { following } = await startInformed()
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, never)
     pods = []
     expect(await waiting).toBeUndefined()
@@ -195,17 +197,14 @@ describe('KV events over ZeroMQ', () => {
     await until(() => resident(following) === 8)
   })
 
-  test('a pod that publishes elsewhere is followed there', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
-    await hear(engine, following)
+  test('a pod that moves its endpoint is followed there', async () => {
+    const { following } = await startInformed()
     const moved = await publish()
     await moved.publish(first, second)
     await until(() => resident(following) === 12)
   })
 
-  test('a pod is asked until it publishes', async () => {
+  test('a pod is asked for its endpoints until it has one', async () => {
     sources = new Error('not up yet')
     const following = follow()
     await until(() => warnings.length > 0)
@@ -214,11 +213,11 @@ describe('KV events over ZeroMQ', () => {
     expect(resident(following)).toBeUndefined()
     const engine = await publish()
     await until(() => following.isLive(pod))
-    await hear(engine, following)
+    await inform(engine, following)
     expect(warnings).toEqual(['where the engine publishes its KV events cannot be learnt'])
   })
 
-  test('an address that is none leaves the pod unknown', async () => {
+  test('an invalid endpoint leaves the pod unknown', async () => {
     sources = [{ endpoint: 'tcp://', replayEndpoint: undefined, topic: '' }]
     const following = follow()
     await until(() => warnings.length > 0)
@@ -227,21 +226,16 @@ describe('KV events over ZeroMQ', () => {
     await until(() => following.isLive(pod))
   })
 
-  test('a turn that nothing is told of is waited for until the signal', async () => {
-    await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
+  test('turnTokens of a turn without events waits until its signal', async () => {
+    const { following } = await startFollowing()
     const patience = new AbortController()
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, patience.signal)
     patience.abort()
     expect(await waiting).toBeUndefined()
   })
 
-  test('stop lets everybody go and leaves nothing open', async () => {
-    const engine = await publish()
-    const following = follow()
-    await until(() => following.isLive(pod))
-    await hear(engine, following)
+  test('stop resolves pending calls and closes the subscription', async () => {
+    const { engine, following } = await startInformed()
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, never)
     await following.stop()
     expect(await waiting).toBeUndefined()
@@ -253,13 +247,7 @@ describe('KV events over ZeroMQ', () => {
   })
 })
 
-/** A subscription takes hold a moment after its connection stands: publishes until the first event was heard. */
-const hear = async (engine: KvEventPublisher, following: KvEvents): Promise<void> => {
-  await engine.publish(first)
-  await until(() => resident(following) === 8)
-}
-
-test('a fleet without events knows nothing, and says so at once', async () => {
+test('without events, every answer is unknown, at once', async () => {
   const none = createNoKvEvents()
   expect(resident(none)).toBeUndefined()
   expect(none.isLive(pod)).toBe(false)

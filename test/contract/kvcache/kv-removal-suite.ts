@@ -16,7 +16,7 @@ import { until } from './until.ts'
 
 const timeoutMs = 60_000
 
-/** How every KvConnector has to remove KV, and find what nobody remembers. */
+/** The contract of KvConnector for removal and for the sweep of orphans. */
 export const describeKvRemoval = (
   name: string,
   make: () => Promise<KvTestBed>,
@@ -41,7 +41,7 @@ export const describeKvRemoval = (
     const serve = (pod: TestPod, kv?: StoredKv, text = prompt) =>
       serveTurn(connector, { session, pod, prompt: text, kv })
     const attach = (pod: TestPod, kv?: StoredKv) => connector.attach(turnOf(session, pod), kv, { signal: anySignal() })
-    /** A session with one turn behind it, on the first pod. */
+    /** Serves the first turn on the first pod. */
     const begin = async (): Promise<StoredKv> => {
       const { kv } = await serve(first)
       if (kv === undefined) throw new Error('the first turn stored nothing')
@@ -52,7 +52,7 @@ export const describeKvRemoval = (
     const longer = (): string => `${prompt}${traits.more}`
 
     describe('remove', () => {
-      test('takes a session out of the store and out of every pod', async () => {
+      test('removes a session from the store and from every pod', async () => {
         const kv = await begin()
         const other = await serve(second, kv, longer())
         await connector.remove({ kind: 'artefact', session: session.key, payload: kv.payload }, anySignal())
@@ -67,14 +67,14 @@ export const describeKvRemoval = (
         expect([await removeSession(kv), await removeSession(kv)]).toEqual([{ kind: 'removed' }, { kind: 'removed' }])
       })
 
-      test('of an artefact leaves what its pod knows of the session', async () => {
+      test('of an artefact leaves the KV in its pod as the connector can use it', async () => {
         const kv = await begin()
         await connector.remove({ kind: 'artefact', session: session.key, payload: kv.payload }, anySignal())
         expect(await bed.artefacts()).toEqual([])
         expect((await attach(first)).presence).toMatchObject(traits.afterItsArtefact(kv.tokens))
       })
 
-      test('leaves other sessions alone', async () => {
+      test('leaves other sessions unchanged', async () => {
         const kv = await begin()
         const stranger = await serveTurn(connector, { session: newSession(), pod: first, prompt: traits.newPrompt() })
         await removeSession(kv)
@@ -83,7 +83,7 @@ export const describeKvRemoval = (
       })
 
       const orNot = { busy: 'waits', removed: 'does not wait' }[traits.removalDuringTurn]
-      test(`${orNot} for a turn that runs, and can be repeated after it`, async () => {
+      test(`${orNot} for a running turn, and can be repeated after it`, async () => {
         const kv = await begin()
         const turn = turnOf(session, first)
         const { claim } = await connector.attach(turn, kv, { signal: anySignal() })
@@ -94,11 +94,11 @@ export const describeKvRemoval = (
         expect(await first.probe(prompt)).toBe(0)
       })
 
-      test('of a session that was never seen is done', async () => {
+      test('of an unknown session is done', async () => {
         expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
       })
 
-      test('forgets pods that are gone', async () => {
+      test('ignores pods that are no longer configured', async () => {
         const kv = await begin()
         const survivor = bed.connect({ pods: [second.address] })
         const removal = { kind: 'session', session: session.key, payload: kv.payload } as const
@@ -113,7 +113,7 @@ export const describeKvRemoval = (
     const orphans = {
       unknown: () =>
         describe('reconcile', () => {
-          test('keeps what is known and removes what nobody knows', async () => {
+          test('keeps known artefacts and removes unknown ones', async () => {
             await reconcile([])
             const kv = await begin()
             const orphan = await serveTurn(connector, { session: newSession(), pod: first, prompt: traits.newPrompt() })
@@ -123,7 +123,7 @@ export const describeKvRemoval = (
             expect((await attach(first, kv)).presence).toMatchObject({ kind: 'resident' })
           })
 
-          test('after the shared state was lost, leaves nothing of a forgotten session in any pod', async () => {
+          test('after the loss of the shared state, removes a forgotten session from every pod', async () => {
             const kv = await begin()
             await serve(second, kv, longer())
             bed.loseState()
@@ -136,7 +136,7 @@ export const describeKvRemoval = (
         }),
       unnamed: () =>
         describe('reconcile', () => {
-          test('removes what a turn left that was never settled, and keeps what an artefact names', async () => {
+          test('removes the KV of a turn that was never settled, and keeps that of artefacts', async () => {
             const kv = await begin()
             connector = bed.connect({ leaseMs: 1 })
             const lost = traits.newPrompt()
@@ -151,7 +151,7 @@ export const describeKvRemoval = (
             expect(await presenceOn(second, kv)).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
           })
 
-          test('after the shared state was lost, leaves nothing of a forgotten session', async () => {
+          test('after the loss of the shared state, removes a forgotten session', async () => {
             const kv = await begin()
             await serve(second, kv, longer())
             bed.loseState()
@@ -164,13 +164,13 @@ export const describeKvRemoval = (
         }),
       none: () =>
         describe('reconcile', () => {
-          test('has nothing to remove', async () => {
+          test('removes nothing', async () => {
             const kv = await begin()
             expect(await reconcile([])).toBe(0)
             expect(await presenceOn(second, kv)).toMatchObject({ kind: 'loaded' })
           })
 
-          test('after the shared state was lost, a session is missing', async () => {
+          test('after the loss of the shared state, removes nothing, and the session is missing', async () => {
             const kv = await begin()
             bed.loseState()
             connector = bed.connect()

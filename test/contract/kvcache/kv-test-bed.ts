@@ -9,7 +9,7 @@ import type {
 } from '../../../src/kvcache/kv-connector.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 
-/** Token counts of one answer, by the engine's own account. */
+/** Token counts of one response, as the engine reports them. */
 export interface TestUsage {
   readonly promptTokens: number
   readonly outputTokens: number
@@ -20,26 +20,26 @@ export interface TestUsage {
 export interface TestPod {
   /** As the connector knows it. */
   readonly address: string
-  /** Answers a prompt with a few tokens. `sessionId` goes along as `x-session-id`. */
+  /** Completes a prompt with a few tokens. `sessionId` is sent as `x-session-id`. */
   run(request: {
     readonly prompt: string
     readonly sessionId?: string
     readonly fields?: Readonly<Record<string, EngineField>>
   }): Promise<TestUsage>
-  /** How many tokens of the prompt lie anywhere in the pod, for whoever asks. Leaves the prompt there. */
+  /** How many tokens of the prompt are anywhere in the pod, for any session. Leaves the prompt there. */
   probe(prompt: string): Promise<number>
-  /** Loads from the store that the pod was asked for so far. */
+  /** Number of loads requested from the pod. */
   loads(): number
-  /** Keeps loads from reaching the engine until the function it resolves to is called. */
+  /** Keeps loads from reaching the engine until the returned function is called. */
   holdLoads(): () => void
-  /** Ends the engine at once and starts it anew under its address. */
+  /** Kills the engine and starts it again at its address. */
   restart(): Promise<void>
 }
 
-/** Two pods, one store, and any number of connectors as different gateway processes would have them. */
+/** Two pods, one store, and any number of connectors, as in several gateway processes. */
 export interface KvTestBed {
   readonly pods: readonly [TestPod, TestPod]
-  /** A connector that shares all state with the others of this bed. Everything is young enough to be an orphan. */
+  /** A connector that shares all state with the others of this bed. Artefacts of any age count as orphans. */
   connect(options?: {
     readonly callTimeoutMs?: number
     readonly pods?: readonly string[]
@@ -48,56 +48,56 @@ export interface KvTestBed {
   }): KvConnector
   /** Names of the artefacts in the store. */
   artefacts(): Promise<readonly string[]>
-  /** Changes stored bytes of an artefact, or cuts it. */
+  /** Changes stored bytes of an artefact, or truncates it. */
   damage(artefactId: string, how: Damage): Promise<void>
-  /** Forgets what the connectors know of the pods, as when their shared state is lost. */
+  /** Deletes the state that the connectors share. */
   loseState(): void
   close(): Promise<void>
 }
 
-/** Where connectors rightly differ. Everything else holds for all of them. Functions are given a number of stored tokens. */
+/** Where connectors may differ. Functions receive the number of stored tokens. */
 export interface KvTraits {
-  /** A prompt that is not even the beginning of another one, and long enough to be stored. */
+  /** A prompt that differs from all others at its first token, and is long enough to be stored. */
   readonly newPrompt: () => string
-  /** What a prompt has to grow by for more of it to be stored. */
+  /** Text that makes a prompt grow enough for more of it to be stored. */
   readonly more: string
   /** How many tokens may be stored of a first turn. */
   readonly storedTokens: (usage: TestUsage) => readonly number[]
   /** Whether more is stored as the conversation grows. */
   readonly grows: boolean
-  /** The presence of a session with one turn behind it on the pod that served it. */
+  /** The presence after one turn, on its pod. */
   readonly onItsPod: (tokens: number) => object
-  /** The presence of a session with several turns behind it on the pod that served the last one. */
+  /** The presence after several turns, on the pod of the last one. */
   readonly onItsLastPod: (tokens: number) => object
-  /** The presence of a session on a pod that served it before another one did. */
+  /** The presence on the pod of an earlier turn than the last. */
   readonly onItsFormerPod: (tokens: number) => object
-  /** The presence of a session whose artefact was removed, on its pod. */
+  /** The presence on its pod after the artefact was removed. */
   readonly afterItsArtefact: (tokens: number) => object
-  /** How many loads turns that overlap on two gateways may make. */
+  /** Possible numbers of loads of turns that overlap on two gateways. */
   readonly loadsOfTwoGateways: readonly number[]
-  /** What may become of two turns of one session that overlap, in the order in which they end. */
+  /** Possible outcomes of the offloads of two overlapping turns, in the order of their ends. */
   readonly overlappingTurns: readonly (readonly string[])[]
   /** Whether a removal waits for the session's turns. */
   readonly removalDuringTurn: 'busy' | 'removed'
-  /** What becomes of a turn that another pod served. */
+  /** Whether a turn that another pod served is stored. */
   readonly servedElsewhere: 'lost' | 'stored'
   /** Whether a conversation can be too short to be stored. */
   readonly storesShort: boolean
   /** Whether sessions of one tenant use each other's KV. */
   readonly sharing: 'nobody' | 'tenant'
-  /** What is stored of a turn whose artefact was missing. */
+  /** Outcome of the offload of a turn whose artefact was missing. */
   readonly afterMissing: 'stored' | 'none'
-  /** Damage that is found out. */
+  /** Damage that the connector detects. */
   readonly damage: readonly [Damage, ...Damage[]]
-  /** Fields of a turn that goes on without its KV. */
+  /** Fields of a turn that continues without its KV. */
   readonly fieldsAlone: object
-  /** What may become of a turn whose load was not waited for. */
+  /** Possible outcomes of the offload of a turn that did not wait for its load. */
   readonly afterTimeout: readonly OffloadOutcome['kind'][]
-  /** The presence where an engine or a store answers a load too late. */
+  /** The presence when the time limit of a load ends. */
   readonly lateLoad: 'timed-out' | 'failed'
-  /** The presence on a pod that nobody reaches, of a session without KV. */
+  /** The presence on an unreachable pod, of a session without KV. */
   readonly unreachable: 'failed' | 'empty'
-  /** What `reconcile` removes: artefacts that the sessions do not know, whatever no artefact names, or nothing. */
+  /** What `reconcile` removes: artefacts unknown to the sessions, KV that no artefact names, or nothing. */
   readonly orphans: 'unknown' | 'unnamed' | 'none'
 }
 
@@ -140,7 +140,7 @@ export const newPrompt = (): string => {
   return `${String.fromCharCode(firstLetter + (prompts % letters))} ${prompts} is where this conversation begins. ${'It goes on about caches. '.repeat(16)}`
 }
 
-/** What llamacpp-slots does: a slot holds one session at a time, and its file holds the whole conversation. */
+/** Traits of llamacpp-slots: a slot holds one session at a time, and its file holds the whole conversation. */
 export const slotTraits: KvTraits = {
   newPrompt,
   more: ' And one more question.',
@@ -167,12 +167,12 @@ export const slotTraits: KvTraits = {
 
 export const anySignal = (): AbortSignal => AbortSignal.timeout(20_000)
 
-/** One whole turn, as the gateway takes it. */
+/** One turn from attach to offload. */
 export interface ServedTurn {
   readonly attached: AttachOutcome
   readonly usage: TestUsage
   readonly offloaded: OffloadOutcome
-  /** What the session has stored after the turn. */
+  /** The KV that the session has stored after the turn. */
   readonly kv: StoredKv | undefined
 }
 

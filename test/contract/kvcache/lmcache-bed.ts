@@ -45,7 +45,7 @@ export interface LmcacheBed extends KvTestBed {
 
 const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
 
-/** A simulated fleet for many beds, one after the other. What gateways hear of its engines goes on from bed to bed. */
+/** A simulated fleet for many beds, one after the other. Its KV events are followed from bed to bed. */
 export interface LmcacheFleet {
   bed(): Promise<LmcacheBed>
   close(): Promise<void>
@@ -74,10 +74,10 @@ export const startLmcacheBed = async (options: LmcacheBedOptions = {}): Promise<
   return makeBed({ ...options, fleet, followers, onClose })
 }
 
-/** What gateways hear of the engines: each gateway by itself. */
+/** Followers of the KV events: one for each gateway. */
 interface Followers {
   of(gateway: number): KvEvents
-  /** Resolves when all of them know the pod's events to be complete, or to be none. */
+  /** Resolves when all followers have the pod's events live, or not live. */
   allSee(pod: string, isLive: boolean): Promise<void>
   stop(): Promise<void>
 }
@@ -124,7 +124,7 @@ const makeBed = (
   const loadsBefore = fleet.pods.map(({ instance }) => instance.prefetches())
   let ledger = createMemoryChunkLedger()
   beds += 1
-  // Other salts than those of the bed before.
+  // Salts differ from those of the bed before.
   const secret = `secret number ${beds} of the tests`
 
   const connect = (wishes: LmcacheConnectOptions = {}): KvConnector => {
@@ -152,7 +152,7 @@ const makeBed = (
     connectors.push(connector)
     return {
       ...connector,
-      // A gateway that has just started does not hear what engines tell before it listens.
+      // A gateway that has just started misses the events before its subscription.
       attach: async (turn, kv, budget) => {
         if (hasEvents) await Promise.all(addresses.map((pod) => until(() => events.isLive(pod))))
         return connector.attach(turn, kv, budget)
@@ -163,7 +163,7 @@ const makeBed = (
   const viewOf = (pod: SimulatedPod, number: number): TestPod => ({
     address: pod.address,
     run: (request) => runOn(fleet, pod, request),
-    // The engine's own memory cannot be emptied from outside; what it takes from anywhere else can be.
+    // Without the engine's own memory, which cannot be emptied from outside.
     probe: async (prompt) => reachable(fleet, pod, tokenize(prompt)),
     loads: () => pod.instance.prefetches() - (loadsBefore[number] ?? 0),
     holdLoads: () => pod.instance.prefetchGate.hold(),
@@ -200,7 +200,7 @@ const makeBed = (
   }
 }
 
-/** Leading tokens that the pod's LMCache server could give its engine, under whatever salt. */
+/** Leading tokens that the pod's LMCache server could load into its engine, under any salt. */
 const reachable = (fleet: SimulatedFleet, { instance }: SimulatedPod, tokens: readonly number[]): number => {
   const salts = new Set([...fleet.store.keys(), ...instance.memory.keys()].map((key) => key.cache_salt))
   const lengths = [...salts].map((salt) => {

@@ -1,11 +1,6 @@
+import { beforeEach } from '@jest/globals'
 import type { ClaimOutcome, SlotContent, SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
-
-/** A ledger of its own for one test. */
-export interface LedgerUnderTest {
-  readonly ledger: SlotLedger
-  close(): Promise<void>
-}
 
 export const alice = 'alice' as SessionKey
 export const bob = 'bob' as SessionKey
@@ -19,19 +14,40 @@ export const busy = (...ids: readonly number[]) => ids.map((id) => ({ id, idle: 
 export const slotOf = (outcome: ClaimOutcome): number | undefined =>
   outcome.kind === 'claimed' ? outcome.slot : undefined
 
-/** The calls of a turn, on one pod and with times that do not run out. */
-export const callsOn = (ledger: () => SlotLedger) => {
+/** A fresh ledger for each test, and calls with defaults: slots 0 and 1 of one pod, and times that do not run out. */
+export const useLedger = (make: () => Promise<SlotLedger>) => {
+  let ledger: SlotLedger
+  beforeEach(async () => {
+    ledger = await make()
+  })
   const claim = (session: SessionKey, turnId: string, slots = idle(0, 1), leaseMs = minute, loadMs = minute) =>
-    ledger().claim({ pod, session, turnId, leaseMs, loadMs, slots })
+    ledger.claim({ pod, session, turnId, leaseMs, loadMs, slots })
   const settle = (slot: number, turnId: string, content: SlotContent = held, closeMs = 0) =>
-    ledger().settle({ pod, slot, turnId, content, closeMs })
+    ledger.settle({ pod, slot, turnId, content, closeMs })
   const release = (slot: number, turnId: string, content?: SlotContent) =>
-    ledger().release({ pod, slot, turnId, ...(content === undefined ? {} : { content }) })
-  /** A session that has used slot `slot` before and left KV there. */
-  const leave = async (session: SessionKey, slot: number): Promise<void> => {
-    await claim(session, `${session}-before`, idle(slot))
-    await settle(slot, `${session}-before`)
-    await release(slot, `${session}-before`)
+    ledger.release({ pod, slot, turnId, ...(content === undefined ? {} : { content }) })
+  return {
+    ledger: () => ledger,
+    claim,
+    settle,
+    release,
+    /** Has a turn of the session leave {@link held} in the slot. */
+    leave: async (session: SessionKey, slot: number): Promise<void> => {
+      await claim(session, `${session}-before`, idle(slot))
+      await settle(slot, `${session}-before`)
+      await release(slot, `${session}-before`)
+    },
+    /** Claims and resolves to the revision that a reload needs. */
+    revisionOf: async (session: SessionKey, turnId: string): Promise<number> => {
+      const outcome = await claim(session, turnId)
+      return outcome.kind === 'claimed' ? outcome.revision : -1
+    },
+    reload: (turnId: string, revision: number) => ledger.reload({ pod, slot: 0, turnId, revision, loadMs: minute }),
+    seize: (session: SessionKey | undefined, turnId = 'w1', leaseMs = minute) =>
+      ledger.seize({ pod, slot: 0, turnId, session, leaseMs }),
+    wiped: (turnId = 'w1') => ledger.wiped({ pod, slot: 0, turnId }),
+    addTrace: (session: SessionKey) => ledger.addTrace({ pod, slot: 0, session }),
   }
-  return { claim, settle, release, leave }
 }
+
+export type LedgerCalls = ReturnType<typeof useLedger>

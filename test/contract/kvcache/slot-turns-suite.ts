@@ -1,34 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { SlotContent, SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
-import {
-  alice,
-  bob,
-  busy,
-  callsOn,
-  carol,
-  held,
-  idle,
-  type LedgerUnderTest,
-  minute,
-  pod,
-  slotOf,
-} from './slot-ledger-calls.ts'
+import { describe, expect, test } from '@jest/globals'
+import type { SlotContent } from '../../../src/kvcache/slots/slot-ledger.ts'
+import { alice, bob, busy, carol, held, idle, type LedgerCalls, minute, pod, slotOf } from './slot-ledger-calls.ts'
 import { until } from './until.ts'
 
-/** What every SlotLedger has to do for turns. */
-export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderTest>): void => {
-  describe(`SlotLedger: ${name}, turns`, () => {
-    let under: LedgerUnderTest
-    let ledger: SlotLedger
-    beforeEach(async () => {
-      under = await make()
-      ledger = under.ledger
-    })
-    afterEach(() => under.close())
-    const { claim, settle, release, leave } = callsOn(() => ledger)
-
+/** The contract of SlotLedger for turns. */
+export const describeSlotTurns = ({ ledger, claim, settle, release, leave, revisionOf, reload }: LedgerCalls): void => {
+  describe('turns', () => {
     describe('claim', () => {
-      test('a slot that nobody ever used has to be filled by the turn', async () => {
+      test('a slot that was never used has to be loaded by the turn', async () => {
         expect(await claim(alice, 't1')).toMatchObject({
           kind: 'claimed',
           slot: 0,
@@ -38,12 +17,12 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
         })
       })
 
-      test('the slot that the session owns comes first, with what it holds', async () => {
+      test('the slot of the session is preferred, and its content returned', async () => {
         await leave(alice, 1)
         expect(await claim(alice, 't1')).toMatchObject({ slot: 1, role: 'check', content: held, others: 0 })
       })
 
-      test('content without an artefact comes back as it was', async () => {
+      test('content without an artefact is returned unchanged', async () => {
         const content: SlotContent = { kind: 'holds', artefactId: undefined, tokens: 7, mark: '[null,3]' }
         await claim(alice, 't1')
         await settle(0, 't1', content)
@@ -56,17 +35,17 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
         expect(await claim(alice, 't2', [...busy(0), ...idle(1)])).toMatchObject({ slot: 0, role: 'check', others: 1 })
       })
 
-      test('the session leaves its own slot when something else runs there', async () => {
+      test('a session gets another slot while a foreign request runs in its own', async () => {
         await leave(alice, 0)
         expect(slotOf(await claim(alice, 't1', [...busy(0), ...idle(1)]))).toBe(1)
       })
 
-      test('a slot without owner comes before one that another session owns', async () => {
+      test('a slot without owner is preferred to one of another session', async () => {
         await leave(bob, 0)
         expect(slotOf(await claim(alice, 't1'))).toBe(1)
       })
 
-      test('of the owned slots, the one used least recently is taken over', async () => {
+      test('without a free slot, the least recently used one is taken over', async () => {
         await leave(bob, 0)
         await leave(carol, 1)
         await leave(bob, 0)
@@ -74,33 +53,29 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
       })
 
       test.each([
-        ['held by another session', idle(0)],
-        ['busy', busy(0)],
-        ['not reported', []],
-      ])('there is no room in slots that are %s', async (_name, slots) => {
+        { name: 'held by another session', slots: idle(0) },
+        { name: 'busy', slots: busy(0) },
+        { name: 'not reported', slots: [] },
+      ])('there is no room when the slot is $name', async ({ slots }) => {
         await claim(bob, 'b1', idle(0))
         expect(await claim(alice, 't1', slots)).toEqual({ kind: 'no-room' })
       })
 
-      test('the same turn finds the same slot again', async () => {
+      test('a repeated claim of a turn returns the same slot', async () => {
         await claim(alice, 't1')
         expect(await claim(alice, 't1')).toMatchObject({ slot: 0, role: 'load', others: 0 })
       })
 
-      test('slots of another pod are other slots', async () => {
+      test('slots of two pods are independent', async () => {
         await leave(alice, 1)
-        const other = await ledger.claim({
-          pod: '10.0.0.2:8080',
-          session: alice,
-          turnId: 't1',
-          leaseMs: minute,
-          loadMs: minute,
-          slots: idle(0, 1),
+        const other = { pod: '10.0.0.2:8080', leaseMs: minute, loadMs: minute, slots: idle(0, 1) }
+        expect(await ledger().claim({ ...other, session: alice, turnId: 't1' })).toMatchObject({
+          slot: 0,
+          role: 'load',
         })
-        expect(other).toMatchObject({ slot: 0, role: 'load' })
       })
 
-      test('50 turns at once have one loader', async () => {
+      test('of 50 concurrent turns, one loads and the others wait', async () => {
         const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => claim(alice, `t${index}`)))
         const roles = outcomes.map((outcome) => (outcome.kind === 'claimed' ? `${outcome.slot} ${outcome.role}` : ''))
         expect(roles.filter((role) => role === '0 load')).toHaveLength(1)
@@ -108,15 +83,15 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
       })
     })
 
-    describe('what runs out', () => {
-      test('a lease: its slot goes to another session, which has to fill it', async () => {
+    describe('expiry', () => {
+      test('a slot whose lease ran out goes to another session, which has to load it', async () => {
         await claim(bob, 'b1', idle(0), 20)
         await settle(0, 'b1')
         await until(async () => slotOf(await claim(alice, 't1', idle(0))) === 0)
         expect(await claim(alice, 't1', idle(0))).toMatchObject({ role: 'load', others: 0 })
       })
 
-      test('a load: a waiting turn of the session takes it over', async () => {
+      test('a load that ran out of time is taken over by a waiting turn of the session', async () => {
         await claim(alice, 't1', idle(0), minute, 20)
         expect(await claim(alice, 't2', idle(0))).toMatchObject({ role: 'wait', others: 1 })
         await until(async () => {
@@ -127,7 +102,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
         expect(await settle(0, 't2')).toBe(true)
       })
 
-      test('the closing of a slot', async () => {
+      test('a closed slot opens when its time is over', async () => {
         await claim(alice, 't1', idle(0))
         await settle(0, 't1', { kind: 'unknown' }, 20)
         await release(0, 't1')
@@ -137,21 +112,21 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
     })
 
     describe('settle', () => {
-      test('lets the waiting turns go on', async () => {
+      test('lets waiting turns continue', async () => {
         await claim(alice, 't1')
         await claim(alice, 't2')
         expect(await settle(0, 't1')).toBe(true)
         expect(await claim(alice, 't2')).toMatchObject({ slot: 0, role: 'check', content: held })
       })
 
-      test('is refused to a turn that does not fill the slot', async () => {
+      test('is refused to a turn that does not load the slot', async () => {
         await claim(alice, 't1')
         await claim(alice, 't2')
         expect(await settle(0, 't2')).toBe(false)
         expect(await settle(1, 't1')).toBe(false)
       })
 
-      test('with unknown content closes the slot to everybody until it is released with what it holds', async () => {
+      test('with unknown content closes the slot to all turns until it is released with content', async () => {
         await claim(alice, 't1', idle(0))
         await settle(0, 't1', { kind: 'unknown' }, minute)
         expect(await claim(alice, 't2', idle(0))).toEqual({ kind: 'no-room' })
@@ -162,7 +137,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
     })
 
     describe('a closed slot', () => {
-      test('is opened by the turn that closed it, even when its lease has run out', async () => {
+      test('is opened by the turn that closed it, also after its lease ran out', async () => {
         await claim(alice, 't1', idle(0), 0)
         await settle(0, 't1', { kind: 'unknown' }, minute)
         await release(0, 't1', { kind: 'clean' })
@@ -181,7 +156,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
         expect(await claim(alice, 't3', idle(0))).toEqual({ kind: 'no-room' })
       })
 
-      test('belongs to others once its time is over, and the turn that closed it has no say any more', async () => {
+      test('ignores the turn that closed it once its time is over', async () => {
         await claim(alice, 't1', idle(0), 20)
         await settle(0, 't1', { kind: 'unknown' }, 20)
         await until(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
@@ -192,23 +167,16 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
     })
 
     describe('reload', () => {
-      const claimed = async (turnId: string): Promise<number> => {
-        const outcome = await claim(alice, turnId)
-        return outcome.kind === 'claimed' ? outcome.revision : -1
-      }
-      const reload = (turnId: string, revision: number) =>
-        ledger.reload({ pod, slot: 0, turnId, revision, loadMs: minute })
-
-      test('makes exactly one of two turns the loader', async () => {
+      test('makes one of two turns the loader', async () => {
         await leave(alice, 0)
-        const [first, second] = [await claimed('t1'), await claimed('t2')]
+        const [first, second] = [await revisionOf(alice, 't1'), await revisionOf(alice, 't2')]
         expect([await reload('t1', first), await reload('t2', second)]).toEqual([true, false])
         expect(await claim(alice, 't2')).toMatchObject({ role: 'wait' })
       })
 
-      test('is refused when the content was settled since', async () => {
+      test('is refused when the content was settled since the claim', async () => {
         await leave(alice, 0)
-        const [first, second] = [await claimed('t1'), await claimed('t2')]
+        const [first, second] = [await revisionOf(alice, 't1'), await revisionOf(alice, 't2')]
         await reload('t1', first)
         await settle(0, 't1')
         expect(await reload('t2', second)).toBe(false)
@@ -216,7 +184,7 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
 
       test('is refused without a lease', async () => {
         await leave(alice, 0)
-        const revision = await claimed('t1')
+        const revision = await revisionOf(alice, 't1')
         await release(0, 't1')
         expect(await reload('t1', revision)).toBe(false)
       })
@@ -224,9 +192,9 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
 
     describe('beginSave', () => {
       const beginSave = (turnId: string, session = alice) =>
-        ledger.beginSave({ pod, slot: 0, turnId, session, leaseMs: minute })
+        ledger().beginSave({ pod, slot: 0, turnId, session, leaseMs: minute })
 
-      test('the last of overlapping turns saves', async () => {
+      test('of overlapping turns, the last one saves', async () => {
         await leave(alice, 0)
         await claim(alice, 't1')
         await claim(alice, 't2')
@@ -235,34 +203,34 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
       })
 
       test.each([
-        ['a turn that never claimed', 'other', alice],
-        ['a turn of another session', 't1', bob],
-      ])('%s has lost', async (_name, turnId, session) => {
+        { name: 'a turn that never claimed', turnId: 'other', session: alice },
+        { name: 'a turn of another session', turnId: 't1', session: bob },
+      ])('$name has lost', async ({ turnId, session }) => {
         await claim(alice, 't1')
         await settle(0, 't1')
         expect(await beginSave(turnId, session)).toBe('lost')
       })
 
-      test('a lease that ran out has lost', async () => {
+      test('a turn whose lease ran out has lost', async () => {
         await claim(alice, 't1', idle(0), 20)
         await settle(0, 't1')
-        await until(async () => (await ledger.list()).every(({ inUse }) => !inUse))
+        await until(async () => (await ledger().list()).every(({ inUse }) => !inUse))
         expect(await beginSave('t1')).toBe('lost')
       })
 
-      test('a lease is made longer', async () => {
+      test('the lease is extended', async () => {
         await claim(alice, 't1', idle(0), 200)
         await settle(0, 't1')
         expect(await beginSave('t1')).toBe('held')
         await claim(bob, 'clock', idle(1), 200)
         await settle(1, 'clock')
-        await until(async () => (await ledger.list()).some(({ slot, inUse }) => slot === 1 && !inUse))
+        await until(async () => (await ledger().list()).some(({ slot, inUse }) => slot === 1 && !inUse))
         expect(await claim(bob, 'b1', idle(0))).toEqual({ kind: 'no-room' })
       })
     })
 
     describe('release', () => {
-      test('tells how many turns still hold the slot', async () => {
+      test('returns how many turns still hold the slot', async () => {
         await leave(alice, 0)
         await claim(alice, 't1')
         await claim(alice, 't2')
@@ -271,22 +239,20 @@ export const describeSlotTurns = (name: string, make: () => Promise<LedgerUnderT
 
       test('by the loader leaves unknown content', async () => {
         await leave(alice, 0)
-        const outcome = await claim(alice, 't1')
-        const revision = outcome.kind === 'claimed' ? outcome.revision : -1
-        await ledger.reload({ pod, slot: 0, turnId: 't1', revision, loadMs: minute })
+        await reload('t1', await revisionOf(alice, 't1'))
         await release(0, 't1')
         expect(await claim(alice, 't2')).toMatchObject({ slot: 0, role: 'load', content: { kind: 'unknown' } })
       })
 
-      test('without a lease writes nothing', async () => {
+      test('without a lease changes nothing', async () => {
         await leave(alice, 0)
         await release(0, 'stranger', { kind: 'clean' })
         expect(await claim(alice, 't1')).toMatchObject({ content: held })
       })
 
-      test('of a slot that was never claimed is nothing', async () => {
+      test('of a slot that was never claimed changes nothing', async () => {
         expect(await release(5, 't1')).toBe(0)
-        expect(await ledger.list()).toEqual([])
+        expect(await ledger().list()).toEqual([])
       })
     })
   })

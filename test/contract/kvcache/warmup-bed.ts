@@ -24,7 +24,7 @@ export interface WarmupBed extends KvTestBed {
   }): KvConnector
 }
 
-/** The warmup connector on simulated engines; whatever else belongs to their fleet is of no use to it. */
+/** The warmup connector on simulated engines, without the LMCache servers of their fleet. */
 export const startWarmupBed = async ({ isolation }: { readonly isolation: Isolation }): Promise<WarmupBed> => {
   const fleet = await startSimulatedFleet({ events: false })
   const vault = createOpenVault()
@@ -34,14 +34,14 @@ export const startWarmupBed = async ({ isolation }: { readonly isolation: Isolat
   const viewOf = (pod: SimulatedPod): TestPod => ({
     address: pod.address,
     run: (request) => runOn(fleet, pod, request),
-    // Whoever does not know the salt meets nothing, although it lies there.
+    // A prompt without the salt finds nothing, although its KV is there.
     probe: async (prompt) => (await runOn(fleet, pod, { prompt })).cachedTokens,
     loads: () => pod.engine.warmups(),
     holdLoads: () => pod.engine.warmupGate.hold(),
     restart: async () => {
       const endedMs = performance.now()
       await pod.restart(isDown)
-      // No process starts sooner than gateways forget its former start.
+      // A real process takes longer to start than gateways remember its former start.
       await until(() => performance.now() - endedMs > 10 * bootMaxAgeMs)
     },
   })

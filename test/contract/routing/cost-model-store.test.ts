@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type CostModelStore, createMemoryCostModelStore } from '../../../src/routing/cost-model-store.ts'
 import { createRedisCostModelStore } from '../../../src/routing/redis/redis-cost-model-store.ts'
-import { startTestRedis, type TestRedis } from '../sessions/test-redis.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 
 let redis: TestRedis
 beforeAll(async () => {
@@ -13,11 +13,11 @@ describe.each<{ readonly name: string; readonly open: () => Promise<CostModelSto
   { name: 'memory', open: async () => createMemoryCostModelStore() },
   { name: 'Redis', open: async () => createRedisCostModelStore(await redis.connect()) },
 ])('a cost model store: $name', ({ open }) => {
-  test('has nothing of an engine that it does not know', async () => {
+  test('load of an unknown engine resolves to undefined', async () => {
     expect(await (await open()).load('engine')).toBeUndefined()
   })
 
-  test('gives back what was saved last, engine by engine', async () => {
+  test('load returns the last saved text of each engine', async () => {
     const store = await open()
     await store.save('engine-1', 'old')
     await store.save('engine-1', 'new: π')
@@ -27,7 +27,7 @@ describe.each<{ readonly name: string; readonly open: () => Promise<CostModelSto
 })
 
 describe('a cost model in Redis', () => {
-  test('is there for other processes, and goes when nobody saves it for long', async () => {
+  test('is shared by processes with one prefix, and expires after 30 days', async () => {
     await redis.raw.flushall()
     const connection = await redis.connect()
     await createRedisCostModelStore(connection).save('engine', 'text')

@@ -4,30 +4,15 @@ import { startRedis } from '../../../playground/start-redis.ts'
 import type { RedisConnectionOptions } from '../../../src/redis/create-redis-connection.ts'
 import type { RedisBreakerState } from '../../../src/redis/redis-breaker.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
-import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
-import { type SessionStore, StoreUnavailableError } from '../../../src/sessions/session-store.ts'
-import {
-  alice,
-  announceFor,
-  aTurn,
-  claimOne,
-  completed,
-  createActive,
-  newSession,
-  owned,
-  type StoreUnderTest,
-  session,
-  sessionKey,
-  storedKv,
-  storeKv,
-} from './store-under-test.ts'
-import { startTestRedis, type TestRedis } from './test-redis.ts'
+import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { alice, callsOn, type StoreUnderTest, session, sessionKey } from './store-under-test.ts'
 import { until } from './until.ts'
 
-/** Long enough that a test which waits for it fails. */
+/** Longer than the time limit of a test. */
 const neverMs = 600_000
 
-/** Whether a promise settles before the event loop has come round, so without waiting for anything from outside. */
+/** Whether a promise settles within one round of the event loop, so without waiting for the network. */
 const settlesAtOnce = async (promise: Promise<unknown>): Promise<boolean> => {
   const settled = promise.then(
     () => true,
@@ -36,12 +21,13 @@ const settlesAtOnce = async (promise: Promise<unknown>): Promise<boolean> => {
   return await Promise.race([settled, new Promise<boolean>((resolve) => setImmediate(() => resolve(false)))])
 }
 
-describe('a Redis in trouble', () => {
+describe('the Redis session store', () => {
   let redis: TestRedis
-  let store: SessionStore & RemovalQueue
   let under: StoreUnderTest
   let states: RedisBreakerState[]
   let faults: Error[]
+  const { abandon, announce, begin, claim, claimOne, commit, complete, counts } = callsOn(() => under)
+  const { create, createActive, get, list, remove, setTtl, store, storeKv, sweep } = callsOn(() => under)
 
   const open = async (options: Partial<RedisConnectionOptions> = {}): Promise<void> => {
     const connection = await redis.connect({
@@ -49,9 +35,8 @@ describe('a Redis in trouble', () => {
       onFault: (error) => faults.push(error),
       ...options,
     })
-    store = createRedisSessionStore({ connection })
     under = {
-      store,
+      store: createRedisSessionStore({ connection }),
       nowMs: () => Promise.reject(new Error('not needed')),
       advance: () => Promise.reject(new Error('not needed')),
     }
@@ -59,7 +44,7 @@ describe('a Redis in trouble', () => {
 
   const answers = async (): Promise<boolean> => {
     try {
-      await store.ping()
+      await store().ping()
       return true
     } catch {
       return false
@@ -81,106 +66,106 @@ describe('a Redis in trouble', () => {
     await redis?.close()
   })
 
-  const calls: readonly { readonly name: string; readonly call: () => Promise<unknown> }[] = [
-    { name: 'create', call: () => store.create(newSession()) },
-    { name: 'begin', call: () => store.begin(aTurn('turn-2')) },
-    { name: 'complete', call: () => store.complete(completed('turn-2')) },
-    { name: 'abandon', call: () => store.abandon({ key: session, turnId: 'turn-2' }) },
-    { name: 'commitKv', call: () => store.commitKv({ key: session, kv: storedKv('artefact-1', 1) }) },
-    { name: 'noteKv', call: () => store.noteKv({ key: session, reason: 'too_short' }) },
-    { name: 'dropKv', call: () => store.dropKv({ key: session, artefactId: 'artefact-1', reason: 'damaged' }) },
-    { name: 'get', call: () => store.get(owned) },
-    { name: 'list', call: () => store.list({ tenant: alice, limit: 10, after: undefined }) },
-    { name: 'setTtl', call: () => store.setTtl({ ...owned, ttlSeconds: 60 }) },
-    { name: 'remove', call: () => store.remove(owned) },
-    { name: 'ping', call: () => store.ping() },
-    { name: 'announce', call: () => announceFor(under, 'artefact-1') },
-    { name: 'expireDue', call: () => store.expireDue(10) },
-    { name: 'claim', call: () => store.claim({ limit: 10, leaseMs: 1000 }) },
-    { name: 'ack', call: () => store.ack([{ id: 'a:artefact-1', claim: 'claim' }]) },
-    { name: 'retryLater', call: () => store.retryLater({ id: 'a:artefact-1', claim: 'claim' }, 1000) },
-    { name: 'knownArtefacts', call: () => store.knownArtefacts(['artefact-1']) },
-    { name: 'counts', call: () => store.counts() },
+  const calls: readonly (() => Promise<unknown>)[] = [
+    () => create(),
+    () => begin(),
+    () => complete(),
+    () => abandon(),
+    () => commit('artefact-1'),
+    () => store().setKvStatus({ key: session, status: 'too_short' }),
+    () => store().dropKv({ key: session, artefactId: 'artefact-1', reason: 'damaged' }),
+    () => get(),
+    () => list(),
+    () => setTtl(60),
+    () => remove(),
+    () => store().ping(),
+    () => announce('artefact-1'),
+    () => sweep(),
+    () => claim(),
+    () => store().ack([{ id: 'a:artefact-1', claim: 'claim' }]),
+    () => store().retryLater({ id: 'a:artefact-1', claim: 'claim' }, 1000),
+    () => store().knownArtefacts(['artefact-1']),
+    () => counts(),
   ]
 
-  test('that was killed: every call fails at once, without its time limit', async () => {
+  test('fails every call at once when Redis was killed', async () => {
     await open({ commandTimeoutMs: neverMs })
-    await createActive(under)
+    await createActive()
     await redis.server.child.kill()
-    await expect(store.get(owned)).rejects.toBeInstanceOf(StoreUnavailableError)
+    await expect(get()).rejects.toBeInstanceOf(StoreUnavailableError)
 
-    for (const { call } of calls) await expect(call()).rejects.toBeInstanceOf(StoreUnavailableError)
-    expect(await settlesAtOnce(store.begin(aTurn('turn-2')))).toBe(true)
+    for (const call of calls) await expect(call()).rejects.toBeInstanceOf(StoreUnavailableError)
+    expect(await settlesAtOnce(begin())).toBe(true)
   })
 
-  test('that dies with commands on their way: they fail with it, and are not sent again', async () => {
+  test('fails commands on their way when Redis dies, and does not send them again', async () => {
     await open({ commandTimeoutMs: neverMs })
     redis.server.child.pause()
-    const pending = store.create(newSession())
+    const pending = create()
     await redis.server.child.kill()
     await expect(pending).rejects.toBeInstanceOf(StoreUnavailableError)
     const again = await startAgain()
     await until(answers)
 
-    expect(await store.get(owned)).toBeUndefined()
+    expect(await get()).toBeUndefined()
     await again.child.kill()
   })
 
-  test('that comes back empty: sessions are unknown, and the scripts are sent anew', async () => {
+  test('sends its scripts again to a Redis that restarted empty', async () => {
     await open({ commandTimeoutMs: 2000 })
-    await createActive(under)
+    await createActive()
     const again = await startAgain()
     await until(answers)
 
-    expect(await store.begin(aTurn('turn-2'))).toEqual({ kind: 'unknown' })
-    expect(await store.create(newSession())).toMatchObject({ kind: 'created' })
+    expect(await begin()).toEqual({ kind: 'unknown' })
+    expect(await create()).toMatchObject({ kind: 'created' })
     await again.child.kill()
   })
 
-  test('that was not there at the start is used once it is', async () => {
+  test('uses a Redis that starts after the gateway', async () => {
     await redis.server.child.kill()
     await open({ commandTimeoutMs: neverMs })
-    await expect(store.create(newSession())).rejects.toBeInstanceOf(StoreUnavailableError)
+    await expect(create()).rejects.toBeInstanceOf(StoreUnavailableError)
     expect(faults.length).toBeGreaterThan(0)
 
     const again = await startAgain()
     await until(answers)
-    expect(await store.create(newSession())).toMatchObject({ kind: 'created' })
+    expect(await create()).toMatchObject({ kind: 'created' })
     await again.child.kill()
   })
 
-  test('that lost its scripts gets them again', async () => {
+  test('sends its scripts again after a SCRIPT FLUSH', async () => {
     await open({ commandTimeoutMs: 2000 })
-    await createActive(under)
+    await createActive()
     await redis.raw.script('FLUSH')
 
-    expect(await store.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active' })
+    expect(await begin()).toMatchObject({ kind: 'active' })
   })
 
-  test('that is frozen: calls end by their time limit, then fail at once, and it is found again when it goes on', async () => {
+  test('fails calls to a frozen Redis at their time limit, later ones at once, and recovers when it continues', async () => {
     await open({ commandTimeoutMs: 100 })
-    await createActive(under)
+    await createActive()
     redis.server.child.pause()
     const outcomes: boolean[] = []
     for (let call = 0; call < 5; call++) {
-      const turn = store.begin(aTurn('turn-2'))
+      const turn = begin()
       outcomes.push(await settlesAtOnce(turn))
       await expect(turn).rejects.toBeInstanceOf(StoreUnavailableError)
     }
     expect(outcomes).toEqual([false, false, false, false, false])
     expect(states).toEqual(['open'])
 
-    expect(await settlesAtOnce(store.begin(aTurn('turn-2')))).toBe(true)
-    await expect(store.begin(aTurn('turn-2'))).rejects.toBeInstanceOf(StoreUnavailableError)
+    expect(await settlesAtOnce(begin())).toBe(true)
+    await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
     redis.server.child.resume()
     await until(answers)
     expect(states.at(-1)).toBe('closed')
-    expect(await store.begin(aTurn('turn-3'))).toMatchObject({ kind: 'active' })
+    expect(await begin('turn-3')).toMatchObject({ kind: 'active' })
   })
 
-  test('that is frozen for so long that the connection is given up is found again as well', async () => {
+  test('recovers from a freeze that closed the connection', async () => {
     await open({ commandTimeoutMs: 50 })
-    await createActive(under)
+    await createActive()
     redis.server.child.pause()
     await until(async () => {
       await answers()
@@ -189,78 +174,78 @@ describe('a Redis in trouble', () => {
     redis.server.child.resume()
     await until(answers)
 
-    expect(await store.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active' })
+    expect(await begin()).toMatchObject({ kind: 'active' })
   })
 
-  describe('that is full', () => {
+  describe('on a full Redis', () => {
     beforeEach(async () => {
       await open({ commandTimeoutMs: 2000 })
-      await createActive(under)
-      await storeKv(under, 'artefact-1', 1)
-      await store.begin(aTurn('turn-2'))
+      await createActive()
+      await storeKv('artefact-1')
+      await begin()
       await redis.raw.config('SET', 'maxmemory', '1')
     })
 
     test.each([
-      { name: 'create', call: () => store.create(newSession({ key: sessionKey('other') })) },
-      { name: 'begin', call: () => store.begin(aTurn('turn-3')) },
-      { name: 'announce', call: () => announceFor(under, 'artefact-2') },
-      { name: 'setTtl', call: () => store.setTtl({ ...owned, ttlSeconds: 60 }) },
-    ])('refuses to $name until there is room', async ({ call }) => {
+      { name: 'create', call: () => create({ key: sessionKey('other') }) },
+      { name: 'begin', call: () => begin('turn-3') },
+      { name: 'announce', call: () => announce('artefact-2') },
+      { name: 'setTtl', call: () => setTtl(60) },
+    ])('refuses $name until there is room', async ({ call }) => {
       await expect(call()).rejects.toBeInstanceOf(StoreUnavailableError)
       expect(states).toEqual([])
       await redis.raw.config('SET', 'maxmemory', '0')
       await expect(call()).resolves.not.toBe(null)
     })
 
-    test('still reads', async () => {
-      expect(await store.get(owned)).toMatchObject({ turns: 1 })
-      expect(await store.list({ tenant: alice, limit: 10, after: undefined })).toMatchObject({ hasMore: false })
-      expect(await store.counts()).toEqual({ removals: 0, sessions: 1 })
-      expect(await store.knownArtefacts(['artefact-1'])).toEqual(new Set(['artefact-1']))
+    test('reads', async () => {
+      expect(await get()).toMatchObject({ turns: 1 })
+      expect(await list()).toMatchObject({ hasMore: false })
+      expect(await counts()).toEqual({ removals: 0, sessions: 1 })
+      expect(await store().knownArtefacts(['artefact-1'])).toEqual(new Set(['artefact-1']))
     })
 
     test.each([
-      { name: 'completes a turn', call: () => store.complete(completed('turn-2')), kind: { kind: 'completed' } },
-      { name: 'abandons a turn', call: () => store.abandon({ key: session, turnId: 'turn-2' }), kind: undefined },
-    ])('still $name', async ({ call, kind }) => {
+      { name: 'completes', call: () => complete(), kind: { kind: 'completed' } },
+      { name: 'abandons', call: () => abandon(), kind: undefined },
+    ])('$name a turn', async ({ call, kind }) => {
       expect(await call()).toEqual(kind === undefined ? undefined : expect.objectContaining(kind))
       await redis.raw.config('SET', 'maxmemory', '0')
-      expect(await store.get(owned)).toMatchObject({ turns: kind === undefined ? 1 : 2 })
+      expect(await get()).toMatchObject({ turns: kind === undefined ? 1 : 2 })
     })
 
-    test('still deletes, and hands the removal out', async () => {
-      expect(await store.remove(owned)).toBe(true)
-      const removal = await claimOne(under)
+    test('deletes, and returns the removal', async () => {
+      expect(await remove()).toBe(true)
+      const removal = await claimOne()
       expect(removal).toMatchObject({ id: `s:${session}`, payload: '{"file":"artefact-1"}' })
-      await store.ack([removal])
-      expect(await store.counts()).toEqual({ removals: 0, sessions: 0 })
+      await store().ack([removal])
+      expect(await counts()).toEqual({ removals: 0, sessions: 0 })
     })
   })
 
-  test('that became a replica refuses writes, and is used again when it is the master', async () => {
+  test('refuses turns while Redis is a replica, and begins them when it is the master again', async () => {
     await open({ commandTimeoutMs: 2000 })
-    await createActive(under)
+    await createActive()
     await redis.raw.replicaof('127.0.0.1', '1')
-    await expect(store.begin(aTurn('turn-2'))).rejects.toBeInstanceOf(StoreUnavailableError)
+    await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
     await redis.raw.replicaof('NO', 'ONE')
 
     await until(async () => {
       try {
-        return (await store.begin(aTurn('turn-2'))).kind === 'active'
+        return (await begin()).kind === 'active'
       } catch {
         return false
       }
     })
   })
 
-  test('that is busy with a script of someone else is unavailable, not broken', async () => {
+  test('is unavailable while Redis runs the script of another client', async () => {
     await open({ commandTimeoutMs: 5000 })
-    await createActive(under)
+    await createActive()
     await redis.raw.config('SET', 'busy-reply-threshold', '1')
     const endless = redis.raw.eval('while true do end', 0).catch(() => 'killed')
 
-    await expect(store.begin(aTurn('turn-2'))).rejects.toBeInstanceOf(StoreUnavailableError)
+    await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
     const other = redis.raw.duplicate({ enableReadyCheck: false, disableClientInfo: true })
     try {
       await other.script('KILL')
@@ -270,46 +255,45 @@ describe('a Redis in trouble', () => {
     expect(await endless).toBe('killed')
   })
 
-  test('a user with the rights that the documentation names can do everything', async () => {
+  test('needs no more rights than docs/redis.md names', async () => {
     await open({ commandTimeoutMs: 2000 })
-    // As in docs/redis.md.
     const rules = '~own:* +@string +@hash +@set +@sortedset +@keyspace +@scripting +@connection +time -@dangerous'
     await redis.raw.acl('SETUSER', 'gateway', 'on', '>secret', ...rules.split(' '))
     await open({ url: redis.server.url.replace('//', '//gateway:secret@'), keyPrefix: 'own:', commandTimeoutMs: 2000 })
-    await createActive(under)
-    await storeKv(under, 'artefact-1', 1)
-    await storeKv(under, 'artefact-2', 2)
-    await store.list({ tenant: alice, limit: 10, after: session })
-    await store.setTtl({ ...owned, ttlSeconds: 60 })
-    await store.begin(aTurn('turn-2'))
-    await store.abandon({ key: session, turnId: 'turn-2' })
-    await store.dropKv({ key: session, artefactId: 'artefact-2', reason: 'damaged' })
-    await store.remove(owned)
-    await store.expireDue(10)
-    await store.knownArtefacts(['artefact-1', 'unknown'])
-    for (const removal of await store.claim({ limit: 10, leaseMs: 1000 })) {
-      await store.retryLater(removal, 0)
-      await store.ack([removal])
+    await createActive()
+    await storeKv('artefact-1')
+    await storeKv('artefact-2', 2)
+    await store().list({ tenant: alice, limit: 10, after: session })
+    await setTtl(60)
+    await begin()
+    await abandon()
+    await store().dropKv({ key: session, artefactId: 'artefact-2', reason: 'damaged' })
+    await remove()
+    await sweep()
+    await store().knownArtefacts(['artefact-1', 'unknown'])
+    for (const removal of await claim()) {
+      await store().retryLater(removal, 0)
+      await store().ack([removal])
     }
 
-    expect(await store.counts()).toEqual({ removals: 1, sessions: 0 })
+    expect(await counts()).toEqual({ removals: 1, sessions: 0 })
     await open({
       url: redis.server.url.replace('//', '//gateway:secret@'),
       keyPrefix: 'foreign:',
       commandTimeoutMs: 2000,
     })
-    await expect(store.create(newSession())).rejects.toBeInstanceOf(StoreUnavailableError)
+    await expect(create()).rejects.toBeInstanceOf(StoreUnavailableError)
   })
 
-  test('no error tells a password, a URL, or what was to be stored', async () => {
+  test('writes no password, URL or stored text into errors', async () => {
     await redis.raw.config('SET', 'requirepass', 'right-password')
     await open({ url: redis.server.url.replace('//', '//:wrong-password@'), commandTimeoutMs: 2000 })
-    const refused = await store.create(newSession({ sealedId: 'sealed-marker' })).catch((error: unknown) => error)
+    const refused = await create({ sealedId: 'sealed-marker' }).catch((error: unknown) => error)
     await until(async () => faults.length > 0)
-    const told = inspect([refused, faults], { depth: 20 })
+    const text = inspect([refused, faults], { depth: 20 })
 
     expect(refused).toBeInstanceOf(StoreUnavailableError)
-    expect(told).toContain('WRONGPASS')
-    expect(told).not.toMatch(/wrong-password|right-password|redis:\/\/|sealed-marker/)
+    expect(text).toContain('WRONGPASS')
+    expect(text).not.toMatch(/wrong-password|right-password|redis:\/\/|sealed-marker/)
   })
 })

@@ -10,10 +10,10 @@ import { loadConfig } from '../../../src/config/load-config.ts'
 import { createLogger } from '../../../src/telemetry/logger.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { createOutageLog } from '../../../src/telemetry/outage-log.ts'
-import { startTestRedis } from './test-redis.ts'
+import { startTestRedis } from '../../support/test-redis.ts'
 import { until } from './until.ts'
 
-test('a Redis that refuses connections and sweeps has one warning, without a stack, and one line when it is back', async () => {
+test('an outage of Redis logs one warning without a stack, and one line at its end', async () => {
   const redis = await startTestRedis()
   const port = await freePort()
   let attempts = 0
@@ -41,7 +41,7 @@ test('a Redis that refuses connections and sweeps has one warning, without a sta
 
   await until(async () => {
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
-    return attempts >= 4
+    return attempts >= 4 && (await metrics.render()).includes('context_cache_store_circuit_open 1')
   })
   refusing.close()
   const back = await startRedis({ tool: redis.tool, dir: redis.dir, port })
@@ -49,6 +49,7 @@ test('a Redis that refuses connections and sweeps has one warning, without a sta
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
     return lines.some(({ level }) => level === 'info')
   })
+  expect(await metrics.render()).toContain('context_cache_store_circuit_open 0')
   await store.close()
   await back.child.kill()
   await redis.close()

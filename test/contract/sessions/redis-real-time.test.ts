@@ -1,28 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
-import type { RemovalQueue } from '../../../src/sessions/removal-queue.ts'
-import type { SessionStore } from '../../../src/sessions/session-store.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { redisNowMs } from './age-redis-store.ts'
-import {
-  announceFor,
-  aTurn,
-  completed,
-  createActive,
-  newSession,
-  owned,
-  type StoreUnderTest,
-  session,
-  sessionKey,
-  storedKv,
-} from './store-under-test.ts'
-import { startTestRedis, type TestRedis } from './test-redis.ts'
+import { callsOn, completed, newSession, owned, type StoreUnderTest, sessionKey } from './store-under-test.ts'
 import { until } from './until.ts'
 
-/** The suite that all stores share moves the times in Redis; here they pass by themselves. */
+/** The shared suite moves the times in Redis; here they pass. */
 describe("the Redis session store by Redis' own clock", () => {
   let redis: TestRedis
-  let store: SessionStore & RemovalQueue
   let under: StoreUnderTest
+  const { announce, begin, claim, commit, complete, counts, create, createActive, get, nowMs, sweep } = callsOn(
+    () => under,
+  )
 
   beforeAll(async () => {
     redis = await startTestRedis()
@@ -34,31 +23,30 @@ describe("the Redis session store by Redis' own clock", () => {
 
   beforeEach(async () => {
     const connection = await redis.connect({ commandTimeoutMs: 5000 })
-    store = createRedisSessionStore({ connection, tombstoneSeconds: 1 })
     under = {
-      store,
+      store: createRedisSessionStore({ connection, tombstoneSeconds: 1 }),
       nowMs: () => redisNowMs(redis.raw),
       advance: () => Promise.reject(new Error('time passes by itself')),
     }
   })
 
-  test('a session expires, and its tombstone goes', async () => {
-    const { expiresAtMs } = await createActive(under, { ttlSeconds: 1 })
-    await until(async () => (await store.get(owned)) === undefined)
-    expect(await under.nowMs()).toBeGreaterThanOrEqual(expiresAtMs)
+  test('a session expires, and then its tombstone', async () => {
+    const { expiresAtMs } = await createActive({ ttlSeconds: 1 })
+    await until(async () => (await get()) === undefined)
+    expect(await nowMs()).toBeGreaterThanOrEqual(expiresAtMs)
 
-    await until(async () => (await store.begin({ ...aTurn('turn-2', 1) })).kind === 'unknown')
-    expect(await store.counts()).toEqual({ removals: 1, sessions: 0 })
+    await until(async () => (await begin('turn-2', { leaseMs: 1 })).kind === 'unknown')
+    expect(await counts()).toEqual({ removals: 1, sessions: 0 })
   })
 
   test('a turn holds a session of one second until it completes', async () => {
-    const { expiresAtMs } = await createActive(under, { ttlSeconds: 1 })
-    await store.begin(aTurn('turn-2', 60_000))
-    await until(async () => (await under.nowMs()) > expiresAtMs)
+    const { expiresAtMs } = await createActive({ ttlSeconds: 1 })
+    await begin()
+    await until(async () => (await nowMs()) > expiresAtMs)
 
-    expect((await store.expireDue(10)).ended).toBe(0)
-    expect(await store.complete(completed('turn-2'))).toMatchObject({ kind: 'completed', record: { turns: 2 } })
-    expect(await store.begin(aTurn('turn-3'))).toMatchObject({ kind: 'expired' })
+    expect(await sweep()).toBe(0)
+    expect(await complete()).toMatchObject({ kind: 'completed', record: { turns: 2 } })
+    expect(await begin('turn-3')).toMatchObject({ kind: 'expired' })
   })
 
   test('two gateways on one Redis serve the same sessions', async () => {
@@ -68,38 +56,40 @@ describe("the Redis session store by Redis' own clock", () => {
     await first.create(newSession())
 
     expect(await second.complete(completed('turn-1'))).toMatchObject({ kind: 'completed' })
-    expect(await first.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active', record: { pod: '10.0.0.2:8000' } })
+    expect(await first.begin({ ...owned, turnId: 'turn-2', leaseMs: 60_000 })).toMatchObject({
+      kind: 'active',
+      record: { pod: '10.0.0.2:8000' },
+    })
     expect(await second.remove(owned)).toBe(true)
     expect(await first.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
   })
 
-  test('a create that never ends is swept, and its retry key with it', async () => {
+  test('the sweep ends an unfinished create, and its retry key', async () => {
     const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
-    await store.create(newSession({ leaseMs: 50, retryOf }))
-    await until(async () => (await store.expireDue(10)).ended === 1)
+    await create({ leaseMs: 50, retryOf })
+    await until(async () => (await sweep()) === 1)
 
-    const again = newSession({ key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } })
-    expect(await store.create(again)).toMatchObject({ kind: 'created' })
+    const again = { key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } }
+    expect(await create(again)).toMatchObject({ kind: 'created' })
   })
 
-  test('a retry key is forgotten', async () => {
+  test('a retry key expires', async () => {
     const retryOf = { digest: 'digest-2', bodyDigest: 'body-1', rememberMs: 50, use: 'find-or-record' } as const
-    await createActive(under, { retryOf })
-    const again = newSession({ key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } })
-
-    await until(async () => (await store.create(again)).kind === 'created')
+    await createActive({ retryOf })
+    const again = { key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } }
+    await until(async () => (await create(again)).kind === 'created')
   })
 
-  test('an announced artefact becomes due, and comes again when its claim runs out', async () => {
-    await announceFor(under, 'artefact-1', { graceMs: 50 })
+  test('an announced artefact is due after its grace, and again when its claim runs out', async () => {
+    await announce('artefact-1', { graceMs: 50 })
     const attempts: number[] = []
     await until(async () => {
-      const claimed = await store.claim({ limit: 10, leaseMs: 50 })
+      const claimed = await claim(50)
       attempts.push(...claimed.map(({ attempt }) => attempt))
       return attempts.length === 3
     })
 
     expect(attempts).toEqual([1, 2, 3])
-    expect(await store.commitKv({ key: session, kv: storedKv('artefact-1', 1) })).toBe(false)
+    expect(await commit('artefact-1')).toBe(false)
   })
 })

@@ -1,16 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
-import {
-  createActive,
-  sessionKey,
-  storeKv,
-  testKvLimit,
-  testSupersededGraceMs,
-  testTombstoneSeconds,
-} from './store-under-test.ts'
-import { startTestRedis, type TestRedis } from './test-redis.ts'
+import { callsOn, sessionKey, testKvLimit, testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
 
 let redis: TestRedis
 
@@ -30,7 +23,7 @@ describeSessionStore('the Redis session store', async () => {
     supersededGraceMs: testSupersededGraceMs,
     kvLimit: testKvLimit,
     onCorrupted: () => {
-      throw new Error('A record that the store itself wrote cannot be read')
+      throw new Error('The store cannot read a record of its own')
     },
   })
   return {
@@ -40,7 +33,7 @@ describeSessionStore('the Redis session store', async () => {
   }
 })
 
-test('one script evicts the KV of at most 16 sessions, so that turns of others do not wait', async () => {
+test('one script evicts the KV of at most 16 sessions', async () => {
   const evicted: number[] = []
   const connection = await redis.connect({ commandTimeoutMs: 5000 })
   const store = createRedisSessionStore({
@@ -49,12 +42,13 @@ test('one script evicts the KV of at most 16 sessions, so that turns of others d
     onEvicted: (_what, count) => evicted.push(count),
   })
   const under = { store, nowMs: () => redisNowMs(redis.raw), advance: async () => {} }
+  const { createActive, storeKv } = callsOn(() => under)
   for (const name of Array.from({ length: 40 }, (_, index) => `session-${index}`)) {
-    await createActive(under, { key: sessionKey(name) })
-    await storeKv(under, `artefact-${name}`, 1, sessionKey(name), 1)
+    await createActive({ key: sessionKey(name) })
+    await storeKv(`artefact-${name}`, 1, { key: sessionKey(name), bytes: 1 })
   }
-  await createActive(under, { key: sessionKey('large') })
+  await createActive({ key: sessionKey('large') })
 
-  expect(await storeKv(under, 'artefact-large', 1, sessionKey('large'), 40)).toBe(true)
+  expect(await storeKv('artefact-large', 1, { key: sessionKey('large'), bytes: 40 })).toBe(true)
   expect(evicted).toEqual([16, 16, 8])
 })

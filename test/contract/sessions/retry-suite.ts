@@ -1,20 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import type { NewSession, RetryKey } from '../../../src/sessions/session-store.ts'
-import {
-  aTurn,
-  completed,
-  createActive,
-  hours,
-  mallory,
-  newSession,
-  owned,
-  type StoreUnderTest,
-  seconds,
-  session,
-  sessionKey,
-} from './store-under-test.ts'
+import type { IdempotencyKey, NewSession } from '../../../src/sessions/session-store.ts'
+import { hours, mallory, newSession, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
-const retryKey = (change: Partial<RetryKey> = {}): RetryKey => ({
+const retryKey = (change: Partial<IdempotencyKey> = {}): IdempotencyKey => ({
   digest: 'digest-1',
   bodyDigest: 'body-1',
   rememberMs: hours(24),
@@ -22,173 +10,119 @@ const retryKey = (change: Partial<RetryKey> = {}): RetryKey => ({
   ...change,
 })
 
-const first = (change: Partial<RetryKey> = {}): NewSession => newSession({ retryOf: retryKey(change) })
+const first = (change: Partial<IdempotencyKey> = {}): NewSession => newSession({ retryOf: retryKey(change) })
 
-/** The gateway gives every create an id and a turn of its own; only the retry key tells that it is a repetition. */
-const again = (change: Partial<RetryKey> = {}, name = 'again'): NewSession =>
+/** Every create has an id and a turn of its own; only the retry key tells that it is a repetition. */
+const again = (change: Partial<IdempotencyKey> = {}, name = 'again'): NewSession =>
   newSession({ key: sessionKey(name), turnId: `turn-${name}`, retryOf: retryKey(change) })
 
-export const describeRetries = (make: () => Promise<StoreUnderTest>): void => {
-  describe('repeated creates', () => {
-    test('find the session that the first one wrote, and hold it', async () => {
-      const under = await make()
-      await createActive(under, first())
-      const record = await under.store.get(owned)
+export const describeRetries = (calls: StoreCalls): void => {
+  const { abandon, advance, begin, complete, counts, create, createActive, get, remove, sweep } = calls
 
-      expect(await under.store.create(again())).toEqual({ kind: 'existing', record })
-      expect(await under.store.get(again())).toBeUndefined()
-      expect(await under.store.complete(completed('turn-again'))).toMatchObject({
-        kind: 'completed',
-        record: { turns: 2 },
-      })
-    })
+  describe('a repeated create', () => {
+    test('finds the session of the first one, and takes a lease on it', async () => {
+      await createActive(first())
+      const record = await get()
 
-    test('find a session whose first turn still runs', async () => {
-      const under = await make()
-      await under.store.create(first())
-      expect(await under.store.create(again())).toMatchObject({ kind: 'existing', record: { key: session, turns: 0 } })
-
-      await under.store.abandon({ key: session, turnId: 'turn-1' })
-      expect(await under.store.complete(completed('turn-again'))).toMatchObject({
-        kind: 'completed',
-        record: { turns: 1 },
-      })
-    })
-
-    test('are held by their lease like any turn', async () => {
-      const under = await make()
-      await createActive(under, { ...first(), ttlSeconds: 1 })
-      await under.store.create(again())
-      await under.advance(seconds(30))
-
-      expect((await under.store.expireDue(10)).ended).toBe(0)
-      expect(await under.store.complete(completed('turn-again'))).toMatchObject({ kind: 'completed' })
+      expect(await create(again())).toEqual({ kind: 'existing', record })
+      expect(await get(again())).toBeUndefined()
+      expect(await complete('turn-again')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
     })
 
     test.each([
       { name: 'another body', change: { bodyDigest: 'body-2' }, kind: 'key-reused' },
       { name: 'another key', change: { digest: 'digest-2' }, kind: 'created' },
       { name: 'a key that is only recorded', change: { use: 'record-only' }, kind: 'created' },
-    ] as const)('with $name are $kind', async ({ change, kind }) => {
-      const under = await make()
-      await createActive(under, first())
+    ] as const)('with $name is $kind', async ({ change, kind }) => {
+      await createActive(first())
 
-      expect(await under.store.create(again(change))).toMatchObject({ kind })
-      expect(await under.store.get(owned)).toMatchObject({ turns: 1 })
+      expect(await create(again(change))).toMatchObject({ kind })
+      expect(await get()).toMatchObject({ turns: 1 })
     })
 
-    test("of another tenant never find anyone's session", async () => {
-      const under = await make()
-      await createActive(under, first())
+    test('of another tenant does not find the session', async () => {
+      await createActive(first())
 
-      expect(await under.store.create({ ...again(), tenant: mallory })).toMatchObject({
-        kind: 'created',
-        record: { key: sessionKey('again'), tenant: mallory },
-      })
+      const record = { key: sessionKey('again'), tenant: mallory }
+      expect(await create({ ...again(), tenant: mallory })).toMatchObject({ kind: 'created', record })
     })
 
-    test('a recorded key is found by the next create that looks for it', async () => {
-      const under = await make()
-      await createActive(under, first({ use: 'record-only' }))
+    test('finds a session whose key was only recorded', async () => {
+      await createActive(first({ use: 'record-only' }))
 
-      expect(await under.store.create(again())).toMatchObject({ kind: 'existing', record: { key: session } })
+      expect(await create(again())).toMatchObject({ kind: 'existing', record: { key: session } })
     })
 
-    test('a recorded key names the later session when the earlier one has ended', async () => {
-      const under = await make()
-      await createActive(under, first({ use: 'record-only' }))
-      await under.store.remove(owned)
-      await under.store.create(again({ use: 'record-only' }))
-
-      expect(await under.store.create(again({}, 'third'))).toMatchObject({
-        kind: 'existing',
-        record: { key: sessionKey('again') },
-      })
-    })
-
-    test('a key that two sessions have recorded finds neither, for as long as it is remembered', async () => {
-      const under = await make()
-      await createActive(under, first({ use: 'record-only' }))
-      await createActive(under, again({ use: 'record-only' }))
+    test('finds neither of two sessions that recorded the key, until the key is forgotten', async () => {
+      await createActive(first({ use: 'record-only' }))
+      await createActive(again({ use: 'record-only' }))
       for (const name of ['third', 'fourth']) {
-        expect(await under.store.create(again({}, name))).toMatchObject({
-          kind: 'created',
-          record: { key: sessionKey(name) },
-        })
+        const record = { key: sessionKey(name) }
+        expect(await create(again({}, name))).toMatchObject({ kind: 'created', record })
       }
-      await under.advance(hours(24))
-      await under.store.create(again({}, 'fifth'))
+      await advance(hours(24))
+      await create(again({}, 'fifth'))
 
-      expect(await under.store.create(again({}, 'sixth'))).toMatchObject({ record: { key: sessionKey('fifth') } })
+      expect(await create(again({}, 'sixth'))).toMatchObject({ record: { key: sessionKey('fifth') } })
     })
 
     test.each([
-      { name: 'deleted', end: (under: StoreUnderTest) => under.store.remove(owned) },
-      { name: 'expired', end: (under: StoreUnderTest) => under.advance(hours(1)) },
-    ])('of a session that was $name meanwhile create a new one, and name that from then on', async ({ end }) => {
-      const under = await make()
-      await createActive(under, first())
-      await end(under)
+      { name: 'was deleted', end: () => remove() },
+      { name: 'has expired', end: () => advance(hours(1)) },
+    ])('of a session that $name creates a new one, which the key names from then on', async ({ end }) => {
+      await createActive(first())
+      await end()
 
-      expect(await under.store.create(again())).toMatchObject({ kind: 'created', record: { key: sessionKey('again') } })
-      expect(await under.store.create(again({}, 'third'))).toMatchObject({
-        kind: 'existing',
-        record: { key: sessionKey('again') },
-      })
+      const record = { key: sessionKey('again') }
+      expect(await create(again())).toMatchObject({ kind: 'created', record })
+      expect(await create(again({}, 'third'))).toMatchObject({ kind: 'existing', record })
     })
 
     test.each([
-      {
-        name: 'failed',
-        end: (under: StoreUnderTest) => under.store.abandon({ key: session, turnId: 'turn-1' }),
-      },
-      { name: 'never ended', end: (under: StoreUnderTest) => under.advance(seconds(60)) },
-    ])('of a create that $name may even send another body', async ({ end }) => {
-      const under = await make()
-      await under.store.create(first())
-      await end(under)
-      await under.store.expireDue(10)
+      { name: 'failed', end: () => abandon('turn-1'), bodyDigest: 'body-2' },
+      { name: 'was swept', end: () => advance(seconds(60)).then(() => sweep()), bodyDigest: 'body-2' },
+      { name: 'ran out of its lease', end: () => advance(seconds(60)), bodyDigest: 'body-1' },
+    ])('of a create that $name creates a new session', async ({ end, bodyDigest }) => {
+      await create(first())
+      await end()
 
-      expect(await under.store.create(again({ bodyDigest: 'body-2' }))).toMatchObject({ kind: 'created' })
+      expect(await create(again({ bodyDigest }))).toMatchObject({ kind: 'created' })
+      expect(await counts()).toEqual({ removals: 1, sessions: 1 })
     })
 
-    test('of a create that never ended create a new one even before the sweep', async () => {
-      const under = await make()
-      await under.store.create(first())
-      await under.advance(seconds(60))
+    test('of a create that ran out of its lease is refused, with another body, until the sweep', async () => {
+      await create(first())
+      await advance(seconds(60))
 
-      expect(await under.store.create(again())).toMatchObject({ kind: 'created' })
-      expect(await under.store.counts()).toEqual({ removals: 1, sessions: 1 })
+      expect(await create(again({ bodyDigest: 'body-2' }))).toEqual({ kind: 'key-reused' })
+      expect(await create(again({ bodyDigest: 'body-2' }))).toEqual({ kind: 'key-reused' })
     })
 
-    test('a create that failed does not take the key of a later one with it', async () => {
-      const under = await make()
-      await under.store.create({ ...first(), leaseMs: 1000 })
-      await under.advance(seconds(1))
-      await createActive(under, again())
-      await under.store.abandon({ key: session, turnId: 'turn-1' })
+    test('finds neither of two sessions that recorded the key, also after the create of one failed', async () => {
+      await create(first({ use: 'record-only' }))
+      await createActive(again({ use: 'record-only' }))
+      await abandon('turn-1')
 
-      expect(await under.store.create(again({}, 'third'))).toMatchObject({ kind: 'existing' })
+      expect(await create(again({}, 'third'))).toMatchObject({ kind: 'created' })
+      expect(await create(again({}, 'fourth'))).toMatchObject({ kind: 'created' })
     })
 
-    test('a key is forgotten after its time, counted from the first create', async () => {
-      const under = await make()
-      await createActive(under, { ...first({ rememberMs: hours(1) }), ttlSeconds: 7200 })
-      await under.advance(hours(0.5))
-      expect(await under.store.create(again())).toMatchObject({ kind: 'existing' })
-      await under.advance(hours(0.5))
+    test('creates a new session once the key is forgotten, counted from the first create', async () => {
+      await createActive({ ...first({ rememberMs: hours(1) }), ttlSeconds: 7200 })
+      await advance(hours(0.5))
+      expect(await create(again())).toMatchObject({ kind: 'existing' })
+      await advance(hours(0.5))
 
-      expect(await under.store.create(again())).toMatchObject({ kind: 'created' })
+      expect(await create(again())).toMatchObject({ kind: 'created' })
     })
 
-    test('a create that is written twice under one id is one session', async () => {
-      const under = await make()
-      await under.store.create(newSession())
+    test('under the same id finds the one session', async () => {
+      await create()
 
-      expect(await under.store.create(newSession())).toMatchObject({ kind: 'existing', record: { key: session } })
-      expect(await under.store.complete(completed('turn-1'))).toMatchObject({ record: { turns: 1 } })
-      expect(await under.store.begin(aTurn('turn-2'))).toMatchObject({ kind: 'active' })
-      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 1 })
+      expect(await create()).toMatchObject({ kind: 'existing', record: { key: session } })
+      expect(await complete('turn-1')).toMatchObject({ record: { turns: 1 } })
+      expect(await begin()).toMatchObject({ kind: 'active' })
+      expect(await counts()).toEqual({ removals: 0, sessions: 1 })
     })
   })
 }

@@ -1,4 +1,4 @@
-import { describe } from '@jest/globals'
+import { beforeEach, describe } from '@jest/globals'
 import { describeExpiry } from './expiry-suite.ts'
 import { describeKvLimit } from './kv-limit-suite.ts'
 import { describeListing } from './listing-suite.ts'
@@ -6,23 +6,30 @@ import { describeRemovalQueue } from './removal-queue-suite.ts'
 import { describeRetries } from './retry-suite.ts'
 import { describeRevival } from './revival-suite.ts'
 import { describeSessions } from './sessions-suite.ts'
-import type { StoreUnderTest } from './store-under-test.ts'
+import { callsOn, type StoreUnderTest } from './store-under-test.ts'
 import { describeStoredKv } from './stored-kv-suite.ts'
-import { describeTurnsAtOnce } from './turns-at-once-suite.ts'
 import { describeTurns } from './turns-suite.ts'
 
-/** What holds of every SessionStore with its RemovalQueue. `make` gives a fresh, empty one. */
+/**
+ * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. `test/fuzz/sessions/session-stores.test.ts` compares both
+ * adapters with each other over random sequences of all calls; these suites name the rules, and test what it leaves open: limits, order,
+ * times, and texts of any size.
+ */
 export const describeSessionStore = (name: string, make: () => Promise<StoreUnderTest>): void => {
   describe(name, () => {
-    describeSessions(make)
-    describeTurns(make)
-    describeTurnsAtOnce(make)
-    describeExpiry(make)
-    describeRevival(make)
-    describeRetries(make)
-    describeStoredKv(make)
-    describeKvLimit(make)
-    describeListing(make)
-    describeRemovalQueue(make)
+    let under: StoreUnderTest
+    beforeEach(async () => {
+      under = await make()
+    })
+    const calls = callsOn(() => under)
+    describeSessions(calls)
+    describeTurns(calls)
+    describeExpiry(calls)
+    describeRevival(calls)
+    describeRetries(calls)
+    describeStoredKv(calls)
+    describeKvLimit(calls)
+    describeListing(calls)
+    describeRemovalQueue(calls)
   })
 }

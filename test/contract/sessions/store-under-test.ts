@@ -1,33 +1,27 @@
 import type { KvLimit } from '../../../src/sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../../../src/sessions/removal-queue.ts'
-import type {
-  SessionForTurn,
-  SessionKey,
-  SessionRecord,
-  StoredKv,
-  TenantKey,
-} from '../../../src/sessions/session-record.ts'
-import type { CompleteTurn, NewSession, SessionStore } from '../../../src/sessions/session-store.ts'
+import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
+import type { BeginTurn, CompleteTurn, NewSession, SessionStore } from '../../../src/sessions/session-store.ts'
 
-/** A fresh, empty store whose time the suite moves. */
+/** An empty store whose time the suite moves. */
 export interface StoreUnderTest {
   readonly store: SessionStore & RemovalQueue
   /** The store's clock. */
   nowMs(): Promise<number>
-  /** Lets that much time pass for everything in the store. */
+  /** Moves all times in the store. */
   advance(milliseconds: number): Promise<void>
 }
 
-/** What every adapter under test is made with. */
+/** Options of every adapter under test. */
 export const testTombstoneSeconds = 86_400
 export const testSupersededGraceMs = 5000
-/** Room for four of the artefacts that `storeKv` stores, and for three below the threshold. */
+/** Room for four artefacts of `storeKv`, and for three below the threshold. */
 export const testKvLimit: KvLimit = { maxBytes: 500_000_000, threshold: 0.85 }
 
 export const seconds = (count: number): number => count * 1000
 export const hours = (count: number): number => count * 3_600_000
 
-/** A key of the real length, told apart by its first characters. */
+/** A key of the real length, distinguished by its first characters. */
 export const sessionKey = (name: string): SessionKey => name.padEnd(43, '-') as SessionKey
 export const tenantKey = (name: string): TenantKey => name.padEnd(43, '_') as TenantKey
 
@@ -51,8 +45,6 @@ const defaults = {
 
 export const newSession = (change: Partial<NewSession> = {}): NewSession => ({ ...defaults, ...change })
 
-export const aTurn = (turnId: string, leaseMs = 60_000) => ({ ...owned, turnId, leaseMs })
-
 export const completed = (turnId: string, change: Partial<CompleteTurn> = {}): CompleteTurn => ({
   ...owned,
   turnId,
@@ -62,76 +54,86 @@ export const completed = (turnId: string, change: Partial<CompleteTurn> = {}): C
   ...change,
 })
 
-export const storedKv = (artefactId: string, turn: number): StoredKv => ({
+export const payloadOf = (artefactId: string): string => `{"file":"${artefactId}"}`
+
+export const storedKv = (artefactId: string, turn = 1): StoredKv => ({
   artefactId,
-  payload: `{"file":"${artefactId}"}`,
+  payload: payloadOf(artefactId),
   tokens: 1100,
   bytes: 123_456_789,
   turn,
 })
 
-/** A session whose first turn has completed. */
-export const createActive = async (
-  { store }: StoreUnderTest,
-  change: Partial<NewSession> = {},
-): Promise<SessionRecord> => {
-  const wanted = newSession(change)
-  await store.create(wanted)
-  const outcome = await store.complete({ ...completed(wanted.turnId), key: wanted.key, tenant: wanted.tenant })
-  if (outcome.kind !== 'completed') throw new Error(`The first turn ended as ${outcome.kind}`)
-  return outcome.record
-}
-
-/** What a turn is told of a session. */
-export const forTurn = ({
-  sealedId: _sealedId,
-  turns: _turns,
-  tokens: _tokens,
-  ...told
-}: SessionRecord): SessionForTurn => told
-
-/** Where an artefact's name begins as its session's does, a store may find the session by it. */
+/** A store may find the session of an artefact whose name begins like the session's key. */
 export const artefactNames = [
   { name: 'of any name', named: (name: string): string => name },
   { name: 'named after their session', named: (name: string): string => `${session.slice(0, 22)}${name}` },
 ] as const
 
-export const announceFor = async (
-  { store }: StoreUnderTest,
-  artefactId: string,
-  { key = session, graceMs = 60_000 }: { readonly key?: SessionKey; readonly graceMs?: number } = {},
-): Promise<void> => {
-  await store.announce({ artefactId, session: key, payload: storedKv(artefactId, 0).payload, graceMs })
+type Owner = Partial<typeof owned>
+
+/** Calls with defaults: session {@link session} of {@link alice}, its turn `turn-2`, leases and grace of a minute. */
+export const callsOn = (under: () => StoreUnderTest) => {
+  const store = () => under().store
+  const create = (change: Partial<NewSession> = {}) => store().create(newSession(change))
+  const complete = (turnId = 'turn-2', change: Partial<CompleteTurn> = {}) =>
+    store().complete(completed(turnId, change))
+  const announce = (artefactId: string, { key = session, graceMs = 60_000, payload = payloadOf(artefactId) } = {}) =>
+    store().announce({ artefactId, session: key, payload, graceMs })
+  const commit = (artefactId: string, turn = 1, { key = session, ...change }: KvChange = {}) =>
+    store().commitKv({ key, kv: { ...storedKv(artefactId, turn), ...change } })
+  const claim = (leaseMs = 60_000, limit = 1000) => store().claim({ limit, leaseMs })
+
+  return {
+    store,
+    create,
+    complete,
+    announce,
+    commit,
+    claim,
+    nowMs: () => under().nowMs(),
+    advance: (milliseconds: number) => under().advance(milliseconds),
+    /** Creates a session and completes its first turn. */
+    createActive: async (change: Partial<NewSession> = {}): Promise<SessionRecord> => {
+      const { key, tenant, turnId } = newSession(change)
+      await create(change)
+      const outcome = await complete(turnId, { key, tenant })
+      if (outcome.kind !== 'completed') throw new Error(`The first turn ended as ${outcome.kind}`)
+      return outcome.record
+    },
+    begin: (turnId = 'turn-2', change: Partial<BeginTurn> = {}) =>
+      store().begin({ ...owned, turnId, leaseMs: 60_000, ...change }),
+    abandon: (turnId = 'turn-2', key = session) => store().abandon({ key, turnId }),
+    get: (owner: Owner = {}) => store().get({ ...owned, ...owner }),
+    remove: (owner: Owner = {}) => store().remove({ ...owned, ...owner }),
+    setTtl: (ttlSeconds: number, owner: Owner = {}) => store().setTtl({ ...owned, ...owner, ttlSeconds }),
+    list: (tenant = alice) => store().list({ tenant, limit: 10, after: undefined }),
+    /** Resolves to how many sessions the sweep ended. */
+    sweep: async (limit = 10): Promise<number> => (await store().expireDue(limit)).ended,
+    counts: () => store().counts(),
+    /** Announces and commits, as an offload does. */
+    storeKv: async (artefactId: string, turn = 1, change: KvChange = {}): Promise<boolean> => {
+      await announce(artefactId, change.key === undefined ? {} : { key: change.key })
+      return await commit(artefactId, turn, change)
+    },
+    /** Claims all that is due: id and payload, in any order. */
+    claimAll: async (): Promise<Readonly<Record<string, string | undefined>>> =>
+      Object.fromEntries((await claim()).map(({ id, payload }) => [id, payload])),
+    /** Claims the one removal that is due. */
+    claimOne: async (leaseMs = 30_000): Promise<Removal> => {
+      const [removal, ...others] = await claim(leaseMs)
+      if (removal === undefined || others.length > 0) throw new Error('Not one removal is due')
+      return removal
+    },
+    /** Claims and acknowledges all that is due. Resolves to the ids. */
+    drain: async (): Promise<readonly string[]> => {
+      const claimed = await claim()
+      await store().ack(claimed)
+      return claimed.map(({ id }) => id).sort()
+    },
+  }
 }
 
-/** Announces and commits, as an offload does. */
-export const storeKv = async (
-  under: StoreUnderTest,
-  artefactId: string,
-  turn: number,
-  key: SessionKey = session,
-  bytes = storedKv(artefactId, turn).bytes,
-): Promise<boolean> => {
-  await announceFor(under, artefactId, { key })
-  return await under.store.commitKv({ key, kv: { ...storedKv(artefactId, turn), bytes } })
-}
+type KvChange = Partial<StoredKv> & { readonly key?: SessionKey }
 
-/** What is due now, without settling any of it: id and payload, in any order. */
-export const claimAll = async ({ store }: StoreUnderTest): Promise<Readonly<Record<string, string | undefined>>> => {
-  const claimed = await store.claim({ limit: 1000, leaseMs: 60_000 })
-  return Object.fromEntries(claimed.map(({ id, payload }) => [id, payload]))
-}
-
-/** Claims the one removal that is due. */
-export const claimOne = async ({ store }: StoreUnderTest, leaseMs = 30_000): Promise<Removal> => {
-  const [removal, ...others] = await store.claim({ limit: 10, leaseMs })
-  if (removal === undefined || others.length > 0) throw new Error('Not one removal is due')
-  return removal
-}
-
-/** Claims and settles whatever is due. */
-export const drain = async ({ store }: StoreUnderTest): Promise<readonly string[]> => {
-  const claimed = await store.claim({ limit: 1000, leaseMs: 60_000 })
-  await store.ack(claimed)
-  return claimed.map(({ id }) => id).sort()
-}
+export type StoreCalls = ReturnType<typeof callsOn>

@@ -1,39 +1,30 @@
 import { describe, expect, test } from '@jest/globals'
 import {
-  announceFor,
   artefactNames,
-  aTurn,
-  claimAll,
-  claimOne,
-  completed,
-  createActive,
-  drain,
-  owned,
-  type StoreUnderTest,
+  payloadOf,
+  type StoreCalls,
   seconds,
   session,
   storedKv,
-  storeKv,
   testSupersededGraceMs,
 } from './store-under-test.ts'
 
-const payloadOf = (artefactId: string): string => storedKv(artefactId, 0).payload
+export const describeStoredKv = (calls: StoreCalls): void => {
+  const { advance, announce, begin, claim, claimAll, commit, counts, createActive, get, remove, store, storeKv } = calls
 
-export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
   describe.each(artefactNames)('stored KV, with artefacts $name', ({ named }) => {
-    test('a committed artefact belongs to its session and is not removed', async () => {
-      const under = await make()
-      await createActive(under)
-      await announceFor(under, named('artefact-1'), { graceMs: 10_000 })
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(true)
-      await under.advance(seconds(60))
+    const [one, two] = [named('artefact-1'), named('artefact-2')]
 
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1), kvNote: undefined })
-      expect(await under.store.begin(aTurn('turn-2'))).toMatchObject({
-        record: { kv: storedKv(named('artefact-1'), 1) },
-      })
-      expect(await claimAll(under)).toEqual({})
-      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 1 })
+    test('a committed artefact belongs to its session and is not removed', async () => {
+      await createActive()
+      await announce(one, { graceMs: 10_000 })
+      expect(await commit(one)).toBe(true)
+      await advance(seconds(60))
+
+      expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: undefined })
+      expect(await begin()).toMatchObject({ record: { kv: storedKv(one) } })
+      expect(await claimAll()).toEqual({})
+      expect(await counts()).toEqual({ removals: 0, sessions: 1 })
     })
 
     test.each([
@@ -41,210 +32,97 @@ export const describeStoredKv = (make: () => Promise<StoreUnderTest>): void => {
       { name: 'with line feeds', payload: '\nline\nline\n' },
       { name: 'of 100 KB', payload: 'x'.repeat(100_000) },
       { name: 'of many scripts', payload: 'é漢🦙\u0000' },
-    ])('a payload $name comes back unchanged', async ({ payload }) => {
-      const under = await make()
-      await createActive(under)
-      await under.store.announce({ artefactId: named('artefact-1'), session, payload, graceMs: 60_000 })
-      await under.store.commitKv({ key: session, kv: { ...storedKv(named('artefact-1'), 1), payload } })
-      expect(await under.store.get(owned)).toMatchObject({ kv: { payload } })
+    ])('a payload $name comes back unchanged, from the session and from its removal', async ({ payload }) => {
+      await createActive()
+      await announce(one, { payload })
+      await commit(one, 1, { payload })
+      expect(await get()).toMatchObject({ kv: { payload } })
 
-      await under.store.remove(owned)
-      expect(await claimAll(under)).toEqual({ [`s:${session}`]: payload })
+      await remove()
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payload })
     })
 
-    test('what the offload says of the payload replaces what was announced', async () => {
-      const under = await make()
-      await createActive(under)
-      await under.store.announce({ artefactId: named('artefact-1'), session, payload: 'before', graceMs: 60_000 })
-      await under.store.commitKv({ key: session, kv: { ...storedKv(named('artefact-1'), 1), payload: 'after' } })
+    test('the payload of a commit replaces the announced one', async () => {
+      await createActive()
+      await announce(one, { payload: 'before' })
+      await commit(one, 1, { payload: 'after' })
 
-      expect(await under.store.get(owned)).toMatchObject({ kv: { payload: 'after' } })
+      expect(await get()).toMatchObject({ kv: { payload: 'after' } })
     })
 
-    test('an artefact that is never committed becomes due after its grace', async () => {
-      const under = await make()
-      await createActive(under)
-      await announceFor(under, named('artefact-1'), { graceMs: 10_000 })
-      await under.advance(seconds(9))
-      expect(await claimAll(under)).toEqual({})
-      await under.advance(seconds(1))
+    test('an announced artefact is due after its grace, and cannot be committed once its removal is claimed', async () => {
+      await createActive()
+      await announce(one, { graceMs: 10_000 })
+      await advance(seconds(9))
+      expect(await claimAll()).toEqual({})
+      await advance(seconds(1))
 
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
-      expect(await under.store.get(owned)).toMatchObject({ kv: undefined })
-    })
-
-    test('a later artefact replaces an earlier one, which goes after a short grace', async () => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-1'), 1)
-      expect(await storeKv(under, named('artefact-2'), 2)).toBe(true)
-
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-2'), 2) })
-      await under.advance(testSupersededGraceMs - 2000)
-      expect(await claimAll(under)).toEqual({})
-      await under.advance(2000)
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
-    })
-
-    test('an earlier artefact that comes late loses, and goes at once', async () => {
-      const under = await make()
-      await createActive(under)
-      await announceFor(under, named('artefact-1'))
-      await storeKv(under, named('artefact-2'), 2)
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(false)
-
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-2'), 2) })
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
-    })
-
-    test('an artefact of the same turn replaces', async () => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-1'), 1)
-
-      expect(await storeKv(under, named('artefact-1b'), 1)).toBe(true)
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1b'), 1) })
-    })
-
-    test('a commit that is repeated changes nothing', async () => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-1'), 1)
-
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(true)
-      await under.advance(seconds(3000))
-      expect(await claimAll(under)).toEqual({})
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1) })
-    })
-
-    test('a commit that is repeated after the session has ended does not queue its artefact twice', async () => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-1'), 1)
-      await under.store.remove(owned)
-
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(false)
-      const removal = await claimOne(under)
-      expect(removal).toMatchObject({ id: `s:${session}`, payload: payloadOf(named('artefact-1')) })
-      await under.store.ack([removal])
-      expect(await under.store.counts()).toEqual({ removals: 0, sessions: 0 })
-    })
-
-    test('an artefact whose removal has begun cannot be committed any more', async () => {
-      const under = await make()
-      await createActive(under)
-      await announceFor(under, named('artefact-1'), { graceMs: 10_000 })
-      await under.advance(seconds(10))
-      await under.store.claim({ limit: 1, leaseMs: 60_000 })
-
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(false)
-      expect(await under.store.get(owned)).toMatchObject({ kv: undefined })
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
-    })
-
-    test('an artefact that was removed cannot be committed any more, and is removed again', async () => {
-      const under = await make()
-      await createActive(under)
-      await announceFor(under, named('artefact-1'), { graceMs: 10_000 })
-      await under.advance(seconds(10))
-      await drain(under)
-
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-1'), 1) })).toBe(false)
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
+      expect(await claimAll()).toEqual({ [`a:${one}`]: payloadOf(one) })
+      expect(await commit(one)).toBe(false)
+      expect(await get()).toMatchObject({ kv: undefined })
+      expect(await claimAll()).toEqual({ [`a:${one}`]: payloadOf(one) })
     })
 
     test.each([
-      { name: 'was deleted', end: (under: StoreUnderTest) => under.store.remove(owned) },
-      { name: 'has expired', end: (under: StoreUnderTest) => under.advance(seconds(3600)) },
-    ])('a commit to a session that $name fails, and both artefacts go', async ({ end }) => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-1'), 1)
-      await announceFor(under, named('artefact-2'), { graceMs: seconds(7200) })
-      await end(under)
+      { name: 'a later turn', turn: 2 },
+      { name: 'the same turn', turn: 1 },
+    ])('an artefact of $name replaces an earlier one, which is due after a short grace', async ({ turn }) => {
+      await createActive()
+      await storeKv(one)
+      expect(await storeKv(two, turn)).toBe(true)
 
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-2'), 2) })).toBe(false)
-      expect(await claimAll(under)).toEqual({
-        [`s:${session}`]: payloadOf(named('artefact-1')),
-        [`a:${named('artefact-2')}`]: payloadOf(named('artefact-2')),
-      })
+      expect(await get()).toMatchObject({ kv: storedKv(two, turn) })
+      await advance(testSupersededGraceMs - 2000)
+      expect(await claimAll()).toEqual({})
+      await advance(2000)
+      expect(await claimAll()).toEqual({ [`a:${one}`]: payloadOf(one) })
     })
 
-    test('a commit to an unknown session fails, and the artefact goes', async () => {
-      const under = await make()
+    test('an artefact of an earlier turn that is committed late is refused and due at once', async () => {
+      await createActive()
+      await announce(one)
+      await storeKv(two, 2)
+      expect(await commit(one)).toBe(false)
 
-      expect(await storeKv(under, named('artefact-1'), 1)).toBe(false)
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
+      expect(await get()).toMatchObject({ kv: storedKv(two, 2) })
+      expect(await claimAll()).toEqual({ [`a:${one}`]: payloadOf(one) })
     })
 
-    test('a note tells why there is no stored KV, and keeps the artefact of an earlier turn', async () => {
-      const under = await make()
-      await createActive(under)
-      await under.store.noteKv({ key: session, reason: 'too_short' })
-      expect(await under.store.get(owned)).toMatchObject({ kv: undefined, kvNote: 'too_short' })
+    test.each([
+      { name: 'was deleted', end: () => remove() },
+      { name: 'has expired', end: () => advance(seconds(3600)) },
+    ])('a commit to a session that $name is refused, and both artefacts are due', async ({ end }) => {
+      await createActive()
+      await storeKv(one)
+      await announce(two, { graceMs: seconds(7200) })
+      await end()
 
-      await storeKv(under, named('artefact-1'), 1)
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-1'), 1), kvNote: undefined })
-      await under.store.noteKv({ key: session, reason: 'offload_failed' })
-      expect(await under.store.get(owned)).toMatchObject({
-        kv: storedKv(named('artefact-1'), 1),
-        kvNote: 'offload_failed',
-      })
+      expect(await commit(two, 2)).toBe(false)
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(one), [`a:${two}`]: payloadOf(two) })
     })
 
-    test('a note does not reach an ended session', async () => {
-      const under = await make()
-      await createActive(under)
-      await under.store.remove(owned)
-      await under.store.noteKv({ key: session, reason: 'too_short' })
+    test('a note tells why nothing was stored, and keeps the artefact of an earlier turn', async () => {
+      await createActive()
+      await store().setKvStatus({ key: session, status: 'too_short' })
+      expect(await get()).toMatchObject({ kv: undefined, kvStatus: 'too_short' })
 
-      expect(await under.store.begin(aTurn('turn-2'))).toEqual({ kind: 'deleted' })
+      await storeKv(one)
+      expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: undefined })
+      await store().setKvStatus({ key: session, status: 'offload_failed' })
+      expect(await get()).toMatchObject({ kv: storedKv(one), kvStatus: 'offload_failed' })
     })
 
-    test('a dropped artefact leaves the session and goes at once', async () => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-1'), 1)
-      await under.store.dropKv({ key: session, artefactId: named('artefact-1'), reason: 'damaged' })
+    test('dropKv takes the artefact from the session and makes it due at once', async () => {
+      await createActive()
+      await storeKv(one)
+      await store().dropKv({ key: session, artefactId: one, reason: 'damaged' })
 
-      expect(await under.store.get(owned)).toMatchObject({ turns: 1, kv: undefined, kvNote: 'damaged' })
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-1')}`]: payloadOf(named('artefact-1')) })
-    })
-
-    test('only the artefact that the session still has is dropped', async () => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-1'), 1)
-      await storeKv(under, named('artefact-2'), 2)
-      await under.store.dropKv({ key: session, artefactId: named('artefact-1'), reason: 'damaged' })
-
-      expect(await under.store.get(owned)).toMatchObject({ kv: storedKv(named('artefact-2'), 2), kvNote: undefined })
-      expect(await claimAll(under)).toEqual({})
-    })
-
-    test('after a drop the artefact of any turn is welcome', async () => {
-      const under = await make()
-      await createActive(under)
-      await storeKv(under, named('artefact-5'), 5)
-      await under.store.dropKv({ key: session, artefactId: named('artefact-5'), reason: 'damaged' })
-
-      expect(await storeKv(under, named('artefact-2'), 2)).toBe(true)
-    })
-
-    test('of overlapping turns the artefact of the last completed one stays, however the offloads end', async () => {
-      const under = await make()
-      await createActive(under)
-      await under.store.begin(aTurn('a'))
-      await under.store.begin(aTurn('b'))
-      await announceFor(under, named('artefact-a'))
-      await announceFor(under, named('artefact-b'))
-      await under.store.complete(completed('b'))
-      await under.store.complete(completed('a'))
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-a'), 3) })).toBe(true)
-      expect(await under.store.commitKv({ key: session, kv: storedKv(named('artefact-b'), 2) })).toBe(false)
-
-      expect(await under.store.get(owned)).toMatchObject({ turns: 3, kv: { artefactId: named('artefact-a') } })
-      expect(await claimAll(under)).toEqual({ [`a:${named('artefact-b')}`]: payloadOf(named('artefact-b')) })
+      expect(await get()).toMatchObject({ turns: 1, kv: undefined, kvStatus: 'damaged' })
+      const [removal] = await claim()
+      expect(removal).toMatchObject({ id: `a:${one}`, payload: payloadOf(one) })
+      expect(await store().knownArtefacts([one])).toEqual(new Set([one]))
+      await store().ack(removal === undefined ? [] : [removal])
+      expect(await store().knownArtefacts([one])).toEqual(new Set())
     })
   })
 }

@@ -4,7 +4,7 @@ import type { ChunkLedger, UnsettledSalt } from '../../../src/kvcache/chunks/chu
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
-import { startTestRedis, type TestRedis } from '../../contract/sessions/test-redis.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { describeLives } from './chunk-ledger-lives.ts'
 
 const salts = ['s1', 's2']

@@ -5,21 +5,18 @@ import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-sl
 import type { ClaimOutcome, SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
-import { type RedisForTests, startRedisForTests } from '../../contract/kvcache/redis-for-tests.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { LedgerModel } from './ledger-model.ts'
 import { anySteps, long, pod, type Step, sessions, slotIds, take, turnOf } from './ledger-steps.ts'
 
-let redis: RedisForTests
+let redis: TestRedis
 let connection: RedisConnection
 let ledgers = 0
 beforeAll(async () => {
-  redis = await startRedisForTests()
-  connection = await redis.connect()
+  redis = await startTestRedis()
+  connection = await redis.connect({ commandTimeoutMs: 2000 })
 }, 300_000)
-afterAll(async () => {
-  await connection.close()
-  await redis.end()
-})
+afterAll(() => redis.close())
 
 const newRedisLedger = (): SlotLedger => {
   ledgers += 1

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { createMemorySessionStore } from '../../../src/sessions/memory/create-memory-session-store.ts'
 import { RandomLoad } from './random-load.ts'
 
-/** `make soak` makes it a million. */
-const operations = Number(process.env['SOAK_OPERATIONS'] ?? 50_000)
+/** `make test-memory-store` makes it a million. */
+const operations = Number(process.env['MEMORY_STORE_OPERATIONS'] ?? 50_000)
 /** Begun before the first of them has been awaited. */
 const atOnce = 1_000
 const stepsPerMeasure = 4

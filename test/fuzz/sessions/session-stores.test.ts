@@ -6,7 +6,7 @@ import { createMemorySessionStore } from '../../../src/sessions/memory/create-me
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { ageRedisStore, redisNowMs } from '../../contract/sessions/age-redis-store.ts'
 import type { StoreUnderTest } from '../../contract/sessions/store-under-test.ts'
-import { startTestRedis, type TestRedis } from '../../contract/sessions/test-redis.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { StoreExercise } from './store-exercise.ts'
 import { storeOperation, unitMs } from './store-operation.ts'
 

@@ -109,7 +109,7 @@ export class StoreExercise {
     },
 
     note: (operation) =>
-      this.#under.store.noteKv({ key: this.#turn(operation).key, reason: `note-${operation.count}` }),
+      this.#under.store.setKvStatus({ key: this.#turn(operation).key, status: `note-${operation.count}` }),
 
     drop: async (operation) => {
       const announced = this.#announced.at(-1 - operation.back)

@@ -46,7 +46,7 @@ const weights = {
   claim: 4,
   ack: 4,
   retryLater: 1,
-  counts: 2,
+  counts: 1,
   advance: 5,
 } as const
 

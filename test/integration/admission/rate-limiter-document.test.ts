@@ -1,66 +1,51 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
+import { eventually } from '../../support/eventually.ts'
 import { openai } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { type HoldingPod, inUse, readMetric, send, startHoldingPod, waiting } from './support.ts'
+import { readMetric } from '../support/metrics.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
+import { holdRequests, inUse, send, waiting } from './support.ts'
 
-let pods: readonly HoldingPod[] = []
-let stack: Stack
-
-const start = async (count: number, env: Record<string, string>): Promise<void> => {
-  pods = await Promise.all(Array.from({ length: count }, startHoldingPod))
-  stack = await startStack({
-    pods: () => Promise.resolve(pods.map(({ pod }) => ({ address: pod.address }))),
-    env: { CONNECTOR: 'none', ...env },
-  })
-}
-
-const stop = async (): Promise<void> => {
-  await stack?.stop()
-  await Promise.all(pods.map(({ pod }) => pod.stop()))
-}
-
-const running = (): readonly string[] => pods.flatMap((pod) => pod.running())
-
-const untilRunning = (...models: readonly string[]) => eventually(() => expect(running()).toEqual(models))
-
-const untilWaiting = (count: number) => eventually(async () => expect(await waiting(stack)).toBe(count))
-
-/** Ends all turns, so that the next test begins with all resources free. */
-const settle = async (): Promise<void> => {
-  for (const pod of pods) pod.letGo(true)
-  await eventually(async () => expect([await waiting(stack), await inUse(stack)]).toEqual([0, 0]))
-  for (const pod of pods) pod.letGo(false)
-}
-
-const onlyPod = (): HoldingPod => {
+/** Starts a stack for a suite, whose pods hold their requests. */
+const useHoldingPods = (options: Parameters<typeof useScriptedStack>[0]) => {
+  const { stack, pods: scripted } = useScriptedStack(options)
+  const pods = scripted.map(holdRequests)
   const [pod] = pods
-  if (pod === undefined) throw new Error('no pod was started')
-  return pod
+  if (pod === undefined) throw new Error('a stack has a pod')
+  const running = (): readonly string[] => pods.flatMap((one) => one.running())
+  return {
+    stack,
+    pods,
+    pod,
+    running,
+    untilRunning: (...models: readonly string[]) => eventually(() => expect(running()).toEqual(models)),
+    untilWaiting: (count: number) => eventually(async () => expect(await waiting(stack)).toBe(count)),
+    /** Ends all turns, so that the next test begins with all resources free. */
+    settle: async (): Promise<void> => {
+      for (const one of pods) one.release(true)
+      await eventually(async () => expect([await waiting(stack), await inUse(stack)]).toEqual([0, 0]))
+      for (const one of pods) one.release(false)
+    },
+  }
 }
 
 describe('models A, B and C on one device', () => {
-  beforeAll(
-    () =>
-      start(1, {
-        CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4 R2:4, prefill/B=R2:5 R3:10 R4:5, prefill/C=R1:1 R3:7 R4:2',
-        CTX_ADMISSION_PRIORITIES: 'A=1, B=2, C=2',
-        CTX_ADMISSION_MAX_WAITING: '3',
-        CTX_ADMISSION_MAX_WAIT_MS: '15000',
-      }),
-    60_000,
-  )
+  const { stack, pod, running, untilRunning, untilWaiting, settle } = useHoldingPods({
+    env: {
+      CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4 R2:4, prefill/B=R2:5 R3:10 R4:5, prefill/C=R1:1 R3:7 R4:2',
+      CTX_ADMISSION_PRIORITIES: 'A=1, B=2, C=2',
+      CTX_ADMISSION_MAX_WAITING: '3',
+      CTX_ADMISSION_MAX_WAIT_MS: '15000',
+    },
+  })
   afterEach(settle)
-  afterAll(stop)
 
   test('have as many copies of each resource as the largest requirement names', async () => {
-    const pod = onlyPod().pod.address
     expect(await readMetric(stack, 'admission_resource_capacity')).toEqual({
-      [`resource="R1",pod="${pod}"`]: 4,
-      [`resource="R2",pod="${pod}"`]: 5,
-      [`resource="R3",pod="${pod}"`]: 10,
-      [`resource="R4",pod="${pod}"`]: 5,
+      [`resource="R1",pod="${pod.pod.address}"`]: 4,
+      [`resource="R2",pod="${pod.pod.address}"`]: 5,
+      [`resource="R3",pod="${pod.pod.address}"`]: 10,
+      [`resource="R4",pod="${pod.pod.address}"`]: 5,
     })
   })
 
@@ -72,11 +57,11 @@ describe('models A, B and C on one device', () => {
     answers.push(send(stack, 'C'))
     await untilWaiting(2)
     expect(running()).toEqual(['A'])
-    onlyPod().answer('A')
+    pod.respond('A')
     await untilRunning('B')
-    onlyPod().answer('B')
+    pod.respond('B')
     await untilRunning('C')
-    onlyPod().answer('C')
+    pod.respond('C')
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
@@ -94,12 +79,12 @@ describe('models A, B and C on one device', () => {
       ['A', 'C'],
       ['C', 'B'],
     ] as const) {
-      const before = onlyPod().pod.requests().length
-      onlyPod().answer(ends)
-      await eventually(() => expect(onlyPod().pod.requests()).toHaveLength(before + 1))
+      const before = pod.pod.requests().length
+      pod.respond(ends)
+      await eventually(() => expect(pod.pod.requests()).toHaveLength(before + 1))
       await untilRunning(begins)
     }
-    onlyPod().letGo(true)
+    pod.release(true)
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
   })
 
@@ -125,7 +110,7 @@ describe('models A, B and C on one device', () => {
     // A model of a higher priority takes the place of the one that is last.
     served.push(send(stack, 'A'))
     expect((await last).status).toBe(429)
-    onlyPod().letGo(true)
+    pod.release(true)
     expect((await Promise.all(served)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
     expect(await readMetric(stack, 'admission_refused_total')).toMatchObject({ 'kind="prefill",reason="full"': 2 })
   })
@@ -144,11 +129,11 @@ describe('models A, B and C on one device', () => {
     client.abort()
     await expect(left).rejects.toThrow(OpenAI.APIUserAbortError)
     await untilWaiting(1)
-    const before = onlyPod().pod.requests().length
-    onlyPod().answer()
+    const before = pod.pod.requests().length
+    pod.respond()
     expect((await first).status).toBe(200)
-    await eventually(() => expect(onlyPod().pod.requests()).toHaveLength(before + 1))
-    onlyPod().answer()
+    await eventually(() => expect(pod.pod.requests()).toHaveLength(before + 1))
+    pod.respond()
     expect((await next).status).toBe(200)
   })
 
@@ -164,25 +149,23 @@ describe('models A, B and C on one device', () => {
     client.abort()
     await expect(left).rejects.toThrow(OpenAI.APIUserAbortError)
     await untilRunning('B')
-    onlyPod().answer('B')
+    pod.respond('B')
     expect((await next).status).toBe(200)
   })
 })
 
 describe('two devices with R1:10, R2:5:0, R2:8:1 and R3:2, of which R3 is global', () => {
-  beforeAll(
-    () =>
-      start(2, {
-        CTX_ADMISSION_REQUIREMENTS: 'prefill/small=R2:1, prefill/large=R1:5 R3:1',
-        CTX_ADMISSION_RESOURCES: 'R1:10, R2:5:0, R2:8:1, R3:2',
-        CTX_ADMISSION_GLOBAL_RESOURCES: 'R3',
-        CTX_ROUTING_POLICY: 'round-robin',
-        CTX_ADMISSION_MAX_WAIT_MS: '15000',
-      }),
-    60_000,
-  )
+  const { stack, pods, untilWaiting, settle } = useHoldingPods({
+    podCount: 2,
+    env: {
+      CTX_ADMISSION_REQUIREMENTS: 'prefill/small=R2:1, prefill/large=R1:5 R3:1',
+      CTX_ADMISSION_RESOURCES: 'R1:10, R2:5:0, R2:8:1, R3:2',
+      CTX_ADMISSION_GLOBAL_RESOURCES: 'R3',
+      CTX_ROUTING_POLICY: 'round-robin',
+      CTX_ADMISSION_MAX_WAIT_MS: '15000',
+    },
+  })
   afterEach(settle)
-  afterAll(stop)
 
   test('have the counts of the document', async () => {
     const [first, second] = pods.map(({ pod }) => pod.address)
@@ -203,28 +186,22 @@ describe('two devices with R1:10, R2:5:0, R2:8:1 and R3:2, of which R3 is global
     await eventually(() => expect(pods.map((pod) => pod.running().length)).toEqual(runningPerPod))
     await untilWaiting(waits)
     expect(pods.map((pod) => pod.running().length)).toEqual(runningPerPod)
-    for (const pod of pods) pod.letGo(true)
+    for (const pod of pods) pod.release(true)
     expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
   })
 })
 
 describe('limits of time', () => {
-  beforeAll(async () => {
-    pods = [await startHoldingPod()]
-    stack = await startStack({
-      pods: () => Promise.resolve(pods.map(({ pod }) => ({ address: pod.address }))),
-      env: {
-        CONNECTOR: 'none',
-        CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1',
-        CTX_ADMISSION_MAX_WAIT_MS: '2500',
-        CTX_TURNS_LEASE_SECONDS: '10',
-      },
-      // The ends of turns are not reported.
-      envoyConfig: (text) =>
-        text.replace(/\{ filter: ctx, path: \[ ?\{ key: turn \} ?\]/, '{ filter: ctx, path: [{ key: none }]'),
-    })
-  }, 60_000)
-  afterAll(stop)
+  const { stack, pod, untilRunning } = useHoldingPods({
+    env: {
+      CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1',
+      CTX_ADMISSION_MAX_WAIT_MS: '2500',
+      CTX_TURNS_LEASE_SECONDS: '10',
+    },
+    // The ends of turns are not reported.
+    envoyConfig: (text) =>
+      text.replace(/\{ filter: ctx, path: \[ ?\{ key: turn \} ?\]/, '{ filter: ctx, path: [{ key: none }]'),
+  })
 
   test('a turn is refused after maxWaitMs, which is longer than Envoy’s message timeout', async () => {
     const first = send(stack, 'A')
@@ -235,7 +212,7 @@ describe('limits of time', () => {
     })
     await expect(refused).rejects.toThrow(OpenAI.RateLimitError)
     expect(await readMetric(stack, 'admission_refused_total')).toMatchObject({ 'kind="prefill",reason="timeout"': 1 })
-    onlyPod().letGo(true)
+    pod.release(true)
     expect((await first).status).toBe(200)
   })
 
@@ -252,13 +229,12 @@ describe('limits of time', () => {
 })
 
 describe('by default', () => {
-  beforeAll(() => start(1, {}), 60_000)
-  afterAll(stop)
+  const { stack, pod, running } = useHoldingPods({})
 
   test('nothing is limited', async () => {
     const answers = Array.from({ length: 30 }, () => send(stack, 'A'))
     await eventually(() => expect(running()).toHaveLength(30))
-    onlyPod().letGo(true)
+    pod.release(true)
     expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
     expect(await readMetric(stack, 'admission_resource_capacity')).toEqual({})
     const waits = await readMetric(stack, 'admission_wait_seconds_count')

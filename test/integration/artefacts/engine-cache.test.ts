@@ -1,15 +1,15 @@
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
 import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type ObjectServer, startObjectServer } from '../../support/object-server.ts'
-import { cacheLine, createdId, metric, podChanges, prompt, remove, untilStored, use, view } from '../faults/support.ts'
-import { model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-
-jest.setTimeout(90_000)
+import { call, model } from '../support/client.ts'
+import { isReady, metric } from '../support/metrics.ts'
+import { cacheLine, createdId, prompt, remove, untilStored, use, view } from '../support/sessions.ts'
+import { type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 
 const body = (words: number) => ({ model, prompt: prompt(words), max_tokens: 2 })
 
@@ -18,32 +18,44 @@ interface PodOptions {
   readonly arguments?: readonly string[]
 }
 
+const slots = 4
+
 /** One pod, so that KV that is not in it any more can only come from the store. */
-class Pod {
+class Pod implements StackPod {
   #engine: RunningEngine | undefined
   #kvDirectory = ''
 
-  async start(kvDirectory: string, options: PodOptions = {}) {
+  get address(): string {
+    return this.#engine?.address ?? ''
+  }
+
+  async start(kvDirectory: string, options: PodOptions = {}): Promise<this> {
     this.#kvDirectory = kvDirectory
     this.#engine = await startEngine({
       name: 'pod',
       kvDirectory,
       port: this.#engine === undefined ? undefined : Number(new URL(this.#engine.url).port),
-      slots: 4,
+      slots,
       contextTokensPerSlot: options.contextTokens ?? 4096,
       extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
     })
-    return this.#engine
+    return this
   }
 
   /** Ends the process, and with it what it held in memory; starts another one under the same address. */
-  async restart(stack: Stack, options: PodOptions = {}) {
-    const address = this.#engine?.address ?? ''
-    const before = podChanges(stack, 'ready', address)
-    await this.#engine?.child.kill()
-    await eventually(() => expect(podChanges(stack, 'failing', address)).toBeGreaterThan(0))
+  async restart(stack: Stack, options: PodOptions = {}): Promise<void> {
+    await this.stop()
+    await eventually(() => !isReady(stack, this.address))
     await this.start(this.#kvDirectory, options)
-    await eventually(() => expect(podChanges(stack, 'ready', address)).toBeGreaterThan(before))
+    await eventually(() => isReady(stack, this.address))
+  }
+
+  /** Empties all slots: what the pod held in memory is gone, sooner than by a restart. */
+  async erase(): Promise<void> {
+    for (let slot = 0; slot < slots; slot += 1) {
+      const { status } = await call(`http://${this.address}/slots/${slot}?action=erase`, { body: {} })
+      expect(status).toBe(200)
+    }
   }
 
   async stop(): Promise<void> {
@@ -57,12 +69,13 @@ const fastSweeps = {
   CTX_REAPER_ANNOUNCE_GRACE_MS: '2100',
 }
 
-const startPodStack = async (env: Record<string, string>, store: 'memory' | 'redis' = 'memory') => {
+/** A stack with one pod for the tests of a suite. */
+const usePodStack = (options: () => Promise<StackOptions> | StackOptions = () => ({})) => {
   const pod = new Pod()
-  const stack = await startStack({
-    store,
-    pods: async (kvDirectory) => [await pod.start(kvDirectory)],
-    env: { ...fastSweeps, ...env },
+  const stack = useStack(async () => {
+    const { env, ...others } = await options()
+    const pods = async (kvDirectory: string) => [await pod.start(kvDirectory)]
+    return { ...others, pods, env: { ...fastSweeps, ...env } }
   })
   return { pod, stack }
 }
@@ -86,20 +99,12 @@ const flipByte = async (path: string): Promise<void> => {
 const noFiles = (stack: Stack) => eventually(async () => expect(await stack.kvFiles()).toEqual([]))
 
 describe('stored KV on disk', () => {
-  let stack: Stack
-  let pod: Pod
-  beforeAll(async () => {
-    ;({ stack, pod } = await startPodStack({}, 'redis'))
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-    await pod?.stop()
-  }, 30_000)
+  const { stack, pod } = usePodStack(() => ({ store: 'redis' }))
 
   test('restarted engine loads KV instead of computing it', async () => {
-    const { id } = await storedSession(stack, 200)
+    const { id } = await storedSession(stack, 19)
     await pod.restart(stack)
-    const answer = await use(stack, id, { body: body(200) })
+    const answer = await use(stack, id, { body: body(19) })
     expect(cacheLine(answer)).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
     expect(answer.body).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: expect.any(Number) } } })
     await remove(stack, id)
@@ -107,7 +112,7 @@ describe('stored KV on disk', () => {
   })
 
   test('each artefact is one file with a name derived from SHA-256 of its identity', async () => {
-    const { id, bytes } = await storedSession(stack, 40)
+    const { id, bytes } = await storedSession(stack, 12)
     const files = await stack.kvFiles()
     expect(files).toEqual([expect.stringMatching(/^ctx-[\w-]{22}[0-9a-f]{28}\.kv$/)])
     expect((await stat(join(stack.kvDirectory, files[0] ?? ''))).size).toBe(bytes)
@@ -116,11 +121,11 @@ describe('stored KV on disk', () => {
   })
 
   test('flipped bit makes a miss on reload, and the file is removed', async () => {
-    const { id } = await storedSession(stack, 60)
+    const { id } = await storedSession(stack, 15)
     const [damaged = ''] = await stack.kvFiles()
     await flipByte(join(stack.kvDirectory, damaged))
-    await pod.restart(stack)
-    expect(cacheLine(await use(stack, id, { body: body(60) }))).toBe('miss; reason=kv_missing')
+    await pod.erase()
+    expect(cacheLine(await use(stack, id, { body: body(15) }))).toBe('miss; reason=kv_missing')
     await eventually(async () => expect(await stack.kvFiles()).not.toContain(damaged))
     await untilStored(stack, id, 2)
     await remove(stack, id)
@@ -128,22 +133,22 @@ describe('stored KV on disk', () => {
   })
 
   test('change of an unrelated setting keeps the KV', async () => {
-    const { id } = await storedSession(stack, 60)
+    const { id } = await storedSession(stack, 15)
     await pod.restart(stack, { arguments: ['--log-level', 'info'] })
     await eventually(async () => expect(await stack.kvFiles()).toHaveLength(1))
-    expect(cacheLine(await use(stack, id, { body: body(60) }))).toMatch(/^hit; tier=store; /)
+    expect(cacheLine(await use(stack, id, { body: body(15) }))).toMatch(/^hit; tier=store; /)
     await untilStored(stack, id, 2)
     await remove(stack, id)
     await noFiles(stack)
   })
 
   test('change of a setting that the KV depends on removes it, and the next turn reports the miss', async () => {
-    const { id } = await storedSession(stack, 60)
+    const { id } = await storedSession(stack, 15)
     await pod.restart(stack, { contextTokens: 2048 })
     await noFiles(stack)
     expect((await view(stack, id)).kv).toMatchObject({ stored: null, note: 'kv_stale' })
     expect(await metric(stack, 'kv_evictions_total', { reason: 'stale' })).toBe(1)
-    expect(cacheLine(await use(stack, id, { body: body(60) }))).toBe('miss; reason=kv_stale')
+    expect(cacheLine(await use(stack, id, { body: body(15) }))).toBe('miss; reason=kv_stale')
     await untilStored(stack, id, 2)
     await remove(stack, id)
     await pod.restart(stack)
@@ -151,30 +156,32 @@ describe('stored KV on disk', () => {
   })
 })
 
-describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('size limit with sessions in $store', ({ store }) => {
-  let stack: Stack
-  let pod: Pod
+/** Bytes that a session of 18 words stores. */
+const measurePiece = async (): Promise<number> => {
+  const pod = new Pod()
+  const stack = await startStack({ pods: async (kvDirectory) => [await pod.start(kvDirectory)] })
+  try {
+    return (await storedSession(stack, 18)).bytes
+  } finally {
+    await stack.stop()
+  }
+}
+
+describe('size limit', () => {
   let pieceBytes = 0
   let sessions: string[] = []
-  beforeAll(async () => {
-    const probe = await startPodStack({})
-    pieceBytes = (await storedSession(probe.stack, 100)).bytes
-    await probe.stack.stop()
-    await probe.pod.stop()
+  const { stack, pod } = usePodStack(async () => {
+    pieceBytes = await measurePiece()
     // Room for three such pieces below the threshold, and for four at all.
-    ;({ stack, pod } = await startPodStack({ CTX_KV_MAX_STORE_BYTES: String(Math.round(pieceBytes * 4.2)) }, store))
-  }, 180_000)
+    return { store: 'redis', env: { CTX_KV_MAX_STORE_BYTES: String(Math.round(pieceBytes * 4.2)) } }
+  })
   afterEach(async () => {
     await Promise.all(sessions.map((id) => remove(stack, id)))
     sessions = []
     await noFiles(stack)
   })
-  afterAll(async () => {
-    await stack?.stop()
-    await pod?.stop()
-  }, 30_000)
 
-  const newSession = async (words = 100): Promise<string> => {
+  const newSession = async (words = 18): Promise<string> => {
     const { id } = await storedSession(stack, words)
     sessions.push(id)
     return id
@@ -182,7 +189,7 @@ describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('size limit wi
 
   test('least recently used artefact is evicted with its file, and its session continues with a miss', async () => {
     const [first, second, third] = [await newSession(), await newSession(), await newSession()]
-    await use(stack, first, { body: body(100) })
+    await use(stack, first, { body: body(18) })
     await untilStored(stack, first, 2)
     await newSession()
     await eventually(async () => expect(await stack.kvFiles()).toHaveLength(3))
@@ -191,38 +198,32 @@ describe.each([{ store: 'memory' }, { store: 'redis' }] as const)('size limit wi
     expect(await metric(stack, 'kv_stored_bytes')).toBeLessThanOrEqual(0.85 * 4.2 * pieceBytes)
     expect(await metric(stack, 'kv_evictions_total', { reason: 'size' })).toBe(1)
 
-    await pod.restart(stack)
-    expect(cacheLine(await use(stack, second, { body: body(100) }))).toBe('miss; reason=kv_evicted')
+    await pod.erase()
+    expect(cacheLine(await use(stack, second, { body: body(18) }))).toBe('miss; reason=kv_evicted')
     await untilStored(stack, second, 2)
   })
 
   test('artefact larger than the limit is not stored, with a warning and without an error', async () => {
-    const id = await createdId(stack, { body: body(400) })
+    const id = await createdId(stack, { body: body(101) })
     sessions.push(id)
     await eventually(async () => expect((await view(stack, id)).kv).toMatchObject({ stored: null, note: 'too_large' }))
     expect(await stack.kvFiles()).toEqual([])
     expect(stack.output()).toContain('KV is larger than the store takes')
-    await pod.restart(stack)
-    const answer = await use(stack, id, { body: body(400) })
+    await pod.erase()
+    const answer = await use(stack, id, { body: body(101) })
     expect([answer.status, cacheLine(answer)]).toEqual([200, 'none; reason=too_large'])
     await eventually(async () => expect((await view(stack, id)).turns).toBe(2))
   })
 })
 
 describe('store module', () => {
-  let stack: Stack
-  let pod: Pod
   let server: ObjectServer
-  beforeAll(async () => {
+  const { stack, pod } = usePodStack(async () => {
     server = await startObjectServer()
     const storeModule = fileURLToPath(new URL('../../../examples/http-artefact-store.mjs', import.meta.url))
-    ;({ stack, pod } = await startPodStack({ CTX_KV_STORE_MODULE: storeModule, ARTEFACT_STORE_URL: server.url }))
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-    await pod?.stop()
-    await server?.close()
-  }, 30_000)
+    return { env: { CTX_KV_STORE_MODULE: storeModule, ARTEFACT_STORE_URL: server.url } }
+  })
+  afterAll(() => server?.close())
 
   const folder = () => readdir(stack.kvDirectory)
   const gone = (id: string) =>
@@ -232,12 +233,12 @@ describe('store module', () => {
     })
 
   test('KV lies in the store between turns, and in the engines’ folder only during transfers', async () => {
-    const { id, bytes } = await storedSession(stack, 100)
+    const { id, bytes } = await storedSession(stack, 18)
     expect([...server.objects.values()].map((object) => object.length)).toEqual([bytes])
     expect(await folder()).toEqual([])
 
-    await pod.restart(stack)
-    expect(cacheLine(await use(stack, id, { body: body(100) }))).toMatch(/^hit; tier=store; /)
+    await pod.erase()
+    expect(cacheLine(await use(stack, id, { body: body(18) }))).toMatch(/^hit; tier=store; /)
     await untilStored(stack, id, 2)
     await eventually(async () => expect(server.objects.size).toBe(1))
     expect(await folder()).toEqual([])
@@ -245,32 +246,32 @@ describe('store module', () => {
   })
 
   test('KV that the store changed is a miss', async () => {
-    const { id } = await storedSession(stack, 100)
+    const { id } = await storedSession(stack, 18)
     const [[name, object] = ['', Buffer.alloc(0)]] = server.objects
     server.objects.set(name, Buffer.concat([object.subarray(0, 1000), Buffer.from('?'), object.subarray(1001)]))
-    await pod.restart(stack)
-    expect(cacheLine(await use(stack, id, { body: body(100) }))).toBe('miss; reason=kv_missing')
+    await pod.erase()
+    expect(cacheLine(await use(stack, id, { body: body(18) }))).toBe('miss; reason=kv_missing')
     await untilStored(stack, id, 2)
     expect(await folder()).toEqual([])
     await gone(id)
   })
 
   test('object lost by the store is a miss', async () => {
-    const { id } = await storedSession(stack, 100)
+    const { id } = await storedSession(stack, 18)
     server.objects.clear()
-    await pod.restart(stack)
-    expect(cacheLine(await use(stack, id, { body: body(100) }))).toBe('miss; reason=kv_missing')
+    await pod.erase()
+    expect(cacheLine(await use(stack, id, { body: body(18) }))).toBe('miss; reason=kv_missing')
     await untilStored(stack, id, 2)
     await gone(id)
   })
 
   test('failing store fails loads and offloads but no turn, and removals are retried', async () => {
-    const { id } = await storedSession(stack, 100)
-    await pod.restart(stack)
+    const { id } = await storedSession(stack, 18)
+    await pod.erase()
     server.failWith(503)
-    const answer = await use(stack, id, { body: body(100) })
+    const answer = await use(stack, id, { body: body(18) })
     expect([answer.status, cacheLine(answer)]).toEqual([200, 'miss; reason=load_failed'])
-    const other = await createdId(stack, { body: body(50) })
+    const other = await createdId(stack, { body: body(14) })
     await eventually(async () => expect((await view(stack, other)).kv.note).toBe('offload_failed'))
     await Promise.all([id, other].map((session) => remove(stack, session)))
     expect(server.objects.size).toBe(1)

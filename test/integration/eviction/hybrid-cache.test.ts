@@ -1,50 +1,50 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { cacheLine, create, createdId, errorOf, metric, remove, untilStored, use, view } from '../faults/support.ts'
-import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
-
-jest.setTimeout(60_000)
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { call, model, post } from '../support/client.ts'
+import { metric } from '../support/metrics.ts'
+import {
+  cacheLine,
+  create,
+  createdId,
+  errorOf,
+  remove,
+  untilStored,
+  untilTurns,
+  use,
+  view,
+} from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useScriptedStack, useStack } from '../support/use-stack.ts'
 
 const body = { model, prompt: 'What is kept has to be worth its place.', max_tokens: 2 }
 const longBody = { ...body, max_tokens: 3_000, ignore_eos: true, stream: true }
 
 describe('the memory store with the limits of a cache', () => {
-  let stack: Stack
+  const stack = useStack({
+    pods: embeddedPods({ count: 1, slots: 8 }),
+    env: { CTX_CACHE_MAXSIZE: '3', CTX_CACHE_TTL: '1800', CTX_CACHE_MEMORY_THRESHOLD: '0.85' },
+  })
   let sessions: string[] = []
-  beforeAll(async () => {
-    stack = await startStack({
-      pods: embeddedPods({ slots: 8 }),
-      env: { CTX_CACHE_MAXSIZE: '3', CTX_CACHE_TTL: '1800', CTX_CACHE_MEMORY_THRESHOLD: '0.85' },
-    })
-  }, 120_000)
   afterEach(async () => {
     await eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
     await Promise.all(sessions.map((id) => remove(stack, id)))
     sessions = []
     await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
   })
-  afterAll(async () => {
-    await stack?.stop()
-  }, 30_000)
 
   const evictions = () => metric(stack, 'sessions_deleted_total', { reason: 'count' })
-  const newSession = async (headers: Record<string, string> = {}): Promise<string> => {
-    const id = await createdId(stack, { body, headers })
+  const newSession = async (): Promise<string> => {
+    const id = await createdId(stack, { body })
     sessions.push(id)
     await untilStored(stack, id, 1)
     return id
   }
   const hasFile = async (id: string): Promise<boolean> => (await view(stack, id)).kv.stored !== null
-  /** A turn that goes on until it is let go. */
+  /** A turn that goes on until it is ended. */
   const longTurn = async (id: string): Promise<{ end(): Promise<void> }> => {
     const stop = new AbortController()
-    const answer = await fetch(`${stack.url}/v1/completions`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer test-key', 'content-type': 'application/json', 'x-session-id': id },
-      body: JSON.stringify(longBody),
-      signal: stop.signal,
-    })
+    const url = `${stack.url}/v1/completions`
+    const answer = await post(url, longBody, { headers: { 'x-session-id': id }, signal: stop.signal })
     expect(answer.status).toBe(200)
     return {
       end: async () => {
@@ -83,7 +83,9 @@ describe('the memory store with the limits of a cache', () => {
   })
 
   test('a session whose time is over goes before any that lives', async () => {
-    const [first, , third] = [await newSession(), await newSession({ 'x-session-ttl': '1' }), await newSession()]
+    const first = await newSession()
+    sessions.push(await createdId(stack, { body, headers: { 'x-session-ttl': '1' } }))
+    const third = await newSession()
     await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(2))
     const before = await evictions()
     const fourth = await newSession()
@@ -115,17 +117,10 @@ describe('the memory store with the limits of a cache', () => {
 })
 
 describe('the memory store in a process whose memory is short', () => {
-  let stack: Stack
-  beforeAll(async () => {
-    stack = await startStack({
-      // The gateway itself takes more than a tenth of this.
-      env: { NODE_OPTIONS: '--max-old-space-size=96', CTX_CACHE_MEMORY_THRESHOLD: '0.1' },
-      pods: embeddedPods({ count: 1, slots: 2 }),
-    })
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-  }, 30_000)
+  const { stack } = useScriptedStack({
+    // The gateway itself takes more than a tenth of this.
+    env: { NODE_OPTIONS: '--max-old-space-size=96', CTX_CACHE_MEMORY_THRESHOLD: '0.1' },
+  })
 
   test('makes room by the least recently used ones, below any number of sessions, and says why', async () => {
     const ids: string[] = []
@@ -134,8 +129,8 @@ describe('the memory store in a process whose memory is short', () => {
     while (ids.length < 200 && !(await isUnderPressure())) {
       const id = await createdId(stack, { body })
       ids.push(id)
-      // The offload uses a session too: without this, the first one may be used last.
-      await untilStored(stack, id, 1)
+      // The end of a turn uses its session too: without this, the first one may be used last.
+      await untilTurns(stack, id, 1)
     }
 
     expect(await metric(stack, 'sessions_deleted_total', { reason: 'memory' })).toBeGreaterThan(0)

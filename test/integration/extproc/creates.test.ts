@@ -1,31 +1,15 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { call } from '../support/client.ts'
-import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { envoyStat } from '../support/metrics.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
-jest.setTimeout(120_000)
-
-let pod: ScriptedPod
-let stack: Stack
-
-beforeAll(async () => {
-  pod = await startScriptedPod()
-  stack = await startStack({ pods: async () => [pod], env: { CONNECTOR: 'none', CTX_LOG_LEVEL: 'warn' } })
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-})
+const { stack } = useScriptedStack({ env: { CTX_LOG_LEVEL: 'warn' } })
 
 /** More than Node.js accepts of resets at once (1,000) plus what it forgives in the meantime (33 per second). */
-const creates = 4_000
+const creates = 2_500
 const atATime = 40
 
-/** A counter of one of Envoy's clusters. */
-const stat = async (name: string): Promise<number> => {
-  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=^cluster\\.gateway_bodies\\.${name}$`)
-  return Number(/: (\d+)/.exec(text)?.[1] ?? Number.NaN)
-}
+const stat = (name: string): Promise<number> => envoyStat(stack, `cluster.gateway_bodies.${name}`)
 
 test(`${creates} creates in a row all succeed, and the gateway closes no connection`, async () => {
   const body = { model: 'scripted', prompt: 'x' }

@@ -1,24 +1,21 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtempSync } from 'node:fs'
+import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { createdId, use } from '../faults/support.ts'
-import { eventually } from '../support/eventually.ts'
-import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-
-jest.setTimeout(60_000)
+import { eventually } from '../../support/eventually.ts'
+import { createdId, use } from '../support/sessions.ts'
+import type { Stack } from '../support/stack.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
 const run = promisify(execFile)
-let folder: string
-let pod: ScriptedPod
-let stack: Stack | undefined
+const folder = mkdtempSync(join(tmpdir(), 'tls-'))
 
 const fileOf = (name: string): string => join(folder, name)
 
@@ -48,20 +45,12 @@ const install = async (name: string): Promise<void> => {
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tls-'))
   const subject = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=ca', '-days', '2']
   await run('openssl', ['req', '-x509', ...subject, '-keyout', fileOf('ca.key'), '-out', fileOf('ca.crt')])
   for (const name of ['first', 'second', 'envoy']) await issue(name)
-  pod = await startScriptedPod()
-}, 60_000)
-afterEach(async () => {
-  await stack?.stop()
-  stack = undefined
+  await install('first')
 })
-afterAll(async () => {
-  await pod?.stop()
-  await rm(folder, { recursive: true, force: true })
-})
+afterAll(() => rm(folder, { recursive: true, force: true }))
 
 const configForm = z.looseObject({
   static_resources: z.looseObject({ clusters: z.array(z.looseObject({ name: z.string() })) }),
@@ -93,20 +82,11 @@ const withTls =
     return JSON.stringify({ ...config, static_resources: { ...config.static_resources, clusters } })
   }
 
-const start = async (parts: { readonly mutual: boolean; readonly envoyHasCertificate: boolean }): Promise<Stack> => {
-  await install('first')
-  stack = await startStack({
-    pods: async () => [pod],
-    env: {
-      CONNECTOR: 'none',
-      CTX_LISTEN_EXTPROC_TLS_CERTIFICATE: fileOf('port.crt'),
-      CTX_LISTEN_EXTPROC_TLS_KEY: fileOf('port.key'),
-      ...(parts.mutual ? { CTX_LISTEN_EXTPROC_TLS_CLIENT_CA: fileOf('ca.crt') } : {}),
-    },
-    envoyConfig: withTls(parts.envoyHasCertificate),
-  })
-  return stack
+const certificate = {
+  CTX_LISTEN_EXTPROC_TLS_CERTIFICATE: fileOf('port.crt'),
+  CTX_LISTEN_EXTPROC_TLS_KEY: fileOf('port.key'),
 }
+const mutual = { ...certificate, CTX_LISTEN_EXTPROC_TLS_CLIENT_CA: fileOf('ca.crt') }
 
 const takesTurns = async (running: Stack): Promise<void> => {
   const id = await eventually(() => createdId(running))
@@ -133,38 +113,41 @@ const nameServed = async (running: Stack, withCertificate = true): Promise<unkno
   }
 }
 
-test('TLS: Envoy checks the certificate of the port, and turns work', async () => {
-  await takesTurns(await start({ mutual: false, envoyHasCertificate: false }))
+describe('TLS', () => {
+  const { stack } = useScriptedStack({ env: certificate, envoyConfig: withTls(false) })
+
+  test('Envoy checks the certificate of the port, and takes turns', () => takesTurns(stack))
 })
 
-describe('mutual TLS', () => {
-  test('Envoy with a certificate takes turns, and a client without one is refused', async () => {
-    const running = await start({ mutual: true, envoyHasCertificate: true })
-    await takesTurns(running)
-    await expect(nameServed(running, false)).rejects.toThrow(/certificate required|ECONNRESET|alert/)
-  })
+describe('mutual TLS, Envoy without a certificate', () => {
+  const { stack } = useScriptedStack({ env: mutual, envoyConfig: withTls(false) })
 
-  test('Envoy without a certificate reaches no gateway', async () => {
-    const running = await start({ mutual: true, envoyHasCertificate: false })
-    await expect(createdId(running)).rejects.toThrow('no session was created: 503')
+  test('reaches no gateway', async () => {
+    await expect(createdId(stack)).rejects.toThrow('no session was created: 503')
   })
 })
 
-describe('files that change', () => {
-  test('a new certificate is served, and a broken file leaves the last good one', async () => {
-    const running = await start({ mutual: true, envoyHasCertificate: true })
-    expect(await nameServed(running)).toBe('first')
+describe('mutual TLS, Envoy with a certificate', () => {
+  const { stack } = useScriptedStack({ env: mutual, envoyConfig: withTls(true) })
+
+  test('takes turns, and a client without a certificate is refused', async () => {
+    await takesTurns(stack)
+    await expect(nameServed(stack, false)).rejects.toThrow(/certificate required|ECONNRESET|alert/)
+  })
+
+  test('a new certificate is served, and after a broken file the last good one', async () => {
+    expect(await nameServed(stack)).toBe('first')
 
     await install('second')
-    await eventually(async () => expect(await nameServed(running)).toBe('second'))
+    await eventually(async () => expect(await nameServed(stack)).toBe('second'))
 
     await writeFile(fileOf('port.crt'), 'no certificate')
-    await eventually(() => expect(running.output()).toContain('the TLS files cannot be used'))
-    expect(await nameServed(running)).toBe('second')
-    await takesTurns(running)
+    await eventually(() => expect(stack.output()).toContain('the TLS files cannot be used'))
+    expect(await nameServed(stack)).toBe('second')
+    await takesTurns(stack)
 
     await rm(fileOf('port.crt'))
     await install('first')
-    await eventually(async () => expect(await nameServed(running)).toBe('first'))
+    await eventually(async () => expect(await nameServed(stack)).toBe('first'))
   })
 })

@@ -1,43 +1,42 @@
-import { once } from 'node:events'
-import { connect } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { inferencePaths } from '../support/scripted-answers.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { type EngineProxy, startEngineProxy } from './engine-proxy.ts'
-import { cacheLine, look, metric, podChanges, prompt, remove, storedSession, use, view } from './support.ts'
-
-jest.setTimeout(60_000)
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { call, model, post } from '../support/client.ts'
+import { isReady, metric } from '../support/metrics.ts'
+import { openRaw } from '../support/raw-http.ts'
+import { inferencePaths } from '../support/scripted-responses.ts'
+import {
+  cacheLine,
+  look,
+  prompt,
+  remove,
+  storedSession,
+  untilExpired,
+  untilGone,
+  untilTurns,
+  use,
+  view,
+} from '../support/sessions.ts'
+import { useStack } from '../support/use-stack.ts'
+import { type EngineProxy, startEngineProxies } from './engine-proxy.ts'
 
 let proxies: readonly EngineProxy[] = []
-let stack: Stack
 const undo: (() => unknown)[] = []
 const sessions: string[] = []
 
-beforeAll(async () => {
-  stack = await startStack({
-    store: 'redis',
-    // One slot each: whoever keeps it shuts everybody else out.
-    pods: async (kvDirectory) => {
-      proxies = [
-        await startEngineProxy({ name: 'pod-0', kvDirectory, slots: 1 }),
-        await startEngineProxy({ name: 'pod-1', kvDirectory, slots: 1 }),
-      ]
-      return proxies
-    },
-    env: { CTX_ROUTING_HEALTH_INTERVAL_MS: '100', CTX_KV_PREFILL_MS_PER_TOKEN: '1000' },
-  })
-}, 120_000)
+const stack = useStack({
+  store: 'redis',
+  // One slot each: a turn that keeps it keeps out all others.
+  pods: async (kvDirectory) => {
+    proxies = await startEngineProxies({ count: 2, kvDirectory, slots: 1 })
+    return proxies
+  },
+  env: { CTX_ROUTING_HEALTH_INTERVAL_MS: '100' },
+})
 afterEach(async () => {
   for (const step of undo.splice(0)) await step()
   await Promise.all(sessions.splice(0).map((id) => remove(stack, id)))
   await untilReady(() => true)
 })
-afterAll(async () => {
-  await stack?.stop()
-  await Promise.all(proxies.map(({ pod }) => pod.stop()))
-}, 30_000)
 
 /** Few tokens, so that the estimate of what computing them takes stays as it was set, and a load may take long. */
 const shortBody = { model, prompt: prompt(10), max_tokens: 2 }
@@ -49,17 +48,8 @@ const longAnswer = {
 
 const newSession = (): Promise<string> => storedSession(stack, { body: shortBody, made: (id) => sessions.push(id) })
 
-/** Gives the session one more second. A turn that still held it would keep it from expiring. */
-const untilExpired = async (id: string): Promise<void> => {
-  await call(`${stack.url}/v1/context/${id}`, { method: 'PATCH', body: { ttl: 1 } })
-  await eventually(async () => expect((await look(stack, id)).status).toBe(404))
-}
-
-const isReady = ({ address }: EngineProxy): boolean =>
-  podChanges(stack, 'ready', address) > podChanges(stack, 'failing', address)
-
 const untilReady = (expected: (proxy: EngineProxy) => boolean) =>
-  eventually(() => expect(proxies.map(isReady)).toEqual(proxies.map(expected)))
+  eventually(() => expect(proxies.map(({ address }) => isReady(stack, address))).toEqual(proxies.map(expected)))
 
 /** Takes the session's pod out of the routing. Returns the other one, where the next turn goes. */
 const leaveHome = async (id: string): Promise<EngineProxy> => {
@@ -76,12 +66,7 @@ const leaveHome = async (id: string): Promise<EngineProxy> => {
 /** Sends a turn and leaves when told to. Resolves when the connection is closed on this side. */
 const startTurn = (url: string, headers: Record<string, string>, body: unknown) => {
   const client = new AbortController()
-  const answer = fetch(url, {
-    method: 'POST',
-    headers: { authorization: 'Bearer test-key', 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-    signal: client.signal,
-  })
+  const answer = post(url, body, { headers, signal: client.signal })
   answer.catch(() => undefined)
   return {
     answer,
@@ -102,23 +87,9 @@ const untilIdle = () =>
 
 describe('a client that leaves while its context is loaded', () => {
   const holdRestores = (proxy: EngineProxy) => {
-    let asked = (): void => undefined
-    const begun = new Promise<void>((resolve) => {
-      asked = resolve
-    })
-    let release = (): void => undefined
-    const released = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    undo.push(
-      release,
-      proxy.intercept(/action=restore/, async (_request, _reply, passOn) => {
-        asked()
-        await released
-        await passOn()
-      }),
-    )
-    return { begun, release }
+    const hold = proxy.hold(/action=restore/)
+    undo.push(hold.release)
+    return hold
   }
 
   test('lets go of its session, which then expires as it should', async () => {
@@ -136,7 +107,7 @@ describe('a client that leaves while its context is loaded', () => {
       expect(ended).toBe(endedBefore + 1)
     })
     expect(await metric(stack, 'turns_in_flight')).toBe(0)
-    await untilExpired(id)
+    await untilExpired(stack, id)
     expect(other.seen().filter((line) => line.startsWith('POST /v1'))).toEqual([])
   })
 
@@ -175,8 +146,8 @@ describe('a client that leaves in the middle of a streamed answer', () => {
     const next = await use(stack, id, { body: shortBody })
     expect(next.status).toBe(200)
     expect(cacheLine(next)).not.toContain('no_slot')
-    await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2 }))
-    await untilExpired(id)
+    await untilTurns(stack, id, 2)
+    await untilExpired(stack, id)
   })
 
   test.each(inferencePaths)('leaves no session that it was creating: %s', async (path) => {
@@ -192,7 +163,7 @@ describe('a client that leaves in the middle of a streamed answer', () => {
     await turn.leave()
 
     await untilIdle()
-    await eventually(async () => expect((await look(stack, id)).status).toBe(404))
+    await untilGone(stack, id)
     expect(await metric(stack, 'sessions_active')).toBe(before)
     await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
     expect(cacheLine(await use(stack, id, { body: shortBody }))).toBe('miss; reason=session_not_found')
@@ -200,18 +171,27 @@ describe('a client that leaves in the middle of a streamed answer', () => {
 })
 
 describe('a client that leaves before its request is whole', () => {
+  /** Sends the beginning of a request. */
+  const begin = (path: string, header: string) =>
+    openRaw(stack.port, {
+      startLine: `POST ${path} HTTP/1.1`,
+      headers: [
+        'host: x',
+        'authorization: Bearer test-key',
+        'content-type: application/json',
+        header,
+        'content-length: 1000',
+      ],
+      body: '{"model":"tiny-random"',
+    })
+
   test.each([
-    { what: 'a create', line: 'POST /v1/context HTTP/1.1', header: 'x-test: 1' },
-    { what: 'a create with a TTL', line: 'POST /v1/completions HTTP/1.1', header: 'x-session-ttl: 60' },
-  ])('leaves nothing: $what', async ({ line, header }) => {
+    { what: 'a create', path: '/v1/context', header: 'x-test: 1' },
+    { what: 'a create with a TTL', path: '/v1/completions', header: 'x-session-ttl: 60' },
+  ])('leaves nothing: $what', async ({ path, header }) => {
     const before = await metric(stack, 'sessions_active')
     const streamsBefore = await metric(stack, 'ext_proc_streams_active')
-    const socket = connect({ port: stack.port, host: '127.0.0.1' })
-    await once(socket, 'connect')
-    socket.write(
-      [line, 'host: x', 'authorization: Bearer test-key', 'content-type: application/json', header].join('\r\n'),
-    )
-    socket.write('\r\ncontent-length: 1000\r\n\r\n{"model":"tiny-random"')
+    const socket = await begin(path, header)
     await eventually(async () => expect(await metric(stack, 'ext_proc_streams_active')).toBe(streamsBefore + 1))
 
     socket.destroy()
@@ -222,26 +202,14 @@ describe('a client that leaves before its request is whole', () => {
 
   test('keeps no turn of a session', async () => {
     const id = await newSession()
-    const socket = connect({ port: stack.port, host: '127.0.0.1' })
-    await once(socket, 'connect')
     const forwarded = { route: 'completions', outcome: 'forwarded' }
     const before = await metric(stack, 'requests_total', forwarded)
-    socket.write(
-      [
-        'POST /v1/completions HTTP/1.1',
-        'host: x',
-        'authorization: Bearer test-key',
-        'content-type: application/json',
-        `x-session-id: ${id}`,
-        'content-length: 1000',
-        '\r\n{"model":"tiny-random"',
-      ].join('\r\n'),
-    )
+    const socket = await begin('/v1/completions', `x-session-id: ${id}`)
     await eventually(async () => expect(await metric(stack, 'requests_total', forwarded)).toBe(before + 1))
 
     socket.destroy()
 
     await eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(0))
-    await untilExpired(id)
+    await untilExpired(stack, id)
   })
 })

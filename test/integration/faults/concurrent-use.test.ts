@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { eventually } from '../support/eventually.ts'
-import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
-import { cacheLine, createdId, podChanges, prompt, untilStored, use, view } from './support.ts'
+import { expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { podChanges } from '../support/metrics.ts'
+import { cacheLine, createdId, prompt, untilStored, untilTurns, use } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 
 const parallelTurns = 50
 
-let stack: Stack
-
-beforeAll(async () => {
-  stack = await startStack({
-    store: 'redis',
-    pods: embeddedPods({ slots: 1, arguments: ['--log-level', 'info'] }),
-    // A load may take as long as it does on a busy machine. Turns of few tokens leave this estimate as it is.
-    env: { CTX_ROUTING_HEALTH_INTERVAL_MS: '100', CTX_KV_PREFILL_MS_PER_TOKEN: '1000' },
-  })
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
+const stack = useStack({
+  store: 'redis',
+  pods: embeddedPods({ slots: 1, arguments: ['--log-level', 'info'] }),
+  env: { CTX_ROUTING_HEALTH_INTERVAL_MS: '100' },
 })
 
 /** The loads that the engines have carried out. */
@@ -25,15 +19,12 @@ const restores = (): readonly string[] =>
 
 const body = { model: 'tiny-random', prompt: prompt(15), max_tokens: 2 }
 
-/** Every pod serves somebody else before. */
+/** Every pod serves another session before. */
 const fillAllPods = async (): Promise<void> => {
   const filled = new Set<string | null>()
   await eventually(async () => {
-    const seen = await untilStored(
-      stack,
-      await createdId(stack, { body, headers: { 'routing-strategy': 'random' } }),
-      1,
-    )
+    const id = await createdId(stack, { body, headers: { 'routing-strategy': 'random' } })
+    const seen = await untilStored(stack, id, 1)
     expect(filled.add(seen.kv.pod).size).toBe(stack.pods.length)
   })
 }
@@ -55,7 +46,7 @@ test('fifty parallel turns of one session share one load, and none is lost', asy
   expect(after).toMatchObject({ turns: 1 + parallelTurns, ttl: created.ttl, expires_at: created.expires_at })
   expect(restores()).toHaveLength(1)
   await eventually(async () => expect(await stack.kvFiles()).toHaveLength(files.length))
-}, 60_000)
+})
 
 test('parallel turns that set the TTL leave the last one in force', async () => {
   const id = await createdId(stack, { body })
@@ -69,10 +60,6 @@ test('parallel turns that set the TTL leave the last one in force', async () => 
   expect(new Set(answers.map(({ headers }) => headers.get('x-session-ttl')))).toEqual(
     new Set(Array.from({ length: 10 }, (_, index) => String(1000 + index))),
   )
-  const seen = await eventually(async () => {
-    const now = await view(stack, id)
-    expect(now.turns).toBe(11)
-    return now
-  })
+  const seen = await untilTurns(stack, id, 11)
   expect(seen.ttl).toBeGreaterThanOrEqual(1000)
 })

@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http'
 import { startEngine } from '../../../playground/start-engine.ts'
+import { createLatch } from '../support/latch.ts'
 import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import type { StackPod } from '../support/stack.ts'
 
@@ -14,15 +15,24 @@ export interface EngineProxy extends StackPod {
   readonly pod: ScriptedPod
   /** Lines such as `POST /slots/0?action=save` of what came over the wire, in their order. */
   seen(): readonly string[]
+  /** Holds every request whose line matches until `release` is called. `begun` resolves at the first. */
+  hold(pattern: RegExp): { readonly begun: Promise<void>; readonly release: () => void }
   /** Catches every request whose line begins like this, until the returned function is called. */
   intercept(beginning: RegExp, interception: Interception): () => void
 }
 
-export const startEngineProxy = async (options: {
-  readonly name: string
+interface EngineProxyOptions {
   readonly kvDirectory: string
   readonly slots: number
-}): Promise<EngineProxy> => {
+}
+
+export const startEngineProxies = ({
+  count,
+  ...options
+}: EngineProxyOptions & { readonly count: number }): Promise<readonly EngineProxy[]> =>
+  Promise.all(Array.from({ length: count }, (_, index) => startEngineProxy({ name: `pod-${index}`, ...options })))
+
+const startEngineProxy = async (options: EngineProxyOptions & { readonly name: string }): Promise<EngineProxy> => {
   const engine = await startEngine({
     ...options,
     contextTokensPerSlot: 4096,
@@ -32,26 +42,41 @@ export const startEngineProxy = async (options: {
   const rules: { readonly beginning: RegExp; readonly interception: Interception }[] = []
   const [, enginePort] = engine.address.split(':')
 
-  const pod = await startScriptedPod({
-    extra: async (request, reply) => {
-      const line = `${request.method} ${request.path}`
-      lines.push(line)
-      const passOn = (): Promise<void> => forward(Number(enginePort), request, reply)
-      const rule = rules.find(({ beginning }) => beginning.test(line))
-      await (rule === undefined ? passOn() : rule.interception(request, reply, passOn))
-      return true
-    },
+  const pod = await startScriptedPod(async (request, reply) => {
+    const line = `${request.method} ${request.path}`
+    lines.push(line)
+    const passOn = (): Promise<void> => forward(Number(enginePort), request, reply)
+    const rule = rules.find(({ beginning }) => beginning.test(line))
+    await (rule === undefined ? passOn() : rule.interception(request, reply, passOn))
+    return true
   })
+  const intercept: EngineProxy['intercept'] = (beginning, interception) => {
+    const rule = { beginning, interception }
+    rules.push(rule)
+    return () => void rules.splice(rules.indexOf(rule), 1)
+  }
   return {
     address: pod.address,
     child: engine.child,
     engineUrl: engine.url,
     pod,
+    stop: () => pod.stop(),
     seen: () => lines,
-    intercept: (beginning, interception) => {
-      const rule = { beginning, interception }
-      rules.push(rule)
-      return () => void rules.splice(rules.indexOf(rule), 1)
+    intercept,
+    hold: (pattern) => {
+      const [begun, released] = [createLatch(), createLatch()]
+      const pass = intercept(pattern, async (_request, _reply, passOn) => {
+        begun.open()
+        await released.opened
+        await passOn()
+      })
+      return {
+        begun: begun.opened,
+        release: () => {
+          pass()
+          released.open()
+        },
+      }
     },
   }
 }

@@ -1,11 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { eventually } from '../support/eventually.ts'
-import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { cacheLine, create, createdId, look, use, view } from './support.ts'
-
-jest.setTimeout(60_000)
+import { describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { cacheLine, create, createdId, look, untilGone, untilTurns, use, view } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
 /** Moves the clock of a Node process. */
 const clockOffBy = (milliseconds: number): Readonly<Record<string, string>> => {
@@ -27,17 +24,7 @@ describe.each([
   { clock: 'an hour behind', offByMs: -hourMs, store: 'redis' },
   { clock: 'right', offByMs: 0, store: 'memory' },
 ] as const)('a gateway whose clock is $clock, with the $store store', ({ offByMs, store }) => {
-  let pod: ScriptedPod
-  let stack: Stack
-
-  beforeAll(async () => {
-    pod = await startScriptedPod()
-    stack = await startStack({ store, pods: async () => [pod], env: { CONNECTOR: 'none', ...clockOffBy(offByMs) } })
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-    await pod?.stop()
-  }, 30_000)
+  const { pod, stack } = useScriptedStack({ store, env: clockOffBy(offByMs) })
 
   /** Creates a session, and uses it once, so long after its deadline (or before, if negative). */
   const useAround = async (offsetMs: number, ttlSeconds = 1) => {
@@ -80,22 +67,21 @@ describe.each([
   })
 
   test('a session that begins anew counts from one, and lives as long as before', async () => {
-    const { id, line, expiresAtMs } = await useAround(50)
+    const { id, line, expiresAtMs } = await useAround(50, 2)
 
     expect(line).toBe(expired)
     const seen = await eventually(() => view(stack, id))
     // It lives from the end of that turn, which is a little after what the turn was told, maybe in the next second.
-    const atLatest = Math.floor(Date.now() / 1000) + 1
-    expect(seen).toMatchObject({ turns: 1, ttl: 1, expires_at: seen.created_at + 1 })
+    const atLatest = Math.floor(Date.now() / 1000) + 2
+    expect(seen).toMatchObject({ turns: 1, ttl: 2, expires_at: seen.created_at + 2 })
     expect(seen.expires_at).toBeGreaterThanOrEqual(Math.floor(expiresAtMs / 1000))
     expect(seen.expires_at).toBeLessThanOrEqual(atLatest)
-    await eventually(async () => expect((await look(stack, id)).status).toBe(404))
+    await untilGone(stack, id)
   })
 
   test('a turn that runs when the deadline passes is let end, and counts', async () => {
     const id = await createdId(stack, { body, headers: { 'x-session-ttl': '3' } })
-    await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
-    const { expires_at: expiresAt } = await view(stack, id)
+    const { expires_at: expiresAt } = await untilTurns(stack, id, 1)
     pod.next(async (request, reply) => {
       await delay(Math.max(0, (expiresAt + 2) * 1000 - Date.now()))
       expect(request.headers['x-session-id']).toBe(id)

@@ -1,72 +1,51 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { call, openai } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { inferencePaths, streamedAnswer } from '../support/scripted-answers.ts'
-import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { type Answer, cacheLine, create, createdId, errorOf, look, metric, remove, use, view } from './support.ts'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { call, type HttpResponse, openai, post } from '../support/client.ts'
+import { envoyStat, metric } from '../support/metrics.ts'
+import type { PodReply } from '../support/scripted-pod.ts'
+import { type InferencePath, inferenceBodies, inferencePaths, streamedResponse } from '../support/scripted-responses.ts'
+import { cacheLine, create, createdId, errorOf, look, remove, untilTurns, use } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
-jest.setTimeout(60_000)
-
-let pod: ScriptedPod
-let stack: Stack
-
-beforeAll(async () => {
-  pod = await startScriptedPod()
-  stack = await startStack({ store: 'redis', pods: async () => [pod], env: { CONNECTOR: 'none' } })
-}, 120_000)
+const { pod, stack } = useScriptedStack({ store: 'redis' })
 afterEach(async () => {
   stack.gateway().child.resume()
   if (!stack.gateway().child.isRunning()) await stack.restartGateway()
   await untilItWorks()
 })
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-}, 30_000)
 
-const bodies = {
-  '/v1/completions': { model: 'scripted', prompt: 'hello' },
-  '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
-  '/v1/responses': { model: 'scripted', input: 'hello' },
-} as const
-const body = bodies['/v1/completions']
+const body = inferenceBodies['/v1/completions']
 
 const untilItWorks = () => eventually(() => createdId(stack, { body }))
 
 const newSession = async (): Promise<string> => {
   const id = await createdId(stack, { body })
-  await untilTurns(id, 1)
+  await untilTurns(stack, id, 1)
   return id
 }
-
-const untilTurns = (id: string, turns: number) =>
-  eventually(async () => expect(await view(stack, id)).toMatchObject({ turns }))
 
 /** Streams between Envoy and the gateway that have not ended, by the gateway's own count. */
 const openExtProcStreams = (): Promise<number> => metric(stack, 'ext_proc_streams_active')
 
-/** What Envoy counts of the calls by which it tells of ended turns. */
-const endsStat = async (name: string): Promise<number> => {
-  const { text } = await call(`http://${stack.envoy.adminAddress}/stats?filter=^cluster.gateway_ends.${name}$`)
-  return Number(text.split(':')[1])
-}
-
-type Path = (typeof inferencePaths)[number]
+/** What Envoy counts of the calls by which it reports ended turns. */
+const endsStat = (name: string): Promise<number> => envoyStat(stack, `cluster.gateway_ends.${name}`)
 
 /** A streamed answer of which the pod has sent the first event; it waits for `finish`. `url` and `headers` say what kind of turn it is. */
-const streamedTurn = async (path: Path, turn: { readonly url: string; readonly headers: Record<string, string> }) => {
-  const [first = '', ...others] = streamedAnswer(path)
+const streamedTurn = async (
+  path: InferencePath,
+  turn: { readonly url: string; readonly headers: Record<string, string> },
+) => {
+  const [first = '', ...others] = streamedResponse(path)
   let reply: PodReply | undefined
   pod.next((_request, its) => {
     its.write(first)
     reply = its
   })
-  const response = await fetch(`${stack.url}${turn.url}`, {
-    method: 'POST',
-    headers: { authorization: 'Bearer test-key', 'content-type': 'application/json', ...turn.headers },
-    body: JSON.stringify({ ...bodies[path], stream: true }),
-  })
+  const response = await post(
+    `${stack.url}${turn.url}`,
+    { ...inferenceBodies[path], stream: true },
+    { headers: turn.headers },
+  )
   // The gateway's part ends with its decision, or a moment later.
   await eventually(async () => expect(await openExtProcStreams()).toBe(0))
   return {
@@ -87,7 +66,7 @@ const downs = [
 ] as const
 
 describe.each(downs)('a gateway that $state', ({ bringDown }) => {
-  const expectRefused = (answer: Answer): void => {
+  const expectRefused = (answer: HttpResponse): void => {
     expect([503, 504]).toContain(answer.status)
     expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
     expect(errorOf(answer)).toMatchObject({ type: 'api_error', message: expect.stringMatching(/\w/) })
@@ -119,10 +98,10 @@ describe.each(downs)('a gateway that $state', ({ bringDown }) => {
 
     await bringDown()
     const answers = [
-      await use(stack, id, { path, body: bodies[path] }),
-      await use(stack, id, { path, body: { ...bodies[path], stream: true } }),
-      await create(stack, { path, body: bodies[path], headers: { 'x-session-ttl': '60' } }),
-      await call(`${stack.url}${path}`, { body: bodies[path] }),
+      await use(stack, id, { path, body: inferenceBodies[path] }),
+      await use(stack, id, { path, body: { ...inferenceBodies[path], stream: true } }),
+      await create(stack, { path, body: inferenceBodies[path], headers: { 'x-session-ttl': '60' } }),
+      await call(`${stack.url}${path}`, { body: inferenceBodies[path] }),
     ]
 
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
@@ -133,16 +112,27 @@ describe.each(downs)('a gateway that $state', ({ bringDown }) => {
         .requests()
         .slice(requests)
         .map(({ body: received }) => JSON.parse(received)),
-    ).toEqual([bodies[path], { ...bodies[path], stream: true }, bodies[path], bodies[path]])
+    ).toEqual([
+      inferenceBodies[path],
+      { ...inferenceBodies[path], stream: true },
+      inferenceBodies[path],
+      inferenceBodies[path],
+    ])
   })
 
-  test.each(
-    inferencePaths.flatMap((path) => [
-      { stream: `of a turn of ${path}`, path, turn: async () => ({ ...useOf(await newSession()), url: path }) },
-      { stream: `of ${path} with a TTL`, path, turn: async () => ({ url: path, headers: { 'x-session-ttl': '60' } }) },
-      { stream: `that creates by ${path}`, path, turn: async () => ({ url: '/v1/context', headers: {} }) },
-    ]),
-  )('does not cut a stream $stream', async ({ path, turn }) => {
+  test.each([
+    {
+      stream: 'of a turn',
+      path: '/v1/completions' as const,
+      turn: async () => useOf(await newSession()),
+    },
+    {
+      stream: 'of a turn with a TTL',
+      path: '/v1/chat/completions' as const,
+      turn: async () => ({ url: '/v1/chat/completions', headers: { 'x-session-ttl': '60' } }),
+    },
+    { stream: 'that creates', path: '/v1/responses' as const, turn: async () => ({ url: '/v1/context', headers: {} }) },
+  ])('does not cut a stream $stream', async ({ path, turn }) => {
     const streamed = await streamedTurn(path, await turn())
 
     await bringDown()
@@ -193,7 +183,7 @@ describe('a gateway that hung counts the turns that ended meanwhile', () => {
     await eventually(async () => expect(await endsStat('upstream_rq_active')).toBeGreaterThan(0))
     stack.gateway().child.resume()
 
-    await untilTurns(id, 2)
+    await untilTurns(stack, id, 2)
   })
 })
 
@@ -211,7 +201,7 @@ test('a gateway that starts anew counts the turns that ended while there was non
   await eventually(async () => expect(await endsStat('upstream_rq_retry')).toBeGreaterThan(retries))
   await stack.restartGateway()
 
-  await Promise.all(ids.map((id) => untilTurns(id, 2)))
+  await Promise.all(ids.map((id) => untilTurns(stack, id, 2)))
 })
 
 test('the SDK goes on by itself after a refusal that passes', async () => {

@@ -1,47 +1,31 @@
 import { mkdir, open, rename, rm, truncate, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
 import { model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { type EngineProxy, type Interception, startEngineProxy } from './engine-proxy.ts'
-import {
-  type ContextView,
-  cacheLine,
-  createdId,
-  metric,
-  podChanges,
-  prompt,
-  remove,
-  untilStored,
-  use,
-  view,
-} from './support.ts'
-
-jest.setTimeout(60_000)
+import { metric, podChanges } from '../support/metrics.ts'
+import { cacheLine, createdId, prompt, remove, untilStored, untilTurns, use, view } from '../support/sessions.ts'
+import { useStack } from '../support/use-stack.ts'
+import { type EngineProxy, type Interception, startEngineProxies } from './engine-proxy.ts'
 
 let proxies: readonly EngineProxy[] = []
-let stack: Stack
 const undo: (() => unknown)[] = []
 const sessions: string[] = []
 
-beforeAll(async () => {
-  stack = await startStack({
-    pods: async (kvDirectory) => {
-      proxies = [
-        await startEngineProxy({ name: 'pod-0', kvDirectory, slots: 2 }),
-        await startEngineProxy({ name: 'pod-1', kvDirectory, slots: 2 }),
-      ]
-      return proxies
-    },
-    env: {
-      // A session's turns run in one pod, so that the other one has to load its KV.
-      CTX_ROUTING_POLICY: 'session-affinity',
-      CTX_ROUTING_HEALTH_INTERVAL_MS: '100',
-      CTX_KV_CALL_TIMEOUT_MS: '2000',
-    },
-  })
-}, 120_000)
+const stack = useStack({
+  pods: async (kvDirectory) => {
+    proxies = await startEngineProxies({ count: 2, kvDirectory, slots: 2 })
+    return proxies
+  },
+  env: {
+    // A session's turns run in one pod, so that the other one has to load its KV.
+    CTX_ROUTING_POLICY: 'session-affinity',
+    CTX_ROUTING_HEALTH_INTERVAL_MS: '100',
+    // A turn waits for a load as long as it would compute, here about 1.4 seconds: less than a call may take.
+    CTX_KV_PREFILL_MS_PER_TOKEN: '20',
+    CTX_KV_CALL_TIMEOUT_MS: '2000',
+  },
+})
 afterEach(async () => {
   await heal()
   // No file comes after the test that it belongs to.
@@ -49,15 +33,11 @@ afterEach(async () => {
   await Promise.all(sessions.map((id) => untilAllIsStored(id)))
   await Promise.all(sessions.splice(0).map((id) => remove(stack, id)))
 })
-afterAll(async () => {
-  await stack?.stop()
-  await Promise.all(proxies.map(({ pod }) => pod.stop()))
-}, 30_000)
 
-const body = { model, prompt: prompt(40), max_tokens: 2 }
-/** Each goes on where the one before ended. */
-const longerBody = { ...body, prompt: prompt(60) }
-const longestBody = { ...body, prompt: prompt(80) }
+const body = { model, prompt: prompt(10), max_tokens: 2 }
+/** Each continues the one before. */
+const longerBody = { ...body, prompt: prompt(13) }
+const longestBody = { ...body, prompt: prompt(16) }
 
 const everywhere = (beginning: RegExp, interception: Interception): void => {
   undo.push(...proxies.map((proxy) => proxy.intercept(beginning, interception)))
@@ -83,13 +63,6 @@ const elsewhere = async <T>(id: string, act: () => Promise<T>): Promise<T> => {
     await eventually(() => expect(podChanges(stack, 'ready', address)).toBe(returnedBefore + 1))
   }
 }
-
-const untilCounted = (id: string, turn: number): Promise<ContextView> =>
-  eventually(async () => {
-    const seen = await view(stack, id)
-    expect(seen.turns).toBe(turn)
-    return seen
-  })
 
 const untilAllIsStored = (id: string): Promise<void> =>
   eventually(async () => {
@@ -146,7 +119,7 @@ describe('a load that does not come about', () => {
     expect(cacheLine(answer)).toBe(`miss; reason=${reason}`)
     expect(answer.headers.get('x-session-id')).toBe(id)
     expect(await metric(stack, 'degraded_total', { reason })).toBe(degradedBefore + 1)
-    await untilCounted(id, 2)
+    await untilTurns(stack, id, 2)
     await eventually(async () => expect(cacheLine(await use(stack, id, { body: longestBody }))).toMatch(/^hit; /))
   })
 })
@@ -228,7 +201,7 @@ describe('an offload that fails', () => {
       return seen
     })
     const second = await elsewhere(id, () => use(stack, id, { body: longerBody }))
-    await untilCounted(id, 2)
+    await untilTurns(stack, id, 2)
     await heal()
 
     expect(first).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
@@ -242,7 +215,7 @@ describe('an offload that fails', () => {
     })
     expect(stored.kv.note).toBeNull()
     await untilAllIsStored(id)
-    const next = await elsewhere(id, () => use(stack, id, { body: { ...body, prompt: prompt(100) } }))
+    const next = await elsewhere(id, () => use(stack, id, { body: { ...body, prompt: prompt(18) } }))
     expect(cacheLine(next)).toMatch(/^hit; tier=store; /)
   })
 })

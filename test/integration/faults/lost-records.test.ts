@@ -1,26 +1,24 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, describe, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
+import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { cacheLine, createdId, look, metric, prompt, untilStored, use, view } from './support.ts'
+import { metric } from '../support/metrics.ts'
+import { cacheLine, createdId, look, prompt, untilStored, use, view } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 
-jest.setTimeout(60_000)
-
-let stack: Stack
 let redis: Redis
-
-beforeAll(async () => {
-  stack = await startStack({
+const stack = useStack(
+  {
     store: 'redis',
+    pods: embeddedPods({ count: 1 }),
     env: { CTX_KV_CALL_TIMEOUT_MS: '2000', CTX_REAPER_ANNOUNCE_GRACE_MS: '2500' },
-  })
-  redis = new Redis(stack.redis?.url ?? '', { protocol: 2 })
-}, 120_000)
-afterAll(async () => {
-  redis?.disconnect()
-  await stack?.stop()
-}, 30_000)
+  },
+  ({ redis: server }) => {
+    redis = new Redis(server?.url ?? '', { protocol: 2 })
+  },
+)
+afterAll(() => redis?.disconnect())
 
 const body = { model, prompt: prompt(15), max_tokens: 2 }
 
@@ -50,7 +48,7 @@ test('after Redis forgot everything a turn is a miss, and nothing of the session
   expect(answers.map(({ status }) => status)).toEqual([200, 200])
   expect(answers.map(cacheLine)).toEqual(Array(2).fill('miss; reason=session_not_found'))
   expect((await look(stack, ids[0] ?? '')).status).toBe(404)
-  await eventually(async () => expect(await stack.kvFiles()).toEqual([]), { timeoutMs: 30_000 })
+  await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
 })
 
 test('after Redis forgot everything idle slots are emptied', async () => {
@@ -59,7 +57,7 @@ test('after Redis forgot everything idle slots are emptied', async () => {
 
   await redis.flushall()
 
-  await eventually(async () => expect(Math.max(...(await slotTokens()))).toBe(0), { timeoutMs: 30_000 })
+  await eventually(async () => expect(Math.max(...(await slotTokens()))).toBe(0))
 })
 
 test('a record that a failover lost is a miss, and begins nothing anew', async () => {
@@ -114,7 +112,7 @@ describe('a record that cannot be read', () => {
   test('takes its KV with it', async () => {
     expect(await redis.keys('ctx:s:*')).toEqual([])
 
-    await eventually(async () => expect(await stack.kvFiles()).toEqual([]), { timeoutMs: 30_000 })
+    await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
     await eventually(async () => expect(await metric(stack, 'removals_pending')).toBe(0))
   })
 })

@@ -1,37 +1,16 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { call } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { engineAnswer, inferencePaths, streamedAnswer } from '../support/scripted-answers.ts'
-import { type PodScript, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { type Answer, create, createdId, errorOf, look, metric, podChanges, use, view } from './support.ts'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { call, type HttpResponse } from '../support/client.ts'
+import { isReady, metric } from '../support/metrics.ts'
+import type { PodScript, ScriptedPod } from '../support/scripted-pod.ts'
+import { engineResponse, inferenceBodies, inferencePaths, streamedResponse } from '../support/scripted-responses.ts'
+import { create, createdId, errorOf, look, untilTurns, use, view } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
-jest.setTimeout(60_000)
+const { stack, pods } = useScriptedStack({ podCount: 2, env: { CTX_ROUTING_HEALTH_INTERVAL_MS: '100' } })
+afterEach(() => bringBack())
 
-let pods: readonly ScriptedPod[] = []
-let stack: Stack
-
-beforeAll(async () => {
-  pods = [await startScriptedPod(), await startScriptedPod()]
-  stack = await startStack({
-    pods: async () => pods,
-    env: { CONNECTOR: 'none', CTX_ROUTING_HEALTH_INTERVAL_MS: '100' },
-  })
-}, 120_000)
-afterEach(async () => {
-  await bringBack()
-})
-afterAll(async () => {
-  await stack?.stop()
-  await Promise.all(pods.map((pod) => pod.stop()))
-}, 30_000)
-
-const body = { model: 'scripted', prompt: 'hello' }
-const bodies = {
-  '/v1/completions': body,
-  '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
-  '/v1/responses': { model: 'scripted', input: 'hello' },
-} as const
+const body = inferenceBodies['/v1/completions']
 
 const stopped = new Set<ScriptedPod>()
 
@@ -44,7 +23,7 @@ const stop = async (pod: ScriptedPod): Promise<void> => {
 const bringBack = async (): Promise<void> => {
   for (const pod of stopped) await pod.start()
   stopped.clear()
-  for (const pod of pods) pod.otherwise(engineAnswer())
+  for (const pod of pods) pod.otherwise(engineResponse())
   await eventually(async () => {
     const served = await Promise.all(
       Array.from({ length: 8 }, () =>
@@ -52,31 +31,21 @@ const bringBack = async (): Promise<void> => {
       ),
     )
     expect(new Set(served.map(({ status }) => status))).toEqual(new Set([200]))
-    expect(pods.every((pod) => isReady(pod))).toBe(true)
+    expect(pods.every(({ address }) => isReady(stack, address))).toBe(true)
   })
 }
 
-const isReady = ({ address }: ScriptedPod): boolean =>
-  podChanges(stack, 'ready', address) > podChanges(stack, 'failing', address)
-
-const untilOut = (pod: ScriptedPod) => eventually(() => expect(isReady(pod)).toBe(false))
+const untilOut = ({ address }: ScriptedPod) => eventually(() => !isReady(stack, address))
 
 /** A session, the pod that it was created on, and the other one. */
 const sessionOnPod = async () => {
   const id = await createdId(stack, { body })
-  await untilTurns(id, 1)
+  await untilTurns(stack, id, 1)
   const address = (await view(stack, id)).kv.pod
   const [home, other] = pods[0]?.address === address ? pods : pods.toReversed()
   if (home === undefined || other === undefined) throw new Error('there are two pods')
   return { id, home, other }
 }
-
-const untilTurns = (id: string, turns: number) =>
-  eventually(async () => {
-    const seen = await view(stack, id)
-    expect(seen.turns).toBe(turns)
-    return seen
-  })
 
 const turnsOf = (pod: ScriptedPod): number => pod.requests().length
 
@@ -88,29 +57,29 @@ describe('the chosen pod fails before it answers', () => {
     const before = turnsOf(other)
     home.next(reset)
 
-    const answer = await use(stack, id, { path, body: bodies[path] })
+    const answer = await use(stack, id, { path, body: inferenceBodies[path] })
 
     expect(answer.status).toBe(200)
     expect(answer.headers.get('x-session-id')).toBe(id)
     expect(turnsOf(other)).toBe(before + 1)
-    expect((await untilTurns(id, 2)).kv.pod).toBe(other.address)
+    expect((await untilTurns(stack, id, 2)).kv.pod).toBe(other.address)
   })
 
   test.each(inferencePaths)('by a closed port: another pod serves, and the session follows: %s', async (path) => {
     const { id, home, other } = await sessionOnPod()
     await stop(home)
 
-    const answer = await use(stack, id, { path, body: bodies[path] })
+    const answer = await use(stack, id, { path, body: inferenceBodies[path] })
 
     expect(answer.status).toBe(200)
-    expect((await untilTurns(id, 2)).kv.pod).toBe(other.address)
+    expect((await untilTurns(stack, id, 2)).kv.pod).toBe(other.address)
   })
 
   test('while a session is created: another pod serves it', async () => {
     let failed: string | undefined
     for (const pod of pods) {
       pod.otherwise((request, reply) => {
-        if (failed !== undefined) return engineAnswer()(request, reply)
+        if (failed !== undefined) return engineResponse()(request, reply)
         failed = pod.address
         reply.reset()
       })
@@ -118,7 +87,7 @@ describe('the chosen pod fails before it answers', () => {
 
     const id = await createdId(stack, { body })
 
-    const seen = await untilTurns(id, 1)
+    const seen = await untilTurns(stack, id, 1)
     expect(failed).toBeDefined()
     expect(pods.map(({ address }) => address).filter((address) => address !== failed)).toEqual([seen.kv.pod])
   })
@@ -155,23 +124,23 @@ describe('the chosen pod fails in the middle of its answer', () => {
     const upstreamFailed = { outcome: 'upstream_failed' }
     const failedBefore = await metric(stack, 'turns_total', upstreamFailed)
     home.next(async (_request, reply) => {
-      reply.write(streamedAnswer(path)[0] ?? '')
+      reply.write(streamedResponse(path)[0] ?? '')
       await eventually(() => expect(reply.response.writableLength).toBe(0))
       reply.reset()
     })
 
-    await expect(use(stack, id, { path, body: { ...bodies[path], stream: true } })).rejects.toThrow()
+    await expect(use(stack, id, { path, body: { ...inferenceBodies[path], stream: true } })).rejects.toThrow()
 
     await eventually(async () => expect(await metric(stack, 'turns_total', upstreamFailed)).toBe(failedBefore + 1))
     expect((await view(stack, id)).turns).toBe(1)
-    const next = await use(stack, id, { path, body: bodies[path] })
+    const next = await use(stack, id, { path, body: inferenceBodies[path] })
     expect(next.status).toBe(200)
-    await untilTurns(id, 2)
+    await untilTurns(stack, id, 2)
   })
 })
 
 describe('no pod is ready', () => {
-  const expectNoEndpoints = (answer: Answer): void => {
+  const expectNoEndpoints = (answer: HttpResponse): void => {
     expect(answer.status).toBe(503)
     expect(errorOf(answer)).toMatchObject({ type: 'api_error', code: 'no_ready_endpoints' })
     expect(answer.headers.get('x-session-id')).toBeNull()
@@ -184,8 +153,8 @@ describe('no pod is ready', () => {
     await Promise.all(pods.map(untilOut))
 
     for (const path of inferencePaths) {
-      expectNoEndpoints(await use(stack, id, { path, body: bodies[path] }))
-      expectNoEndpoints(await create(stack, { path, body: bodies[path], headers: { 'x-session-ttl': '60' } }))
+      expectNoEndpoints(await use(stack, id, { path, body: inferenceBodies[path] }))
+      expectNoEndpoints(await create(stack, { path, body: inferenceBodies[path], headers: { 'x-session-ttl': '60' } }))
     }
     expectNoEndpoints(await create(stack, { body }))
     expect((await look(stack, id)).status).toBe(200)
@@ -194,7 +163,7 @@ describe('no pod is ready', () => {
 
     await bringBack()
     expect((await use(stack, id, { body })).status).toBe(200)
-    await untilTurns(id, 2)
+    await untilTurns(stack, id, 2)
   })
 
   test('a request without a session gets its error as JSON', async () => {

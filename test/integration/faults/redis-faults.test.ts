@@ -1,41 +1,34 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
+import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { metric } from '../support/metrics.ts'
 import {
   cacheLine,
   create,
   createdId,
   errorOf,
   look,
-  metric,
   prompt,
   remove,
   untilStored,
   use,
   view,
-} from './support.ts'
+} from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 
-jest.setTimeout(60_000)
+/** Thirty times what the gateway may take to go on without Redis, for a busy machine. */
+const promptlyMs = 10_000
 
-/** Ten times what the gateway may take to go on without Redis. */
-const promptlyMs = 3_000
-
-let stack: Stack
 let admin: Redis
-
-const connectAdmin = (): Redis =>
-  new Redis(stack.redis?.url ?? '', { lazyConnect: true, protocol: 2 }).on('error', () => undefined)
-
-beforeAll(async () => {
-  stack = await startStack({ store: 'redis', redis: { persistence: 'append-only' } })
-  admin = connectAdmin()
-}, 120_000)
-afterAll(async () => {
-  admin?.disconnect()
-  await stack?.stop()
-})
+const stack = useStack(
+  { store: 'redis', redis: { persistence: 'append-only' }, pods: embeddedPods({ count: 1 }) },
+  ({ redis }) => {
+    admin = new Redis(redis?.url ?? '', { lazyConnect: true, protocol: 2 }).on('error', () => undefined)
+  },
+)
+afterAll(() => admin?.disconnect())
 
 interface Fault {
   readonly fault: string

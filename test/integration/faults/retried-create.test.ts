@@ -1,22 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
-import { eventually } from '../support/eventually.ts'
-import { wholeAnswer } from '../support/scripted-answers.ts'
-import { type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { create, metric, view } from './support.ts'
+import { eventually } from '../../support/eventually.ts'
+import { createLatch } from '../support/latch.ts'
+import { metric } from '../support/metrics.ts'
+import { wholeResponse } from '../support/scripted-responses.ts'
+import { create, untilTurns } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
-let pod: ScriptedPod
-let stack: Stack
-
-beforeAll(async () => {
-  pod = await startScriptedPod()
-  stack = await startStack({ store: 'redis', pods: async () => [pod], env: { CONNECTOR: 'none' } })
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-})
+const { pod, stack } = useScriptedStack({ store: 'redis' })
 
 test('twenty creates with one Idempotency-Key at once make one session', async () => {
   const before = await metric(stack, 'sessions_created_total')
@@ -29,7 +20,7 @@ test('twenty creates with one Idempotency-Key at once make one session', async (
   const [id = '', ...others] = new Set(answers.map((answer) => answer.headers.get('x-session-id') ?? ''))
   expect(others).toEqual([])
   expect(await metric(stack, 'sessions_created_total')).toBe(before + 1)
-  await eventually(async () => expect((await view(stack, id)).turns).toBe(20))
+  await untilTurns(stack, id, 20)
 })
 
 describe('an SDK that retries a create', () => {
@@ -39,15 +30,13 @@ describe('an SDK that retries a create', () => {
       .slice(-count)
       .map(({ headers }) => headers['x-stainless-retry-count'])
 
-  /** The SDK over a network that may lose answers, or that gives up after `timeoutMs`. */
-  const sdk = (network: { readonly fetch?: typeof fetch; readonly timeoutMs?: number } = {}): OpenAI =>
+  const sdk = (options: { readonly fetch?: typeof fetch } = {}): OpenAI =>
     new OpenAI({
       baseURL: `${stack.url}/v1`,
       apiKey: 'test-key',
       maxRetries: 2,
       defaultHeaders: { 'x-session-ttl': '60' },
-      ...(network.fetch === undefined ? {} : { fetch: network.fetch }),
-      ...(network.timeoutMs === undefined ? {} : { timeout: network.timeoutMs }),
+      ...options,
     })
 
   const ask = (client: OpenAI, text: string) =>
@@ -59,9 +48,9 @@ describe('an SDK that retries a create', () => {
     const { data, response } = await ask(sdk(), 'after a 500')
 
     const id = response.headers.get('x-session-id') ?? ''
-    expect(data).toMatchObject(wholeAnswer('/v1/completions') as object)
+    expect(data).toMatchObject(wholeResponse('/v1/completions') as object)
     expect(lastTries(2)).toEqual(['0', '1'])
-    await eventually(async () => expect((await view(stack, id)).turns).toBe(1))
+    await untilTurns(stack, id, 1)
   })
 
   test('finds the session of the first try whose response was lost', async () => {
@@ -84,15 +73,21 @@ describe('an SDK that retries a create', () => {
 
   test('ends with one session after a first try that timed out', async () => {
     const before = await metric(stack, 'sessions_active')
-    pod.next(() => {
-      // Never answered.
-    })
+    // The pod never responds; the client gives up as soon as its first try has arrived there.
+    const arrived = createLatch()
+    pod.next(() => arrived.open())
+    const givingUpOnce: typeof fetch = (input, init) => {
+      if (new Headers(init?.headers).get('x-stainless-retry-count') !== '0') return fetch(input, init)
+      const leaving = new AbortController()
+      void arrived.opened.then(() => leaving.abort())
+      return fetch(input, { ...init, signal: leaving.signal })
+    }
 
-    const { response } = await ask(sdk({ timeoutMs: 500 }), 'timed out')
+    const { response } = await ask(sdk({ fetch: givingUpOnce }), 'timed out')
 
     const id = response.headers.get('x-session-id') ?? ''
     expect(lastTries(2)).toEqual(['0', '1'])
-    await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
+    await untilTurns(stack, id, 1)
     await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(before + 1))
   })
 })

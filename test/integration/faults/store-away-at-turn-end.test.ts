@@ -1,28 +1,12 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
-import { eventually } from '../support/eventually.ts'
-import { wholeAnswer } from '../support/scripted-answers.ts'
-import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { create, createdId, look, metric, use, view } from './support.ts'
+import { expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { metric } from '../support/metrics.ts'
+import type { PodReply } from '../support/scripted-pod.ts'
+import { wholeResponse } from '../support/scripted-responses.ts'
+import { create, createdId, look, untilTurns, use, view } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
-jest.setTimeout(60_000)
-
-let pod: ScriptedPod
-let stack: Stack
-
-beforeAll(async () => {
-  pod = await startScriptedPod()
-  stack = await startStack({
-    store: 'redis',
-    redis: { persistence: 'append-only' },
-    pods: async () => [pod],
-    env: { CONNECTOR: 'none' },
-  })
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-}, 30_000)
+const { pod, stack } = useScriptedStack({ store: 'redis', redis: { persistence: 'append-only' } })
 
 const body = { model: 'scripted', prompt: 'hello' }
 const faults = [
@@ -60,11 +44,11 @@ const answeredWhileAway = async <T>(
   }
 }
 
-const answerWell = (reply: PodReply): void => reply.json(200, wholeAnswer('/v1/completions'))
+const answerWell = (reply: PodReply): void => reply.json(200, wholeResponse('/v1/completions'))
 
 test.each(faults)('a turn that ends while Redis is $fault counts when it is back', async (fault) => {
   const id = await createdId(stack, { body })
-  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
+  await untilTurns(stack, id, 1)
 
   const answer = await answeredWhileAway(
     fault,
@@ -73,9 +57,7 @@ test.each(faults)('a turn that ends while Redis is $fault counts when it is back
   )
 
   expect(answer.status).toBe(200)
-  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2, ttl: 77 }), {
-    timeoutMs: 40_000,
-  })
+  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2, ttl: 77 }))
 })
 
 test.each(faults)('a create that ends while Redis is $fault leaves its session', async (fault) => {
@@ -83,7 +65,7 @@ test.each(faults)('a create that ends while Redis is $fault leaves its session',
 
   const id = answer.headers.get('x-session-id') ?? ''
   expect(answer.status).toBe(200)
-  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }), { timeoutMs: 40_000 })
+  await untilTurns(stack, id, 1)
 })
 
 test.each(faults)('a create that fails while Redis is $fault leaves none', async (fault) => {
@@ -96,9 +78,7 @@ test.each(faults)('a create that fails while Redis is $fault leaves none', async
   )
 
   expect(answer.status).toBe(500)
-  await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(sessionsBefore), {
-    timeoutMs: 40_000,
-  })
+  await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(sessionsBefore))
   const id = pod.requests().at(-1)?.headers['x-session-id']
   expect((await look(stack, String(id))).status).toBe(404)
 })

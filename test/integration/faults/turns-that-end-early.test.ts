@@ -1,44 +1,42 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
+import { metric } from '../support/metrics.ts'
 import { rawRequest } from '../support/raw-http.ts'
-import { useScriptedStack } from '../support/scripted-stack.ts'
-import { metric } from './support.ts'
-
-jest.setTimeout(60_000)
+import { useScriptedStack } from '../support/use-stack.ts'
 
 describe('a turn that ends before it reaches a pod', () => {
-  const bench = useScriptedStack()
+  const { stack } = useScriptedStack()
   let id: string
 
   beforeAll(async () => {
-    const created = await call(`${bench.stack.url}/v1/context`, { body: { model, prompt: 'a', max_tokens: 1 } })
+    const created = await call(`${stack.url}/v1/context`, { body: { model, prompt: 'a', max_tokens: 1 } })
     id = created.headers.get('x-session-id') ?? ''
     expect(id).not.toBe('')
   })
   // A lease would hold the session, and count, for minutes.
   const untilEnded = (outcome: string, turns: number) =>
     eventually(async () => {
-      expect(await metric(bench.stack, 'turns_in_flight')).toBe(0)
-      expect(await metric(bench.stack, 'turns_total', { outcome })).toBe(turns)
+      expect(await metric(stack, 'turns_in_flight')).toBe(0)
+      expect(await metric(stack, 'turns_total', { outcome })).toBe(turns)
     })
 
   test.each([
     { name: 'names another model', body: { model: 'another', prompt: 'a' }, code: 'model_mismatch' },
     { name: 'is no object', body: [1], code: 'invalid_json' },
   ])('ends at once when its body $name', async ({ body, code }) => {
-    const before = await metric(bench.stack, 'turns_total', { outcome: 'engine_error' })
-    const answer = await call(`${bench.stack.url}/v1/completions`, { headers: { 'x-session-id': id }, body })
+    const before = await metric(stack, 'turns_total', { outcome: 'engine_error' })
+    const answer = await call(`${stack.url}/v1/completions`, { headers: { 'x-session-id': id }, body })
     expect(answer).toMatchObject({ status: 400, body: { error: { code } } })
     await untilEnded('engine_error', before + 1)
   })
 
   test('ends at once when its client leaves in the midst of its body', async () => {
-    const before = await metric(bench.stack, 'turns_total', { outcome: 'client_left' })
-    const forwarded = await metric(bench.stack, 'requests_total', { outcome: 'forwarded' })
-    const socket = connect(bench.stack.port, '127.0.0.1')
+    const before = await metric(stack, 'turns_total', { outcome: 'client_left' })
+    const forwarded = await metric(stack, 'requests_total', { outcome: 'forwarded' })
+    const socket = connect(stack.port, '127.0.0.1')
     await once(socket, 'connect')
     const headers = ['host: gateway', 'authorization: Bearer test-key', `x-session-id: ${id}`]
     const request = rawRequest({
@@ -48,7 +46,7 @@ describe('a turn that ends before it reaches a pod', () => {
     })
     socket.write(request)
     await eventually(async () =>
-      expect(await metric(bench.stack, 'requests_total', { outcome: 'forwarded' })).toBe(forwarded + 1),
+      expect(await metric(stack, 'requests_total', { outcome: 'forwarded' })).toBe(forwarded + 1),
     )
     socket.destroy()
     await untilEnded('client_left', before + 1)

@@ -1,20 +1,18 @@
-import { afterAll, beforeAll, describe, jest } from '@jest/globals'
+import { afterAll, beforeAll, describe } from '@jest/globals'
 import { startEngine } from '../../../playground/start-engine.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
-import { type RedisForTests, startRedisForTests } from '../../contract/kvcache/redis-for-tests.ts'
+import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
 import { describeStorm } from './storm.ts'
 
-jest.setTimeout(60_000)
-
 describe('embedded engine', () => {
   let engines: SlotEngines
-  let redis: RedisForTests
+  let redis: TestRedis
   beforeAll(async () => {
-    redis = await startRedisForTests()
+    redis = await startTestRedis()
     engines = await startSlotEngines(async ({ name, port, modelPath, kvDirectory }) => {
       const engine = await startEngine({
         name,
@@ -31,10 +29,10 @@ describe('embedded engine', () => {
   }, 300_000)
   afterAll(async () => {
     await engines.end()
-    await redis.end()
+    await redis.close()
   })
 
-  const makeBed = () => engines.bed(async () => createRedisSlotLedger(await redis.connect()))
+  const makeBed = () => engines.bed(async () => createRedisSlotLedger(await redis.connect({ commandTimeoutMs: 2000 })))
   describeKvConnector('llamacpp-slots', makeBed)
   describeKvRemoval('llamacpp-slots', makeBed)
   describeSlots(makeBed)

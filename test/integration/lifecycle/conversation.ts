@@ -2,13 +2,13 @@ import type OpenAI from 'openai'
 import type { Stream } from 'openai/streaming'
 import { model } from '../support/client.ts'
 
-/** What was said, from the beginning. */
+/** All messages, from the first one on. */
 export type Conversation = readonly { readonly role: 'user' | 'assistant'; readonly text: string }[]
 
-/** One answered turn, whatever API carried it. */
+/** A turn with its response, of any API. */
 export interface Turn {
   readonly text: string
-  /** Undefined: the answer carried none. */
+  /** Undefined: the response has none. */
   readonly usage: { readonly prompt: number; readonly output: number; readonly cached: number } | undefined
   readonly headers: Headers
 }
@@ -21,58 +21,56 @@ export interface TurnRequest {
   readonly includeUsage?: boolean
 }
 
-/** One of OpenAI's APIs, through the SDK as it is. */
+/** One of OpenAI's APIs, through the unmodified SDK. */
 export interface Api {
   readonly name: string
   readonly path: string
-  /** By the SDK's own method. */
+  /** By a POST to the API's path. */
   send(client: OpenAI, request: TurnRequest): Promise<Turn>
   /** By `POST /v1/context`, with the same body. */
   create(client: OpenAI, request: TurnRequest): Promise<Turn>
 }
-
-type CompletionBody = OpenAI.CompletionCreateParams
-type ChatBody = OpenAI.ChatCompletionCreateParams
-type ResponseBody = OpenAI.Responses.ResponseCreateParams
-type Params<Body> = Omit<Body, 'stream'>
 
 const outputTokens = 8
 
 const usageOption = ({ streamed, includeUsage = true }: TurnRequest) =>
   streamed && includeUsage ? { stream_options: { include_usage: true } } : {}
 
-/** A completion's prompt is the conversation as one text, which an answer continues. */
-const completionBody = (request: TurnRequest): Params<CompletionBody> => ({
-  model,
-  prompt: request.conversation.map(({ text }) => text).join('\n'),
-  max_tokens: outputTokens,
-  ...usageOption(request),
-})
+/** The text of a response, and its token counts. */
+type Read = Omit<Turn, 'headers'>
 
-const chatBody = (request: TurnRequest): Params<ChatBody> => ({
-  model,
-  messages: request.conversation.map(({ role, text }) => ({ role, content: text })),
-  max_tokens: outputTokens,
-  ...usageOption(request),
-})
+/** How the SDK sends a body, and how its response is read. */
+interface ApiParts<Whole, Chunk> {
+  readonly name: string
+  readonly path: string
+  readonly body: (request: TurnRequest) => object
+  readonly whole: (response: Whole) => Read
+  /** What an event of a stream adds. */
+  readonly chunk: (event: Chunk) => Partial<Read>
+}
 
-/** An answer comes back in the form in which it was given: engines refuse shorter ones. */
-const responseItem = ({ role, text }: Conversation[number], index: number): OpenAI.Responses.ResponseInputItem =>
-  role === 'user'
-    ? { role, content: text }
-    : {
-        type: 'message',
-        id: `msg_${index}`,
-        role,
-        status: 'completed',
-        content: [{ type: 'output_text', text, annotations: [] }],
-      }
-
-const responseBody = ({ conversation }: TurnRequest): Params<ResponseBody> => ({
-  model,
-  input: conversation.map(responseItem),
-  max_output_tokens: outputTokens,
-})
+const createApi = <Whole, Chunk>({ name, path, body, whole, chunk }: ApiParts<Whole, Chunk>): Api => {
+  const send = async (client: OpenAI, url: string, request: TurnRequest): Promise<Turn> => {
+    const options = { body: { ...body(request), stream: request.streamed }, headers: request.headers ?? {} }
+    if (!request.streamed) {
+      const { data, response } = await client.post<Whole>(url, options).withResponse()
+      return { ...whole(data), headers: response.headers }
+    }
+    const { data, response } = await client.post<Stream<Chunk>>(url, { ...options, stream: true }).withResponse()
+    let read: Read = { text: '', usage: undefined }
+    for await (const event of data) {
+      const { text = '', usage } = chunk(event)
+      read = { text: read.text + text, usage: usage ?? read.usage }
+    }
+    return { ...read, headers: response.headers }
+  }
+  return {
+    name,
+    path,
+    send: (client, request) => send(client, path.slice('/v1'.length), request),
+    create: (client, request) => send(client, '/context', request),
+  }
+}
 
 type Usage = OpenAI.CompletionUsage | null | undefined
 type ResponseUsage = OpenAI.Responses.ResponseUsage | undefined
@@ -89,118 +87,65 @@ const tokensOf = (usage: Usage): Turn['usage'] =>
 const responseTokensOf = (usage: ResponseUsage): Turn['usage'] =>
   usage && { prompt: usage.input_tokens, output: usage.output_tokens, cached: usage.input_tokens_details.cached_tokens }
 
-/** What both kinds of answer have in common once they are read: their text and their counts. */
-type Read = Omit<Turn, 'headers'>
-
-const readCompletion = (answer: OpenAI.Completion): Read => ({
-  text: answer.choices[0]?.text ?? '',
-  usage: tokensOf(answer.usage),
-})
-
-const readCompletionStream = async (stream: Stream<OpenAI.Completion>): Promise<Read> => {
-  let read: Read = { text: '', usage: undefined }
-  for await (const chunk of stream) {
-    read = { text: read.text + (chunk.choices[0]?.text ?? ''), usage: tokensOf(chunk.usage) ?? read.usage }
-  }
-  return read
-}
-
-const readChat = (answer: OpenAI.ChatCompletion): Read => ({
-  text: answer.choices[0]?.message.content ?? '',
-  usage: tokensOf(answer.usage),
-})
-
-const readChatStream = async (stream: Stream<OpenAI.ChatCompletionChunk>): Promise<Read> => {
-  let read: Read = { text: '', usage: undefined }
-  for await (const chunk of stream) {
-    read = { text: read.text + (chunk.choices[0]?.delta.content ?? ''), usage: tokensOf(chunk.usage) ?? read.usage }
-  }
-  return read
-}
-
-/** `output_text` is added by the SDK's own method alone. */
-const readResponse = (answer: OpenAI.Responses.Response): Read => ({
-  text: answer.output
-    .flatMap((item) => (item.type === 'message' ? item.content : []))
-    .map((part) => (part.type === 'output_text' ? part.text : ''))
-    .join(''),
-  usage: responseTokensOf(answer.usage),
-})
-
-const readResponseStream = async (stream: Stream<OpenAI.Responses.ResponseStreamEvent>): Promise<Read> => {
-  let read: Read = { text: '', usage: undefined }
-  for await (const event of stream) {
-    if (event.type === 'response.output_text.delta') read = { ...read, text: read.text + event.delta }
-    if (event.type === 'response.completed') read = { ...read, usage: responseTokensOf(event.response.usage) }
-  }
-  return read
-}
-
-interface Answered<T> {
-  withResponse(): Promise<{ readonly data: T; readonly response: Response }>
-}
-
-const finish = async <T>(answered: Answered<T>, read: (data: T) => Read | Promise<Read>): Promise<Turn> => {
-  const { data, response } = await answered.withResponse()
-  return { ...(await read(data)), headers: response.headers }
-}
-
-const postContext = <Whole, Chunk>(
-  client: OpenAI,
-  turn: { readonly request: TurnRequest; readonly body: object },
-  readers: { readonly whole: (answer: Whole) => Read; readonly stream: (stream: Stream<Chunk>) => Promise<Read> },
-): Promise<Turn> => {
-  const options = { body: { ...turn.body, stream: turn.request.streamed }, headers: turn.request.headers ?? {} }
-  return turn.request.streamed
-    ? finish(client.post<Stream<Chunk>>('/context', { ...options, stream: true }), readers.stream)
-    : finish(client.post<Whole>('/context', options), readers.whole)
-}
-
-const completions: Api = {
+/** A completion's prompt is the conversation as one text, which the response continues. */
+const completions = createApi<OpenAI.Completion, OpenAI.Completion>({
   name: 'completions',
   path: '/v1/completions',
-  send: (client, request) => {
-    const body = completionBody(request)
-    const options = { headers: request.headers ?? {} }
-    return request.streamed
-      ? finish(client.completions.create({ ...body, stream: true }, options), readCompletionStream)
-      : finish(client.completions.create({ ...body, stream: false }, options), readCompletion)
-  },
-  create: (client, request) =>
-    postContext(
-      client,
-      { request, body: completionBody(request) },
-      { whole: readCompletion, stream: readCompletionStream },
-    ),
-}
+  body: (request) => ({
+    model,
+    prompt: request.conversation.map(({ text }) => text).join('\n'),
+    max_tokens: outputTokens,
+    ...usageOption(request),
+  }),
+  whole: ({ choices, usage }) => ({ text: choices[0]?.text ?? '', usage: tokensOf(usage) }),
+  chunk: ({ choices, usage }) => ({ text: choices[0]?.text ?? '', usage: tokensOf(usage) }),
+})
 
-const chat: Api = {
+const chat = createApi<OpenAI.ChatCompletion, OpenAI.ChatCompletionChunk>({
   name: 'chat completions',
   path: '/v1/chat/completions',
-  send: (client, request) => {
-    const body = chatBody(request)
-    const options = { headers: request.headers ?? {} }
-    return request.streamed
-      ? finish(client.chat.completions.create({ ...body, stream: true }, options), readChatStream)
-      : finish(client.chat.completions.create({ ...body, stream: false }, options), readChat)
-  },
-  create: (client, request) =>
-    postContext(client, { request, body: chatBody(request) }, { whole: readChat, stream: readChatStream }),
-}
+  body: (request) => ({
+    model,
+    messages: request.conversation.map(({ role, text }) => ({ role, content: text })),
+    max_tokens: outputTokens,
+    ...usageOption(request),
+  }),
+  whole: ({ choices, usage }) => ({ text: choices[0]?.message.content ?? '', usage: tokensOf(usage) }),
+  chunk: ({ choices, usage }) => ({ text: choices[0]?.delta.content ?? '', usage: tokensOf(usage) }),
+})
 
-const responses: Api = {
+/** An output comes back in the form in which it was given: engines refuse shorter ones. */
+const responseItem = ({ role, text }: Conversation[number], index: number): OpenAI.Responses.ResponseInputItem =>
+  role === 'user'
+    ? { role, content: text }
+    : {
+        type: 'message',
+        id: `msg_${index}`,
+        role,
+        status: 'completed',
+        content: [{ type: 'output_text', text, annotations: [] }],
+      }
+
+const responses = createApi<OpenAI.Responses.Response, OpenAI.Responses.ResponseStreamEvent>({
   name: 'responses',
   path: '/v1/responses',
-  send: (client, request) => {
-    const body = responseBody(request)
-    const options = { headers: request.headers ?? {} }
-    return request.streamed
-      ? finish(client.responses.create({ ...body, stream: true }, options), readResponseStream)
-      : finish(client.responses.create({ ...body, stream: false }, options), readResponse)
+  body: ({ conversation }) => ({
+    model,
+    input: conversation.map(responseItem),
+    max_output_tokens: outputTokens,
+  }),
+  whole: ({ output, usage }) => ({
+    text: output
+      .flatMap((item) => (item.type === 'message' ? item.content : []))
+      .map((part) => (part.type === 'output_text' ? part.text : ''))
+      .join(''),
+    usage: responseTokensOf(usage),
+  }),
+  chunk: (event) => {
+    if (event.type === 'response.output_text.delta') return { text: event.delta }
+    return event.type === 'response.completed' ? { usage: responseTokensOf(event.response.usage) } : {}
   },
-  create: (client, request) =>
-    postContext(client, { request, body: responseBody(request) }, { whole: readResponse, stream: readResponseStream }),
-}
+})
 
 export const apis: readonly Api[] = [completions, chat, responses]
 
@@ -214,10 +159,10 @@ export const continued = (conversation: Conversation, answer: Turn, text: string
   { role: 'user', text },
 ]
 
-/** A conversation's beginning that no other test has, long enough to be worth keeping. */
+/** The beginning of a conversation, which no other test has: long enough to be stored, too short for the gateway to learn costs from. */
 export const opening = (topic: string): Conversation => [
   {
     role: 'user',
-    text: `${topic}: ${Array.from({ length: 12 }, (_, index) => `line ${index} of ${topic}`).join('. ')}`,
+    text: `${topic}: say all that is known of it`,
   },
 ]

@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type OpenAI from 'openai'
 import { openai } from '../support/client.ts'
-import { type Stack, type StackOptions, startStack } from '../support/stack.ts'
+import type { ContextView } from '../support/sessions.ts'
+import type { StackOptions } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 import { type Api, apis, type Conversation, continued, opening, type Turn } from './conversation.ts'
-import { type ContextView, sessionIdOf, untilStored, view } from './session.ts'
+import { sessionIdOf, untilStored, view } from './session.ts'
 
 /** An API of OpenAI, and whether its answers are streamed. */
 export interface Flow {
@@ -41,15 +43,9 @@ export const describeConversations = (
   options: StackOptions,
 ): void => {
   describe(engine.name, () => {
-    let stack: Stack
     let client: OpenAI
-
-    beforeAll(async () => {
-      stack = await startStack(options)
-      client = openai(stack.url)
-    }, 180_000)
-    afterAll(async () => {
-      await stack?.stop()
+    const stack = useStack(options, ({ url }) => {
+      client = openai(url)
     })
 
     const begin = async (flow: Flow, conversation: Conversation): Promise<Talk> => {

@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
 import { openai } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 import { anyApi, opening, type Turn } from './conversation.ts'
 import { sessionIdOf, untilStored, view } from './session.ts'
 
 describe.each(['memory', 'redis'] as const)('session that expires before any sweep, %s store', (store) => {
-  let stack: Stack
-
-  beforeAll(async () => {
-    // No sweep comes to its help: the store's clock decides at the very request.
-    stack = await startStack({ store, env: { CTX_REAPER_INTERVAL_MS: '3600000' } })
-  }, 120_000)
-
-  afterAll(() => stack?.stop())
+  // No sweep comes first: the store's clock decides at the request.
+  const stack = useStack({ store, pods: embeddedPods({ count: 1 }), env: { CTX_REAPER_INTERVAL_MS: '3600000' } })
 
   const use = (id: string, topic: string): Promise<Turn> =>
     anyApi.send(openai(stack.url), { conversation: opening(topic), streamed: false, headers: { 'x-session-id': id } })
@@ -38,7 +33,7 @@ describe.each(['memory', 'redis'] as const)('session that expires before any swe
     expect(late.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
     expect(late.headers.get('x-session-id')).toBe(id)
     expect(late.usage?.cached).toBe(0)
-  }, 30_000)
+  })
 
   test('many turns at the moment of expiry all find the session expired', async () => {
     const client = openai(stack.url)
@@ -60,5 +55,5 @@ describe.each(['memory', 'redis'] as const)('session that expires before any swe
     expect(answers.filter((line) => line?.includes('session_not_found') || line?.includes('session_deleted'))).toEqual(
       [],
     )
-  }, 30_000)
+  })
 })

@@ -1,15 +1,8 @@
-import { jest } from '@jest/globals'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
-import { findLlamaServer } from '../../../playground/install/find-llama-server.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
-import { startLlamaPods } from '../../../playground/start-llama-server.ts'
+import { startLlamaServer } from '../../../playground/start-engine.ts'
 import { model } from '../support/client.ts'
 import { allFlows, describeConversations } from './conversations-suite.ts'
-
-jest.setTimeout(30_000)
-
-const tool = requireTool(await findLlamaServer({ env: process.env, toolsDir: toolsDir(), report: console.log }))
 
 describeConversations(
   // The gateway's part in the other APIs is the same on every engine, and tested on the embedded one.
@@ -19,17 +12,17 @@ describeConversations(
     flows: allFlows.filter(({ api }) => api.name === 'chat completions'),
   },
   {
-    pods: async (kvDirectory) =>
-      startLlamaPods({
-        tool,
-        count: 2,
+    pods: async (kvDirectory) => {
+      const options = {
+        kvDirectory,
         modelPath: await randomModelPath(`${toolsDir()}/models`),
-        modelAlias: model,
-        slotSavePath: kvDirectory,
-        slots: 4,
+        modelNames: [model],
         contextTokensPerSlot: 4096,
         // Random weights would answer with bytes that are no text; JSON cannot carry them.
         extraArguments: ['--grammar', 'root ::= [a-z ,.]+'],
-      }),
+      }
+      const start = (name: string) => startLlamaServer({ ...options, name })
+      return [await start('pod-0'), await start('pod-1')]
+    },
   },
 )

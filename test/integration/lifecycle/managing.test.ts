@@ -1,29 +1,19 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { CursorPage } from 'openai/pagination'
-import { eventually } from '../support/eventually.ts'
-import { type ContextView, readView, untilStored, view } from './session.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type ContextView, readView } from '../support/sessions.ts'
+import { untilStored, view } from './session.ts'
 import {
   cachedInPods,
   create,
   expectGoneEverywhere,
   expectNotFound,
   spread,
-  startTenantBench,
-  type TenantBench,
   use,
+  useTenantBench,
 } from './tenant-bench.ts'
 
-jest.setTimeout(30_000)
-
-let bench: TenantBench
-
-beforeAll(async () => {
-  bench = await startTenantBench()
-}, 120_000)
-afterEach(() => bench.cleanUp())
-afterAll(async () => {
-  await bench?.stop()
-})
+const bench = useTenantBench()
 
 describe('GET /v1/context/{id}', () => {
   test('returns model, TTL, turns, tokens and KV of the session', async () => {
@@ -62,29 +52,6 @@ describe('GET /v1/context', () => {
     expect(ids).toEqual(created)
     expect(pages).toBe(3)
   })
-
-  test('response has OpenAI’s list format', async () => {
-    const client = bench.newTenant()
-    const { id } = await create(client, 'listed')
-
-    await expect(client.get('/context')).resolves.toMatchObject({
-      object: 'list',
-      data: [{ id, object: 'context' }],
-      first_id: id,
-      last_id: id,
-      has_more: false,
-    })
-  })
-
-  test('tenant without sessions gets an empty list', async () => {
-    await expect(bench.newTenant().get('/context')).resolves.toEqual({
-      object: 'list',
-      data: [],
-      first_id: null,
-      last_id: null,
-      has_more: false,
-    })
-  })
 })
 
 describe('PATCH /v1/context/{id}', () => {
@@ -98,15 +65,6 @@ describe('PATCH /v1/context/{id}', () => {
     expect(patched.ttl).toBe(7200)
     expect(patched.expires_at).toBeGreaterThanOrEqual(nowSeconds + 7200)
     expect((await view(client, id)).expires_at).toBe(patched.expires_at)
-  })
-
-  test('short TTL expires the session', async () => {
-    const client = bench.newTenant()
-    const { id } = await create(client, 'shortening')
-
-    await client.patch(`/context/${id}`, { body: { ttl: 1 } })
-
-    await eventually(() => expectNotFound(client.get(`/context/${id}`)))
   })
 })
 
@@ -145,27 +103,6 @@ describe('DELETE /v1/context/{id}', () => {
 })
 
 describe('two tenants', () => {
-  test('each tenant lists only its own sessions', async () => {
-    const [alice, bob] = [bench.newTenant(), bench.newTenant()]
-    const hers = await create(alice, 'of alice')
-    const his = await create(bob, 'of bob')
-
-    await expect(alice.get('/context')).resolves.toMatchObject({ data: [{ id: hers.id }] })
-    await expect(bob.get('/context')).resolves.toMatchObject({ data: [{ id: his.id }] })
-  })
-
-  test('GET, PATCH and DELETE of another tenant’s session get 404', async () => {
-    const [alice, bob] = [bench.newTenant(), bench.newTenant()]
-    const { id } = await create(alice, 'secret')
-    const before = await untilStored(alice, id, 1)
-
-    await expectNotFound(bob.get(`/context/${id}`))
-    await expectNotFound(bob.patch(`/context/${id}`, { body: { ttl: 1 } }))
-    await expectNotFound(bob.delete(`/context/${id}`))
-
-    expect(await view(alice, id)).toEqual(before)
-  })
-
   test('turn with another tenant’s session id uses none of its KV', async () => {
     const [alice, bob] = [bench.newTenant(), bench.newTenant()]
     const session = await create(alice, 'Private')
@@ -179,41 +116,30 @@ describe('two tenants', () => {
   })
 })
 
-describe('repeated create', () => {
-  test('automatic retry of the SDK after a lost response returns the first session', async () => {
-    let tries = 0
-    const flaky: typeof fetch = async (input, init) => {
-      const response = await fetch(input, init)
-      tries += 1
-      if (tries > 1) return response
-      await response.text()
-      throw new TypeError('the connection broke')
-    }
-    const client = bench.newTenant({ maxRetries: 2, fetch: flaky })
+describe('time to live', () => {
+  test('expired session is removed with its file and its KV in the pods', async () => {
+    const client = bench.newTenant()
+    const session = await spread(bench.stack, client, 'Expiring')
 
-    const { id } = await create(client, 'retrying')
+    await client.patch(`/context/${session.id}`, { body: { ttl: 1 } })
 
-    expect(tries).toBe(2)
-    await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id }], has_more: false })
+    await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
+    await expectGoneEverywhere(bench.stack)
+    expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
   })
 
-  test('repetition with the same Idempotency-Key returns the first session', async () => {
+  test('turn of an expired session with x-session-ttl starts it again with that TTL', async () => {
     const client = bench.newTenant()
-    const headers = { 'Idempotency-Key': 'order-1' }
+    const session = await create(client, 'reviving', { 'x-session-ttl': '1' })
+    await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
 
-    const first = await create(client, 'ordering', headers)
-    const again = await create(client, 'ordering', headers)
+    const revived = await use(client, session, { 'x-session-ttl': '600' })
+    const seen = await untilStored(client, session.id, 1)
+    const next = await use(client, revived)
 
-    expect(again.id).toBe(first.id)
-    await expect(client.get('/context')).resolves.toMatchObject({ data: [{ id: first.id }], has_more: false })
-  })
-
-  test('repetition without Idempotency-Key creates another session', async () => {
-    const client = bench.newTenant()
-
-    const first = await create(client, 'twice')
-    const second = await create(client, 'twice')
-
-    expect(second.id).not.toBe(first.id)
+    expect(revived.answer.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
+    expect(seen).toMatchObject({ ttl: 600, tokens: revived.answer.usage })
+    expect(next.answer.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+    expect(next.answer.headers.get('x-session-id')).toBe(session.id)
   })
 })

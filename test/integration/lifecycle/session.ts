@@ -1,30 +1,10 @@
 import type OpenAI from 'openai'
 import { z } from 'zod'
+import { eventually } from '../../support/eventually.ts'
 import { call } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
+import { type ContextView, readView } from '../support/sessions.ts'
 import type { Stack } from '../support/stack.ts'
 import type { Turn } from './conversation.ts'
-
-const contextView = z.strictObject({
-  id: z.string().regex(/^ctx_[A-Za-z0-9_-]{32}$/),
-  object: z.literal('context'),
-  model: z.string(),
-  created_at: z.int(),
-  expires_at: z.int(),
-  ttl: z.int(),
-  turns: z.int(),
-  tokens: z.strictObject({ prompt: z.int(), output: z.int(), cached: z.int() }),
-  kv: z.strictObject({
-    pod: z.string().nullable(),
-    stored: z.strictObject({ tokens: z.int(), bytes: z.int(), turn: z.int() }).nullable(),
-    note: z.string().nullable(),
-  }),
-})
-
-/** What `GET /v1/context/{id}` tells: exactly this, and nothing of what was said. */
-export type ContextView = z.infer<typeof contextView>
-
-export const readView = (value: unknown): ContextView => contextView.parse(value)
 
 /** @throws OpenAI.NotFoundError */
 export const view = async (client: OpenAI, id: string): Promise<ContextView> =>

@@ -1,11 +1,13 @@
-import { expect } from '@jest/globals'
+import { afterEach, expect } from '@jest/globals'
 import OpenAI, { type ClientOptions } from 'openai'
 import { CursorPage } from 'openai/pagination'
+import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import type { ContextView } from '../support/sessions.ts'
+import type { Stack } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 import { anyApi, type Conversation, continued, opening, type Turn } from './conversation.ts'
-import { type ContextView, sessionIdOf, tokensInPods, untilStored } from './session.ts'
+import { sessionIdOf, tokensInPods, untilStored } from './session.ts'
 
 /** A session in the middle of its conversation. */
 export interface Session {
@@ -14,23 +16,26 @@ export interface Session {
   readonly answer: Turn
 }
 
-/** A stack for tests that each have tenants of their own, and leave nothing behind. */
+/** A stack for tests that each have tenants of their own. After each test all sessions of its tenants are deleted. */
 export interface TenantBench {
   readonly stack: Stack
   /** The SDK with a credential that no other test has, so that its lists hold its own sessions alone. */
   newTenant(options?: Partial<ClientOptions>): OpenAI
-  /**
-   * Deletes every session of the tenants so far, some of them with a turn that is just being stored, and waits until no file of
-   * any is left.
-   */
-  cleanUp(): Promise<void>
-  stop(): Promise<void>
 }
 
-export const startTenantBench = async (): Promise<TenantBench> => {
-  const stack = await startStack()
+export const useTenantBench = (): TenantBench => {
+  const stack = useStack()
   let count = 0
   let tenants: OpenAI[] = []
+  // Some of the sessions have a turn that is just being stored.
+  afterEach(async () => {
+    for (const client of tenants) {
+      const sessions = client.getAPIList<ContextView, CursorPage<ContextView>>('/context', CursorPage)
+      for await (const { id } of sessions) await client.delete(`/context/${id}`)
+    }
+    tenants = []
+    await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
+  })
   return {
     stack,
     newTenant: (options = {}) => {
@@ -39,15 +44,6 @@ export const startTenantBench = async (): Promise<TenantBench> => {
       tenants.push(client)
       return client
     },
-    cleanUp: async () => {
-      for (const client of tenants) {
-        const sessions = client.getAPIList<ContextView, CursorPage<ContextView>>('/context', CursorPage)
-        for await (const { id } of sessions) await client.delete(`/context/${id}`)
-      }
-      tenants = []
-      await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
-    },
-    stop: () => stack.stop(),
   }
 }
 

@@ -3,9 +3,9 @@ import { Agent, request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
-import { until } from './support.ts'
+import { eventually } from '../../support/eventually.ts'
 
 interface Slot {
   readonly is_processing: boolean
@@ -30,13 +30,13 @@ const complete = async (body: object): Promise<{ text: string; cached: number }>
   return { text: choices[0].text, cached: usage.prompt_tokens_details.cached_tokens }
 }
 const slot = async (id: number): Promise<Slot> => JSON.parse(await (await fetch(`${engine.url}/slots`)).text())[id]
-const busy = (id: number): Promise<void> => until(async () => (await slot(id)).is_processing)
+const busy = (id: number) => eventually(async () => (await slot(id)).is_processing)
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'engine-'))
   engine = await start()
-}, 300_000)
-afterEach(() => until(async () => !(await slot(0)).is_processing && !(await slot(1)).is_processing))
+})
+afterEach(() => eventually(async () => !(await slot(0)).is_processing && !(await slot(1)).is_processing))
 afterAll(async () => {
   await engine.child.stop()
   await rm(folder, { recursive: true, force: true })
@@ -44,20 +44,22 @@ afterAll(async () => {
 
 describe('the embedded engine', () => {
   test.each([
-    ['a body that is no JSON', '/v1/completions', '{', 400, 'invalid_json'],
-    ['a body without a prompt', '/v1/completions', '{"model":"tiny-random"}', 400, 'missing_required_parameter'],
-    ['an unknown model', '/v1/completions', '{"model":"x","prompt":"a"}', 404, 'model_not_found'],
+    ['a body that is no JSON', '/v1/completions', '{', 400, /not a JSON object/],
+    ['a body without a prompt', '/v1/completions', '{"model":"tiny-random"}', 400, /^'prompt' is missing/],
+    ['a field of another type', '/v1/completions', '{"model":"tiny-random","prompt":"a","stop":1}', 400, /^'stop': /],
+    ['an unknown model', '/v1/completions', '{"model":"x","prompt":"a"}', 404, /^The model 'x' does not exist/],
     [
       'a prompt that is too long',
       '/v1/completions',
       JSON.stringify({ model: 'tiny-random', prompt: 'x'.repeat(3000) }),
       400,
-      'context_length_exceeded',
+      /exceeds the context of 2048/,
     ],
-    ['an unknown path', '/v2', '{}', 404, 'unknown_url'],
-  ])('%s is refused', async (_name, path, body, status, code) => {
+    ['an unknown path', '/v2', '{}', 404, /^File Not Found$/],
+  ])('%s is refused', async (_name, path, body, status, message) => {
     const response = await fetch(engine.url + path, { method: 'POST', body })
-    expect([response.status, await response.json()]).toMatchObject([status, { error: { code } }])
+    const error = { code: status, message: expect.stringMatching(message) }
+    expect([response.status, await response.json()]).toMatchObject([status, { error }])
   })
 
   test('a prompt without a slot goes where most of it lies', async () => {
@@ -77,6 +79,14 @@ describe('the embedded engine', () => {
     const restored = await complete({ ...body, id_slot: 1 })
     expect([cold.cached, reused.cached, restored.cached]).toEqual([0, 174, 174])
     expect([reused.text, restored.text]).toEqual([cold.text, cold.text])
+  })
+
+  test('a stop string ends the answer', async () => {
+    const body = { prompt: 'Once upon a time', max_tokens: 20 }
+    const { text } = await complete(body)
+    const stop = text.slice(7, 9)
+    const answer = await (await post('/v1/completions', { ...body, stop })).json()
+    expect(answer).toMatchObject({ choices: [{ text: text.slice(0, text.indexOf(stop)), finish_reason: 'stop' }] })
   })
 
   test.each([
@@ -110,7 +120,7 @@ describe('the embedded engine', () => {
     await busy(0)
     leaving.abort()
     await answer.text().catch(() => undefined)
-    await until(async () => !(await slot(0)).is_processing)
+    await eventually(async () => !(await slot(0)).is_processing)
     expect((await slot(0)).n_prompt_tokens).toBeLessThan(1500)
     expect((await complete({ prompt: long.prompt, id_slot: 0, max_tokens: 1 })).cached).toBe(9)
   })
@@ -131,18 +141,31 @@ describe('the embedded engine', () => {
     agent.destroy()
   })
 
-  test('SIGTERM lets an answer end, and a second one cuts it', async () => {
-    const ending = await start(1)
-    const send = (maxTokens: number): Promise<Response> =>
-      fetch(`${ending.url}/v1/completions`, {
-        method: 'POST',
-        body: JSON.stringify({ ...long, model: 'tiny-random', max_tokens: maxTokens }),
-      })
-    const answer = await send(1500)
-    const stopped = ending.child.stop({ graceMs: 30_000 })
-    await until(() => ending.child.output().some((line) => line.includes('"stopping"')))
-    void ending.child.stop({ graceMs: 30_000 })
-    expect(await answer.text()).toContain('shutting down')
-    expect(await stopped).toEqual({ code: 0, signal: undefined })
+  describe('after SIGTERM', () => {
+    let ending: RunningEngine
+    beforeEach(async () => {
+      ending = await start(1)
+    })
+
+    const stopDuring = async (maxTokens: number) => {
+      const body = JSON.stringify({ ...long, model: 'tiny-random', max_tokens: maxTokens })
+      const answer = await fetch(`${ending.url}/v1/completions`, { method: 'POST', body })
+      const stopped = ending.child.stop({ graceMs: 30_000 })
+      await eventually(() => ending.child.output().some((line) => line.includes('"stopping"')))
+      return { answer, stopped }
+    }
+
+    test('an answer is completed before the engine ends', async () => {
+      const { answer, stopped } = await stopDuring(60)
+      expect(await answer.text()).toMatch(/data: \[DONE\]\n\n$/)
+      expect(await stopped).toEqual({ code: 0, signal: undefined })
+    })
+
+    test('a second SIGTERM cuts the answer', async () => {
+      const { answer, stopped } = await stopDuring(1500)
+      void ending.child.stop({ graceMs: 30_000 })
+      await expect(answer.text()).rejects.toThrow()
+      expect(await stopped).toEqual({ code: 0, signal: undefined })
+    })
   })
 })

@@ -2,11 +2,10 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { startChild } from '../../../playground/child-process.ts'
 import { freePort } from '../../../playground/free-port.ts'
 import { packageRoot } from '../../../playground/paths.ts'
 import { runCommand } from '../../../playground/run-command.ts'
-import { readyOrKilled } from '../../../playground/wait-until-ready.ts'
+import { startServer } from '../../../playground/start-server.ts'
 
 let folder = ''
 let program = ''
@@ -31,13 +30,14 @@ const start = async (
   command: 'serve' | 'run',
   env: Readonly<Record<string, string>>,
 ): Promise<{ readonly output: () => readonly string[] }> => {
-  const child = await startChild({
+  const child = await startServer({
     name: command,
     command: [process.execPath, program, command],
     env: { ...process.env, ...env },
     cwd: folder,
+    ready: { kind: 'line', pattern: /ready/ },
+    readyTimeoutMs: 120_000,
   })
-  await readyOrKilled(child, { kind: 'line', pattern: /ready/ }, { timeoutMs: 120_000 })
   await child.stop({ graceMs: 30_000 })
   return child
 }
@@ -52,7 +52,7 @@ test('a packed package serves from an empty folder, without optional packages', 
     PODS: '127.0.0.1:1',
   })
   expect(served.output().join('\n')).toContain('"ready"')
-}, 180_000)
+})
 
 test('a packed package runs from an empty folder, and writes nothing into the package', async () => {
   const root = join(folder, 'node_modules/context-cache-gateway')

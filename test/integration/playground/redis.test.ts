@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { findRedis } from '../../../playground/install/find-redis.ts'
-import { requireTool, type ServerTool } from '../../../playground/install/find-tool.ts'
+import type { ServerTool } from '../../../playground/install/find-tool.ts'
 import { toolsDir } from '../../../playground/paths.ts'
 import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../playground/start-redis.ts'
-import { isAlive, processState, until } from './support.ts'
+import { eventually } from '../../support/eventually.ts'
+import { isAlive } from './support.ts'
 
 let tool: ServerTool
 let dir = ''
@@ -27,13 +28,13 @@ const connect = (url: string): Redis => {
 }
 
 beforeAll(async () => {
-  tool = requireTool(await findRedis({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) }))
+  tool = await findRedis({ env: process.env, toolsDir: toolsDir(), report: (line) => console.log(line) })
   dir = await mkdtemp(join(tmpdir(), 'launcher-redis-'))
-}, 300_000)
+})
 afterEach(async () => {
   for (const client of clients.splice(0)) {
     if (client.status !== 'end') client.disconnect()
-    await until(() => client.status === 'end')
+    await eventually(() => client.status === 'end')
   }
   await Promise.all(running.splice(0).map((redis) => redis.child.kill()))
 })
@@ -72,17 +73,6 @@ describe('startRedis', () => {
     expect((await first.child.kill()).signal).toBe('SIGKILL')
     const second = await start({ persistence, dir: folder, port: first.port })
     expect(await connect(second.url).get('key')).toBe(found)
-  })
-
-  test('stands still while it is paused', async () => {
-    const redis = await start()
-    const client = connect(redis.url)
-    await client.ping()
-    redis.child.pause()
-    await until(() => processState(redis.child.pid) === 'T')
-    const answer = client.ping()
-    redis.child.resume()
-    expect(await answer).toBe('PONG')
   })
 
   test('a port in use is told with what Redis printed, and no process stays', async () => {

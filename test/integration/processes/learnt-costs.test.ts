@@ -1,36 +1,27 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { decodeCosts } from '../../../src/routing/cost-model-store.ts'
-import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { eventually } from '../../support/eventually.ts'
+import { model } from '../support/client.ts'
+import { createdId, untilTurns } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
+import { useStack } from '../support/use-stack.ts'
 
-let stack: Stack
 let redis: Redis
-
-beforeAll(async () => {
-  stack = await startStack({ store: 'redis', env: { CTX_ROUTING_POLICY: 'predicted-ttft' } })
-  redis = new Redis(stack.redis?.url ?? '', { protocol: 2 })
-}, 120_000)
-
-afterAll(async () => {
-  redis?.disconnect()
-  await stack?.stop()
-})
+const stack = useStack(
+  { store: 'redis', pods: embeddedPods({ count: 1 }), env: { CTX_ROUTING_POLICY: 'predicted-ttft' } },
+  ({ redis: server }) => {
+    redis = new Redis(server?.url ?? '', { protocol: 2 })
+  },
+)
+afterAll(() => redis?.disconnect())
 
 /** A new session whose first turn computes a few hundred tokens. */
 const learnOnce = async (): Promise<void> => {
-  // Envoy finds out by and by that a gateway is back.
-  const answer = await eventually(async () => {
-    const prompt = `${Math.random()} ${'A long prompt that nobody has computed. '.repeat(10)}`
-    const tried = await call(`${stack.url}/v1/context`, { body: { model, prompt, max_tokens: 1 } })
-    expect(tried.status).toBe(200)
-    return tried
-  })
-  const id = answer.headers.get('x-session-id') ?? ''
-  await eventually(async () => {
-    expect((await call(`${stack.url}/v1/context/${id}`)).body).toMatchObject({ turns: 1 })
-  })
+  const text = `${Math.random()} ${'A long prompt that nobody has computed. '.repeat(10)}`
+  // Envoy notices after a while that a gateway is back.
+  const id = await eventually(() => createdId(stack, { body: { model, prompt: text, max_tokens: 1 } }))
+  await untilTurns(stack, id, 1)
 }
 
 /** How many prefills the kept profile has seen of each model. */
@@ -50,4 +41,4 @@ test('cost model survives the end of the gateway, and the next one continues it'
   await learnOnce()
   await stack.gateway().child.stop()
   expect((await prefillsKept())[model]).toBeGreaterThan(2)
-}, 60_000)
+})

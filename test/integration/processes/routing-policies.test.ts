@@ -1,41 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { call, model } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { embeddedPods, type Stack, startStack } from '../support/stack.ts'
+import { describe, expect, test } from '@jest/globals'
+import { metric } from '../support/metrics.ts'
+import { create, createdId, untilTurns, use } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
 
-let stack: Stack
+const { stack } = useScriptedStack({ podCount: 2, env: { CTX_ROUTING_POLICY: 'round-robin' } })
 
-beforeAll(async () => {
-  stack = await startStack({ pods: embeddedPods({ count: 2, slots: 2 }), env: { CTX_ROUTING_POLICY: 'round-robin' } })
-}, 120_000)
+const body = { model: 'scripted', prompt: 'Where does this run?' }
 
-afterAll(() => stack?.stop())
-
-/** Creates a session and tells which pod served its first turn. */
-const createOn = async (headers: Record<string, string>): Promise<{ readonly id: string; readonly pod: string }> => {
-  const answer = await call(`${stack.url}/v1/context`, {
-    headers,
-    body: { model, prompt: 'Where does this run?', max_tokens: 1 },
-  })
-  expect(answer.status).toBe(200)
-  const id = answer.headers.get('x-session-id') ?? ''
-  return { id, pod: await podOf(id, 1) }
+/** Creates a session; returns its id and the pod that served its first turn. */
+const createOn = async (headers: Record<string, string>) => {
+  const id = await createdId(stack, { headers, body })
+  const { kv } = await untilTurns(stack, id, 1)
+  return { id, pod: kv.pod }
 }
 
-const podOf = (id: string, turns: number): Promise<string> =>
-  eventually(async () => {
-    const { body } = await call(`${stack.url}/v1/context/${id}`)
-    expect(body).toMatchObject({ turns, kv: { pod: expect.any(String) } })
-    return (body as { readonly kv: { readonly pod: string } }).kv.pod
-  })
-
-const decisions = async (policy: string): Promise<number> => {
-  const metrics = await call(`${stack.gateway().adminUrl}/metrics`)
-  const counts = [...metrics.text.matchAll(/^context_cache_routing_decisions_total\{(.*)\} (\d+)$/gm)]
-  return counts
-    .filter(([, labels]) => labels?.includes(`policy="${policy}"`))
-    .reduce((sum, [, , count]) => sum + Number(count), 0)
-}
+const decisions = (policy: string) => metric(stack, 'routing_decisions_total', { policy })
 
 test('configured policy round-robin alternates between the pods', async () => {
   const pods = [await createOn({}), await createOn({}), await createOn({}), await createOn({})].map(({ pod }) => pod)
@@ -62,20 +41,13 @@ describe('routing-strategy header', () => {
   test('session-affinity selects the pod of the turn before', async () => {
     const { id, pod } = await createOn({})
     for (let turn = 2; turn <= 5; turn += 1) {
-      const answer = await call(`${stack.url}/v1/completions`, {
-        headers: { 'x-session-id': id, 'routing-strategy': 'session-affinity' },
-        body: { model, prompt: 'Where does this run?', max_tokens: 1 },
-      })
-      expect(answer.status).toBe(200)
-      expect(await podOf(id, turn)).toBe(pod)
+      expect((await use(stack, id, { headers: { 'routing-strategy': 'session-affinity' }, body })).status).toBe(200)
+      expect((await untilTurns(stack, id, turn)).kv.pod).toBe(pod)
     }
   })
 
   test('unknown policy gets an error that lists the policies', async () => {
-    const answer = await call(`${stack.url}/v1/context`, {
-      headers: { 'routing-strategy': 'magic' },
-      body: { model, prompt: 'x' },
-    })
+    const answer = await create(stack, { headers: { 'routing-strategy': 'magic' } })
     expect(answer.status).toBe(400)
     expect(answer.body).toMatchObject({
       error: { code: 'invalid_routing_strategy', message: expect.stringContaining('session-affinity, least-request') },

@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { z } from 'zod'
 import { exchangeRaw, rawRequest, readMessages, readWhole } from '../support/raw-http.ts'
-import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { createScriptedPod, type PodReply, type RecordedRequest } from '../support/scripted-pod.ts'
+import { createdId } from '../support/sessions.ts'
+import { useStack } from '../support/use-stack.ts'
 import { damaged, objectWith } from './json-source.ts'
-import { asJson, createSession, credential, type Reading, rawReading } from './support.ts'
-
-jest.setTimeout(60_000)
+import { asJson, credential, type Reading, rawReading } from './support.ts'
 
 const slotIds = [0, 1, 2, 3]
 
@@ -23,20 +22,21 @@ const emptySlots = (request: RecordedRequest, reply: PodReply): boolean => {
   return isAboutSlots
 }
 
-let pod: ScriptedPod
-let stack: Stack
+const pod = createScriptedPod(emptySlots)
 let sessionId: string
-
-beforeAll(async () => {
-  pod = await startScriptedPod({ extra: emptySlots })
-  // Nothing is ever worth storing, so that a slot is all that a turn takes.
-  stack = await startStack({ pods: async () => [pod], env: { CTX_KV_MIN_TOKENS: '1000000' } })
-  sessionId = await createSession(stack)
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-})
+const stack = useStack(
+  {
+    pods: async () => {
+      await pod.start()
+      return [pod]
+    },
+    // No KV is worth storing: a turn takes a slot and nothing else.
+    env: { CTX_KV_MIN_TOKENS: '1000000' },
+  },
+  async (started) => {
+    sessionId = await createdId(started)
+  },
+)
 
 const framings = ['content-length', 'chunked'] as const
 type Framing = (typeof framings)[number]

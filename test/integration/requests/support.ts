@@ -1,43 +1,17 @@
 import { expect } from '@jest/globals'
 import { z } from 'zod'
-import { call, model } from '../support/client.ts'
+import { call, type HttpResponse, model } from '../support/client.ts'
 import { exchangeRaw, headerOf, type RawMessage, rawRequest, readMessages } from '../support/raw-http.ts'
-import { engineAnswer, inferencePaths } from '../support/scripted-answers.ts'
-import { type PodScript, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import type { PodScript, RecordedRequest } from '../support/scripted-pod.ts'
+import { engineResponse, inferencePaths } from '../support/scripted-responses.ts'
+import type { Stack } from '../support/stack.ts'
+import type { ScriptedStack } from '../support/use-stack.ts'
 
-/** An engine's answer on the inference paths, and something on all others. */
-export const anyAnswer: PodScript = (request, reply) =>
-  inferencePaths.some((path) => path === request.path) ? engineAnswer()(request, reply) : reply.json(200, { any: true })
-
-/** A stack in front of two scripted pods. */
-export interface Bench {
-  readonly stack: Stack
-  readonly pods: readonly [ScriptedPod, ScriptedPod]
-  stop(): Promise<void>
-}
-
-export const startBench = async (env: Readonly<Record<string, string>> = {}): Promise<Bench> => {
-  const pods = [await startScriptedPod(), await startScriptedPod()] as const
-  for (const pod of pods) pod.otherwise(anyAnswer)
-  const stopPods = async (): Promise<void> => {
-    await Promise.all(pods.map((pod) => pod.stop()))
-  }
-  try {
-    const stack = await startStack({ pods: async () => pods, env: { CONNECTOR: 'none', ...env } })
-    return {
-      stack,
-      pods,
-      stop: async () => {
-        await stack.stop()
-        await stopPods()
-      },
-    }
-  } catch (error) {
-    await stopPods()
-    throw error
-  }
-}
+/** An engine's response on the inference paths, and something on all others. */
+export const anyResponse: PodScript = (request, reply) =>
+  inferencePaths.some((path) => path === request.path)
+    ? engineResponse()(request, reply)
+    : reply.json(200, { any: true })
 
 /** A request as a pod saw it. */
 export interface Arrival {
@@ -45,9 +19,9 @@ export interface Arrival {
   readonly request: RecordedRequest
 }
 
-/** Does something, and tells what reached the pods meanwhile. */
+/** Runs `act`, and returns the requests that reached the pods meanwhile. */
 export const watching = async <T>(
-  bench: Bench,
+  bench: Pick<ScriptedStack, 'pods'>,
   act: () => Promise<T>,
 ): Promise<{ readonly result: T; readonly arrivals: readonly Arrival[] }> => {
   const before = bench.pods.map((pod) => pod.requests().length)
@@ -61,7 +35,7 @@ export const watching = async <T>(
   return { result, arrivals }
 }
 
-/** What a client gets to read, however it asked. */
+/** The parts of a response that tests look at, by whatever client it was read. */
 export interface Reading {
   readonly status: number
   /** All values, joined with commas; null: there is none. */
@@ -69,12 +43,10 @@ export interface Reading {
   readonly text: string
 }
 
-export type Answer = Awaited<ReturnType<typeof call>>
-
-export const reading = (answer: Answer): Reading => ({
-  status: answer.status,
-  header: (name) => answer.headers.get(name),
-  text: answer.text,
+export const reading = (response: HttpResponse): Reading => ({
+  status: response.status,
+  header: (name) => response.headers.get(name),
+  text: response.text,
 })
 
 const statusLine = /^HTTP\/1\.1 (\d{3})/
@@ -88,11 +60,11 @@ export const rawReading = (message: RawMessage): Reading => ({
   text: message.body.toString(),
 })
 
-/** Sends one request byte for byte and reads the only answer. */
+/** Sends one request byte for byte and reads the only response. */
 export const askRaw = async (stack: Stack, bytes: Buffer): Promise<Reading> => {
   const messages = readMessages(await exchangeRaw(stack.port, bytes))
   const [message] = messages
-  if (message === undefined || messages.length > 1) throw new Error(`there are ${messages.length} answers`)
+  if (message === undefined || messages.length > 1) throw new Error(`there are ${messages.length} responses`)
   return rawReading(message)
 }
 
@@ -118,36 +90,11 @@ export const wellFramed = (
 export const someBody = { model, prompt: 'a prompt', max_tokens: 2 } as const
 export const someJson = JSON.stringify(someBody)
 
-/** An id of the gateway's form that it never gave out. */
-export const unknownId = `ctx_${'u'.repeat(32)}`
-
-export const createSession = async (
-  stack: Stack,
-  options: { readonly headers?: Record<string, string>; readonly body?: unknown } = {},
-): Promise<string> => {
-  const answer = await call(`${stack.url}/v1/context`, { body: someBody, ...options })
-  const id = answer.headers.get('x-session-id')
-  if (id === null) throw new Error(`no session was created: ${answer.status} ${answer.text}`)
-  return id
-}
-
-const turnsForm = z.object({ turns: z.number(), ttl: z.number(), expires_at: z.number() })
-
-/** @throws Error when the session is not there */
-export const look = async (
-  stack: Stack,
-  id: string,
-): Promise<{ readonly turns: number; readonly ttl: number; readonly expires_at: number }> => {
-  const answer = await call(`${stack.url}/v1/context/${id}`)
-  if (answer.status !== 200) throw new Error(`there is no session: ${answer.status} ${answer.text}`)
-  return turnsForm.parse(answer.body)
-}
-
 const listForm = z.object({ data: z.array(z.object({ id: z.string() })) })
 
-/** The ids of a credential's newest sessions. */
+/** The ids of a credential's five newest sessions, the newest first. */
 export const listed = async (stack: Stack, headers: Record<string, string> = {}): Promise<readonly string[]> =>
-  listForm.parse((await call(`${stack.url}/v1/context?limit=100`, { headers })).body).data.map(({ id }) => id)
+  listForm.parse((await call(`${stack.url}/v1/context?limit=5`, { headers })).body).data.map(({ id }) => id)
 
 export interface Refusal {
   readonly status: number
@@ -163,23 +110,23 @@ const internals =
   /127\.0\.0\.1|localhost|node_modules|\.[jt]s:\d|\bat \S+ \(|\bE[A-Z]{5,}\b|ext_proc|[Uu]pstream|[Ee]nvoy|\blua|[Rr]edis/
 
 /** An error as OpenAI's SDKs read it, which they do not try again. */
-export const expectRefusal = (answer: Reading, refusal: Refusal): void => {
+export const expectRefusal = (response: Reading, refusal: Refusal): void => {
   const { status, code, param = null, type = 'invalid_request_error' } = refusal
-  expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
+  expect({ status: response.status, body: JSON.parse(response.text) }).toEqual({
     status,
     body: { error: { message: expect.stringMatching(/\w.*\.$/), type, param, code } },
   })
-  expect(answer.header('content-type')).toBe('application/json')
-  expect(answer.header('x-should-retry')).toBe('false')
-  expect(answer.header('x-session-id')).toBeNull()
-  expect(answer.header('x-context-cache')).toBeNull()
-  expect(answer.text).not.toMatch(internals)
+  expect(response.header('content-type')).toBe('application/json')
+  expect(response.header('x-should-retry')).toBe('false')
+  expect(response.header('x-session-id')).toBeNull()
+  expect(response.header('x-context-cache')).toBeNull()
+  expect(response.text).not.toMatch(internals)
 }
 
-/** An answer of a pod, with nothing of the gateway's. */
-export const expectPassedOn = (answer: Reading): void => {
-  expect(answer.status).toBe(200)
+/** A response of a pod, with no header of the gateway. */
+export const expectPassedOn = (response: Reading): void => {
+  expect(response.status).toBe(200)
   for (const name of ['x-session-id', 'x-session-ttl', 'x-session-expires-at', 'x-context-cache']) {
-    expect(answer.header(name)).toBeNull()
+    expect(response.header(name)).toBeNull()
   }
 }

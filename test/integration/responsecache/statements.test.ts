@@ -1,37 +1,26 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { metric } from '../faults/support.ts'
-import { call } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { type Answer, ask, cacheHeader, numberedAnswers, question } from './support.ts'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { call, type HttpResponse } from '../support/client.ts'
+import { metric } from '../support/metrics.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
+import { ask, cacheHeader, numberedResponses, question } from './support.ts'
 
-jest.setTimeout(60_000)
-
-let pod: ScriptedPod
-let stack: Stack
-
-const withGateway = (env: Readonly<Record<string, string>>, envoyConfig = (text: string) => text): void => {
-  beforeAll(async () => {
-    pod = await startScriptedPod()
-    pod.otherwise(numberedAnswers())
-    stack = await startStack({ pods: async () => [pod], env: { CONNECTOR: 'none', ...env }, envoyConfig })
-  }, 120_000)
-  afterAll(async () => {
-    await stack?.stop()
-    await pod?.stop()
-  }, 30_000)
+/** A stack for a suite, whose pod numbers its responses. */
+const useNumberedResponses = (options: Parameters<typeof useScriptedStack>[0]) => {
+  const scripted = useScriptedStack(options)
+  beforeAll(() => scripted.pod.otherwise(numberedResponses()))
+  return scripted
 }
 
 /** Which computation an answer comes from. */
-const idOf = (answer: Answer | undefined): unknown => (answer?.body as { readonly id?: unknown } | undefined)?.id
+const idOf = (answer: HttpResponse | undefined): unknown => (answer?.body as { readonly id?: unknown } | undefined)?.id
 
 describe.each([
   ['the size defaults to zero, and the cache is off', { CTX_RESPONSE_CACHE_MODELS: 'scripted' }],
   ['no model uses it by default, even if it has a size', { CTX_RESPONSE_CACHE_MAX_BYTES: '1000000' }],
 ])('%s', (_name, env) => {
-  withGateway(env)
+  const { pod, stack } = useNumberedResponses({ env })
 
   test('every request is computed, and its answer never crosses to the gateway', async () => {
     const answers = [await ask(stack), await ask(stack), await ask(stack, { body: { ...question, stream: true } })]
@@ -45,10 +34,12 @@ describe.each([
 })
 
 describe('with a size and two models', () => {
-  withGateway({
-    CTX_RESPONSE_CACHE_MODELS: 'scripted,other',
-    CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
-    CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
+  const { pod, stack } = useNumberedResponses({
+    env: {
+      CTX_RESPONSE_CACHE_MODELS: 'scripted,other',
+      CTX_RESPONSE_CACHE_MAX_BYTES: '10000',
+      CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '5000',
+    },
   })
 
   const lookUps = () =>
@@ -87,25 +78,6 @@ describe('with a size and two models', () => {
     expect(Object.keys(first?.headers ?? {})).toEqual(Object.keys(second?.headers ?? {}))
   })
 
-  test('the look-up includes the model, the inputs, the parameters and the form of the answer', async () => {
-    const body = fresh()
-    const other = { messages: [{ role: 'user', content: 'else' }] }
-    const parts = [{}, { model: 'other' }, other, { max_tokens: 7 }, { stream: true }]
-    for (const part of parts) expect(cacheHeader(await ask(stack, { body: { ...body, ...part } }))).toBe('miss')
-  })
-
-  test.each([
-    ['has a model that is not listed', { model: 'unlisted' }, {}],
-    ['does not ask for the cache', {}, { 'x-response-cache': 'no' }],
-    ['is sampled', { temperature: 1, seed: null }, {}],
-    ['forbids it', {}, { 'cache-control': 'no-store' }],
-  ])('a request is computed each time when it %s', async (_name, part, headers) => {
-    const body = fresh(part)
-    const answers = [await ask(stack, { body, headers }), await ask(stack, { body, headers })]
-    expect(answers.map(cacheHeader)).toEqual([null, null])
-    expect(idOf(answers[0])).not.toBe(idOf(answers[1]))
-  })
-
   test('a tenant never gets the answers of another one', async () => {
     const body = fresh()
     await ask(stack, { body })
@@ -135,22 +107,6 @@ describe('with a size and two models', () => {
     expect(await metric(stack, 'response_cache_entries')).toBeLessThan(15)
   })
 
-  test.each([
-    ['an error', (reply: PodReply) => reply.json(500, { error: { message: 'no' } })],
-    ['an error with status 200', (reply: PodReply) => reply.json(200, { error: { message: 'no' } })],
-    [
-      'an answer that is larger than an entry may be',
-      (reply: PodReply) => reply.json(200, { choices: [{ text: 'x'.repeat(6000), finish_reason: 'stop' }] }),
-    ],
-  ])('%s is not kept', async (_name, script) => {
-    const body = fresh()
-    pod.next((_request, reply) => script(reply))
-    const answers = [await ask(stack, { body }), await ask(stack, { body }), await ask(stack, { body })]
-    expect(answers.map(cacheHeader)).toEqual(['miss', 'miss', 'hit'])
-    expect(answers[2]?.status).toBe(200)
-    expect(answers[2]?.text).toBe(answers[1]?.text)
-  })
-
   test('the log holds nothing of a prompt', async () => {
     const body = fresh({ messages: [{ role: 'user', content: 'a very private matter' }] })
     await ask(stack, { body })
@@ -173,17 +129,14 @@ describe('with a size and two models', () => {
 describe('switched on for everybody, as the documentation says', () => {
   const page = readFileSync(new URL('../../../docs/response-cache.md', import.meta.url), 'utf8')
   const [, lines = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
-  withGateway({ CTX_RESPONSE_CACHE_MODELS: 'scripted', CTX_RESPONSE_CACHE_MAX_BYTES: '100000' }, (text) =>
-    text.replace(/^( *)mutations:$/m, (line, indent: string) =>
-      [
-        line,
-        ...lines
-          .trimEnd()
-          .split('\n')
-          .map((added) => `${indent}  ${added}`),
-      ].join('\n'),
-    ),
-  )
+  const { stack } = useNumberedResponses({
+    env: { CTX_RESPONSE_CACHE_MODELS: 'scripted', CTX_RESPONSE_CACHE_MAX_BYTES: '100000' },
+    envoyConfig: (text) =>
+      text.replace(/^( *)mutations:$/m, (line, indent: string) => {
+        const added = lines.trimEnd().split('\n')
+        return [line, ...added.map((one) => `${indent}  ${one}`)].join('\n')
+      }),
+  })
 
   test('requests need not ask for it, and may still refuse it', async () => {
     const url = `${stack.url}/v1/chat/completions`

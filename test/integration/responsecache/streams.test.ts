@@ -1,35 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { createdId, metric, use, view } from '../faults/support.ts'
-import { eventually } from '../support/eventually.ts'
-import { event } from '../support/scripted-answers.ts'
-import { type PodReply, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
-import { type Stack, startStack } from '../support/stack.ts'
-import { ask, cacheHeader, chatStream, numberedAnswers, question } from './support.ts'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
+import { post } from '../support/client.ts'
+import { metric } from '../support/metrics.ts'
+import type { PodReply } from '../support/scripted-pod.ts'
+import { event } from '../support/scripted-responses.ts'
+import { createdId, untilTurns, use } from '../support/sessions.ts'
+import { useScriptedStack } from '../support/use-stack.ts'
+import { ask, cacheHeader, chatStream, numberedResponses, question } from './support.ts'
 
-jest.setTimeout(60_000)
-
-let pod: ScriptedPod
-let stack: Stack
-
-beforeAll(async () => {
-  pod = await startScriptedPod()
-  pod.otherwise(numberedAnswers())
-  stack = await startStack({
-    store: 'redis',
-    pods: async () => [pod],
-    env: {
-      CONNECTOR: 'none',
-      CTX_RESPONSE_CACHE_MODELS: 'scripted',
-      CTX_RESPONSE_CACHE_MAX_BYTES: '1000000',
-      CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '50000',
-    },
-  })
-}, 120_000)
-afterAll(async () => {
-  await stack?.stop()
-  await pod?.stop()
-}, 30_000)
+const { pod, stack } = useScriptedStack({
+  store: 'redis',
+  env: {
+    CTX_RESPONSE_CACHE_MODELS: 'scripted',
+    CTX_RESPONSE_CACHE_MAX_BYTES: '1000000',
+    CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '50000',
+  },
+})
+beforeAll(() => pod.otherwise(numberedResponses()))
 
 let seed = 0
 const fresh = (part: object = {}): object => {
@@ -54,15 +42,8 @@ const begun = async (body: object, headers: Record<string, string> = {}) => {
     reply = its
   })
   const client = new AbortController()
-  const response = await fetch(`${stack.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: {
-      authorization: 'Bearer test-key',
-      'content-type': 'application/json',
-      'x-response-cache': 'on',
-      ...headers,
-    },
-    body: JSON.stringify(body),
+  const response = await post(`${stack.url}/v1/chat/completions`, body, {
+    headers: { 'x-response-cache': 'on', ...headers },
     signal: client.signal,
   })
   const reader = response.body?.getReader()
@@ -191,13 +172,13 @@ describe.each([
 
 test('a turn whose gateway dies in the middle of its stream is counted by the next gateway', async () => {
   const id = await createdId(stack, { body: question })
-  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 1 }))
+  await untilTurns(stack, id, 1)
   const stream = await begun(fresh(), { 'x-session-id': id })
   await stack.gateway().child.kill()
   await stack.restartGateway()
   for (const piece of stream.others) stream.reply?.write(piece)
   stream.reply?.end()
   await stream.rest()
-  await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2 }))
+  await untilTurns(stack, id, 2)
   expect((await use(stack, id, { path: '/v1/chat/completions', body: question })).status).toBe(200)
 })

@@ -1,17 +1,15 @@
-import { call } from '../support/client.ts'
-import { event } from '../support/scripted-answers.ts'
+import { call, type HttpResponse } from '../support/client.ts'
 import type { PodScript } from '../support/scripted-pod.ts'
+import { event } from '../support/scripted-responses.ts'
 import type { Stack } from '../support/stack.ts'
-
-export type Answer = Awaited<ReturnType<typeof call>>
 
 export const question = { model: 'scripted', messages: [{ role: 'user', content: 'hello' }], temperature: 0 }
 
-/** A chat that may be answered from the response cache. */
+/** A chat whose response may come from the response cache. */
 export const ask = (
   stack: Stack,
   part: { readonly body?: object; readonly headers?: Record<string, string>; readonly path?: string } = {},
-): Promise<Answer> =>
+): Promise<HttpResponse> =>
   call(`${stack.url}${part.path ?? '/v1/chat/completions'}`, {
     headers: { 'x-response-cache': 'on', ...part.headers },
     body: part.body ?? question,
@@ -20,8 +18,8 @@ export const ask = (
 export const cacheHeader = (answer: { readonly headers: Headers }): string | null =>
   answer.headers.get('x-response-cache')
 
-/** The answers' ids differ, so that an answer that is sent again can be told from one that was computed. */
-export const numberedAnswers = (): PodScript => {
+/** Responses with ids that differ, so that a replayed response differs from one that was computed. */
+export const numberedResponses = (): PodScript => {
   let number = 0
   return (request, reply) => {
     number += 1

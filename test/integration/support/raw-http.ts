@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
 /** One HTTP/1.1 message, read by its framing alone. */
@@ -79,6 +80,14 @@ export const rawRequest = (request: {
   readonly body?: string
 }): Buffer =>
   Buffer.from([request.startLine, ...(request.headers ?? []), '', request.body ?? ''].join('\r\n'), 'latin1')
+
+/** Connects, and sends the beginning of a request, which stays open. */
+export const openRaw = async (port: number, request: Parameters<typeof rawRequest>[0]): Promise<Socket> => {
+  const socket = connect({ port, host: '127.0.0.1' })
+  await once(socket, 'connect')
+  socket.write(rawRequest(request))
+  return socket
+}
 
 /** Whether the server has said all that it will say: it lets a client that keeps the connection wait for its end. */
 const isOver = (received: Buffer): boolean => {

@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { engineAnswer } from './scripted-answers.ts'
+import { engineResponse } from './scripted-responses.ts'
 
 /** A request that reached a scripted pod, with its whole body. */
 export interface RecordedRequest {
@@ -50,26 +51,25 @@ export interface ScriptedPod {
   setHealthy(isHealthy: boolean): void
   /** Closes the port and every connection. */
   stop(): Promise<void>
-  /** Opens the port again. */
+  /** Opens the port, always the same one. */
   start(): Promise<void>
 }
 
-export const startScriptedPod = async (
-  options: {
-    /** Asked first; `false`: the request is not for it. */
-    readonly extra?: (request: RecordedRequest, reply: PodReply) => Promise<boolean> | boolean
-  } = {},
-): Promise<ScriptedPod> => {
+/** Asked before the script; `false`: the request is not for it. */
+export type RequestHandler = (request: RecordedRequest, reply: PodReply) => Promise<boolean> | boolean
+
+/** A pod whose port is closed until it is started. */
+export const createScriptedPod = (handler?: RequestHandler): ScriptedPod => {
   const recorded: RecordedRequest[] = []
   const connections: Buffer[][] = []
   const queue: PodScript[] = []
-  let fallback: PodScript = engineAnswer()
+  let fallback: PodScript = engineResponse()
   let healthy = true
 
   const serve = async (request: RecordedRequest, reply: PodReply): Promise<void> => {
     if (request.path === '/health') return reply.json(healthy ? 200 : 503, {})
     if (request.path === '/metrics') return reply.json(404, {})
-    if ((await options.extra?.(request, reply)) === true) return
+    if ((await handler?.(request, reply)) === true) return
     recorded.push(request)
     await (queue.shift() ?? fallback)(request, reply)
   }
@@ -88,19 +88,12 @@ export const startScriptedPod = async (
     connections.push(received)
     socket.on('data', (bytes: Buffer) => void received.push(bytes))
   })
-  const listen = (port: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      server.once('error', reject)
-      server.listen({ port, host: '127.0.0.1', backlog: 4096 }, () => {
-        server.off('error', reject)
-        resolve()
-      })
-    })
-  await listen(0)
-  const { port } = server.address() as AddressInfo
+  let port = 0
 
   return {
-    address: `127.0.0.1:${port}`,
+    get address() {
+      return `127.0.0.1:${port}`
+    },
     requests: () => recorded,
     wire: () => connections.map((received) => Buffer.concat(received)),
     next: (...scripts) => void queue.push(...scripts),
@@ -116,8 +109,18 @@ export const startScriptedPod = async (
         server.close(() => resolve())
         server.closeAllConnections()
       }),
-    start: () => listen(port),
+    start: async () => {
+      server.listen({ port, host: '127.0.0.1', backlog: 4096 })
+      await once(server, 'listening')
+      ;({ port } = server.address() as AddressInfo)
+    },
   }
+}
+
+export const startScriptedPod = async (handler?: RequestHandler): Promise<ScriptedPod> => {
+  const pod = createScriptedPod(handler)
+  await pod.start()
+  return pod
 }
 
 const createReply = (response: ServerResponse): PodReply => ({

@@ -6,7 +6,6 @@ import { renderEnvoyConfig } from '../../../playground/envoy-config.ts'
 import { freePorts } from '../../../playground/free-port.ts'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
 import { findRedis } from '../../../playground/install/find-redis.ts'
-import { requireTool } from '../../../playground/install/find-tool.ts'
 import { packageRoot, toolsDir } from '../../../playground/paths.ts'
 import { startEngine } from '../../../playground/start-engine.ts'
 import { type RunningEnvoy, startEnvoy } from '../../../playground/start-envoy.ts'
@@ -18,6 +17,8 @@ export interface StackPod {
   /** `127.0.0.1:8080`, as Envoy and the gateway name it. */
   readonly address: string
   readonly child?: ManagedChild
+  /** Closes a pod that is no process. */
+  stop?(): Promise<void>
 }
 
 export interface StackOptions {
@@ -82,25 +83,24 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
   const kvDirectory = join(root, 'kv')
   const tools = { env: process.env, toolsDir: toolsDir() }
   const children: ManagedChild[] = []
+  let pods: readonly StackPod[] = []
   const lines: string[] = []
   const onLine = (line: string): void => void lines.push(line)
   const stop = async (): Promise<void> => {
     await Promise.all(children.map((child) => child.stop()))
+    await Promise.all(pods.map(async (pod) => pod.stop?.()))
     await rm(root, { recursive: true, force: true })
   }
   try {
     const launchRedis = async (port?: number): Promise<RunningRedis> => {
-      const tool = requireTool(await findRedis(tools))
+      const tool = await findRedis(tools)
       const started = await startRedis({ ...options.redis, tool, dir: join(root, 'redis'), port })
       children.push(started.child)
       return started
     }
     const launchPods = options.pods ?? embeddedPods()
-    const [firstRedis, pods] = await Promise.all([
-      options.store === 'redis' ? launchRedis() : undefined,
-      launchPods(kvDirectory),
-    ])
-    let redis = firstRedis
+    let redis: RunningRedis | undefined
+    ;[redis, pods] = await Promise.all([options.store === 'redis' ? launchRedis() : undefined, launchPods(kvDirectory)])
     children.push(...pods.flatMap((pod) => (pod.child === undefined ? [] : [pod.child])))
 
     const gatewayCount = options.gateways ?? 1
@@ -114,6 +114,8 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
           CTX_TENANT_SECRET: secret,
           CTX_LOG_LEVEL: 'debug',
           CTX_REAPER_INTERVAL_MS: '100',
+          // A load is worthwhile however long it takes on a busy machine, until a turn computes 128 tokens and more.
+          CTX_KV_PREFILL_MS_PER_TOKEN: '1000',
           PODS: pods.map((pod) => pod.address).join(','),
           KV_DIR: kvDirectory,
           ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
@@ -134,7 +136,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
       gateways: gateways.map((gateway) => gateway.extproc),
     })
     const envoy = await startEnvoy({
-      tool: requireTool(await findEnvoy(tools)),
+      tool: await findEnvoy(tools),
       config: { text: options.envoyConfig?.(text) ?? text },
       concurrency: 1,
       logLevel: 'error',

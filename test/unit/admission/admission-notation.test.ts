@@ -32,28 +32,14 @@ test.each([
   expect(parsePriority(text)).toEqual(parts)
 })
 
-const requirements = ['', 'R1:4', 'A=R1:4', 'prefill', 'prefill=', 'prefill/=R1:4', 'prefill=R1', 'prefill=R1:']
-const requirementCounts = ['-1', '1.5', '04', '4:0', '4 R1:5', '9999999999'].map((count) => `prefill=R1:${count}`)
-const counts = [
-  '',
-  'R1',
-  'R1:',
-  'R1:x',
-  'R1:1:',
-  'R1:1:pod',
-  'R1:1:-1',
-  'R1:1:pod:',
-  'R1:1::8000',
-  'R1:1:pod:0',
-  'R 1:1',
-]
+const requirements = ['', 'R1:4', 'A=R1:4', 'prefill', 'prefill=', 'prefill/=R1:4', 'prefill=1R:4', 'prefill=R1']
+const counts = ['', '-1', '1.5', '04', '4:0', '4 R1:5', '9999999999'].map((count) => `prefill=R1:${count}`)
+const places = ['', 'pod', '-1', 'pod:', ':8000', 'pod:0', 'a:b:8000'].map((place) => `R1:1:${place}`)
 const priorities = ['', 'A', 'A=', '=1', 'A=0', 'A=-1', 'A=1.5', 'A=x']
 
 test.each([
-  ...[...requirements, ...requirementCounts, 'prefill=1R:4'].map(
-    (text) => ['requirement', text, parseRequirement] as const,
-  ),
-  ...counts.map((text) => ['resource count', text, parseResourceCount] as const),
+  ...[...requirements, ...counts].map((text) => ['requirement', text, parseRequirement] as const),
+  ...['', 'R1', 'R1:', 'R1:x', 'R 1:1', ...places].map((text) => ['resource count', text, parseResourceCount] as const),
   ...priorities.map((text) => ['priority', text, parsePriority] as const),
 ])('%s %p is refused', (_kind, text, parse) => {
   expect(parse(text)).toBeUndefined()

@@ -1,31 +1,16 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { type Admission, type AdmissionAnswer, createAdmission } from '../../../src/admission/admission.ts'
+import type { Admission, AdmissionAnswer, AdmissionWork } from '../../../src/admission/admission.ts'
 import type { AdmissionSettings } from '../../../src/admission/plan/plan-admission.ts'
-import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
+import { admissionBy, planOf } from './planned-admission.ts'
 
 const [podA, podB] = ['10.0.0.1:8000', '10.0.0.2:8000']
 
-const setUp = (given: Partial<AdmissionSettings> & { readonly maxWaiting?: number } = {}) => {
-  const { maxWaiting = 10, ...settings } = given
-  const outcome = planAdmission(
-    {
-      requirements: ['prefill=R1:1'],
-      resources: [],
-      globalResources: [],
-      priorities: [],
-      defaultPriority: 2,
-      ...settings,
-    },
-    [podA, podB],
-  )
-  if (outcome.kind !== 'planned') throw new Error(outcome.kind)
+const setUp = (settings: Partial<AdmissionSettings> = {}, maxWaiting = 10) => {
   const events: unknown[] = []
-  const admission = createAdmission({
-    plan: outcome.plan,
+  const admission = admissionBy(planOf({ requirements: ['prefill=R1:1'], ...settings }, [podA, podB]), {
     maxWaiting,
     maxWaitMs: 5000,
     leaseMs: 60_000,
-    nowMs: () => performance.now(),
     events: {
       settled: (kind, settlement, waitedMs) =>
         void events.push([kind, settlement.kind === 'refused' ? settlement.reason : settlement.kind, waitedMs]),
@@ -38,16 +23,12 @@ const setUp = (given: Partial<AdmissionSettings> & { readonly maxWaiting?: numbe
 const ask = (
   admission: Admission,
   turnId: string,
-  more: {
-    readonly pod?: string
-    readonly model?: string
-    readonly kind?: 'prefill' | 'load'
-    readonly signal?: AbortSignal
-  } = {},
+  work: Partial<AdmissionWork> = {},
+  signal = new AbortController().signal,
 ): AdmissionAnswer =>
   admission.request(
-    { kind: more.kind ?? 'prefill', turnId, model: more.model, pod: more.pod ?? podA },
-    { waitMs: admission.maxWaitMs, client: { signal: more.signal ?? new AbortController().signal } },
+    { kind: 'prefill', turnId, model: undefined, pod: podA, ...work },
+    { waitMs: admission.maxWaitMs, client: { signal } },
   )
 
 const settlementOf = async (answer: AdmissionAnswer): Promise<unknown> =>
@@ -67,8 +48,7 @@ describe('admission', () => {
     ['all pods together for a global resource', ['R1'], ['admitted', 'waiting', 'waiting']],
   ])('counts %s', (_name, globalResources, expected) => {
     const { admission } = setUp({ globalResources })
-    const kinds = [podA, podB, podA].map((pod, index) => ask(admission, `t${index}`, { pod }).kind)
-    expect(kinds).toEqual(expected)
+    expect([podA, podB, podA].map((pod, index) => ask(admission, `t${index}`, { pod }).kind)).toEqual(expected)
   })
 
   test('admits work that requires nothing, without an event', () => {
@@ -78,17 +58,36 @@ describe('admission', () => {
     expect(admission.usage([podA])).toEqual([{ resource: 'R1', pod: podA, inUse: 0, count: 1 }])
   })
 
-  test('admits waiting work when the turn before it ends', async () => {
+  test.each<[string, number, (admission: Admission) => void, object, unknown]>([
+    [
+      'admits waiting work when the turn before it ends',
+      1500,
+      (admission) => admission.release('prefill', 't1'),
+      { kind: 'admitted' },
+      ['prefill', 'admitted', 1500],
+    ],
+    [
+      'refuses work that has waited for waitMs',
+      5000,
+      () => {},
+      { kind: 'refused', reason: 'timeout' },
+      ['prefill', 'timeout', 5000],
+    ],
+    [
+      'removes waiting work when it is closed',
+      1,
+      (admission) => admission.close(),
+      { kind: 'left' },
+      ['prefill', 'left', 1],
+    ],
+  ])('%s', async (_title, afterMs, act, settlement, event) => {
     const { admission, events } = setUp()
     ask(admission, 't1')
     const second = settlementOf(ask(admission, 't2'))
-    jest.advanceTimersByTime(1500)
-    admission.release('prefill', 't1')
-    expect(await second).toEqual({ kind: 'admitted' })
-    expect(events).toEqual([
-      ['prefill', 'admitted', 0],
-      ['prefill', 'admitted', 1500],
-    ])
+    jest.advanceTimersByTime(afterMs)
+    act(admission)
+    expect(await second).toEqual(settlement)
+    expect(events).toEqual([['prefill', 'admitted', 0], event])
     expect(jest.getTimerCount()).toBe(0)
   })
 
@@ -106,20 +105,9 @@ describe('admission', () => {
     expect(order).toEqual(['first', 'other', 'last'])
   })
 
-  test('refuses work that has waited for waitMs', async () => {
-    const { admission, events } = setUp()
-    ask(admission, 't1')
-    const second = settlementOf(ask(admission, 't2'))
-    jest.advanceTimersByTime(5000)
-    expect(await second).toEqual({ kind: 'refused', reason: 'timeout' })
-    expect(events.at(-1)).toEqual(['prefill', 'timeout', 5000])
-    expect(jest.getTimerCount()).toBe(0)
-  })
-
   test('refuses work at once when the queue is full', () => {
-    const { admission, events } = setUp({ maxWaiting: 1 })
-    ask(admission, 't1')
-    ask(admission, 't2')
+    const { admission, events } = setUp({}, 1)
+    for (const turnId of ['t1', 't2']) ask(admission, turnId)
     expect(ask(admission, 't3')).toEqual({ kind: 'refused', reason: 'full' })
     expect(events.at(-1)).toEqual(['prefill', 'full', 0])
     expect(admission.waiting()).toBe(1)
@@ -129,20 +117,14 @@ describe('admission', () => {
     const { admission } = setUp()
     const client = new AbortController()
     ask(admission, 't1')
-    const second = settlementOf(ask(admission, 't2', { signal: client.signal }))
+    const second = settlementOf(ask(admission, 't2', {}, client.signal))
     const third = settlementOf(ask(admission, 't3'))
     client.abort()
     expect(await second).toEqual({ kind: 'left' })
+    expect(await settlementOf(ask(admission, 't4', {}, client.signal))).toEqual({ kind: 'left' })
     expect(admission.waiting()).toBe(1)
     admission.release('prefill', 't1')
     expect(await third).toEqual({ kind: 'admitted' })
-  })
-
-  test('does not queue work whose client has disconnected', async () => {
-    const { admission } = setUp()
-    ask(admission, 't1')
-    expect(await settlementOf(ask(admission, 't2', { signal: AbortSignal.abort() }))).toEqual({ kind: 'left' })
-    expect(admission.waiting()).toBe(0)
   })
 
   test('frees the resources of a turn whose end is not reported when its lease expires', async () => {
@@ -173,18 +155,8 @@ describe('admission', () => {
 
   test('releases the load of a turn without the turn', () => {
     const { admission } = setUp({ requirements: ['prefill=R1:1', 'load=disk:1'] })
-    ask(admission, 't1')
-    ask(admission, 't1', { kind: 'load' })
+    for (const kind of ['prefill', 'load'] as const) ask(admission, 't1', { kind })
     admission.release('load', 't1')
     expect(admission.usage([podA]).map(({ inUse }) => inUse)).toEqual([1, 0])
-  })
-
-  test('removes all waiting work when it is closed', async () => {
-    const { admission } = setUp()
-    ask(admission, 't1')
-    const waiting = ['t2', 't3'].map((turnId) => settlementOf(ask(admission, turnId)))
-    admission.close()
-    expect(await Promise.all(waiting)).toEqual([{ kind: 'left' }, { kind: 'left' }])
-    expect(jest.getTimerCount()).toBe(0)
   })
 })

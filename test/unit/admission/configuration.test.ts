@@ -6,20 +6,22 @@ import { parse } from 'yaml'
 import type { Config } from '../../../src/config/config.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
 
+type Environment = Readonly<Record<string, string>>
+
 const essential = { PODS: '10.0.0.11:8000,10.0.0.12:8000,10.0.0.13:8000', KV_DIR: '/mnt/kv' }
 
-const load = (environment: Readonly<Record<string, string>>): Config => {
+const load = (environment: Environment): Config => {
   const outcome = loadConfig({ environment: { ...essential, ...environment } })
   if (outcome.kind === 'loaded') return outcome.config
   throw new Error(outcome.problems)
 }
 
-const problemsOf = (environment: Readonly<Record<string, string>>): string => {
+const problemsOf = (environment: Environment): string => {
   const outcome = loadConfig({ environment: { ...essential, ...environment } })
   return outcome.kind === 'invalid' ? outcome.problems : 'none'
 }
 
-const prefixed = (admission: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+const prefixed = (admission: Environment): Environment =>
   Object.fromEntries(Object.entries(admission).map(([name, value]) => [`CTX_ADMISSION_${name}`, value]))
 
 describe('the configuration', () => {
@@ -65,26 +67,21 @@ describe('the configuration', () => {
     }
   })
 
-  test.each([
+  const tooLong = 'must not exceed admission.messageTimeoutMs'
+  const tooFew = 'prefill/A needs 4 of R1, and there may be only 3'
+  test.each<[string, Environment, ...(readonly string[])]>([
+    ['a malformed requirement', { REQUIREMENTS: 'A=R1:4' }, 'must be like prefill=R1:4 R2:1', 'admission.requirements'],
+    ['a malformed count', { RESOURCES: 'R1=4' }, 'must be like R1:10', 'admission.resources'],
+    ['a malformed priority', { PRIORITIES: 'A:1' }, 'must be like my-model=2', 'admission.priorities'],
+    ['a malformed name', { GLOBAL_RESOURCES: 'R:1' }, 'must begin with a letter', 'admission.globalResources'],
+    ['an unmet requirement', { REQUIREMENTS: 'prefill/A=R1:4', RESOURCES: 'R1:3' }, tooFew, 'CTX_ADMISSION_RESOURCES'],
     [
-      'a malformed requirement',
-      { REQUIREMENTS: 'A=R1:4' },
-      ['must be like prefill=R1:4 R2:1', 'admission.requirements'],
-    ],
-    ['a malformed count', { RESOURCES: 'R1=4' }, ['must be like R1:10', 'admission.resources']],
-    ['a malformed priority', { PRIORITIES: 'A:1' }, ['must be like my-model=2', 'admission.priorities']],
-    ['a malformed name', { GLOBAL_RESOURCES: 'R:1' }, ['must begin with a letter', 'admission.globalResources']],
-    [
-      'a requirement that cannot be met',
-      { REQUIREMENTS: 'prefill/A=R1:4', RESOURCES: 'R1:3' },
-      ['prefill/A needs 4 of R1, and there may be only 3', 'CTX_ADMISSION_RESOURCES'],
-    ],
-    [
-      'waits and loads longer than the message timeout of Envoy',
+      'waits beyond the message timeout',
       { REQUIREMENTS: 'prefill=R1:1', MAX_WAIT_MS: '19001' },
-      ['must not exceed admission.messageTimeoutMs', 'CTX_ADMISSION_MAX_WAIT_MS'],
+      tooLong,
+      'MAX_WAIT_MS',
     ],
-  ])('refuses %s, and says what to do', (_name, admission, says) => {
+  ])('refuses %s, and says what to do', (_title, admission, ...says) => {
     const problems = problemsOf(prefixed(admission))
     expect(says.filter((text) => !problems.includes(text))).toEqual([])
   })
@@ -95,14 +92,12 @@ describe('the configuration', () => {
     expect(problems).toContain('admission.requirements')
   })
 
-  test.each([
-    ['waits and loads as long as the message timeout', { REQUIREMENTS: 'prefill=R1:1', MAX_WAIT_MS: '19000' }],
-    [
-      'long waits with a long message timeout',
-      { REQUIREMENTS: 'prefill=R1:1', MAX_WAIT_MS: '120000', MESSAGE_TIMEOUT_MS: '131000' },
-    ],
+  const requirement = { REQUIREMENTS: 'prefill=R1:1' }
+  test.each<[string, Environment]>([
+    ['waits and loads as long as the message timeout', { ...requirement, MAX_WAIT_MS: '19000' }],
+    ['long waits with a long message timeout', { ...requirement, MAX_WAIT_MS: '120000', MESSAGE_TIMEOUT_MS: '131000' }],
     ['any wait without requirements', { MAX_WAIT_MS: '120000' }],
-  ])('accepts %s', (_name, admission) => {
+  ])('accepts %s', (_title, admission) => {
     expect(problemsOf(prefixed(admission))).toBe('none')
   })
 

@@ -1,31 +1,22 @@
 import { expect, test } from '@jest/globals'
-import {
-  type AdmissionPlan,
-  type AdmissionSettings,
-  planAdmission,
-} from '../../../src/admission/plan/plan-admission.ts'
+import type { AdmissionPlan, AdmissionSettings, ResourceNeed } from '../../../src/admission/plan/plan-admission.ts'
+import { outcomeOf, planOf } from './planned-admission.ts'
 
 const pods = ['10.0.0.1:8000', '10.0.0.2:8000']
-
-const outcomeOf = (given: Partial<AdmissionSettings>, among: readonly string[] | 'changing' = pods) => {
-  const none = { requirements: [], resources: [], globalResources: [], priorities: [], defaultPriority: 1 }
-  return planAdmission({ ...none, ...given }, among === 'changing' ? undefined : among)
-}
-
-const planOf = (given: Partial<AdmissionSettings>, among: readonly string[] | 'changing' = pods): AdmissionPlan => {
-  const outcome = outcomeOf(given, among)
-  if (outcome.kind === 'planned') return outcome.plan
-  throw new Error(JSON.stringify(outcome))
-}
 
 const countsOf = (plan: AdmissionPlan, resource: string, among = pods): readonly number[] =>
   among.map((pod) => plan.countOf(resource, pod))
 
+const byResource = (needs: readonly ResourceNeed[]) =>
+  Object.fromEntries(needs.map(({ resource, count }) => [resource, count]))
+
 /** The three models of the rate limiter document. */
 const models = ['prefill/A=R1:4 R2:4', 'prefill/B=R2:5 R3:10 R4:5', 'prefill/C=R1:1 R3:7 R4:2']
+/** Models whose requirements replace those of their kind. */
+const replacing = ['prefill=slots:1 memory:2', 'prefill/big=slots:4', 'prefill/big=disk:1', 'prefill/free=slots:0']
 
 test('a resource has as many copies as its largest requirement by default', () => {
-  const plan = planOf({ requirements: models })
+  const plan = planOf({ requirements: models }, pods)
   expect(plan.resources.map(({ name, isGlobal }) => [name, isGlobal, ...countsOf(plan, name)])).toEqual([
     ['R1', false, 4, 4],
     ['R2', false, 5, 5],
@@ -39,47 +30,41 @@ test.each([
   ['a count of one pod by its address', ['R1:5', 'R1:7:10.0.0.2:8000'], { R1: [5, 7] }],
   ['counts of all pods that hide a small one for all', ['R1:1', 'R1:4:0', 'R1:4:1'], { R1: [4, 4] }],
 ])('configured counts apply: %s', (_name, resources, expected) => {
-  const plan = planOf({ requirements: ['prefill=R1:4 R2:5 R3:2'], resources, globalResources: ['R3'] })
+  const plan = planOf({ requirements: ['prefill=R1:4 R2:5 R3:2'], resources, globalResources: ['R3'] }, pods)
   expect(plan.resources.filter(({ isGlobal }) => isGlobal).map(({ name }) => name)).toEqual(['R3'])
-  const counts = Object.keys(expected).map((name) => [name, countsOf(plan, name)])
-  expect(Object.fromEntries(counts)).toEqual(expected)
+  expect(Object.fromEntries(Object.keys(expected).map((name) => [name, countsOf(plan, name)]))).toEqual(expected)
 })
 
 test('pods that come and go have counts by address', () => {
-  const plan = planOf({ requirements: ['prefill=R1:2'], resources: ['R1:7:10.0.0.9:8000'] }, 'changing')
+  const plan = planOf({ requirements: ['prefill=R1:2'], resources: ['R1:7:10.0.0.9:8000'] }, undefined)
   expect(countsOf(plan, 'R1', ['10.0.0.9:8000', '10.0.0.10:8000'])).toEqual([7, 2])
 })
 
 test.each([
-  ['of its own', 'prefill', 'A', { R1: 4, R2: 4 }],
-  ['of a model without any', 'prefill', 'D', {}],
-  ['of an unknown model', 'prefill', undefined, {}],
-  ['of another kind', 'load', 'A', {}],
-] as const)('work needs the requirements %s', (_name, kind, model, expected) => {
-  const needs = planOf({ requirements: models }).needsOf(kind, model)
-  expect(Object.fromEntries(needs.map(({ resource, count }) => [resource, count]))).toEqual(expected)
-})
-
-test.each([
-  ['big', { slots: 4, memory: 2, disk: 1 }],
-  ['free', { memory: 2 }],
-  ['other', { slots: 1, memory: 2 }],
-  [undefined, { slots: 1, memory: 2 }],
-])('model %p replaces the requirements of its kind, resource by resource', (model, expected) => {
-  const requirements = ['prefill=slots:1 memory:2', 'prefill/big=slots:4', 'prefill/big=disk:1', 'prefill/free=slots:0']
-  const needs = planOf({ requirements }).needsOf('prefill', model)
-  expect(Object.fromEntries(needs.map(({ resource, count }) => [resource, count]))).toEqual(expected)
+  ['needs the requirements of its model', models, 'prefill', 'A', { R1: 4, R2: 4 }],
+  ['of a model without requirements needs nothing', models, 'prefill', 'D', {}],
+  ['of an unknown model needs nothing', models, 'prefill', undefined, {}],
+  ['of another kind needs nothing', models, 'load', 'A', {}],
+  ['needs what its model replaces or adds', replacing, 'prefill', 'big', { slots: 4, memory: 2, disk: 1 }],
+  ['does not need what its model sets to 0', replacing, 'prefill', 'free', { memory: 2 }],
+  ['of another model needs the requirements of its kind', replacing, 'prefill', 'other', { slots: 1, memory: 2 }],
+  ['of an unknown model needs those of its kind', replacing, 'prefill', undefined, { slots: 1, memory: 2 }],
+] as const)('work %s', (_title, requirements, kind, model, expected) => {
+  expect(byResource(planOf({ requirements }, pods).needsOf(kind, model))).toEqual(expected)
 })
 
 test('a model without a priority has the default one', () => {
-  const plan = planOf({ requirements: models, priorities: ['A=1', 'B=3'], defaultPriority: 2 })
+  const plan = planOf({ requirements: models, priorities: ['A=1', 'B=3'] }, pods)
   expect(['A', 'B', 'C', undefined].map((model) => plan.priorityOf(model))).toEqual([1, 3, 2, 2])
 })
 
 test('admission is off without requirements, whatever else is set', () => {
-  expect(outcomeOf({ priorities: ['A=2'] })).toEqual({ kind: 'off' })
+  expect(outcomeOf({ priorities: ['A=2'] }, pods)).toEqual({ kind: 'off' })
 })
 
+const global = (...names: readonly string[]) => ({ globalResources: names })
+const resources = (...items: readonly string[]) => ({ resources: items })
+const requirements = (...items: readonly string[]) => ({ requirements: items })
 const unused = 'Nothing requires R5; name it in admission.requirements, or leave it out here'
 const twice = 'R1 is given twice for the same place; give it once'
 const tooFew = (subject: string, count: number, resource: string, least: number): string =>
@@ -88,53 +73,53 @@ const tooFew = (subject: string, count: number, resource: string, least: number)
 test.each<[string, Partial<AdmissionSettings>, keyof AdmissionSettings, string]>([
   [
     'a requirement beyond the count',
-    { resources: ['R3:2'], globalResources: ['R3'] },
+    { ...resources('R3:2'), ...global('R3') },
     'resources',
     tooFew('prefill/B needs', 10, 'R3', 2),
   ],
   [
     'a requirement beyond the count of one pod',
-    { requirements: ['prefill=R2:6'], resources: ['R2:5:0', 'R2:8:1'] },
+    { ...requirements('prefill=R2:6'), ...resources('R2:5:0', 'R2:8:1') },
     'resources',
     tooFew('prefill needs', 6, 'R2', 5),
   ],
   [
     'a turn and its load that need more than there is',
-    { requirements: ['prefill=gpu:1', 'load=gpu:1'] },
+    requirements('prefill=gpu:1', 'load=gpu:1'),
     'resources',
     tooFew('prefill and load together need', 2, 'gpu', 1),
   ],
-  ['a count of a resource that nothing requires', { resources: ['R5:1'] }, 'resources', unused],
-  ['a global resource that nothing requires', { requirements: [], globalResources: ['R5'] }, 'globalResources', unused],
+  ['a count of a resource that nothing requires', resources('R5:1'), 'resources', unused],
+  ['a global resource that nothing requires', { ...requirements(), ...global('R5') }, 'globalResources', unused],
   [
     'a pod with a global resource',
-    { resources: ['R1:9:0'], globalResources: ['R1'] },
+    { ...resources('R1:9:0'), ...global('R1') },
     'resources',
     'R1 is global and belongs to no pod; write R1:9',
   ],
   [
     'an index that is too high',
-    { resources: ['R1:9:2'] },
+    resources('R1:9:2'),
     'resources',
     'R1: there is no pod 2; routing.pods has the indices 0 to 1',
   ],
   [
     'an address that is no pod',
-    { resources: ['R1:9:10.0.0.3:8000'] },
+    resources('R1:9:10.0.0.3:8000'),
     'resources',
     'R1: the pod is not in routing.pods; name one of them, or its index',
   ],
-  ['two counts of one pod', { resources: ['R1:9:0', 'R1:8:10.0.0.1:8000'] }, 'resources', twice],
-  ['two counts for all', { resources: ['R1:9', 'R1:8'] }, 'resources', twice],
+  ['two counts of one pod', resources('R1:9:0', 'R1:8:10.0.0.1:8000'), 'resources', twice],
+  ['two counts for all', resources('R1:9', 'R1:8'), 'resources', twice],
   [
     'two requirements of one resource',
-    { requirements: ['prefill/A=R1:1', 'prefill/A=R1:2'] },
+    requirements('prefill/A=R1:1', 'prefill/A=R1:2'),
     'requirements',
     'prefill/A names R1 twice; name it once',
   ],
   ['two priorities of a model', { priorities: ['A=1', 'A=2'] }, 'priorities', 'A has two priorities; give it one'],
 ])('plan is invalid with %s', (_name, given, option, message) => {
-  expect(outcomeOf({ requirements: models, ...given })).toEqual({
+  expect(outcomeOf({ requirements: models, ...given }, pods)).toEqual({
     kind: 'invalid',
     problems: [{ option, message }],
   })
@@ -142,12 +127,12 @@ test.each<[string, Partial<AdmissionSettings>, keyof AdmissionSettings, string]>
 
 test('plan is invalid with an index of pods that come and go', () => {
   const message = 'R1: pods of routing.dns have no index; name the pod by its host:port'
-  expect(outcomeOf({ requirements: models, resources: ['R1:9:0'] }, 'changing')).toMatchObject({
+  expect(outcomeOf({ requirements: models, ...resources('R1:9:0') }, undefined)).toMatchObject({
     problems: [{ message }],
   })
 })
 
 test('all problems are reported at once', () => {
-  const outcome = outcomeOf({ requirements: models, resources: ['R1:9:7', 'R5:1'], priorities: ['A=1', 'A=2'] })
+  const outcome = outcomeOf({ requirements: models, ...resources('R1:9:7', 'R5:1'), priorities: ['A=1', 'A=2'] }, pods)
   expect(outcome).toMatchObject({ problems: { length: 3 } })
 })

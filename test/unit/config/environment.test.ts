@@ -1,38 +1,21 @@
 import { describe, expect, test } from '@jest/globals'
-import type { Config } from '../../../src/config/config.ts'
-import { loadConfig } from '../../../src/config/load-config.ts'
-
-/** Required by every gateway. */
-const essential = { PODS: '10.0.0.1:8000', KV_DIR: '/mnt/kv' }
-
-const secret = 'a-secret-of-32-characters-or-more'
-
-const load = (environment: Readonly<Record<string, string>>): Config => {
-  const outcome = loadConfig({ environment })
-  if (outcome.kind === 'loaded') return outcome.config
-  throw new Error(outcome.problems)
-}
-
-const problemsOf = (environment: Readonly<Record<string, string>>): string => {
-  const outcome = loadConfig({ environment })
-  return outcome.kind === 'invalid' ? outcome.problems : 'none'
-}
+import { essential, load, problemsOf, secret } from './load.ts'
 
 describe('the Redis URL', () => {
   const refusal = /must be redis:\/\/ .*\(set by REDIS_URL\)\n.*at sessions\.redisUrl/
 
   test.each([
-    { name: 'another protocol', url: 'http://host' },
-    { name: 'no host', url: 'redis:///0' },
-    { name: 'a port that is not a number', url: 'redis://host:notaport' },
-    { name: 'a port above 65535', url: 'redis://host:65536' },
-    { name: '# in the password', url: 'redis://:pa#ss@host' },
-    { name: '# in the user', url: 'redis://us#er@host' },
-    { name: '/ in the password', url: 'redis://:pa/ss@host' },
-    { name: '? in the password', url: 'redis://:pa?ss@host' },
-    { name: 'a blank in the host', url: 'redis://ho st' },
-    { name: '% without digits in the password', url: 'redis://:pa%ss@host' },
-  ])('with $name is refused', ({ url }) => {
+    ['another protocol', 'http://host'],
+    ['no host', 'redis:///0'],
+    ['a port that is not a number', 'redis://host:notaport'],
+    ['a port above 65535', 'redis://host:65536'],
+    ['# in the password', 'redis://:pa#ss@host'],
+    ['# in the user', 'redis://us#er@host'],
+    ['/ in the password', 'redis://:pa/ss@host'],
+    ['? in the password', 'redis://:pa?ss@host'],
+    ['a blank in the host', 'redis://ho st'],
+    ['% without digits in the password', 'redis://:pa%ss@host'],
+  ])('with %s is refused', (_name, url) => {
     expect(problemsOf({ ...essential, REDIS_URL: url, CTX_TENANT_SECRET: secret })).toMatch(refusal)
   })
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { listConfigOptions, renderConfigHelp, renderConfigTable } from '../../../src/config/options.ts'
+import { levels } from 'pino'
+import { listConfigOptions, renderConfigHelp } from '../../../src/config/options.ts'
 import { configSchema } from '../../../src/config/schema.ts'
 import { policyNames } from '../../../src/routing/policies.ts'
-import { logLevels } from '../../../src/telemetry/logger.ts'
 
 const options = listConfigOptions().map((option) => ({ ...option, name: option.path.join('.') }))
 
@@ -42,14 +42,18 @@ describe('listConfigOptions', () => {
   test('policies and log levels of the schema are those of the code', () => {
     const { routing, log } = configSchema.shape
     expect(routing.unwrap().shape.policy.unwrap().options).toEqual([...policyNames])
-    expect(log.unwrap().shape.level.unwrap().options).toEqual([...logLevels])
+    expect(log.unwrap().shape.level.unwrap().options).toEqual([...Object.values(levels.labels), 'silent'])
   })
 })
 
 describe('docs/configuration.md', () => {
   test('contains the table of the code', () => {
-    const [, table] = /<!-- options -->\n([\s\S]*)\n<!-- \/options -->/.exec(page()) ?? []
-    expect(table).toBe(renderConfigTable())
+    const [, table = ''] = /<!-- options -->\n([\s\S]*)\n<!-- \/options -->/.exec(page()) ?? []
+    const rows = options.map(({ name, envName, plainEnvName, range, defaultText = '–', description }) => {
+      const variables = [envName, plainEnvName ?? []].flat().map((variable) => `\`${variable}\``)
+      return `| \`${name}\` | ${variables.join(' or ')} | ${range} | ${defaultText} | ${description} |`
+    })
+    expect(table.split('\n').slice(2)).toEqual(rows)
   })
 
   test('names every policy', () => {

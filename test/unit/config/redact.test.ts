@@ -1,13 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { loadConfig } from '../../../src/config/load-config.ts'
 import { redactConfig } from '../../../src/config/redact.ts'
+import { load } from './load.ts'
 
-const redactedWith = (variables: Readonly<Record<string, string>>): unknown => {
-  const environment = { PODS: 'a:1,b:1', KV_DIR: '/kv', CTX_TENANT_SECRET: 'hidden'.repeat(6), ...variables }
-  const outcome = loadConfig({ environment })
-  if (outcome.kind === 'invalid') throw new Error(outcome.problems)
-  return redactConfig(outcome.config)
-}
+const redactedWith = (variables: Readonly<Record<string, string>>): unknown =>
+  redactConfig(load({ PODS: 'a:1,b:1', KV_DIR: '/kv', CTX_TENANT_SECRET: 'hidden'.repeat(6), ...variables }))
 
 describe('redactConfig', () => {
   test('redacts the secret and nothing else', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Decision, ForwardDecision } from '../../../src/context/context-cache-manager.ts'
 import { encodeTicket } from '../../../src/context/turn-ticket.ts'
-import { type ImmediateResponse, outcomeOf, type RequestChanges } from '../../../src/extproc/replies.ts'
+import { type Outcome, outcomeOf } from '../../../src/extproc/replies.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 
 const plain: ForwardDecision = {
@@ -15,20 +15,16 @@ const plain: ForwardDecision = {
   ticket: undefined,
 }
 
-const changesOf = (decision: Decision): RequestChanges => {
-  const outcome = outcomeOf(decision)
-  if (outcome.kind !== 'forward') throw new Error(`forward expected, not ${outcome.kind}`)
-  return outcome.changes
-}
-
-const responseOf = (decision: Decision): ImmediateResponse => {
+const respondOf = (decision: Decision): Extract<Outcome, { kind: 'respond' }> => {
   const outcome = outcomeOf(decision)
   if (outcome.kind !== 'respond') throw new Error(`respond expected, not ${outcome.kind}`)
-  return outcome.response
+  return outcome
 }
 
+type Changes = Omit<Extract<Outcome, { kind: 'forward' }>, 'kind'>
+
 describe('forward', () => {
-  test.each<[string, Partial<ForwardDecision>, RequestChanges]>([
+  test.each<[string, Partial<ForwardDecision>, Changes]>([
     ['one destination', {}, { setHeaders: {}, destinations: '10.0.0.1:8000', ctx: {} }],
     [
       'everything',
@@ -58,28 +54,29 @@ describe('forward', () => {
       { setHeaders: { 'x-a': 'b' }, destinations: '10.0.0.1:8000', ctx: {} },
     ],
   ])('%s', (_name, part, changes) => {
-    expect(changesOf({ ...plain, ...part })).toEqual(changes)
+    expect(outcomeOf({ ...plain, ...part })).toEqual({ kind: 'forward', ...changes })
   })
 })
 
 describe('passthrough', () => {
-  test.each<[string, readonly string[], RequestChanges]>([
+  test.each<[string, readonly string[], Changes]>([
     ['without a destination', [], { setHeaders: {}, destinations: undefined, ctx: {} }],
     ['to a pod', ['a:1', 'b:2'], { setHeaders: {}, destinations: 'a:1,b:2', ctx: {} }],
   ])('%s', (_name, destinations, changes) => {
-    expect(changesOf({ kind: 'passthrough', destinations })).toEqual(changes)
+    expect(outcomeOf({ kind: 'passthrough', destinations })).toEqual({ kind: 'forward', ...changes })
   })
 })
 
 describe('answers', () => {
   test('are JSON, with their own headers', () => {
-    const answer = responseOf({
+    const answer = respondOf({
       kind: 'response',
       status: 200,
       body: { object: 'list' },
       headers: { 'x-a': 'b', 'content-length': '9' },
     })
     expect(answer).toEqual({
+      kind: 'respond',
       status: 200,
       headers: { 'content-type': 'application/json', 'x-a': 'b' },
       body: Buffer.from('{"object":"list"}'),
@@ -90,7 +87,8 @@ describe('answers', () => {
   test('of the cache have the same bytes', () => {
     const body = Buffer.from([1, 2, 3])
     const headers = { 'x-response-cache': 'hit', 'content-length': '9' }
-    expect(responseOf({ kind: 'cached-response', contentType: 'text/event-stream', body, headers })).toEqual({
+    expect(respondOf({ kind: 'cached-response', contentType: 'text/event-stream', body, headers })).toEqual({
+      kind: 'respond',
       status: 200,
       headers: { 'content-type': 'text/event-stream', 'x-response-cache': 'hit' },
       body,
@@ -99,7 +97,7 @@ describe('answers', () => {
   })
 
   test.each([204, 304])('%i has no body', (status) => {
-    expect(responseOf({ kind: 'response', status, body: {}, headers: {} }).body).toHaveLength(0)
+    expect(respondOf({ kind: 'response', status, body: {}, headers: {} }).body).toHaveLength(0)
   })
 
   test.each([
@@ -118,7 +116,7 @@ describe('answers', () => {
   })
 
   test('rejections have the shape of OpenAI errors, and details under the fixed prefix', () => {
-    const answer = responseOf({
+    const answer = respondOf({
       kind: 'reject',
       error: new GatewayError('method_not_allowed', { param: 'x', headers: { allow: 'GET' } }),
     })
@@ -131,6 +129,7 @@ describe('answers', () => {
       },
     })
     expect({ ...answer, body: undefined }).toEqual({
+      kind: 'respond',
       status: 405,
       headers: { 'content-type': 'application/json', 'x-should-retry': 'false', allow: 'GET' },
       body: undefined,

@@ -17,41 +17,21 @@ describe('parseJsonObject', () => {
     )
   })
 
+  // The fuzz test compares every other text with the decoder and the parser of the platform.
   test.each([
     { name: 'empty', body: '' },
-    { name: 'white space', body: ' \n' },
     { name: 'trailing comma', body: '{"model":"m","prompt":"Say this is a test",}' },
     { name: 'byte order mark', body: '\ufeff{"model":"m"}' },
-    { name: 'NaN', body: '{"n":NaN}' },
-    { name: 'Infinity', body: '{"n":-Infinity}' },
-    { name: 'comment', body: '{"n":1} // one' },
-    { name: 'single quotes', body: "{'n':1}" },
-    { name: 'unquoted key', body: '{n:1}' },
-    { name: 'leading zero', body: '{"n":01}' },
-    { name: 'raw line break in a string', body: '{"n":"a\nb"}' },
-    { name: 'NUL after the object', body: '{}\0' },
-    { name: 'two objects', body: '{}{}' },
-    { name: 'cut off', body: '{"model":"m","prompt":"Say' },
     { name: 'form data', body: 'model=m&prompt=hi' },
     { name: 'array', body: '[{"model":"m"}]' },
-    { name: 'number', body: '1' },
     { name: 'string', body: '"model"' },
     { name: 'null', body: 'null' },
-    { name: 'true', body: 'true' },
-  ])('rejects what is not a JSON object: $name', ({ body }) => {
+  ])('$name is not a JSON object', ({ body }) => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'invalid_json', status: 400 })
   })
 
-  test.each([
-    { name: 'a lone continuation byte', bytes: [0x80] },
-    { name: 'an overlong slash', bytes: [0xc0, 0xaf] },
-    { name: 'a surrogate', bytes: [0xed, 0xa0, 0x80] },
-    { name: 'a sequence that is cut off', bytes: [0xe2, 0x82] },
-    { name: 'beyond U+10FFFF', bytes: [0xf4, 0x90, 0x80, 0x80] },
-    { name: 'latin1', bytes: [0xe9] },
-  ])('invalid UTF-8 is refused: $name', ({ bytes }) => {
-    const body = Buffer.concat([Buffer.from('{"prompt":"'), Buffer.from(bytes), Buffer.from('"}')])
-
+  test('latin1 is refused as invalid UTF-8', () => {
+    const body = Buffer.from('{"prompt":"é"}', 'latin1')
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'invalid_encoding', status: 400 })
   })
 
@@ -68,11 +48,11 @@ describe('parseJsonObject', () => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'duplicate_key', param: 'model' })
   })
 
-  test('takes the last value of any other key given twice', () => {
+  test('lets any other key stand twice, the last one wins', () => {
     expect(parse('{"model":"m","user":"a","user":"b"}').get('user')).toBe('b')
   })
 
-  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('reads %s as an ordinary key', (key) => {
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('takes %s for a key like any other', (key) => {
     const body = parse(`{"${key}":{"polluted":true}}`)
 
     expect([...body.keys()]).toEqual([key])
@@ -80,7 +60,7 @@ describe('parseJsonObject', () => {
     expect({}).not.toHaveProperty('polluted')
   })
 
-  test('contains no part of the body in message or cause', () => {
+  test('never repeats the body in its message or its cause', () => {
     const error = errorOf(() => parse('{"prompt":"my secret",}'))
 
     expect(error.message).not.toContain('secret')
@@ -96,14 +76,14 @@ describe('parseJsonObject', () => {
     { name: 'colons alone', body: ':'.repeat(twoMegabytes) },
     { name: 'empty objects without end', body: `{"a":[{}${',{}'.repeat(twoMegabytes / 3)}]}` },
     { name: 'closing brackets first', body: `${']'.repeat(twoMegabytes)}${'['.repeat(twoMegabytes)}` },
-  ])('rejects a text made to be slow before parsing: $name', ({ body }) => {
+  ])('does not parse a text made to be slow: $name', ({ body }) => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'json_too_complex', status: 400 })
   })
 
   test.each([
     { name: 'backslashes without end', body: `{"a":"${'\\'.repeat(twoMegabytes)}` },
     { name: 'escaped quotes without end', body: `{"a":"${'\\"'.repeat(twoMegabytes / 2)}` },
-  ])('rejects a text in one pass: $name', ({ body }) => {
+  ])('refuses without going over the text again and again: $name', ({ body }) => {
     expect(errorOf(() => parse(body))).toMatchObject({ code: 'invalid_json' })
   })
 })

@@ -28,21 +28,29 @@ describe('the circuit breaker', () => {
   }
   const ended = (run: Promise<unknown>): Promise<unknown> => run.catch((error: unknown) => error)
 
-  test('passes a reply', async () => {
-    expect(await breaker(neverMs).run(well)).toBe('well')
-    expect(states).toEqual([])
-  })
-
-  test('opens after three commands in a row without a reply, and then calls nothing', async () => {
+  test.each([
+    [
+      'one after the other',
+      3,
+      async (runs: readonly (() => Promise<unknown>)[]) => {
+        for (const run of runs) await run()
+      },
+    ],
+    [
+      'at the same time',
+      10,
+      async (runs: readonly (() => Promise<unknown>)[]) => Promise.all(runs.map((run) => run())),
+    ],
+  ])('opens after three commands in a row without an answer, %s, and then calls nothing', async (_name, count, all) => {
     const guard = breaker(neverMs)
-    for (let call = 0; call < 3; call++) expect(await ended(guard.run(silent))).toBeInstanceOf(RedisSilentError)
+    await all(Array.from({ length: count }, () => () => ended(guard.run(silent))))
     expect(states).toEqual(['open'])
 
     expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
-    expect(calls).toBe(3)
+    expect(calls).toBe(count)
   })
 
-  test('counts from zero after every reply', async () => {
+  test('starts to count anew at every answer', async () => {
     const guard = breaker(neverMs)
     for (const command of [silent, silent, well, silent, silent]) await ended(guard.run(command))
 
@@ -52,8 +60,8 @@ describe('the circuit breaker', () => {
 
   test.each([
     { name: 'refusals', error: new RedisUnavailableError('full') },
-    { name: 'script errors', error: new RedisScriptError('mistake') },
-  ])('does not open for $name', async ({ error }) => {
+    { name: 'mistakes in scripts', error: new RedisScriptError('mistake') },
+  ])('does not open for $name, which cost no time', async ({ error }) => {
     const guard = breaker(neverMs)
     for (let call = 0; call < 10; call++) expect(await ended(guard.run(failing(error)))).toBe(error)
 
@@ -61,7 +69,7 @@ describe('the circuit breaker', () => {
     expect(calls).toBe(10)
   })
 
-  test('lets one command try when half open, and fails the others at once', async () => {
+  test('lets one command try after a while, while the others fail at once', async () => {
     const guard = breaker(0)
     for (let call = 0; call < 3; call++) await ended(guard.run(silent))
     let answer = (_text: string): void => {}
@@ -81,7 +89,7 @@ describe('the circuit breaker', () => {
     expect(await guard.run(well)).toBe('well')
   })
 
-  test('stays open when earlier commands get late replies', async () => {
+  test('stays open when commands that began before are answered after all', async () => {
     const guard = breaker(neverMs)
     const answers: ((text: string) => void)[] = []
     const slow = (): Promise<string> => new Promise((resolve) => answers.push(resolve))
@@ -96,27 +104,16 @@ describe('the circuit breaker', () => {
     expect(states).toEqual(['open'])
   })
 
-  test('counts concurrent commands without a reply', async () => {
-    const guard = breaker(neverMs)
-    await Promise.all(Array.from({ length: 10 }, () => ended(guard.run(silent))))
-
-    expect(states).toEqual(['open'])
-    expect(await ended(guard.run(well))).toBeInstanceOf(RedisUnavailableError)
-    expect(calls).toBe(10)
-  })
-
-  test('opens again when the trial gets no reply', async () => {
+  test.each([
+    ['opens again when the trial gets no answer', silent, 'open'],
+    [
+      'closes when the trial is refused, since refusals come at once',
+      failing(new RedisUnavailableError('full')),
+      'closed',
+    ],
+  ])('%s', async (_name, trial, last) => {
     const guard = breaker(0)
-    for (let call = 0; call < 4; call++) await ended(guard.run(silent))
-
-    expect(states).toEqual(['open', 'half-open', 'open'])
-  })
-
-  test('closes when the trial is refused', async () => {
-    const guard = breaker(0)
-    for (let call = 0; call < 3; call++) await ended(guard.run(silent))
-    await ended(guard.run(failing(new RedisUnavailableError('full'))))
-
-    expect(states).toEqual(['open', 'half-open', 'closed'])
+    for (const command of [silent, silent, silent, trial]) await ended(guard.run(command))
+    expect(states).toEqual(['open', 'half-open', last])
   })
 })

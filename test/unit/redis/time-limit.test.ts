@@ -1,22 +1,23 @@
 import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { AnswerLateError, withinTime } from '../../../src/redis/time-limit.ts'
+import { RedisSilentError } from '../../../src/redis/redis-fault.ts'
+import { withinTime } from '../../../src/redis/time-limit.ts'
 
 const neverMs = 600_000
 
 describe('the time limit of a call', () => {
-  test('passes a reply and a failure', async () => {
+  test('passes on an answer and a failure', async () => {
     await expect(withinTime(Promise.resolve('answer'), neverMs)).resolves.toBe('answer')
     await expect(withinTime(Promise.reject(new Error('refused')), neverMs)).rejects.toThrow('refused')
   })
 
-  test('rejects after the time without a reply', async () => {
-    await expect(withinTime(new Promise(() => {}), 1)).rejects.toBeInstanceOf(AnswerLateError)
+  test('rejects when it passes without an answer', async () => {
+    await expect(withinTime(new Promise(() => {}), 1)).rejects.toBeInstanceOf(RedisSilentError)
   })
 })
 
-describe('the time limit of a call while the process is busy for longer', () => {
+describe('the time limit of a call of a process that is busy for longer', () => {
   /** Keeps this thread, and nothing else, from going on. */
   const beBusy = (milliseconds: number): void => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
@@ -27,7 +28,7 @@ describe('the time limit of a call while the process is busy for longer', () => 
 
   const nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-  test('accepts a reply that came meanwhile', async () => {
+  test('holds for the answer that came meanwhile', async () => {
     // From here the event loop runs its timers before it looks for answers.
     await nextRound()
     const answer = withinTime(fromOutside(), 20)
@@ -36,7 +37,7 @@ describe('the time limit of a call while the process is busy for longer', () => 
     expect(await answer).toHaveLength(8)
   })
 
-  test('accepts a reply that came while an earlier one was handled', async () => {
+  test('holds for an answer that came while an earlier one was handled', async () => {
     await nextRound()
     const first = withinTime(fromOutside(), 20)
     beBusy(200)

@@ -30,7 +30,7 @@ test.each([
   ['tenant', { tenant: 'tenant-b' }],
   ['model', { model: 'n' }],
   ['path', { path: '/v1/completions?a=b' }],
-  ['form of answer', { form: 'stream' as const }],
+  ['form of response', { form: 'stream' as const }],
 ])('a request with another %s is a miss', (_name, part) => {
   expect(filled().cache.lookUp(key('a', part))).toBeUndefined()
 })

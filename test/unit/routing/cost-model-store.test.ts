@@ -8,92 +8,74 @@ import {
 } from '../../../src/routing/cost-model-store.ts'
 import { eventually } from './eventually.ts'
 
-const hourMs = 3_600_000
-
-const keeperOf = (
-  store: CostModelStore,
-  change: { readonly engine?: string; readonly saveIntervalMs?: number } = {},
-) => {
+const setUp = (store: CostModelStore, change: { readonly engine?: string; readonly saveIntervalMs?: number } = {}) => {
   const model = createCostModel({ initialMsPerToken: 1 })
   const faults: string[] = []
   const keeper = createCostModelKeeper({
     model,
     store,
     engine: 'engine-1',
-    saveIntervalMs: hourMs,
+    saveIntervalMs: 3_600_000,
     onFault: (operation) => faults.push(operation),
     ...change,
   })
-  return { model, keeper, faults }
+  return { model, keeper, faults, learn: () => model.observe('m', { tokens: 1_000, ttfbMs: 100 }) }
 }
 
-const learn = (model: ReturnType<typeof createCostModel>): void => model.observe('m', { tokens: 1_000, ttfbMs: 100 })
+/** What a process predicts that starts with the store. */
+const predictedAfterStart = async (store: CostModelStore, engine = 'engine-1'): Promise<number> => {
+  const { model, keeper } = setUp(store, { engine })
+  await keeper.start()
+  await keeper.stop()
+  return model.recomputeMs('m', 1_000)
+}
 
 describe('createCostModelKeeper', () => {
-  test('survives a restart', async () => {
+  test('restores the costs of the same kind of engine after a restart, not of another', async () => {
     const store = createMemoryCostModelStore()
-    const before = keeperOf(store)
-    await before.keeper.start()
-    learn(before.model)
-    await before.keeper.stop()
-    const after = keeperOf(store)
-    await after.keeper.start()
-    await after.keeper.stop()
-    expect(after.model.recomputeMs('m', 1_000)).toBeCloseTo(100)
-    expect([...before.faults, ...after.faults]).toEqual([])
+    const { keeper, faults, learn } = setUp(store)
+    await keeper.start()
+    learn()
+    await keeper.stop()
+    expect(await predictedAfterStart(store)).toBeCloseTo(100)
+    expect(await predictedAfterStart(store, 'engine-2')).toBe(1_000)
+    expect(faults).toEqual([])
   })
 
-  test('is saved while it runs', async () => {
+  test('saves at each interval what is new', async () => {
     const saved: string[] = []
     const store: CostModelStore = {
       load: async () => undefined,
-      save: async (_engine, text) => {
-        saved.push(text)
-      },
+      save: async (_engine, text) => void saved.push(text),
     }
-    const { model, keeper } = keeperOf(store, { saveIntervalMs: 5 })
+    const { model, keeper, learn } = setUp(store, { saveIntervalMs: 5 })
     await keeper.start()
-    learn(model)
+    learn()
     await eventually(() => expect(saved).toEqual([encodeCosts(model.snapshot())]))
     await keeper.stop()
+    expect(saved).toHaveLength(1)
   })
 
-  test('has no effect on another kind of engine', async () => {
+  test('saves nothing when nothing was learnt', async () => {
     const store = createMemoryCostModelStore()
-    const before = keeperOf(store)
-    learn(before.model)
-    await before.keeper.stop()
-    const other = keeperOf(store, { engine: 'engine-2' })
-    await other.keeper.start()
-    await other.keeper.stop()
-    expect(other.model.recomputeMs('m', 1_000)).toBe(1_000)
-  })
-
-  test('is not saved where nothing was learnt', async () => {
-    const store = createMemoryCostModelStore()
-    const { keeper } = keeperOf(store)
-    await keeper.start()
-    await keeper.stop()
+    await predictedAfterStart(store)
     expect(await store.load('engine-1')).toBeUndefined()
   })
 
-  test('learns while the store is unavailable', async () => {
-    const away: CostModelStore = {
-      load: async () => Promise.reject(new Error('away')),
-      save: async () => Promise.reject(new Error('away')),
-    }
-    const { model, keeper, faults } = keeperOf(away)
+  test('reports a store that is unavailable, and the model learns on', async () => {
+    const fail = (): Promise<never> => Promise.reject(new Error('unavailable'))
+    const { model, keeper, faults, learn } = setUp({ load: fail, save: fail })
     await keeper.start()
-    learn(model)
+    learn()
     await keeper.stop()
     expect(model.recomputeMs('m', 1_000)).toBeCloseTo(100)
     expect(faults).toEqual(['load_costs', 'save_costs'])
   })
 
-  test('starts with the defaults and reports a damaged text', async () => {
+  test('reports a damaged text, and starts with the defaults', async () => {
     const store = createMemoryCostModelStore()
     await store.save('engine-1', 'nonsense')
-    const { model, keeper, faults } = keeperOf(store)
+    const { model, keeper, faults } = setUp(store)
     await keeper.start()
     await keeper.stop()
     expect(model.recomputeMs('m', 1_000)).toBe(1_000)

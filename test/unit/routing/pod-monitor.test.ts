@@ -3,10 +3,14 @@ import { createPodMonitor, type PodChange, type PodMonitor } from '../../../src/
 import type { ProbeResult } from '../../../src/routing/pod-probe.ts'
 import { eventually } from './eventually.ts'
 
-const healthy: ProbeResult = { problem: undefined, load: { running: 0, waiting: 0, kvUsage: 0 } }
+const load = { running: 3, waiting: 1, kvUsage: 0.5 }
+const noLoad = { running: 0, waiting: 0, kvUsage: 0 }
+const healthy: ProbeResult = { problem: undefined, load: noLoad }
+const loaded: ProbeResult = { problem: undefined, load }
+const withoutLoad: ProbeResult = { problem: undefined, load: undefined }
 const broken: ProbeResult = { problem: 'ECONNREFUSED', load: undefined }
 
-/** A probe whose every look waits for the test to say what it finds. */
+/** A probe whose every check waits until the test gives its result. */
 const createSteppedProbe = () => {
   const waiting: { readonly address: string; readonly settle: (result: ProbeResult) => void }[] = []
   return {
@@ -31,16 +35,15 @@ describe('createPodMonitor', () => {
     monitor = createPodMonitor({
       probe,
       healthIntervalMs: 1,
+      healthTimeoutMs: 10_000,
       turnLeaseMs: 60_000,
       onChange: (change) => void changes.push(change),
     })
   })
 
-  afterEach(async () => {
-    await monitor.stop()
-  })
+  afterEach(() => monitor.stop())
 
-  /** Lets the next look at the pods find this. */
+  /** Gives the next checks these results, and waits for the check after them. */
   const findNext = async (...results: readonly ProbeResult[]): Promise<void> => {
     for (const result of results) {
       await eventually(() => expect(probe.waiting).not.toHaveLength(0))
@@ -51,26 +54,16 @@ describe('createPodMonitor', () => {
 
   const isReady = (): readonly boolean[] => monitor.pods().map((pod) => pod.ready)
 
-  test('a pod is ready after one success', async () => {
-    const watching = monitor.watch(['a:1'])
-    expect(isReady()).toEqual([false])
-    await findNext(healthy)
-    await watching
-    expect(isReady()).toEqual([true])
-    expect(changes).toEqual([
-      { kind: 'added', address: 'a:1' },
-      { kind: 'ready', address: 'a:1' },
-    ])
-  })
-
-  test('the first round is over when every pod was looked at, whatever was found', async () => {
+  test('watch resolves after the first check of every pod; one success makes a pod ready', async () => {
     const watching = monitor.watch(['a:1', 'b:1'])
+    expect(isReady()).toEqual([false, false])
     await findNext(broken, healthy)
     await watching
     expect(isReady()).toEqual([false, true])
+    expect(changes.map(({ kind }) => kind)).toEqual(['added', 'added', 'ready'])
   })
 
-  test('one failure is forgiven, two in a row are not', async () => {
+  test('pod is out after two failures in a row, and ready again after one success', async () => {
     void monitor.watch(['a:1'])
     await findNext(healthy, broken)
     expect(isReady()).toEqual([true])
@@ -86,7 +79,7 @@ describe('createPodMonitor', () => {
     expect(changes.at(-1)).toEqual({ kind: 'ready', address: 'a:1' })
   })
 
-  test('a pod with a failed turn is out at once, until a check succeeds that started later', async () => {
+  test('pod with a failed turn is out at once, until a check succeeds that started later', async () => {
     void monitor.watch(['a:1'])
     await findNext(healthy)
     monitor.markUnhealthy('a:1')
@@ -98,55 +91,45 @@ describe('createPodMonitor', () => {
     expect(isReady()).toEqual([true])
   })
 
-  test('marking a pod that is out already, or unknown, changes nothing', async () => {
+  test('markUnhealthy changes nothing of a pod that is out, or unknown', async () => {
     void monitor.watch(['a:1'])
     await findNext(broken)
-    monitor.markUnhealthy('a:1')
-    monitor.markUnhealthy('b:1')
+    for (const address of ['a:1', 'b:1']) monitor.markUnhealthy(address)
     expect(changes).toEqual([{ kind: 'added', address: 'a:1' }])
   })
 
-  test('shows the last reading of the load, and what was in flight when it was taken', async () => {
+  test('pods have the last report of the load, and the turns in flight at its time', async () => {
     void monitor.watch(['a:1'])
     monitor.turnStarted('a:1', 't1')
-    await findNext({ problem: undefined, load: { running: 3, waiting: 1, kvUsage: 0.5 } })
+    await findNext(loaded)
     monitor.turnStarted('a:1', 't2')
-    const seen = {
-      address: 'a:1',
-      ready: true,
-      inFlight: 2,
-      running: 3,
-      waiting: 1,
-      kvUsage: 0.5,
-      inFlightAtRead: 1,
-    }
+    const seen = { address: 'a:1', ready: true, inFlight: 2, ...load, inFlightAtRead: 1 }
     expect(monitor.pods()).toEqual([seen])
-    await findNext({ problem: undefined, load: undefined })
+    await findNext(withoutLoad)
     expect(monitor.pods()).toEqual([seen])
     monitor.turnEnded('a:1', 't1')
     await findNext(healthy)
-    expect(monitor.pods()).toEqual([{ ...seen, inFlight: 1, running: 0, waiting: 0, kvUsage: 0 }])
+    expect(monitor.pods()).toEqual([{ ...seen, inFlight: 1, ...noLoad }])
   })
 
-  test('drops the last reading of the load after three checks in a row without one', async () => {
+  test('report of the load is dropped after three checks in a row without one', async () => {
     void monitor.watch(['a:1'])
-    const silent: ProbeResult = { problem: undefined, load: undefined }
-    await findNext({ problem: undefined, load: { running: 3, waiting: 1, kvUsage: 0.5 } }, silent, silent)
-    expect(monitor.pods()).toMatchObject([{ ready: true, running: 3, waiting: 1, kvUsage: 0.5 }])
-    await findNext(silent)
-    expect(monitor.pods()).toMatchObject([{ ready: true, running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }])
+    await findNext(loaded, withoutLoad, withoutLoad)
+    expect(monitor.pods()).toMatchObject([{ ready: true, ...load }])
+    await findNext(withoutLoad)
+    expect(monitor.pods()).toMatchObject([{ ready: true, ...noLoad, inFlightAtRead: 0 }])
   })
 
-  test('follows a changed list: what stays keeps its state, what is new is looked at, what is gone is left alone', async () => {
+  test('changed list: pods that stay keep their state, new ones are checked, others are not', async () => {
     void monitor.watch(['a:1', 'b:1'])
     await findNext(healthy, healthy)
     const watching = monitor.watch(['c:1', 'b:1', 'b:1'])
-    await eventually(() => expect(probe.waiting.map((look) => look.address)).toContain('c:1'))
+    await eventually(() => expect(probe.waiting.map((check) => check.address)).toContain('c:1'))
     expect(monitor.pods().map((pod) => [pod.address, pod.ready])).toEqual([
       ['c:1', false],
       ['b:1', true],
     ])
-    for (const look of probe.waiting.splice(0)) look.settle(healthy)
+    for (const check of probe.waiting.splice(0)) check.settle(healthy)
     await watching
     expect(isReady()).toEqual([true, true])
     expect(changes.slice(-3)).toEqual([
@@ -156,7 +139,7 @@ describe('createPodMonitor', () => {
     ])
   })
 
-  test('stops in the middle of the first round', async () => {
+  test('stops in the middle of the first checks', async () => {
     const watching = monitor.watch(['a:1'])
     await monitor.stop()
     await watching

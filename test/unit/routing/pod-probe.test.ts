@@ -1,10 +1,11 @@
-import type { AddressInfo } from 'node:net'
-import { createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { createPodProbe, type PodProbe } from '../../../src/routing/pod-probe.ts'
-import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
+import { createPodProbe, type PodProbe, type ProbeResult } from '../../../src/routing/pod-probe.ts'
+import { type Behaviour, type FakeEngine, startFakeEngine } from './fake-engine.ts'
 
 const idle = { running: 0, waiting: 0, kvUsage: 0 }
+const oneRuns = 'vllm:num_requests_running 1\n'
+const kilobyte = `# ${'x'.repeat(1_021)}\n`
 const never = new AbortController().signal
 
 describe('createPodProbe', () => {
@@ -21,86 +22,62 @@ describe('createPodProbe', () => {
     await engine.stop()
   })
 
-  test('a healthy engine and its load', async () => {
-    engine.behave('/metrics', { status: 200, body: 'vllm:num_requests_running 2\n' })
-    expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: { ...idle, running: 2 } })
+  test.each<[string, Parameters<FakeEngine['behave']>[0], Behaviour, Partial<ProbeResult>]>([
+    ['health check with an error is a problem', '/health', { status: 503 }, { problem: 'GET /health answered 503' }],
+    ['health check with a redirect is a problem', '/health', { status: 302 }, { problem: 'GET /health answered 302' }],
+    ['health check succeeds with any 2xx', '/health', { status: 204 }, {}],
+    ['health check with an endless body succeeds', '/health', { status: 200, body: kilobyte, endless: true }, {}],
+    ['metrics are the load', '/metrics', { status: 200, body: oneRuns }, { load: { ...idle, running: 1 } }],
+    ['engine without metrics has no load', '/metrics', { status: 501, body: oneRuns }, {}],
+    [
+      'metrics are read up to a megabyte',
+      '/metrics',
+      { status: 200, body: `${oneRuns}${kilobyte.repeat(1_100)}vllm:num_requests_waiting 3\n` },
+      { load: { ...idle, running: 1 } },
+    ],
+    ['endless metrics are read up to the limit', '/metrics', { status: 200, body: kilobyte, endless: true }, {}],
+  ])('%s', async (_title, path, behaviour, result) => {
+    engine.behave(path, behaviour)
+    expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: idle, ...result })
   })
 
-  test.each([
-    { name: 'an error', status: 503, problem: 'GET /health answered 503' },
-    { name: 'a redirect', status: 302, problem: 'GET /health answered 302' },
-    { name: 'another success', status: 204, problem: undefined },
-  ])('$name on the health check', async ({ status, problem }) => {
-    engine.behave('/health', { status })
-    expect(await probe.probe(engine.address, never)).toEqual({ problem, load: idle })
-  })
-
-  test('an engine without metrics has no load that is known', async () => {
-    engine.behave('/metrics', { status: 501, body: 'not supported' })
-    expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: idle })
-  })
-
-  test('metrics are read up to a megabyte', async () => {
-    const filler = `# ${'x'.repeat(1_022)}\n`.repeat(1_100)
-    const body = `vllm:num_requests_running 2\n${filler}vllm:num_requests_waiting 3\n`
-    engine.behave('/metrics', { status: 200, body })
-    expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: { ...idle, running: 2 } })
-  })
-
-  test('endless metrics are read up to the limit', async () => {
-    engine.behave('/metrics', { status: 200, body: `# ${'x'.repeat(1_022)}\n`.repeat(64), endless: true })
-    expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: idle })
-  })
-
-  test('a health check with an endless body succeeds by its status', async () => {
-    engine.behave('/health', { status: 200, body: 'x'.repeat(64 * 1024), endless: true })
-    expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: idle })
-  })
-
-  test('a refused connection is a problem', async () => {
+  test('refused connection is a problem', async () => {
     const { address } = engine
     await engine.stop()
     expect(await probe.probe(address, never)).toEqual({ problem: 'ECONNREFUSED', load: undefined })
   })
 
-  test('a response that is not HTTP is a problem', async () => {
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => {
-      sockets.add(socket)
-      socket.end('SSH-2.0-OpenSSH_9.2\r\n')
-    })
+  test('response that is not HTTP is a problem', async () => {
+    const sockets: Socket[] = []
+    const server = createServer((socket) => void sockets.push(socket.end('SSH-2.0-OpenSSH_9.2\r\n')))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
-    const result = await probe.probe(`127.0.0.1:${port}`, never)
+    const { problem, load } = await probe.probe(`127.0.0.1:${port}`, never)
     for (const socket of sockets) socket.destroy()
     await new Promise((resolve) => server.close(resolve))
-    expect(result.problem).toMatch('HTTP')
-    expect(result.load).toBeUndefined()
+    expect([problem, load]).toEqual([expect.stringMatching('HTTP'), undefined])
   })
 
-  describe('with a short deadline', () => {
-    beforeEach(async () => {
-      await probe.close()
-      probe = createPodProbe({ deadlineMs: 100 })
-    })
-
-    test('an engine that does not answer its health check', async () => {
-      engine.behave('/health', 'silent')
-      expect(await probe.probe(engine.address, never)).toEqual({ problem: 'no answer within 100 ms', load: idle })
-    })
-
-    test('metrics that time out give no load and do not affect the health', async () => {
-      engine.behave('/metrics', 'silent')
-      expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: undefined })
-    })
+  test.each([
+    [
+      'health check is a problem, and does not affect the load',
+      '/health',
+      { problem: 'no answer within 100 ms', load: idle },
+    ],
+    ['metrics give no load, and do not affect the health', '/metrics', { problem: undefined, load: undefined }],
+  ] as const)('after the deadline, %s', async (_title, path, result) => {
+    await probe.close()
+    probe = createPodProbe({ deadlineMs: 100 })
+    engine.behave(path, 'silent')
+    expect(await probe.probe(engine.address, never)).toEqual(result)
   })
 
-  test('resolves at once when its signal fires', async () => {
+  test('resolves at once when its signal fires, or has fired', async () => {
     engine.behave('/health', 'silent')
     const off = new AbortController()
     const result = probe.probe(engine.address, off.signal)
     off.abort()
-    expect(await result).toMatchObject({ problem: expect.stringMatching('aborted') })
-    expect(await probe.probe(engine.address, off.signal)).toMatchObject({ problem: expect.stringMatching('aborted') })
+    const aborted = { problem: expect.stringMatching('aborted') }
+    expect([await result, await probe.probe(engine.address, off.signal)]).toMatchObject([aborted, aborted])
   })
 })

@@ -4,26 +4,22 @@ import type { RoutingInput } from '../../../src/routing/router.ts'
 import { createTtftPredictor } from '../../../src/routing/ttft-predictor.ts'
 import { podState } from './pod-state.ts'
 
-const leaseMs = 60_000
-
-/** A token takes 1 ms to compute, a million bytes 100 ms to load. */
-const predictorWithClock = () => {
-  let nowMs = 0
+/** A predictor with a clock, which knows two sessions. A token takes 1 ms to compute, a million bytes 100 ms to load. */
+const setUp = () => {
+  const clock = { nowMs: 0 }
   const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
   const predictor = createTtftPredictor({
     source: { pods: () => [podState('a:1', { inFlight: 3 }), podState('b:1')] },
     costs,
-    turnLeaseMs: leaseMs,
-    nowMs: () => nowMs,
-    maxSessions: 100,
+    nowMs: () => clock.nowMs,
+    maxSessions: 2,
   })
   return {
     predictor,
     costs,
+    clock,
     backlogs: () => predictor.pods().map((pod) => pod.prefillBacklogMs),
-    pass: (milliseconds: number): void => {
-      nowMs += milliseconds
-    },
+    resident: (session: string) => Object.fromEntries(predictor.residentTokens(session)),
   }
 }
 
@@ -38,28 +34,27 @@ const input = (change: Partial<RoutingInput> = {}): RoutingInput => ({
   ...change,
 })
 
-const done = { how: 'done', response: undefined } as const
-const response = { computedTokens: 1_000, ttfbMs: 200 }
+const done = { how: 'done', response: { computedTokens: 1_000, ttfbMs: 200 } } as const
 
 describe('createTtftPredictor', () => {
   test('pods keep the state of the source', () => {
-    expect(predictorWithClock().predictor.pods()[0]).toEqual(podState('a:1', { inFlight: 3, prefillBacklogMs: 0 }))
+    expect(setUp().predictor.pods()[0]).toEqual(podState('a:1', { inFlight: 3, prefillBacklogMs: 0 }))
   })
 
   test('a turn counts with its prediction when routed, with the rest of its prompt when forwarded, until it ends', () => {
-    const { predictor, backlogs, pass } = predictorWithClock()
+    const { predictor, clock, backlogs } = setUp()
     predictor.routed(turnAt('a:1', 't1'), input())
     expect(backlogs()).toEqual([1_000, 0])
     predictor.forwarded(turnAt('a:1', 't1'), 400)
     expect(backlogs()).toEqual([400, 0])
-    pass(300)
+    clock.nowMs = 300
     expect(backlogs()).toEqual([100, 0])
     predictor.ended(turnAt('a:1', 't1'), done)
     expect(backlogs()).toEqual([0, 0])
   })
 
   test('an abandoned turn takes only its own work away', () => {
-    const { predictor, backlogs } = predictorWithClock()
+    const { predictor, backlogs } = setUp()
     predictor.routed(turnAt('a:1', 't1'), input())
     predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: 'other' }))
     predictor.ended(turnAt('a:1', 't2'), { how: 'abandoned', response: undefined })
@@ -67,13 +62,13 @@ describe('createTtftPredictor', () => {
   })
 
   test('a turn with nothing left to compute counts as one token', () => {
-    const { predictor, backlogs } = predictorWithClock()
+    const { predictor, backlogs } = setUp()
     predictor.forwarded(turnAt('a:1', 't1'), 0)
     expect(backlogs()).toEqual([1, 0])
   })
 
   test('a turn behind one of its session is predicted to find what that one leaves', () => {
-    const { predictor, backlogs } = predictorWithClock()
+    const { predictor, backlogs } = setUp()
     predictor.routed(turnAt('a:1', 't1'), input())
     const residentTokens = predictor.residentTokens('s')
     predictor.routed(turnAt('a:1', 't2'), input({ promptTokens: 1_200, residentTokens }))
@@ -81,7 +76,7 @@ describe('createTtftPredictor', () => {
   })
 
   test('a complete load is learnt, another one is not', () => {
-    const { predictor, costs } = predictorWithClock()
+    const { predictor, costs } = setUp()
     predictor.loadEnded(turnAt('b:1', 't1'), undefined)
     expect(costs.revision).toBe(0)
     predictor.loadEnded(turnAt('b:1', 't2'), { bytes: 5e6, loadMs: 200 })
@@ -89,38 +84,67 @@ describe('createTtftPredictor', () => {
   })
 
   test('a turn that did not wait is learnt, one that was predicted to wait is not', () => {
-    const { predictor, costs } = predictorWithClock()
+    const { predictor, costs } = setUp()
     predictor.routed(turnAt('a:1', 't1'), input())
     predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: 'other' }))
-    predictor.ended(turnAt('a:1', 't2'), { how: 'done', response: { computedTokens: 1_000, ttfbMs: 1_900 } })
+    predictor.ended(turnAt('a:1', 't2'), done)
     expect(costs.revision).toBe(0)
-    predictor.ended(turnAt('a:1', 't1'), { how: 'done', response })
+    predictor.ended(turnAt('a:1', 't1'), done)
     expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(200)
   })
 
   test('a turn that another process started is learnt', () => {
-    const { predictor, costs } = predictorWithClock()
-    predictor.ended(turnAt('a:1', 'unknown'), { how: 'done', response })
+    const { predictor, costs } = setUp()
+    predictor.ended(turnAt('a:1', 'unknown'), done)
     expect(costs.recomputeMs('m', 1_000)).toBeCloseTo(200)
   })
 
-  test('a turn whose end is not reported is dropped after its lease', () => {
-    const { predictor, costs, pass } = predictorWithClock()
-    predictor.routed(turnAt('a:1', 't1'), input())
-    predictor.routed(turnAt('a:1', 't2'), input())
-    pass(leaseMs)
-    predictor.routed(turnAt('b:1', 't3'), input())
-    predictor.ended(turnAt('a:1', 't2'), { how: 'done', response })
+  test('of more than 65,536 turns without a reported end, the oldest is dropped', () => {
+    const { predictor, costs } = setUp()
+    predictor.routed(turnAt('a:1', 'before'), input())
+    for (let turn = 0; turn <= 65_536; turn += 1) predictor.forwarded(turnAt('a:1', `t${turn}`), 1)
+    predictor.ended(turnAt('a:1', 't1'), done)
+    expect(costs.revision).toBe(0)
+    predictor.ended(turnAt('a:1', 't0'), done)
     expect(costs.revision).toBe(1)
   })
+})
 
-  test('the pods of a session are known until it is forgotten', () => {
-    const { predictor } = predictorWithClock()
+describe('residentTokens', () => {
+  test('returns what the last turn of a session left in each pod, until the session is forgotten', () => {
+    const { predictor, resident } = setUp()
     predictor.routed(turnAt('a:1', 't1'), input())
     predictor.routed(turnAt('a:1', 't2'), input({ affinityKey: undefined }))
+    predictor.kept('s', 'b:1', 100)
     predictor.kept('s', 'b:1', 1_500)
-    expect(Object.fromEntries(predictor.residentTokens('s'))).toEqual({ 'a:1': 1_000, 'b:1': 1_500 })
+    predictor.kept('s', 'b:1', 0)
+    predictor.kept('other', 'a:1', 5)
+    expect(resident('s')).toEqual({ 'a:1': 1_000, 'b:1': 1_500 })
     predictor.forget('s')
-    expect(predictor.residentTokens('s').size).toBe(0)
+    expect([resident('s'), resident('other')]).toEqual([{}, { 'a:1': 5 }])
+  })
+
+  test('returns a map that does not change with later turns', () => {
+    const { predictor } = setUp()
+    predictor.kept('s', 'a:1', 100)
+    const before = predictor.residentTokens('s')
+    predictor.kept('s', 'a:1', 200)
+    expect(Object.fromEntries(before)).toEqual({ 'a:1': 100 })
+  })
+
+  test('is empty for the session that was used least recently above maxSessions', () => {
+    const { predictor, resident } = setUp()
+    for (const session of ['s1', 's2']) predictor.kept(session, 'a:1', 1)
+    predictor.residentTokens('s1')
+    predictor.kept('s3', 'a:1', 1)
+    expect(['s1', 's2', 's3'].map(resident)).toEqual([{ 'a:1': 1 }, {}, { 'a:1': 1 }])
+  })
+
+  test('lists 16 pods of a session and drops the one that served it longest ago', () => {
+    const { predictor, resident } = setUp()
+    for (let pod = 0; pod < 16; pod += 1) predictor.kept('s', `pod-${pod}:1`, 5)
+    for (const pod of ['pod-0:1', 'pod-16:1']) predictor.kept('s', pod, 5)
+    expect(Object.keys(resident('s'))).toHaveLength(16)
+    expect(resident('s')).not.toHaveProperty(['pod-1:1'])
   })
 })

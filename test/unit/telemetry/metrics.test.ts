@@ -18,66 +18,28 @@ describe('createMetrics', () => {
   const calls: readonly { readonly line: string; readonly record: (to: Metrics) => void }[] = [
     {
       line: 'requests_total{route="create",outcome="forwarded"} 1',
-      record: (to) => to.requestDecided({ route: 'create', outcome: 'forwarded' }),
+      record: (to) => to.add('requests_total', { route: 'create', outcome: 'forwarded' }),
     },
-    { line: 'lookups_total{result="active"} 1', record: (to) => to.lookedUp('active') },
-    { line: 'sessions_created_total 1', record: (to) => to.sessionCreated() },
+    { line: 'sessions_created_total 1', record: (to) => to.add('sessions_created_total', {}) },
+    { line: 'prompt_tokens_total 100', record: (to) => to.add('prompt_tokens_total', {}, 100) },
     {
-      line: 'sessions_deleted_total{reason="ttl"} 3',
-      record: (to) => to.sessionsDeleted({ reason: 'ttl', count: 3 }),
+      line: 'store_errors_total{op="begin"} 0',
+      record: (to) => to.add('store_errors_total', { op: 'begin' }, 0),
     },
+    { line: 'degraded_total{reason="load_timeout"} 1', record: (to) => to.addDegraded('load_timeout') },
+    { line: 'turns_in_flight 6', record: (to) => to.set('turns_in_flight', {}, 6) },
     {
-      line: 'kv_evictions_total{reason="size"} 2',
-      record: (to) => to.kvEvicted({ reason: 'size', count: 2 }),
-    },
-    { line: 'kv_stored_bytes 7', record: (to) => to.setKvStoredBytes(7) },
-    { line: 'sessions_bytes 8', record: (to) => to.setSessionsBytes(8) },
-    { line: 'sessions_active 4', record: (to) => to.setSessionsActive(4) },
-    { line: 'removals_pending 5', record: (to) => to.setRemovalsPending(5) },
-    { line: 'turns_in_flight 6', record: (to) => to.setTurnsInFlight(6) },
-    { line: 'store_circuit_open 1', record: (to) => to.setStoreCircuit('open') },
-    { line: 'turns_total{outcome="client_left"} 1', record: (to) => to.turnEnded('client_left') },
-    {
-      line: 'prompt_tokens_total 100',
-      record: (to) => to.tokensUsed({ promptTokens: 100, cachedTokens: 90 }),
-    },
-    {
-      line: 'cached_tokens_total 90',
-      record: (to) => to.tokensUsed({ promptTokens: 100, cachedTokens: 90 }),
+      line: 'admission_resource_in_use{resource="R1",pod="a:1"} 2',
+      record: (to) => to.set('admission_resource_in_use', { resource: 'R1', pod: 'a:1' }, 2),
     },
     {
       line: 'kv_load_duration_seconds_sum{result="loaded"} 0.25',
-      record: (to) => to.kvLoadEnded({ result: 'loaded', durationMs: 250 }),
+      record: (to) => to.observe('kv_load_duration_seconds', { result: 'loaded' }, 250),
     },
     {
       line: 'kv_offload_duration_seconds_bucket{le="0.5",result="stored"} 1',
-      record: (to) => to.kvOffloadEnded({ result: 'stored', durationMs: 400 }),
+      record: (to) => to.observe('kv_offload_duration_seconds', { result: 'stored' }, 400),
     },
-    { line: 'degraded_total{reason="load_timeout"} 1', record: (to) => to.degraded('load_timeout') },
-    {
-      line: 'store_duration_seconds_count{op="begin"} 1',
-      record: (to) => to.storeOperationEnded({ op: 'begin', durationMs: 1, failed: false }),
-    },
-    {
-      line: 'store_errors_total{op="begin"} 0',
-      record: (to) => to.storeOperationEnded({ op: 'begin', durationMs: 1, failed: false }),
-    },
-    {
-      line: 'store_errors_total{op="begin"} 1',
-      record: (to) => to.storeOperationEnded({ op: 'begin', durationMs: 1, failed: true }),
-    },
-    { line: 'corrupted_records_total 1', record: (to) => to.recordCorrupted() },
-    {
-      line: 'routing_decisions_total{policy="random",pod="a:1"} 1',
-      record: (to) => to.routed({ policy: 'random', pod: 'a:1' }),
-    },
-    { line: 'ext_proc_streams_active 1', record: (to) => to.streamOpened() },
-    {
-      line: 'ext_proc_message_duration_seconds_count{phase="request_headers"} 1',
-      record: (to) => to.messageAnswered({ phase: 'request_headers', durationMs: 2 }),
-    },
-    { line: 'access_log_malformed_total 1', record: (to) => to.accessLogMalformed() },
-    { line: 'eventloop_lag_seconds_sum 0.05', record: (to) => to.eventLoopLagged(50) },
   ]
 
   test.each(calls)('$line', async ({ line, record }) => {
@@ -99,24 +61,13 @@ describe('createMetrics', () => {
     ])
   })
 
-  test('ext_proc_streams_active and store_circuit_open return to 0', async () => {
-    metrics.streamOpened()
-    metrics.streamOpened()
-    metrics.streamClosed()
-    metrics.setStoreCircuit('open')
-    metrics.setStoreCircuit('closed')
-    metrics.streamClosed()
-    expect(await lines('ext_proc_streams_active')).toEqual(['ext_proc_streams_active 0'])
-    expect(await lines('store_circuit_open')).toEqual(['store_circuit_open 0'])
-  })
-
   test('negative and non-finite values count as 0', async () => {
-    metrics.tokensUsed({ promptTokens: Number.NaN, cachedTokens: -1 })
-    metrics.sessionsDeleted({ reason: 'ttl', count: -1 })
-    metrics.eventLoopLagged(Number.POSITIVE_INFINITY)
+    metrics.add('prompt_tokens_total', {}, Number.NaN)
+    metrics.add('cached_tokens_total', {}, -1)
+    metrics.observe('store_duration_seconds', { op: 'begin' }, Number.POSITIVE_INFINITY)
     expect(await lines('prompt_tokens_total')).toEqual(['prompt_tokens_total 0'])
     expect(await lines('cached_tokens_total')).toEqual(['cached_tokens_total 0'])
-    expect(await lines('eventloop_lag_seconds_sum')).toEqual(['eventloop_lag_seconds_sum 0'])
+    expect(await lines('store_duration_seconds_sum')).toEqual(['store_duration_seconds_sum{op="begin"} 0'])
   })
 
   /** Ten pods of one rollout. */
@@ -126,12 +77,12 @@ describe('createMetrics', () => {
   test('after seven rollouts of ten pods only series of the last ten remain', async () => {
     for (let rollout = 0; rollout < 7; rollout += 1) {
       for (const pod of podsOf(rollout)) {
-        metrics.routed({ policy: 'random', pod })
-        metrics.setResourceUsage({ resource: 'R1', pod, inUse: 1, count: 2 })
+        metrics.add('routing_decisions_total', { policy: 'random', pod })
+        metrics.set('admission_resource_in_use', { resource: 'R1', pod }, 1)
       }
-      await Promise.all(podsOf(rollout - 1).map((pod) => metrics.podRemoved(pod)))
+      await Promise.all(podsOf(rollout - 1).map((pod) => metrics.removePod(pod)))
     }
-    for (const name of ['routing_decisions_total', 'admission_resource_in_use', 'admission_resource_capacity']) {
+    for (const name of ['routing_decisions_total', 'admission_resource_in_use']) {
       const pods = (await lines(name)).map((line) => /pod="(.*?)"/.exec(line)?.[1])
       expect(pods).toEqual(podsOf(6))
     }
@@ -139,7 +90,7 @@ describe('createMetrics', () => {
 
   test('gauges of 70 pods do not overwrite each other', async () => {
     for (let pod = 0; pod < 70; pod += 1) {
-      metrics.setResourceUsage({ resource: 'R1', pod: `pod-${pod}:1`, inUse: pod, count: 70 })
+      metrics.set('admission_resource_in_use', { resource: 'R1', pod: `pod-${pod}:1` }, pod)
     }
     expect(await lines('admission_resource_in_use')).toEqual(
       Array.from({ length: 70 }, (_, pod) => `admission_resource_in_use{resource="R1",pod="pod-${pod}:1"} ${pod}`),
@@ -147,21 +98,16 @@ describe('createMetrics', () => {
   })
 
   test('a reason that is not in the list counts as other', async () => {
-    metrics.degraded('made-up')
+    metrics.addDegraded('made-up')
     expect(await lines('degraded_total{reason="other"}')).toEqual(['degraded_total{reason="other"} 1'])
   })
 
-  test('label values are escaped', async () => {
-    metrics.routed({ policy: 'random', pod: 'a"b\nc' })
-    expect(await lines('routing_decisions_total')).toEqual([
-      'routing_decisions_total{policy="random",pod="a\\"b\\nc"} 1',
-    ])
-  })
-
-  test('metrics of the process are exported', async () => {
+  test('metrics of the process are exported in the text format', async () => {
     const text = await metrics.render()
+    expect(metrics.contentType).toBe('text/plain; version=0.0.4; charset=utf-8')
     expect(text).toMatch(/^process_resident_memory_bytes \d+$/m)
     expect(text).toMatch(/^nodejs_heap_size_used_bytes \d+$/m)
+    expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m)
   })
 
   test('updates run before each rendering; a failing one stops neither the others nor the rendering', async () => {
@@ -173,18 +119,14 @@ describe('createMetrics', () => {
     metrics.beforeRender(async () => {
       await Promise.resolve()
       turns += 1
-      metrics.setTurnsInFlight(turns)
+      metrics.set('turns_in_flight', {}, turns)
     })
     expect(await lines('turns_in_flight')).toEqual(['turns_in_flight 1'])
     expect(await lines('turns_in_flight')).toEqual(['turns_in_flight 2'])
   })
 
   test('two apps in one process share no metric', async () => {
-    createMetrics({ version: '9' }).sessionCreated()
+    createMetrics({ version: '9' }).add('sessions_created_total', {})
     expect(await lines('sessions_created_total')).toEqual(['sessions_created_total 0'])
-  })
-
-  test('contentType names the text format', () => {
-    expect(metrics.contentType).toBe('text/plain; version=0.0.4; charset=utf-8')
   })
 })

@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 // Jest loads this file as it is, without turning TypeScript into JavaScript, so it takes the compiled launcher.
-import { obtainVllmFleet } from '../../../dist/playground/vllm/obtain-vllm-fleet.js'
+import { obtainVllmFleet } from '../../../dist/playground/vllm/start-vllm-fleet.js'
 
 /** Runs once before all tests; stop-fleet.mjs finds in `globalThis.vllmFleet` what to undo. */
 // biome-ignore lint/style/noDefaultExport: Jest asks for one.

@@ -4,5 +4,5 @@ import { rm } from 'node:fs/promises'
 export default async function stopFleet() {
   const { fleet, folder } = globalThis.vllmFleet
   await rm(folder, { recursive: true, force: true })
-  await fleet.release()
+  await fleet.stop()
 }

@@ -7,37 +7,41 @@ const completionSchema = z.object({
   choices: z.array(z.object({ text: z.string() })),
   usage: z.object({
     prompt_tokens: z.number(),
+    completion_tokens: z.number(),
     prompt_tokens_details: z.object({ cached_tokens: z.number() }).nullish(),
   }),
 })
 
-/** What a completion reported of itself. */
+/** Text and token counts of a completion. */
 export interface CompletionReport {
   readonly text: string
   readonly promptTokens: number
+  readonly outputTokens: number
   readonly cachedTokens: number
 }
 
-/** Asks a pod itself, past any gateway. The answer has one token unless said otherwise. */
+/** Sends a completion to a pod, past any gateway: one token, unless `fields` asks for more. */
 export const completeOn = async (
   pod: PodDescription,
   request: {
     readonly prompt: string | readonly number[]
     readonly salt?: string | undefined
-    readonly maxTokens?: number | undefined
+    readonly fields?: Readonly<Record<string, unknown>> | undefined
   },
 ): Promise<CompletionReport> => {
   const answer = await httpJson('POST', `${pod.url}/v1/completions`, {
     model: vllmFleet().servedModelName,
     prompt: request.prompt,
-    max_tokens: request.maxTokens ?? 1,
+    max_tokens: 1,
     temperature: 0,
     ...(request.salt === undefined ? {} : { cache_salt: request.salt }),
+    ...request.fields,
   })
   const { choices, usage } = completionSchema.parse(answer)
   return {
     text: choices.map(({ text }) => text).join(''),
     promptTokens: usage.prompt_tokens,
+    outputTokens: usage.completion_tokens,
     cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
   }
 }
@@ -48,22 +52,16 @@ export const tokenize = async (pod: PodDescription, prompt: string): Promise<rea
   return z.object({ tokens: z.array(z.number()) }).parse(answer).tokens
 }
 
-/** Makes vLLM forget the KV in its own memory; LMCache keeps what it has. */
+/** Empties vLLM's own prefix cache; LMCache keeps its chunks. */
 export const resetPrefixCache = async (pod: PodDescription): Promise<void> => {
   await httpJson('POST', `${pod.url}/reset_prefix_cache`)
 }
 
-/** The sum of a metric's samples, over all labels but those given. */
-export const podMetric = async (
-  pod: PodDescription,
-  name: string,
-  labels: Readonly<Record<string, string>> = {},
-): Promise<number> => {
+/** The sum of a metric over all labels. */
+export const podMetric = async (pod: PodDescription, name: string): Promise<number> => {
   const response = await fetch(`${pod.url}/metrics`, { signal: AbortSignal.timeout(10_000) })
-  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`)
   const samples = (await response.text())
     .split('\n')
     .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
-    .filter((line) => wanted.every((label) => line.includes(label)))
   return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 }

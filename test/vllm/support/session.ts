@@ -13,12 +13,12 @@ const answerForm = z.object({
   }),
 })
 
-/** A turn that was answered. */
+/** A completed turn. */
 export interface SessionTurn {
   readonly id: string
   readonly text: string
   readonly promptTokens: number
-  /** What the engine says that it did not have to compute. */
+  /** `cached_tokens`, as the engine reports them. */
   readonly cachedTokens: number
   /** `x-context-cache` */
   readonly cache: string
@@ -40,7 +40,7 @@ export interface SessionClient {
   create(prompt: string, options?: TurnOptions): Promise<SessionTurn>
   use(id: string, prompt: string, options?: TurnOptions): Promise<SessionTurn>
   view(id: string): Promise<SessionView>
-  /** False for a session that is gone, and while nobody can tell. */
+  /** False for a session that is gone, and while the gateway cannot tell. */
   exists(id: string): Promise<boolean>
   /** Waits until this turn has ended and the session has stored KV, or a reason why not. */
   settled(id: string, turns: number): Promise<SessionView>

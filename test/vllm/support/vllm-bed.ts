@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readdir, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { createCacheSalts, type Isolation } from '../../../src/kvcache/cache-salts.ts'
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
@@ -15,14 +14,13 @@ import { orderServer } from './control.ts'
 import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
 import { eventually } from './eventually.ts'
 import { vllmFleet, vllmPod } from './fleet.ts'
-import { httpJson } from './http-json.ts'
-import { tokenize } from './pod.ts'
+import { completeOn, tokenize } from './pod.ts'
 import { saltsInStore } from './salts.ts'
 import { lookUp } from './store.ts'
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {} }
 
-/** What gateways hear of the fleet's engines, from bed to bed. */
+/** The KV events of the fleet's engines, for one bed after the other. */
 export const followFleet = (): KvEvents => {
   const sources = createEventSourcesClient()
   const events = createZmqKvEvents({
@@ -41,14 +39,6 @@ export const followFleet = (): KvEvents => {
   }
 }
 
-const completionForm = z.object({
-  usage: z.object({
-    prompt_tokens: z.int(),
-    completion_tokens: z.int(),
-    prompt_tokens_details: z.object({ cached_tokens: z.int() }).nullish(),
-  }),
-})
-
 /** The lmcache connector on the running fleet, for the contract suites. */
 export const startVllmBed = async (options: {
   readonly isolation: Isolation
@@ -57,7 +47,7 @@ export const startVllmBed = async (options: {
   const fleet = vllmFleet()
   const proxy = await startCountingProxy(new URL(fleet.coordinatorUrl))
   const vault = createOpenVault()
-  // Other salts and other names of turns than those of the bed before, of which the engines still tell.
+  // Salts and turn ids differ from those of the bed before, whose events the engines still send.
   const secret = randomBytes(32).toString('hex')
   const name = randomBytes(6).toString('hex')
   const salts = createCacheSalts(secret)
@@ -147,23 +137,8 @@ const podOf = (
   const { proxy, events, salts } = parts
   return {
     address: pod.address,
-    run: async ({ prompt, fields }) => {
-      const body = {
-        model: vllmFleet().servedModelName,
-        prompt,
-        max_tokens: 2,
-        temperature: 0,
-        ignore_eos: true,
-        ...fields,
-      }
-      const { usage } = completionForm.parse(await httpJson('POST', `${pod.url}/v1/completions`, body))
-      return {
-        promptTokens: usage.prompt_tokens,
-        outputTokens: usage.completion_tokens,
-        cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
-      }
-    },
-    // What LMCache could give this engine. The engine's own memory cannot be emptied from outside.
+    run: ({ prompt, fields }) => completeOn(pod, { prompt, fields: { max_tokens: 2, ignore_eos: true, ...fields } }),
+    // What LMCache could load into this engine. The engine's own memory cannot be emptied from outside.
     probe: async (prompt) => {
       const tokenIds = await tokenize(pod, prompt)
       const ours = [...(await saltsInStore())].filter((salt) => salts.isOurs(salt))

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Releases the lease of a turn that failed.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 turn id
 -- Returns: 'done'
 --- @include session

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Acknowledges removals. One requeued since the claim becomes due again; one of another claim is ignored.
--- KEYS: none
 -- ARGV: 1 prefix, 2 unused, from 3 on removal ids, each with the name of its claim
 -- Returns: 'done'
 --- @include arguments

@@ -1,6 +1,5 @@
 #!lua
 -- Writes an artefact down before an engine is asked to store it.
--- KEYS: none
 -- ARGV: 1 prefix, 2 unused, 3 artefact, 4 session, 5 payload, 6 grace ms
 -- Returns: 'done'
 --- @include arguments

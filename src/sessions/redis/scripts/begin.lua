@@ -1,6 +1,5 @@
 #!lua
 -- Looks a session up for a turn and takes the turn's lease.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms
 -- Returns: 'active' or 'expired' with a snapshot, 'deleted', or 'unknown'
 --- @include arguments
@@ -25,7 +24,7 @@ do
       end
       local has_key = artefact ~= '' and record == ''
       local value = has_key and redis.pcall('GET', prefix .. 'a:' .. artefact)
-      return { 0, 'active', now, { ARGV[3], text, type(value) == 'string' and value or false } }
+      return { 0, 'active', now, { ARGV[3], text, type(value) == 'string' and string.match(value, '\n(.*)$') or false } }
     end
   end
 end

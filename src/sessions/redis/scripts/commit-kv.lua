@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn, 9 grace ms of the artefact it replaces,
 --       10 bytes that may be stored at most, or '' for no limit
 -- Returns: 'committed' or 'refused', or 'more' when it has to be called again to make room; with how many artefacts of other sessions were evicted
@@ -57,8 +56,8 @@ end
 
 -- Of an artefact whose own record was lost nothing is known, so any turn's may replace it.
 local function turn_of(stored)
-  local of_stored = stored and session[RECORD] == '' and string.match(read_artefact(stored) or '', '\n(.*)$') or session[RECORD]
-  return tonumber(string.match(of_stored, '^(%d+) ')) or 0
+  local own_record = stored and session[RECORD] == '' and select(2, read_artefact(stored)) or session[RECORD]
+  return tonumber(string.match(own_record, '^(%d+) ')) or 0
 end
 
 if is_live(session) then
@@ -75,7 +74,7 @@ if is_live(session) then
       return reply('more', evicted)
     end
     if room == 'no' then
-      session[NOTE] = 'store_full'
+      session[KV_STATUS] = 'store_full'
       save(session)
       queue_artefact(artefact, now)
       write()
@@ -84,7 +83,7 @@ if is_live(session) then
     redis.call('ZREM', removals, id)
     redis.call('DEL', removal_key(id))
     local replaced = give_up_artefact(session)
-    session[NOTE] = ''
+    session[KV_STATUS] = ''
     store()
     if replaced then
       queue_artefact(replaced, now + ARGV[9])

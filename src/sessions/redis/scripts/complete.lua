@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Counts a turn, releases its lease, and makes a creating or expired session active.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 pod, 7 prompt tokens, 8 output tokens, 9 cached tokens,
 --       10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set')
 -- Returns: 'completed' with a snapshot, or 'gone'
@@ -41,7 +40,7 @@ do
         end
         local has_key = artefact ~= '' and record == ''
         local value = has_key and redis.pcall('GET', prefix .. 'a:' .. artefact)
-        return { 0, 'completed', now, { ARGV[3], changed, type(value) == 'string' and value or false } }
+        return { 0, 'completed', now, { ARGV[3], changed, type(value) == 'string' and string.match(value, '\n(.*)$') or false } }
       end
     end
   end

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Takes artefacts of no use from whichever sessions have them, and queues their removal.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 reason, 4… artefacts
 -- Returns: 'done' with how many a session had
 --- @include session

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Drops stored KV until it takes no more than it may; that of sessions whose time is over goes first.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 bytes that may stay, 4 how many at most
 -- Returns: 'done' with how many were dropped
 --- @include session

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Reads a live session.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant
 -- Returns: 'found' with a snapshot, or 'none'
 --- @include session

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Tells which artefacts a session or the removal queue names, and forgets the payloads of the others.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3… artefacts
 -- Returns: 'done' with the known ones
 --- @include session

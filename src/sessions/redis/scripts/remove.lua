@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Deletes a session, also an expired one that a running turn would revive: leaves a tombstone and queues the removal.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant
 -- Returns: 'removed' or 'none'
 --- @include session

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Makes a removal due again later.
--- KEYS: none
 -- ARGV: 1 prefix, 2 unused, 3 removal id, 4 delay ms, 5 the name of its claim
 -- Returns: 'done'
 --- @include arguments

@@ -1,6 +1,5 @@
 #!lua
 -- Sets the time to live anew from now.
--- KEYS: none
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 ttl seconds
 -- Returns: 'found' with a snapshot, or 'none'
 --- @include session

@@ -1,6 +1,5 @@
 #!lua flags=no-writes,allow-oom
 -- Counts for metrics.
--- KEYS: none
 -- ARGV: 1 prefix
 -- Returns: 'done' with { queued removals, live sessions, bytes of stored KV where it has a limit }
 --- @include arguments

@@ -1,16 +1,11 @@
-import { describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createAnswerText } from '../../../../playground/engine/answer-text.ts'
 
 function run(stops: readonly string[], pieces: readonly string[]): { text: string; stopped: boolean } {
-  const answer = createAnswerText(stops)
-  let text = ''
-  for (const piece of pieces) {
-    const match = answer.push(Buffer.from(piece))
-    text += match.text
-    if (match.stopped) return { text, stopped: true }
-  }
-  return { text: text + answer.end().text, stopped: false }
+  const answer = createAnswerText(stops, () => undefined)
+  const stopped = pieces.some((piece) => answer.push(Buffer.from(piece))) || answer.end()
+  return { text: answer.text(), stopped }
 }
 
 describe('stop strings', () => {
@@ -46,20 +41,31 @@ describe('stop strings', () => {
   })
 })
 
-test('a character that is cut in two is emitted once it is whole', () => {
-  const text = createAnswerText([])
-  const pieces = [...Buffer.from('a€')].map((byte) => text.push(Uint8Array.of(byte)).text)
-  expect(pieces).toEqual(['a', '', '', '€'])
-})
+describe('text that is emitted', () => {
+  let emitted: string[]
+  beforeEach(() => {
+    emitted = []
+  })
+  const answerText = (stops: readonly string[]) => createAnswerText(stops, (text) => emitted.push(text))
 
-test('a character that never becomes whole ends as U+FFFD', () => {
-  const text = createAnswerText([])
-  text.push(Uint8Array.of(0xe2, 0x82))
-  expect(text.end()).toEqual({ text: '\uFFFD', stopped: false })
-})
+  test('a character that is cut in two is emitted once it is whole', () => {
+    const answer = answerText([])
+    for (const byte of Buffer.from('a€')) answer.push(Uint8Array.of(byte))
+    expect(emitted).toEqual(['a', '', '', '€'])
+  })
 
-test('text that could begin a stop string is held back until the end', () => {
-  const text = createAnswerText(['stop'])
-  expect(text.push(Buffer.from('a sto'))).toEqual({ text: 'a ', stopped: false })
-  expect(text.end()).toEqual({ text: 'sto', stopped: false })
+  test('a character that never becomes whole ends as U+FFFD', () => {
+    const answer = answerText([])
+    answer.push(Uint8Array.of(0xe2, 0x82))
+    answer.end()
+    expect(emitted).toEqual(['', '\uFFFD'])
+  })
+
+  test('text that could begin a stop string is held back until the end', () => {
+    const answer = answerText(['stop'])
+    answer.push(Buffer.from('a sto'))
+    expect(emitted).toEqual(['a '])
+    expect(answer.end()).toBe(false)
+    expect(answer.text()).toBe('a sto')
+  })
 })

@@ -1,10 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import {
-  createSlotScheduler,
-  type SlotLease,
-  type SlotScheduler,
-} from '../../../../playground/engine/slot-scheduler.ts'
+import { createSlotScheduler, type SlotScheduler } from '../../../../playground/engine/slot-scheduler.ts'
 
 interface Task {
   readonly granted: () => number | undefined
@@ -13,22 +9,28 @@ interface Task {
   readonly release: () => void
 }
 
-/** Asks for a slot and remembers what came of it. */
+/** A task that keeps its slot until it is released. */
 function ask(scheduler: SlotScheduler, slotId?: number): Task {
   const leaving = new AbortController()
-  let grant: SlotLease | undefined
-  void scheduler
-    .acquire({ slotId, signal: leaving.signal, choose: (idleIds) => idleIds.at(-1) ?? -1 })
-    .then((result) => {
-      grant = result
+  const reason = new Error('left')
+  let granted: number | undefined
+  let isAborted = false
+  let release = (): void => {}
+  const request = { slotId, signal: leaving.signal, choose: (idleIds: readonly number[]) => idleIds.at(-1) ?? -1 }
+  const work = (id: number): Promise<void> => {
+    granted = id
+    return new Promise((resolve) => {
+      release = resolve
     })
+  }
+  scheduler.run(request, work).catch((error: unknown) => {
+    isAborted = error === reason
+  })
   return {
-    granted: () => (grant?.kind === 'granted' ? grant.slotId : undefined),
-    isAborted: () => grant?.kind === 'aborted',
-    abort: () => leaving.abort(),
-    release: () => {
-      if (grant?.kind === 'granted') grant.release()
-    },
+    granted: () => granted,
+    isAborted: () => isAborted,
+    abort: () => leaving.abort(reason),
+    release: () => release(),
   }
 }
 
@@ -82,19 +84,16 @@ describe('the slot scheduler', () => {
 
   test('grants nothing to a task that had left before', async () => {
     const scheduler = createSlotScheduler(1)
-    const outcome = await scheduler.acquire({ slotId: undefined, signal: AbortSignal.abort(), choose: () => 0 })
-    expect(outcome).toEqual({ kind: 'aborted' })
+    const request = { slotId: undefined, signal: AbortSignal.abort(new Error('left')), choose: () => 0 }
+    await expect(scheduler.run(request, async () => 'ran')).rejects.toThrow('left')
   })
 
-  test('counts a second release of the same grant for nothing', async () => {
+  test('resolves to the result of the work, and a slot is free again after work that failed', async () => {
     const scheduler = createSlotScheduler(1)
-    const first = ask(scheduler)
-    await settled()
-    first.release()
-    const second = ask(scheduler)
-    await settled()
-    first.release()
-    expect([second.granted(), scheduler.isBusy(0)]).toEqual([0, true])
+    const request = { slotId: undefined, signal: new AbortController().signal, choose: () => 0 }
+    await expect(scheduler.run(request, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
+    expect(scheduler.isBusy(0)).toBe(false)
+    expect(await scheduler.run(request, async (slotId) => `ran in ${slotId}`)).toBe('ran in 0')
   })
 
   test('never gives a slot to two tasks, and every waiting task its turn, whatever happens', async () => {

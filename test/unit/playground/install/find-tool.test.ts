@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { findTool, requireTool, type ToolRecipe } from '../../../../playground/install/find-tool.ts'
+import { findTool, type ToolRecipe } from '../../../../playground/install/find-tool.ts'
 import { InstallError } from '../../../../playground/install/install-once.ts'
 import type { Environment } from '../../../../playground/run-command.ts'
 
@@ -47,71 +47,64 @@ describe('findTool', () => {
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
+  const installed = () => ({ command: [join(folder, 'tools', 'tool', 'tool')], version: '2.0' })
+
   test('the file named by the variable comes first', async () => {
     const named = await put('named', 'echo v2.0')
     await put('bin/tool', 'echo v2.0')
-    expect(await find({ TOOL_BIN: named, PATH: join(folder, 'bin') })).toEqual({
-      found: true,
-      tool: { command: [named], version: '2.0', origin: 'variable' },
-    })
+    const found = await find({ TOOL_BIN: named, PATH: join(folder, 'bin') })
+    expect(found).toEqual({ command: [named], version: '2.0' })
   })
 
   test.each([
-    { name: 'cannot be run', script: undefined, reason: /\S+ cannot be used \(.*ENOENT\)\. Install it\.$/ },
-    {
-      name: 'is too old',
-      script: 'echo v1.9',
-      reason: /\S+ cannot be used \(it is 1\.9, 2\.0 is needed\)\. Install it\.$/,
-    },
-    { name: 'fails', script: 'echo broken >&2; exit 3', reason: /cannot be used \(.*broken\)\. Install it\.$/ },
-  ])('a named file that $name is the answer, whatever else there is', async ({ script, reason }) => {
+    { name: 'cannot be run', script: undefined, reason: /ENOENT/ },
+    { name: 'is too old', script: 'echo v1.9', reason: /it is 1\.9, 2\.0 is needed/ },
+    { name: 'fails', script: 'echo broken >&2; exit 3', reason: /broken/ },
+  ])('a named file that $name is refused, whatever else there is', async ({ script, reason }) => {
     const named = script === undefined ? join(folder, 'none') : await put('named', script)
     await put('bin/tool', 'echo v2.0')
-    const outcome = await find({ TOOL_BIN: named, PATH: join(folder, 'bin') })
-    expect(outcome).toEqual({ found: false, reason: expect.stringMatching(reason) })
+    const outcome = find({ TOOL_BIN: named, PATH: join(folder, 'bin') })
+    await expect(outcome).rejects.toThrow(InstallError)
+    await expect(outcome).rejects.toThrow(/^Tool is not available: \S+ cannot be used \(.*\)\. Install it\.$/)
+    await expect(outcome).rejects.toThrow(reason)
     expect(installs).toBe(0)
   })
 
   test('an empty variable counts as none, and PATH is searched in order', async () => {
     const first = await put('one/tool', 'echo v2.0')
     await put('two/tool', 'echo v2.0')
-    const outcome = await find({
-      TOOL_BIN: '',
-      PATH: `relative:${join(folder, 'none')}:${dirname(first)}:${join(folder, 'two')}`,
-    })
-    expect(requireTool(outcome)).toEqual({ command: [first], version: '2.0', origin: 'path' })
+    const PATH = `${join(folder, 'none')}:${dirname(first)}:${join(folder, 'two')}`
+    expect(await find({ TOOL_BIN: '', PATH })).toEqual({ command: [first], version: '2.0' })
   })
 
-  test('one on PATH that is too old is passed over, and that is said', async () => {
+  test('one on PATH that is too old is reported, and another one installed', async () => {
     const old = await put('bin/tool', 'echo v1.9')
-    const outcome = await find({ PATH: dirname(old) })
-    expect(requireTool(outcome).origin).toBe('installed')
+    expect(await find({ PATH: dirname(old) })).toEqual(installed())
     expect(lines).toEqual([
-      `Tool is not available: ${old} cannot be used (it is 1.9, 2.0 is needed). Install it.`,
+      `Tool: ${old} cannot be used (it is 1.9, 2.0 is needed)`,
       `Tool: installing into ${join(folder, 'tools', 'tool')}`,
     ])
   })
 
-  test('a second search installs nothing and says nothing', async () => {
+  test('a second search installs nothing and reports nothing', async () => {
     await find({})
     lines = []
-    expect(requireTool(await find({})).origin).toBe('installed')
+    expect(await find({})).toEqual(installed())
     expect({ installs, lines }).toEqual({ installs: 1, lines: [] })
   })
 
-  test('a new copy that does not work is not tried again', async () => {
-    const outcome = await find({}, async (into) => writeFile(join(into, 'tool'), ''))
-    expect(outcome).toEqual({ found: false, reason: expect.stringMatching(/cannot be used \(.*\)/) })
+  test('a new copy that does not work is not installed again', async () => {
+    const outcome = find({}, async (into) => writeFile(join(into, 'tool'), ''))
+    await expect(outcome).rejects.toThrow(/cannot be used \(.*\)/)
     expect(installs).toBe(1)
   })
 
-  test('an installation that is not possible is a reason of one line', async () => {
-    const outcome = await find({}, () => Promise.reject(new InstallError('no network')))
-    expect(outcome).toEqual({ found: false, reason: 'Tool is not available: no network. Install it.' })
-    expect(() => requireTool(outcome)).toThrow(new InstallError('Tool is not available: no network. Install it.'))
+  test('an installation that is not possible fails with a reason of one line', async () => {
+    const outcome = find({}, () => Promise.reject(new InstallError('no network')))
+    await expect(outcome).rejects.toThrow(new InstallError('Tool is not available: no network. Install it.'))
   })
 
   test('a fault in an installation is not taken for that', async () => {
-    await expect(find({}, () => Promise.reject(new TypeError('a defect')))).rejects.toThrow('a defect')
+    await expect(find({}, () => Promise.reject(new TypeError('a defect')))).rejects.toThrow(new TypeError('a defect'))
   })
 })

@@ -1,23 +1,21 @@
 import { describe, expect, test } from '@jest/globals'
-import { parseReplayArguments } from '../../../../playground/replay/replay-options.ts'
+import { parseReplayOptions } from '../../../../playground/replay/replay-options.ts'
+import { ReplayError } from '../../../../playground/replay/trace.ts'
 
 describe('the options of replay', () => {
   test('have defaults', () => {
-    expect(parseReplayArguments(['trace.gz'])).toEqual({
-      kind: 'replay',
-      options: {
-        tracePath: 'trace.gz',
-        policies: ['predicted-ttft'],
-        jsonPath: undefined,
-        settings: {
-          pods: 8,
-          podBlocks: 2_000,
-          storeBlocks: Number.POSITIVE_INFINITY,
-          prefillTokensPerSecond: 10_000,
-          loadTokensPerSecond: 100_000,
-          decodeTokensPerSecond: 20,
-          timeScale: 1,
-        },
+    expect(parseReplayOptions(['trace.gz'])).toEqual({
+      tracePath: 'trace.gz',
+      policies: ['predicted-ttft'],
+      jsonPath: undefined,
+      settings: {
+        pods: 8,
+        podBlocks: 2_000,
+        storeBlocks: Number.POSITIVE_INFINITY,
+        prefillTokensPerSecond: 10_000,
+        loadTokensPerSecond: 100_000,
+        decodeTokensPerSecond: 20,
+        timeScale: 1,
       },
     })
   })
@@ -34,7 +32,7 @@ describe('the options of replay', () => {
     { args: ['--time-scale=.5'], settings: { timeScale: 0.5 } },
     { args: ['--time-scale=0.8700936865536557'], settings: { timeScale: 0.8700936865536557 } },
   ])('set the fleet: $args', ({ args, settings }) => {
-    expect(parseReplayArguments([...args, 'trace'])).toMatchObject({ kind: 'replay', options: { settings } })
+    expect(parseReplayOptions([...args, 'trace'])).toMatchObject({ settings })
   })
 
   test.each([
@@ -53,14 +51,14 @@ describe('the options of replay', () => {
       ],
     },
   ])('name policies: $policy', ({ policy, policies }) => {
-    expect(parseReplayArguments(['trace', '--policy', policy, '--json=out'])).toMatchObject({
-      kind: 'replay',
-      options: { policies, jsonPath: 'out' },
+    expect(parseReplayOptions(['trace', '--policy', policy, '--json=out'])).toMatchObject({
+      policies,
+      jsonPath: 'out',
     })
   })
 
   test.each([['--help'], ['-h'], ['trace', '--help']])('can be asked for: %s', (...args) => {
-    expect(parseReplayArguments(args)).toEqual({ kind: 'help' })
+    expect(parseReplayOptions(args)).toBe('help')
   })
 
   test.each([
@@ -82,6 +80,7 @@ describe('the options of replay', () => {
     { args: ['a', '--policy='], message: '--policy knows' },
     { args: ['a', '--speed=9'], message: "'--speed'" },
   ])('are refused in words: $args', ({ args, message }) => {
-    expect(parseReplayArguments(args)).toEqual({ kind: 'invalid', message: expect.stringContaining(message) })
+    expect(() => parseReplayOptions(args)).toThrow(ReplayError)
+    expect(() => parseReplayOptions(args)).toThrow(message)
   })
 })

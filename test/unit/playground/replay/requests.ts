@@ -1,4 +1,4 @@
-import type { TraceRequest } from '../../../../playground/replay/trace-request.ts'
+import type { TraceRequest } from '../../../../playground/replay/trace.ts'
 
 /** A request whose prompt fills its blocks, but for what the test says. */
 export const traceRequest = (blocks: readonly number[], sketch: Partial<TraceRequest> = {}): TraceRequest => ({
@@ -8,8 +8,3 @@ export const traceRequest = (blocks: readonly number[], sketch: Partial<TraceReq
   blocks,
   ...sketch,
 })
-
-/** As if it were read from a file. */
-export async function* traceOf(requests: readonly TraceRequest[]): AsyncGenerator<TraceRequest, void, undefined> {
-  yield* requests
-}

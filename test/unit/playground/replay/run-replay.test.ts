@@ -16,13 +16,13 @@ afterEach(() => rm(folder, { recursive: true }))
 const run = async (...args: readonly string[]) => {
   const printed: string[] = []
   const failed: string[] = []
-  const exitCode = await runReplay(args, {
+  const exitCode = await runReplay({
+    args,
     print: (text) => {
       printed.push(text)
       return 0
     },
     fail: (text) => failed.push(text),
-    note: () => undefined,
   })
   return { exitCode, printed: printed.join('\n'), failed: failed.join('\n') }
 }

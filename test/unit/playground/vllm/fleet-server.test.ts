@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../../playground/free-port.ts'
-import { serveFleetControl } from '../../../../playground/vllm/fleet-control.ts'
-import { type FleetServer, startFleetServer } from '../../../../playground/vllm/fleet-server.ts'
+import { type FleetServer, serveFleetControl, startFleetServer } from '../../../../playground/vllm/fleet-server.ts'
 import { httpGet, NotReadyError } from '../../../../playground/wait-until-ready.ts'
 import { until } from '../../../support/until.ts'
 
@@ -101,7 +100,7 @@ describe('a server of a fleet', () => {
   test('one that ends before it answers fails with what it printed', async () => {
     const start = startFleetServer({
       ...options(`console.error('no memory'); process.exit(3)`),
-      ready: { kind: 'tcp', port: await freePort() },
+      ready: { kind: 'line', pattern: /never/ },
     })
     await expect(start).rejects.toThrow(NotReadyError)
     await expect(start).rejects.toThrow('no memory')

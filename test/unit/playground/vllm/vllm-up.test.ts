@@ -1,29 +1,26 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../../playground/free-port.ts'
 import type { FleetDescription } from '../../../../playground/vllm/fleet-description.ts'
-import { obtainVllmFleet } from '../../../../playground/vllm/obtain-vllm-fleet.ts'
 import { readyText, runVllmFleet } from '../../../../playground/vllm/run-vllm-fleet.ts'
+import { obtainVllmFleet } from '../../../../playground/vllm/start-vllm-fleet.ts'
 
 const pod = (number: number): FleetDescription['pods'][number] => ({
   address: `127.0.0.1:810${number + 1}`,
   url: `http://127.0.0.1:810${number + 1}`,
   lmcacheInstance: `pod-${number}`,
-  lmcacheUrl: `http://127.0.0.1:910${number + 1}`,
-  kvEvents: { endpoint: `ipc:///tmp/x/events-${number}`, replayEndpoint: `ipc:///tmp/x/replay-${number}` },
 })
 const description: FleetDescription = {
-  pid: process.pid,
   pods: [pod(0), pod(1)],
   coordinatorUrl: 'http://127.0.0.1:9200',
   l2Directory: '/run/l2',
   modelPath: 'models/small',
   servedModelName: 'small-random',
   chunkTokens: 128,
-  maxModelTokens: 8192,
   controlSocket: '/tmp/x/control',
   logFolder: '/run/logs',
 }
@@ -37,22 +34,11 @@ test('the ready text has the whole line that starts the gateway', () => {
   expect(text).toContain('  VLLM_FLEET=/run/fleet.json make test-vllm')
 })
 
-describe('runVllmFleet refuses before anything is made', () => {
-  let server: Server
-  let port = 0
-  beforeEach(async () => {
-    port = await freePort()
-    server = createServer()
-    await new Promise<void>((resolve) => server.listen({ host: '127.0.0.1', port }, resolve))
-  })
-  afterEach(async () => {
-    await new Promise((resolve) => server.close(resolve))
-  })
-
-  const refusal = async (env: Record<string, string>): Promise<{ readonly code: number; readonly said: string }> => {
+describe('runVllmFleet', () => {
+  const refusal = async (podPorts: string): Promise<{ readonly code: number; readonly said: string }> => {
     let said = ''
     const code = await runVllmFleet({
-      env,
+      env: { FLEET_POD_PORTS: podPorts },
       print: () => 0,
       fail: (line) => {
         said = line
@@ -63,17 +49,19 @@ describe('runVllmFleet refuses before anything is made', () => {
     return { code, said }
   }
 
-  test('a port in use', async () => {
-    const { code, said } = await refusal({ FLEET_COORDINATOR_PORT: String(port) })
-    expect(code).toBe(1)
-    expect(said).toMatch(/^Port \d+ is in use\. Choose others: FLEET_POD_PORTS=/)
+  test('refuses a port in use before anything is installed', async () => {
+    const port = await freePort()
+    const server = createServer()
+    await once(server.listen({ host: '127.0.0.1', port }), 'listening')
+    expect(await refusal(String(port))).toEqual({
+      code: 1,
+      said: `Port ${port} cannot be used. Choose others: FLEET_POD_PORTS=8111,8112 make vllm-up`,
+    })
+    server.close()
   })
 
-  test('ports that make no sense', async () => {
-    expect(await refusal({ FLEET_POD_PORTS: 'x' })).toEqual({
-      code: 1,
-      said: 'FLEET_POD_PORTS must look like 8101,8102.',
-    })
+  test.each(['8101,http', '0', '8101;8102'])('refuses FLEET_POD_PORTS=%s', async (ports) => {
+    expect(await refusal(ports)).toEqual({ code: 1, said: 'FLEET_POD_PORTS must look like 8101,8102.' })
   })
 })
 
@@ -94,7 +82,7 @@ describe('obtainVllmFleet with VLLM_FLEET', () => {
   test('gives the fleet that runs', async () => {
     const fleet = await obtain(await written(description))
     expect(fleet.description).toEqual(description)
-    await expect(fleet.release()).resolves.toBeUndefined()
+    await expect(fleet.stop()).resolves.toBeUndefined()
   })
 
   test.each([

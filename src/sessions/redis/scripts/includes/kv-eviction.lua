@@ -38,7 +38,7 @@ end
 local function drop_artefact(session, reason)
   queue_artefact(give_up_artefact(session), now)
   untrack_kv(name_of(session.key))
-  session[NOTE] = reason
+  session[KV_STATUS] = reason
   save(session)
 end
 

@@ -19,9 +19,10 @@ local function write_artefact(artefact, session, record)
   redis.call('SET', artefact_key(artefact), session .. '\n' .. record)
 end
 
+-- The session and the record in an artefact's key; nil when the key is missing or unreadable.
 local function read_artefact(artefact)
   local value = redis.pcall('GET', artefact_key(artefact))
-  return type(value) == 'string' and value or nil
+  return string.match(type(value) == 'string' and value or '', '^([^\n]*)\n(%d+ %d+ %d+ [^\n]*)$')
 end
 
 local function queue_artefact(artefact, due)

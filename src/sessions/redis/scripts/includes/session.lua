@@ -37,7 +37,7 @@ local text_pattern = '^([caxd]2)\n([^\n]*)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n(%d+)
 
 -- A session is its lines, which these name, and beside them its `key` and its `text`.
 local STATE, REST, TENANT, CREATED, ENDS, TTL, TURNS, PROMPT, OUTPUT, CACHED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SEALED, MODEL, POD, ARTEFACT, RECORD, NOTE, RETRY, LEASES = 11, 12, 13, 14, 15, 16, 17, 18
+local SEALED, MODEL, POD, ARTEFACT, RECORD, KV_STATUS, RETRY, LEASES = 11, 12, 13, 14, 15, 16, 17, 18
 
 local function parse(text)
   local session = { string.match(text, text_pattern) }
@@ -87,9 +87,9 @@ end
 -- The artefact that an unreadable record names, if it is this session's own.
 local function artefact_in(lines, key)
   local artefact, record = lines[14], lines[15]
-  local value = artefact and read_artefact(artefact)
-  if value then
-    return string.match(value, '^[^\n]*') == key and artefact or nil
+  local owner = artefact and read_artefact(artefact)
+  if owner then
+    return owner == key and artefact or nil
   end
   if artefact and name_of(artefact) == name_of(key) and record and string.find(record, '^%d+ %d+ %d+ ') then
     write_artefact(artefact, key, record)
@@ -164,7 +164,7 @@ local function end_with_tombstone(session, state)
   local artefact = give_up_artefact(session)
   session[STATE] = state
   session[ENDS], session[TURNS], session[PROMPT], session[OUTPUT], session[CACHED] = 0, 0, 0, 0, 0
-  session[POD], session[NOTE], session[RETRY], session[LEASES] = '', '', '', ''
+  session[POD], session[KV_STATUS], session[RETRY], session[LEASES] = '', '', '', ''
   if state == deleted then
     session[TTL], session[SEALED], session[MODEL] = 0, '', ''
   end
@@ -194,16 +194,18 @@ local function load_owned(key, tenant)
   return session and session[TENANT] == name_of(tenant) and session or nil
 end
 
--- What a caller gets of a session: its text, and the value of its artefact's key where it has one.
+-- What a caller gets of a session: its text, and the record in its artefact's key where it has one.
 local function snapshot(session)
-  local has_key = session[ARTEFACT] ~= '' and session[RECORD] == ''
-  return { session.key, session.text, has_key and read_artefact(session[ARTEFACT]) or false }
+  local record = nil
+  if session[ARTEFACT] ~= '' and session[RECORD] == '' then
+    record = select(2, read_artefact(session[ARTEFACT]))
+  end
+  return { session.key, session.text, record or false }
 end
 
 -- The session of an artefact that no other key tells of: its name is what the artefact's begins with.
 local function owner_of(artefact)
-  local value = read_artefact(artefact)
-  return value and string.match(value, '^[^\n]*') or name_of(artefact)
+  return read_artefact(artefact) or name_of(artefact)
 end
 
 -- Every script replies with the number of unreadable records it dropped, the outcome, the time, and the detail of the outcome.

@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { startChild } from '../../playground/child-process.ts'
+
+/** What the load generator sends. */
+export interface LoadPlan {
+  /** `127.0.0.1:8000` */
+  readonly target: string
+  readonly bodyBytes: number
+  /** Either these or `seconds`. */
+  readonly requests?: number
+  readonly seconds?: number
+  /** Requests due per second. Undefined: each connection sends when the last request was answered. */
+  readonly rate?: number
+  readonly stream?: boolean
+  /** Sessions to use. An answer without `x-session-id` is a failure then: its request bypassed the gateway. */
+  readonly ids?: readonly string[]
+  /** Create a session with each request, instead of a turn. */
+  readonly createTtl?: number
+}
+
+const none = Number.NaN
+/** Milliseconds. Missing when there was nothing to measure. */
+const quantiles = z
+  .object({ mean: z.number(), p50: z.number(), p99: z.number(), max: z.number() })
+  .default({ mean: none, p50: none, p99: none, max: none })
+
+const loadEvent = z.object({
+  event: z.enum(['progress', 'result']),
+  /** Answered. */
+  requests: z.number(),
+  failures: z.number(),
+  firstFailure: z.string().optional(),
+  seconds: z.number(),
+  latencyMs: quantiles,
+  firstEventMs: quantiles,
+  gapMs: quantiles,
+})
+export type LoadResult = z.infer<typeof loadEvent>
+
+const connections = 32
+
+/** Runs the load generator as a child process until it ends. `onProgress` is called every second. @throws Error when it printed no result */
+export const runLoad = async (
+  program: string,
+  plan: LoadPlan,
+  onProgress?: (progress: LoadResult) => void,
+): Promise<LoadResult> => {
+  let result: LoadResult | undefined
+  const onLine = (line: string): void => {
+    if (!line.startsWith('{')) return
+    const event = loadEvent.parse(JSON.parse(line))
+    if (event.event === 'result') result = event
+    else onProgress?.(event)
+  }
+  const argument = JSON.stringify({ ...plan, connections, progress: onProgress !== undefined })
+  const child = await startChild({ name: 'load', command: [program, argument], onLine })
+  const exit = await child.exited
+  if (result === undefined) throw new Error(`the load generator ended with ${exit.code}: ${child.output().at(-1)}`)
+  return result
+}

@@ -1,0 +1,83 @@
+import { median, medianInterval, spread } from '../statistics.ts'
+import { cellName, type LoadName } from './cells.ts'
+import type { FigureName, Figures } from './measure-cell.ts'
+import { type GatewayCase, targetName, type Wiring } from './targets.ts'
+
+/** The figures of every round, by the cell's name. */
+export type Rounds = ReadonlyMap<string, readonly Figures[]>
+
+/** One row of the result: what was expected, what was measured, and whether the expectation holds. */
+export type Result = ReturnType<typeof check>
+
+interface Limit {
+  readonly atLeast?: number | undefined
+  readonly atMost?: number | undefined
+}
+
+/** Rates to the minimal Go server, and the added p50 at 500 requests per second to its own. */
+const limits: Readonly<
+  Record<Wiring, Readonly<Record<'memory' | 'redis' | 'spliced', number>> & { readonly addedP50?: number }>
+> = {
+  ext_proc: { memory: 0.7, redis: 0.6, spliced: 0.88, addedP50: 1.4 },
+  accelerator: { memory: 1.3, redis: 1, spliced: 1.4 },
+}
+
+/** Every ratio is taken within a round, so that noise that lasts longer than a round affects both sides of it. */
+export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] => {
+  const figure = (load: LoadName, target: string, name: FigureName): readonly number[] =>
+    rounds.get(cellName(load, target))?.map((figures) => figures[name]) ?? []
+  const ratio = (load: LoadName, gatewayCase: GatewayCase, reference: 'floor' | 'go', name: FigureName) =>
+    each(
+      (one, other) => one / other,
+      figure(load, targetName(wiring, gatewayCase), name),
+      figure(load, reference, name),
+    )
+  const floorP50 = figure('500 rps', 'floor', 'p50')
+  const added = (target: string) => each((one, floor) => one - floor, figure('500 rps', target, 'p50'), floorP50)
+  const failures = [...rounds.values()].flat().reduce((sum, one) => sum + one.failures, 0)
+  const { memory, redis, spliced, addedP50 } = limits[wiring]
+  const rate = (load: LoadName, gatewayCase: GatewayCase, reference: 'floor' | 'go') =>
+    ratio(load, gatewayCase, reference, 'ratePerSecond')
+  const addedRatio = each((one, go) => one / go, added(targetName(wiring, 'redis')), added('go'))
+  const gaps = ratio('stream', 'redis', 'floor', 'gapMean')
+  const splicedTitle = 'session, 100 KB, Redis, one field spliced: rate to the Go server'
+  const gapsTitle = 'streamed answer, Redis: mean time between events to the floor’s'
+  return [
+    check('no session header, 2 KB: rate to the floor', { atLeast: 0.97 }, rate('closed 2k', 'no session', 'floor')),
+    check('session, 2 KB, memory: rate to the Go server', { atLeast: memory }, rate('closed 2k', 'memory', 'go')),
+    check('session, 2 KB, Redis: rate to the Go server', { atLeast: redis }, rate('closed 2k', 'redis', 'go')),
+    check(splicedTitle, { atLeast: spliced }, rate('closed 100k', 'spliced', 'go')),
+    check('500 rps, Redis: added p50 to the Go server’s', { atMost: addedP50 }, addedRatio),
+    check('500 rps, Redis: p99 to the Go server’s', {}, ratio('500 rps', 'redis', 'go', 'p99')),
+    check(gapsTitle, { atLeast: 0.95, atMost: 1.05 }, gaps),
+    check('failures in all measurements', { atMost: 0 }, [failures]),
+  ]
+}
+
+/** Combines two figures of each round that has both. */
+const each = (
+  combine: (one: number, other: number) => number,
+  ones: readonly number[],
+  others: readonly number[],
+): readonly number[] => ones.slice(0, others.length).map((one, round) => combine(one, others[round] ?? Number.NaN))
+
+/** `values`: one for each round. Undefined in the result: not measured, without a limit, too few rounds for an interval. */
+const check = (title: string, { atLeast, atMost }: Limit, values: readonly number[]) => {
+  const measured = values.length > 0 ? median(values) : undefined
+  const isLimited = atLeast !== undefined || atMost !== undefined
+  const isWithin = (value: number): boolean => value >= (atLeast ?? -Infinity) && value <= (atMost ?? Infinity)
+  return {
+    title,
+    expected: limitText({ atLeast, atMost }),
+    measured,
+    range: measured === undefined ? undefined : spread(values),
+    interval: medianInterval(values),
+    holds: measured === undefined || !isLimited ? undefined : isWithin(measured),
+  }
+}
+
+const limitText = ({ atLeast, atMost }: Limit): string => {
+  if (atLeast !== undefined && atMost !== undefined) return `${atLeast} to ${atMost}`
+  if (atLeast !== undefined) return `at least ${atLeast}`
+  return atMost === undefined ? '–' : `at most ${atMost}`
+}

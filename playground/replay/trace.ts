@@ -1,0 +1,94 @@
+// Traces in the Mooncake format.
+import { readFile } from 'node:fs/promises'
+import { promisify, types } from 'node:util'
+import { gunzip } from 'node:zlib'
+import { z } from 'zod'
+import { readJson } from '../../src/json/read-json.ts'
+
+/** One request of a trace. */
+export interface TraceRequest {
+  /** When it came, milliseconds since the trace's start. */
+  readonly timestampMs: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** The prompt in blocks of {@link blockTokens} tokens, the last one perhaps partly filled. Equal ids mean equal prompts up to there. */
+  readonly blocks: readonly number[]
+}
+
+/** Tokens of a block in the Mooncake trace format. */
+export const blockTokens = 512
+
+/** What a user can correct: an option, a line of the trace, a path. The message names it and what is wrong with it. */
+export class ReplayError extends Error {
+  override readonly name = 'ReplayError'
+}
+
+/** The message of an error, also of one that another realm made. */
+export const errorText = (error: unknown): string => (types.isNativeError(error) ? error.message : String(error))
+
+/**
+ * The requests of a trace file, gzipped or not: JSON lines. Empty lines are passed over.
+ * @throws ReplayError for a line that is not of the format or goes back in time, for a trace without requests, and for a file that cannot be read
+ */
+export const readTrace = async (path: string): Promise<readonly TraceRequest[]> => {
+  const requests: TraceRequest[] = []
+  for (const [index, line] of (await readText(path)).split('\n').entries()) {
+    if (line.trim() === '') continue
+    const request = parseTraceLine(line, index + 1)
+    const latestMs = requests.at(-1)?.timestampMs ?? 0
+    if (request.timestampMs < latestMs) {
+      const times = `"timestamp" ${request.timestampMs} is before ${latestMs}, that of the line before`
+      throw new ReplayError(`line ${index + 1}: ${times}`)
+    }
+    requests.push(request)
+  }
+  if (requests.length === 0) throw new ReplayError(`${path} has no requests`)
+  return requests
+}
+
+const gzipMagic = [0x1f, 0x8b] as const
+
+const readText = async (path: string): Promise<string> => {
+  try {
+    const bytes = await readFile(path)
+    const isGzipped = bytes[0] === gzipMagic[0] && bytes[1] === gzipMagic[1]
+    return (isGzipped ? await promisify(gunzip)(bytes) : bytes).toString()
+  } catch (error) {
+    throw new ReplayError(`${path} cannot be read: ${errorText(error)}`, { cause: error })
+  }
+}
+
+const unlessMissing = (words: string) => (issue: { readonly input?: unknown }) =>
+  issue.input === undefined ? 'is missing' : words
+const whole = (least: number) => {
+  const error = unlessMissing(`is not a whole number from ${least}`)
+  return z.int({ error }).min(least, { error })
+}
+const blockList = { error: unlessMissing('is not a list of whole numbers from 0') }
+const lineSchema = z.object({
+  timestamp: whole(0),
+  input_length: whole(1),
+  output_length: whole(0),
+  hash_ids: z.array(z.int(blockList).min(0, blockList), blockList),
+})
+
+/**
+ * Reads one line of a trace: a JSON object with `timestamp` (milliseconds), `input_length` and `output_length` (tokens) and `hash_ids`,
+ * one for each 512 tokens of the prompt. Further members are passed over.
+ * @throws ReplayError
+ */
+export const parseTraceLine = (text: string, lineNumber: number): TraceRequest => {
+  const wrong = (what: string): ReplayError => new ReplayError(`line ${lineNumber}: ${what}`)
+  const { data, error } = lineSchema.safeParse(readJson(text))
+  if (data === undefined) {
+    const [issue] = error.issues
+    const field = issue?.path[0]
+    throw wrong(field === undefined ? 'not a JSON object' : `"${String(field)}" ${issue?.message}`)
+  }
+  const { timestamp, input_length: inputTokens, output_length: outputTokens, hash_ids: blocks } = data
+  const expected = Math.ceil(inputTokens / blockTokens)
+  if (blocks.length !== expected) {
+    throw wrong(`"hash_ids" has ${blocks.length} blocks, and "input_length" ${inputTokens} makes ${expected}`)
+  }
+  return { timestampMs: timestamp, inputTokens, outputTokens, blocks }
+}

@@ -1,0 +1,110 @@
+import { readFinishedResponse } from './finished-response.ts'
+import { ownCopy, type ResponseCache } from './response-cache.ts'
+import type { ResponseForm, ResponseKey } from './response-key.ts'
+
+/** Whether the capture needs the rest of the response. */
+export type CaptureWish = 'more' | 'enough'
+
+/** Collects one response as it passes, and caches it if it is whole. */
+export interface ResponseCapture {
+  /** The response begins. */
+  head(status: number, header: (name: string) => readonly string[]): CaptureWish
+  /** A piece of its body, which is copied. */
+  chunk(bytes: Buffer): CaptureWish
+  /** Call it once, whatever happened before: it releases all memory. */
+  end(how: 'complete' | 'broken'): void
+}
+
+/** Begins to collect the response to a request; undefined when there is no room for another. */
+export type BeginCapture = (request: {
+  readonly key: ResponseKey
+  readonly form: ResponseForm
+}) => ResponseCapture | undefined
+
+const contentTypes: Readonly<Record<ResponseForm, RegExp>> = {
+  json: /^application\/json\s*(?:;|$)/i,
+  stream: /^text\/event-stream\s*(?:;|$)/i,
+}
+
+/** Memory of a piece beside its bytes. */
+const pieceOverheadBytes = 256
+
+/**
+ * Collects responses for `cache`. One takes up to `maxEntryBytes` together with its request, and all that are being collected share `maxBytes`.
+ * A response beyond either, and one that is no plain, whole success, is dropped.
+ */
+export const createResponseCaptures = (options: {
+  readonly cache: Pick<ResponseCache, 'keep'>
+  readonly maxBytes: number
+  readonly maxEntryBytes: number
+}): {
+  readonly begin: BeginCapture
+  /** Memory that captures hold now. */
+  readonly bytes: () => number
+} => {
+  let heldBytes = 0
+
+  const hold = (bytes: number): boolean => {
+    if (heldBytes + bytes > options.maxBytes) return false
+    heldBytes += bytes
+    return true
+  }
+
+  const begin: BeginCapture = ({ key, form }) => {
+    const requestBytes = key.identity.length
+    const maxBytes = options.maxEntryBytes - requestBytes
+    if (maxBytes <= 0 || !hold(requestBytes)) return undefined
+    let pieces: Buffer[] = []
+    let length = 0
+    let contentType: string | undefined
+    let expectedBytes: number | undefined
+
+    const drop = (): void => {
+      contentType = undefined
+      heldBytes -= length + pieces.length * pieceOverheadBytes
+      pieces = []
+      length = 0
+    }
+
+    const keepIfWhole = (): void => {
+      if (contentType === undefined || (expectedBytes ?? length) !== length) return
+      const body = Buffer.concat(pieces, length)
+      const finished = readFinishedResponse({ form, body })
+      if (finished !== undefined) options.cache.keep(key, { contentType, body, usage: finished.usage })
+    }
+
+    return {
+      head: (status, header) => {
+        const [type = '', ...others] = header('content-type')
+        const isPlain = header('content-encoding').every((value) => value === 'identity')
+        const mayBeKept = !/\bno-store\b/i.test(header('cache-control').join())
+        if (status !== 200 || others.length > 0 || !contentTypes[form].test(type) || !isPlain || !mayBeKept)
+          return 'enough'
+        expectedBytes = lengthOf(header('content-length')[0])
+        if ((expectedBytes ?? 0) > maxBytes) return 'enough'
+        contentType = type
+        return 'more'
+      },
+      chunk: (bytes) => {
+        const fits = length + bytes.length <= maxBytes
+        if (contentType === undefined || !fits || !hold(bytes.length + pieceOverheadBytes)) {
+          drop()
+          return 'enough'
+        }
+        pieces.push(ownCopy(bytes))
+        length += bytes.length
+        return 'more'
+      },
+      end: (how) => {
+        if (how === 'complete') keepIfWhole()
+        drop()
+        heldBytes -= requestBytes
+      },
+    }
+  }
+
+  return { begin, bytes: () => heldBytes }
+}
+
+const lengthOf = (text: string | undefined): number | undefined =>
+  text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined

@@ -1,0 +1,177 @@
+import { describe, expect, test } from '@jest/globals'
+import { call, openai } from '../support/client.ts'
+import { unknownId } from '../support/sessions.ts'
+import { bench } from './shared-bench.ts'
+import {
+  anyResponse,
+  asJson,
+  askRaw,
+  credential,
+  expectPassedOn,
+  expectRefusal,
+  reading,
+  someBody,
+  someJson,
+  watching,
+  wellFramed,
+} from './support.ts'
+
+/** How often the gateway was asked, by Envoy's account and by its own. */
+const asked = async (): Promise<unknown> => {
+  const { stack } = bench
+  const stats = await call(`http://${stack.envoy.adminAddress}/stats?filter=ext_proc`)
+  const metrics = await call(`${stack.gateway().adminUrl}/metrics`)
+  return [
+    ...(stats.text.match(/^.*ext_proc\.(streams_started|stream_msgs_sent): \d+$/gm) ?? []),
+    ...(metrics.text.match(/^context_cache_requests_total\{.*$/gm) ?? []),
+  ]
+}
+
+test('a request that has to do with sessions meets the gateway, and the counts show it', async () => {
+  const before = await asked()
+
+  await call(`${bench.stack.url}/v1/context`)
+
+  expect(await asked()).not.toEqual(before)
+})
+
+describe('a request without a session', () => {
+  test.each([
+    { name: 'completions', method: 'POST', path: '/v1/completions', body: someBody },
+    { name: 'chat completions', method: 'POST', path: '/v1/chat/completions', body: { ...someBody, messages: [] } },
+    { name: 'responses', method: 'POST', path: '/v1/responses', body: { ...someBody, input: 'x' } },
+    { name: 'a stream', method: 'POST', path: '/v1/completions', body: { ...someBody, stream: true } },
+    { name: 'the models', method: 'GET', path: '/v1/models', body: undefined },
+    { name: 'a model', method: 'GET', path: '/v1/models/tiny-random?verbose=1', body: undefined },
+    { name: 'embeddings', method: 'POST', path: '/v1/embeddings', body: someBody },
+    { name: 'a model with a slash in its name', method: 'GET', path: '/v1/models/org%2Ftiny-1.5', body: undefined },
+    { name: 'a score', method: 'POST', path: '/v1/score', body: someBody },
+    { name: 'a ranking', method: 'POST', path: '/v1/rerank', body: someBody },
+    { name: 'messages', method: 'POST', path: '/v1/messages', body: someBody },
+    { name: 'a count of tokens', method: 'POST', path: '/v1/messages/count_tokens', body: someBody },
+    { name: 'a transcription', method: 'POST', path: '/v1/audio/transcriptions', body: someBody },
+    { name: 'a translation', method: 'POST', path: '/v1/audio/translations', body: someBody },
+  ])('never meets the gateway: $name', async ({ method, path, body }) => {
+    const before = await asked()
+
+    const { result, arrivals } = await watching(bench, () =>
+      call(`${bench.stack.url}${path}`, { method, ...(body === undefined ? {} : { body }) }),
+    )
+
+    expectPassedOn(reading(result))
+    expect(arrivals).toMatchObject([{ request: { method, path } }])
+    expect(await asked()).toEqual(before)
+  })
+
+  test('never meets the gateway from the SDK either', async () => {
+    const before = await asked()
+    const client = openai(bench.stack.url)
+
+    await client.completions.create({ ...someBody })
+    await client.responses.create({ model: 'tiny-random', input: 'x' })
+
+    expect(await asked()).toEqual(before)
+  })
+
+  test('never meets it for a session header on a path that knows none', async () => {
+    const before = await asked()
+
+    await call(`${bench.stack.url}/v1/models`, { headers: { 'x-session-id': unknownId, 'x-session-ttl': '60' } })
+
+    expect(await asked()).toEqual(before)
+  })
+
+  test('arrives as it was sent, and its answer comes back as the pod gave it', async () => {
+    const rawBody = ' { "prompt" : "\\u00e9" ,\n "id_slot":3, "cache_salt": "mine" } '
+    for (const pod of bench.pods) pod.otherwise((_request, reply) => reply.json(418, { mine: true }, { 'x-pod': 'a' }))
+
+    const { result, arrivals } = await watching(bench, () =>
+      call(`${bench.stack.url}/v1/completions`, { rawBody, headers: { 'x-mine': 'kept' } }),
+    )
+
+    for (const pod of bench.pods) pod.otherwise(anyResponse)
+    expect(arrivals).toMatchObject([
+      { request: { body: rawBody, headers: { 'x-mine': 'kept', authorization: 'Bearer test-key' } } },
+    ])
+    expect([result.status, result.text, result.headers.get('x-pod')]).toEqual([418, '{"mine":true}', 'a'])
+  })
+})
+
+const foreignIds = [
+  { name: 'characters that ids never have', id: `ctx_${'a'.repeat(31)}!` },
+  { name: 'one character too few', id: `ctx_${'a'.repeat(31)}` },
+  { name: 'one character too many', id: `ctx_${'a'.repeat(33)}` },
+  { name: 'another case', id: `CTX_${'a'.repeat(32)}` },
+  { name: 'no prefix', id: 'a'.repeat(36) },
+  { name: 'a base64 address, as another gateway has it', id: 'MTI3LjAuMC4xOjE5OTAx' },
+  { name: 'an address', id: '127.0.0.1:19901' },
+  { name: 'bytes beyond ASCII', id: 'ctx_\xff\xfe\x80' },
+  { name: 'nothing', id: '' },
+  { name: '50 KB', id: 'x'.repeat(50_000) },
+] as const
+
+describe('an x-session-id of another form', () => {
+  test.each(foreignIds)('belongs to someone else and passes: $name', async ({ id }) => {
+    const request = wellFramed('POST /v1/completions', {
+      headers: [credential, asJson, `x-session-id: ${id}`],
+      body: someJson,
+    })
+
+    const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+
+    expectPassedOn(result)
+    expect(arrivals).toMatchObject([{ request: { body: someJson, headers: { 'x-session-id': id } } }])
+  })
+
+  test('needs no credential', async () => {
+    const request = wellFramed('POST /v1/completions', { headers: [asJson, 'x-session-id: other'], body: someJson })
+
+    expectPassedOn(await askRaw(bench.stack, request))
+  })
+
+  test('leads to the same pod every time, and different ones to different pods', async () => {
+    const podOf = async (id: string): Promise<string | undefined> => {
+      const headers = { 'x-session-id': id }
+      const { arrivals } = await watching(bench, () =>
+        call(`${bench.stack.url}/v1/completions`, { headers, body: someBody }),
+      )
+      return arrivals[0]?.pod
+    }
+    const ids = Array.from({ length: 16 }, (_, index) => `conversation-${index}`)
+    const first: (string | undefined)[] = []
+    for (const id of ids) first.push(await podOf(id))
+    const second: (string | undefined)[] = []
+    for (const id of [...ids].reverse()) second.unshift(await podOf(id))
+
+    expect(second).toEqual(first)
+    expect(new Set(first)).toEqual(new Set(bench.pods.map((pod) => pod.address)))
+  })
+
+  test('twice passes too', async () => {
+    const request = wellFramed('POST /v1/completions', {
+      headers: [credential, asJson, 'x-session-id: one', 'x-session-id: two'],
+      body: someJson,
+    })
+
+    expectPassedOn(await askRaw(bench.stack, request))
+  })
+})
+
+describe('several x-session-id headers of which one is the gateway’s', () => {
+  test.each([
+    { name: 'the same twice', ids: [unknownId, unknownId] },
+    { name: 'two', ids: [unknownId, `ctx_${'v'.repeat(32)}`] },
+    { name: 'another’s after it', ids: [unknownId, 'other'] },
+    { name: 'another’s before it', ids: ['other', unknownId] },
+  ])('are refused: $name', async ({ ids }) => {
+    const request = wellFramed('POST /v1/completions', {
+      headers: [credential, asJson, ...ids.map((id) => `x-session-id: ${id}`)],
+      body: someJson,
+    })
+
+    const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+
+    expectRefusal(result, { status: 400, code: 'invalid_session_id', param: 'x-session-id' })
+    expect(arrivals).toEqual([])
+  })
+})

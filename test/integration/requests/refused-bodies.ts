@@ -1,0 +1,169 @@
+import { describe, expect, test } from '@jest/globals'
+import { call } from '../support/client.ts'
+import { createdId } from '../support/sessions.ts'
+import { creates } from './bench.ts'
+import { bench } from './shared-bench.ts'
+import { asJson, credential, expectRefusal, type Refusal, reading, someJson, watching } from './support.ts'
+
+describe('a body that creates a session', () => {
+  const member = (name: string, value: string) => `{"model":"tiny-random","${name}":${value}}`
+  const bodies: readonly { readonly name: string; readonly body: string; readonly refusal: Omit<Refusal, 'status'> }[] =
+    [
+      { name: 'is not JSON', body: 'prompt=x', refusal: { code: 'invalid_json' } },
+      { name: 'begins with a byte order mark', body: `\xef\xbb\xbf${someJson}`, refusal: { code: 'invalid_json' } },
+      { name: 'is empty', body: '', refusal: { code: 'invalid_json' } },
+      { name: 'is cut short', body: someJson.slice(0, -1), refusal: { code: 'invalid_json' } },
+      { name: 'is two objects', body: someJson + someJson, refusal: { code: 'invalid_json' } },
+      { name: 'is not UTF-8', body: member('prompt', '"\xff"'), refusal: { code: 'invalid_encoding' } },
+      {
+        name: 'is nested too deeply',
+        body: member('prompt', `${'['.repeat(64)}${']'.repeat(64)}`),
+        refusal: { code: 'json_too_complex' },
+      },
+      {
+        name: 'has too many keys',
+        body: member('prompt', `{${Array.from({ length: 20_001 }, (_, key) => `"${key}":1`).join(',')}}`),
+        refusal: { code: 'json_too_complex' },
+      },
+      {
+        name: 'names two models',
+        body: '{"model":"a","prompt":"x","model":"b"}',
+        refusal: { code: 'duplicate_key', param: 'model' },
+      },
+      {
+        name: 'names no model',
+        body: '{"prompt":"x"}',
+        refusal: { code: 'missing_required_parameter', param: 'model' },
+      },
+      {
+        name: 'has a prompt of the wrong type',
+        body: member('prompt', '1'),
+        refusal: { code: 'invalid_type', param: 'prompt' },
+      },
+    ]
+
+  test.each(creates.flatMap((route) => bodies.map((body) => ({ route, ...body }))))(
+    'is refused when it $name ($route)',
+    async ({ route, body, refusal }) => {
+      await bench.expectRefused(() => bench.ask(route, { body }), { status: 400, ...refusal })
+    },
+  )
+
+  test.each(creates)('may have names that JavaScript gives a meaning to (%s)', async (route) => {
+    const body =
+      '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"model":"tiny-random","prompt":"x"}'
+
+    const { result, arrivals } = await watching(bench, () => bench.ask(route, { body }))
+
+    expect(result.status).toBe(200)
+    expect(arrivals).toMatchObject([{ request: { body } }])
+    expect((await bench.ask('get')).text).not.toContain('polluted')
+  })
+
+  const mediaTypes = [
+    { name: 'no content-type', headers: [], param: 'content-type' },
+    { name: 'a text', headers: ['content-type: text/plain'], param: 'content-type' },
+    { name: 'a form', headers: ['content-type: application/x-www-form-urlencoded'], param: 'content-type' },
+    { name: 'two types', headers: [asJson, 'content-type: text/plain'], param: 'content-type' },
+    { name: 'gzip', headers: [asJson, 'content-encoding: gzip'], param: 'content-encoding' },
+    { name: 'two encodings', headers: [asJson, 'content-encoding: identity, br'], param: 'content-encoding' },
+  ]
+
+  test.each(creates.flatMap((route) => mediaTypes.map((value) => ({ route, ...value }))))(
+    'is refused as $name ($route)',
+    async ({ route, headers, param }) => {
+      await bench.expectRefused(() => bench.ask(route, { headers: [credential, ...headers] }), {
+        status: 415,
+        code: 'unsupported_media_type',
+        param,
+      })
+    },
+  )
+
+  test.each(['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/vnd.api+json'])(
+    'may be called %s',
+    async (type) => {
+      const answer = await bench.ask('create by POST /v1/context', { headers: [credential, `content-type: ${type}`] })
+
+      expect(answer.status).toBe(200)
+    },
+  )
+})
+
+describe('the body of a turn', () => {
+  test.each([
+    { name: 'not JSON', body: 'prompt=x' },
+    { name: 'an array', body: '[]' },
+    { name: 'a text', body: '"x"' },
+    { name: 'a number', body: '1' },
+    { name: 'blank', body: '  \n' },
+    { name: 'cut short', body: someJson.slice(0, -1) },
+    { name: 'a byte order mark and an object', body: `\xef\xbb\xbf${someJson}` },
+  ])('cannot be changed, and is refused: $name', async ({ body }) => {
+    await bench.expectRefused(() => bench.ask('use', { body }), { status: 400, code: 'invalid_json' })
+  })
+
+  test.each(['gzip', 'br', 'identity, zstd'])('is refused in the encoding %s', async (encoding) => {
+    const headers = [credential, asJson, `content-encoding: ${encoding}`]
+
+    await bench.expectRefused(() => bench.ask('use', { headers }), {
+      status: 415,
+      code: 'unsupported_media_type',
+      param: 'content-encoding',
+    })
+  })
+
+  test.each([
+    { name: 'plainly', body: '{"model":"other","prompt":"x"}' },
+    { name: 'with blanks', body: '{ "model" :\t"other", "prompt":"x"}' },
+    { name: 'after a text that looks like the end', body: '{"prompt":"\\"}","model":"other"}' },
+    { name: 'behind very many colons', body: `{"prompt":"${':'.repeat(300_000)}","model":"other"}` },
+    { name: 'far behind its key', body: `{"model"${' '.repeat(1000)}:${'\n'.repeat(1000)}"other"}` },
+    { name: 'that begins alike', body: '{"model":"tiny-random-2","prompt":"x"}' },
+  ])('is refused when it names another model $name', async ({ body }) => {
+    await bench.expectRefused(() => bench.ask('use', { body }), { status: 400, code: 'model_mismatch', param: 'model' })
+  })
+
+  test.each([
+    { name: 'its own model', body: someJson },
+    { name: 'its own model in escapes', body: '{"model":"tiny\\u002drandom","prompt":"x"}' },
+    { name: 'its own model last', body: '{"model":"other","model":"tiny-random","prompt":"x"}' },
+    { name: 'another model after the right one', body: '{"model":"tiny-random","prompt":"x","model":"other"}' },
+    {
+      name: 'another model with its key in escapes',
+      body: '{"model":"tiny-random","prompt":"x","mod\\u0065l":"other"}',
+    },
+    { name: 'another model in escapes', body: '{"model":"oth\\u0065r","prompt":"x"}' },
+    { name: 'another model behind a nested right one', body: '{"tools":[{"model":"tiny-random"}],"model":"other"}' },
+    { name: 'another model in a text', body: '{"prompt":"{\\"model\\":\\"other\\"}","model":"tiny-random"}' },
+    { name: 'another model further inside', body: '{"tools":[{"model":"other"}],"model":"tiny-random"}' },
+    { name: 'a model as a property of a tool', body: '{"tools":[{"model":{"type":"string"}}],"model":"tiny-random"}' },
+    { name: 'no model, which the engine will say', body: '{"prompt":"x"}' },
+    { name: 'a model by number, which the engine will say', body: '{"model":1,"prompt":"x"}' },
+    { name: 'a trailing comma, which the engine will say', body: '{"model":"tiny-random",}' },
+    { name: 'bytes that are not UTF-8, which the engine will say', body: '{"model":"tiny-random","prompt":"\xff"}' },
+    { name: 'a long blank end', body: `${someJson}${' \r\n\t'.repeat(500)}` },
+    { name: 'nothing', body: '{}' },
+  ])('reaches the engine with $name', async ({ body }) => {
+    const { result, arrivals } = await watching(bench, () => bench.ask('use', { body }))
+
+    expect(result.status).toBe(200)
+    expect(arrivals.map(({ request }) => request.bytes.toString('latin1'))).toEqual([body])
+  })
+
+  test('may name a model with characters that some writers of JSON escape', async () => {
+    const name = 'org/model é'
+    const id = await createdId(bench.stack, { body: { model: name, prompt: 'x' } })
+    const headers = { 'x-session-id': id }
+
+    const escaped = '{"model":"org\\/model \\u00E9","prompt":"x"}'
+    const answer = await call(`${bench.stack.url}/v1/completions`, { headers, rawBody: escaped })
+    const other = await call(`${bench.stack.url}/v1/completions`, {
+      headers,
+      body: { model: 'org/model e', prompt: 'x' },
+    })
+
+    expect(answer.status).toBe(200)
+    expectRefusal(reading(other), { status: 400, code: 'model_mismatch', param: 'model' })
+  })
+})

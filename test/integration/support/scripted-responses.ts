@@ -1,0 +1,125 @@
+import type { PodScript, RecordedRequest } from './scripted-pod.ts'
+
+/** The three inference APIs, by their paths. */
+export const inferencePaths = ['/v1/completions', '/v1/chat/completions', '/v1/responses'] as const
+export type InferencePath = (typeof inferencePaths)[number]
+
+/** Token counts that a scripted answer reports. */
+export interface ScriptedUsage {
+  readonly prompt: number
+  readonly output: number
+  readonly cached: number
+}
+
+const someUsage: ScriptedUsage = { prompt: 100, output: 3, cached: 0 }
+
+/** A server-sent event; `name` for those of the Responses API. */
+export const event = (data: unknown, name?: string): string =>
+  `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
+
+/** An answer of the form that the request asks for, streamed if it says `"stream": true`. */
+export const engineResponse =
+  (usage: ScriptedUsage = someUsage): PodScript =>
+  (request, reply) => {
+    if (!wantsStream(request)) return reply.json(200, wholeResponse(request.path as InferencePath, usage))
+    for (const piece of streamedResponse(request.path as InferencePath, usage)) reply.write(piece)
+    reply.end()
+  }
+
+/** The body of a 200. */
+export const wholeResponse = (path: InferencePath, usage: ScriptedUsage = someUsage): unknown => {
+  switch (path) {
+    case '/v1/completions':
+      return {
+        id: 'cmpl-1',
+        object: 'text_completion',
+        created: 1,
+        model: 'scripted',
+        choices: [{ index: 0, text: 'one two', finish_reason: 'stop', logprobs: null }],
+        usage: chatUsage(usage),
+      }
+    case '/v1/chat/completions':
+      return {
+        id: 'chatcmpl-1',
+        object: 'chat.completion',
+        created: 1,
+        model: 'scripted',
+        choices: [{ index: 0, message: { role: 'assistant', content: 'one two' }, finish_reason: 'stop' }],
+        usage: chatUsage(usage),
+      }
+    case '/v1/responses':
+      return responseObject('completed', usage)
+  }
+}
+
+/** The events of a stream, the last one included. */
+export const streamedResponse = (path: InferencePath, usage: ScriptedUsage = someUsage): readonly string[] => {
+  switch (path) {
+    case '/v1/completions':
+      return [
+        ...['one ', 'two'].map((text) => event({ id: 'cmpl-1', choices: [{ index: 0, text, finish_reason: null }] })),
+        event({ id: 'cmpl-1', choices: [], usage: chatUsage(usage) }),
+        event('[DONE]'),
+      ]
+    case '/v1/chat/completions':
+      return [
+        ...['one ', 'two'].map((content) =>
+          event({ id: 'chatcmpl-1', choices: [{ index: 0, delta: { content }, finish_reason: null }] }),
+        ),
+        event({ id: 'chatcmpl-1', choices: [], usage: chatUsage(usage) }),
+        event('[DONE]'),
+      ]
+    case '/v1/responses':
+      return [
+        event({ type: 'response.created', response: responseObject('in_progress', undefined) }, 'response.created'),
+        event({ type: 'response.output_text.delta', delta: 'one two' }, 'response.output_text.delta'),
+        event({ type: 'response.completed', response: responseObject('completed', usage) }, 'response.completed'),
+      ]
+  }
+}
+
+const wantsStream = ({ body }: RecordedRequest): boolean => /"stream"\s*:\s*true/.test(body)
+
+const chatUsage = ({ prompt, output, cached }: ScriptedUsage) => ({
+  prompt_tokens: prompt,
+  completion_tokens: output,
+  total_tokens: prompt + output,
+  prompt_tokens_details: { cached_tokens: cached },
+})
+
+const responseObject = (status: string, usage: ScriptedUsage | undefined) => ({
+  id: 'resp_1',
+  object: 'response',
+  created_at: 1,
+  status,
+  model: 'scripted',
+  output:
+    usage === undefined
+      ? []
+      : [
+          {
+            type: 'message',
+            id: 'msg_1',
+            role: 'assistant',
+            status,
+            content: [{ type: 'output_text', text: 'one two', annotations: [] }],
+          },
+        ],
+  usage:
+    usage === undefined
+      ? null
+      : {
+          input_tokens: usage.prompt,
+          input_tokens_details: { cached_tokens: usage.cached },
+          output_tokens: usage.output,
+          output_tokens_details: { reasoning_tokens: 0 },
+          total_tokens: usage.prompt + usage.output,
+        },
+})
+
+/** A body for each inference API. */
+export const inferenceBodies: Readonly<Record<InferencePath, object>> = {
+  '/v1/completions': { model: 'scripted', prompt: 'hello' },
+  '/v1/chat/completions': { model: 'scripted', messages: [{ role: 'user', content: 'hello' }] },
+  '/v1/responses': { model: 'scripted', input: 'hello' },
+}

@@ -1,0 +1,159 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { parseTraceLine, ReplayError, readTrace } from '../../../../playground/replay/trace.ts'
+
+const line = (change: Readonly<Record<string, unknown>> = {}): string =>
+  JSON.stringify({ timestamp: 5, input_length: 600, output_length: 7, hash_ids: [0, 9], ...change })
+
+describe('a line of a trace', () => {
+  test('is a request', () => {
+    expect(parseTraceLine(line(), 1)).toEqual({ timestampMs: 5, inputTokens: 600, outputTokens: 7, blocks: [0, 9] })
+  })
+
+  test('may say more', () => {
+    expect(parseTraceLine(line({ type: 'text' }), 1).blocks).toEqual([0, 9])
+  })
+
+  test.each([
+    { name: 'no JSON', text: '{"timestamp": 5', message: 'line 3: not a JSON object' },
+    { name: 'a list', text: '[1]', message: 'line 3: not a JSON object' },
+    { name: 'null', text: 'null', message: 'line 3: not a JSON object' },
+    { name: 'no time', text: line({ timestamp: undefined }), message: 'line 3: "timestamp" is missing' },
+    { name: 'no blocks', text: line({ hash_ids: undefined }), message: 'line 3: "hash_ids" is missing' },
+    {
+      name: 'a time before the start',
+      text: line({ timestamp: -1 }),
+      message: 'line 3: "timestamp" is not a whole number from 0',
+    },
+    {
+      name: 'an empty prompt',
+      text: line({ input_length: 0 }),
+      message: 'line 3: "input_length" is not a whole number from 1',
+    },
+    {
+      name: 'a broken length',
+      text: line({ output_length: 1.5 }),
+      message: 'line 3: "output_length" is not a whole number from 0',
+    },
+    {
+      name: 'a length as text',
+      text: line({ output_length: '7' }),
+      message: 'line 3: "output_length" is not a whole number from 0',
+    },
+    {
+      name: 'one block',
+      text: line({ hash_ids: 4 }),
+      message: 'line 3: "hash_ids" is not a list of whole numbers from 0',
+    },
+    {
+      name: 'a block that is no number',
+      text: line({ hash_ids: [0, 'x'] }),
+      message: 'line 3: "hash_ids" is not a list of whole numbers from 0',
+    },
+    {
+      name: 'too few blocks',
+      text: line({ hash_ids: [0] }),
+      message: 'line 3: "hash_ids" has 1 blocks, and "input_length" 600 makes 2',
+    },
+    {
+      name: 'too many blocks',
+      text: line({ hash_ids: [0, 1, 2] }),
+      message: 'line 3: "hash_ids" has 3 blocks, and "input_length" 600 makes 2',
+    },
+  ])('is refused with its number: $name', ({ text, message }) => {
+    expect(() => parseTraceLine(text, 3)).toThrow(new ReplayError(message))
+  })
+
+  test('is read, or refused in words, whatever it holds', () => {
+    const field = fc.oneof(
+      fc.nat(),
+      fc.json().map((text): unknown => JSON.parse(text)),
+    )
+    const record = fc.record(
+      { timestamp: field, input_length: field, output_length: field, hash_ids: field },
+      { requiredKeys: [] },
+    )
+    const text = fc.oneof(
+      fc.string(),
+      fc.json(),
+      record.map((value) => JSON.stringify(value)),
+    )
+    const read = (given: string): 'read' | 'refused' => {
+      try {
+        const request = parseTraceLine(given, 1)
+        return request.blocks.length === Math.ceil(request.inputTokens / 512) ? 'read' : 'refused'
+      } catch (error) {
+        return error instanceof ReplayError && error.message.startsWith('line 1: ') ? 'refused' : 'read'
+      }
+    }
+    fc.assert(fc.property(text, (given) => expect(read(given)).toBe('refused')))
+  })
+})
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'trace-'))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+const lineAt = (timestamp: number): string => line({ timestamp, input_length: 1, hash_ids: [timestamp] })
+
+const written = async (content: string | Uint8Array): Promise<string> => {
+  const path = join(folder, 'trace')
+  await writeFile(path, content)
+  return path
+}
+
+describe('reading a trace', () => {
+  const text = `${lineAt(0)}\n\n${lineAt(0)}\r\n${lineAt(7)}`
+  test.each([
+    { name: 'as it is', content: text },
+    { name: 'gzipped', content: gzipSync(text) },
+    {
+      name: 'gzipped in two pieces',
+      content: Buffer.concat([gzipSync(`${lineAt(0)}\n${lineAt(0)}\n`), gzipSync(lineAt(7))]),
+    },
+  ])('gives its requests, $name', async ({ content }) => {
+    expect((await readTrace(await written(content))).map(({ timestampMs }) => timestampMs)).toEqual([0, 0, 7])
+  })
+
+  test.each([
+    {
+      name: 'a bad line',
+      content: `${lineAt(0)}\n\n{"timestamp":1}\n`,
+      message: /^line 3: "input_length" is missing$/,
+    },
+    {
+      name: 'a line that goes back in time',
+      content: `${lineAt(9)}\n${lineAt(8)}`,
+      message: /^line 2: "timestamp" 8 is before 9, /,
+    },
+    { name: 'no requests', content: '\n\n', message: /has no requests$/ },
+    { name: 'nothing', content: '', message: /has no requests$/ },
+    {
+      name: 'a file that was cut off',
+      content: gzipSync(text).subarray(0, 40),
+      message: /cannot be read: unexpected end of file$/,
+    },
+  ])('refuses $name', async ({ content, message }) => {
+    const path = await written(content)
+    await expect(readTrace(path)).rejects.toMatchObject({
+      name: 'ReplayError',
+      message: expect.stringMatching(message),
+    })
+  })
+
+  test.each([
+    { name: 'a file that is not there', path: 'none', message: /none cannot be read: ENOENT/ },
+    { name: 'a folder', path: '.', message: /cannot be read: EISDIR/ },
+  ])('refuses $name', async ({ path, message }) => {
+    await expect(readTrace(join(folder, path))).rejects.toMatchObject({
+      name: 'ReplayError',
+      message: expect.stringMatching(message),
+    })
+  })
+})
