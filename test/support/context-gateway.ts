@@ -10,6 +10,7 @@ import type { Reaper } from '../../src/context/reaper.ts'
 import type { ResponseCacheParts } from '../../src/context/response-cache-handler.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { encodeTicket } from '../../src/context/turn-ticket.ts'
+import type { KvTurn } from '../../src/kvcache/kv-connector.ts'
 import { createMemoryResponseCache } from '../../src/responsecache/response-cache.ts'
 import { createResponseCaptures } from '../../src/responsecache/response-capture.ts'
 import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
@@ -21,7 +22,7 @@ import type { SessionKey } from '../../src/sessions/session-record.ts'
 import { type BreakableStore, createBreakableStore } from './breakable-store.ts'
 import { answerBody, forwarded } from './decisions.ts'
 import { gatewayRequest, type RequestSketch, type WatchedScope, watchedScope } from './gateway-request.ts'
-import { MemoryFleet } from './memory-fleet.ts'
+import { type KvBlock, MemoryFleet } from './memory-fleet.ts'
 import { createMemoryKvConnector, type MemoryKvConnector } from './memory-kv-connector.ts'
 import { createRecordedEvents, type RecordedEvents } from './recorded-events.ts'
 import { createStaticPods, type StaticPods } from './static-pods.ts'
@@ -85,6 +86,10 @@ export interface ContextGateway {
   drain(): Promise<void>
   nowMs(): number
   advance(seconds: number): void
+  /** A whole sweep of the reaper, after so many seconds. */
+  sweep(afterSeconds?: number): Promise<void>
+  /** Records, queued removals, KV and claims of any session. {@link nothingLeft}: none of these. */
+  leftovers(): Promise<typeof nothingLeft>
   /** Takes a request through headers and, if asked for, body. */
   send(request: SentRequest, scope?: WatchedScope): Promise<Decision>
   /** An engine answers what was forwarded. Returns the entry of Envoy's access log; undefined: the turn has no ticket. */
@@ -217,6 +222,10 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     if (ended !== undefined) await manager.endTurn(ended)
   }
 
+  const advance = (seconds: number): void => {
+    ownNowMs += seconds * 1000
+  }
+
   return {
     service: manager,
     store,
@@ -229,9 +238,12 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     reaper,
     drain,
     nowMs,
-    advance: (seconds) => {
-      ownNowMs += seconds * 1000
+    advance,
+    sweep: (afterSeconds = 0) => {
+      advance(afterSeconds)
+      return reaper.sweepAndWait()
     },
+    leftovers: async () => ({ ...(await store.counts()), kv: fleet.everything(), claims: connector.claims() }),
     send,
     answer,
     serve,
@@ -258,6 +270,23 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       ),
   }
 }
+
+/** A gateway with one session, whose first turn has been served. */
+export const gatewayWithSession = async (
+  settings: GatewaySettings = {},
+  request: Partial<SentRequest> = {},
+  answer: TurnAnswer = {},
+) => {
+  const gateway = createContextGateway(settings)
+  return { gateway, ...(await gateway.create(request, answer)) }
+}
+
+export const nothingLeft: {
+  readonly sessions: number
+  readonly removals: number
+  readonly kv: readonly KvBlock[]
+  readonly claims: readonly KvTurn[]
+} = { sessions: 0, removals: 0, kv: [], claims: [] }
 
 const createResponseCaching = (models: readonly string[]): ResponseCacheParts => {
   const maxEntryBytes = 10_000

@@ -12,7 +12,7 @@ import { describeTurns } from './turns-suite.ts'
 
 /**
  * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. `test/fuzz/sessions/session-stores.test.ts` compares the
- * adapters over random sequences of all calls.
+ * adapters with a model over random sequences of all calls.
  */
 export const describeSessionStore = (name: string, make: () => Promise<StoreUnderTest>): void => {
   describe(name, () => {

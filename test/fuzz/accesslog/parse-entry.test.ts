@@ -44,7 +44,7 @@ const anyEntry = fc
 /** Any number of parts with anything in them. */
 const anyParts = fc.array(fc.string(), { maxLength: 12 }).map((parts) => parts.join(separator))
 
-test('any entry is a turn in order, something else, or malformed: nothing is thrown', () => {
+test('any entry is parsed as a valid turn, something else, or malformed, and never throws', () => {
   fc.assert(
     fc.property(fc.oneof(anyEntry, anyParts), (entry) => {
       const parsed = parseEntry(entry)

@@ -46,7 +46,7 @@ const anyBody: fc.Arbitrary<ExchangeInput> = fc.record({
 })
 
 /** Any message of a peer. */
-export const anyMessage: fc.Arbitrary<ExchangeInput> = fc.oneof(
+const anyMessage: fc.Arbitrary<ExchangeInput> = fc.oneof(
   { weight: 3, arbitrary: anyHeaders },
   { weight: 5, arbitrary: anyBody },
   {
@@ -74,7 +74,7 @@ const anyObserved: fc.Arbitrary<ExchangeInput> = fc.nat().map((seed) => ({
 }))
 
 /** Anything that can happen to a stream, likely things more often. */
-export const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
+const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
   { weight: 6, arbitrary: anyMessage },
   { weight: 4, arbitrary: fc.constantFrom(pass, reject, needBody, needBody) },
   { weight: 3, arbitrary: anyObserved },

@@ -13,11 +13,11 @@ const expectSound = (bytes: Uint8Array): void => {
   }
 }
 
-test('no bytes throw', () => {
+test('decodeEvents never throws for any bytes', () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), expectSound), { numRuns: 1_000 })
 })
 
-test('no batch of anything throws', () => {
+test('decodeEvents never throws for any batch', () => {
   const fields = [
     'block_hashes',
     'parent_block_hash',
@@ -49,7 +49,7 @@ test('no batch of anything throws', () => {
   )
 })
 
-test('a batch with any byte changed or cut never throws', () => {
+test('decodeEvents never throws for a batch with a byte changed or cut', () => {
   const bytes = encode([0.5, [storedEvent({ hashes: [1, 2], tokens: [1, 2, 3, 4], salt: 's', turnId: 't' })], 0])
   fc.assert(
     fc.property(fc.nat(bytes.length - 1), fc.nat(255), fc.nat(bytes.length), (at, byte, length) => {

@@ -19,38 +19,20 @@ const atATime = 3
 /** Longer than an engine's write and its report take, on a busy machine too. */
 const orphanGraceMs = 1_500
 
-type Step =
-  | {
-      readonly kind: 'turn'
-      readonly session: number
-      readonly pod: number
-      readonly end: 'offload' | 'detach' | 'die'
-    }
-  | { readonly kind: 'remove'; readonly session: number }
-  | { readonly kind: 'sweep' }
-  | { readonly kind: 'forget' }
-
-const which = (count: number): fc.Arbitrary<number> => fc.nat(count - 1)
-const anyStep: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      kind: fc.constant('turn' as const),
-      session: which(sessionCount),
-      pod: which(2),
-      end: fc.constantFrom(
-        'offload' as const,
-        'offload' as const,
-        'offload' as const,
-        'detach' as const,
-        'die' as const,
-      ),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), session: which(sessionCount) }) },
-  { weight: 1, arbitrary: fc.constant({ kind: 'sweep' as const }) },
-  { weight: 1, arbitrary: fc.constant({ kind: 'forget' as const }) },
-)
+/** One step; which fields matter depends on the kind. */
+const anyStep = fc.record({
+  kind: fc.constantFrom(
+    ...Array<'turn'>(8).fill('turn'),
+    'remove' as const,
+    'remove' as const,
+    'sweep' as const,
+    'forget' as const,
+  ),
+  session: fc.nat(sessionCount - 1),
+  pod: fc.nat(1),
+  end: fc.constantFrom('offload', 'offload', 'offload', 'detach', 'die'),
+})
+type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
 
 /** A session of a tenant whose sessions all begin alike. */
 interface Life {
@@ -68,7 +50,7 @@ describe('sessions of one tenant that share a beginning', () => {
   })
   afterAll(() => fleet.close())
 
-  test('whatever happens, the chunks of living sessions stay, and nothing stays of the others', async () => {
+  test('any sequence of turns, removals and sweeps keeps the chunks of living sessions, and nothing of the others', async () => {
     const lives = fc.asyncProperty(fc.array(anyStep, { minLength: 12, maxLength: 24 }), async (steps) => {
       const bed = await fleet.bed()
       const world = startWorld(bed)
@@ -166,7 +148,7 @@ const startWorld = (bed: LmcacheBed) => {
           return bed.fleet.pods[0].engine.evict(bed.fleet.store.keys()[0]?.cache_salt ?? '')
       }
     },
-    /** Which living session lacks chunks; then everything is removed and swept, and what is left is told. */
+    /** Which living session lacks chunks; then what is left after everything was removed and swept. */
     end: async () => {
       const present = bed.fleet.chunks()
       const lost = lives

@@ -53,7 +53,7 @@ const anyWarm = fc.record({
 /** Texts that are no record, and some that nearly are. */
 const anyText = fc.oneof(fc.string(), fc.json(), fc.json({ depthSize: 'large' }))
 
-describe('what connectors keep with sessions and turns', () => {
+describe('records of connectors', () => {
   test('a stored prefix is read as it was written', () => {
     fc.assert(fc.property(anyStored, (stored) => expect(parseStoredPrefix(encodeStoredPrefix(stored))).toEqual(stored)))
   })
@@ -70,7 +70,7 @@ describe('what connectors keep with sessions and turns', () => {
     ['stored prefix', parseStoredPrefix],
     ['claim', parseClaim],
     ['warm prefix', parseWarmPrefix],
-  ] as const)('anything else is no %s', (_name, parse) => {
+  ] as const)('any other text is not read as a %s', (_name, parse) => {
     fc.assert(fc.property(anyText, (other) => expect(parse(other)).toBeUndefined()))
   })
 
@@ -81,7 +81,7 @@ describe('what connectors keep with sessions and turns', () => {
     )
   })
 
-  test('every chunk has one name for each of its pieces', () => {
+  test('objectKeysOf has one key per chunk and piece', () => {
     fc.assert(
       fc.property(anyStored, (stored) => {
         const names = objectKeysOf(stored, stored.chunks).map((key) => [
@@ -94,7 +94,7 @@ describe('what connectors keep with sessions and turns', () => {
     )
   })
 
-  test('an unpin key opens under its own secret and artefact only', () => {
+  test('an unpin key opens only with its own secret and artefact', () => {
     fc.assert(
       fc.property(anyKey, text(21), text(21), fc.nat(), (key, artefactId, other, at) => {
         const keys = createUnpinKeys('secret')

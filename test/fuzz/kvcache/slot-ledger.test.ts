@@ -67,7 +67,7 @@ describe('slot ledgers under any sequence of calls', () => {
       expect(new Set(claimed)).toEqual(new Set(slotIds))
     })
     await fc.assert(property, { numRuns: 500 })
-  }, 60_000)
+  }, 120_000)
 
   test('answer alike in memory and in Redis', async () => {
     const property = fc.asyncProperty(anySteps, async (steps) => {
@@ -81,5 +81,5 @@ describe('slot ledgers under any sequence of calls', () => {
       }
     })
     await fc.assert(property, { numRuns: 150 })
-  }, 60_000)
+  }, 120_000)
 })

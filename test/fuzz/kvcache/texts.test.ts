@@ -18,8 +18,8 @@ const anyText = fc.oneof(
     .map((value) => JSON.stringify(value, (_key, member) => (typeof member === 'bigint' ? `${member}` : member))),
 )
 
-describe('texts from outside', () => {
-  test('a payload names a plain file of ours or nothing', () => {
+describe('payloads and claims from outside', () => {
+  test('a payload is read only with a plain artefact file name', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(parsePayload(text)?.file ?? `ctx-${'0'.repeat(32)}.kv`).toMatch(/^ctx-[\w-]{32,64}\.kv$/)
@@ -27,7 +27,7 @@ describe('texts from outside', () => {
     )
   })
 
-  test('what was read once is read the same again', () => {
+  test('what was read is written and read again unchanged', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const artefact = parsePayload(text)

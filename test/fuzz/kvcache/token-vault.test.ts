@@ -44,7 +44,7 @@ describe('a sealed entry', () => {
     await fc.assert(property, { numRuns: 500 })
   })
 
-  test('is not found in any bytes', async () => {
+  test('is not read from any bytes', async () => {
     const property = fc.asyncProperty(key, fc.uint8Array({ maxLength: 200 }), async (contentKey, bytes) => {
       expect(await openEntry(bytes, { name: 'a', contentKey })).toBeUndefined()
     })

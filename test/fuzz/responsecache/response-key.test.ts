@@ -57,7 +57,7 @@ const escaped = (content: string): string =>
 const canonical = (text: string): string | undefined =>
   canonicalJson(new Map(Object.entries<unknown>(JSON.parse(text))), { without: new Set() })
 
-test('texts that differ in order, space, escapes and exponents alone have one canonical text', () => {
+test('texts that differ only in order, space, escapes and exponents have one canonical text', () => {
   fc.assert(
     fc.property(anyObject, anySpelling, anySpelling, (value, one, other) => {
       const text = canonical(write(value, one))

@@ -8,7 +8,7 @@ const anyNumber = fc.oneof(fc.double(), fc.double({ min: 0, max: 1e7, noNaN: tru
 const observation = fc.record({ units: anyNumber, tookMs: anyNumber })
 
 describe('a cost model', () => {
-  test('never predicts nonsense, whatever it sees, and is the same after a restart', () => {
+  test('predicts finite, rising times after any observations, and the same after a restart', () => {
     fc.assert(
       fc.property(fc.array(observation, { maxLength: 60 }), (seen) => {
         const costs = createCostModel({ initialMsPerToken: 1 })
@@ -33,7 +33,7 @@ describe('a cost model', () => {
     )
   })
 
-  test('every other text is refused as damaged', () => {
+  test('any other text is rejected as damaged', () => {
     const almost = fc
       .tuple(fc.constantFrom('{"version":2,"models":', ''), fc.json(), fc.constantFrom('}', ''))
       .map((parts) => parts.join(''))

@@ -22,7 +22,7 @@ const fragment = fc.oneof(
 )
 
 describe('parseEngineMetrics', () => {
-  test('reads a sample whatever its labels hold', () => {
+  test('reads a sample with any labels', () => {
     fc.assert(
       fc.property(labels, fc.nat({ max: 1_000_000 }), (text, value) => {
         expect(parseEngineMetrics(`x 1\nvllm:num_requests_waiting${text} ${value}.0\ny 2\n`).waiting).toBe(value)
@@ -30,7 +30,7 @@ describe('parseEngineMetrics', () => {
     )
   })
 
-  test('makes finite numbers in range out of anything', () => {
+  test('parses any text to finite numbers in range', () => {
     fc.assert(
       fc.property(fc.array(fragment, { maxLength: 60 }), (fragments) => {
         const { running, waiting, kvUsage } = parseEngineMetrics(fragments.join(''))

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createCostModel } from '../../../src/routing/cost-model.ts'
 import { type PodState, type Pods, podLoad } from '../../../src/routing/pod.ts'
-import { createPolicies } from '../../../src/routing/policies.ts'
+import { createPolicies, type PolicyName } from '../../../src/routing/policies.ts'
 import { createRouter } from '../../../src/routing/router.ts'
 import { rendezvousOrder } from '../../../src/routing/session-affinity.ts'
 
@@ -23,27 +23,15 @@ const podsOf = (pod: fc.Arbitrary<PodState>): fc.Arbitrary<Pods> =>
     .uniqueArray(pod, { minLength: 1, maxLength: 12, selector: ({ address }) => address })
     .map(([first, ...others]) => [first as PodState, ...others])
 
-const pods = podsOf(fc.record(podFields))
-
-const turn = fc.record({
-  affinityKey: fc.option(fc.string(), { nil: undefined }),
-  lastPod: fc.option(
-    fc.nat({ max: 40 }).map((host) => `10.0.0.${host}:8000`),
-    { nil: undefined },
+const pods = podsOf(
+  fc.record(
+    { ...podFields, prefillBacklogMs: fc.double({ min: 0, max: 1e6, noNaN: true }) },
+    { requiredKeys: ['address', 'ready', 'inFlight', 'running', 'waiting', 'kvUsage'] },
   ),
-})
+)
 
-const stickiness = fc.record({ factor: fc.double({ min: 1, max: 5, noNaN: true }), margin: fc.nat({ max: 10 }) })
-
-const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
-
-/** What the policies that predict costs use beside. */
-const costPodFields = {
-  ...podFields,
-  prefillBacklogMs: fc.double({ min: 0, max: 1e6, noNaN: true }),
-}
 const tokens = fc.nat({ max: 200_000 })
-const costTurn = fc.record({
+const turn = fc.record({
   affinityKey: fc.option(fc.string(), { nil: undefined }),
   lastPod: fc.option(podFields.address, { nil: undefined }),
   model: fc.option(fc.string(), { nil: undefined }),
@@ -55,49 +43,35 @@ const costTurn = fc.record({
   ),
 })
 
-describe('routing policies', () => {
-  test('every policy picks one of the given pods', () => {
-    const costPods = podsOf(
-      fc.record(costPodFields, {
-        requiredKeys: ['address', 'ready', 'inFlight', 'running', 'waiting', 'kvUsage'],
-      }),
-    )
-    fc.assert(
-      fc.property(costPods, costTurn, stickiness, random, (given, one, limits, number) => {
-        const costs = createCostModel({ initialMsPerToken: 0.1 })
-        const options = { defaultPolicy: 'predicted-ttft', stickiness: limits, random: () => number, costs } as const
-        for (const policy of createPolicies(options)) expect(given).toContain(policy.pick(one, given))
-      }),
-    )
-  })
+const stickiness = fc.record({ factor: fc.double({ min: 1, max: 5, noNaN: true }), margin: fc.nat({ max: 10 }) })
 
-  test('session-affinity never picks an overloaded pod, and leaves a resident pod for no other reason', () => {
-    fc.assert(
-      fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {
-        const [policy] = createPolicies({ defaultPolicy: 'session-affinity', stickiness: limits, random: () => number })
-        const limit = limits.factor * Math.min(...given.map(podLoad)) + limits.margin
-        const picked = policy.pick(one, given)
-        const staying = given.filter((each) => each.address === one.lastPod && podLoad(each) <= limit)
-        expect(podLoad(picked)).toBeLessThanOrEqual(limit)
-        expect([...staying, picked][0]).toBe(picked)
-      }),
-    )
-  })
+const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
-  test('least-request picks no pod that has more requests than another', () => {
-    fc.assert(
-      fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {
-        const [policy] = createPolicies({ defaultPolicy: 'least-request', stickiness: limits, random: () => number })
-        expect(podLoad(policy.pick(one, given))).toBe(Math.min(...given.map(podLoad)))
-      }),
-    )
-  })
+test('every policy picks one of the given pods, least-request and session-affinity none with too many requests', () => {
+  fc.assert(
+    fc.property(pods, turn, stickiness, random, (given, one, limits, number) => {
+      const costs = createCostModel({ initialMsPerToken: 0.1 })
+      const options = { defaultPolicy: 'predicted-ttft', stickiness: limits, random: () => number, costs } as const
+      const picks = new Map(createPolicies(options).map((policy) => [policy.name, policy.pick(one, given)]))
+      for (const picked of picks.values()) expect(given).toContain(picked)
+
+      const least = Math.min(...given.map(podLoad))
+      const loadOf = (name: PolicyName): number => podLoad(picks.get(name) ?? given[0])
+      expect(loadOf('least-request')).toBe(least)
+      const limit = limits.factor * least + limits.margin
+      expect(loadOf('session-affinity')).toBeLessThanOrEqual(limit)
+      // The pod of the last turn is left only above the limit.
+      const staying = given.find((each) => each.address === one.lastPod && podLoad(each) <= limit)
+      expect(picks.get('session-affinity')).toBe(staying ?? picks.get('session-affinity'))
+    }),
+    { numRuns: 200 },
+  )
 })
 
 describe('rendezvousOrder', () => {
   const addressesOf = (ordered: readonly PodState[]): readonly string[] => ordered.map(({ address }) => address)
 
-  test('holds every pod once, and does not depend on the order in which they are given', () => {
+  test('contains every pod once, in an order that does not depend on the input order', () => {
     fc.assert(
       fc.property(fc.string(), pods, (key, given) => {
         const [last, ...rest] = [...given].reverse()
@@ -109,7 +83,7 @@ describe('rendezvousOrder', () => {
     )
   })
 
-  test('a pod that goes moves only the keys that had it', () => {
+  test('moves only keys of a pod that is removed', () => {
     fc.assert(
       fc.property(fc.string(), pods, fc.nat(), (key, given, index) => {
         const lost = given[index % given.length]
@@ -124,7 +98,7 @@ describe('rendezvousOrder', () => {
 })
 
 describe('createRouter', () => {
-  test('names a ready pod and at most three other ready ones, none twice', () => {
+  test('returns a ready pod and at most three other ready ones, each once', () => {
     const states = fc.uniqueArray(fc.record({ ...podFields, ready: fc.boolean() }), {
       maxLength: 8,
       selector: ({ address }) => address,

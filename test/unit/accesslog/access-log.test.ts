@@ -13,15 +13,15 @@ describe('the access log', () => {
     expect(method.path).toBe('/opentelemetry.proto.collector.logs.v1.LogsService/Export')
   })
 
-  test('answers with nothing', () => {
+  test('responds with an empty message', () => {
     expect(method.encode({})).toHaveLength(0)
   })
 
-  test('a batch', () => {
+  test('a batch is decoded to its texts', () => {
     expect(method.decode(batchOf('t1 é', 't2', ''))).toEqual(['t1 é', 't2', ''])
   })
 
-  test('entries of several sources and scopes', () => {
+  test('entries of several sources and scopes are decoded in order', () => {
     expect(method.decode(Buffer.concat([batchOf('a'), batchOf('b', 'c')]))).toEqual(['a', 'b', 'c'])
   })
 
@@ -43,7 +43,7 @@ describe('the access log', () => {
     expect(method.decode(field(1, field(2, record)))).toEqual([text])
   })
 
-  test('bytes that are no message throw', () => {
+  test('invalid bytes throw', () => {
     expect(() => method.decode(Buffer.from([0x0a, 0x7f, 0x00]))).toThrow()
   })
 })

@@ -11,7 +11,7 @@ const turnOf = (said: Said): EndedTurn => {
   return parsed.turn
 }
 
-test('a turn that went well', () => {
+test('a completed turn is read with all its fields', () => {
   expect(turnOf({})).toEqual({
     ticket: 't1',
     status: 200,
@@ -56,16 +56,16 @@ test('envoy.yaml overwrites the request key that a client sends', () => {
   })
 })
 
-describe('entries that are no end of a turn', () => {
+describe('the kind of an entry', () => {
   test.each<[string, string, ParsedEntry['kind']]>([
     ['an entry without a text', '', 'other'],
-    ['nothing said', entryOf({}), 'other'],
+    ['no field', entryOf({}), 'other'],
     ['no ticket', entryOf({ ...answered, ticket: '-' }), 'other'],
     ['an empty ticket', entryOf({ ...answered, ticket: '' }), 'other'],
     ['a client that left before', entryOf({ flags: 'DC', requestKey: 'k1' }), 'disconnected'],
     ['a client that left, without the request’s key', entryOf({ flags: 'DC' }), 'other'],
     ['a client that left, with an empty key', entryOf({ flags: 'DC', requestKey: '' }), 'other'],
-    ['a request that nobody left', entryOf({ requestKey: 'k1', status: '200' }), 'other'],
+    ['a request without a disconnect', entryOf({ requestKey: 'k1', status: '200' }), 'other'],
     ['a client that left a turn', entryOf({ ...answered, flags: 'DC', requestKey: 'k1' }), 'turn'],
     ['too few parts', entryOf(answered).slice(entryOf(answered).indexOf(separator) + 1), 'malformed'],
     ['a text of something else', 'GET / 200', 'malformed'],
@@ -74,12 +74,12 @@ describe('entries that are no end of a turn', () => {
   })
 })
 
-test('a ticket may hold what stands between the parts', () => {
+test('a ticket may contain the separator', () => {
   const ticket = `2 5\nmodel${separator}${separator}x`
   expect(turnOf({ ticket })).toMatchObject({ ticket, status: 200, complete: true })
 })
 
-test('a client that left before is told of by the key of its request', () => {
+test('a client that disconnected early is reported by its request key', () => {
   expect(parseEntry(entryOf({ flags: 'DR', requestKey: 'k1' }))).toEqual({ kind: 'disconnected', requestKey: 'k1' })
 })
 
@@ -123,7 +123,7 @@ describe('response flags', () => {
 describe('status', () => {
   test.each([
     ['none was sent', '0', 0, false],
-    ['none is told', '-', 0, false],
+    ['no status', '-', 0, false],
     ['no number', '2OO', 0, false],
     ['200', '200', 200, true],
     ['an error that arrived whole', '500', 500, true],
@@ -132,7 +132,7 @@ describe('status', () => {
   })
 })
 
-describe('streamed answers are whole when their end was seen in them', () => {
+describe('a streamed answer is complete when its end was seen', () => {
   test.each([
     ['no stream', '-', true],
     ['a stream with its end', 'done', true],

@@ -70,8 +70,7 @@ describe('a client that disconnects before Envoy reads the decision', () => {
     expect(outcomes().at(-1)).toBe('client_left')
     if (id !== undefined)
       expect(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).toMatchObject({ body: { turns: 1 } })
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
@@ -183,7 +182,7 @@ describe('a turn', () => {
 })
 
 describe('draining', () => {
-  test('resolves at once while no turn ends', async () => {
+  test('resolves at once when no end of a turn is processed', async () => {
     await expect(createBench().gateway.drain()).resolves.toBeUndefined()
   })
 

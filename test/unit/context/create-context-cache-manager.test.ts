@@ -1,25 +1,18 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
-import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { createContextGateway, podA, podB, promptBody, type SentRequest } from '../../support/context-gateway.ts'
 import { rejection } from '../../support/decisions.ts'
 
+const ttl = { 'x-session-ttl': '60' }
+
 describe('a request that carries no session', () => {
-  test.each([
-    { name: 'an inference request', request: { path: '/v1/completions', body: promptBody } },
-    {
-      name: 'an inference request without credential',
-      request: { path: '/v1/responses', headers: { authorization: [] } },
-    },
-    {
-      name: 'GET on an inference path',
-      request: { method: 'GET', path: '/v1/completions', headers: { 'x-session-ttl': '60' } },
-    },
-    {
-      name: 'GET on an inference path with a session',
-      request: { method: 'GET', path: '/v1/completions', headers: { 'x-session-id': newSessionId() } },
-    },
-  ])('passes unchanged: $name', async ({ request }) => {
+  test.each<readonly [name: string, request: SentRequest]>([
+    ['an inference request', { path: '/v1/completions', body: promptBody }],
+    ['an inference request without credential', { path: '/v1/responses', headers: { authorization: [] } }],
+    ['GET on an inference path', { method: 'GET', path: '/v1/completions', headers: ttl }],
+    ['GET with a session', { method: 'GET', path: '/v1/completions', headers: { 'x-session-id': newSessionId() } }],
+  ])('passes unchanged: %s', async (_name, request) => {
     expect(await createContextGateway().send(request)).toEqual({ kind: 'passthrough', destinations: [] })
   })
 
@@ -172,52 +165,34 @@ describe('a fault of the gateway itself', () => {
   })
 })
 
-describe('metrics of a request', () => {
-  test.each([
-    { name: 'create', request: { path: '/v1/context', body: promptBody }, counted: ['create', 'forwarded'] },
-    { name: 'bad create', request: { path: '/v1/context', body: {} }, counted: ['create', 'rejected'] },
-    {
-      name: 'create by header',
-      request: { path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } },
-      counted: ['create', 'forwarded'],
-    },
-    {
-      name: 'turn',
-      request: { path: '/v1/chat/completions', headers: { 'x-session-id': newSessionId() } },
-      counted: ['chat_completions', 'forwarded'],
-    },
-    {
-      name: 'foreign id',
-      request: { path: '/v1/responses', headers: { 'x-session-id': 'x' } },
-      counted: ['responses', 'passed'],
-    },
-    { name: 'list', request: { method: 'GET', path: '/v1/context' }, counted: ['list', 'answered'] },
-    { name: 'get', request: { method: 'GET', path: '/v1/context/x' }, counted: ['get', 'rejected'] },
-    { name: 'update', request: { method: 'PATCH', path: '/v1/context/x' }, counted: ['update', 'rejected'] },
-    { name: 'delete', request: { method: 'DELETE', path: '/v1/context/x' }, counted: ['delete', 'rejected'] },
-    { name: 'odd method', request: { method: 'BREW', path: '/v1/context' }, counted: ['other', 'rejected'] },
-    { name: 'odd method on one', request: { method: 'BREW', path: '/v1/context/x' }, counted: ['other', 'rejected'] },
-    {
-      name: 'turn with a query',
-      request: { path: '/v1/responses?stream=true', headers: { 'x-session-id': newSessionId() } },
-      counted: ['responses', 'forwarded'],
-    },
-    {
-      name: 'list with a query',
-      request: { method: 'GET', path: '/v1/context?limit=5&a=/v1/responses?b' },
-      counted: ['list', 'answered'],
-    },
-    { name: 'encoded id', request: { method: 'GET', path: '/v1/context/..%2f..?x=/y' }, counted: ['get', 'rejected'] },
-    { name: 'odd path', request: { path: '/v2' }, counted: ['other', 'rejected'] },
-  ])('$name is counted once', async ({ request, counted }) => {
+describe('events of a request', () => {
+  const create = { path: '/v1/context', body: promptBody }
+  const turn = { path: '/v1/responses', headers: { 'x-session-id': newSessionId() } }
+  test.each<readonly [name: string, request: SentRequest, operation: string, outcome: string]>([
+    ['a create', create, 'create', 'forwarded'],
+    ['a bad create', { ...create, body: {} }, 'create', 'rejected'],
+    ['a create by header', { ...create, path: '/v1/completions', headers: ttl }, 'create', 'forwarded'],
+    ['a turn', { ...turn, path: '/v1/chat/completions' }, 'chat_completions', 'forwarded'],
+    ['a turn with a query', { ...turn, path: '/v1/responses?stream=true' }, 'responses', 'forwarded'],
+    ['a foreign id', { ...turn, headers: { 'x-session-id': 'x' } }, 'responses', 'passed'],
+    ['a list', { method: 'GET', path: '/v1/context' }, 'list', 'answered'],
+    ['a list with a query', { method: 'GET', path: '/v1/context?limit=5&a=/v1/responses?b' }, 'list', 'answered'],
+    ['a get', { method: 'GET', path: '/v1/context/x' }, 'get', 'rejected'],
+    ['a get of an encoded id', { method: 'GET', path: '/v1/context/..%2f..?x=/y' }, 'get', 'rejected'],
+    ['an update', { method: 'PATCH', path: '/v1/context/x' }, 'update', 'rejected'],
+    ['a delete', { method: 'DELETE', path: '/v1/context/x' }, 'delete', 'rejected'],
+    ['an unknown method', { method: 'BREW', path: '/v1/context' }, 'other', 'rejected'],
+    ['an unknown method on a session', { method: 'BREW', path: '/v1/context/x' }, 'other', 'rejected'],
+    ['an unknown path', { path: '/v2' }, 'other', 'rejected'],
+  ])('count %s once', async (_name, request, operation, outcome) => {
     const gateway = createContextGateway()
 
     await gateway.send(request)
 
-    expect(gateway.events.of('requestDecided')).toEqual([counted])
+    expect(gateway.events.of('requestDecided')).toEqual([[operation, outcome]])
   })
 
-  test('events contain no id, credential or prompt', async () => {
+  test('contain no id, credential or prompt', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
     await gateway.serve(await gateway.use(id))

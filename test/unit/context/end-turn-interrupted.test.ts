@@ -1,5 +1,12 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import {
+  createContextGateway,
+  gatewayWithSession,
+  nothingLeft,
+  podA,
+  podB,
+  promptBody,
+} from '../../support/context-gateway.ts'
 import { rejection, sessionIdOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -9,28 +16,23 @@ afterEach(() => {
 
 describe('a turn whose session is deleted while it runs', () => {
   test.each([
-    { name: 'well', answer: {} },
-    { name: 'badly', answer: { status: 500 } },
-  ])('restores nothing when it ends $name', async ({ answer }) => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+    { name: 'completes', answer: {} },
+    { name: 'fails', answer: { status: 500 } },
+  ])('restores nothing when it $name', async ({ answer }) => {
+    const { gateway, id } = await gatewayWithSession()
     const forward = await gateway.use(id)
     await gateway.remove(id)
 
     await gateway.serve(forward, answer)
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
 
     expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
-    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
-    expect(gateway.fleet.everything()).toEqual([])
-    expect(gateway.connector.claims()).toEqual([])
+    expect(await gateway.leftovers()).toEqual(nothingLeft)
     expect(gateway.events.of('offloaded')).toHaveLength(1)
   })
 
   test('triggers the removal of what it left in the pod', async () => {
-    const gateway = createContextGateway({ pods: [podA], sessionsPerPod: 1 })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ pods: [podA], sessionsPerPod: 1 })
     await gateway.send({ path: '/v1/context', body: promptBody })
     const withoutRoom = await gateway.use(id)
     await gateway.remove(id)
@@ -42,17 +44,15 @@ describe('a turn whose session is deleted while it runs', () => {
     expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('gone')
   })
 
-  test('leaves nothing when the deletion comes between its end and its offload', async () => {
+  test('leaves nothing when the deletion comes before its offload', async () => {
     const gateway = createContextGateway()
     const forward = await gateway.beginCreate()
     gateway.store.before('commitKv', () => gateway.remove(sessionIdOf(forward)))
 
     await gateway.serve(forward)
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
 
-    expect(gateway.fleet.everything()).toEqual([])
-    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(await gateway.leftovers()).toEqual(nothingLeft)
   })
 })
 
@@ -98,11 +98,9 @@ describe('a turn that ends while the session store is unavailable', () => {
       expect(gateway.events.of('fault')).toEqual([])
 
       gateway.store.breakDown([])
-      gateway.advance(600)
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep(600)
 
-      expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
-      expect(gateway.fleet.everything()).toEqual([])
+      expect(await gateway.leftovers()).toEqual(nothingLeft)
     },
   )
 

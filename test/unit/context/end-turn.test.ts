@@ -1,12 +1,18 @@
 import { describe, expect, test } from '@jest/globals'
-import { createContextGateway, podA, podB, type TurnAnswer } from '../../support/context-gateway.ts'
+import {
+  createContextGateway,
+  gatewayWithSession,
+  nothingLeft,
+  podA,
+  podB,
+  type TurnAnswer,
+} from '../../support/context-gateway.ts'
 import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
 
 describe('a turn that completed', () => {
   test('adds its tokens to the session', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({}, { promptTokens: 500 })
+    const { gateway, id } = await gatewayWithSession({}, {}, { promptTokens: 500 })
 
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
 
@@ -34,24 +40,12 @@ describe('a turn that completed', () => {
   })
 
   test('stores its KV in place of the earlier artefact', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({}, { promptTokens: 500 })
+    const { gateway, id } = await gatewayWithSession({}, {}, { promptTokens: 500 })
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
     expect(await gateway.view(id)).toMatchObject({ kv: { stored: { tokens: 720, bytes: 72_000, turn: 2 } } })
-  })
-
-  test('releases its claim', async () => {
-    const gateway = createContextGateway()
-    const forward = await gateway.beginCreate()
-    const during = gateway.connector.claims().length
-
-    await gateway.serve(forward)
-
-    expect([during, gateway.connector.claims().length]).toEqual([1, 0])
   })
 
   test('records offload_failed when the engine refuses to store', async () => {
@@ -67,8 +61,7 @@ describe('a turn that completed', () => {
   })
 
   test('records not_verified when the pod lost its KV', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     const forward = await gateway.use(id)
 
     // The pod starts anew, and the request reaches it without its spliced fields.
@@ -79,8 +72,7 @@ describe('a turn that completed', () => {
   })
 
   test('keeps an earlier artefact when its own could not be stored', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create({}, { promptTokens: 500 })
+    const { gateway, id } = await gatewayWithSession({ pods: [podA] }, {}, { promptTokens: 500 })
     gateway.connector.faults.refuse('offload', true)
 
     await gateway.serve(await gateway.use(id), { promptTokens: 700 })
@@ -91,8 +83,7 @@ describe('a turn that completed', () => {
   })
 
   test('is superseded by a turn that still runs beside it', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     const [first, last] = [await gateway.use(id), await gateway.use(id)]
 
     await gateway.serve(first, { promptTokens: 2000 })
@@ -125,35 +116,20 @@ test.each<{ name: string; first: TurnAnswer; second?: TurnAnswer; learntMs: numb
   expect(gateway.estimate.recomputeMs('m', 1000)).toBe(learntMs)
 })
 
-describe('a turn that another pod served', () => {
-  const elsewhere = async () => {
-    const gateway = createContextGateway()
-    const { id, key } = await gateway.create()
-    const forward = await gateway.use(id)
-    const [chosen, other = ''] = forward.destinations
-    await gateway.serve(forward, { servedBy: other })
-    return { gateway, id, key, chosen, other }
-  }
+test('a turn that another pod served makes that pod the last of its session, and the chosen pod unready', async () => {
+  const { gateway, id } = await gatewayWithSession()
+  const forward = await gateway.use(id)
+  const [chosen, other = ''] = forward.destinations
 
-  test('becomes the last pod of the session', async () => {
-    const { gateway, id, other } = await elsewhere()
+  await gateway.serve(forward, { servedBy: other })
 
-    expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
-    expect((await gateway.use(id)).destinations[0]).toBe(other)
-  })
-
-  test('marks the chosen pod unhealthy', async () => {
-    const { gateway, chosen } = await elsewhere()
-
-    expect(gateway.pods.pods().filter(({ ready }) => !ready)).toEqual([expect.objectContaining({ address: chosen })])
-  })
-
-  test('releases its claim and its place on the chosen pod', async () => {
-    const { gateway } = await elsewhere()
-
-    expect(gateway.connector.claims()).toEqual([])
-    expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
-  })
+  expect(gateway.pods.pods().filter(({ ready }) => !ready)).toEqual([expect.objectContaining({ address: chosen })])
+  expect(gateway.connector.claims()).toEqual([])
+  expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
+  expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { pod: other, stored: { turn: 2 } } })
+  const next = await gateway.use(id)
+  expect(next.destinations[0]).toBe(other)
+  expect(cacheStatusOf(next)).toBe('hit; tier=gpu; tokens=1020')
 })
 
 describe('a turn that failed', () => {
@@ -184,18 +160,15 @@ describe('a turn that failed', () => {
     const gateway = createContextGateway()
 
     const { id } = await gateway.create({}, answer)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
-    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
-    expect(gateway.fleet.everything()).toEqual([])
-    expect(gateway.connector.claims()).toEqual([])
+    expect(await gateway.leftovers()).toEqual(nothingLeft)
     expect(gateway.events.of('turnEnded').map(([ended]) => ended)).toEqual([outcome])
   })
 
-  test.each(failures)('changes nothing of a session that lives: $name', async ({ answer }) => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+  test.each(failures)('changes nothing of a live session: $name', async ({ answer }) => {
+    const { gateway, id } = await gatewayWithSession()
     const before = await gateway.view(id)
 
     await gateway.serve(await gateway.use(id), answer)
@@ -218,7 +191,7 @@ describe('a turn that failed', () => {
       unready: 0,
     },
     { name: 'engine refused', answer: { status: 500 }, unready: 0 },
-  ])('takes $unready pods out when the $name', async ({ answer, unready }) => {
+  ])('marks $unready pods unready: $name', async ({ answer, unready }) => {
     const gateway = createContextGateway()
     const forward = await gateway.beginCreate()
     const servedBy = answer.servedBy === 'other' ? forward.destinations[1] : forward.destinations[0]
@@ -240,26 +213,16 @@ describe('text that is not a ticket', () => {
   })
 })
 
-describe('two gateways beside each other', () => {
-  test('end each other’s turns', async () => {
-    const gateway = createContextGateway()
-    const other = createContextGateway({ beside: gateway })
-    const forward = await gateway.beginCreate()
+test('gateways that share a store end each other’s turns and serve each other’s sessions', async () => {
+  const gateway = createContextGateway()
+  const other = createContextGateway({ beside: gateway })
+  const forward = await gateway.beginCreate()
+  const id = sessionIdOf(forward)
 
-    await other.serve(forward)
+  await other.serve(forward)
 
-    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
-    expect(gateway.connector.claims()).toEqual([])
-  })
-
-  test('serve each other’s sessions', async () => {
-    const gateway = createContextGateway()
-    const other = createContextGateway({ beside: gateway })
-    const { id } = await gateway.create()
-
-    const forward = await other.use(id)
-
-    expect(cacheStatusOf(forward)).toBe('hit; tier=gpu; tokens=1020')
-    expect(await other.view(id)).toEqual(await gateway.view(id))
-  })
+  expect(gateway.connector.claims()).toEqual([])
+  expect(await gateway.view(id)).toMatchObject({ turns: 1, kv: { stored: { turn: 1 } } })
+  expect(await other.view(id)).toEqual(await gateway.view(id))
+  expect(cacheStatusOf(await other.use(id))).toBe('hit; tier=gpu; tokens=1020')
 })

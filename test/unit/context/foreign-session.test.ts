@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { sessionKeyOf } from '../../../src/context/session-id.ts'
-import { createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import { createContextGateway, gatewayWithSession, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { cacheStatusOf, visibleOf } from '../../support/decisions.ts'
 
 describe('the session of another tenant', () => {
@@ -31,7 +31,7 @@ describe('the session of another tenant', () => {
   )
 
   test.each(rows)(
-    'looks like one that never was: $state, $name, unknownSession $unknownSession',
+    'looks like one that never existed: $state, $name, unknownSession $unknownSession',
     async ({ end, request, unknownSession }) => {
       const settings = { unknownSession, pods: [podA, podB] }
       const [there, elsewhere] = [createContextGateway(settings), createContextGateway(settings)]
@@ -52,8 +52,7 @@ describe('the session of another tenant', () => {
   )
 
   test('is unchanged by requests of other tenants with its id', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession()
     const before = await gateway.view(id)
 
     await gateway.serve(await gateway.use(id, { as: 'key-b', headers: { 'x-session-ttl': '60' } }))
@@ -65,8 +64,7 @@ describe('the session of another tenant', () => {
   })
 
   test('is not loaded for others', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.restart(podA)
 
     await gateway.use(id, { as: 'key-b' })

@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { type ContextGateway, createContextGateway } from '../../support/context-gateway.ts'
+import { type ContextGateway, gatewayWithSession } from '../../support/context-gateway.ts'
 import { answerBody } from '../../support/decisions.ts'
 
 const withSession = async () => {
-  const gateway = createContextGateway()
-  const { id, key } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+  const { gateway, id, key } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
   return { gateway, id, holders: () => gateway.predictor.residentTokens(key).size }
 }
 
@@ -13,18 +12,17 @@ const rows: readonly {
   readonly end: (gateway: ContextGateway, id: string) => Promise<unknown>
 }[] = [
   {
-    name: 'deleted',
+    name: 'is deleted',
     end: async (gateway, id) => answerBody(await gateway.remove(id)),
   },
   {
-    name: 'over, and swept',
+    name: 'is expired and swept',
     end: async (gateway) => {
-      gateway.advance(60)
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep(60)
     },
   },
   {
-    name: 'over, and starts anew',
+    name: 'is expired and starts anew',
     end: async (gateway, id) => {
       gateway.advance(60)
       await gateway.serve(await gateway.use(id), { status: 500 })
@@ -32,7 +30,7 @@ const rows: readonly {
   },
 ]
 
-describe('the prefix index drops a session that is', () => {
+describe('the prefix index drops a session that', () => {
   test.each(rows)('$name', async ({ end }) => {
     const { gateway, id, holders } = await withSession()
     expect(holders()).toBe(1)

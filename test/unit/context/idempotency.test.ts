@@ -81,17 +81,12 @@ describe('idempotencyKeyOf', () => {
     expect(keyOf({ 'x-stainless-retry-count': '0' })).toMatchObject({ use: 'record-only', rememberMs: 600_000 })
   })
 
-  test.each(['1', '2', '15'])('try %s of an SDK finds the first one by the same body', (count) => {
+  test.each(['1', '2', '15'])('try %s of an SDK finds the first one by tenant and body', (count) => {
     const first = keyOf({ 'x-stainless-retry-count': '0' })
 
     expect(keyOf({ 'x-stainless-retry-count': count })).toEqual({ ...first, use: 'find-or-record' })
-  })
-
-  test('tries with other bodies or of other tenants have other digests', () => {
-    const { digest } = keyOf({ 'x-stainless-retry-count': '1' }) ?? {}
-
-    expect(keyOf({ 'x-stainless-retry-count': '1' }, { body: Buffer.from('body-2') })?.digest).not.toBe(digest)
-    expect(keyOf({ 'x-stainless-retry-count': '1' }, { tenant: 'tenant-b' as TenantKey })?.digest).not.toBe(digest)
+    for (const change of [{ body: Buffer.from('body-2') }, { tenant: 'tenant-b' as TenantKey }])
+      expect(keyOf({ 'x-stainless-retry-count': count }, change)?.digest).not.toBe(first?.digest)
   })
 
   test('a key that equals a body digest names another create', () => {

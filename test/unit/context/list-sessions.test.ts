@@ -37,7 +37,7 @@ describe('GET /v1/context', () => {
     })
   })
 
-  test('goes page by page, newest first, each session once', async () => {
+  test('returns each session once over several pages, newest first', async () => {
     const gateway = createContextGateway()
     const ids = await createMany(gateway, 7)
     await gateway.create({ as: 'key-b' })
@@ -58,7 +58,7 @@ describe('GET /v1/context', () => {
     ])
   })
 
-  test('gives 20 at a time, and up to 100 when asked', async () => {
+  test('returns 20 sessions by default, and up to 100 with limit', async () => {
     const gateway = createContextGateway()
     await createMany(gateway, 101)
 
@@ -96,7 +96,7 @@ describe('GET /v1/context', () => {
     expect(rejection(decision)).toMatchObject({ code: 'invalid_page', status: 400, param })
   })
 
-  test.each(['', '?', '?order=asc', '?limit=%32', '?limit=5&limit=x'])('takes the page "%s"', async (query) => {
+  test.each(['', '?', '?order=asc', '?limit=%32', '?limit=5&limit=x'])('accepts the page "%s"', async (query) => {
     await expect(list(createContextGateway(), query)).resolves.toMatchObject({ object: 'list' })
   })
 })

@@ -6,10 +6,10 @@ const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-3, in
 
 describe('loadBudgetMs', () => {
   test.each([
-    { name: 'never longer than recomputing', tokens: 3000, maxLoadMs: 10_000, budgetMs: 3000 },
-    { name: 'never longer than the maximum', tokens: 60_000, maxLoadMs: 10_000, budgetMs: 10_000 },
-    { name: 'long enough for the calls themselves', tokens: 10, maxLoadMs: 10_000, budgetMs: 1000 },
-    { name: 'the maximum even below that', tokens: 10, maxLoadMs: 200, budgetMs: 200 },
+    { name: 'at most the time of recomputing', tokens: 3000, maxLoadMs: 10_000, budgetMs: 3000 },
+    { name: 'at most the maximum', tokens: 60_000, maxLoadMs: 10_000, budgetMs: 10_000 },
+    { name: 'at least the time of the calls', tokens: 10, maxLoadMs: 10_000, budgetMs: 1000 },
+    { name: 'the maximum when that is less', tokens: 10, maxLoadMs: 200, budgetMs: 200 },
     { name: 'the calls alone when nothing is stored', tokens: undefined, maxLoadMs: 10_000, budgetMs: 1000 },
     { name: 'the maximum when nothing is stored', tokens: undefined, maxLoadMs: 200, budgetMs: 200 },
   ])('is $name', ({ tokens, maxLoadMs, budgetMs }) => {

@@ -1,11 +1,17 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
-import { type ContextGateway, createContextGateway, podA } from '../../support/context-gateway.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  gatewayWithSession,
+  nothingLeft,
+  podA,
+} from '../../support/context-gateway.ts'
 import { cacheStatusOf, rejection, ticketOf } from '../../support/decisions.ts'
 
 const neverMade = newSessionId()
 
-describe('a session that is not there', () => {
+describe('a turn of a session that does not exist', () => {
   test('is forwarded without a session and counted on its pod until the turn ends', async () => {
     const gateway = createContextGateway({ pods: [podA] })
 
@@ -22,16 +28,14 @@ describe('a session that is not there', () => {
   })
 
   test('is a miss that revives nothing when it was deleted', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession()
     await gateway.remove(id)
 
     const forward = await gateway.use(id)
     await gateway.serve(forward)
 
     expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_deleted' })
-    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
-    expect(gateway.fleet.everything()).toEqual([])
+    expect(await gateway.leftovers()).toEqual(nothingLeft)
   })
 
   test('stays unknown when a turn brings a TTL', async () => {
@@ -72,7 +76,7 @@ describe('with sessions.unknownSession: reject', () => {
     const use = () => gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
 
     const error = rejection(await use())
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(error).toMatchObject({ code, status, param: 'x-session-id' })
     expect(rejection(await use()).code).toBe(code)
@@ -80,9 +84,8 @@ describe('with sessions.unknownSession: reject', () => {
     expect(gateway.connector.claims()).toEqual([])
   })
 
-  test('a session that lives is used', async () => {
-    const gateway = createContextGateway({ unknownSession: 'reject' })
-    const { id } = await gateway.create()
+  test('a turn of a live session uses it', async () => {
+    const { gateway, id } = await gatewayWithSession({ unknownSession: 'reject' })
 
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })

@@ -1,6 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { type ContextGateway, createContextGateway, podA } from '../../support/context-gateway.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  gatewayWithSession,
+  nothingLeft,
+  podA,
+} from '../../support/context-gateway.ts'
 import { cacheStatusOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -22,41 +28,37 @@ afterEach(() => {
 
 describe('a sweep', () => {
   test('ends an expired session and removes its KV', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)
 
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
-    expect(gateway.fleet.everything()).toEqual([])
-    expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+    expect(await gateway.leftovers()).toEqual(nothingLeft)
     expect(gateway.events.of('sessionsExpired')).toEqual([[1]])
     expect(gateway.events.of('removed')).toEqual([['session']])
     expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=session_expired')
   })
 
   test('keeps a session that has not expired', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     gateway.advance(59)
 
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
     expect(gateway.events.of('sessionsExpired')).toEqual([])
   })
 
   test.each([{ batchSize: 1 }, { batchSize: 3 }, { batchSize: 7 }, { batchSize: 100 }])(
-    'goes through everything in steps of $batchSize',
+    'ends and removes all sessions in steps of $batchSize',
     async ({ batchSize }) => {
       const gateway = createContextGateway({ batchSize })
       await createMany(gateway, 7)
       gateway.advance(3600)
 
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep()
 
-      expect(gateway.fleet.everything()).toEqual([])
-      expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+      expect(await gateway.leftovers()).toEqual(nothingLeft)
       expect(gateway.events.of('removed')).toHaveLength(7)
     },
   )
@@ -65,18 +67,15 @@ describe('a sweep', () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.connector.faults.keepBusy(true)
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
-    await gateway.reaper.sweepAndWait()
-    gateway.advance(0.2)
-    await gateway.reaper.sweepAndWait()
-    gateway.advance(0.2)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
+    await gateway.sweep()
+    await gateway.sweep(0.2)
+    await gateway.sweep(0.2)
     gateway.connector.faults.keepBusy(false)
     gateway.advance(0.2)
     const before = gateway.fleet.everything().length
 
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(gateway.events.of('removalPostponed')).toEqual([
       ['in_use', 1],
@@ -93,7 +92,7 @@ describe('a sweep', () => {
     gateway.advance(60)
 
     for (let tries = 1; tries <= 20; tries += 1) {
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep()
       gateway.advance(30)
     }
 
@@ -105,31 +104,18 @@ describe('a sweep', () => {
 
     const counts: number[] = []
     for (const seconds of [0, 0, 29, 1, 0, 30]) {
-      gateway.advance(seconds)
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep(seconds)
       counts.push(gateway.connector.reconciliations())
     }
 
     expect(counts).toEqual([1, 1, 1, 2, 2, 3])
   })
 
-  test('looks for no orphans because of deletions and failed turns', async () => {
-    const gateway = createContextGateway()
-    for (let session = 0; session < 60; session += 1) {
-      const { id } = await gateway.create()
-      await gateway.serve(await gateway.use(id), { status: 500 })
-      await gateway.remove(id)
-    }
-
-    expect(gateway.connector.reconciliations()).toBe(1)
-  })
-
   test('removes orphaned KV and keeps known KV', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id, key } = await gateway.create()
+    const { gateway, id, key } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.store('orphan', { session: key, tokens: 5 })
 
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
     gateway.fleet.restart(podA)
 
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
@@ -138,7 +124,7 @@ describe('a sweep', () => {
 
   test('keeps KV that a turn is about to commit', async () => {
     const gateway = createContextGateway({ pods: [podA] })
-    gateway.store.before('commitKv', () => gateway.reaper.sweepAndWait())
+    gateway.store.before('commitKv', () => gateway.sweep())
 
     const { id } = await gateway.create()
     gateway.fleet.restart(podA)
@@ -155,15 +141,13 @@ describe('a sweep', () => {
       gateway.advance(60)
       gateway.store.failNext(operation, 1)
 
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep()
       gateway.connector.faults.keepBusy(false)
-      gateway.advance(60)
-      await gateway.reaper.sweepAndWait()
+      await gateway.sweep(60)
 
       expect(gateway.events.of('storeFault')).toHaveLength(1)
       expect(gateway.events.of('fault')).toEqual([])
-      expect(gateway.fleet.everything()).toEqual([])
-      expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
+      expect(await gateway.leftovers()).toEqual(nothingLeft)
     },
   )
 
@@ -171,13 +155,13 @@ describe('a sweep', () => {
     const gateway = createContextGateway()
     gateway.store.failNext('knownArtefacts', 1)
 
-    await gateway.reaper.sweepAndWait()
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
+    await gateway.sweep()
 
     expect(gateway.connector.reconciliations()).toBe(2)
   })
 
-  test('goes on with the others when one removal breaks', async () => {
+  test('removes the others when one removal throws', async () => {
     const gateway = createContextGateway()
     await createMany(gateway, 3)
     let calls = 0
@@ -187,10 +171,9 @@ describe('a sweep', () => {
     })
     gateway.advance(3600)
 
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
     const left = gateway.fleet.artefactIds().length
-    gateway.advance(30)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(30)
 
     expect(left).toBe(1)
     expect(gateway.events.of('fault').map(([where]) => where)).toEqual(['removal'])
@@ -198,23 +181,23 @@ describe('a sweep', () => {
   })
 })
 
-describe('sweeps that are asked for while one runs', () => {
-  test('share the next one, which starts after they asked', async () => {
+describe('sweeps requested while one runs', () => {
+  test('share the next sweep, which starts after the request', async () => {
     const gateway = createContextGateway()
     const sweeps = countSweeps(gateway)
-    const running = gateway.reaper.sweepAndWait()
+    const running = gateway.sweep()
     const session = gateway.create({ headers: { 'x-session-ttl': '60' } })
     await session
     gateway.advance(60)
 
-    const [second, third] = [gateway.reaper.sweepAndWait(), gateway.reaper.sweepAndWait()]
+    const [second, third] = [gateway.sweep(), gateway.sweep()]
     await Promise.all([running, second, third])
 
     expect(gateway.fleet.everything()).toEqual([])
     expect(sweeps()).toBe(2)
   })
 
-  test('come soon when nobody waits for them', async () => {
+  test('run without a caller that waits', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)
@@ -227,8 +210,8 @@ describe('sweeps that are asked for while one runs', () => {
   })
 })
 
-describe('a reaper that was started', () => {
-  test('sweeps again and again by itself', async () => {
+describe('a started reaper', () => {
+  test('sweeps at every interval', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     const sweeps = countSweeps(gateway)
@@ -240,7 +223,7 @@ describe('a reaper that was started', () => {
     expect(sweeps()).toBe(5)
   })
 
-  test('goes on after a sweep that failed', async () => {
+  test('continues after a failed sweep', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     gateway.store.failNext('expireDue', 2)
@@ -253,7 +236,7 @@ describe('a reaper that was started', () => {
     expect(gateway.connector.reconciliations()).toBe(1)
   })
 
-  test('does nothing any more once it was stopped', async () => {
+  test('does nothing after stop', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     gateway.reaper.start()
@@ -263,13 +246,13 @@ describe('a reaper that was started', () => {
     gateway.advance(60)
 
     await jest.advanceTimersByTimeAsync(10_000)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(jest.getTimerCount()).toBe(0)
     expect(gateway.fleet.artefactIds()).toHaveLength(1)
   })
 
-  test('does not start again when it is stopped in the middle of a sweep', async () => {
+  test('schedules no sweep when stopped during one', async () => {
     jest.useFakeTimers()
     const gateway = createContextGateway({ sweepIntervalMs: 1000 })
     let stopping: Promise<void> | undefined
@@ -284,7 +267,7 @@ describe('a reaper that was started', () => {
     expect(jest.getTimerCount()).toBe(0)
   })
 
-  test('stops only when the sweep that runs has ended', async () => {
+  test('stop waits for the running sweep', async () => {
     const gateway = createContextGateway()
     await gateway.create({ headers: { 'x-session-ttl': '60' } })
     gateway.advance(60)

@@ -9,19 +9,16 @@ const parseTtlHeader = (values: readonly string[], limits: TtlBounds) =>
 const bounds = { minTtlSeconds: 60, maxTtlSeconds: 86_400 }
 
 describe('parseTtlHeader', () => {
-  test('is undefined without the header', () => {
-    expect(parseTtlHeader([], bounds)).toBeUndefined()
-  })
-
   test.each([
-    { value: '60', seconds: 60 },
-    { value: '3600', seconds: 3600 },
-    { value: '86400', seconds: 86_400 },
-  ])('reads $value', ({ value, seconds }) => {
-    expect(parseTtlHeader([value], bounds)).toBe(seconds)
+    { name: 'no header', values: [], seconds: undefined },
+    { name: 'the least', values: ['60'], seconds: 60 },
+    { name: 'a TTL between', values: ['3600'], seconds: 3600 },
+    { name: 'the most', values: ['86400'], seconds: 86_400 },
+  ])('reads $name', ({ values, seconds }) => {
+    expect(parseTtlHeader(values, bounds)).toBe(seconds)
   })
 
-  test('reads the longest number there can be', () => {
+  test('reads the longest number', () => {
     expect(parseTtlHeader(['999999999'], { minTtlSeconds: 1, maxTtlSeconds: 999_999_999 })).toBe(999_999_999)
   })
 
@@ -48,7 +45,7 @@ describe('parseTtlHeader', () => {
     { name: 'two headers', values: ['3600', '7200'] },
     { name: 'the same header twice', values: ['3600', '3600'] },
     { name: 'two values in one header', values: ['3600, 3600'] },
-  ])('refuses as no number of seconds: $name', ({ values }) => {
+  ])('rejects what is not a whole number of seconds: $name', ({ values }) => {
     expect(errorOf(() => parseTtlHeader(values, bounds))).toMatchObject({
       code: 'invalid_ttl',
       status: 400,
@@ -61,7 +58,7 @@ describe('parseTtlHeader', () => {
     { name: 'one', value: '1' },
     { name: 'above the most', value: '86401' },
     { name: 'nine digits', value: '999999999' },
-  ])('refuses as out of range, naming the range: $name', ({ value }) => {
+  ])('rejects a TTL out of range with the range: $name', ({ value }) => {
     expect(errorOf(() => parseTtlHeader([value], bounds))).toMatchObject({
       code: 'ttl_out_of_range',
       status: 400,
@@ -72,10 +69,6 @@ describe('parseTtlHeader', () => {
 })
 
 describe('checkTtl', () => {
-  test('gives back what is within the bounds', () => {
-    expect([60, 3600, 86_400].map((ttl) => checkTtl(ttl, bounds, 'ttl'))).toEqual([60, 3600, 86_400])
-  })
-
   test.each([
     { name: 'a text', value: '3600' },
     { name: 'null', value: null },
@@ -87,15 +80,7 @@ describe('checkTtl', () => {
     { name: 'negative', value: -3600 },
     { name: '1e400 in JSON', value: JSON.parse('1e400') },
     { name: 'beyond exact numbers', value: 2 ** 63 },
-  ])('refuses as no number of seconds: $name', ({ value }) => {
+  ])('rejects what is not a whole number of seconds: $name', ({ value }) => {
     expect(errorOf(() => checkTtl(value, bounds, 'ttl'))).toMatchObject({ code: 'invalid_ttl', param: 'ttl' })
-  })
-
-  test.each([{ value: 59 }, { value: 86_401 }])('refuses as out of range: $value', ({ value }) => {
-    expect(errorOf(() => checkTtl(value, bounds, 'ttl'))).toMatchObject({
-      code: 'ttl_out_of_range',
-      param: 'ttl',
-      message: expect.stringMatching(/60 to 86400/),
-    })
   })
 })

@@ -35,7 +35,7 @@ describe('x-context-cache', () => {
     expect(presenceStatus({ kind: 'resident', tokens: 5 }, note)).toBe('hit; tier=gpu; tokens=5')
   })
 
-  test('is a hit despite the KV status of an earlier turn', () => {
+  test('is a hit whatever an earlier turn noted', () => {
     expect(presenceStatus({ kind: 'resident', tokens: 5 }, 'offload_failed')).toBe('hit; tier=gpu; tokens=5')
   })
 

@@ -11,7 +11,7 @@ const creator =
     gateway.send({ path: '/v1/context', body: promptBody, headers, ...change })
 
 describe('a create with an Idempotency-Key', () => {
-  test('that is repeated continues the session of the first', async () => {
+  test('continues the session of the first create when repeated', async () => {
     const gateway = createContextGateway()
     const create = creator(gateway, { 'idempotency-key': 'k' })
     const first = await create()
@@ -51,7 +51,7 @@ describe('a create with an Idempotency-Key', () => {
     expect(rejection(await create({ path: '/v1/chat/completions', body })).code).toBe('idempotency_key_reused')
   })
 
-  test('that is repeated goes to the pod that served the session last', async () => {
+  test('goes to the pod that served the session last when repeated', async () => {
     const gateway = createContextGateway()
     const create = creator(gateway, { 'idempotency-key': 'k' })
     const first = forwarded(await create())
@@ -66,7 +66,7 @@ describe('a create with an Idempotency-Key', () => {
   })
 })
 
-test('a create whose SDK counts its tries continues the session of the first try', async () => {
+test('a create that an SDK retries continues the session of the first try', async () => {
   const gateway = createContextGateway()
   const tryNumber = (count: number) => creator(gateway, { 'x-stainless-retry-count': String(count) })()
 

@@ -17,7 +17,7 @@ const inputOf = (contentLength: string | undefined, stored: typeof kv | undefine
   )
 
 describe('routingInputOf', () => {
-  test('takes what is known of the session', () => {
+  test('passes what is known of the session', () => {
     expect(inputOf('100', kv)).toEqual({
       affinityKey: 'key',
       lastPod: 'a:1',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { createContextGateway } from '../../support/context-gateway.ts'
+import { type createContextGateway, gatewayWithSession } from '../../support/context-gateway.ts'
 import { cacheStatusOf, rejection } from '../../support/decisions.ts'
 
 describe('the deadline of a session', () => {
@@ -11,9 +11,8 @@ describe('the deadline of a session', () => {
     return { expiresInSeconds: expires_at - Math.floor(gateway.nowMs() / 1000), ttl }
   }
 
-  test('stays where the create has set it', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+  test('stays as the create has set it', async () => {
+    const { gateway, id } = await gatewayWithSession()
     gateway.advance(600)
 
     const forward = await gateway.use(id)
@@ -23,9 +22,8 @@ describe('the deadline of a session', () => {
     expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
   })
 
-  test('moves with every turn where it slides', async () => {
-    const gateway = createContextGateway({ sliding: true })
-    const { id } = await gateway.create()
+  test('moves with every turn when sliding', async () => {
+    const { gateway, id } = await gatewayWithSession({ sliding: true })
     gateway.advance(600)
 
     const forward = await gateway.use(id)
@@ -37,10 +35,9 @@ describe('the deadline of a session', () => {
   })
 
   test.each([{ sliding: false }, { sliding: true }])(
-    'is what a turn with a TTL of its own announced (sliding: $sliding)',
+    'is the one that a turn with a TTL announced (sliding: $sliding)',
     async ({ sliding }) => {
-      const gateway = createContextGateway({ sliding })
-      const { id } = await gateway.create()
+      const { gateway, id } = await gatewayWithSession({ sliding })
 
       const forward = await gateway.use(id, { headers: { 'x-session-ttl': '120' } })
       gateway.advance(30)
@@ -59,8 +56,7 @@ describe('the deadline of a session', () => {
     { name: 'is cut off', answer: { complete: false } },
     { name: 'is left by its client', answer: { complete: false, clientDisconnected: true } },
   ])('is not moved by a turn that $name', async ({ answer }) => {
-    const gateway = createContextGateway({ sliding: true })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ sliding: true })
     gateway.advance(600)
 
     await gateway.serve(await gateway.use(id, { headers: { 'x-session-ttl': '7200' } }), answer)
@@ -69,12 +65,10 @@ describe('the deadline of a session', () => {
   })
 })
 
-describe('a session whose time is over', () => {
-  test('starts anew under its id, as a miss', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
-    gateway.advance(61)
-    await gateway.reaper.sweepAndWait()
+describe('an expired session', () => {
+  test('starts anew under its id with a miss', async () => {
+    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
+    await gateway.sweep(61)
 
     const forward = await gateway.use(id)
     await gateway.serve(forward)
@@ -94,28 +88,26 @@ describe('a session whose time is over', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 
-  test('stays over when the turn fails', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+  test('stays expired when the turn fails', async () => {
+    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     gateway.advance(61)
 
     await gateway.serve(await gateway.use(id), { status: 500 })
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
     expect(gateway.fleet.everything()).toEqual([])
   })
 
-  test('leaves nothing of any of its lives behind', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+  test('leaves no KV of any of its lives', async () => {
+    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     gateway.advance(61)
     await gateway.serve(await gateway.use(id))
     gateway.advance(61)
     await gateway.serve(await gateway.use(id))
     gateway.advance(61)
 
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(gateway.fleet.everything()).toEqual([])
   })

@@ -5,13 +5,13 @@ import type { TenantKey } from '../../../src/sessions/session-record.ts'
 const id = `ctx_${'aZ0_-'.repeat(7).slice(0, 32)}`
 
 describe('newSessionId', () => {
-  test('makes ids of the form that is recognised', () => {
+  test('creates ids that isSessionId recognises', () => {
     const ids = Array.from({ length: 1000 }, newSessionId)
 
     expect(ids.filter((made) => !isSessionId(made))).toEqual([])
   })
 
-  test('never makes the same id twice, nor the same character always at one place', () => {
+  test('creates different ids, with different characters at every position', () => {
     const ids = Array.from({ length: 1000 }, newSessionId)
     const fixedPlaces = Array.from({ length: 32 }, (_, at) => new Set(ids.map((made) => made[4 + at])).size).filter(
       (characters) => characters < 48,
@@ -23,7 +23,7 @@ describe('newSessionId', () => {
 })
 
 describe('isSessionId', () => {
-  test('knows an id of this gateway', () => {
+  test('is true for an id of this gateway', () => {
     expect(isSessionId(id)).toBe(true)
   })
 
@@ -44,7 +44,7 @@ describe('isSessionId', () => {
     { name: 'two ids in one value', value: `${id}, ${id}` },
     { name: 'bytes beyond ASCII', value: `ctx_${'\xe9'.repeat(32)}` },
     { name: '50 KB', value: `ctx_${'a'.repeat(50_000)}` },
-  ])('leaves to others: $name', ({ value }) => {
+  ])('is false for an id of another system: $name', ({ value }) => {
     expect(isSessionId(value)).toBe(false)
   })
 })
@@ -55,7 +55,7 @@ describe('sessionKeyOf', () => {
     expect(sessionKeyOf(`ctx_${'0'.repeat(32)}`)).toBe('OQf85YGnbM0NwIW_Xk-kjb_YnzBvl00JWkGrvh4B3vE')
   })
 
-  test('shows nothing of the id', () => {
+  test('contains no part of the id', () => {
     expect(sessionKeyOf(id)).toMatch(/^[A-Za-z0-9_-]{43}$/)
     expect(sessionKeyOf(id)).not.toContain(id.slice(4, 12))
   })
@@ -81,7 +81,7 @@ describe('session id cipher', () => {
     expect(createSessionIdCipher('another secret').decrypt(cipher.encrypt(id, tenant), tenant)).toBeUndefined()
   })
 
-  test('shows nothing of the id, in no encoding', () => {
+  test('encrypts to text without any part of the id', () => {
     const encrypted = cipher.encrypt(id, tenant)
     const bytes = Buffer.from(encrypted, 'base64url')
 
@@ -101,13 +101,13 @@ describe('session id cipher', () => {
     { name: 'a byte short', damage: (bytes: Buffer) => bytes.subarray(0, -1) },
     { name: 'a byte long', damage: (bytes: Buffer) => Buffer.concat([bytes, Buffer.alloc(1)]) },
     { name: 'the id in the clear', damage: () => Buffer.from(id) },
-  ])('is undefined for what is damaged: $name', ({ damage }) => {
+  ])('decrypts to undefined when damaged: $name', ({ damage }) => {
     const bytes = Buffer.from(cipher.encrypt(id, tenant), 'base64url')
 
     expect(cipher.decrypt(damage(bytes).toString('base64url'), tenant)).toBeUndefined()
   })
 
-  test('is undefined when any single bit has flipped', () => {
+  test('decrypts to undefined when any single bit is flipped', () => {
     const bytes = Buffer.from(cipher.encrypt(id, tenant), 'base64url')
     const opened = Array.from({ length: bytes.length * 8 }, (_, bit) => {
       const flipped = Buffer.from(bytes)

@@ -26,12 +26,12 @@ const settlingGateway = () => {
   return { gateway: createContextGateway({ wrapConnector }), calls }
 }
 
-describe('a turn that its connector has settled at once', () => {
+describe('a turn with a settled claim', () => {
   test.each<{ name: string; answer: TurnAnswer; turns: number }>([
     { name: 'completed', answer: {}, turns: 2 },
     { name: 'failed', answer: { status: 500 }, turns: 1 },
     { name: 'was left', answer: { complete: false, clientDisconnected: true }, turns: 1 },
-  ])('that $name ends without a call of the connector', async ({ answer, turns }) => {
+  ])('$name ends without a call of the connector', async ({ answer, turns }) => {
     const { gateway, calls } = settlingGateway()
     const { id } = await gateway.create()
     const before = await gateway.view(id)
@@ -43,7 +43,7 @@ describe('a turn that its connector has settled at once', () => {
     expect(await gateway.view(id)).toEqual({ ...Object(before), turns, tokens: expect.anything() })
   })
 
-  test('whose client disconnects is cancelled without a call of the connector', async () => {
+  test('is cancelled without a call of the connector when its client disconnects', async () => {
     const { gateway, calls } = settlingGateway()
     const { id } = await gateway.create()
     calls.length = 0

@@ -1,13 +1,18 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
-import { type ContextGateway, createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  gatewayWithSession,
+  podA,
+  promptBody,
+} from '../../support/context-gateway.ts'
 import { cacheStatusOf, forwarded, rejection } from '../../support/decisions.ts'
 
-describe('while the session store cannot be reached', () => {
+describe('while the session store is unavailable', () => {
   const withSession = async (): Promise<{ readonly gateway: ContextGateway; readonly id: string }> => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession()
     gateway.store.breakDown('all')
     return { gateway, id }
   }
@@ -24,7 +29,7 @@ describe('while the session store cannot be reached', () => {
     expect(gateway.connector.claims()).toEqual([])
   })
 
-  test('a turn is answered even where unknown sessions are rejected', async () => {
+  test('a turn is answered with unknownSession reject, too', async () => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
     gateway.store.breakDown('all')
 
@@ -44,7 +49,7 @@ describe('while the session store cannot be reached', () => {
     expect(forward).toMatchObject({ requestHeaders: {}, splice: undefined, path: undefined })
   })
 
-  test('such a request is still checked', async () => {
+  test('an invalid one is still rejected', async () => {
     const { gateway } = await withSession()
 
     const decision = await gateway.send({ path: '/v1/completions', body: {}, headers: { 'x-session-ttl': '60' } })
@@ -80,8 +85,7 @@ describe('while the session store cannot be reached', () => {
   })
 
   test('a rejected turn keeps its error when its lease cannot be released', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession()
     gateway.store.breakDown(['abandon'])
 
     const decision = await gateway.send({
@@ -94,8 +98,7 @@ describe('while the session store cannot be reached', () => {
   })
 
   test('a missing artefact is a miss although the drop cannot be recorded', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.restart(podA)
     for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
     gateway.store.breakDown(['dropKv'])

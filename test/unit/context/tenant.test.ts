@@ -30,7 +30,7 @@ describe('tenant by credential', () => {
     expect(elsewhere.tenantOf(bearer('key-a'))).not.toBe(tenants.tenantOf(bearer('key-a')))
   })
 
-  test('shows nothing of the credential', () => {
+  test('contains no part of the credential', () => {
     expect(tenants.tenantOf(bearer('key-a'))).toMatch(/^[A-Za-z0-9_-]{43}$/)
   })
 
@@ -64,14 +64,14 @@ describe('one credential', () => {
     expect(tenants.tenantOf(withHeaders({ authorization }))).toMatch(/^[A-Za-z0-9_-]{43}$/)
   })
 
-  test('is refused with a comma, in one pass over half a megabyte', () => {
+  test('of half a megabyte with commas is refused in one pass', () => {
     for (const value of [','.repeat(500_000), `a,${' '.repeat(500_000)}`, `${' '.repeat(500_000)},`])
       expect(errorOf(() => tenants.tenantOf(bearer(value))).code).toBe('invalid_api_key')
   })
 })
 
 describe('tenant by principal', () => {
-  test('outlives the rotation of the credential', () => {
+  test('stays the same when the credential changes', () => {
     const before = withHeaders({ 'x-principal': 'alice', authorization: 'Bearer old' })
     const after = withHeaders({ 'x-principal': 'alice', authorization: 'Bearer new' })
 
@@ -90,7 +90,7 @@ describe('tenant by principal', () => {
     expect(behindAuth.tenantOf(withHeaders(headers))).toBe(tenants.tenantOf(bearer('key-a')))
   })
 
-  test('is never the tenant of a credential that reads alike', () => {
+  test('differs from the tenant of a credential with the same text', () => {
     expect(behindAuth.tenantOf(withHeaders({ 'x-principal': 'Bearer key-a' }))).not.toBe(
       tenants.tenantOf(bearer('key-a')),
     )

@@ -1,5 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
-import { type ContextGateway, createContextGateway, podA, podB } from '../../support/context-gateway.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  gatewayWithSession,
+  podA,
+  podB,
+} from '../../support/context-gateway.ts'
 import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 
@@ -7,8 +13,7 @@ describe('a turn of a session', () => {
   test.each(['/v1/completions', '/v1/chat/completions', '/v1/responses'])(
     'is decided from its headers alone on %s',
     async (path) => {
-      const gateway = createContextGateway()
-      const { id } = await gateway.create()
+      const { gateway, id } = await gatewayWithSession()
 
       const decision = await gateway.send({ path, headers: { 'x-session-id': id }, body: Buffer.from('not read') })
 
@@ -17,8 +22,7 @@ describe('a turn of a session', () => {
   )
 
   test('is routed to the pod that holds its KV and reports a hit', async () => {
-    const gateway = createContextGateway()
-    const { id, key } = await gateway.create({}, { promptTokens: 2980 })
+    const { gateway, id, key } = await gatewayWithSession({}, {}, { promptTokens: 2980 })
     const [holder] = gateway.fleet.podsHolding(key)
 
     const forward = await gateway.use(id)
@@ -34,8 +38,7 @@ describe('a turn of a session', () => {
   })
 
   test('has its KV loaded into a pod that lacks it', async () => {
-    const gateway = createContextGateway()
-    const { id, key } = await gateway.create({}, { promptTokens: 2980 })
+    const { gateway, id, key } = await gatewayWithSession({}, {}, { promptTokens: 2980 })
     const [holder = ''] = gateway.fleet.podsHolding(key)
     gateway.pods.setReady(holder, false)
 
@@ -44,20 +47,6 @@ describe('a turn of a session', () => {
     expect(forward.destinations).not.toContain(holder)
     expect(cacheStatusOf(forward)).toMatch(/^hit; tier=store; tokens=3000; load=\d+ms$/)
     expect(gateway.fleet.held(forward.destinations[0], key)).toBe(3000)
-  })
-
-  test('follows the pod that served', async () => {
-    const gateway = createContextGateway({ policy: 'session-affinity' })
-    const { id, key } = await gateway.create()
-    const [first = ''] = gateway.fleet.podsHolding(key)
-    const other = first === podA ? podB : podA
-    await gateway.serve(await gateway.use(id), { servedBy: other })
-    gateway.pods.setReady(first, true)
-
-    const forward = await gateway.use(id)
-
-    expect(forward.destinations[0]).toBe(other)
-    expect(cacheStatusOf(forward)).toBe('hit; tier=gpu; tokens=1020')
   })
 
   test.each<{ name: string; arrange: (gateway: ContextGateway) => unknown; status: string }>([
@@ -85,8 +74,7 @@ describe('a turn of a session', () => {
       status: 'miss; reason=no_slot',
     },
   ])('is forwarded as a miss and releases its claim when $name', async ({ arrange, status }) => {
-    const gateway = createContextGateway({ pods: [podA], maxLoadMs: 20 })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ pods: [podA], maxLoadMs: 20 })
     await arrange(gateway)
     const others = gateway.connector.claims().length
 
@@ -100,14 +88,14 @@ describe('a turn of a session', () => {
     if (status.endsWith('no_slot')) expect(forward.splice).toBeUndefined()
   })
 
-  test('says that the KV is still being stored while the first turn runs', async () => {
+  test('is a miss with offload_pending while the first turn runs', async () => {
     const gateway = createContextGateway()
     const create = await gateway.beginCreate()
 
     expect(cacheStatusOf(await gateway.use(sessionIdOf(create)))).toBe('miss; reason=offload_pending')
   })
 
-  test('says why no KV of the session was stored', async () => {
+  test('reports why no KV of the session was stored', async () => {
     const gateway = createContextGateway({ pods: [podA] })
     gateway.connector.faults.refuse('offload', true)
     const { id } = await gateway.create()
@@ -117,8 +105,7 @@ describe('a turn of a session', () => {
   })
 
   test('reports lost KV once and drops it from the session', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.restart(podA)
     for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
 
@@ -130,7 +117,7 @@ describe('a turn of a session', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=kv_missing')
   })
 
-  test('asks Envoy for the time that loading may take, and for none when it is short', async () => {
+  test('extends its deadline by the time of a long load only', async () => {
     const gateway = createContextGateway({ msPerToken: 10, maxLoadMs: 8000 })
     const long = await gateway.create({}, { promptTokens: 480 })
     const short = await gateway.create({}, { promptTokens: 30 })
@@ -148,13 +135,11 @@ describe('a turn of a session', () => {
     { name: 'with a bad TTL', headers: { 'x-session-ttl': '0' }, code: 'invalid_ttl' },
     { name: 'with a TTL out of range', headers: { 'x-session-ttl': '9' }, code: 'ttl_out_of_range' },
     { name: 'by an unknown policy', headers: { 'routing-strategy': 'best' }, code: 'invalid_routing_strategy' },
-  ])('is refused $name, and holds nothing', async ({ headers, code }) => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+  ])('is rejected $name, and holds nothing', async ({ headers, code }) => {
+    const { gateway, id } = await gatewayWithSession()
 
     const decision = await gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id, ...headers } })
-    gateway.advance(3600)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(3600)
 
     expect(rejection(decision).code).toBe(code)
     expect(gateway.connector.claims()).toEqual([])
@@ -162,8 +147,7 @@ describe('a turn of a session', () => {
   })
 
   test('is forwarded with any content type', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession()
 
     await expect(gateway.use(id, { headers: { 'content-type': 'text/plain' } })).resolves.toMatchObject({
       kind: 'forward',
@@ -171,8 +155,7 @@ describe('a turn of a session', () => {
   })
 
   test('is unavailable while no pod is ready', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create()
+    const { gateway, id } = await gatewayWithSession()
     gateway.pods.setReady(podA, false)
     gateway.pods.setReady(podB, false)
 
@@ -182,16 +165,14 @@ describe('a turn of a session', () => {
   })
 })
 
-describe('turns that overlap', () => {
-  test('load once, hit all, and leave one artefact', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    const { id, key } = await gateway.create()
+describe('overlapping turns', () => {
+  test('share one load, all hit, and leave one artefact', async () => {
+    const { gateway, id, key } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.restart(podA)
 
     const forwards = await Promise.all(Array.from({ length: 50 }, () => gateway.use(id)))
     await Promise.all(forwards.map((forward) => gateway.serve(forward)))
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
 
     expect(gateway.connector.loads()).toBe(1)
     expect(forwards.map(cacheStatusOf).filter((line) => !line?.startsWith('hit; '))).toEqual([])
@@ -205,17 +186,15 @@ describe('turns that overlap', () => {
   })
 
   test('keep the session until the last one has ended', async () => {
-    const gateway = createContextGateway()
-    const { id } = await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
     const [slow, fast] = [await gateway.use(id), await gateway.use(id)]
     gateway.advance(61)
     await gateway.serve(fast)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     const during = gateway.fleet.artefactIds().length
     await gateway.serve(slow)
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
 
     expect(during).toBeGreaterThan(0)
     expect(gateway.fleet.everything()).toEqual([])

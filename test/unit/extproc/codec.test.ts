@@ -132,12 +132,15 @@ describe('replies', () => {
     )
   })
 
+  const everyByte = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
+  const splice = '"cache_salt":"ü漢🦙"'
+
   const forward: ForwardDecision = {
     kind: 'forward',
     destinations: ['10.0.0.1:8000', '10.0.0.2:8000'],
     path: '/v1/completions',
-    requestHeaders: { 'x-a': 'é' },
-    splice: '"cache_salt":"ü"',
+    requestHeaders: { 'x-a': everyByte.toString('latin1') },
+    splice,
     expectModel: 'm',
     responseHeaders: { 'x-b': 'c' },
     ticket: undefined,
@@ -148,12 +151,12 @@ describe('replies', () => {
       'a forward sets headers as raw bytes, with metadata beside them',
       { kind: 'decision', phase: 'request_headers', decision: forward },
       Buffer.concat([
-        field(1, field(1, field(2, setHeader('x-a', Buffer.from([0xe9])), setHeader(':path', '/v1/completions')))),
+        field(1, field(1, field(2, setHeader('x-a', everyByte), setHeader(':path', '/v1/completions')))),
         field(
           8,
           struct({
             'envoy.lb': { 'x-gateway-destination-endpoint': '10.0.0.1:8000,10.0.0.2:8000' },
-            ctx: { splice: '"cache_salt":"ü"', model: 'm', headers: 'x-b:c\n' },
+            ctx: { splice, model: 'm', headers: 'x-b:c\n' },
           }),
         ),
       ]),

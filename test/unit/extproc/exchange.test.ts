@@ -82,7 +82,7 @@ describe('a decision on the headers', () => {
     ],
     ['counts once', [headers('none'), pass, reject], [asked, passed]],
     [
-      'ends a stream whose response nobody observes',
+      'ends a stream whose response is not observed',
       [headersWithResponse(), pass, body('{}'), responseHeaders],
       [asked, passed, 'end ok'],
     ],

@@ -63,7 +63,7 @@ const serve = (
   return { stream, end, faults, closed: () => closed }
 }
 
-test('a peer that does not take its answers is not read from, until it does', async () => {
+test('a stream reads no more while its peer does not read replies', async () => {
   const received: unknown[] = []
   const { stream } = serve((call) => ({
     message: (message) => {
@@ -114,7 +114,7 @@ describe('a method that throws', () => {
   })
 })
 
-test('nothing reaches a call that is over', async () => {
+test('nothing is sent to a closed call', async () => {
   const calls: GrpcStream<unknown>[] = []
   const { stream, end, closed } = serve((call) => {
     calls.push(call)

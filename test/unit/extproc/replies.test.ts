@@ -49,7 +49,7 @@ describe('forward', () => {
       },
     ],
     [
-      'framing headers never',
+      'no framing headers',
       { requestHeaders: { 'content-length': '7', 'transfer-encoding': 'chunked', 'x-a': 'b' } },
       { setHeaders: { 'x-a': 'b' }, destinations: '10.0.0.1:8000', ctx: {} },
     ],
@@ -60,7 +60,7 @@ describe('forward', () => {
 
 describe('passthrough', () => {
   test.each<[string, readonly string[], Changes]>([
-    ['nowhere in particular', [], { setHeaders: {}, destinations: undefined, ctx: {} }],
+    ['without a destination', [], { setHeaders: {}, destinations: undefined, ctx: {} }],
     ['to a pod', ['a:1', 'b:2'], { setHeaders: {}, destinations: 'a:1,b:2', ctx: {} }],
   ])('%s', (_name, destinations, changes) => {
     expect(outcomeOf({ kind: 'passthrough', destinations })).toEqual({ kind: 'forward', ...changes })
@@ -84,7 +84,7 @@ describe('answers', () => {
     })
   })
 
-  test('are sent again to the byte', () => {
+  test('of the cache have the same bytes', () => {
     const body = Buffer.from([1, 2, 3])
     const headers = { 'x-response-cache': 'hit', 'content-length': '9' }
     expect(respondOf({ kind: 'cached-response', contentType: 'text/event-stream', body, headers })).toEqual({

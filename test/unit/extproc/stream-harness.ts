@@ -5,7 +5,7 @@ import type { StreamHandler, StreamMethod, StreamStatus } from '../../../src/ext
 import { createProcessMethod } from '../../../src/extproc/process-stream.ts'
 import { recordingHooks } from './recording-hooks.ts'
 
-/** One ext_proc stream without a network: what it sends, how it ends, what its hooks are told. */
+/** One ext_proc stream without a network: what it sends, how it ends, what its hooks record. */
 export interface StreamHarness {
   readonly method: StreamMethod<ExtProcEvent, Reply>
   readonly receiver: StreamHandler<ExtProcEvent>

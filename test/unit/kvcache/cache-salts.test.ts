@@ -8,7 +8,7 @@ const salts = createCacheSalts('secret')
 const scope: SaltScope = { tenant, session: { key, life: '' }, model: 'model', fingerprint: 'engine' }
 
 describe('cache salts', () => {
-  test('are short hexadecimal texts, and the same for the same scope', () => {
+  test('are 32 hexadecimal digits, the same for the same scope', () => {
     expect(salts.of(scope)).toMatch(/^[0-9a-f]{32}$/)
     expect(createCacheSalts('secret').of({ ...scope })).toBe(salts.of(scope))
   })
@@ -38,7 +38,7 @@ describe('cache salts', () => {
     expect(salts.withoutSession(tenant, 'tenant')).not.toBe(salts.of({ ...scope, session: undefined }))
   })
 
-  test('of turns without a session are met once with isolation by session', () => {
+  test('of turns without a session are random with isolation by session', () => {
     const many = Array.from({ length: 50 }, () => salts.withoutSession(tenant, 'session'))
     expect(new Set(many).size).toBe(50)
   })

@@ -37,7 +37,7 @@ test.each([
   expect(received).toEqual([{ type: 'application/json', text: sent }])
 })
 
-test.each(['POST', 'DELETE'] as const)('%s with a body leaves its connection to the next call', async (method) => {
+test.each(['POST', 'DELETE'] as const)('%s with a body keeps its connection open for the next call', async (method) => {
   for (let number = 0; number < 5; number += 1) await call(method, { number })
   expect(received).toHaveLength(5)
   expect(connections.size).toBe(1)

@@ -20,7 +20,7 @@ const startLoad = () => {
 const patient = () => ({ signal: new AbortController().signal, onAbort: () => 'left' })
 
 describe('shared loads', () => {
-  test('turns that come while a load runs share it', async () => {
+  test('turns share a load that runs', async () => {
     const loads = createSharedLoads<string>()
     const { load, starts, end } = startLoad()
     const waiting = Array.from({ length: 20 }, () => loads.run('name', load, patient()))
@@ -29,7 +29,7 @@ describe('shared loads', () => {
     expect(starts()).toBe(1)
   })
 
-  test('other names load by themselves', async () => {
+  test('other names have loads of their own', async () => {
     const loads = createSharedLoads<string>()
     const [one, other] = [startLoad(), startLoad()]
     const waiting = [loads.run('one', one.load, patient()), loads.run('other', other.load, patient())]
@@ -38,7 +38,7 @@ describe('shared loads', () => {
     expect(await Promise.all(waiting)).toEqual(['one', 'other'])
   })
 
-  test('a turn leaves when its time is over, and the load goes on for the next one', async () => {
+  test('a turn leaves after its abort, and the load continues for the next one', async () => {
     const loads = createSharedLoads<string>()
     const { load, starts, end } = startLoad()
     const leave = new AbortController()
@@ -50,7 +50,7 @@ describe('shared loads', () => {
     expect([await next, starts()]).toEqual(['done', 1])
   })
 
-  test('a load that ended is not used again', async () => {
+  test('a load that has ended is not reused', async () => {
     const loads = createSharedLoads<string>()
     const [first, second] = [startLoad(), startLoad()]
     first.end('first')
@@ -59,7 +59,7 @@ describe('shared loads', () => {
     expect(await loads.run('name', second.load, patient())).toBe('second')
   })
 
-  test('a failure reaches those who wait, and nobody else', async () => {
+  test('a failed load rejects for the turns that still wait', async () => {
     const loads = createSharedLoads<string>()
     const { load, fail } = startLoad()
     const waiting = loads.run('name', load, patient())

@@ -15,12 +15,12 @@ test.each<{ readonly name: string; readonly value: unknown; readonly expected: r
   { name: 'a list of lists', value: [[1]], expected: undefined },
   { name: 'no list', value: { 0: 1, length: 1 }, expected: undefined },
   { name: 'nothing', value: undefined, expected: undefined },
-])('token ids are read from whole numbers alone: $name', ({ value, expected }) => {
+])('readTokenIds reads $name', ({ value, expected }) => {
   const tokens = readTokenIds(value)
   expect(tokens === undefined ? undefined : [...tokens]).toEqual(expected)
 })
 
-test('any list of token ids is read as it is', () => {
+test('readTokenIds reads any list of token ids unchanged', () => {
   fc.assert(
     fc.property(fc.uint32Array(), (tokens) => {
       expect(readTokenIds(Array.from(tokens))).toEqual(tokens)

@@ -14,12 +14,12 @@ describe('readCreateBody', () => {
     { name: 'messages', body: { messages }, form: 'chat' },
     { name: 'a text input', body: { input: 'hi' }, form: 'responses' },
     { name: 'an input of items', body: { input: [{ role: 'user', content: 'hi' }] }, form: 'responses' },
-  ] as const)('tells the form by $name', ({ body, form }) => {
+  ] as const)('reads the form from $name', ({ body, form }) => {
     expect(read({ model: 'm', ...body })).toEqual({ model: 'm', form })
     expect(read({ model: 'm', ...body }, form)).toEqual({ model: 'm', form })
   })
 
-  test('looks only at the member of the form that the path fixes', () => {
+  test('reads only the member of the form that the path fixes', () => {
     expect(read({ model: 'm', prompt: 7, messages }, 'chat')).toEqual({ model: 'm', form: 'chat' })
   })
 
@@ -56,14 +56,14 @@ describe('readCreateBody', () => {
     { form: 'completions', body: { messages }, param: 'prompt' },
     { form: 'chat', body: { prompt: 'hi' }, param: 'messages' },
     { form: 'responses', body: { prompt: 'hi' }, param: 'input' },
-  ] as const)('misses $param where the path fixes the form to $form', ({ form, body, param }) => {
+  ] as const)('requires $param when the path fixes the form to $form', ({ form, body, param }) => {
     expect(errorOf(() => read({ model: 'm', ...body }, form))).toMatchObject({
       code: 'missing_required_parameter',
       param,
     })
   })
 
-  test('takes nothing from the prototype for a member', () => {
+  test('ignores members of the prototype', () => {
     expect(errorOf(() => read(JSON.parse('{"__proto__":{"model":"m","prompt":"hi"}}')))).toMatchObject({
       code: 'missing_required_parameter',
       param: 'model',

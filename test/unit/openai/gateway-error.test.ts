@@ -35,7 +35,7 @@ describe('GatewayError', () => {
     expect(errorCodes[code].message).toMatch(/^\S.*\.$|^Send .+/)
   })
 
-  test('takes its own message, parameter and headers', () => {
+  test('responds with its own message, parameter and headers', () => {
     const error = new GatewayError('method_not_allowed', { message: 'No.', param: 'p', headers: { allow: 'GET' } })
 
     expect(toErrorResponse(error)).toEqual({
@@ -55,7 +55,7 @@ describe('GatewayError', () => {
     { name: 'an Error', thrown: new Error('connect ECONNREFUSED 10.0.0.1:6379') },
     { name: 'a text', thrown: 'password=hunter2' },
     { name: 'undefined', thrown: undefined },
-  ])('$name that was thrown becomes an internal error that says nothing of it', ({ thrown }) => {
+  ])('from $name is an internal error without its text', ({ thrown }) => {
     const error = GatewayError.from(thrown)
 
     expect(error.cause).toBe(thrown)
@@ -68,13 +68,13 @@ describe('GatewayError', () => {
     })
   })
 
-  test('keeps an error that is one already', () => {
+  test('from a GatewayError is that error', () => {
     const error = new GatewayError('invalid_page')
 
     expect(GatewayError.from(error)).toBe(error)
   })
 
-  test('keeps its cause out of the answer', () => {
+  test('responds without its cause', () => {
     const error = new GatewayError('session_store_unavailable', { cause: new Error('READONLY secret-host') })
 
     expect(JSON.stringify(toErrorResponse(error))).not.toContain('secret-host')

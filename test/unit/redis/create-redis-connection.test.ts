@@ -7,7 +7,7 @@ import { createRedisConnection } from '../../../src/redis/create-redis-connectio
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 
 describe('a connection to Redis', () => {
-  test('is refused for a URL that cannot be read, without telling it', async () => {
+  test('is refused for an invalid URL, which the error does not contain', async () => {
     const options = { url: 'redis://user:secret@host:port-that-is-none', onFault: () => {} }
     const error = await createRedisConnection(options).catch((thrown: unknown) => thrown)
 
@@ -16,7 +16,7 @@ describe('a connection to Redis', () => {
     expect(inspect(error)).not.toContain('secret')
   })
 
-  test('is there at once when Redis is not, and reports the fault', async () => {
+  test('is created without Redis, and reports the fault', async () => {
     const faults: Error[] = []
     const connection = await createRedisConnection({
       url: `redis://127.0.0.1:${await freePort()}`,
@@ -45,8 +45,8 @@ describe('a connection to Redis', () => {
 
   test.each([
     { name: 'from the first call on', login: '' },
-    { name: 'before it lets the client in', login: ':secret@' },
-  ])('is given up, reported and made anew when its other end is silent $name', async ({ login }) => {
+    { name: 'before the login', login: ':secret@' },
+  ])('is closed, reported and reconnected when the server is silent $name', async ({ login }) => {
     const sockets: Socket[] = []
     const silent = createServer((socket) => {
       sockets.push(socket)

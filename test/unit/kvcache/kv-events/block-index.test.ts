@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type BlockIndex, createBlockIndex } from '../../../../src/kvcache/kv-events/block-index.ts'
 import type { ChainPosition, KvBlockEvent } from '../../../../src/kvcache/kv-events/kv-block-event.ts'
 
-const root = (salt: string, lora?: string): ChainPosition => ({ kind: 'root', salt, lora })
+const root = (salt: string): ChainPosition => ({ kind: 'root', salt, lora: undefined })
 const behind = (hash: string): ChainPosition => ({ kind: 'block', hash })
 const stored = (
   after: ChainPosition,
@@ -21,8 +21,8 @@ const filled = (options: { readonly maxBlocks: number }, ...events: readonly KvB
   for (const event of events) index.apply(event)
   return index
 }
-const resident = (index: BlockIndex, tokens: readonly number[], salt = 's', lora?: string): number =>
-  index.residentTokens({ salt, tokens: Uint32Array.from(tokens), lora })
+const resident = (index: BlockIndex, tokens: readonly number[]): number =>
+  index.residentTokens({ salt: 's', tokens: Uint32Array.from(tokens) })
 const turn = (index: BlockIndex, turnId: string): readonly number[] | undefined => {
   const tokens = index.turnTokens(turnId)
   return tokens === undefined ? undefined : [...tokens]
@@ -31,129 +31,94 @@ const turn = (index: BlockIndex, turnId: string): readonly number[] | undefined 
 const roomy = { maxBlocks: 1_000 }
 const chain = stored(root('s'), 't1', { a: [1, 2], b: [3, 4], c: [5, 6] })
 
-describe('what a pod holds', () => {
+/** Every sequence of stores, removals and clears: test/fuzz/kvcache/kv-events-index.test.ts. */
+describe('tokens that the index finds in a pod', () => {
   test.each<{
     readonly name: string
     readonly events: readonly KvBlockEvent[]
     readonly tokens: readonly number[]
-    readonly salt?: string
-    readonly lora?: string
     readonly expected: number
   }>([
-    { name: 'nothing, before anything was told', events: [], tokens: [1, 2], expected: 0 },
-    { name: 'a whole chain', events: [chain], tokens: [1, 2, 3, 4, 5, 6], expected: 6 },
-    { name: 'whole blocks only', events: [chain], tokens: [1, 2, 3, 4, 5], expected: 4 },
-    { name: 'no more than the chain', events: [chain], tokens: [1, 2, 3, 4, 5, 6, 7, 8], expected: 6 },
-    { name: 'only as far as the tokens agree', events: [chain], tokens: [1, 2, 3, 9, 5, 6], expected: 2 },
-    { name: 'nothing under another salt', events: [chain], tokens: [1, 2], salt: 'z', expected: 0 },
-    { name: 'nothing for an adapter', events: [chain], tokens: [1, 2], lora: 'l', expected: 0 },
+    { name: 'none before any event', events: [], tokens: [1, 2], expected: 0 },
+    { name: 'those of a whole chain', events: [chain], tokens: [1, 2, 3, 4, 5, 6], expected: 6 },
+    { name: 'those of whole blocks', events: [chain], tokens: [1, 2, 3, 4, 5], expected: 4 },
     {
-      name: 'the adapter’s own blocks',
-      events: [stored(root('s', 'l'), 't', { x: [1, 2] })],
-      tokens: [1, 2],
-      lora: 'l',
-      expected: 2,
-    },
-    {
-      name: 'what was added to a chain',
-      events: [chain, stored(behind('c'), 't2', { d: [7, 8] })],
-      tokens: [1, 2, 3, 4, 5, 6, 7, 8],
-      expected: 8,
-    },
-    {
-      name: 'a branch of a chain',
+      name: 'those of a branch',
       events: [chain, stored(behind('a'), 't2', { d: [7, 8] })],
       tokens: [1, 2, 7, 8],
       expected: 4,
     },
     {
-      name: 'blocks of different lengths',
+      name: 'those of blocks of different lengths',
       events: [chain, stored(behind('a'), 't2', { d: [3, 4, 5] })],
       tokens: [1, 2, 3, 4, 5],
       expected: 5,
     },
-    { name: 'nothing behind a removed block', events: [chain, removed('b')], tokens: [1, 2, 3, 4, 5, 6], expected: 2 },
+    { name: 'those before a removed block', events: [chain, removed('b')], tokens: [1, 2, 3, 4, 5, 6], expected: 2 },
     {
-      name: 'all of it when the removed block is back',
-      events: [chain, removed('b'), stored(behind('a'), 't2', { b: [3, 4] })],
-      tokens: [1, 2, 3, 4, 5, 6],
-      expected: 6,
-    },
-    {
-      name: 'everything when an unknown block is removed',
+      name: 'unchanged by the removal of an unknown block',
       events: [chain, removed('zz')],
       tokens: [1, 2],
       expected: 2,
     },
-    { name: 'nothing after a clear', events: [chain, { kind: 'cleared' }], tokens: [1, 2], expected: 0 },
     {
-      name: 'nothing behind a block that a clear took',
+      name: 'none behind a cleared block',
       events: [chain, { kind: 'cleared' }, stored(behind('a'), 't', { b: [3, 4] })],
       tokens: [1, 2, 3, 4],
       expected: 0,
     },
     {
-      name: 'nothing behind an unknown block',
+      name: 'none behind an unknown block',
       events: [stored(behind('zz'), 't', { b: [3, 4] })],
       tokens: [3, 4],
       expected: 0,
     },
     {
-      name: 'nothing of a block whose name means something else',
+      name: 'none of a block whose hash has other tokens',
       events: [chain, stored(root('s'), 't2', { b: [8, 8] })],
       tokens: [8, 8],
       expected: 0,
     },
     {
-      name: 'nothing more of a removed block whose name means something else',
+      name: 'none of a removed block whose hash comes back with other tokens',
       events: [chain, removed('b'), stored(behind('a'), 't2', { b: [8, 8] })],
       tokens: [1, 2, 3, 4],
       expected: 2,
     },
-  ])('is $name', ({ events, tokens, salt, lora, expected }) => {
-    expect(resident(filled(roomy, ...events), tokens, salt, lora)).toBe(expected)
+  ])('are $name', ({ events, tokens, expected }) => {
+    expect(resident(filled(roomy, ...events), tokens)).toBe(expected)
   })
 })
 
-describe('what a turn left', () => {
+describe('tokens of a turn', () => {
   test.each<{
     readonly name: string
     readonly events: readonly KvBlockEvent[]
     readonly expected: readonly number[] | undefined
   }>([
-    { name: 'nothing, before anything was told', events: [chain], expected: undefined },
+    { name: 'none before any event', events: [chain], expected: undefined },
     {
-      name: 'its chain from the root',
+      name: 'those from the root on',
       events: [chain, stored(behind('c'), 't2', { d: [7, 8] })],
       expected: [1, 2, 3, 4, 5, 6, 7, 8],
     },
     {
-      name: 'what it reused',
-      events: [chain, stored(root('s'), 't2', { a: [1, 2], b: [3, 4] })],
-      expected: [1, 2, 3, 4],
-    },
-    {
-      name: 'the longest of several chains',
-      events: [chain, stored(behind('c'), 't2', { d: [7, 8] }), stored(root('s'), 't2', { a: [1, 2] })],
-      expected: [1, 2, 3, 4, 5, 6, 7, 8],
-    },
-    {
-      name: 'its chain, also when the blocks are gone',
+      name: 'kept when the blocks are gone',
       events: [chain, stored(behind('c'), 't2', { d: [7, 8] }), removed('a', 'b', 'c', 'd'), { kind: 'cleared' }],
       expected: [1, 2, 3, 4, 5, 6, 7, 8],
     },
     {
-      name: 'nothing where its chain is unknown',
+      name: 'none where its chain is unknown',
       events: [stored(behind('zz'), 't2', { d: [7, 8] })],
       expected: undefined,
     },
-  ])('is $name', ({ events, expected }) => {
+  ])('are $name', ({ events, expected }) => {
     const index = filled(roomy, ...events)
     expect(turn(index, 't2')).toEqual(expected)
     expect(index.turnLength('t2')).toBe(expected?.length ?? 0)
   })
 
-  test('is forgotten with everything else', () => {
+  test('are forgotten with everything else', () => {
     const index = filled(roomy, chain)
     index.forget()
     expect(turn(index, 't1')).toBeUndefined()
@@ -163,7 +128,7 @@ describe('what a turn left', () => {
 })
 
 describe('a bounded index', () => {
-  test('forgets the ends told of longest ago, and never claims what it forgot', () => {
+  test('drops the oldest ends of chains, and finds no dropped block', () => {
     const index = filled(
       { maxBlocks: 4 },
       chain,
@@ -176,7 +141,7 @@ describe('a bounded index', () => {
     expect(resident(index, [21, 22])).toBe(2)
   })
 
-  test('forgets one chain before it begins with the next, so that the last one told of can go on', () => {
+  test('drops one chain before the next, so that the latest chain can grow', () => {
     const [first, last] = [
       stored(root('s'), 't1', { a: [1, 2], b: [3, 4], c: [5, 6], d: [7, 8] }),
       stored(root('s'), 't2', { v: [11, 12], w: [13, 14], x: [15, 16], y: [17, 18] }),
@@ -187,7 +152,7 @@ describe('a bounded index', () => {
     expect(turn(index, 't3')).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19, 20])
   })
 
-  test('keeps the beginning of a chain that was told of again', () => {
+  test('keeps the beginning of a chain that was reported again', () => {
     const index = filled(
       { maxBlocks: 6 },
       stored(root('s'), 't1', { a: [1, 2], b: [3, 4], c: [5, 6], d: [7, 8] }),
@@ -199,7 +164,7 @@ describe('a bounded index', () => {
     expect(resident(index, [11, 12])).toBe(2)
   })
 
-  test('forgets blocks that the engine dropped first', () => {
+  test('drops blocks first that the engine has removed', () => {
     const index = filled(
       { maxBlocks: 4 },
       stored(root('s'), 't1', { a: [1, 2] }),
@@ -212,13 +177,13 @@ describe('a bounded index', () => {
     expect(index.size).toBe(4)
   })
 
-  test('keeps the tokens of a turn whose blocks it forgot', () => {
+  test('keeps the tokens of a turn whose blocks it dropped', () => {
     const index = filled({ maxBlocks: 1 }, chain)
     expect(index.size).toBe(1)
     expect(turn(index, 't1')).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  test('counts what the engine dropped from a clear on', () => {
+  test('counts removed blocks from a clear on', () => {
     const index = createBlockIndex({ maxBlocks: 8 })
     for (let round = 0; round < 3; round += 1) {
       index.apply({ kind: 'cleared' })
@@ -228,7 +193,7 @@ describe('a bounded index', () => {
     expect(index.size).toBe(3)
   })
 
-  test('keeps few blocks that the engine dropped', () => {
+  test('keeps few removed blocks', () => {
     const index = createBlockIndex({ maxBlocks: 80 })
     for (let at = 0; at < 50; at += 1) {
       index.apply(stored(root('s'), undefined, { [`h${at}`]: [at, at] }))

@@ -6,6 +6,13 @@ import { clearedEvent, removedEvent, storedEvent } from '../../../support/kv-eve
 const batch = (...events: readonly unknown[]): Uint8Array => encode([1.5, events, 0], { useBigInt64: true })
 const root = { kind: 'root', salt: 's', lora: undefined }
 const block = (hash: string, ...tokens: readonly number[]): unknown => ({ hash, tokens: Uint32Array.from(tokens) })
+const stored = (blocks: readonly unknown[], part: object = {}): unknown => ({
+  kind: 'stored',
+  after: root,
+  blocks,
+  turnId: undefined,
+  ...part,
+})
 const twoBlocks = { hashes: [1, 2], tokens: [10, 11, 12, 13], salt: 's', turnId: 't' }
 
 describe('decodeEvents', () => {
@@ -13,17 +20,12 @@ describe('decodeEvents', () => {
     {
       name: 'blocks at a root, with its salt and the turn',
       event: storedEvent(twoBlocks),
-      expected: { kind: 'stored', after: root, blocks: [block('i1', 10, 11), block('i2', 12, 13)], turnId: 't' },
+      expected: stored([block('i1', 10, 11), block('i2', 12, 13)], { turnId: 't' }),
     },
     {
       name: 'a block behind another one',
       event: storedEvent({ hashes: [3], tokens: [1, 2], parent: 2 }),
-      expected: {
-        kind: 'stored',
-        after: { kind: 'block', hash: 'i2' },
-        blocks: [block('i3', 1, 2)],
-        turnId: undefined,
-      },
+      expected: stored([block('i3', 1, 2)], { after: { kind: 'block', hash: 'i2' } }),
     },
     {
       name: 'hashes of 64 bits',
@@ -38,22 +40,12 @@ describe('decodeEvents', () => {
     {
       name: 'a root without salt',
       event: storedEvent({ hashes: [1], tokens: [5] }),
-      expected: {
-        kind: 'stored',
-        after: { ...root, salt: '' },
-        blocks: [block('i1', 5)],
-        turnId: undefined,
-      },
+      expected: stored([block('i1', 5)], { after: { ...root, salt: '' } }),
     },
     {
       name: 'an adapter, named in every block before the salt',
       event: storedEvent({ ...twoBlocks, fields: { lora_name: 'l', lora_id: 4, extra_keys: [['l', 's'], ['l']] } }),
-      expected: {
-        kind: 'stored',
-        after: { ...root, lora: 'l' },
-        blocks: [block('i1', 10, 11), block('i2', 12, 13)],
-        turnId: 't',
-      },
+      expected: stored([block('i1', 10, 11), block('i2', 12, 13)], { after: { ...root, lora: 'l' }, turnId: 't' }),
     },
     {
       name: 'an adapter known by its number only',
@@ -63,7 +55,7 @@ describe('decodeEvents', () => {
     {
       name: 'blocks up to the first one with an image',
       event: storedEvent({ ...twoBlocks, fields: { extra_keys: [['s'], [['image', 0]]] } }),
-      expected: { kind: 'stored', after: root, blocks: [block('i1', 10, 11)], turnId: 't' },
+      expected: stored([block('i1', 10, 11)], { turnId: 't' }),
     },
     {
       name: 'no tier, no group',
@@ -102,7 +94,7 @@ describe('decodeEvents', () => {
       name: 'an image behind a known block',
       event: storedEvent({ hashes: [1], tokens: [1], parent: 3, fields: { extra_keys: [[['image', 0]]] } }),
     },
-  ])('passes over $name', ({ event }) => {
+  ])('ignores $name', ({ event }) => {
     expect(decodeEvents(batch(event, clearedEvent))).toEqual([{ kind: 'cleared' }])
   })
 

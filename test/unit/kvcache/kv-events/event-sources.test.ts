@@ -62,7 +62,7 @@ describe('readEventSources', () => {
   })
 })
 
-describe('asking a pod', () => {
+describe('sourcesOf', () => {
   let server: Server
   let client: EventSourcesClient
   let pod: string
@@ -85,22 +85,22 @@ describe('asking a pod', () => {
     server.close()
   })
 
-  test('finds its sources', async () => {
+  test('reads the sources of a pod', async () => {
     answer = { status: 200, text: JSON.stringify({ 0: publisher }) }
     const expected = { endpoint: 'tcp://127.0.0.1:5557', replayEndpoint: 'tcp://127.0.0.1:5558', topic: 'kv-events' }
     expect(await client.sourcesOf(pod, never)).toEqual([expected])
   })
 
-  test('finds none where the engine does not know the question', async () => {
+  test('is empty when the engine answers 404', async () => {
     answer = { status: 404, text: '{}' }
     expect(await client.sourcesOf(pod, never)).toEqual([])
   })
 
   test.each<{ readonly name: string; readonly given: typeof answer; readonly message: string }>([
     { name: 'an engine that fails', given: { status: 503, text: '' }, message: 'status 503' },
-    { name: 'an engine that says something else', given: { status: 200, text: 'ok' }, message: 'unknown way' },
-    { name: 'an engine that keeps silent', given: 'silence', message: 'does not answer' },
-  ])('throws at $name', async ({ given, message }) => {
+    { name: 'an answer that is not JSON', given: { status: 200, text: 'ok' }, message: 'unknown way' },
+    { name: 'an engine that does not answer', given: 'silence', message: 'does not answer' },
+  ])('throws for $name', async ({ given, message }) => {
     answer = given
     await expect(client.sourcesOf(pod, never)).rejects.toThrow(message)
   })

@@ -8,7 +8,7 @@ const collision = ([first, second]: readonly [number, number], otherFirst: numbe
   return Uint32Array.of(otherFirst, (second ^ step(first) ^ step(otherFirst)) >>> 0)
 }
 
-test('equal fingerprints are no equal tokens', () => {
+test('blocks with equal fingerprints and other tokens are kept apart', () => {
   const held = Uint32Array.of(100, 200)
   const other = collision([100, 200], 101)
   expect(fingerprintOf(other, 0, 2)).toBe(fingerprintOf(held, 0, 2))

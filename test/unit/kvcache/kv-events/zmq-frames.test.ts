@@ -6,7 +6,7 @@ const payload = Buffer.from('payload')
 describe('readMessage', () => {
   test.each<{ readonly name: string; readonly frames: readonly Buffer[]; readonly expected: unknown }>([
     {
-      name: 'a batch',
+      name: 'a batch is decoded to its texts',
       frames: [Buffer.from('kv'), encodeSequence(258), payload],
       expected: { kind: 'batch', sequence: 258, payload },
     },
@@ -38,7 +38,7 @@ describe('readMessage', () => {
     expect(readMessage(frames, 'kv')).toEqual(expected)
   })
 
-  test('numbers are eight bytes, the highest first', () => {
+  test('sequence numbers are eight bytes, big endian', () => {
     expect(encodeSequence(258).toString('hex')).toBe('0000000000000102')
   })
 })

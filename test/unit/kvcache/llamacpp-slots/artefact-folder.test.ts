@@ -28,25 +28,25 @@ describe('check', () => {
     ['damaged', text.slice(1)],
     ['damaged', `${text} `],
     ['damaged', ''],
-  ])('a file is %s', async (expected, content) => {
+  ])('a file is %s (row %#)', async (expected, content) => {
     await write(file, content)
     expect(await folder.check(artefact, never)).toBe(expected)
   })
 
-  test('a file that is not there is missing, and so is one that was never written whole', async () => {
+  test('an absent file and one never published are missing', async () => {
     expect(await folder.check(artefact, never)).toBe('missing')
     await write(file, text)
     expect(await folder.check({ ...artefact, content: undefined }, never)).toBe('missing')
   })
 
-  test('a file that changed since it was found intact is looked at again', async () => {
+  test('a file that changed since it was intact is damaged', async () => {
     await write(file, text)
     expect(await folder.check(artefact, never)).toBe('intact')
     await write(file, text.replace('value', 'VALUE'))
     expect(await folder.check(artefact, never)).toBe('damaged')
   })
 
-  test('rejects when nobody waits any more', async () => {
+  test('rejects after an abort', async () => {
     await write(file, text)
     await expect(folder.check(artefact, AbortSignal.abort())).rejects.toThrow()
   })
@@ -61,25 +61,25 @@ describe('check', () => {
 describe('publish', () => {
   const publish = (bytes: number) => folder.publish({ from: partOf(file), to: file, bytes, signal: never })
 
-  test('gives a whole file its name', async () => {
+  test('renames a complete file', async () => {
     await write(partOf(file), text)
     expect(await publish(text.length)).toBe(sha256)
     expect(await readdir(directory)).toEqual([file])
     expect(await folder.check(artefact, never)).toBe('intact')
   })
 
-  test('leaves a file alone that is not as long as it should be', async () => {
+  test('keeps a file of another length under its part name', async () => {
     await write(partOf(file), text)
     expect(await publish(text.length + 1)).toBeUndefined()
     expect(await readdir(directory)).toEqual([partOf(file)])
   })
 
-  test('finds no file where none is', async () => {
+  test('is undefined without a file', async () => {
     expect(await publish(1)).toBeUndefined()
   })
 })
 
-test('remove tells whether there was a file', async () => {
+test('remove resolves to whether the file existed', async () => {
   await write(file, text)
   expect([await folder.remove(file), await folder.remove(file)]).toEqual([true, false])
 })
@@ -91,7 +91,7 @@ describe('olderThan', () => {
     return batches
   }
 
-  test('names old files alone, and no folders', async () => {
+  test('yields old files that match, and no folders', async () => {
     await write('ctx-old', '')
     await write('ctx-young', '')
     await write('other', '')
@@ -101,7 +101,7 @@ describe('olderThan', () => {
     expect(await collect(60_000)).toEqual([['ctx-old']])
   })
 
-  test('comes in batches', async () => {
+  test('yields batches of at most 500', async () => {
     await Promise.all(Array.from({ length: 1_100 }, (_, index) => write(`ctx-${index}`, '')))
     const batches = await collect(0)
     expect(batches.map((batch) => batch.length)).toEqual([500, 500, 100])

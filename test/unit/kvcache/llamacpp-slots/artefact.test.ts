@@ -31,7 +31,7 @@ describe('artefactIdOf', () => {
     expect(artefactIdOf(other as KvTurn, fingerprint)).not.toBe(artefactIdOf(turn, 'f'))
   })
 
-  test('is the same whichever pod stores it, and names a file', () => {
+  test('does not depend on the pod, and can be read from the file name', () => {
     const id = artefactIdOf(turn, 'f')
     expect(artefactIdOf({ ...turn, pod: 'other:1' }, 'f')).toBe(id)
     expect(id).toMatch(/^(s-_){7}s[0-9a-f]{28}$/)
@@ -61,7 +61,7 @@ describe('file names', () => {
     [`x${file}`, false],
     ['notes.txt', false],
     ['.part', false],
-  ])('%s is unfinished: %s', (name, expected) => {
+  ])('isUnfinished(%j) is %s', (name, expected) => {
     expect(isUnfinished(name)).toBe(expected)
   })
 })
@@ -72,7 +72,7 @@ describe('payload', () => {
   test.each([
     ['whole', { file, fingerprint: 'f', content: { bytes: 12, sha256: 'cd' } }],
     ['announced', { file, fingerprint: 'f', content: undefined }],
-  ])('%s, comes back as it was', (_name, artefact) => {
+  ])('%s is read as it was written', (_name, artefact) => {
     expect(parsePayload(formatPayload(artefact))).toEqual(artefact)
   })
 
@@ -85,7 +85,7 @@ describe('payload', () => {
     ['a file that is no artefact', JSON.stringify({ file: 'notes.txt', fingerprint: 'f' })],
     ['a name with something behind it', JSON.stringify({ file: `${file}\n`, fingerprint: 'f' })],
     ['a negative size', JSON.stringify({ file, fingerprint: 'f', bytes: -1, sha256: 'cd' })],
-  ])('%s is none', (_name, payload) => {
+  ])('%s is undefined', (_name, payload) => {
     expect(parsePayload(payload)).toBeUndefined()
   })
 })

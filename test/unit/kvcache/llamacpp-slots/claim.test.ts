@@ -5,12 +5,12 @@ describe('a claim', () => {
   test.each<[string, SlotClaim]>([
     ['of a slot', { kind: 'slot', pod: '10.0.0.1:8080', slot: 3, taskBefore: 17, turnMark: 99 }],
     [
-      'of a slot in which nothing ever ran',
+      'of a slot that never ran',
       { kind: 'slot', pod: '[::1]:80', slot: 0, taskBefore: undefined, turnMark: undefined },
     ],
-    ['of nothing', { kind: 'none', reason: 'no_room', tasksBefore: undefined }],
-    ['of nothing, on a pod that was seen', { kind: 'none', reason: 'no_room', tasksBefore: { 0: 12, 3: 0 } }],
-  ])('%s comes back as it was', (_name, claim) => {
+    ['without a slot', { kind: 'none', reason: 'no_room', tasksBefore: undefined }],
+    ['without a slot, with the tasks of its pod', { kind: 'none', reason: 'no_room', tasksBefore: { 0: 12, 3: 0 } }],
+  ])('%s is read as it was written', (_name, claim) => {
     expect(parseClaim(formatClaim(claim))).toEqual(claim)
   })
 
@@ -20,7 +20,7 @@ describe('a claim', () => {
     ['another shape', '{"slot":1}'],
     ['a slot that cannot be', '{"pod":"p:1","slot":-1}'],
     ['a slot that is no number', '{"pod":"p:1","slot":"0"}'],
-  ])('that is %s counts as none', (_name, text) => {
+  ])('that is %s is read as not attached', (_name, text) => {
     expect(parseClaim(text)).toEqual({ kind: 'none', reason: 'not_attached', tasksBefore: undefined })
   })
 })

@@ -72,7 +72,7 @@ describe('an engine’s fingerprint', () => {
     expect(other?.fingerprint).not.toBe(mine?.fingerprint)
   })
 
-  test('stands on the model alone where the engine has no /props', async () => {
+  test('depends on the model alone when the engine has no /props', async () => {
     const self = (description: string): Self => ({ props: undefined, models: { data: [{ id: 'tiny', description }] } })
     const [one, same, other] = [await identify(self('a')), await identify(self('a')), await identify(self('b'))]
     expect([one?.boot, one?.fingerprint === same?.fingerprint, one?.fingerprint === other?.fingerprint]).toEqual([
@@ -84,7 +84,7 @@ describe('an engine’s fingerprint', () => {
 })
 
 describe('an engine’s identity', () => {
-  test('asks for the model once while the process lives, and anew after a start', async () => {
+  test('is read again only after a restart', async () => {
     const self: Self = { ...usual }
     const engine = await start(self)
     const known = identities()

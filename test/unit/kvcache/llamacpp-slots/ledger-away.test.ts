@@ -47,29 +47,29 @@ const turn = () => ({ session, tenant: 'tenant' as TenantKey, model: 'm', turnId
 const signal = () => AbortSignal.timeout(5_000)
 const claim = () => formatClaim({ kind: 'slot', pod: engine.pod, slot: 0, taskBefore: undefined, turnMark: undefined })
 
-describe('while the ledger cannot be reached', () => {
+describe('while the ledger is unavailable', () => {
   test('a turn goes on without its KV', async () => {
     const { presence, fields } = await connector.attach(turn(), undefined, { signal: signal() })
     expect([presence.kind, fields]).toEqual(['failed', {}])
   })
 
-  test('nothing is stored, and no engine is asked to act', async () => {
+  test('an offload stores nothing and calls no engine', async () => {
     const request = { turn: turn(), claim: claim(), totalTokens: 100, announce: async () => {}, signal: signal() }
     expect(await connector.offload(request)).toMatchObject({ kind: 'none', reason: 'offload_failed' })
     expect(engine.requests.filter((line) => line.startsWith('POST'))).toEqual([])
   })
 
-  test('a claim is let go as far as can be', async () => {
+  test('a detach logs that the claim could not be released', async () => {
     await connector.detach(turn(), claim(), signal())
     expect(warnings).toContain('a turn could not be let go')
   })
 
-  test('a session is not removed, and says so', async () => {
+  test('a removal is busy', async () => {
     const removal = { kind: 'session', session, payload: undefined } as const
     expect(await connector.remove(removal, signal())).toMatchObject({ kind: 'busy' })
   })
 
-  test('orphaned files are removed all the same', async () => {
+  test('reconcile removes orphaned files', async () => {
     await writeFile(join(directory, fileOf('ab'.repeat(20))), 'x')
     expect(await connector.reconcile(async () => new Set(), signal())).toBe(1)
   })

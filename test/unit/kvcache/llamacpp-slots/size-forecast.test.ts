@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals'
 import { createSizeForecast } from '../../../../src/kvcache/llamacpp-slots/size-forecast.ts'
 
-test('an engine that has stored nothing yet may store anything', () => {
+test('the least size of a file is 0 before the engine has stored anything', () => {
   expect(createSizeForecast().leastBytes('engine', 1_000_000)).toBe(0)
 })
 
-test('a file is foretold from the smallest number of bytes per token, and rather too small than too large', () => {
+test('the least size of a file follows the smallest number of bytes per token', () => {
   const sizes = createSizeForecast()
   sizes.seen('engine', { tokens: 10, bytes: 2_000 })
   sizes.seen('engine', { tokens: 100, bytes: 11_000 })

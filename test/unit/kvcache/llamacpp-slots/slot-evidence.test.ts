@@ -29,7 +29,7 @@ describe('stillHolds', () => {
   test.each([
     ['by its boot', true, 'boot'],
     ['not at all', false, ''],
-  ])('a slot that tells nothing is known %s: %s', (_name, expected, boot) => {
+  ])('a slot without task and tokens, boot %s: %s', (_name, expected, boot) => {
     expect(stillHolds({ ...holds, mark: markOf(boot, silent) }, silent, boot)).toBe(expected)
   })
 })

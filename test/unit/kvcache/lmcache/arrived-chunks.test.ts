@@ -37,21 +37,21 @@ const arrived = async (
 
 const whole: Stored = { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10, 'c3/0': 10, 'c4/0': 10 }
 
-describe('what has arrived in the store', () => {
-  test('is all of a prefix', async () => {
+describe('untilArrived', () => {
+  test('finds every chunk of a stored prefix', async () => {
     expect(await arrived([whole], { known: 0 })).toMatchObject({ chunks: 5, bytes: 50 })
   })
 
-  test('ends before the first chunk that is missing', async () => {
+  test('stops before the first missing chunk', async () => {
     const { 'c2/0': _missing, ...others } = whole
     expect(await arrived([{ ...others, 'c1/0': 20 }], { known: 0 })).toMatchObject({ chunks: 2, bytes: 30 })
   })
 
-  test('is nothing where the first chunk is missing', async () => {
+  test('finds nothing when the first chunk is missing', async () => {
     expect(await arrived([{ 'c1/0': 10 }], { known: 0 })).toMatchObject({ chunks: 0, bytes: 0 })
   })
 
-  test('has every piece of its chunks', async () => {
+  test('counts a chunk only with all its pieces', async () => {
     const stored = { 'c0/0': 10, 'c0/1': 14, 'c1/0': 10 }
     const seen = await arrived([stored], {
       known: 0,
@@ -63,26 +63,26 @@ describe('what has arrived in the store', () => {
     expect(seen).toMatchObject({ chunks: 1, bytes: 24 })
   })
 
-  test('counts what is known although nothing lists it any more', async () => {
+  test('counts known chunks that the directory no longer lists', async () => {
     expect(await arrived([{ 'c3/0': 10, 'c4/0': 10 }], { known: 3 })).toMatchObject({ chunks: 5, bytes: 50 })
     expect(await arrived([{}], { known: 3 })).toMatchObject({ chunks: 3, bytes: 0 })
   })
 
-  test('has the size of what is known where nothing new came', async () => {
+  test('sums the bytes of known chunks when no new ones arrive', async () => {
     expect(await arrived([{ 'c0/0': 10, 'c1/0': 10, 'c2/0': 10 }], { known: 3 })).toMatchObject({
       chunks: 3,
       bytes: 30,
     })
   })
 
-  test('is waited for as long as more comes, and what came is not asked for again', async () => {
+  test('waits while more chunks arrive, and asks only for those still missing', async () => {
     const looks = [{ 'c0/0': 10 }, { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10 }, whole] as const
     const seen = await arrived(looks, { known: 0, settleMs: 20_000 })
     expect(seen).toMatchObject({ chunks: 5, bytes: 50 })
     expect(seen.asked.map(([first]) => first)).toEqual(['c0/0', 'c0/0', 'c2/0'])
   })
 
-  test('is asked for from the last known chunk on', async () => {
+  test('asks from the last known chunk on', async () => {
     expect(await arrived([whole], { known: 3 })).toMatchObject({ asked: [['c2/0', 'c3/0', 'c4/0']] })
     expect(await arrived([whole], { known: 0 })).toMatchObject({ asked: [chunks.map((chunk) => `${chunk}/0`)] })
   })

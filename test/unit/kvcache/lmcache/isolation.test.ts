@@ -13,7 +13,7 @@ import {
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 
-describe('whose KV a turn can meet', () => {
+describe('isolation', () => {
   let bed: LmcacheBed
   let connector: KvConnector
   const prompt = newPrompt()
@@ -28,7 +28,7 @@ describe('whose KV a turn can meet', () => {
   const remove = (session: TestSession, kv: StoredKv | undefined) =>
     connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
 
-  test('what a tenant’s sessions share stays until the last of them is gone', async () => {
+  test('chunks that sessions of a tenant share stay until the last session is removed', async () => {
     await start({ isolation: 'tenant' })
     const [first, second] = [newSession(), newSession()]
     const own = await serve(first, bed.pods[0], undefined, `${prompt}${' I ask one thing.'.repeat(8)}`)
@@ -47,7 +47,7 @@ describe('whose KV a turn can meet', () => {
     expect(bed.fleet.chunks()).toEqual([])
   })
 
-  test('an engine of another version shares nothing with the others', async () => {
+  test('an engine of another version loads nothing of the others', async () => {
     await start({ isolation: 'tenant', versions: ['0.32.0', '0.33.0'] })
     const session = newSession()
     const { kv } = await serve(session, bed.pods[0])
@@ -55,7 +55,7 @@ describe('whose KV a turn can meet', () => {
     expect([other.attached.presence, other.usage.cachedTokens]).toEqual([{ kind: 'missing' }, 0])
   })
 
-  test('a session that starts anew meets nothing of its earlier life, and keeps to its new one', async () => {
+  test('a session that starts anew reuses no KV of its earlier life, and keeps to its new one', async () => {
     await start({ isolation: 'session' })
     const session = newSession()
     const earlier = await serve(session, bed.pods[0])
@@ -74,19 +74,22 @@ describe('whose KV a turn can meet', () => {
     expect(later.attached.fields['cache_salt']).not.toBe(earlier.attached.fields['cache_salt'])
   })
 
-  test('a payload of another session’s salt is missing', async () => {
+  test('a payload with the salt of another session is missing', async () => {
     await start({ isolation: 'session' })
     const { kv } = await serve(newSession(), bed.pods[0])
     const thief = await serve(newSession(), bed.pods[0], kv)
     expect([thief.attached.presence, thief.usage.cachedTokens]).toEqual([{ kind: 'missing' }, 0])
   })
 
-  test.each(['tenant', 'session'] as const)('a turn without a session meets no session, by %s', async (isolation) => {
-    await start({ isolation })
-    const session = newSession()
-    const { attached } = await serve(session, bed.pods[0])
-    const fields = connector.fieldsWithoutSession(session.tenant)
-    expect((await bed.pods[0].run({ prompt, fields })).cachedTokens).toBe(0)
-    expect(fields['cache_salt']).not.toBe(attached.fields['cache_salt'])
-  })
+  test.each(['tenant', 'session'] as const)(
+    'a turn without a session reuses no KV of a session, isolation by %s',
+    async (isolation) => {
+      await start({ isolation })
+      const session = newSession()
+      const { attached } = await serve(session, bed.pods[0])
+      const fields = connector.fieldsWithoutSession(session.tenant)
+      expect((await bed.pods[0].run({ prompt, fields })).cachedTokens).toBe(0)
+      expect(fields['cache_salt']).not.toBe(attached.fields['cache_salt'])
+    },
+  )
 })

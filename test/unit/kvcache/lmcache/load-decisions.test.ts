@@ -12,7 +12,7 @@ import {
 import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 import { eventually } from '../../../support/eventually.ts'
 
-describe('what a turn finds in its pod', () => {
+describe('presence of stored KV', () => {
   let bed: LmcacheBed
   let connector: KvConnector
   let session: TestSession
@@ -100,13 +100,13 @@ describe('what a turn finds in its pod', () => {
     expect(await attach(pod)).toEqual(expected(kv.tokens))
   })
 
-  test('in the memory beside an engine that has dropped it', async () => {
+  test('in the memory of the instance, and the engine has dropped it', async () => {
     await bed.fleet.pods[0].engine.evict(salt)
     await eventually(async () => 'tier' in (await attach(0)))
     expect(await attach(0)).toEqual({ kind: 'resident', tokens: kv.tokens, tier: 'cpu' })
   })
 
-  test.each(['freeze', 'held prefetch'] as const)('in a store that is too slow: %s', async (how) => {
+  test.each(['freeze', 'held prefetch'] as const)('in a store that is slower than the budget: %s', async (how) => {
     bed.fleet.onCall(({ path }) => (how === 'freeze' && path === '/directory/lookup' ? 'freeze' : undefined))
     const letGo = bed.pods[1].holdLoads()
     expect(await attach(1, AbortSignal.timeout(50))).toEqual({ kind: 'timed-out' })
@@ -119,7 +119,7 @@ describe('what a turn finds in its pod', () => {
     expect(bed.pods[1].loads()).toBe(1)
   })
 
-  test('a load that nobody waits for any more serves the next turn', async () => {
+  test('a load whose turn has timed out serves the next turn', async () => {
     const letGo = bed.pods[1].holdLoads()
     expect(await attach(1, AbortSignal.timeout(50))).toEqual({ kind: 'timed-out' })
     letGo()

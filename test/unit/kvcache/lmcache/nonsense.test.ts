@@ -28,7 +28,7 @@ const paths = [
 ]
 const texts = ['<html>', 'null', '{}', '{"data":7,"version":{},"instances":[{}],"chunks":-1,"results":0,"status":"?"}']
 
-describe('a fleet that answers nonsense', () => {
+describe('invalid responses of engines and store', () => {
   let fleet: LmcacheFleet
   let bed: LmcacheBed
   let session: TestSession
@@ -51,7 +51,7 @@ describe('a fleet that answers nonsense', () => {
   })
 
   const rows = paths.flatMap((path) => texts.map((text) => ({ path, text })))
-  test.each(rows)('$path answered with «$text» costs a turn its KV, and nothing else', async ({ path, text }) => {
+  test.each(rows)('$path answered with «$text»: the turn runs without its KV', async ({ path, text }) => {
     const { kv } = await serveTurn(bed.connect(), { session, pod: bed.pods[0], prompt })
     const connector = bed.connect({ settleMs: 20, log })
     bed.fleet.onCall((call) => (call.path.startsWith(path) ? { nonsense: text } : undefined))
@@ -66,7 +66,7 @@ describe('a fleet that answers nonsense', () => {
   })
 
   test.each(['/instances', '/directory/lookup', '/cache/objects', '/quota'])(
-    'a removal that %s answers with nonsense is done later',
+    'a removal is busy while %s is invalid, and succeeds afterwards',
     async (path) => {
       const connector = bed.connect()
       const { kv } = await serveTurn(connector, { session, pod: bed.pods[0], prompt })
@@ -81,7 +81,7 @@ describe('a fleet that answers nonsense', () => {
     },
   )
 
-  test('no log tells a prompt, its tokens, a salt or a key of it', async () => {
+  test('logs contain no prompt, token ids, salt or key', async () => {
     const connector = bed.connect({ settleMs: 300, log })
     const turn = turnOf(session, bed.pods[0], prompt)
     const secrets = new Set<string>([prompt.slice(0, 12), prompt.slice(-12), tokenize(prompt).slice(0, 4).join()])
@@ -97,7 +97,7 @@ describe('a fleet that answers nonsense', () => {
         if (kv !== undefined) kvs.push(kv)
         const payload = kv?.payload
         const removed = await connector.remove({ kind: 'session', session: session.key, payload }, anySignal())
-        // These are logged by whoever called.
+        // The caller logs these.
         note('outcome', [presence, offloaded.kind === 'none' ? offloaded : offloaded.kind, removed])
         for (const secret of [fields['cache_salt'], turn.contentKey?.()]) secrets.add(String(secret))
       }

@@ -4,23 +4,20 @@ import { prefixBody } from '../../../../src/kvcache/lmcache/prefix-body.ts'
 
 const read = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString('utf8'))
 
-test('the ids of a prefix stand beside its other fields', () => {
+test('prefixBody adds token_ids to the other fields', () => {
   const fields = { model_name: 'models/"tiny"\n', world_size: 2, cache_salt: 'ü' }
   expect(read(prefixBody(fields, Uint32Array.of(7, 0, 12)))).toEqual({ ...fields, token_ids: [7, 0, 12] })
 })
 
-test.each([0, 9, 10, 99, 100, 999_999_999, 1_000_000_000, 0xffff_ffff])(
-  'a token id of %i is written whole',
-  (token) => {
-    expect(read(prefixBody({ a: 1 }, Uint32Array.of(token, token)))).toEqual({ a: 1, token_ids: [token, token] })
-  },
-)
+test.each([0, 9, 10, 99, 100, 999_999_999, 1_000_000_000, 0xffff_ffff])('prefixBody writes token id %i', (token) => {
+  expect(read(prefixBody({ a: 1 }, Uint32Array.of(token, token)))).toEqual({ a: 1, token_ids: [token, token] })
+})
 
-test('a prefix may be empty', () => {
+test('prefixBody writes an empty list', () => {
   expect(read(prefixBody({ a: 1 }, new Uint32Array()))).toEqual({ a: 1, token_ids: [] })
 })
 
-test('whatever the ids are, they are what JSON would have written', () => {
+test('prefixBody writes any token ids as JSON.stringify does', () => {
   fc.assert(
     fc.property(fc.uint32Array({ maxLength: 200 }), (tokens) => {
       const body = Buffer.from(prefixBody({ a: 'b' }, tokens)).toString('latin1')

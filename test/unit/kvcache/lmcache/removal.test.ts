@@ -56,14 +56,14 @@ describe('removal', () => {
     expect(left()).toEqual(nothing)
   })
 
-  test('of a former artefact leaves the chunks of the newer one', async () => {
+  test('of an earlier artefact keeps the chunks of the later one', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
     const before = bed.fleet.chunks()
     expect(await removeAll([...artefacts.slice(0, 2), ...artefacts.slice(0, 1)])).not.toContain('busy')
     expect(bed.fleet.chunks()).toEqual(before)
   })
 
-  test('is done although a second instance is listed with files that are gone', async () => {
+  test('succeeds when the directory lists files of another instance that are gone', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
     for (const key of bed.fleet.store.keys()) {
       bed.fleet.directory.report({ kind: 'stored', instanceId: 'instance-0', tier: 'l2', key })
@@ -73,23 +73,26 @@ describe('removal', () => {
     expect(left()).toEqual(nothing)
   })
 
-  test('leaves nothing where a coordinator was started anew', async () => {
+  test('leaves nothing after a restart of the coordinator', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
     bed.fleet.coordinator.restart()
     expect(await removeAll(artefacts)).toEqual(['removed', 'removed', 'removed'])
     expect(left()).toEqual(nothing)
   })
 
-  test.each(['coordinator', 'instance-0', 'instance-1'])('waits for the %s', async (name) => {
-    const artefacts = await converse({ isolation: 'tenant' })
-    bed.fleet.onCall(({ server }) => (server === name ? 'cut' : undefined))
-    expect(await removeAll(artefacts.slice(-1))).toEqual(['busy'])
-    bed.fleet.onCall(() => undefined)
-    await eventually(async () => (await removeAll(artefacts)).every((kind) => kind === 'removed'))
-    expect(left()).toEqual(nothing)
-  })
+  test.each(['coordinator', 'instance-0', 'instance-1'])(
+    'is busy while the %s does not answer, and succeeds afterwards',
+    async (name) => {
+      const artefacts = await converse({ isolation: 'tenant' })
+      bed.fleet.onCall(({ server }) => (server === name ? 'cut' : undefined))
+      expect(await removeAll(artefacts.slice(-1))).toEqual(['busy'])
+      bed.fleet.onCall(() => undefined)
+      await eventually(async () => (await removeAll(artefacts)).every((kind) => kind === 'removed'))
+      expect(left()).toEqual(nothing)
+    },
+  )
 
-  test('waits for an instance to register when there is none', async () => {
+  test('is busy while no instance is registered, and succeeds afterwards', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
     for (const { instance } of bed.fleet.pods) bed.fleet.absent.add(instance.id)
     expect(await removeAll(artefacts.slice(-1))).toEqual(['busy'])
@@ -98,7 +101,7 @@ describe('removal', () => {
     expect(left()).toEqual(nothing)
   })
 
-  test('takes along what arrives in the memory of an instance meanwhile', async () => {
+  test('also removes chunks that an instance receives meanwhile', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
     const keys = bed.fleet.store.keys()
     let isFirst = true

@@ -37,7 +37,7 @@ describe('sweep', () => {
     await eventually(async () => (await bed.pods[0].probe(prompt)) === wholeChunks(prompt))
   }
 
-  test('leaves a turn alone as long as it may run', async () => {
+  test('keeps chunks of a turn whose lease has not run out', async () => {
     const prompt = newPrompt()
     await dieInTurn({ leaseMs: 60_000 }, newSession(), prompt)
     const connector = bed.connect()
@@ -49,7 +49,7 @@ describe('sweep', () => {
     await connector.reconcile(async () => new Set(), anySignal())
   })
 
-  test('leaves what nobody holds alone before its grace is over', async () => {
+  test('keeps chunks without an artefact during their grace', async () => {
     await dieInTurn({ leaseMs: 1 }, newSession(), newPrompt())
     const before = bed.fleet.chunks()
     const connector = bed.connect({ orphanGraceMs: 60_000 })
@@ -58,7 +58,7 @@ describe('sweep', () => {
     expect(bed.fleet.chunks()).toEqual(before)
   })
 
-  test('never deletes what an artefact names, also where a lost turn had the same beginning', async () => {
+  test('keeps chunks of an artefact that a lost turn shares', async () => {
     const connector = bed.connect()
     const [session, prompt] = [newSession(), newPrompt()]
     const { kv } = await serveTurn(connector, { session, pod: bed.pods[0], prompt })
@@ -81,7 +81,7 @@ describe('sweep', () => {
     expect(offloaded.kind).toBe('stored')
   })
 
-  test('finds what a ledger that was lost knew of, and nothing of other deployments', async () => {
+  test('removes chunks of a lost ledger, and none of other deployments', async () => {
     const other = await fleet.bed()
     const stranger = await serveTurn(other.connect(), {
       session: newSession(),
@@ -96,7 +96,7 @@ describe('sweep', () => {
     expect([stranger.offloaded.kind, bed.fleet.chunks()]).toEqual(['stored', foreign])
   })
 
-  test('waits for a store that is away', async () => {
+  test('removes nothing while the store fails, and all of it afterwards', async () => {
     await dieInTurn({ leaseMs: 1 }, newSession(), newPrompt())
     const connector = bed.connect()
     bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined))

@@ -18,7 +18,7 @@ const never = new AbortController().signal
 const saved = { id_slot: 1, filename: 'x.kv', n_saved: 3, n_written: 4 }
 const address = () => ({ pod: engine.pod, slot: 1 })
 
-describe('questions', () => {
+describe('requests', () => {
   test('are answered', async () => {
     await start(json([{ id: 0, is_processing: false }]))
     expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'answered', value: [{ id: 0, busy: false }] })
@@ -36,13 +36,13 @@ describe('questions', () => {
     expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'failed', status })
   })
 
-  test('fail when nobody answers in time, or the signal fires', async () => {
+  test('fail after the timeout or an abort', async () => {
     await start(() => {}, { callTimeoutMs: 20 })
     expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'failed' })
     expect(await client.slots(engine.pod, AbortSignal.abort())).toMatchObject({ kind: 'failed' })
   })
 
-  test('quote nothing of an answer that cannot be read', async () => {
+  test('fail without quoting a response that cannot be read', async () => {
     await start((_request, response) => response.end('the secret prompt'))
     const outcome = await client.slots(engine.pod, never)
     expect(outcome.kind === 'failed' && String(outcome.cause)).not.toContain('secret')
@@ -72,7 +72,7 @@ describe('actions', () => {
     expect(await client.restore(address(), 'x.kv')).toMatchObject(expected)
   })
 
-  test('were never sent where nobody listens', async () => {
+  test('are unsent when the connection is refused', async () => {
     await start(json({}))
     await engine.close()
     const outcome = await client.erase(address())
@@ -80,7 +80,7 @@ describe('actions', () => {
     expect(outcome).toMatchObject({ kind: 'unsent' })
   })
 
-  test('were never sent when the signal had fired before', async () => {
+  test('are unsent after an earlier abort', async () => {
     await start(json(saved))
     expect(await client.save(address(), 'x.kv', AbortSignal.abort())).toMatchObject({ kind: 'unsent' })
     expect(engine.requests).toEqual([])
@@ -97,33 +97,25 @@ describe('actions', () => {
     return { arrived: arrived.signal, whenAsked, answer: () => answer?.() }
   }
 
-  test('that take too long are late, and end when the engine answers', async () => {
-    const silent = await startSilent({ callTimeoutMs: 20 })
-    const outcome = await client.save(address(), 'x.kv')
+  test.each([
+    { name: 'after the timeout', times: { callTimeoutMs: 20 }, isAborted: false },
+    { name: 'after an abort', times: {}, isAborted: true },
+  ])('are late $name, and end when the engine answers', async ({ times, isAborted }) => {
+    const silent = await startSilent(times)
+    const outcome = await client.save(address(), 'x.kv', ...(isAborted ? [silent.arrived] : []))
     expect(outcome.kind).toBe('late')
     await silent.whenAsked()
     silent.answer()
     expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'done', value: { tokens: 3 } })
   })
 
-  test('that nobody waits for any more are late, and end when the engine answers', async () => {
-    const silent = await startSilent({})
-    const outcome = await client.save(address(), 'x.kv', silent.arrived)
-    expect(outcome.kind).toBe('late')
-    silent.answer()
-    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'done', value: { tokens: 3 } })
-  })
-
-  test('that are never answered end unknown', async () => {
-    await startSilent({ callTimeoutMs: 10, lateTimeoutMs: 40 })
+  test.each([
+    { name: 'when no answer ever comes', lateTimeoutMs: 40, isClosed: false },
+    { name: 'when the client is closed', lateTimeoutMs: 5_000, isClosed: true },
+  ])('end unknown $name', async ({ lateTimeoutMs, isClosed }) => {
+    await startSilent({ callTimeoutMs: 10, lateTimeoutMs })
     const outcome = await client.save(address(), 'x.kv')
-    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'unknown' })
-  })
-
-  test('end unknown when the client is closed', async () => {
-    await startSilent({ callTimeoutMs: 10 })
-    const outcome = await client.save(address(), 'x.kv')
-    await client.close()
+    if (isClosed) await client.close()
     expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'unknown' })
   })
 })

@@ -73,7 +73,7 @@ describe('warmup', () => {
     expect(bed.pods[1].loads()).toBe(1)
   })
 
-  test('a pod that does not tell whether it was restarted costs a turn no more than its budget', async () => {
+  test('a pod whose restarts are unknown delays a turn by no more than its budget', async () => {
     const { kv } = await serve(0)
     bed.fleet.onCall(({ path }) => (path === '/metrics' ? 'freeze' : undefined))
     const attach = () => connector.attach(turnOf(session, bed.pods[0]), kv, { signal: AbortSignal.timeout(50) })
@@ -93,7 +93,7 @@ describe('warmup', () => {
     },
   )
 
-  test('a session that starts anew meets nothing of its earlier life', async () => {
+  test('a session that starts anew reuses no KV of its earlier life', async () => {
     const earlier = await serve(0)
     const { fields } = await connector.attach(
       { ...turnOf(session, bed.pods[0], prompt), startsAnew: true },
@@ -112,14 +112,14 @@ describe('warmup', () => {
     expect(bed.vault.names()).toEqual([])
   })
 
-  test.each(['', 'no claim', '{}', '[1]', 'null'])('the claim «%s» of somebody else is passed over', async (claim) => {
+  test.each(['', 'no claim', '{}', '[1]', 'null'])('a claim that is not its own is ignored: «%s»', async (claim) => {
     const turn = turnOf(session, bed.pods[0])
     const request = { turn, claim, totalTokens: 9, announce: async () => {}, signal: anySignal() }
     expect(await connector.offload(request)).toEqual({ kind: 'none', reason: 'not_attached' })
     await expect(connector.detach(turn, claim, anySignal())).resolves.toBeUndefined()
   })
 
-  test('no log and no cause tells a prompt, a salt or a key', async () => {
+  test('logs and causes contain no prompt, salt or key', async () => {
     const logged: string[] = []
     const note = (...parts: readonly unknown[]): void => void logged.push(inspect(parts, { depth: 20 }))
     const log: KvLog = { debug: note, info: note, warn: note }
