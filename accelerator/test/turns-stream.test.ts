@@ -16,7 +16,7 @@ import {
 } from '../../src/extproc/turn-messages.ts'
 import { createTurnsMethod } from '../../src/extproc/turns-stream.ts'
 import { GatewayError } from '../../src/openai/gateway-error.ts'
-import { until } from '../../test/support/until.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { recordingHooks } from '../../test/unit/extproc/recording-hooks.ts'
 import { headersIn, pairsOf } from './header-pairs.ts'
 
@@ -47,7 +47,7 @@ const openStream = (onHeaders: ContextCacheManager['onHeaders']) => {
     turns,
     health,
     decisions,
-    decided: (count: number) => until(() => decisions().length >= count),
+    decided: (count: number) => eventually(() => decisions().length >= count),
   }
 }
 
@@ -114,7 +114,7 @@ test('asks without a decision get an empty reply, and their decisions later', as
       }),
   )
   stream.receiver.message(ask([1]))
-  await until(() => stream.sent.length > 0)
+  await eventually(() => stream.sent.length > 0)
   decide(pass)
   await stream.decided(1)
   expect(stream.sent).toEqual([
@@ -210,7 +210,7 @@ test.each([
   stream.receiver.message(ask([3]))
   if (isCancelled) stream.receiver.message(cancel(3))
   decide({ kind: 'passthrough', destinations: [], observer })
-  await until(() => stream.faults.length > 0)
+  await eventually(() => stream.faults.length > 0)
   expect(ends).toEqual(['broken'])
   if (!isCancelled) await stream.decided(1)
   expect(stream.decisions()).toEqual(isCancelled ? [] : [passed(3)])

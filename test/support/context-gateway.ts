@@ -92,9 +92,9 @@ export interface ContextGateway {
   leftovers(): Promise<typeof nothingLeft>
   /** Takes a request through headers and, if asked for, body. */
   send(request: SentRequest, scope?: WatchedScope): Promise<Decision>
-  /** An engine answers what was forwarded. Returns what Envoy's access log tells of it; undefined: nothing, for lack of a ticket. */
+  /** An engine answers what was forwarded. Returns the entry of Envoy's access log; undefined: the turn has no ticket. */
   answer(forward: ForwardDecision, answer?: TurnAnswer): EndedTurn | undefined
-  /** An engine answers what was forwarded, and the gateway is told so. */
+  /** An engine answers what was forwarded, and the gateway receives the end of the turn. */
   serve(forward: ForwardDecision, answer?: TurnAnswer): Promise<void>
   /** Creates a session with `POST /v1/context` and serves its first turn. */
   create(

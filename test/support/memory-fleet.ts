@@ -7,7 +7,7 @@ export interface KvBlock {
 }
 
 /**
- * Engines and the persistent store between them, reduced to what can be told of them: which KV lies where. An engine keeps the KV of a request
+ * Engines and the persistent store between them, reduced to which KV lies where. An engine keeps the KV of a request
  * that names a session (`kv_session`), and reuses what it has of that session.
  */
 export class MemoryFleet {

@@ -1,6 +1,6 @@
 import type { PodSource, PodState } from '../../src/routing/pod.ts'
 
-/** Pods that are ready until somebody says otherwise. */
+/** Pods that are ready until a test sets them unready. */
 export interface StaticPods extends Pick<PodSource, 'pods' | 'turnStarted' | 'turnEnded' | 'markUnhealthy'> {
   setReady(address: string, isReady: boolean): void
   /** Turns counted in and not out. */

@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js'
 import { describe, expect, test } from '@jest/globals'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/eventually.ts'
 import { paths, useBench } from './extproc-bench.ts'
 
 const { start, startHolding } = useBench()
@@ -25,7 +25,7 @@ describe('turns of the accelerator', () => {
     const { client, log } = await start()
     const call = client.call(paths.turns)
     for (let id = 1; id <= 100; id++) call.stream.write(turn(id))
-    await until(() => idsOf(call.received).length >= 100)
+    await eventually(() => idsOf(call.received).length >= 100)
     expect(new Set(idsOf(call.received)).size).toBe(100)
     expect(Buffer.concat(call.received).toString()).toContain('10.0.0.1:8000')
     expect(log.events.filter((event) => event === 'closed')).toHaveLength(100)
@@ -52,9 +52,9 @@ describe('turns of the accelerator', () => {
     health.setServing(true)
     const call = await ask(paths.turns, turn(9))
     const drained = server.drain(60_000)
-    await until(() => call.received.some((message) => message.equals(retire)))
+    await eventually(() => call.received.some((message) => message.equals(retire)))
     finish()
-    await until(() => idsOf(call.received).includes(9))
+    await eventually(() => idsOf(call.received).includes(9))
     call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     await drained

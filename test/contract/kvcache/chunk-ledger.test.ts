@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { redisNowMs } from '../sessions/age-redis-store.ts'
 import { type ChunkLedgerBed, describeChunkLedger } from './chunk-ledger-suite.ts'
-import { until } from './until.ts'
 
 /** Machines that run tests may be busy. */
 const patient = { commandTimeoutMs: 10_000 }
@@ -24,7 +24,7 @@ const redisBed = async (server: TestRedis): Promise<ChunkLedgerBed> => {
     size: async () => (await server.raw.keys(`${here.keyPrefix}*`)).length,
     lapse: async (milliseconds) => {
       const endsAtMs = (await redisNowMs(server.raw)) + milliseconds
-      await until(async () => (await redisNowMs(server.raw)) >= endsAtMs)
+      await eventually(async () => (await redisNowMs(server.raw)) >= endsAtMs)
     },
   }
 }

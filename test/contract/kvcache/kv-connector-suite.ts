@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
+import { eventually } from '../../support/eventually.ts'
 import {
   anySignal,
   type KvTestBed,
@@ -15,7 +16,6 @@ import {
   type TestUsage,
   turnOf,
 } from './kv-test-bed.ts'
-import { until } from './until.ts'
 
 const timeoutMs = 60_000
 
@@ -291,7 +291,7 @@ export const describeKvConnector = (
         const releaseLoads = second.holdLoads()
         const leave = new AbortController()
         const attaching = attach(second, kv, leave.signal)
-        await until(() => second.loads() === 1)
+        await eventually(() => second.loads() === 1)
         leave.abort()
         const { presence, fields, claim } = await attaching
         expect([presence, fields]).toEqual([{ kind: 'timed-out' }, traits.fieldsAlone])
@@ -299,7 +299,7 @@ export const describeKvConnector = (
         const { kind } = await connector.offload({ ...nothing, announce: async () => {} })
         expect(traits.afterTimeout).toContain(kind)
         releaseLoads()
-        await until(async () => (await removeSession(kv)).kind === 'removed')
+        await eventually(async () => (await removeSession(kv)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
       })
 
@@ -311,7 +311,7 @@ export const describeKvConnector = (
         expect(await removeSession(undefined)).toMatchObject({ kind: traits.removalDuringTurn })
         releaseLoads()
         connector = bed.connect()
-        await until(async () => (await removeSession(kv)).kind === 'removed')
+        await eventually(async () => (await removeSession(kv)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
       })
     })

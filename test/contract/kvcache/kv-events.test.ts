@@ -3,6 +3,7 @@ import { createNoKvEvents } from '../../../src/kvcache/kv-events/create-no-kv-ev
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import type { KvEventSource } from '../../../src/kvcache/kv-events/kv-event-source.ts'
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import { eventually } from '../../support/eventually.ts'
 import { clearedEvent, removedEvent, storedEvent, tokensFrom, type WireEvent } from '../../support/kv-event-messages.ts'
 import {
   encodeBatch,
@@ -10,7 +11,6 @@ import {
   type KvEventPublisherOptions,
   startKvEventPublisher,
 } from '../../support/kv-event-publisher.ts'
-import { until } from '../../support/until.ts'
 
 const pod = 'pod:8000'
 const never = new AbortController().signal
@@ -54,7 +54,7 @@ const follow = (): KvEvents => {
 const startFollowing = async (options?: KvEventPublisherOptions) => {
   const engine = await publish(options)
   const following = follow()
-  await until(() => following.isLive(pod))
+  await eventually(() => following.isLive(pod))
   return { engine, following }
 }
 
@@ -67,7 +67,7 @@ const startInformed = async (options?: KvEventPublisherOptions) => {
 
 const inform = async (engine: KvEventPublisher, following: KvEvents): Promise<void> => {
   await engine.publish(first)
-  await until(() => resident(following) === 8)
+  await eventually(() => resident(following) === 8)
 }
 
 const resident = (of: KvEvents, salt = 's'): number | undefined =>
@@ -98,9 +98,9 @@ describe('KV events over ZeroMQ', () => {
     expect(resident(following)).toBe(12)
     expect(resident(following, 'other')).toBe(0)
     await engine.publish(removedEvent([2]))
-    await until(() => resident(following) === 4)
+    await eventually(() => resident(following) === 4)
     await engine.publish(clearedEvent)
-    await until(() => resident(following) === 0)
+    await eventually(() => resident(following) === 0)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
   })
 
@@ -110,7 +110,7 @@ describe('KV events over ZeroMQ', () => {
     await engine.publish(second, third)
     const following = follow()
     expect(await turnTokens(following, 't3', 16)).toEqual(all)
-    await until(() => resident(following) === 16)
+    await eventually(() => resident(following) === 16)
   })
 
   test('a gap is filled by a replay', async () => {
@@ -119,7 +119,7 @@ describe('KV events over ZeroMQ', () => {
     engine.lose(second)
     await engine.publish(third)
     expect(await turnTokens(following, 't3', 16)).toEqual(all)
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     expect(resident(following)).toBe(16)
     expect(warnings).toEqual([])
   })
@@ -140,7 +140,7 @@ describe('KV events over ZeroMQ', () => {
     engine.keepLast(0)
     await engine.publish(storedEvent({ hashes: [9], tokens: tokensFrom(10, 4), salt: 'new', turnId: 't9' }))
     expect(await turnTokens(following, 't9', 4)).toEqual(tokensFrom(10, 4))
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     expect(resident(following)).toBe(0)
     expect(resident(following, 'new')).toBe(4)
     expect(warnings).toEqual(['KV events were lost: what the engine holds is learnt anew'])
@@ -150,13 +150,13 @@ describe('KV events over ZeroMQ', () => {
   test('an engine that restarted holds nothing', async () => {
     const { engine, following } = await startInformed()
     engine.close()
-    await until(() => !following.isLive(pod))
+    await eventually(() => !following.isLive(pod))
     expect(resident(following)).toBeUndefined()
     const again = await publish({ inPlaceOf: engine.source })
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     expect(resident(following)).toBe(0)
     await again.publish(first)
-    await until(() => resident(following) === 8)
+    await eventually(() => resident(following) === 8)
   })
 
   test('garbage is logged and does not end the subscription', async () => {
@@ -166,8 +166,8 @@ describe('KV events over ZeroMQ', () => {
     await engine.sendRaw([Buffer.from('kv-events-of-another'), Buffer.alloc(8), encodeBatch([clearedEvent])])
     await engine.publishPayload(Buffer.from('garbage'))
     await engine.publish(first)
-    await until(() => warnings.length > 0)
-    await until(() => resident(following) === 8)
+    await eventually(() => warnings.length > 0)
+    await eventually(() => resident(following) === 8)
     expect(warnings).toEqual(['KV events were lost: what the engine holds is learnt anew'])
   })
 
@@ -176,13 +176,13 @@ describe('KV events over ZeroMQ', () => {
     const other = await publish()
     sources = [one.source, other.source]
     const following = follow()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await one.publish(first, second)
     await other.publish(first)
-    await until(() => resident(following) === 8)
+    await eventually(() => resident(following) === 8)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
     other.close()
-    await until(() => !following.isLive(pod))
+    await eventually(() => !following.isLive(pod))
     expect(resident(following)).toBeUndefined()
   })
 
@@ -191,28 +191,28 @@ describe('KV events over ZeroMQ', () => {
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, never)
     pods = []
     expect(await waiting).toBeUndefined()
-    await until(() => resident(following) === undefined)
+    await eventually(() => resident(following) === undefined)
     expect(following.isLive(pod)).toBe(false)
     pods = [pod]
-    await until(() => resident(following) === 8)
+    await eventually(() => resident(following) === 8)
   })
 
   test('a pod that moves its endpoint is followed there', async () => {
     const { following } = await startInformed()
     const moved = await publish()
     await moved.publish(first, second)
-    await until(() => resident(following) === 12)
+    await eventually(() => resident(following) === 12)
   })
 
   test('a pod is asked for its endpoints until it has one', async () => {
     sources = new Error('not up yet')
     const following = follow()
-    await until(() => warnings.length > 0)
+    await eventually(() => warnings.length > 0)
     sources = []
     expect(await following.turnTokens(pod, { turnId: 't1', minTokens: 1 }, never)).toBeUndefined()
     expect(resident(following)).toBeUndefined()
     const engine = await publish()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
     await inform(engine, following)
     expect(warnings).toEqual(['where the engine publishes its KV events cannot be learnt'])
   })
@@ -220,10 +220,10 @@ describe('KV events over ZeroMQ', () => {
   test('an invalid endpoint leaves the pod unknown', async () => {
     sources = [{ endpoint: 'tcp://', replayEndpoint: undefined, topic: '' }]
     const following = follow()
-    await until(() => warnings.length > 0)
+    await eventually(() => warnings.length > 0)
     expect(following.isLive(pod)).toBe(false)
     await publish()
-    await until(() => following.isLive(pod))
+    await eventually(() => following.isLive(pod))
   })
 
   test('turnTokens of a turn without events waits until its signal', async () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
+import { eventually } from '../../support/eventually.ts'
 import {
   anySignal,
   type KvTestBed,
@@ -12,7 +13,6 @@ import {
   type TestSession,
   turnOf,
 } from './kv-test-bed.ts'
-import { until } from './until.ts'
 
 const timeoutMs = 60_000
 
@@ -144,8 +144,8 @@ export const describeKvRemoval = (
             const { fields } = await connector.attach(turn, undefined, { signal: anySignal() })
             const usage = await first.run({ prompt: lost, fields })
             // Chunk by chunk: what an engine still stores behind a sweep is left to the next one.
-            await until(async () => traits.storedTokens(usage).includes(await first.probe(lost)))
-            await until(async () => (await reconcile([])) > 0)
+            await eventually(async () => traits.storedTokens(usage).includes(await first.probe(lost)))
+            await eventually(async () => (await reconcile([])) > 0)
             expect(await first.probe(lost)).toBe(0)
             expect(await reconcile([])).toBe(0)
             expect(await presenceOn(second, kv)).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
@@ -156,7 +156,7 @@ export const describeKvRemoval = (
             await serve(second, kv, longer())
             bed.loseState()
             connector = bed.connect()
-            await until(async () => (await reconcile([])) > 0)
+            await eventually(async () => (await reconcile([])) > 0)
             expect(await bed.artefacts()).toEqual([])
             expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
             expect(await reconcile([])).toBe(0)

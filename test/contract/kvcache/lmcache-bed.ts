@@ -7,6 +7,7 @@ import { createEventSourcesClient } from '../../../src/kvcache/kv-events/event-s
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
+import { eventually } from '../../support/eventually.ts'
 import { chunkKeysOf } from '../../support/simulated-fleet/chunk-keys.ts'
 import {
   type SimulatedFleet,
@@ -18,7 +19,6 @@ import { tokenize } from '../../support/simulated-fleet/tokenizer.ts'
 import type { KvTestBed, TestPod } from './kv-test-bed.ts'
 import { runOn } from './lmcache-pods.ts'
 import { createOpenVault, type OpenVault } from './lmcache-vault.ts'
-import { until } from './until.ts'
 
 export interface LmcacheBedOptions extends SimulatedFleetOptions {
   /** Default `tenant`. */
@@ -99,8 +99,9 @@ const createFollowers = ({ pods }: SimulatedFleet): Followers => {
       followers[gateway] = events
       return { ...events, stop: async () => {} }
     },
-    allSee: (pod, isLive) =>
-      until(() => followers.every((events) => events.isLive(pod) === isLive), { withinMs: 20_000 }),
+    allSee: async (pod, isLive) => {
+      await eventually(() => followers.every((events) => events.isLive(pod) === isLive))
+    },
     stop: async () => {
       await Promise.all(followers.map((events) => events.stop()))
       await sources.close()
@@ -154,7 +155,7 @@ const makeBed = (
       ...connector,
       // A gateway that has just started misses the events before its subscription.
       attach: async (turn, kv, budget) => {
-        if (hasEvents) await Promise.all(addresses.map((pod) => until(() => events.isLive(pod))))
+        if (hasEvents) await Promise.all(addresses.map((pod) => eventually(() => events.isLive(pod))))
         return connector.attach(turn, kv, budget)
       },
     }

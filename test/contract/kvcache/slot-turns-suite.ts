@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { SlotContent } from '../../../src/kvcache/slots/slot-ledger.ts'
+import { eventually } from '../../support/eventually.ts'
 import { alice, bob, busy, carol, held, idle, type LedgerCalls, minute, pod, slotOf } from './slot-ledger-calls.ts'
-import { until } from './until.ts'
 
 /** The contract of SlotLedger for turns. */
 export const describeSlotTurns = ({ ledger, claim, settle, release, leave, revisionOf, reload }: LedgerCalls): void => {
@@ -87,14 +87,14 @@ export const describeSlotTurns = ({ ledger, claim, settle, release, leave, revis
       test('a slot whose lease ran out goes to another session, which has to load it', async () => {
         await claim(bob, 'b1', idle(0), 20)
         await settle(0, 'b1')
-        await until(async () => slotOf(await claim(alice, 't1', idle(0))) === 0)
+        await eventually(async () => slotOf(await claim(alice, 't1', idle(0))) === 0)
         expect(await claim(alice, 't1', idle(0))).toMatchObject({ role: 'load', others: 0 })
       })
 
       test('a load that ran out of time is taken over by a waiting turn of the session', async () => {
         await claim(alice, 't1', idle(0), minute, 20)
         expect(await claim(alice, 't2', idle(0))).toMatchObject({ role: 'wait', others: 1 })
-        await until(async () => {
+        await eventually(async () => {
           const again = await claim(alice, 't2', idle(0))
           return again.kind === 'claimed' && again.role === 'load'
         })
@@ -106,7 +106,7 @@ export const describeSlotTurns = ({ ledger, claim, settle, release, leave, revis
         await claim(alice, 't1', idle(0))
         await settle(0, 't1', { kind: 'unknown' }, 20)
         await release(0, 't1')
-        await until(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
+        await eventually(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
         expect(await claim(bob, 'b1', idle(0))).toMatchObject({ role: 'load' })
       })
     })
@@ -159,7 +159,7 @@ export const describeSlotTurns = ({ ledger, claim, settle, release, leave, revis
       test('ignores the turn that closed it once its time is over', async () => {
         await claim(alice, 't1', idle(0), 20)
         await settle(0, 't1', { kind: 'unknown' }, 20)
-        await until(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
+        await eventually(async () => slotOf(await claim(bob, 'b1', idle(0))) === 0)
         await settle(0, 'b1')
         await release(0, 't1', { kind: 'clean' })
         expect(await claim(bob, 'b2', idle(0))).toMatchObject({ content: held })
@@ -214,7 +214,7 @@ export const describeSlotTurns = ({ ledger, claim, settle, release, leave, revis
       test('a turn whose lease ran out has lost', async () => {
         await claim(alice, 't1', idle(0), 20)
         await settle(0, 't1')
-        await until(async () => (await ledger().list()).every(({ inUse }) => !inUse))
+        await eventually(async () => (await ledger().list()).every(({ inUse }) => !inUse))
         expect(await beginSave('t1')).toBe('lost')
       })
 
@@ -224,7 +224,7 @@ export const describeSlotTurns = ({ ledger, claim, settle, release, leave, revis
         expect(await beginSave('t1')).toBe('held')
         await claim(bob, 'clock', idle(1), 200)
         await settle(1, 'clock')
-        await until(async () => (await ledger().list()).some(({ slot, inUse }) => slot === 1 && !inUse))
+        await eventually(async () => (await ledger().list()).some(({ slot, inUse }) => slot === 1 && !inUse))
         expect(await claim(bob, 'b1', idle(0))).toEqual({ kind: 'no-room' })
       })
     })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
+import { eventually } from '../../support/eventually.ts'
 import { alice, bob, carol, held, idle, type LedgerCalls, minute, pod } from './slot-ledger-calls.ts'
-import { until } from './until.ts'
 
 /** The contract of SlotLedger for removal and reconciliation. */
 export const describeSlotUpkeep = (calls: LedgerCalls): void => {
@@ -103,7 +103,7 @@ export const describeSlotUpkeep = (calls: LedgerCalls): void => {
         await seize(alice)
         await release(0, 'w1')
         expect(await seize(alice, 'w2', 20)).toBe('seized')
-        await until(async () => (await seize(alice, 'w3')) === 'seized')
+        await eventually(async () => (await seize(alice, 'w3')) === 'seized')
         expect(await wiped('w2')).toBe(false)
         expect(await wiped('w3')).toBe(true)
       })

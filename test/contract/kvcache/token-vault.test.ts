@@ -5,10 +5,10 @@ import { createRedisTokenVault } from '../../../src/kvcache/vault/redis-token-va
 import { tokensToBytes } from '../../../src/kvcache/vault/token-bytes.ts'
 import type { ContentKey, TokenVault } from '../../../src/kvcache/vault/token-vault.ts'
 import { RedisScriptError, RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { redisNowMs } from '../sessions/age-redis-store.ts'
 import { contentKey, describeTokenVault } from './token-vault-suite.ts'
-import { until } from './until.ts'
 
 const key = contentKey(1)
 const minute = 60_000
@@ -41,7 +41,7 @@ describeTokenVault('Redis', async () => {
     size: async () => (await redis.raw.keys(`${here.keyPrefix}*`)).length,
     lapse: async (milliseconds) => {
       const endsAtMs = (await redisNowMs(redis.raw)) + milliseconds
-      await until(async () => (await redisNowMs(redis.raw)) > endsAtMs)
+      await eventually(async () => (await redisNowMs(redis.raw)) > endsAtMs)
     },
   }
 })

@@ -2,6 +2,7 @@ import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import { createWarmupConnector } from '../../../src/kvcache/warmup/connector.ts'
+import { eventually } from '../../support/eventually.ts'
 import {
   type SimulatedFleet,
   type SimulatedPod,
@@ -10,7 +11,6 @@ import {
 import type { KvTestBed, TestPod } from './kv-test-bed.ts'
 import { runOn } from './lmcache-pods.ts'
 import { createOpenVault, type OpenVault } from './lmcache-vault.ts'
-import { until } from './until.ts'
 
 const bootMaxAgeMs = 1
 
@@ -42,7 +42,7 @@ export const startWarmupBed = async ({ isolation }: { readonly isolation: Isolat
       const endedMs = performance.now()
       await pod.restart(isDown)
       // A real process takes longer to start than gateways remember its former start.
-      await until(() => performance.now() - endedMs > 10 * bootMaxAgeMs)
+      await eventually(() => performance.now() - endedMs > 10 * bootMaxAgeMs)
     },
   })
   return {

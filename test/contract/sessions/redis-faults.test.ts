@@ -5,9 +5,9 @@ import type { RedisConnectionOptions } from '../../../src/redis/create-redis-con
 import type { RedisBreakerState } from '../../../src/redis/redis-breaker.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { alice, callsOn, type StoreUnderTest, session, sessionKey } from './store-under-test.ts'
-import { until } from './until.ts'
 
 /** Longer than the time limit of a test. */
 const neverMs = 600_000
@@ -105,7 +105,7 @@ describe('the Redis session store', () => {
     await redis.server.child.kill()
     await expect(pending).rejects.toBeInstanceOf(StoreUnavailableError)
     const again = await startAgain()
-    await until(answers)
+    await eventually(answers)
 
     expect(await get()).toBeUndefined()
     await again.child.kill()
@@ -115,7 +115,7 @@ describe('the Redis session store', () => {
     await open({ commandTimeoutMs: 2000 })
     await createActive()
     const again = await startAgain()
-    await until(answers)
+    await eventually(answers)
 
     expect(await begin()).toEqual({ kind: 'unknown' })
     expect(await create()).toMatchObject({ kind: 'created' })
@@ -129,7 +129,7 @@ describe('the Redis session store', () => {
     expect(faults.length).toBeGreaterThan(0)
 
     const again = await startAgain()
-    await until(answers)
+    await eventually(answers)
     expect(await create()).toMatchObject({ kind: 'created' })
     await again.child.kill()
   })
@@ -158,7 +158,7 @@ describe('the Redis session store', () => {
     expect(await settlesAtOnce(begin())).toBe(true)
     await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
     redis.server.child.resume()
-    await until(answers)
+    await eventually(answers)
     expect(states.at(-1)).toBe('closed')
     expect(await begin('turn-3')).toMatchObject({ kind: 'active' })
   })
@@ -167,12 +167,12 @@ describe('the Redis session store', () => {
     await open({ commandTimeoutMs: 50 })
     await createActive()
     redis.server.child.pause()
-    await until(async () => {
+    await eventually(async () => {
       await answers()
       return faults.some(({ message }) => message.includes('Socket timeout'))
     })
     redis.server.child.resume()
-    await until(answers)
+    await eventually(answers)
 
     expect(await begin()).toMatchObject({ kind: 'active' })
   })
@@ -230,7 +230,7 @@ describe('the Redis session store', () => {
     await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
     await redis.raw.replicaof('NO', 'ONE')
 
-    await until(async () => {
+    await eventually(async () => {
       try {
         return (await begin()).kind === 'active'
       } catch {
@@ -289,7 +289,7 @@ describe('the Redis session store', () => {
     await redis.raw.config('SET', 'requirepass', 'right-password')
     await open({ url: redis.server.url.replace('//', '//:wrong-password@'), commandTimeoutMs: 2000 })
     const refused = await create({ sealedId: 'sealed-marker' }).catch((error: unknown) => error)
-    await until(async () => faults.length > 0)
+    await eventually(async () => faults.length > 0)
     const text = inspect([refused, faults], { depth: 20 })
 
     expect(refused).toBeInstanceOf(StoreUnavailableError)

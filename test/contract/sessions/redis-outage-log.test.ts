@@ -10,8 +10,8 @@ import { loadConfig } from '../../../src/config/load-config.ts'
 import { createLogger } from '../../../src/telemetry/logger.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { createOutageLog } from '../../../src/telemetry/outage-log.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startTestRedis } from '../../support/test-redis.ts'
-import { until } from './until.ts'
 
 test('an outage of Redis logs one warning without a stack, and one line at its end', async () => {
   const redis = await startTestRedis()
@@ -39,13 +39,13 @@ test('an outage of Redis logs one warning without a stack, and one line at its e
   if (loaded.kind !== 'loaded') throw new Error(loaded.problems)
   const { store } = await createStores(loaded.config, { log, metrics, storeOutage })
 
-  await until(async () => {
+  await eventually(async () => {
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
     return attempts >= 4 && (await metrics.render()).includes('context_cache_store_circuit_open 1')
   })
   refusing.close()
   const back = await startRedis({ dir: redis.dir, port })
-  await until(async () => {
+  await eventually(async () => {
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
     return lines.some(({ level }) => level === 'info')
   })

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { redisNowMs } from './age-redis-store.ts'
 import { callsOn, completed, newSession, owned, type StoreUnderTest, sessionKey } from './store-under-test.ts'
-import { until } from './until.ts'
 
 /** The shared suite moves the times in Redis; here they pass. */
 describe("the Redis session store by Redis' own clock", () => {
@@ -32,17 +32,17 @@ describe("the Redis session store by Redis' own clock", () => {
 
   test('a session expires, and then its tombstone', async () => {
     const { expiresAtMs } = await createActive({ ttlSeconds: 1 })
-    await until(async () => (await get()) === undefined)
+    await eventually(async () => (await get()) === undefined)
     expect(await nowMs()).toBeGreaterThanOrEqual(expiresAtMs)
 
-    await until(async () => (await begin('turn-2', { leaseMs: 1 })).kind === 'unknown')
+    await eventually(async () => (await begin('turn-2', { leaseMs: 1 })).kind === 'unknown')
     expect(await counts()).toEqual({ removals: 1, sessions: 0 })
   })
 
   test('a turn holds a session of one second until it completes', async () => {
     const { expiresAtMs } = await createActive({ ttlSeconds: 1 })
     await begin()
-    await until(async () => (await nowMs()) > expiresAtMs)
+    await eventually(async () => (await nowMs()) > expiresAtMs)
 
     expect(await sweep()).toBe(0)
     expect(await complete()).toMatchObject({ kind: 'completed', record: { turns: 2 } })
@@ -67,7 +67,7 @@ describe("the Redis session store by Redis' own clock", () => {
   test('the sweep ends an unfinished create, and its retry key', async () => {
     const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
     await create({ leaseMs: 50, retryOf })
-    await until(async () => (await sweep()) === 1)
+    await eventually(async () => (await sweep()) === 1)
 
     const again = { key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } }
     expect(await create(again)).toMatchObject({ kind: 'created' })
@@ -77,13 +77,13 @@ describe("the Redis session store by Redis' own clock", () => {
     const retryOf = { digest: 'digest-2', bodyDigest: 'body-1', rememberMs: 50, use: 'find-or-record' } as const
     await createActive({ retryOf })
     const again = { key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } }
-    await until(async () => (await create(again)).kind === 'created')
+    await eventually(async () => (await create(again)).kind === 'created')
   })
 
   test('an announced artefact is due after its grace, and again when its claim runs out', async () => {
     await announce('artefact-1', { graceMs: 50 })
     const attempts: number[] = []
-    await until(async () => {
+    await eventually(async () => {
       const claimed = await claim(50)
       attempts.push(...claimed.map(({ attempt }) => attempt))
       return attempts.length === 3

@@ -12,7 +12,7 @@ import {
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../contract/kvcache/lmcache-bed.ts'
-import { until } from '../../contract/kvcache/until.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const sessionCount = 4
 const atATime = 3
@@ -117,8 +117,8 @@ const startWorld = (bed: LmcacheBed) => {
     if (former !== undefined) await remove(life.session, former.payload, 'artefact')
   }
 
-  const remove = (session: TestSession, payload: string, kind: 'artefact' | 'session'): Promise<void> =>
-    until(async () => {
+  const remove = (session: TestSession, payload: string, kind: 'artefact' | 'session'): Promise<true> =>
+    eventually(async () => {
       const removal = { kind, session: session.key, payload } as const
       return (await connector.remove(removal, anySignal())).kind === 'removed'
     })
@@ -155,12 +155,12 @@ const startWorld = (bed: LmcacheBed) => {
         .flatMap(({ kv }) => (kv === undefined ? [] : (parseStoredPrefix(kv.payload)?.chunks ?? ['unreadable'])))
         .filter((chunk) => !present.some((name) => name.includes(chunk)))
       for (const life of lives) if (life.kv !== undefined) await remove(life.session, life.kv.payload, 'session')
-      await until(
+      await eventually(
         async () => {
           await connector.reconcile(async () => new Set(), anySignal())
           return bed.fleet.chunks().length === 0
         },
-        { withinMs: 20_000 },
+        { timeoutMs: 20_000 },
       ).catch(() => {})
       return { lost, chunks: bed.fleet.chunks(), artefacts: await bed.artefacts() }
     },

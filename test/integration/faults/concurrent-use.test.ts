@@ -38,10 +38,10 @@ test('fifty parallel turns of one session share one load, and none is lost', asy
   await eventually(() => expect(podChanges(stack, 'failing', created.kv.pod ?? '')).toBe(1))
   const files = await stack.kvFiles()
 
-  const answers = await Promise.all(Array.from({ length: parallelTurns }, () => use(stack, id, { body })))
+  const responses = await Promise.all(Array.from({ length: parallelTurns }, () => use(stack, id, { body })))
 
-  expect(new Set(answers.map(({ status, text }) => (status === 200 ? 200 : text)))).toEqual(new Set([200]))
-  expect(answers.map(cacheLine).filter((line) => !line?.startsWith('hit; '))).toEqual([])
+  expect(new Set(responses.map(({ status, text }) => (status === 200 ? 200 : text)))).toEqual(new Set([200]))
+  expect(responses.map(cacheLine).filter((line) => !line?.startsWith('hit; '))).toEqual([])
   const after = await untilStored(stack, id, 1 + parallelTurns)
   expect(after).toMatchObject({ turns: 1 + parallelTurns, ttl: created.ttl, expires_at: created.expires_at })
   expect(restores()).toHaveLength(1)
@@ -51,13 +51,13 @@ test('fifty parallel turns of one session share one load, and none is lost', asy
 test('parallel turns that set the TTL leave the last one in force', async () => {
   const id = await createdId(stack, { body })
 
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 10 }, (_, index) =>
       use(stack, id, { body, headers: { 'x-session-ttl': String(1000 + index) } }),
     ),
   )
 
-  expect(new Set(answers.map(({ headers }) => headers.get('x-session-ttl')))).toEqual(
+  expect(new Set(responses.map(({ headers }) => headers.get('x-session-ttl')))).toEqual(
     new Set(Array.from({ length: 10 }, (_, index) => String(1000 + index))),
   )
   const seen = await untilTurns(stack, id, 11)

@@ -84,9 +84,9 @@ const startEngineProxy = async (options: EngineProxyOptions & { readonly name: s
 const forward = (port: number, { method, path, headers, bytes }: RecordedRequest, reply: PodReply): Promise<void> =>
   new Promise((resolve) => {
     const outgoing = httpRequest({ host: '127.0.0.1', port, method, path, headers, agent: false })
-    outgoing.once('response', (answer) => {
-      reply.response.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(reply.response)
+    outgoing.once('response', (response) => {
+      reply.response.writeHead(response.statusCode ?? 502, response.headers)
+      response.pipe(reply.response)
     })
     outgoing.once('error', () => reply.reset())
     outgoing.once('close', resolve)

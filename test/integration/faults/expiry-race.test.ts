@@ -33,11 +33,11 @@ describe.each([
     const deadlineMs = Date.parse(created.headers.get('x-session-expires-at') ?? '')
     await delay(Math.max(0, deadlineMs + offsetMs - Date.now()))
     const sentMs = Date.now()
-    const answer = await use(stack, id, { body })
+    const response = await use(stack, id, { body })
     const answeredMs = Date.now()
-    const line = cacheLine(answer)
-    const expiresAtMs = Date.parse(answer.headers.get('x-session-expires-at') ?? '')
-    return { id, status: answer.status, line, deadlineMs, sentMs, answeredMs, expiresAtMs }
+    const line = cacheLine(response)
+    const expiresAtMs = Date.parse(response.headers.get('x-session-expires-at') ?? '')
+    return { id, status: response.status, line, deadlineMs, sentMs, answeredMs, expiresAtMs }
   }
 
   const active = 'none; reason=no_connector'
@@ -71,7 +71,7 @@ describe.each([
 
     expect(line).toBe(expired)
     const seen = await eventually(() => view(stack, id))
-    // It lives from the end of that turn, which is a little after what the turn was told, maybe in the next second.
+    // Its time starts at the end of that turn, a little after its response, maybe in the next second.
     const atLatest = Math.floor(Date.now() / 1000) + 2
     expect(seen).toMatchObject({ turns: 1, ttl: 2, expires_at: seen.created_at + 2 })
     expect(seen.expires_at).toBeGreaterThanOrEqual(Math.floor(expiresAtMs / 1000))
@@ -79,7 +79,7 @@ describe.each([
     await untilGone(stack, id)
   })
 
-  test('a turn that runs when the deadline passes is let end, and counts', async () => {
+  test('a turn that runs when the deadline passes ends, and counts', async () => {
     const id = await createdId(stack, { body, headers: { 'x-session-ttl': '3' } })
     const { expires_at: expiresAt } = await untilTurns(stack, id, 1)
     pod.next(async (request, reply) => {
@@ -88,10 +88,10 @@ describe.each([
       reply.json(200, { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } })
     })
 
-    const answer = await use(stack, id, { body, headers: { 'x-session-ttl': '600' } })
+    const response = await use(stack, id, { body, headers: { 'x-session-ttl': '600' } })
 
-    expect(answer.status).toBe(200)
-    expect(cacheLine(answer)).toBe(active)
+    expect(response.status).toBe(200)
+    expect(cacheLine(response)).toBe(active)
     await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2, ttl: 600 }))
   })
 })

@@ -73,7 +73,7 @@ describe.each(downs)('a gateway that $state', ({ bringDown }) => {
     expect(answer.headers.get('x-session-id')).toBeNull()
   }
 
-  test('refuses whatever is about sessions, with a JSON error, and changes nothing', async () => {
+  test('every request about a session gets a JSON error, and changes nothing', async () => {
     const id = await newSession()
     const requests = pod.requests().length
 
@@ -92,7 +92,7 @@ describe.each(downs)('a gateway that $state', ({ bringDown }) => {
     expect(pod.requests()).toHaveLength(requests)
   })
 
-  test.each(inferencePaths)('lets inference go on without its cache: %s', async (path) => {
+  test.each(inferencePaths)('inference continues without its cache: %s', async (path) => {
     const id = await newSession()
     const requests = pod.requests().length
 

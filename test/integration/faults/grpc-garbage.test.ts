@@ -28,14 +28,14 @@ const residentBytes = async (): Promise<number> => {
 
 /** What must be true after anything. */
 const expectServing = async (): Promise<void> => {
-  const answer = await create(stack, { body: { model: 'scripted', prompt: 'hello' } })
-  expect(answer.status).toBe(200)
-  expect(answer.headers.get('x-session-id')).toMatch(/^ctx_/)
+  const response = await create(stack, { body: { model: 'scripted', prompt: 'hello' } })
+  expect(response.status).toBe(200)
+  expect(response.headers.get('x-session-id')).toMatch(/^ctx_/)
   expect(stack.gateway().child.isRunning()).toBe(true)
   expect(await residentBytes()).toBeLessThan(maxResidentBytes)
 }
 
-/** Writes bytes to the port; resolves when they are written, or nobody takes them any more. */
+/** Writes bytes to the port; resolves when they are written or the connection is closed. */
 const write = (bytes: Buffer): Promise<Socket> =>
   new Promise((resolve) => {
     const socket = connect(address())
@@ -130,14 +130,14 @@ interface Call {
   readonly messages: readonly Buffer[]
 }
 
-/** Sends messages on one stream, and tells how the gateway ended it. */
+/** Sends messages on one stream, and returns how the gateway ended it. */
 const send = async ({ path = processPath, messages }: Call) => {
   const client = new Client(stack.gateway().extproc, credentials.createInsecure(), {
     'grpc.max_send_message_length': -1,
   })
   try {
-    return await new Promise<{ readonly code: number; readonly answers: number }>((resolve) => {
-      let answers = 0
+    return await new Promise<{ readonly code: number; readonly responses: number }>((resolve) => {
+      let responses = 0
       const call = client.makeBidiStreamRequest(
         path,
         (bytes: Buffer) => bytes,
@@ -145,10 +145,10 @@ const send = async ({ path = processPath, messages }: Call) => {
         { deadline: Date.now() + 20_000 },
       )
       call.on('data', () => {
-        answers += 1
+        responses += 1
       })
       call.on('error', () => undefined)
-      call.on('status', ({ code }) => resolve({ code, answers }))
+      call.on('status', ({ code }) => resolve({ code, responses }))
       for (const message of messages) call.write(message)
       call.end()
     })

@@ -1,8 +1,9 @@
-import { mkdir, open, rename, rm, truncate, unlink, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, truncate, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { model } from '../support/client.ts'
+import { flipByte } from '../support/flip-byte.ts'
 import { metric, podChanges } from '../support/metrics.ts'
 import { cacheLine, createdId, prompt, remove, untilStored, untilTurns, use, view } from '../support/sessions.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -92,7 +93,7 @@ const isLate: Interception = async (_request, _reply, passOn) => {
   await passOn()
 }
 
-describe('a load that does not come about', () => {
+describe('a load that fails', () => {
   const restore = /^POST \/slots\/\d+\?action=restore/
   const list = /^GET \/slots/
   test.each([
@@ -100,42 +101,31 @@ describe('a load that does not come about', () => {
     { what: 'fails', at: restore, does: answers500, reason: 'load_failed' },
     { what: 'breaks off', at: restore, does: resets, reason: 'load_failed' },
     { what: 'is refused as foreign', at: restore, does: answers400, reason: 'kv_missing' },
-    { what: 'meets a pod that does not tell its slots', at: list, does: isLate, reason: 'load_timeout' },
-    { what: 'meets a pod that cannot tell its slots', at: list, does: answers500, reason: 'load_failed' },
-    { what: 'meets a pod that tells nonsense', at: list, does: saysNonsense, reason: 'load_failed' },
+    { what: 'meets a pod that does not list its slots', at: list, does: isLate, reason: 'load_timeout' },
+    { what: 'meets a pod that cannot list its slots', at: list, does: answers500, reason: 'load_failed' },
+    { what: 'meets a pod that returns nonsense', at: list, does: saysNonsense, reason: 'load_failed' },
     { what: 'meets a pod that hangs up', at: list, does: resets, reason: 'load_failed' },
   ])('because it $what: the turn is forwarded without it', async ({ at, does, reason }) => {
     const id = await storedSession()
     const degradedBefore = await metric(stack, 'degraded_total', { reason })
 
-    const answer = await elsewhere(id, () => {
+    const response = await elsewhere(id, () => {
       everywhere(at, does)
       return use(stack, id, { body: longerBody })
     })
     await heal()
 
-    expect(answer.status).toBe(200)
-    expect(answer.body).toMatchObject({ usage: { prompt_tokens: expect.any(Number) } })
-    expect(cacheLine(answer)).toBe(`miss; reason=${reason}`)
-    expect(answer.headers.get('x-session-id')).toBe(id)
+    expect(response.status).toBe(200)
+    expect(response.body).toMatchObject({ usage: { prompt_tokens: expect.any(Number) } })
+    expect(cacheLine(response)).toBe(`miss; reason=${reason}`)
+    expect(response.headers.get('x-session-id')).toBe(id)
     expect(await metric(stack, 'degraded_total', { reason })).toBe(degradedBefore + 1)
     await untilTurns(stack, id, 2)
     await eventually(async () => expect(cacheLine(await use(stack, id, { body: longestBody }))).toMatch(/^hit; /))
   })
 })
 
-describe('a stored file that is not what was stored', () => {
-  const flipByte = async (file: string): Promise<void> => {
-    const handle = await open(file, 'r+')
-    try {
-      const { size } = await handle.stat()
-      const byte = Buffer.alloc(1)
-      await handle.read(byte, 0, 1, Math.floor(size / 2))
-      await handle.write(Buffer.of((byte[0] ?? 0) ^ 1), 0, 1, Math.floor(size / 2))
-    } finally {
-      await handle.close()
-    }
-  }
+describe('a stored file that has changed', () => {
   test.each([
     { damage: 'one bit flipped', spoil: flipByte },
     { damage: 'cut', spoil: (file: string) => truncate(file, 1000) },
@@ -158,10 +148,10 @@ describe('a stored file that is not what was stored', () => {
     await spoil(join(stack.kvDirectory, files[0] ?? ''))
     const restoresBefore = restores()
 
-    const answer = await elsewhere(id, () => use(stack, id, { body: longerBody }))
+    const response = await elsewhere(id, () => use(stack, id, { body: longerBody }))
 
-    expect(answer.status).toBe(200)
-    expect(cacheLine(answer)).toBe('miss; reason=kv_missing')
+    expect(response.status).toBe(200)
+    expect(cacheLine(response)).toBe('miss; reason=kv_missing')
     expect(restores()).toEqual(restoresBefore)
     expect((await untilStored(stack, id, 2)).kv.note).toBeNull()
     const next = await elsewhere(id, () => use(stack, id, { body: longestBody }))

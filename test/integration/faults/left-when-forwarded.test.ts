@@ -95,7 +95,7 @@ test.each(inferencePaths)('a turn whose client leaves just as it is forwarded en
   await newSession()
 })
 
-test('a client does not choose the key by which Envoy tells of its request', async () => {
+test('a client cannot choose the key by which Envoy reports its request', async () => {
   const id = await newSession()
   const chosen = { 'x-context-request-key': 'mine', 'x-request-id': '5f2b1c9e-0d4f-4c0b-9d0e-6a1f3f0d7c11' }
   await leaveAsForwarded('/v1/completions', { 'x-session-id': id, ...chosen })
@@ -109,7 +109,7 @@ test('a client does not choose the key by which Envoy tells of its request', asy
 /** Entries that Envoy has written to its access log. */
 const entriesWritten = (): Promise<number> => envoyStat(stack, 'open_telemetry_access_log.logs_written')
 
-test('a client that leaves a request without a session is not told of', async () => {
+test('a client that leaves a request without a session is not reported', async () => {
   const id = await newSession()
   const [begun, ended] = [createLatch(), createLatch()]
   const letPass = proxy.intercept(/POST \/v1\/completions/, async (_request, reply) => {
@@ -120,15 +120,17 @@ test('a client that leaves a request without a session is not told of', async ()
   undo.push(letPass)
   const client = new AbortController()
   const before = await entriesWritten()
-  const answer = post(`${stack.url}/v1/completions`, shortBody, { signal: client.signal }).catch(() => 'left')
+  const response = post(`${stack.url}/v1/completions`, shortBody, { signal: client.signal }).catch(() => 'left')
   await begun.opened
   client.abort()
-  await Promise.all([answer, ended.opened])
+  await Promise.all([response, ended.opened])
   letPass()
 
   expect((await use(stack, id, { body: shortBody })).status).toBe(200)
 
   await untilTurns(stack, id, 2)
+  // Envoy counts an entry after it has sent it.
+  await eventually(async () => (await entriesWritten()) > before)
   expect(await entriesWritten()).toBe(before + 1)
 })
 

@@ -44,9 +44,9 @@ test('after Redis forgot everything a turn is a miss, and nothing of the session
 
   await redis.flushall()
 
-  const answers = await Promise.all(ids.map((id) => use(stack, id, { body })))
-  expect(answers.map(({ status }) => status)).toEqual([200, 200])
-  expect(answers.map(cacheLine)).toEqual(Array(2).fill('miss; reason=session_not_found'))
+  const responses = await Promise.all(ids.map((id) => use(stack, id, { body })))
+  expect(responses.map(({ status }) => status)).toEqual([200, 200])
+  expect(responses.map(cacheLine)).toEqual(Array(2).fill('miss; reason=session_not_found'))
   expect((await look(stack, ids[0] ?? '')).status).toBe(404)
   await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
 })
@@ -64,11 +64,11 @@ test('a record that a failover lost is a miss, and begins nothing anew', async (
   const { id, key } = await storedSession()
 
   await redis.del(key)
-  const answer = await use(stack, id, { body })
+  const response = await use(stack, id, { body })
 
-  expect(answer.status).toBe(200)
-  expect(cacheLine(answer)).toBe('miss; reason=session_not_found')
-  expect(answer.headers.get('x-session-id')).toBeNull()
+  expect(response.status).toBe(200)
+  expect(cacheLine(response)).toBe('miss; reason=session_not_found')
+  expect(response.headers.get('x-session-id')).toBeNull()
   expect((await look(stack, id)).status).toBe(404)
   expect(await redis.exists(key)).toBe(0)
 })
@@ -79,7 +79,7 @@ describe('a record that cannot be read', () => {
     { damage: 'empty', spoil: () => '' },
     { damage: 'cut short', spoil: (text: string) => text.slice(0, text.length / 2) },
     { damage: 'of another version', spoil: (text: string) => text.replace(/^(.)\d/, '$19') },
-    { damage: 'with numbers that are none', spoil: (text: string) => text.replaceAll(/\n\d+\n/g, '\n1e9\n') },
+    { damage: 'with invalid numbers', spoil: (text: string) => text.replaceAll(/\n\d+\n/g, '\n1e9\n') },
   ]
 
   test.each([
@@ -99,11 +99,11 @@ describe('a record that cannot be read', () => {
     const corruptedBefore = await metric(stack, 'corrupted_records_total')
 
     await damageIt(key)
-    const answer = await use(stack, id, { body })
+    const response = await use(stack, id, { body })
 
-    expect(answer.status).toBe(200)
-    expect(cacheLine(answer)).toBe('miss; reason=session_not_found')
-    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect(response.status).toBe(200)
+    expect(cacheLine(response)).toBe('miss; reason=session_not_found')
+    expect(response.headers.get('x-session-id')).toBeNull()
     expect((await look(stack, id)).status).toBe(404)
     expect(await metric(stack, 'corrupted_records_total')).toBeGreaterThan(corruptedBefore)
     expect(await redis.exists(key)).toBe(0)
@@ -124,10 +124,10 @@ test('a session whose pod is no longer there is served by another, with its KV',
   expect(text).toContain(pod)
 
   await redis.set(key, text.replace(pod, '192.0.2.1:9'))
-  const answer = await use(stack, id, { body })
+  const response = await use(stack, id, { body })
 
-  expect(answer.status).toBe(200)
-  expect(cacheLine(answer)).toMatch(/^hit; /)
+  expect(response.status).toBe(200)
+  expect(cacheLine(response)).toMatch(/^hit; /)
   const seen = await untilStored(stack, id, 2)
   expect(stack.pods.map(({ address }) => address)).toContain(seen.kv.pod)
 })

@@ -57,10 +57,10 @@ describe('the chosen pod fails before it answers', () => {
     const before = turnsOf(other)
     home.next(reset)
 
-    const answer = await use(stack, id, { path, body: inferenceBodies[path] })
+    const response = await use(stack, id, { path, body: inferenceBodies[path] })
 
-    expect(answer.status).toBe(200)
-    expect(answer.headers.get('x-session-id')).toBe(id)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-session-id')).toBe(id)
     expect(turnsOf(other)).toBe(before + 1)
     expect((await untilTurns(stack, id, 2)).kv.pod).toBe(other.address)
   })
@@ -69,9 +69,9 @@ describe('the chosen pod fails before it answers', () => {
     const { id, home, other } = await sessionOnPod()
     await stop(home)
 
-    const answer = await use(stack, id, { path, body: inferenceBodies[path] })
+    const response = await use(stack, id, { path, body: inferenceBodies[path] })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     expect((await untilTurns(stack, id, 2)).kv.pod).toBe(other.address)
   })
 
@@ -104,11 +104,11 @@ describe('a pod that is away', () => {
     home.setHealthy(false)
     const before = turnsOf(home)
 
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, () => use(stack, id, { body, headers: { 'routing-strategy': 'random' } })),
     )
 
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
+    expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(200))
     expect(turnsOf(home)).toBe(before)
     home.setHealthy(true)
     await eventually(async () => {
@@ -140,14 +140,14 @@ describe('the chosen pod fails in the middle of its answer', () => {
 })
 
 describe('no pod is ready', () => {
-  const expectNoEndpoints = (answer: HttpResponse): void => {
-    expect(answer.status).toBe(503)
-    expect(errorOf(answer)).toMatchObject({ type: 'api_error', code: 'no_ready_endpoints' })
-    expect(answer.headers.get('x-session-id')).toBeNull()
-    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  const expectNoEndpoints = (response: HttpResponse): void => {
+    expect(response.status).toBe(503)
+    expect(errorOf(response)).toMatchObject({ type: 'api_error', code: 'no_ready_endpoints' })
+    expect(response.headers.get('x-session-id')).toBeNull()
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
   }
 
-  test('every request that needs one is told so, and the session stays', async () => {
+  test('every request that needs one gets 503, and the session stays', async () => {
     const { id } = await sessionOnPod()
     await Promise.all(pods.map(stop))
     await Promise.all(pods.map(untilOut))
@@ -169,13 +169,13 @@ describe('no pod is ready', () => {
   test('a request without a session gets its error as JSON', async () => {
     await Promise.all(pods.map(stop))
 
-    const answer = await call(`${stack.url}/v1/completions`, { body })
+    const response = await call(`${stack.url}/v1/completions`, { body })
 
-    expect(answer.status).toBe(503)
-    expect(errorOf(answer)).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
+    expect(response.status).toBe(503)
+    expect(errorOf(response)).toMatchObject({ type: 'api_error', code: 'service_unavailable' })
   })
 
-  test('and the gateway does not know yet: the error is JSON all the same, and nothing is counted', async () => {
+  test('before the gateway notices: the error is JSON, and no turn is counted', async () => {
     const { id } = await sessionOnPod()
     const failedBefore = await metric(stack, 'turns_total', { outcome: 'upstream_failed' })
     for (const pod of pods) pod.otherwise(reset)
@@ -185,10 +185,10 @@ describe('no pod is ready', () => {
     for (const pod of pods) pod.otherwise(reset)
     const created = await create(stack, { body })
 
-    for (const answer of [used, created]) {
-      expect(answer.status).toBe(503)
-      expect(answer.headers.get('x-session-id')).toBeNull()
-      expect(errorOf(answer)).toMatchObject({ type: 'api_error' })
+    for (const response of [used, created]) {
+      expect(response.status).toBe(503)
+      expect(response.headers.get('x-session-id')).toBeNull()
+      expect(errorOf(response)).toMatchObject({ type: 'api_error' })
     }
     await eventually(async () => {
       expect(await metric(stack, 'turns_total', { outcome: 'upstream_failed' })).toBe(failedBefore + 2)

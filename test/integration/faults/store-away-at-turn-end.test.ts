@@ -22,7 +22,7 @@ const faults = [
 const answeredWhileAway = async <T>(
   fault: (typeof faults)[number],
   turn: () => Promise<T>,
-  answer: (reply: PodReply) => void,
+  response: (reply: PodReply) => void,
 ) => {
   let received = (_reply: PodReply): void => undefined
   const atPod = new Promise<PodReply>((resolve) => {
@@ -35,7 +35,7 @@ const answeredWhileAway = async <T>(
 
   await fault.begin()
   try {
-    answer(reply)
+    response(reply)
     return await result
   } finally {
     // The end of the turn meets a Redis that is away before Redis comes back.
@@ -50,34 +50,34 @@ test.each(faults)('a turn that ends while Redis is $fault counts when it is back
   const id = await createdId(stack, { body })
   await untilTurns(stack, id, 1)
 
-  const answer = await answeredWhileAway(
+  const response = await answeredWhileAway(
     fault,
     () => use(stack, id, { body, headers: { 'x-session-ttl': '77' } }),
     answerWell,
   )
 
-  expect(answer.status).toBe(200)
+  expect(response.status).toBe(200)
   await eventually(async () => expect(await view(stack, id)).toMatchObject({ turns: 2, ttl: 77 }))
 })
 
 test.each(faults)('a create that ends while Redis is $fault leaves its session', async (fault) => {
-  const answer = await answeredWhileAway(fault, () => create(stack, { body }), answerWell)
+  const response = await answeredWhileAway(fault, () => create(stack, { body }), answerWell)
 
-  const id = answer.headers.get('x-session-id') ?? ''
-  expect(answer.status).toBe(200)
+  const id = response.headers.get('x-session-id') ?? ''
+  expect(response.status).toBe(200)
   await untilTurns(stack, id, 1)
 })
 
 test.each(faults)('a create that fails while Redis is $fault leaves none', async (fault) => {
   const sessionsBefore = await metric(stack, 'sessions_active')
 
-  const answer = await answeredWhileAway(
+  const response = await answeredWhileAway(
     fault,
     () => create(stack, { body }),
     (reply) => reply.json(500, { error: { message: 'no' } }),
   )
 
-  expect(answer.status).toBe(500)
+  expect(response.status).toBe(500)
   await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(sessionsBefore))
   const id = pod.requests().at(-1)?.headers['x-session-id']
   expect((await look(stack, String(id))).status).toBe(404)

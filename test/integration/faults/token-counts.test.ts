@@ -190,12 +190,12 @@ describe('the token counts of a stream', () => {
       expected: nothing,
     },
     {
-      what: 'not from a usage that is none',
+      what: 'not from an invalid usage',
       pieces: [event({ usage: 'prompt_tokens' }), event({ usage: [1] })],
       expected: nothing,
     },
     {
-      what: 'not from numbers that are none',
+      what: 'not from invalid numbers',
       pieces: [event({ usage: { prompt_tokens: -1, completion_tokens: 'three' } })],
       expected: nothing,
     },

@@ -28,8 +28,8 @@ describe('a turn that ends before it reaches a pod', () => {
     { name: 'is no object', body: [1], code: 'invalid_json' },
   ])('ends at once when its body $name', async ({ body, code }) => {
     const before = await metric(stack, 'turns_total', { outcome: 'engine_error' })
-    const answer = await call(`${stack.url}/v1/completions`, { headers: { 'x-session-id': id }, body })
-    expect(answer).toMatchObject({ status: 400, body: { error: { code } } })
+    const response = await call(`${stack.url}/v1/completions`, { headers: { 'x-session-id': id }, body })
+    expect(response).toMatchObject({ status: 400, body: { error: { code } } })
     await untilEnded('engine_error', before + 1)
   })
 

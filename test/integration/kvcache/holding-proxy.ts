@@ -28,9 +28,9 @@ export const startHoldingProxy = async (target: { readonly port: number }): Prom
       await listener(`${method} ${url}`)
       const forward = request({ host: '127.0.0.1', port: target.port, method, path: url, headers })
       // Like a real engine, the one behind a held request acts even when its caller has gone.
-      forward.on('response', (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(outgoing)
+      forward.on('response', (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers)
+        response.pipe(outgoing)
       })
       forward.on('error', () => outgoing.destroy())
       forward.end(Buffer.concat(chunks))

@@ -13,12 +13,12 @@ import {
   type TestSession,
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
-import { until } from '../../contract/kvcache/until.ts'
+import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 
 const timeoutMs = 60_000
 
-/** What llamacpp-slots has to do beyond what every connector does: slots are few, and anybody can use any of them at any time. */
+/** What llamacpp-slots does beyond every connector: slots are few, and any request can use any of them at any time. */
 export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
   describe('slots', () => {
     let bed: SlotsTestBed
@@ -143,7 +143,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
         await Promise.all(occupied.map((request) => request.end()))
         connector = bed.connect()
-        await until(async () => (await removeSession(kv)).kind === 'removed')
+        await eventually(async () => (await removeSession(kv)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
       })
 
@@ -157,11 +157,11 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         })
         expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
         await Promise.all(occupied.map((request) => request.end()))
-        await until(async () => (await first.slots()).every((slot) => !slot.is_processing))
-        await until(async () => (await files()).length === 0)
+        await eventually(async () => (await first.slots()).every((slot) => !slot.is_processing))
+        await eventually(async () => (await files()).length === 0)
       })
 
-      test('request of the same length is told apart from the session', async () => {
+      test('request of the same length is not mistaken for the session', async () => {
         const text = newPrompt().padEnd(prompt.length, '.').slice(0, prompt.length)
         const offloaded = await serveWith((slot) => first.run({ prompt: text, fields: { id_slot: slot } }))
         expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
@@ -185,7 +185,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       const turn = turnOf(session, first)
       const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       await Promise.all(occupied.map((request) => request.end()))
-      await until(async () => (await first.slots()).every((slot) => !slot.is_processing))
+      await eventually(async () => (await first.slots()).every((slot) => !slot.is_processing))
       const { promptTokens, outputTokens } = await first.run({ prompt, sessionId: session.id })
       const totalTokens = promptTokens + outputTokens
       await connector.offload({ turn, claim, totalTokens, announce: async () => {}, signal: anySignal() })
@@ -261,7 +261,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await second.restart()
         const presence = async () =>
           (await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence.kind
-        await until(async () => (await presence()) === 'loaded')
+        await eventually(async () => (await presence()) === 'loaded')
       })
     })
 
@@ -284,7 +284,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const idle = [{ id: slot?.slot ?? -1, idle: true }]
         await bed.ledger.claim({ ...dead, slots: idle, leaseMs: 300, loadMs: 300 })
         expect(await removeSession(kv)).toMatchObject({ kind: 'busy' })
-        await until(async () => (await removeSession(kv)).kind === 'removed')
+        await eventually(async () => (await removeSession(kv)).kind === 'removed')
         expect(await first.probe(prompt)).toBe(0)
       })
 
@@ -294,7 +294,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const dead = { pod: first.address, session: newSession().key, turnId: 'dead' }
         const idle = [{ id: slot?.slot ?? -1, idle: true }]
         await bed.ledger.claim({ ...dead, slots: idle, leaseMs: 100, loadMs: 100 })
-        await until(async () => (await bed.ledger.list()).some(({ needsWipe }) => needsWipe))
+        await eventually(async () => (await bed.ledger.list()).some(({ needsWipe }) => needsWipe))
         await connector.reconcile(async (ids) => new Set(ids), anySignal())
         expect(await first.probe(prompt)).toBe(0)
       })

@@ -1,4 +1,4 @@
-import { mkdtemp, open, readdir, rm, stat, truncate } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ManagedChild } from '../../../playground/child-process.ts'
@@ -10,7 +10,9 @@ import {
 } from '../../../src/kvcache/llamacpp-slots/connector.ts'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
-import { until } from '../../contract/kvcache/until.ts'
+import { eventually } from '../../support/eventually.ts'
+import { call, post } from '../support/client.ts'
+import { flipByte } from '../support/flip-byte.ts'
 import { type HoldingProxy, startHoldingProxy } from './holding-proxy.ts'
 
 export const slotsPerPod = 2
@@ -75,49 +77,38 @@ export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngi
 const startPod = async (name: string, port: number, start: () => Promise<ManagedChild>): Promise<SlotPod> => {
   let child = await start()
   const proxy = await startHoldingProxy({ port })
+  const url = `http://127.0.0.1:${port}`
   const complete = async (body: object, headers: Record<string, string> = {}) => {
-    const answer = await fetch(`http://127.0.0.1:${port}/v1/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify({ model: 'tiny', max_tokens: 4, temperature: 0, ignore_eos: true, ...body }),
+    const response = await call(`${url}/v1/completions`, {
+      headers,
+      body: { model: 'tiny', max_tokens: 4, temperature: 0, ignore_eos: true, ...body },
     })
-    if (answer.status !== 200) throw new Error(`${name} answered ${answer.status}: ${await answer.text()}`)
-    const { usage } = (await answer.json()) as EngineAnswer
+    if (response.status !== 200) throw new Error(`${name} responded ${response.status}: ${response.text}`)
+    const { usage } = response.body as EngineResponse
     return {
       promptTokens: usage.prompt_tokens,
       outputTokens: usage.completion_tokens,
       cachedTokens: usage.prompt_tokens_details.cached_tokens,
     }
   }
-  const slots: SlotPod['slots'] = async () => {
-    const answer = await fetch(`http://127.0.0.1:${port}/slots`)
-    return (await answer.json()) as Awaited<ReturnType<SlotPod['slots']>>
-  }
+  const slots: SlotPod['slots'] = async () => (await call(`${url}/slots`)).body as Awaited<ReturnType<SlotPod['slots']>>
+  const isBusy = async (slot: number): Promise<boolean> =>
+    (await slots()).some(({ id, is_processing }) => id === slot && is_processing)
   return {
-    tokenize: async (text) => {
-      const answer = await fetch(`http://127.0.0.1:${port}/tokenize`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ content: text }),
-      })
-      return ((await answer.json()) as { readonly tokens: readonly number[] }).tokens
-    },
+    tokenize: async (text) =>
+      ((await call(`${url}/tokenize`, { body: { content: text } })).body as { readonly tokens: readonly number[] })
+        .tokens,
     slots,
     occupy: async (slot) => {
       const stop = new AbortController()
-      const answer = await fetch(`http://127.0.0.1:${port}/v1/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ ...occupation, id_slot: slot }),
-        signal: stop.signal,
-      })
-      await until(async () => (await slots()).some(({ id, is_processing }) => id === slot && is_processing))
+      const response = await post(`${url}/v1/completions`, { ...occupation, id_slot: slot }, { signal: stop.signal })
+      await eventually(() => isBusy(slot))
       return {
         end: async () => {
           stop.abort()
-          await answer.body?.cancel().catch(() => {})
-          // The engine notices that the client has left between two tokens; until then no turn finds room in the slot.
-          await until(async () => (await slots()).some(({ id, is_processing }) => id === slot && !is_processing))
+          await response.body?.cancel().catch(() => {})
+          // The engine notices between two tokens that the client has left; until then no turn finds room in the slot.
+          await eventually(async () => !(await isBusy(slot)))
         },
       }
     },
@@ -136,7 +127,7 @@ const startPod = async (name: string, port: number, start: () => Promise<Managed
   }
 }
 
-/** An answer that goes on for longer than any test. */
+/** A response that takes longer than any test. */
 const occupation = {
   model: 'tiny',
   prompt: 'On and on.',
@@ -146,7 +137,7 @@ const occupation = {
   temperature: 0,
 }
 
-interface EngineAnswer {
+interface EngineResponse {
   readonly usage: {
     readonly prompt_tokens: number
     readonly completion_tokens: number
@@ -190,18 +181,8 @@ const makeBed = async (options: {
     artefacts: async () => (await readdir(kvDirectory)).flatMap((file) => /^ctx-([\w-]+)\.kv$/.exec(file)?.[1] ?? []),
     damage: async (artefactId, how) => {
       const path = fileOf(artefactId)
-      const { size } = await stat(path)
-      if (how === 'cut') return truncate(path, size - 100)
-      const file = await open(path, 'r+')
-      const position = Math.floor(size / 2)
-      const { buffer } = await file.read(Buffer.alloc(1), 0, 1, position)
-      await file.write(
-        buffer.map((byte) => byte ^ 0x55),
-        0,
-        1,
-        position,
-      )
-      return file.close()
+      if (how === 'cut') return truncate(path, (await stat(path)).size - 100)
+      return flipByte(path)
     },
     loseState: () => {
       ledger = next

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import type { KvConnector, KvPresence } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import { anySignal, newSession, storedKv, type TestSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
-import { until } from '../../contract/kvcache/until.ts'
+import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 
 const timeoutMs = 120_000
@@ -59,7 +59,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('sweep' as const), gateway: which(2) }) },
 )
 
-/** Many things at once on two pods and two gateways: whatever happens, every stored file holds its own session and nobody else. */
+/** Random concurrent steps on two pods and two gateways: every stored file holds its own session and no other. */
 export const describeStorm = (make: () => Promise<SlotsTestBed>): void => {
   describe('random turns, requests without a session and sweeps', () => {
     let bed: SlotsTestBed
@@ -187,7 +187,7 @@ const startStorm = async (bed: SlotsTestBed) => {
     end: async () => {
       for (const { session, kv, marker } of conversations) {
         const removal = { kind: 'session', session: session.key, payload: kv?.payload } as const
-        await until(async () => (await gateways[0].remove(removal, anySignal())).kind === 'removed')
+        await eventually(async () => (await gateways[0].remove(removal, anySignal())).kind === 'removed')
         const left = await Promise.all(
           bed.pods.map((pod) => pod.probe(`${marker} ${'A conversation goes on. '.repeat(6)}`)),
         )

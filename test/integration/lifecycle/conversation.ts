@@ -153,9 +153,9 @@ export const apis: readonly Api[] = [completions, chat, responses]
 export const anyApi = completions
 
 /** The conversation after an answer and the next thing the user says. */
-export const continued = (conversation: Conversation, answer: Turn, text: string): Conversation => [
+export const continued = (conversation: Conversation, response: Turn, text: string): Conversation => [
   ...conversation,
-  { role: 'assistant', text: answer.text },
+  { role: 'assistant', text: response.text },
   { role: 'user', text },
 ]
 

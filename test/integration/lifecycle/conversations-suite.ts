@@ -23,7 +23,7 @@ interface Talk extends Flow {
   readonly id: string
   readonly turns: number
   readonly conversation: Conversation
-  readonly answer: Turn
+  readonly response: Turn
   readonly view: ContextView
 }
 
@@ -49,20 +49,20 @@ export const describeConversations = (
     })
 
     const begin = async (flow: Flow, conversation: Conversation): Promise<Talk> => {
-      const answer = await flow.api.create(client, { conversation, streamed: flow.streamed })
-      const id = sessionIdOf(answer)
-      return { ...flow, id, turns: 1, conversation, answer, view: await untilStored(client, id, 1) }
+      const response = await flow.api.create(client, { conversation, streamed: flow.streamed })
+      const id = sessionIdOf(response)
+      return { ...flow, id, turns: 1, conversation, response, view: await untilStored(client, id, 1) }
     }
 
     const goOn = async (talk: Talk, text: string, headers: Record<string, string> = {}): Promise<Talk> => {
-      const conversation = continued(talk.conversation, talk.answer, text)
-      const answer = await talk.api.send(client, {
+      const conversation = continued(talk.conversation, talk.response, text)
+      const response = await talk.api.send(client, {
         conversation,
         streamed: talk.streamed,
         headers: { 'x-session-id': talk.id, ...headers },
       })
       const turns = talk.turns + 1
-      return { ...talk, turns, conversation, answer, view: await untilStored(client, talk.id, turns) }
+      return { ...talk, turns, conversation, response, view: await untilStored(client, talk.id, turns) }
     }
 
     /** Takes turns until another pod serves one, which round-robin does within two. */
@@ -78,20 +78,20 @@ export const describeConversations = (
       test('create returns the answer, stores the KV and lists the session', async () => {
         const talk = await begin(flow, opening(`creating ${flow.name}`))
 
-        expect(talk.answer.text).not.toBe('')
-        expect(talk.answer.headers.get('x-context-cache')).toBe('miss; reason=new_session')
-        expect(talk.answer.headers.get('x-session-ttl')).toBe('3600')
-        const { prompt, output } = usageOf(talk.answer)
+        expect(talk.response.text).not.toBe('')
+        expect(talk.response.headers.get('x-context-cache')).toBe('miss; reason=new_session')
+        expect(talk.response.headers.get('x-session-ttl')).toBe('3600')
+        const { prompt, output } = usageOf(talk.response)
         expect(talk.view).toMatchObject({
           id: talk.id,
           model: 'tiny-random',
           ttl: 3600,
           turns: 1,
-          tokens: { prompt, output, cached: usageOf(talk.answer).cached },
+          tokens: { prompt, output, cached: usageOf(talk.response).cached },
         })
         expect(storedTokens(talk)).toBeGreaterThanOrEqual(prompt)
         expect(storedTokens(talk)).toBeLessThanOrEqual(prompt + output)
-        const announced = Date.parse(talk.answer.headers.get('x-session-expires-at') ?? '') / 1000
+        const announced = Date.parse(talk.response.headers.get('x-session-expires-at') ?? '') / 1000
         expect(Math.floor(announced)).toBe(talk.view.expires_at)
       })
 
@@ -101,9 +101,9 @@ export const describeConversations = (
         const after = await goOn(before, 'and then?')
 
         expect(after.view.kv.pod).toBe(before.view.kv.pod)
-        expect(after.answer.headers.get('x-session-id')).toBe(before.id)
-        expect(after.answer.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(before)}`)
-        expect(usageOf(after.answer).cached).toBeGreaterThanOrEqual(usageOf(before.answer).prompt)
+        expect(after.response.headers.get('x-session-id')).toBe(before.id)
+        expect(after.response.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(before)}`)
+        expect(usageOf(after.response).cached).toBeGreaterThanOrEqual(usageOf(before.response).prompt)
       })
 
       test('turn on the other pod loads the KV, and later turns extend it there', async () => {
@@ -112,11 +112,11 @@ export const describeConversations = (
         const moved = await goElsewhere(await goOn(before, 'and then?'))
         const grown = await goOn(moved, 'and in the end?')
 
-        expect(moved.answer.headers.get('x-context-cache')).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
-        expect(usageOf(moved.answer).cached).toBeGreaterThan(usageOf(before.answer).prompt)
+        expect(moved.response.headers.get('x-context-cache')).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
+        expect(usageOf(moved.response).cached).toBeGreaterThan(usageOf(before.response).prompt)
         expect(grown.view.kv.pod).toBe(moved.view.kv.pod)
-        expect(grown.answer.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(moved)}`)
-        expect(usageOf(grown.answer).cached).toBeGreaterThanOrEqual(usageOf(moved.answer).prompt)
+        expect(grown.response.headers.get('x-context-cache')).toBe(`hit; tier=gpu; tokens=${storedTokens(moved)}`)
+        expect(usageOf(grown.response).cached).toBeGreaterThanOrEqual(usageOf(moved.response).prompt)
         expect(storedTokens(grown)).toBeGreaterThan(storedTokens(moved))
       })
 

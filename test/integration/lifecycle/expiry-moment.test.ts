@@ -45,15 +45,15 @@ describe.each(['memory', 'redis'] as const)('session that expires before any swe
     const id = sessionIdOf(created)
     const expiresAtMs = Date.parse(created.headers.get('x-session-expires-at') ?? '')
 
-    const answers: (string | null)[] = []
-    while (!answers.includes('miss; reason=session_expired')) {
+    const responses: (string | null)[] = []
+    while (!responses.includes('miss; reason=session_expired')) {
       const turns = await Promise.all([use(id, 'many at once'), use(id, 'many at once')])
-      answers.push(...turns.map(({ headers }) => headers.get('x-context-cache')))
+      responses.push(...turns.map(({ headers }) => headers.get('x-context-cache')))
     }
 
     expect(Date.now()).toBeGreaterThanOrEqual(expiresAtMs)
-    expect(answers.filter((line) => line?.includes('session_not_found') || line?.includes('session_deleted'))).toEqual(
-      [],
-    )
+    expect(
+      responses.filter((line) => line?.includes('session_not_found') || line?.includes('session_deleted')),
+    ).toEqual([])
   })
 })

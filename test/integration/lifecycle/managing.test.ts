@@ -19,7 +19,7 @@ describe('GET /v1/context/{id}', () => {
   test('returns model, TTL, turns, tokens and KV of the session', async () => {
     const client = bench.newTenant()
     const before = Math.floor(Date.now() / 1000)
-    const { id, answer } = await create(client, 'getting', { 'x-session-ttl': '120' })
+    const { id, response } = await create(client, 'getting', { 'x-session-ttl': '120' })
     const after = Math.ceil(Date.now() / 1000)
 
     const seen = await untilStored(client, id, 1)
@@ -30,7 +30,7 @@ describe('GET /v1/context/{id}', () => {
     expect(seen.expires_at - seen.created_at).toBe(120)
     expect(bench.stack.pods.map(({ address }) => address)).toContain(seen.kv.pod)
     expect(seen.kv.stored?.bytes).toBeGreaterThan(1000)
-    expect(seen.tokens).toEqual(answer.usage)
+    expect(seen.tokens).toEqual(response.usage)
   })
 })
 
@@ -91,11 +91,11 @@ describe('DELETE /v1/context/{id}', () => {
     await client.delete(`/context/${session.id}`)
     await expectGoneEverywhere(bench.stack)
 
-    const { answer } = await use(client, session)
+    const { response } = await use(client, session)
 
-    expect(answer.text).not.toBe('')
-    expect(answer.headers.get('x-context-cache')).toBe('miss; reason=session_deleted')
-    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect(response.text).not.toBe('')
+    expect(response.headers.get('x-context-cache')).toBe('miss; reason=session_deleted')
+    expect(response.headers.get('x-session-id')).toBeNull()
     await expectNotFound(client.get(`/context/${session.id}`))
     await expect(client.get('/context')).resolves.toMatchObject({ data: [] })
     expect(await bench.stack.kvFiles()).toEqual([])
@@ -108,10 +108,10 @@ describe('two tenants', () => {
     const session = await create(alice, 'Private')
     await untilStored(alice, session.id, 1)
 
-    const { answer } = await use(bob, session)
+    const { response } = await use(bob, session)
 
-    expect(answer.headers.get('x-context-cache')).toBe('miss; reason=session_not_found')
-    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect(response.headers.get('x-context-cache')).toBe('miss; reason=session_not_found')
+    expect(response.headers.get('x-session-id')).toBeNull()
     expect((await view(alice, session.id)).turns).toBe(1)
   })
 })
@@ -137,9 +137,9 @@ describe('time to live', () => {
     const seen = await untilStored(client, session.id, 1)
     const next = await use(client, revived)
 
-    expect(revived.answer.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
-    expect(seen).toMatchObject({ ttl: 600, tokens: revived.answer.usage })
-    expect(next.answer.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
-    expect(next.answer.headers.get('x-session-id')).toBe(session.id)
+    expect(revived.response.headers.get('x-context-cache')).toBe('miss; reason=session_expired')
+    expect(seen).toMatchObject({ ttl: 600, tokens: revived.response.usage })
+    expect(next.response.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+    expect(next.response.headers.get('x-session-id')).toBe(session.id)
   })
 })

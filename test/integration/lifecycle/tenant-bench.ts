@@ -13,7 +13,7 @@ import { sessionIdOf, tokensInPods, untilStored } from './session.ts'
 export interface Session {
   readonly id: string
   readonly conversation: Conversation
-  readonly answer: Turn
+  readonly response: Turn
 }
 
 /** A stack for tests that each have tenants of their own. After each test all sessions of its tenants are deleted. */
@@ -49,18 +49,18 @@ export const useTenantBench = (): TenantBench => {
 
 export const create = async (client: OpenAI, topic: string, headers: Record<string, string> = {}): Promise<Session> => {
   const conversation = opening(topic)
-  const answer = await anyApi.create(client, { conversation, streamed: false, headers })
-  return { id: sessionIdOf(answer), conversation, answer }
+  const response = await anyApi.create(client, { conversation, streamed: false, headers })
+  return { id: sessionIdOf(response), conversation, response }
 }
 
 export const use = async (client: OpenAI, session: Session, headers: Record<string, string> = {}): Promise<Session> => {
-  const conversation = continued(session.conversation, session.answer, 'and then?')
-  const answer = await anyApi.send(client, {
+  const conversation = continued(session.conversation, session.response, 'and then?')
+  const response = await anyApi.send(client, {
     conversation,
     streamed: false,
     headers: { 'x-session-id': session.id, ...headers },
   })
-  return { ...session, conversation, answer }
+  return { ...session, conversation, response }
 }
 
 /** A session of two turns or more whose KV lies in the store and in both pods. */
@@ -88,8 +88,8 @@ export const cachedInPods = (stack: Stack, session: Session): Promise<readonly u
   Promise.all(
     stack.pods.map(async ({ address }) => {
       const prompt = session.conversation.map(({ text }) => text).join('\n')
-      const answer = await call(`http://${address}/v1/completions`, { body: { model, prompt, max_tokens: 1 } })
-      return (answer.body as OpenAI.Completion).usage?.prompt_tokens_details?.cached_tokens
+      const response = await call(`http://${address}/v1/completions`, { body: { model, prompt, max_tokens: 1 } })
+      return (response.body as OpenAI.Completion).usage?.prompt_tokens_details?.cached_tokens
     }),
   )
 

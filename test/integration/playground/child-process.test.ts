@@ -96,7 +96,7 @@ describe('stop', () => {
 })
 
 describe('waitUntilReady', () => {
-  test('hears a line that was printed before', async () => {
+  test('takes a line that was printed before', async () => {
     const child = await start(`console.log('ready now'); ${forever}`)
     await eventually(() => child.output().length > 0)
     await expect(waitUntilReady(child, { kind: 'line', pattern: /^ready/ })).resolves.toBeUndefined()

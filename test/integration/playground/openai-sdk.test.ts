@@ -98,11 +98,11 @@ describe('the OpenAI SDK', () => {
   })
 
   test('gives the same answer for the same seed, another for another', async () => {
-    const answer = async (seed: number) => {
+    const response = async (seed: number) => {
       const request = { model, prompt: 'Roll the dice', max_tokens: 40, temperature: 2, seed }
       return (await openai.completions.create(request)).choices[0]?.text
     }
-    const [one, again, other] = [await answer(1), await answer(1), await answer(2)]
+    const [one, again, other] = [await response(1), await response(1), await response(2)]
     expect(again).toBe(one)
     expect(other).not.toBe(one)
   })

@@ -36,7 +36,7 @@ afterEach(async () => {
 afterAll(() => rm(dir, { recursive: true, force: true }))
 
 describe('startRedis', () => {
-  test('answers as soon as it is started, and is gone when it is stopped', async () => {
+  test('responds as soon as it is started, and is gone when it is stopped', async () => {
     const redis = await start()
     expect(await connect(redis.url).ping()).toBe('PONG')
     expect(await redis.child.stop()).toEqual({ code: 0, signal: undefined })
@@ -70,7 +70,7 @@ describe('startRedis', () => {
     expect(await connect(second.url).get('key')).toBe(found)
   })
 
-  test('a port in use is told with what Redis printed, and no process stays', async () => {
+  test('a port in use fails with the output of Redis, and leaves no process', async () => {
     const first = await start()
     await expect(startRedis({ dir, port: first.port })).rejects.toThrow(
       /redis-server ended with exit code 1 .*Address already in use/s,

@@ -40,7 +40,7 @@ const llamaServers = async (kvDirectory: string): Promise<readonly StackPod[]> =
 
 afterEach(() => stack?.stop())
 
-/** One client's life: create, use on either pod, delete; whatever fails because the gateway is gone is tried no further. */
+/** One client: creates, uses and deletes sessions. A conversation ends where a request fails because the gateway is gone. */
 const converse = async (client: number, until: AbortSignal): Promise<void> => {
   for (let round = 0; !until.aborted; round += 1) {
     const prompt = `client ${client} in round ${round} tells something that is long enough to be stored and loaded again`
@@ -57,10 +57,10 @@ const converse = async (client: number, until: AbortSignal): Promise<void> => {
 }
 
 const attempt = async (path: string, headers: Record<string, string>, prompt: string): Promise<Headers | undefined> => {
-  const answer = await call(`${stack.url}${path}`, { headers, body: { model, prompt, max_tokens: 4 } }).catch(
+  const response = await call(`${stack.url}${path}`, { headers, body: { model, prompt, max_tokens: 4 } }).catch(
     () => undefined,
   )
-  return answer?.status === 200 ? answer.headers : undefined
+  return response?.status === 200 ? response.headers : undefined
 }
 
 const slotsSchema = z.array(z.object({ n_prompt_tokens: z.number().default(0) }))

@@ -47,9 +47,9 @@ describe('routing-strategy header', () => {
   })
 
   test('unknown policy gets an error that lists the policies', async () => {
-    const answer = await create(stack, { headers: { 'routing-strategy': 'magic' } })
-    expect(answer.status).toBe(400)
-    expect(answer.body).toMatchObject({
+    const response = await create(stack, { headers: { 'routing-strategy': 'magic' } })
+    expect(response.status).toBe(400)
+    expect(response.body).toMatchObject({
       error: { code: 'invalid_routing_strategy', message: expect.stringContaining('session-affinity, least-request') },
     })
   })

@@ -19,13 +19,13 @@ test('two gateways behind one Envoy serve the same sessions', async () => {
   const id = await create(text)
   await untilStored(stack, id, 1)
   for (let turn = 2; turn <= 9; turn += 1) {
-    const answer = await takeTurn(
+    const response = await takeTurn(
       id,
       `${text}${'And more. '.repeat(turn)}`,
       turn % 2 === 0 ? {} : { 'routing-strategy': 'round-robin' },
     )
-    expect(answer.status).toBe(200)
-    expect(answer.headers.get('x-context-cache')).toMatch(/^hit; /)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-context-cache')).toMatch(/^hit; /)
     await untilStored(stack, id, turn)
   }
   // Envoy chooses by chance between gateways that have as little to do.
@@ -42,12 +42,12 @@ test('sessions survive the end of one gateway and of both', async () => {
   await untilStored(stack, id, 1)
   for (const index of [0, 1]) {
     await stack.gateway(index).child.kill()
-    const answer = await eventually(async () => {
+    const response = await eventually(async () => {
       const tried = await takeTurn(id, `${text}Go on without gateway ${index}. `)
       expect(tried.headers.get('x-context-cache')).toMatch(/^hit; /)
       return tried
     })
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     await stack.restartGateway(index)
   }
   await stack.gateway(0).child.stop()
@@ -55,9 +55,9 @@ test('sessions survive the end of one gateway and of both', async () => {
   await stack.restartGateway(0)
   await stack.restartGateway(1)
   await eventually(async () => {
-    const answer = await takeTurn(id, `${text}Both are new now. `)
-    expect(answer.headers.get('x-session-id')).toBe(id)
-    expect(answer.headers.get('x-context-cache')).toMatch(/^hit; /)
+    const response = await takeTurn(id, `${text}Both are new now. `)
+    expect(response.headers.get('x-session-id')).toBe(id)
+    expect(response.headers.get('x-context-cache')).toMatch(/^hit; /)
   })
 })
 

@@ -38,13 +38,13 @@ describe('a mistake in a turn', () => {
     const before = await view(stack, sessionId)
     const direct = await ofEngine(path, rawBody)
 
-    const answer = await call(`${stack.url}${path}`, { headers: { 'x-session-id': sessionId }, rawBody })
+    const response = await call(`${stack.url}${path}`, { headers: { 'x-session-id': sessionId }, rawBody })
 
     expect(direct.status).toBe(400)
-    expect([answer.status, answer.text]).toEqual([direct.status, direct.text])
-    expect(answer.headers.get('content-type')).toBe('application/json')
-    expect(answer.headers.get('x-session-id')).toBeNull()
-    expect(answer.headers.get('x-context-cache')).toBeNull()
+    expect([response.status, response.text]).toEqual([direct.status, direct.text])
+    expect(response.headers.get('content-type')).toBe('application/json')
+    expect(response.headers.get('x-session-id')).toBeNull()
+    expect(response.headers.get('x-context-cache')).toBeNull()
     expect(await view(stack, sessionId)).toEqual(before)
   })
 
@@ -52,12 +52,12 @@ describe('a mistake in a turn', () => {
     const headers = { 'x-session-id': sessionId }
     await call(`${stack.url}/v1/completions`, { headers, rawBody: body({}) })
 
-    const answer = await call(`${stack.url}/v1/completions`, {
+    const response = await call(`${stack.url}/v1/completions`, {
       headers,
       body: { model, prompt: 'a prompt, and then', max_tokens: 2 },
     })
 
-    expect(answer.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+    expect(response.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
     await eventually(async () => {
       const { body: seen } = await call(`${stack.url}/v1/context/${sessionId}`)
       expect(seen).toMatchObject({ turns: 2, kv: { stored: { turn: 2 } } })
@@ -92,9 +92,9 @@ describe('a mistake in a create', () => {
     const byTtl = await call(`${stack.url}${path}`, { headers: { ...headers, 'x-session-ttl': '60' }, rawBody })
 
     expect(direct.status).toBe(status)
-    for (const answer of [byContext, byTtl]) {
-      expect([answer.status, answer.text]).toEqual([direct.status, direct.text])
-      expect(answer.headers.get('x-session-id')).toBeNull()
+    for (const response of [byContext, byTtl]) {
+      expect([response.status, response.text]).toEqual([direct.status, direct.text])
+      expect(response.headers.get('x-session-id')).toBeNull()
     }
     await eventually(async () => expect(await listed(stack, headers)).toEqual([]))
     expect(filesBefore).toEqual(expect.arrayContaining([...(await stack.kvFiles())]))

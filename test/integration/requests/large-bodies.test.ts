@@ -65,7 +65,7 @@ const upload = async ({ path, own, header, frame }: (typeof cases)[number], byte
   })
   const messages = readMessages(await uploadRaw(bench.stack.port, [head, ...piecesOf(bodyOf(bytes), frame)]))
   const [message] = messages
-  if (message === undefined || messages.length > 1) throw new Error(`there are ${messages.length} answers`)
+  if (message === undefined || messages.length > 1) throw new Error(`there are ${messages.length} responses`)
   return rawReading(message)
 }
 
@@ -144,9 +144,9 @@ describe('a larger body', () => {
     // while the gateway is too busy for a health check.
     let refusals = 0
     const counting: typeof fetch = async (input, init) => {
-      const answer = await fetch(input, init)
-      if (answer.status === 413) refusals += 1
-      return answer
+      const response = await fetch(input, init)
+      if (response.status === 413) refusals += 1
+      return response
     }
     const client = new OpenAI({ baseURL: `${bench.stack.url}/v1`, apiKey: 'test-key', maxRetries: 2, fetch: counting })
 
@@ -175,13 +175,13 @@ const bombs = [
     body: `{"z":{"model":"other"},"model":"tiny-random","prompt":"${'\\"'.repeat(4_000_000)}"}`,
   },
   {
-    name: 'other models all the way',
+    name: 'other models throughout',
     body: `{${'"z":{"model":"other"},'.repeat(500_000)}"model":"tiny-random","prompt":"x"}`,
   },
   { name: 'blanks', body: `{"model":"tiny-random","prompt":"x"${' '.repeat(8_000_000)}}${' '.repeat(6_000_000)}` },
 ]
 
-describe('bodies that are hard to read', () => {
+describe('bodies that are slow to parse', () => {
   /** Sent while the bombs are under way. */
   const innocent = () => [
     openai(bench.stack.url).completions.create({ ...someBody }),
@@ -190,28 +190,28 @@ describe('bodies that are hard to read', () => {
   ]
 
   test.each(bombs.slice(0, 3))('delay no other request when they create: $name', async ({ body }) => {
-    const answers = [1, 2, 3].map(() => call(`${bench.stack.url}/v1/context`, { rawBody: body }))
+    const responses = [1, 2, 3].map(() => call(`${bench.stack.url}/v1/context`, { rawBody: body }))
 
     await expect(Promise.all(innocent())).resolves.toHaveLength(3)
 
-    for (const answer of await Promise.all(answers)) expect([200, 400]).toContain(answer.status)
+    for (const response of await Promise.all(responses)) expect([200, 400]).toContain(response.status)
   })
 
   test.each(bombs.slice(3))('delay no other request when they are turns: $name', async ({ body }) => {
     const headers = { 'x-session-id': bench.sessionId }
     const { result } = await watching(bench, async () => {
-      const answers = [1, 2, 3].map(() => call(`${bench.stack.url}/v1/completions`, { headers, rawBody: body }))
+      const responses = [1, 2, 3].map(() => call(`${bench.stack.url}/v1/completions`, { headers, rawBody: body }))
       await expect(Promise.all(innocent())).resolves.toHaveLength(3)
-      return Promise.all(answers)
+      return Promise.all(responses)
     })
 
-    for (const answer of result) expect([200, 400]).toContain(answer.status)
+    for (const response of result) expect([200, 400]).toContain(response.status)
   })
 
   test.each(bombs.slice(0, 4))('are refused when they create: $name', async ({ body }) => {
-    const answer = await call(`${bench.stack.url}/v1/context`, { rawBody: body })
+    const response = await call(`${bench.stack.url}/v1/context`, { rawBody: body })
 
-    expectRefusal(reading(answer), { status: 400, code: 'json_too_complex' })
+    expectRefusal(reading(response), { status: 400, code: 'json_too_complex' })
   })
 
   test('leave the gateway ready', async () => {

@@ -81,7 +81,7 @@ describe('a request without a session', () => {
     expect(await asked()).toEqual(before)
   })
 
-  test('arrives as it was sent, and its answer comes back as the pod gave it', async () => {
+  test('reaches the pod unchanged, and its response reaches the client unchanged', async () => {
     const rawBody = ' { "prompt" : "\\u00e9" ,\n "id_slot":3, "cache_salt": "mine" } '
     for (const pod of bench.pods) pod.otherwise((_request, reply) => reply.json(418, { mine: true }, { 'x-pod': 'a' }))
 
@@ -111,7 +111,7 @@ const foreignIds = [
 ] as const
 
 describe('an x-session-id of another form', () => {
-  test.each(foreignIds)('belongs to someone else and passes: $name', async ({ id }) => {
+  test.each(foreignIds)('belongs to another system and passes: $name', async ({ id }) => {
     const request = wellFramed('POST /v1/completions', {
       headers: [credential, asJson, `x-session-id: ${id}`],
       body: someJson,

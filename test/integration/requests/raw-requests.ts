@@ -34,7 +34,7 @@ describe('headers beyond the limits', () => {
   ]
 
   test.each(routes.flatMap((route) => many.map((value) => ({ ...route, ...value }))))(
-    'are refused, and the client is told ($route): $name',
+    'get 431 ($route): $name',
     async ({ start, own, headers }) => {
       const length = `content-length: ${someJson.length}`
       const request = rawRequest({
@@ -76,7 +76,7 @@ describe('framing', () => {
     { name: 'a length beyond 64 bits', headers: ['content-length: 99999999999999999999'], body: someJson },
     { name: 'a blank before the colon', headers: [`content-length : ${someJson.length}`], body: someJson },
     { name: 'a blank before the colon of chunks', headers: ['transfer-encoding : chunked'], body: inChunks },
-    { name: 'a chunk size that is none', headers: [chunked], body: `zz\r\n${inChunks}` },
+    { name: 'an invalid chunk size', headers: [chunked], body: `zz\r\n${inChunks}` },
     { name: 'a negative chunk size', headers: [chunked], body: '-5\r\nhello\r\n0\r\n\r\n' },
     { name: 'a chunk size beyond 64 bits', headers: [chunked], body: 'fffffffffffffffff\r\nhello\r\n0\r\n\r\n' },
     { name: 'chunks that end in line feeds', headers: [chunked], body: '5\nhello\n0\n\n' },
@@ -98,9 +98,9 @@ describe('framing', () => {
 
       const { result, arrivals } = await watching(bench, () => exchangeRaw(bench.stack.port, request))
 
-      const answers = readMessages(result).map(rawReading)
-      expect(answers).toHaveLength(1)
-      for (const answer of answers) expectRefusal(answer, { status: 400, code: 'bad_request' })
+      const responses = readMessages(result).map(rawReading)
+      expect(responses).toHaveLength(1)
+      for (const response of responses) expectRefusal(response, { status: 400, code: 'bad_request' })
       expect(arrivals).toEqual([])
     },
   )
@@ -247,14 +247,14 @@ describe('a path that is written in another way', () => {
     async (path) => {
       const headers = [credential, asJson, `x-session-id: ${unknownId}`]
 
-      const answer = await askRaw(bench.stack, wellFramed(`POST ${path}`, { headers, body: someJson }))
+      const response = await askRaw(bench.stack, wellFramed(`POST ${path}`, { headers, body: someJson }))
 
-      expect(answer.header('x-context-cache')).toBe('miss; reason=session_not_found')
+      expect(response.header('x-context-cache')).toBe('miss; reason=session_not_found')
     },
   )
 })
 
-describe('what only the gateway may say', () => {
+describe('headers that only the gateway may set', () => {
   const forbidden = [
     'x-gateway-destination-endpoint',
     'x-gateway-destination-endpoint-subset',
@@ -265,45 +265,42 @@ describe('what only the gateway may say', () => {
     'x-context-request-key',
   ]
 
-  test.each(routes)(
-    'is not taken from a client, who never gets to choose where a request goes ($route)',
-    async (route) => {
-      const { stack } = bench
-      const targets = [stack.envoy.adminAddress, new URL(stack.gateway().adminUrl).host, bench.pod.address]
-      const seen: string[] = []
-      for (const target of targets) {
-        const claims = forbidden.flatMap((name) => [`${name}: ${target}`, `${name.toUpperCase()}: ${target}`])
-        // In turns, where the gateway chooses; by chance, where Envoy does.
-        const strategy = 'routing-strategy: round-robin'
-        const headers = [...standing, ...route.own, strategy, ...claims, 'x-envoy-original-dst-host: 127.0.0.1:1']
-        const length = `content-length: ${someJson.length}`
-        const request = rawRequest({ startLine: route.start, headers: [...headers, length], body: someJson })
+  test.each(routes)('are not taken from a client, which cannot choose the pod of a request ($route)', async (route) => {
+    const { stack } = bench
+    const targets = [stack.envoy.adminAddress, new URL(stack.gateway().adminUrl).host, bench.pod.address]
+    const seen: string[] = []
+    for (const target of targets) {
+      const claims = forbidden.flatMap((name) => [`${name}: ${target}`, `${name.toUpperCase()}: ${target}`])
+      // In turns, where the gateway chooses; by chance, where Envoy does.
+      const strategy = 'routing-strategy: round-robin'
+      const headers = [...standing, ...route.own, strategy, ...claims, 'x-envoy-original-dst-host: 127.0.0.1:1']
+      const length = `content-length: ${someJson.length}`
+      const request = rawRequest({ startLine: route.start, headers: [...headers, length], body: someJson })
 
-        for (const _ of Array(8).keys()) {
-          const { result, arrivals } = await watching(bench, () => askRaw(stack, request))
+      for (const _ of Array(8).keys()) {
+        const { result, arrivals } = await watching(bench, () => askRaw(stack, request))
 
-          expect(result.status).toBe(200)
-          expect(JSON.parse(result.text)).toMatchObject({ object: 'text_completion' })
-          expect(arrivals).toHaveLength(1)
-          for (const { pod, request: arrived } of arrivals) {
-            expect(Object.keys(arrived.headers)).not.toEqual(
-              expect.arrayContaining([expect.stringMatching(/^x-gateway|^target-pod|^x-context-request-key/)]),
-            )
-            seen.push(pod)
-          }
+        expect(result.status).toBe(200)
+        expect(JSON.parse(result.text)).toMatchObject({ object: 'text_completion' })
+        expect(arrivals).toHaveLength(1)
+        for (const { pod, request: arrived } of arrivals) {
+          expect(Object.keys(arrived.headers)).not.toEqual(
+            expect.arrayContaining([expect.stringMatching(/^x-gateway|^target-pod|^x-context-request-key/)]),
+          )
+          seen.push(pod)
         }
       }
-      expect(new Set(seen).size).toBe(2)
-    },
-  )
+    }
+    expect(new Set(seen).size).toBe(2)
+  })
 
-  test('is taken from no pod either: the answer of a turn tells of the gateway’s session alone', async () => {
+  test('is not taken from a pod: the response of a turn names only the gateway’s session', async () => {
     const claims = { 'x-session-id': `ctx_${'p'.repeat(32)}`, 'x-context-cache': 'hit; tier=gpu; tokens=1' }
     for (const pod of bench.pods) pod.otherwise((_request, reply) => reply.json(200, {}, claims))
     const turn = async (id: string): Promise<readonly (string | null)[]> => {
       const headers = { 'x-session-id': id }
-      const answer = await call(`${bench.stack.url}/v1/completions`, { headers, body: someBody })
-      return [answer.headers.get('x-session-id'), answer.headers.get('x-context-cache')]
+      const response = await call(`${bench.stack.url}/v1/completions`, { headers, body: someBody })
+      return [response.headers.get('x-session-id'), response.headers.get('x-context-cache')]
     }
 
     const id = await createdId(bench.stack)
@@ -318,7 +315,7 @@ describe('what only the gateway may say', () => {
   })
 })
 
-test('whatever was sent above came out at the other side as one well-formed request after the other', () => {
+test('pods receive well-formed requests alone, one after the other', () => {
   for (const pod of bench.pods) {
     const startLines = pod.wire().flatMap((bytes) => readWhole(bytes).messages.map(({ startLine }) => startLine))
     const inference = startLines.filter((startLine) => !/^GET \/(health|metrics) /.test(startLine))

@@ -83,9 +83,9 @@ describe('a body that creates a session', () => {
   test.each(['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/vnd.api+json'])(
     'may be called %s',
     async (type) => {
-      const answer = await bench.ask('create by POST /v1/context', { headers: [credential, `content-type: ${type}`] })
+      const response = await bench.ask('create by POST /v1/context', { headers: [credential, `content-type: ${type}`] })
 
-      expect(answer.status).toBe(200)
+      expect(response.status).toBe(200)
     },
   )
 })
@@ -157,13 +157,13 @@ describe('the body of a turn', () => {
     const headers = { 'x-session-id': id }
 
     const escaped = '{"model":"org\\/model \\u00E9","prompt":"x"}'
-    const answer = await call(`${bench.stack.url}/v1/completions`, { headers, rawBody: escaped })
+    const response = await call(`${bench.stack.url}/v1/completions`, { headers, rawBody: escaped })
     const other = await call(`${bench.stack.url}/v1/completions`, {
       headers,
       body: { model: 'org/model e', prompt: 'x' },
     })
 
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
     expectRefusal(reading(other), { status: 400, code: 'model_mismatch', param: 'model' })
   })
 })

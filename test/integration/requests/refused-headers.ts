@@ -39,7 +39,7 @@ describe('x-session-ttl', () => {
   )('out of bounds is refused on $route, and the bounds are named: $value', async ({ start, own, value }) => {
     const headers = [credential, asJson, ...own(), `x-session-ttl: ${value}`]
 
-    const answer = await bench.expectRefused(
+    const response = await bench.expectRefused(
       () => askRaw(bench.stack, wellFramed(start, { headers, body: someJson })),
       {
         status: 400,
@@ -48,7 +48,7 @@ describe('x-session-ttl', () => {
       },
     )
 
-    expect(answer.text).toContain(`from ${bounds.min} to ${bounds.max} seconds`)
+    expect(response.text).toContain(`from ${bounds.min} to ${bounds.max} seconds`)
   })
 
   test.each([
@@ -56,10 +56,10 @@ describe('x-session-ttl', () => {
     { name: 'the shortest', headers: [`x-session-ttl: ${bounds.min}`], expected: String(bounds.min) },
     { name: 'the longest', headers: [`x-session-ttl: ${bounds.max}`], expected: String(bounds.max) },
     { name: 'with the blanks that HTTP strips', headers: ['x-session-ttl:   60  '], expected: '60' },
-  ])('is told in the answer: $name', async ({ headers, expected }) => {
-    const answer = await bench.ask('create by POST /v1/context', { headers: [credential, asJson, ...headers] })
+  ])('is returned in the response: $name', async ({ headers, expected }) => {
+    const response = await bench.ask('create by POST /v1/context', { headers: [credential, asJson, ...headers] })
 
-    expect([answer.status, answer.header('x-session-ttl')]).toEqual([200, expected])
+    expect([response.status, response.header('x-session-ttl')]).toEqual([200, expected])
   })
 })
 
@@ -96,12 +96,12 @@ describe('a method that a path does not have', () => {
   ])('is refused: $method, allowed are $allow', async ({ method, path, allow }) => {
     const request = wellFramed(`${method} ${path()}`, { headers: [credential, asJson], body: someJson })
 
-    const answer = await bench.expectRefused(() => askRaw(bench.stack, request), {
+    const response = await bench.expectRefused(() => askRaw(bench.stack, request), {
       status: 405,
       code: 'method_not_allowed',
     })
 
-    expect(answer.header('allow')).toBe(allow)
+    expect(response.header('allow')).toBe(allow)
   })
 })
 
@@ -112,11 +112,11 @@ describe('routing-strategy', () => {
   ])('is refused when it names no policy ($name)', async ({ path, headers }) => {
     const all = { ...headers(), 'routing-strategy': 'the-best' }
 
-    const answer = await bench.expectRefused(
+    const response = await bench.expectRefused(
       async () => reading(await call(`${bench.stack.url}${path}`, { headers: all, body: someBody })),
       { status: 400, code: 'invalid_routing_strategy', param: 'routing-strategy' },
     )
 
-    expect(answer.text).toContain('round-robin')
+    expect(response.text).toContain('round-robin')
   })
 })

@@ -15,8 +15,8 @@ describe('a session that is not there', () => {
 
   const expectNotFound = async (id: string, credentials: Record<string, string> = {}): Promise<void> => {
     for (const { method, request } of managing) {
-      const answer = await call(`${bench.stack.url}/v1/context/${id}`, { method, headers: credentials, ...request })
-      expectRefusal(reading(answer), { status: 404, code: 'session_not_found' })
+      const response = await call(`${bench.stack.url}/v1/context/${id}`, { method, headers: credentials, ...request })
+      expectRefusal(reading(response), { status: 404, code: 'session_not_found' })
     }
   }
 

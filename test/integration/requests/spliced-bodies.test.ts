@@ -13,12 +13,12 @@ const slotIds = [0, 1, 2, 3]
 /** An engine whose slots stay empty: enough for the gateway to choose one for every turn. */
 const emptySlots = (request: RecordedRequest, reply: PodReply): boolean => {
   const slots = slotIds.map((id) => ({ id, is_processing: false, n_prompt_tokens: 0 }))
-  const answers: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+  const responses: ReadonlyMap<string, unknown> = new Map<string, unknown>([
     ['/slots', slots],
     ['/v1/models', { object: 'list', data: [{ id: 'tiny-random' }] }],
   ])
   const isAboutSlots = request.path.startsWith('/slots') || ['/props', '/v1/models'].includes(request.path)
-  if (isAboutSlots) reply.json(answers.has(request.path) ? 200 : 404, answers.get(request.path) ?? {})
+  if (isAboutSlots) reply.json(responses.has(request.path) ? 200 : 404, responses.get(request.path) ?? {})
   return isAboutSlots
 }
 
@@ -41,11 +41,11 @@ const stack = useStack(
 const framings = ['content-length', 'chunked'] as const
 type Framing = (typeof framings)[number]
 
-/** Takes a turn with this body, and tells what the engine got of it; undefined: nothing. */
+/** Takes a turn with this body; returns its response and the request that the engine received, if any. */
 const takeTurn = async (
   source: string,
   framing: Framing,
-): Promise<{ readonly answer: Reading; readonly arrived: RecordedRequest | undefined }> => {
+): Promise<{ readonly response: Reading; readonly arrived: RecordedRequest | undefined }> => {
   const body = Buffer.from(source).toString('latin1')
   const before = pod.requests().length
   const request = rawRequest({
@@ -62,7 +62,7 @@ const takeTurn = async (
   })
   const [message] = readMessages(await exchangeRaw(stack.port, request))
   if (message === undefined) throw new Error('there is no answer')
-  return { answer: rawReading(message), arrived: pod.requests()[before] }
+  return { response: rawReading(message), arrived: pod.requests()[before] }
 }
 
 const inTwoChunks = (body: string): string => {
@@ -98,9 +98,9 @@ describe('the body of a turn', () => {
   test('reaches the engine unchanged, with the gateway’s fields as its last members', async () => {
     await fc.assert(
       fc.asyncProperty(objectWith('"model":"tiny-random"'), fc.constantFrom(...framings), async (source, framing) => {
-        const { answer, arrived } = await takeTurn(source, framing)
+        const { response, arrived } = await takeTurn(source, framing)
 
-        expect(answer.status).toBe(200)
+        expect(response.status).toBe(200)
         const spliced = splicedInto(source, arrived?.body ?? '')
         expect(slotIds).toContain(splicedForm.parse(spliced).id_slot)
         expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), ...spliced })
@@ -148,9 +148,9 @@ describe('the body of a turn', () => {
         async (source, framing) => {
           const meant = objectOf(source)
 
-          const { answer, arrived } = await takeTurn(source, framing)
+          const { response, arrived } = await takeTurn(source, framing)
 
-          const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(objectOf(answer.text)).data
+          const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(objectOf(response.text)).data
           const got = arrived && objectOf(arrived.body)
           const { id_slot: _slot, n_keep: _keep, ...rest } = got ?? {}
           const { id_slot: _ownSlot, n_keep: _ownKeep, ...meantRest } = meant ?? {}

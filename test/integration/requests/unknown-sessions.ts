@@ -17,7 +17,7 @@ const use = (id: string, headers: Record<string, string> = {}, path = '/v1/compl
 const status = async (id: string): Promise<number> => (await look(stack, id)).status
 
 describe('a turn of a session that is not there', () => {
-  test.each(inferencePaths)('is answered in full on %s', async (path) => {
+  test.each(inferencePaths)('gets a whole response on %s', async (path) => {
     const { result, arrivals } = await watching(bench, () => use(unknownId, {}, path))
 
     expect(result.status).toBe(200)
@@ -33,8 +33,8 @@ describe('a turn of a session that is not there', () => {
     const answerTo = async (sessionId: string): Promise<string> => {
       const headers = ['authorization: Bearer another-key', asJson, `x-session-id: ${sessionId}`]
       const request = wellFramed('POST /v1/completions', { headers, body: someJson })
-      const answer = (await exchangeRaw(stack.port, request)).toString('latin1')
-      return answer
+      const response = (await exchangeRaw(stack.port, request)).toString('latin1')
+      return response
         .replaceAll(/^(date|x-envoy-upstream-service-time): .*$/gm, '$1: …')
         .split('\r\n')
         .sort()
@@ -47,12 +47,12 @@ describe('a turn of a session that is not there', () => {
     expect(unknown).toContain('x-context-cache: miss; reason=session_not_found')
   })
 
-  test('leaves another tenant’s session as it is', async () => {
+  test('does not change another tenant’s session', async () => {
     const id = await createdId(stack)
     const before = await untilTurns(stack, id, 1)
 
     await use(id, { ...other, 'x-session-ttl': '5' })
-    // The next turn of its owner is counted after whatever the other one could have done.
+    // The next turn of its owner is counted after any effect of the other one.
     await use(id)
 
     expect(await untilTurns(stack, id, 2)).toMatchObject({ expires_at: before.expires_at, ttl: 3600 })
@@ -75,16 +75,16 @@ describe('a turn of a session that is not there', () => {
     const id = await createdId(stack)
     expect((await remove(stack, id)).status).toBe(200)
 
-    const answer = await use(id)
+    const response = await use(id)
 
-    expect([answer.status, answer.headers.get('x-context-cache')]).toEqual([200, 'miss; reason=session_deleted'])
-    expect(answer.headers.get('x-session-id')).toBeNull()
+    expect([response.status, response.headers.get('x-context-cache')]).toEqual([200, 'miss; reason=session_deleted'])
+    expect(response.headers.get('x-session-id')).toBeNull()
     expect(await status(id)).toBe(404)
   })
 
-  test('is checked for its TTL all the same', async () => {
-    const answer = await use(unknownId, { 'x-session-ttl': 'soon' })
+  test('is refused with an invalid TTL', async () => {
+    const response = await use(unknownId, { 'x-session-ttl': 'soon' })
 
-    expectRefusal(reading(answer), { status: 400, code: 'invalid_ttl', param: 'x-session-ttl' })
+    expectRefusal(reading(response), { status: 400, code: 'invalid_ttl', param: 'x-session-ttl' })
   })
 })

@@ -14,7 +14,8 @@ const useNumberedResponses = (options: Parameters<typeof useScriptedStack>[0]) =
 }
 
 /** Which computation an answer comes from. */
-const idOf = (answer: HttpResponse | undefined): unknown => (answer?.body as { readonly id?: unknown } | undefined)?.id
+const idOf = (response: HttpResponse | undefined): unknown =>
+  (response?.body as { readonly id?: unknown } | undefined)?.id
 
 describe.each([
   ['the size defaults to zero, and the cache is off', { CTX_RESPONSE_CACHE_MODELS: 'scripted' }],
@@ -23,8 +24,8 @@ describe.each([
   const { pod, stack } = useNumberedResponses({ env })
 
   test('every request is computed, and its answer never crosses to the gateway', async () => {
-    const answers = [await ask(stack), await ask(stack), await ask(stack, { body: { ...question, stream: true } })]
-    expect(answers.map(cacheHeader)).toEqual([null, null, null])
+    const responses = [await ask(stack), await ask(stack), await ask(stack, { body: { ...question, stream: true } })]
+    expect(responses.map(cacheHeader)).toEqual([null, null, null])
     expect(pod.requests()).toHaveLength(3)
     const phases = ['request_body', 'response_headers', 'response_body']
     const counts = phases.map((phase) => metric(stack, 'ext_proc_message_duration_seconds_count', { phase }))
@@ -82,13 +83,13 @@ describe('with a size and two models', () => {
     const body = fresh()
     await ask(stack, { body })
     const other = { authorization: 'Bearer somebody else' }
-    const answers = [
+    const responses = [
       await ask(stack, { body, headers: other }),
       await ask(stack, { body, headers: other }),
       await ask(stack, { body }),
     ]
-    expect(answers.map(cacheHeader)).toEqual(['miss', 'hit', 'hit'])
-    expect(idOf(answers[0])).not.toBe(idOf(answers[2]))
+    expect(responses.map(cacheHeader)).toEqual(['miss', 'hit', 'hit'])
+    expect(idOf(responses[0])).not.toBe(idOf(responses[2]))
   })
 
   test('it is one fixed size for all models, and the least recently used answers are evicted', async () => {
@@ -118,8 +119,8 @@ describe('with a size and two models', () => {
     const body = fresh()
     await ask(stack, { body })
     await stack.gateway().child.kill()
-    const answer = await ask(stack, { body })
-    expect([answer.status, cacheHeader(answer)]).toEqual([200, null])
+    const response = await ask(stack, { body })
+    expect([response.status, cacheHeader(response)]).toEqual([200, null])
     await stack.restartGateway()
     await eventually(async () => expect(cacheHeader(await ask(stack, { body: fresh() }))).toBe('miss'))
     expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
@@ -140,8 +141,8 @@ describe('switched on for everybody, as the documentation says', () => {
 
   test('requests need not ask for it, and may still refuse it', async () => {
     const url = `${stack.url}/v1/chat/completions`
-    const answers = [await call(url, { body: question }), await call(url, { body: question })]
-    expect(answers.map(cacheHeader)).toEqual(['miss', 'hit'])
+    const responses = [await call(url, { body: question }), await call(url, { body: question })]
+    expect(responses.map(cacheHeader)).toEqual(['miss', 'hit'])
     expect(cacheHeader(await ask(stack, { headers: { 'x-response-cache': 'off' } }))).toBeNull()
   })
 })

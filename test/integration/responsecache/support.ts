@@ -15,8 +15,8 @@ export const ask = (
     body: part.body ?? question,
   })
 
-export const cacheHeader = (answer: { readonly headers: Headers }): string | null =>
-  answer.headers.get('x-response-cache')
+export const cacheHeader = (response: { readonly headers: Headers }): string | null =>
+  response.headers.get('x-response-cache')
 
 /** Responses with ids that differ, so that a replayed response differs from one that was computed. */
 export const numberedResponses = (): PodScript => {

@@ -89,7 +89,7 @@ export const openRaw = async (port: number, request: Parameters<typeof rawReques
   return socket
 }
 
-/** Whether the server has said all that it will say: it lets a client that keeps the connection wait for its end. */
+/** Whether the response is whole and closes the connection: Envoy then waits for the client to close it. */
 const isOver = (received: Buffer): boolean => {
   try {
     const last = readMessages(received).at(-1)
@@ -100,7 +100,7 @@ const isOver = (received: Buffer): boolean => {
 }
 
 /**
- * Sends piece after piece until the server says something, and reads until it closes the connection or has told that it will.
+ * Sends piece after piece until the server responds, and reads until it closes the connection or announces that it will.
  * @throws Error when neither happens in time
  */
 export const uploadRaw = async (
@@ -120,7 +120,7 @@ export const uploadRaw = async (
     received = Buffer.concat([received, chunk])
     if (isOver(received)) socket.end()
   })
-  // A server that has answered may reset the connection instead of reading the rest of the request.
+  // A server that has responded may reset the connection instead of reading the rest of the request.
   socket.on('error', () => {})
   const closed = anyOf(socket, ['close'])
   for (const piece of pieces) {
@@ -129,7 +129,7 @@ export const uploadRaw = async (
   }
   await closed
   clearTimeout(timer)
-  if (isLate) throw new Error(`the connection stayed open; so far it said: ${received.toString('latin1', 0, 1000)}`)
+  if (isLate) throw new Error(`the connection stayed open; so far it sent: ${received.toString('latin1', 0, 1000)}`)
   return received
 }
 

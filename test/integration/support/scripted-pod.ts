@@ -10,32 +10,32 @@ export interface RecordedRequest {
   /** With the query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn, unchanged. */
   readonly rawHeaders: readonly string[]
   readonly body: string
-  /** The body as it came. */
+  /** The bytes of the body. */
   readonly bytes: Buffer
 }
 
 /** The pod's side of one request. */
 export interface PodReply {
-  /** Node's own object, for whatever the other members do not do. */
+  /** Node's own object, for what the other members do not do. */
   readonly response: ServerResponse
   json(status: number, value: unknown, headers?: Readonly<Record<string, string>>): void
-  /** Writes a piece of an SSE answer, with status 200 before the first. */
+  /** Writes a piece of an SSE response, with status 200 before the first. */
   write(piece: string): void
-  /** Ends the answer as HTTP has it. */
+  /** Ends the response. */
   end(): void
   /** Breaks the connection (RST). */
   reset(): void
-  /** Settles when the answer is over; `false`: its reader left before. */
+  /** Settles when the response has ended; `false`: the client left before. */
   readonly finished: Promise<boolean>
 }
 
 /** What a pod does with one inference request. */
 export type PodScript = (request: RecordedRequest, reply: PodReply) => void | Promise<void>
 
-/** An engine in the test's own process that says what the test wants. For stacks with `CONNECTOR=none`, or with `scriptedSlots`. */
+/** An engine in the test's own process whose responses are scripts. For stacks with `CONNECTOR=none`, or with `scriptedSlots`. */
 export interface ScriptedPod {
   /** `127.0.0.1:8080`, for a stack's `pods`. */
   readonly address: string
@@ -45,9 +45,9 @@ export interface ScriptedPod {
   wire(): readonly Buffer[]
   /** The next requests get these scripts, one each. */
   next(...scripts: readonly PodScript[]): void
-  /** What all others get. Default: a short answer of the form that was asked for. */
+  /** What all others get. Default: a short response of the requested form. */
   otherwise(script: PodScript): void
-  /** What health checks are told. Default: that it is well. */
+  /** Result of health checks. Default: healthy. */
   setHealthy(isHealthy: boolean): void
   /** Closes the port and every connection. */
   stop(): Promise<void>
@@ -80,7 +80,7 @@ export const createScriptedPod = (handler?: RequestHandler): ScriptedPod => {
       const bytes = await buffer(incoming)
       await serve({ method, path, headers, rawHeaders, bytes, body: bytes.toString() }, createReply(response))
     }
-    // A request that broke off has nobody to answer.
+    // The client of a request that broke off is gone.
     handle().catch(() => response.destroy())
   })
   server.on('connection', (socket: Socket) => {

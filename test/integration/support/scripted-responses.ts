@@ -4,7 +4,7 @@ import type { PodScript, RecordedRequest } from './scripted-pod.ts'
 export const inferencePaths = ['/v1/completions', '/v1/chat/completions', '/v1/responses'] as const
 export type InferencePath = (typeof inferencePaths)[number]
 
-/** Token counts that a scripted answer reports. */
+/** Token counts that a scripted response reports. */
 export interface ScriptedUsage {
   readonly prompt: number
   readonly output: number
@@ -17,7 +17,7 @@ const someUsage: ScriptedUsage = { prompt: 100, output: 3, cached: 0 }
 export const event = (data: unknown, name?: string): string =>
   `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
 
-/** An answer of the form that the request asks for, streamed if it says `"stream": true`. */
+/** A response of the form that the request asks for, streamed with `"stream": true`. */
 export const engineResponse =
   (usage: ScriptedUsage = someUsage): PodScript =>
   (request, reply) => {

@@ -43,9 +43,9 @@ export interface Stack {
   readonly redis: RunningRedis | undefined
   /** The gateway of this index that runs now. */
   gateway(index?: number): RunningGateway
-  /** Starts a gateway anew on its port, after it was ended. */
+  /** Starts a gateway again on its port, after its end. */
   restartGateway(index?: number): Promise<RunningGateway>
-  /** Starts Redis anew on its port and in its folder, after it was ended. */
+  /** Starts Redis again on its port and in its folder, after its end. */
   restartRedis(): Promise<RunningRedis>
   /** Names of the KV files in the store. */
   kvFiles(): Promise<readonly string[]>

@@ -5,8 +5,8 @@ import { newSessionId } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { type ContextGateway, createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
+import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
-import { until } from '../../support/until.ts'
 import { admissionBy, planOf } from './planned-admission.ts'
 
 const setUp = (
@@ -46,7 +46,7 @@ describe('a turn', () => {
     const backlog = () => gateway.predictor.pods().map((pod) => pod.prefillBacklogMs ?? 0)
     const before = gateway.predictor.pods().map((pod) => pod.inFlight)
     const pending = gateway.send(create)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     expect(gateway.pods.running(podA)).toBe(1)
     expect(gateway.predictor.pods().map((pod) => pod.inFlight)).toEqual(before)
     await gateway.serve(first)
@@ -123,7 +123,7 @@ describe('a turn', () => {
     const first = forwarded(await gateway.send(create))
     const scope = watchedScope()
     const pending = gateway.send(request(id), scope)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     scope.leave()
     expect(admission.waiting()).toBe(0)
     expect((await pending).kind).toBe('cancelled')
@@ -137,7 +137,7 @@ describe('a turn', () => {
     const first = forwarded(await gateway.send(create))
     const scope = watchedScope()
     const pending = gateway.send(create, scope)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     admission.release('prefill', ticketOf(first).turnId)
     scope.leave()
     expect((await pending).kind).toBe('cancelled')
@@ -160,7 +160,7 @@ describe('a turn', () => {
     const first = forwarded(await gateway.send(create, immediate))
     expect(immediate.extensions).toEqual([])
     const pending = gateway.send(useOf(id), waiting)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     // 1020 tokens are taken to cost 10 ms each, and a load at most 10 s.
     expect(waiting.extensions).toEqual([5000 + 10_000 + 1000])
     await gateway.serve(first)
@@ -177,7 +177,7 @@ describe('a load', () => {
     for (const { key } of [first, second]) gateway.predictor.forget(key)
     gateway.connector.faults.holdLoads(true)
     const loading = gateway.use(first.id)
-    await until(() => gateway.connector.loads() === 1)
+    await eventually(() => gateway.connector.loads() === 1)
     return { admission, gateway, loading, second }
   }
   const cacheOf = async (turn: Promise<ForwardDecision>) => (await turn).responseHeaders['x-context-cache']
@@ -193,7 +193,7 @@ describe('a load', () => {
   test('waits for another load', async () => {
     const { admission, gateway, loading, second } = await startLoad()
     const other = gateway.use(second.id)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     expect(gateway.connector.loads()).toBe(1)
     gateway.connector.faults.holdLoads(false)
     for (const turn of [loading, other]) expect(await cacheOf(turn)).toMatch(/^hit; tier=store/)
@@ -203,7 +203,7 @@ describe('a load', () => {
   test('is skipped when it is not admitted, and the turn runs as a miss', async () => {
     const { admission, gateway, loading, second } = await startLoad()
     const other = gateway.use(second.id)
-    await until(() => admission.waiting() === 1)
+    await eventually(() => admission.waiting() === 1)
     // As when the time is over.
     admission.close()
     expect(await cacheOf(other)).toBe('miss; reason=load_timeout')

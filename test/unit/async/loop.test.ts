@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { createLoop } from '../../../src/async/loop.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/eventually.ts'
 
 /** A loop whose every run waits until the test ends it. */
 const setUp = (intervalMs = 1) => {
@@ -18,9 +18,9 @@ test('createLoop starts the next run when the one before has ended and the inter
   expect(runs).toHaveLength(1)
   runs[0]?.end()
   await first
-  await until(() => runs.length === 2)
+  await eventually(() => runs.length === 2)
   runs[1]?.end()
-  await until(() => runs.length === 3)
+  await eventually(() => runs.length === 3)
   runs[2]?.end()
   await loop.stop()
 })

@@ -12,9 +12,9 @@ import {
   type SentRequest,
 } from '../../support/context-gateway.ts'
 import { forwarded, ticketOf } from '../../support/decisions.ts'
+import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
-import { until } from '../../support/until.ts'
 
 const createBench = () => {
   const settings = { requirements: ['prefill=R1:1'], resources: [], globalResources: [], priorities: [] }
@@ -80,14 +80,14 @@ describe('a client that disconnects before Envoy reads the decision', () => {
     gateway.fleet.restart(podA)
     gateway.connector.faults.holdLoads(true)
     const turn = gateway.use(id, { headers: withKey('k1') })
-    await until(() => gateway.connector.loads() === 1)
+    await eventually(() => gateway.connector.loads() === 1)
 
     await gateway.service.clientDisconnected('k1')
     gateway.connector.faults.holdLoads(false)
     await turn
 
-    await until(() => outcomes().includes('client_left'))
-    await until(() => held().claims === 0)
+    await eventually(() => outcomes().includes('client_left'))
+    await eventually(() => held().claims === 0)
     expect(held()).toEqual(nothing)
   })
 

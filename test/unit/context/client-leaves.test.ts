@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
+import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
-import { until } from '../../support/until.ts'
 
 describe('a client that disconnects while its KV is loaded', () => {
   const leaving = async () => {
@@ -11,7 +11,7 @@ describe('a client that disconnects while its KV is loaded', () => {
     gateway.connector.faults.holdLoads(true)
     const scope = watchedScope()
     const pending = gateway.send({ path: '/v1/completions', headers: { 'x-session-id': session.id } }, scope)
-    await until(() => gateway.connector.loads() === 1)
+    await eventually(() => gateway.connector.loads() === 1)
     scope.leave()
     return { gateway, ...session, decision: await pending }
   }
@@ -39,9 +39,9 @@ describe('a client that disconnects while its KV is loaded', () => {
     gateway.connector.faults.holdLoads(true)
     const scope = watchedScope()
     const left = gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } }, scope)
-    await until(() => gateway.connector.loads() === 1)
+    await eventually(() => gateway.connector.loads() === 1)
     const stays = gateway.use(id)
-    await until(() => gateway.connector.claims().length === 2)
+    await eventually(() => gateway.connector.claims().length === 2)
 
     scope.leave()
     await left

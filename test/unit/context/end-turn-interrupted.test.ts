@@ -8,7 +8,7 @@ import {
   promptBody,
 } from '../../support/context-gateway.ts'
 import { rejection, sessionIdOf } from '../../support/decisions.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/eventually.ts'
 
 afterEach(() => {
   jest.useRealTimers()
@@ -40,7 +40,7 @@ describe('a turn whose session is deleted while it runs', () => {
 
     await gateway.serve(withoutRoom)
 
-    await until(() => gateway.events.of('removed').length > before)
+    await eventually(() => gateway.events.of('removed').length > before)
     expect(gateway.events.of('turnEnded').at(-1)?.[0]).toBe('gone')
   })
 

@@ -8,7 +8,7 @@ import {
   podA,
 } from '../../support/context-gateway.ts'
 import { cacheStatusOf } from '../../support/decisions.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const createMany = async (gateway: ContextGateway, count: number): Promise<void> => {
   for (let made = 0; made < count; made += 1) await gateway.create()
@@ -204,7 +204,7 @@ describe('sweeps requested while one runs', () => {
 
     gateway.reaper.triggerSweep()
 
-    await until(() => gateway.events.of('removed').length > 0)
+    await eventually(() => gateway.events.of('removed').length > 0)
     expect(gateway.events.of('removed')).toEqual([['session']])
     expect(gateway.fleet.everything()).toEqual([])
   })
@@ -281,7 +281,7 @@ describe('a started reaper', () => {
       return held
     })
     gateway.reaper.triggerSweep()
-    await until(() => isRemoving)
+    await eventually(() => isRemoving)
 
     let isStopped = false
     const stopping = gateway.reaper.stop().then(() => {

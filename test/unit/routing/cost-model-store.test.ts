@@ -6,7 +6,7 @@ import {
   createMemoryCostModelStore,
   encodeCosts,
 } from '../../../src/routing/cost-model-store.ts'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const setUp = (store: CostModelStore, change: { readonly engine?: string; readonly saveIntervalMs?: number } = {}) => {
   const model = createCostModel({ initialMsPerToken: 1 })

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { createPodMonitor, type PodChange, type PodMonitor } from '../../../src/routing/pod-monitor.ts'
 import type { ProbeResult } from '../../../src/routing/pod-probe.ts'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 
 const load = { running: 3, waiting: 1, kvUsage: 0.5 }
 const noLoad = { running: 0, waiting: 0, kvUsage: 0 }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { createDnsPodSource, type ResolveName } from '../../../src/routing/dns-pod-source.ts'
 import type { PodSource } from '../../../src/routing/pod.ts'
 import { createStaticPodSource, type PodChange } from '../../../src/routing/pod-monitor.ts'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
 
 let engine: FakeEngine

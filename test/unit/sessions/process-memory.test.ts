@@ -2,7 +2,7 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { createProcessMemoryWatch, type MemoryReading } from '../../../src/sessions/memory/process-memory.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/eventually.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
@@ -13,7 +13,7 @@ test('memory is read at the start, and after every full garbage collection until
   watch.start((reading) => readings.push(reading))
   expect(readings).toHaveLength(1)
   collectGarbage()
-  await until(() => readings.length > 1)
+  await eventually(() => readings.length > 1)
 
   for (const { usedBytes, limitBytes } of readings) {
     expect(usedBytes).toBeGreaterThan(1_000_000)

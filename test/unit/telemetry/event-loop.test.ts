@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { watchEventLoop } from '../../../src/telemetry/event-loop.ts'
-import { eventually } from '../routing/eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 
 describe('watchEventLoop', () => {
   test('reports lags until it is stopped', async () => {

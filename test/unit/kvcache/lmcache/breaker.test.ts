@@ -10,7 +10,7 @@ import {
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
-import { until } from '../../../contract/kvcache/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 import type { SimFault } from '../../../support/simulated-fleet/sim-server.ts'
 
 describe('a store of KV that does not answer', () => {
@@ -51,10 +51,10 @@ describe('a store of KV that does not answer', () => {
 
   test('receives calls again once it answers', async () => {
     failWith('fail')
-    await until(async () => (await attach()).kind === 'unavailable')
+    await eventually(async () => (await attach()).kind === 'unavailable')
     bed.fleet.onCall(() => undefined)
-    await until(async () => (await attach()).kind === 'loaded')
-    await until(async () => (await attach()).kind === 'resident')
+    await eventually(async () => (await attach()).kind === 'loaded')
+    await eventually(async () => (await attach()).kind === 'resident')
   })
 
   test('receives calls after two failures', async () => {

@@ -7,7 +7,7 @@ import { parseStoredPrefix } from '../../../../src/kvcache/lmcache/stored-prefix
 import { createSweep } from '../../../../src/kvcache/lmcache/sweep.ts'
 import { anySignal, newPrompt, newSession, serveTurn, turnOf } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../../contract/kvcache/lmcache-bed.ts'
-import { until } from '../../../contract/kvcache/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { type InterruptibleParts, type Interruption, interruptibleParts } from './interruptible-parts.ts'
 
 /** More than any of these operations calls. */
@@ -76,10 +76,10 @@ describe('interrupted at any of its calls and then repeated,', () => {
       const { doomed, fellow } = await twoSessions(`removal ${tenant}`)
       await remove(parts, doomed.removal, anySignal())
       const whole = interruptibleParts(bed)
-      await until(async () => (await remove(whole, doomed.removal, anySignal())).kind === 'removed')
+      await eventually(async () => (await remove(whole, doomed.removal, anySignal())).kind === 'removed')
       const kept = hashesOf(fellow.stored.salt).join() === [...fellow.stored.chunks].sort().join()
       const forgotten = !bed.vault.names().includes(doomed.stored.artefactId)
-      await until(async () => (await remove(whole, fellow.removal, anySignal())).kind === 'removed')
+      await eventually(async () => (await remove(whole, fellow.removal, anySignal())).kind === 'removed')
       await whole.close()
       return [kept, forgotten, hashesOf(fellow.stored.salt).length]
     })
@@ -97,7 +97,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
       const { fields, claim } = await attach(whole, turn, undefined, anySignal())
       const { promptTokens, outputTokens } = await bed.pods[0].run({ prompt: text, fields })
       const salt = String(fields['cache_salt'])
-      await until(async () => hashesOf(salt).length === Math.floor(text.length / 64))
+      await eventually(async () => hashesOf(salt).length === Math.floor(text.length / 64))
       const announced: string[] = []
       const { kind } = await offload(parts, {
         turn,
@@ -111,7 +111,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
       })
       for (const payload of announced) {
         const removal = { kind: 'session', session: session.key, payload } as const
-        await until(async () => (await remove(whole, removal, anySignal())).kind === 'removed')
+        await eventually(async () => (await remove(whole, removal, anySignal())).kind === 'removed')
       }
       await whole.close()
       return [['stored', 'none'].includes(kind), salt]
@@ -120,7 +120,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
     expect(outcome.wasInterrupted).toBeGreaterThanOrEqual(2 * 8)
     const whole = interruptibleParts(bed)
     const sweep = createSweep(whole)
-    await until(async () => {
+    await eventually(async () => {
       await sweep.run(anySignal())
       return outcome.names.every(([, , salt]) => hashesOf(String(salt)).length === 0)
     })
@@ -138,7 +138,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
       const turn = { ...turnOf(newSession('sweep'), bed.pods[0]) }
       const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
       await bed.pods[0].run({ prompt: lost, fields })
-      await until(async () => (await bed.pods[0].probe(lost)) > 0)
+      await eventually(async () => (await bed.pods[0].probe(lost)) > 0)
       await connector.detach(turn, claim, anySignal())
       const parts = interruptibleParts(bed, interruption)
       const signal = anySignal()
@@ -147,7 +147,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
         .catch(() => 0)
       const whole = interruptibleParts(bed)
       const sweep = createSweep(whole)
-      await until(async () => (await sweep.run(signal)) === 0 && (await bed.pods[0].probe(lost)) === 0)
+      await eventually(async () => (await sweep.run(signal)) === 0 && (await bed.pods[0].probe(lost)) === 0)
       await Promise.all([parts.close(), whole.close()])
       expect([interruption, hashesOf(fellow.stored.salt)]).toEqual([interruption, kept])
     }

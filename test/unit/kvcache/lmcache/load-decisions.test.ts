@@ -10,7 +10,7 @@ import {
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
-import { until } from '../../../contract/kvcache/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 
 describe('presence of stored KV', () => {
   let bed: LmcacheBed
@@ -102,7 +102,7 @@ describe('presence of stored KV', () => {
 
   test('in the memory of the instance, and the engine has dropped it', async () => {
     await bed.fleet.pods[0].engine.evict(salt)
-    await until(async () => 'tier' in (await attach(0)))
+    await eventually(async () => 'tier' in (await attach(0)))
     expect(await attach(0)).toEqual({ kind: 'resident', tokens: kv.tokens, tier: 'cpu' })
   })
 
@@ -123,7 +123,7 @@ describe('presence of stored KV', () => {
     const letGo = bed.pods[1].holdLoads()
     expect(await attach(1, AbortSignal.timeout(50))).toEqual({ kind: 'timed-out' })
     letGo()
-    await until(() => bed.fleet.pods[1].instance.memory.keys().length > 0)
+    await eventually(() => bed.fleet.pods[1].instance.memory.keys().length > 0)
     expect(['loaded', 'resident']).toContain((await attach(1)).kind)
     expect(bed.pods[1].loads()).toBe(1)
   })

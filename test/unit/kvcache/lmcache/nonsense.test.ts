@@ -11,7 +11,7 @@ import {
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../../contract/kvcache/lmcache-bed.ts'
-import { until } from '../../../contract/kvcache/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { tokenize } from '../../../support/simulated-fleet/tokenizer.ts'
 
 const paths = [
@@ -76,7 +76,7 @@ describe('invalid responses of engines and store', () => {
         expect(await connector.remove(removal, anySignal())).toMatchObject({ kind: 'busy' })
       }
       bed.fleet.onCall(() => undefined)
-      await until(async () => (await connector.remove(removal, anySignal())).kind === 'removed')
+      await eventually(async () => (await connector.remove(removal, anySignal())).kind === 'removed')
       expect(await bed.pods[0].probe(prompt)).toBe(0)
     },
   )

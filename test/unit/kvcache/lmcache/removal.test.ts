@@ -3,7 +3,7 @@ import type { KvConnector } from '../../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../../src/sessions/session-record.ts'
 import { anySignal, newPrompt, newSession, serveTurn } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
-import { until } from '../../../contract/kvcache/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 
 describe('removal', () => {
   let bed: LmcacheBed
@@ -87,7 +87,7 @@ describe('removal', () => {
       bed.fleet.onCall(({ server }) => (server === name ? 'cut' : undefined))
       expect(await removeAll(artefacts.slice(-1))).toEqual(['busy'])
       bed.fleet.onCall(() => undefined)
-      await until(async () => (await removeAll(artefacts)).every((kind) => kind === 'removed'))
+      await eventually(async () => (await removeAll(artefacts)).every((kind) => kind === 'removed'))
       expect(left()).toEqual(nothing)
     },
   )

@@ -14,7 +14,7 @@ import {
   type LmcacheFleet,
   startLmcacheFleet,
 } from '../../../contract/kvcache/lmcache-bed.ts'
-import { until } from '../../../contract/kvcache/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 
 describe('sweep', () => {
   let fleet: LmcacheFleet
@@ -34,7 +34,7 @@ describe('sweep', () => {
     const dying = bed.connect(options)
     const { fields } = await dying.attach(turnOf(session, bed.pods[0]), undefined, { signal: anySignal() })
     await bed.pods[0].run({ prompt, fields })
-    await until(async () => (await bed.pods[0].probe(prompt)) === wholeChunks(prompt))
+    await eventually(async () => (await bed.pods[0].probe(prompt)) === wholeChunks(prompt))
   }
 
   test('keeps chunks of a turn whose lease has not run out', async () => {
@@ -53,7 +53,7 @@ describe('sweep', () => {
     await dieInTurn({ leaseMs: 1 }, newSession(), newPrompt())
     const before = bed.fleet.chunks()
     const connector = bed.connect({ orphanGraceMs: 60_000 })
-    await until(async () => (await bed.ledger.unsettled(1)).length > 0)
+    await eventually(async () => (await bed.ledger.unsettled(1)).length > 0)
     expect([await sweep(connector), await sweep(connector), await sweep(connector)]).toEqual([0, 0, 0])
     expect(bed.fleet.chunks()).toEqual(before)
   })
@@ -65,7 +65,7 @@ describe('sweep', () => {
     const kept = bed.fleet.chunks()
     await dieInTurn({ leaseMs: 1 }, newSession(), `${prompt}${' This turn is lost.'.repeat(20)}`)
     expect(bed.fleet.chunks().length).toBeGreaterThan(kept.length)
-    await until(async () => (await sweep(connector)) > 0)
+    await eventually(async () => (await sweep(connector)) > 0)
     expect(bed.fleet.chunks().toSorted()).toEqual(kept.toSorted())
     const { presence } = await connector.attach(turnOf(session, bed.pods[1]), kv, { signal: anySignal() })
     expect(presence).toMatchObject({ kind: 'loaded', tokens: kv?.tokens })
@@ -75,7 +75,7 @@ describe('sweep', () => {
     const connector = bed.connect()
     const prompt = newPrompt()
     await dieInTurn({ leaseMs: 1 }, newSession(), prompt)
-    await until(async () => (await sweep(connector)) > 0)
+    await eventually(async () => (await sweep(connector)) > 0)
     await bed.fleet.pods[0].engine.evict([...saltsOf(bed)][0] ?? '')
     const { offloaded } = await serveTurn(connector, { session: newSession(), pod: bed.pods[1], prompt })
     expect(offloaded.kind).toBe('stored')
@@ -92,7 +92,7 @@ describe('sweep', () => {
     await serveTurn(bed.connect(), { session: newSession(), pod: bed.pods[0], prompt: newPrompt() })
     bed.loseState()
     const connector = bed.connect()
-    await until(async () => (await sweep(connector)) > 0)
+    await eventually(async () => (await sweep(connector)) > 0)
     expect([stranger.offloaded.kind, bed.fleet.chunks()]).toEqual(['stored', foreign])
   })
 
@@ -102,7 +102,7 @@ describe('sweep', () => {
     bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined))
     expect(await sweep(connector)).toBe(0)
     bed.fleet.onCall(() => undefined)
-    await until(async () => (await sweep(connector)) > 0)
+    await eventually(async () => (await sweep(connector)) > 0)
     expect(bed.fleet.chunks()).toEqual([])
   })
 })

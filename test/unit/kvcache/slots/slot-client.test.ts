@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createSlotClient, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
-import { until } from '../../../contract/kvcache/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 let engine: ScriptedEngine
@@ -93,7 +93,7 @@ describe('actions', () => {
       answer = () => json(saved)(request, response)
       arrived.abort()
     }, times)
-    const whenAsked = (): Promise<void> => until(() => answer !== undefined)
+    const whenAsked = () => eventually(() => answer !== undefined)
     return { arrived: arrived.signal, whenAsked, answer: () => answer?.() }
   }
 

@@ -11,8 +11,8 @@ import {
   type TestSession,
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
-import { until } from '../../../contract/kvcache/until.ts'
 import { startWarmupBed, type WarmupBed } from '../../../contract/kvcache/warmup-bed.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { chatText, tokenize } from '../../../support/simulated-fleet/tokenizer.ts'
 
 describe('warmup', () => {
@@ -52,7 +52,7 @@ describe('warmup', () => {
     const request = JSON.stringify({ model: 'tiny', ...body })
     const turn = { ...turnOf(session, bed.pods[0]), opening: { form, body: Buffer.from(request) } }
     const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
-    await until(() => bed.vault.names().length > 0)
+    await eventually(() => bed.vault.names().length > 0)
     const promptTokens = tokenize(text).length
     const totalTokens = promptTokens + 4
     const announce = async (): Promise<void> => {}
@@ -78,7 +78,7 @@ describe('warmup', () => {
     bed.fleet.onCall(({ path }) => (path === '/metrics' ? 'freeze' : undefined))
     const attach = () => connector.attach(turnOf(session, bed.pods[0]), kv, { signal: AbortSignal.timeout(50) })
     // What it told a moment ago counts for a moment more.
-    await until(async () => (await attach()).presence.kind !== 'resident')
+    await eventually(async () => (await attach()).presence.kind !== 'resident')
     expect((await attach()).presence).toEqual({ kind: 'timed-out' })
   })
 
@@ -107,7 +107,7 @@ describe('warmup', () => {
   test('a turn that failed leaves nothing', async () => {
     const turn = turnOf(session, bed.pods[0], prompt)
     const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
-    await until(() => bed.vault.names().length > 0)
+    await eventually(() => bed.vault.names().length > 0)
     await connector.detach(turn, claim, anySignal())
     expect(bed.vault.names()).toEqual([])
   })

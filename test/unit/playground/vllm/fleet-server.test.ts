@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../../playground/free-port.ts'
 import { type FleetServer, serveFleetControl, startFleetServer } from '../../../../playground/vllm/fleet-server.ts'
 import { httpGet, NotReadyError } from '../../../../playground/wait-until-ready.ts'
-import { until } from '../../../support/until.ts'
+import { eventually } from '../../../support/eventually.ts'
 
 /** Answers every GET with its process id. */
 const program = (port: number): string =>
@@ -75,7 +75,7 @@ describe('a server of a fleet', () => {
 
   test('its end is reported when nobody asked for it, and it can be started anew through the control socket', async () => {
     expect(await send('/coordinator/kill')).toEqual({ status: 204, body: '' })
-    await until(() => reports.length === 2)
+    await eventually(() => reports.length === 2)
     expect(reports[1]).toContain('coordinator was ended by SIGKILL')
     expect(await send('/coordinator/restart')).toMatchObject({ status: 204 })
     expect(await answered()).toMatchObject({ status: 200, body: String(server.child().pid) })
