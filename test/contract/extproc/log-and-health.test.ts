@@ -33,8 +33,16 @@ describe('access log', () => {
     expect(log.events.filter((event) => event === 'malformed')).toHaveLength(1)
   })
 
-  test('a service that rejects loses only that turn', async () => {
-    const { client, log } = await start({ endTurn: () => Promise.reject(new Error('boom')) })
+  test.each([
+    { name: 'rejects', endTurn: () => Promise.reject(new Error('boom')) },
+    {
+      name: 'throws',
+      endTurn: () => {
+        throw new Error('boom')
+      },
+    },
+  ])('a service that $name loses only that turn', async ({ endTurn }) => {
+    const { client, log } = await start({ endTurn })
     const call = client.call(paths.accessLogs)
     call.stream.end(batchOf(turn('t1'), turn('t2')))
     await log.noted('fault', 2)
