@@ -71,7 +71,8 @@ test('gateway that drains loses no turn and no create', async () => {
       const answer = turn % 4 === 0 ? undefined : await takeTurn(id, `${text}${client} ${turn} `)
       if (answer === undefined) id = await create(`${text}${client} ${turn} `)
       // A turn without the header bypassed the gateways.
-      else if (answer.headers.get('x-session-id') !== id) unserved.push(`${answer.status} ${answer.text}`)
+      else if (answer.headers.get('x-session-id') !== id)
+        unserved.push(`${answer.status} ${answer.headers.get('x-context-cache')} ${answer.text}`)
     }
   }
   /** Resolves once Envoy sends turns to the gateway. */
