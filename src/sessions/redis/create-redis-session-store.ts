@@ -121,8 +121,8 @@ export const createRedisSessionStore = ({
       await run('set-kv-status', [key, escapeLine(status)])
     },
 
-    async dropKv({ artefactId, reason }) {
-      await run('drop-artefacts', [escapeLine(reason), artefactId])
+    async dropKv({ key, artefactId, reason }) {
+      await run('drop-kv', [key, artefactId, escapeLine(reason)])
     },
 
     async get({ key, tenant }) {
