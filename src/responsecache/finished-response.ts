@@ -9,7 +9,7 @@ export interface FinishedResponse {
 }
 
 /**
- * Reads the whole body of a response with status 200. Undefined when it does not end as a successful response does: JSON that is cut or tells of
+ * Reads the whole body of a response with status 200. Undefined when it does not end as a successful response does: JSON that is cut or reports
  * an error, a stream without its last event (`data: [DONE]`; `response.completed` or `response.incomplete` in the responses API) or with an
  * error in it, or one that the engine gave up.
  */
