@@ -164,8 +164,12 @@ const makeBed = (
   const viewOf = (pod: SimulatedPod, number: number): TestPod => ({
     address: pod.address,
     run: (request) => runOn(fleet, pod, request),
-    // Without the engine's own memory, which cannot be emptied from outside.
-    probe: async (prompt) => reachable(fleet, pod, tokenize(prompt)),
+    // Without the engine's own memory, which cannot be emptied from outside. A sweep finds what the coordinator knows of, so its reports count too.
+    probe: async (prompt) => {
+      const tokens = reachable(fleet, pod, tokenize(prompt))
+      await fleet.directory.arrived()
+      return tokens
+    },
     loads: () => pod.instance.prefetches() - (loadsBefore[number] ?? 0),
     holdLoads: () => pod.instance.prefetchGate.hold(),
     restart: async () => {

@@ -1,5 +1,4 @@
 import { type ChunkKey, keyText } from './chunk-keys.ts'
-import { createGate } from './gate.ts'
 
 export type Tier = 'l1' | 'l2'
 
@@ -30,13 +29,12 @@ export interface Directory {
   dropMemory(instanceId: string): void
   /** Forgets everything, and every report that is under way. */
   forget(): void
-  /** Keeps reports from arriving until the function that it returns is called. */
-  hold(): () => void
+  /** Resolves when every report made so far has arrived. */
+  arrived(): Promise<void>
 }
 
 export const createDirectory = (options: { readonly lagMs: number; readonly chunkBytes: number }): Directory => {
   const known = new Map<string, { readonly key: ChunkKey; readonly placements: Map<string, Placement> }>()
-  const gate = createGate()
   let epoch = 0
   let arriving: Promise<void> = Promise.resolve()
 
@@ -61,11 +59,9 @@ export const createDirectory = (options: { readonly lagMs: number; readonly chun
       const sentIn = epoch
       const lag = new Promise<void>((resolve) => setTimeout(resolve, options.lagMs))
       // One after the other, as they were sent.
-      arriving = Promise.all([arriving, lag])
-        .then(() => gate.pass())
-        .then(() => {
-          if (sentIn === epoch) apply(report)
-        })
+      arriving = Promise.all([arriving, lag]).then(() => {
+        if (sentIn === epoch) apply(report)
+      })
     },
     placements: (key) => [...(known.get(keyText(key))?.placements.values() ?? [])],
     entries: list,
@@ -86,6 +82,6 @@ export const createDirectory = (options: { readonly lagMs: number; readonly chun
       epoch += 1
       known.clear()
     },
-    hold: () => gate.hold(),
+    arrived: () => arriving,
   }
 }
