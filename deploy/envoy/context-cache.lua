@@ -40,6 +40,10 @@ end
 
 function envoy_on_request(handle)
   local ctx = decision(handle)
+  if ctx == nil and find(handle:headers():get(":path"), "^/v1/context") then
+    -- No gateway decided. `local_reply_config` writes the body.
+    return handle:respond({ [":status"] = "503" }, "")
+  end
   if ctx == nil or (ctx.splice == nil and ctx.model == nil) then return end
   local body = handle:body()
   if body == nil then return end

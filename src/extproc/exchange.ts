@@ -60,6 +60,8 @@ export type ExchangeInput =
   | { readonly kind: 'extend'; readonly milliseconds: number }
   /** The observer does not need the rest of the response. */
   | { readonly kind: 'enough' }
+  /** The server stops: a stream that waits for Envoy alone ends. */
+  | { readonly kind: 'drain' }
   /** Envoy sends nothing more: it is done with the request, or its client is gone. */
   | { readonly kind: 'half_closed' }
   /** The stream is gone. */
@@ -124,6 +126,8 @@ export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes
       return onExtend(state, input.milliseconds)
     case 'enough':
       return state.kind === 'observing' ? step(ended, ...giveUp(state), end('ok')) : step(state)
+    case 'drain':
+      return state.kind === 'decided' ? step(ended, end('ok')) : step(state)
     case 'half_closed':
       return onHalfClosed(state)
     case 'closed':
@@ -274,8 +278,8 @@ const readBody = (state: StateOf<'deciding_on_headers'>, decide: DecideOnBody): 
 }
 
 /**
- * Replies with the decision. Envoy keeps a stream open while it has more to send, which may be until the response ends; so the stream is ended
- * here once nothing more is needed, unless Envoy ends it by itself: after the reply to headers whose body it does not send.
+ * Replies with the decision, and leaves the end of the stream to Envoy, which may come with the end of the response: Envoy resets a stream that
+ * the gateway ends first, and Node.js closes a connection with many resets. Only a stream that would carry a response without an observer ends here.
  */
 const applyDecision = (state: Deciding, decision: Decision): ExchangeStep => {
   const phase = state.kind === 'deciding_on_headers' ? 'request_headers' : state.phase
@@ -288,9 +292,7 @@ const applyDecision = (state: Deciding, decision: Decision): ExchangeStep => {
   const { responseBodySent } = state.request
   if (observer !== undefined && responseBodySent) return step({ kind: 'observing', observer, next: 'head' }, ...effects)
   effects.push(...abortObserver(observer))
-  return responseBodySent || state.kind === 'deciding_on_body'
-    ? step(ended, ...effects, end('ok'))
-    : step({ kind: 'decided' }, ...effects)
+  return responseBodySent ? step(ended, ...effects, end('ok')) : step({ kind: 'decided' }, ...effects)
 }
 
 const earlyPieces = (state: Deciding): readonly ExchangeEffect[] =>

@@ -18,6 +18,8 @@ export interface StreamHandler<In> {
   message(message: In): void
   /** The peer sends nothing more. It may still read. */
   halfClosed(): void
+  /** The server stops: a stream that waits for its peer alone ends now. Default: it waits. */
+  drain?(): void
   /** The stream is over: ended by either side, or its connection is broken. Called exactly once. */
   closed(): void
 }
@@ -42,8 +44,15 @@ const codes = {
   unavailable: status.UNAVAILABLE,
 } as const
 
+/** The server's hold on an open stream. */
+export interface ServedStream {
+  readonly end: (status: StreamStatus) => void
+  /** Ends the stream if it waits for its peer alone. */
+  readonly drain: () => void
+}
+
 /**
- * Connects a stream of grpc-js to its method. Returns a function that ends it.
+ * Connects a stream of grpc-js to its method.
  *
  * The callbacks are guarded, since an exception in a listener would end the process.
  */
@@ -51,7 +60,7 @@ export const serveStream = <In, Out>(
   duplex: ServerDuplexStream<In, Out>,
   method: StreamMethod<In, Out>,
   on: { readonly closed: () => void; readonly fault: (error: unknown) => void },
-): ((status: StreamStatus) => void) => {
+): ServedStream => {
   let isOpen = true
   const stream: GrpcStream<Out> = {
     send: (message) => {
@@ -86,5 +95,5 @@ export const serveStream = <In, Out>(
     guarded(() => handler.closed())
     on.closed()
   })
-  return (end) => stream.end(end)
+  return { end: (end) => stream.end(end), drain: () => guarded(() => handler.drain?.()) }
 }

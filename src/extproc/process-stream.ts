@@ -92,6 +92,7 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
   readonly #unanswered: { readonly phase: Phase; readonly sinceMs: number }[] = []
   #state: ExchangeState = initialExchange
   readonly #abort = new AbortController()
+  #isDraining = false
 
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
@@ -106,6 +107,11 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
 
   halfClosed(): void {
     this.#take({ kind: 'half_closed' })
+  }
+
+  drain(): void {
+    this.#isDraining = true
+    this.#take({ kind: 'drain' })
   }
 
   closed(): void {
@@ -125,6 +131,7 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
     const next = advance(this.#state, input, this.#options.maxBodyBytes)
     this.#state = next.state
     for (const effect of next.effects) this.#perform(effect)
+    if (this.#isDraining && next.state.kind === 'decided') this.#take({ kind: 'drain' })
   }
 
   #perform(effect: ExchangeEffect): void {

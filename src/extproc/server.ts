@@ -5,7 +5,7 @@ import { type AccessLogHooks, createAccessLog } from '../accesslog/access-log.ts
 import { within } from '../async/deadline.ts'
 import type { ContextCacheManager } from '../context/context-cache-manager.ts'
 import { createExtProcCodec } from './codec.ts'
-import { type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
+import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
 import { createProcessMethod, type ProcessHooks } from './process-stream.ts'
 import { createTlsCredentials, type TlsCredentials, type TlsFiles } from './tls-credentials.ts'
@@ -52,9 +52,8 @@ const closeTimeoutMs = 1_000
 
 const shuttingDown: StreamStatus = { code: 'unavailable', message: 'the server is shutting down' }
 
-interface OpenStream {
+interface OpenStream extends ServedStream {
   readonly longLived: boolean
-  readonly end: (status: StreamStatus) => void
 }
 
 export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServer => {
@@ -81,14 +80,14 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
 
   const addStreams = <In, Out>(method: StreamMethod<In, Out>): void => {
     const handle: handleBidiStreamingCall<In, Out> = (duplex) => {
-      const end = serveStream(duplex, method, {
+      const served = serveStream(duplex, method, {
         fault: (error) => hooks.fault(error),
         closed: () => {
           streams.delete(stream)
           endLongLived()
         },
       })
-      const stream: OpenStream = { longLived: method.longLived, end }
+      const stream: OpenStream = { longLived: method.longLived, ...served }
       streams.add(stream)
     }
     server.register<In, Out>(
@@ -152,6 +151,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       health.setServing(false)
       const closing = close(deadlineMs)
       isDraining = true
+      for (const stream of streams) stream.drain()
       endLongLived()
       await within(deadlineMs, closing)
       await stop()

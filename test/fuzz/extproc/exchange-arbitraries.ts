@@ -4,6 +4,7 @@ import type { ExchangeInput } from '../../../src/extproc/exchange.ts'
 import {
   bodilessResponse,
   closed,
+  drain,
   enough,
   halfClosed,
   headers,
@@ -85,7 +86,7 @@ const anyInput: fc.Arbitrary<ExchangeInput> = fc.oneof(
       .integer({ min: -1, max: 5000 })
       .map((milliseconds): ExchangeInput => ({ kind: 'extend', milliseconds })),
   },
-  { weight: 1, arbitrary: fc.constantFrom(halfClosed, closed) },
+  { weight: 1, arbitrary: fc.constantFrom(halfClosed, closed, drain) },
 )
 
 /** Streams that begin as they should, and then do anything. */

@@ -90,7 +90,9 @@ const rules: Readonly<Record<string, (run: Run) => boolean>> = {
   'a stream ends well only after a half close, or after a decision that needs nothing more': ({ trace }) => {
     const end = trace.findIndex(({ effect }) => effect?.kind === 'end' && effect.status === 'ok')
     const cause = trace[end]?.cause?.kind
-    const isDone = (cause === 'decision' || cause === 'enough') && repliesOf(trace.slice(0, end)).some(isForward)
+    const isDone =
+      (cause === 'decision' || cause === 'enough' || cause === 'drain') &&
+      repliesOf(trace.slice(0, end)).some(isForward)
     return end < 0 || cause === 'half_closed' || isDone
   },
 

@@ -64,6 +64,7 @@ export const responseBody: ExchangeInput = { kind: 'response_body', body: Buffer
 export const lastResponseBody: ExchangeInput = { kind: 'response_body', body: Buffer.from('z'), endOfStream: true }
 export const responseTrailers: ExchangeInput = { kind: 'response_trailers' }
 export const unknown: ExchangeInput = { kind: 'unknown' }
+export const drain: ExchangeInput = { kind: 'drain' }
 export const halfClosed: ExchangeInput = { kind: 'half_closed' }
 export const closed: ExchangeInput = { kind: 'closed' }
 

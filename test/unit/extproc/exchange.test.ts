@@ -5,6 +5,7 @@ import {
   bodilessResponse,
   body,
   closed,
+  drain,
   enough,
   halfClosed,
   headers,
@@ -92,7 +93,7 @@ describe('a decision on the headers', () => {
 describe('a decision on the body', () => {
   stories([
     [
-      'is the reply to the body, and ends the stream',
+      'is the reply to the body, and leaves the end to Envoy',
       [headers(), needBody, body('{}'), pass, halfClosed, closed],
       [asked, goOn, whole, 'passthrough request_body', 'end ok'],
     ],
@@ -104,17 +105,17 @@ describe('a decision on the body', () => {
     [
       'gets a buffered body without an end of stream, since trailers follow it',
       [headers(), needBody, body('{}', false), pass, trailers],
-      [asked, goOn, whole, 'passthrough request_body', 'end ok'],
+      [asked, goOn, whole, 'passthrough request_body', 'continue request_trailers'],
     ],
     [
       'gets the pieces joined where the mode is unknown',
       [headers('unknown'), needBody, body('{', false), body('', false), body('}'), pass],
-      [asked, goOn, 'continue request_body', 'continue request_body', whole, 'passthrough request_body', 'end ok'],
+      [asked, goOn, 'continue request_body', 'continue request_body', whole, 'passthrough request_body'],
     ],
     [
       'of a request without a body is the reply to its headers',
       [headers('buffered', true), needBody, pass],
-      [asked, 'decide_on_body ""', passed, 'end ok'],
+      [asked, 'decide_on_body ""', passed],
     ],
     [
       'of a request without a body may reject',
@@ -255,7 +256,7 @@ describe('an observed response', () => {
     [
       'is broken where Envoy does not send the response',
       [headers(), needBody, body('{}'), passObserved],
-      [...forwarded, 'observe broken', 'end ok'],
+      [...forwarded, 'observe broken'],
     ],
     ['is broken by a message out of order', [...observed, unknown], [...forwarded, 'observe broken', ...broken]],
     [
@@ -333,6 +334,18 @@ describe('a peer that leaves', () => {
       [asked, goOn, whole, 'abort', 'end cancelled'],
     ],
     ['may leave twice', [headers('none'), pass, halfClosed, halfClosed, closed, closed], [asked, passed, 'end ok']],
+  ])
+})
+
+describe('a server that stops', () => {
+  stories([
+    ['ends a stream that waits for Envoy', [headers('none'), pass, drain], [asked, passed, 'end ok']],
+    ['leaves a stream that owes a reply', [headers('none'), drain, pass], [asked, passed]],
+    [
+      'leaves a response that is observed',
+      [headersWithResponse(), needBody, body('{}'), passObserved, drain],
+      [asked, goOn, whole, 'passthrough request_body'],
+    ],
   ])
 })
 

@@ -3,8 +3,8 @@ import type { ServerDuplexStream } from '@grpc/grpc-js'
 import { describe, expect, test } from '@jest/globals'
 import {
   type GrpcStream,
+  type ServedStream,
   type StreamHandler,
-  type StreamStatus,
   serveStream,
 } from '../../../src/extproc/grpc-stream.ts'
 
@@ -40,11 +40,11 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 const serve = (
   open: (call: GrpcStream<unknown>) => Partial<StreamHandler<unknown>>,
-): { stream: PeerStream; end: (status: StreamStatus) => void; faults: unknown[]; closed: () => number } => {
+): ServedStream & { stream: PeerStream; faults: unknown[]; closed: () => number } => {
   const stream = new PeerStream()
   const faults: unknown[] = []
   let closed = 0
-  const end = serveStream(
+  const served = serveStream(
     stream as unknown as ServerDuplexStream<unknown, unknown>,
     {
       path: '/test',
@@ -60,7 +60,7 @@ const serve = (
       fault: (error) => faults.push(error),
     },
   )
-  return { stream, end, faults, closed: () => closed }
+  return { ...served, stream, faults, closed: () => closed }
 }
 
 test('a stream reads no more while its peer does not read replies', async () => {

@@ -41,7 +41,6 @@ test('every cluster of envoy.yaml gets the addresses of its kind', () => {
   expect(addresses).toEqual([
     ['pods', 'a:1,b:2'],
     ['gateway', 'c:3'],
-    ['gateway_bodies', 'c:3'],
     ['gateway_ends', 'c:3'],
   ])
   expect(listeners[0].address.socket_address).toEqual({ address: '127.0.0.1', port_value: 1000 })
