@@ -199,7 +199,7 @@ export const metricDefinitions = {
   },
   ext_proc_streams_active: {
     type: 'gauge',
-    help: 'Open ext_proc streams and undecided turns.',
+    help: 'Open ext_proc streams and undecided turns. The stream of a create is open until its response ends.',
     labels: {},
   },
   ext_proc_message_duration_seconds: {
