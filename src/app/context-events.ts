@@ -12,6 +12,7 @@ const loadResults: Readonly<Record<KvPresence['kind'], LabelValue<'kv_load_durat
   'on-demand': 'on_demand',
   empty: 'empty',
   missing: 'missing',
+  incompatible: 'incompatible',
   'not-worthwhile': 'not_worthwhile',
   'timed-out': 'timed_out',
   failed: 'failed',
@@ -59,6 +60,7 @@ export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: 
       case 'loaded':
       case 'on-demand':
       case 'empty':
+      case 'incompatible':
       case 'not-worthwhile':
       case 'no-room':
         return
@@ -83,6 +85,9 @@ export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: 
   },
   removed: (kind) => log.debug('KV removed', { kind }),
   removalPostponed: (reason, attempt) => log.debug('removal postponed', { reason, attempt }),
+  removalForeign: (attempt) => {
+    if (attempt === 1) log.warn('KV of another connector stays until a gateway runs that connector again')
+  },
   storeFault: (operation, error) => storeOutage.failed(new Error(`at ${operation}`, { cause: error })),
   fault: (where, error) => log.error('unexpected fault', { where, err: error }),
 })

@@ -111,7 +111,7 @@ export const attachKv = async (
   }
   parts.events.attached(presence, performance.now() - startedMs)
   predictor.forwarded(predicted, (input.promptTokens ?? 0) - presentTokensOf(presence))
-  if (presence.kind === 'missing' && kv !== undefined) {
+  if (presence.kind === 'missing' && presence.isKept !== true && kv !== undefined) {
     const drop = parts.store.dropKv({ key: session.key, artefactId: kv.artefactId, reason: 'kv_missing' })
     drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
   }

@@ -46,6 +46,8 @@ export interface ContextEvents {
   removed(kind: 'artefact' | 'session'): void
   /** A removal is tried again later. */
   removalPostponed(reason: string, attempt: number): void
+  /** KV of another connector was not removed; it is tried again much later. */
+  removalForeign(attempt: number): void
   /** The session store failed; the request went on without it, or was rejected. */
   storeFault(operation: string, error: unknown): void
   /** An unexpected fault, whose cause no client sees. */

@@ -39,6 +39,8 @@ export interface Reaper {
 const maxStepSize = 10
 const removalTimeoutMs = 10_000
 const maxRetryDelayMs = 30_000
+/** Another connector's KV: nothing changes until an operator configures that connector again. */
+const foreignRetryMs = 600_000
 const reconcileTimeoutMs = 10_000
 
 /** `nowMs` is a clock that never goes back. */
@@ -87,6 +89,11 @@ export const createReaper = (
         const delayMs = settings.retryDelayMs * 2 ** Math.min(removal.attempt - 1, 10)
         await queue.retryLater(removal, Math.min(delayMs, maxRetryDelayMs))
         events.removalPostponed(outcome.reason, removal.attempt)
+        return
+      }
+      if (outcome.kind === 'foreign') {
+        await queue.retryLater(removal, foreignRetryMs)
+        events.removalForeign(removal.attempt)
         return
       }
       await queue.ack([removal])

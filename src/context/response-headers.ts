@@ -23,6 +23,7 @@ export type MissReason =
   | 'store_unavailable'
   | 'offload_pending'
   | 'kv_missing'
+  | 'kv_incompatible'
   | 'kv_evicted'
   | 'kv_stale'
   | 'load_timeout'
@@ -50,6 +51,8 @@ export const presenceStatus = (presence: KvPresence, kvStatus: string | undefine
       return emptyStatus(kvStatus)
     case 'missing':
       return missStatus('kv_missing')
+    case 'incompatible':
+      return missStatus('kv_incompatible')
     case 'not-worthwhile':
       return missStatus('load_too_slow')
     case 'timed-out':

@@ -46,8 +46,13 @@ export type KvPresence =
   | { readonly kind: 'on-demand'; readonly tokens: number }
   /** The session has no KV anywhere yet. */
   | { readonly kind: 'empty' }
-  /** The stored artefact is gone or damaged: it will never load again. */
-  | { readonly kind: 'missing' }
+  /**
+   * The stored artefact is gone or damaged: it will never load again, and is dropped. With `isKept` the store does not list it now and may list it
+   * again (a coordinator that restarted), so the artefact stays.
+   */
+  | { readonly kind: 'missing'; readonly isKept?: true }
+  /** The artefact belongs to another engine build, model or connector than this pod's. The artefact stays: other pods may load it. */
+  | { readonly kind: 'incompatible' }
   /** It is stored, and was not loaded: computing it takes less time. */
   | { readonly kind: 'not-worthwhile' }
   /** The load did not end within the budget. */
@@ -114,6 +119,8 @@ export type RemoveOutcome =
   | { readonly kind: 'removed' }
   /** Something of it is in use (a turn that still runs, a pod that does not answer): try again later. */
   | { readonly kind: 'busy'; readonly reason: string }
+  /** The payload is not of this connector, which removed nothing. The removal stays queued until a gateway runs the connector that stored it. */
+  | { readonly kind: 'foreign' }
 
 /**
  * Moves KV between a persistent store and the pods of one kind of engine. Faults are outcomes, never exceptions: a turn goes on without

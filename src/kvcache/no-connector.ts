@@ -15,7 +15,8 @@ export const createNoConnector = (): KvConnector & { close(): Promise<void> } =>
   fieldsWithoutSession: () => ({}),
   offload: async () => ({ kind: 'none', reason: status }),
   detach: async () => {},
-  remove: async () => ({ kind: 'removed' }),
+  // It stores nothing, so that a payload is another connector's.
+  remove: async ({ payload = '' }) => ({ kind: payload === '' ? 'removed' : 'foreign' }),
   reconcile: async () => 0,
   close: async () => {},
 })

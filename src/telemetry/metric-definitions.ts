@@ -91,6 +91,7 @@ export const metricDefinitions = {
         'empty',
         'not_worthwhile',
         'missing',
+        'incompatible',
         'timed_out',
         'failed',
         'unavailable',

@@ -12,6 +12,8 @@ export interface KvFaults {
   refuse(operation: 'load' | 'offload', isRefused: boolean): void
   /** Removals find the session in use. */
   keepBusy(isBusy: boolean): void
+  /** Removals find payloads of another connector. */
+  keepForeign(isForeign: boolean): void
   /** Every call of an operation waits for `action` first, and fails when that does: what a connector must never do. */
   before(operation: 'attach' | 'remove', action: () => unknown): void
 }
@@ -51,6 +53,7 @@ export const createMemoryKvConnector = (options: {
   const refused = new Set<'load' | 'offload'>()
   const actions = new Map<'attach' | 'remove', () => unknown>()
   let isKeptBusy = false
+  let isKeptForeign = false
   let loads = 0
   let reconciliations = 0
 
@@ -133,6 +136,9 @@ export const createMemoryKvConnector = (options: {
       keepBusy: (isBusy) => {
         isKeptBusy = isBusy
       },
+      keepForeign: (isForeign) => {
+        isKeptForeign = isForeign
+      },
       before: (operation, action) => {
         actions.set(operation, action)
       },
@@ -152,6 +158,7 @@ export const createMemoryKvConnector = (options: {
         removal.kind === 'session'
           ? claimsOf(removal.session).length > 0 || isLoading(({ session }) => session === removal.session)
           : isLoading(({ kv }) => kv.payload === removal.payload)
+      if (isKeptForeign) return { kind: 'foreign' }
       if (isKeptBusy || isInUse) return { kind: 'busy', reason: 'in_use' }
       if (removal.kind === 'session') fleet.erase(removal.session)
       if (removal.payload !== undefined) fleet.unstore(removal.payload)

@@ -99,6 +99,21 @@ describe('a sweep', () => {
     expect(gateway.events.of('removalPostponed')).toHaveLength(20)
   })
 
+  test('keeps the removal of foreign KV, and retries it every 10 minutes', async () => {
+    const gateway = createContextGateway()
+    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    gateway.connector.faults.keepForeign(true)
+    await gateway.sweep(60)
+    await gateway.sweep(599)
+    await gateway.sweep(1)
+    gateway.connector.faults.keepForeign(false)
+
+    expect(gateway.events.of('removalForeign')).toEqual([[1], [2]])
+    expect(gateway.fleet.everything()).not.toEqual([])
+    await gateway.sweep(600)
+    expect(await gateway.leftovers()).toEqual(nothingLeft)
+  })
+
   test('looks for orphans at intervals, however many sweeps run between', async () => {
     const gateway = createContextGateway()
 

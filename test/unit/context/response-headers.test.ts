@@ -16,6 +16,7 @@ describe('x-context-cache', () => {
     },
     { name: 'nothing there yet', presence: { kind: 'empty' }, line: 'miss; reason=offload_pending' },
     { name: 'lost', presence: { kind: 'missing' }, line: 'miss; reason=kv_missing' },
+    { name: 'of another engine', presence: { kind: 'incompatible' }, line: 'miss; reason=kv_incompatible' },
     { name: 'too slow', presence: { kind: 'timed-out' }, line: 'miss; reason=load_timeout' },
     { name: 'refused', presence: { kind: 'failed', cause: new Error('x') }, line: 'miss; reason=load_failed' },
     { name: 'full', presence: { kind: 'no-room' }, line: 'miss; reason=no_slot' },

@@ -117,6 +117,31 @@ describe('a turn of a session', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=kv_missing')
   })
 
+  test.each([
+    { name: 'of another engine', presence: { kind: 'incompatible' }, status: 'miss; reason=kv_incompatible' },
+    {
+      name: 'that the store may list again',
+      presence: { kind: 'missing', isKept: true },
+      status: 'miss; reason=kv_missing',
+    },
+  ] as const)('keeps stored KV $name', async ({ presence, status }) => {
+    const { gateway, id } = await gatewayWithSession({
+      wrapConnector: (connector) => ({
+        ...connector,
+        attach: async (turn, kv, budget) => ({
+          ...(await connector.attach(turn, kv, budget)),
+          ...(kv === undefined ? {} : { presence }),
+        }),
+      }),
+    })
+    const before = await gateway.view(id)
+
+    const turns = [await gateway.use(id), await gateway.use(id)]
+
+    expect(turns.map(cacheStatusOf)).toEqual([status, status])
+    expect(await gateway.view(id)).toEqual(before)
+  })
+
   test('extends its deadline by the time of a long load only', async () => {
     const gateway = createContextGateway({ msPerToken: 10, maxLoadMs: 8000 })
     const long = await gateway.create({}, { promptTokens: 480 })
