@@ -102,10 +102,7 @@ const startReference = async ({ programs, children }: Start): Promise<Backend> =
   return { gateway, hasSessions: false, arrives: 'marked', pids: { plugin: child.pid } }
 }
 
-/**
- * The connector `warmup` splices `cache_salt` into every turn of a session, and asks an engine only for the start time of its process, every two
- * seconds.
- */
+/** The connector `prefix-cache` splices `cache_salt` into every turn of a session, and never calls an engine. */
 const startPlugin = async ({ children, upstream }: Start, name: GatewayCase): Promise<Backend> => {
   const isSpliced = name === 'spliced'
   const hasRedis = isSpliced || name === 'redis'
@@ -116,7 +113,7 @@ const startPlugin = async ({ children, upstream }: Start, name: GatewayCase): Pr
       PATH: process.env['PATH'],
       CTX_TENANT_SECRET: secret,
       PODS: upstream.join(','),
-      CONNECTOR: isSpliced ? 'warmup' : 'none',
+      CONNECTOR: isSpliced ? 'prefix-cache' : 'none',
       ...(redis && { REDIS_URL: redis.url }),
     },
   })

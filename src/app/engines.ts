@@ -9,9 +9,9 @@ import type { KvEvents } from '../kvcache/kv-events/kv-events.ts'
 import { createLlamacppSlotsConnector } from '../kvcache/llamacpp-slots/connector.ts'
 import { createLmcacheConnector } from '../kvcache/lmcache/connector.ts'
 import { createNoConnector } from '../kvcache/no-connector.ts'
+import { createPrefixCacheConnector } from '../kvcache/prefix-cache.ts'
 import type { SlotLedger } from '../kvcache/slots/slot-ledger.ts'
 import type { TokenVault } from '../kvcache/vault/token-vault.ts'
-import { createWarmupConnector } from '../kvcache/warmup/connector.ts'
 import { createDnsPodSource } from '../routing/dns-pod-source.ts'
 import type { PodSource } from '../routing/pod.ts'
 import { createStaticPodSource, type PodChange } from '../routing/pod-monitor.ts'
@@ -78,8 +78,8 @@ export const createConnector = (
   switch (kv.connector) {
     case 'none':
       return createNoConnector()
-    case 'warmup':
-      return createWarmupConnector(shared)
+    case 'prefix-cache':
+      return createPrefixCacheConnector({ isolation: kv.isolation, secret: tenant.secret, ...kv.prefixCache })
     case 'lmcache':
       return createLmcacheConnector({
         ...shared,

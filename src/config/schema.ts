@@ -189,10 +189,26 @@ const lmcache = group({
     .describe('Workers per model: tensor parallel size times pipeline parallel size.'),
 })
 
+const prefixCache = group({
+  engine: z
+    .enum(['vllm', 'sglang'])
+    .default('vllm')
+    .describe('Engine whose salt fields `prefix-cache` sets: `cache_salt`, and with `sglang` also `extra_key`.'),
+  saltFields: z
+    .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'must be the name of a body member'))
+    .min(1)
+    .optional()
+    .meta({
+      description:
+        'Members of a request body that `prefix-cache` sets to the salt, for another engine. They must keep KV of different values apart.',
+      defaultText: 'by `kv.prefixCache.engine`',
+    }),
+})
+
 const kv = group({
-  connector: z.enum(['llamacpp-slots', 'lmcache', 'warmup', 'none']).default('llamacpp-slots').meta({
+  connector: z.enum(['llamacpp-slots', 'lmcache', 'prefix-cache', 'none']).default('llamacpp-slots').meta({
     description:
-      'How KV is loaded and stored: slots of llama-server and the embedded engine; LMCache with vLLM; `warmup`, a request for one token before the turn, for engines with a prefix cache alone; or not at all.',
+      'How KV is loaded and stored: slots of llama-server and the embedded engine; LMCache with vLLM; `prefix-cache`: the engine’s own prefix cache, kept apart by salts; or not at all.',
     plainEnv: 'CONNECTOR',
   }),
   directory: filePath.optional().meta({
@@ -208,13 +224,14 @@ const kv = group({
     .enum(['tenant', 'session'])
     .default('tenant')
     .describe(
-      'Scope in which `lmcache` and `warmup` share KV of equal prefixes: all sessions of a tenant, or one session.',
+      'Scope in which `lmcache` and `prefix-cache` share KV of equal prefixes: all sessions of a tenant, or one session.',
     ),
   events: z
     .enum(['auto', 'off'])
     .default('auto')
     .describe('Whether `lmcache` subscribes to the KV events of vLLM pods. Without them KV is isolated per session.'),
   lmcache,
+  prefixCache,
   loadBudgetMs: milliseconds
     .max(60_000)
     .default(10_000)

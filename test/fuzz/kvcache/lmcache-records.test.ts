@@ -4,7 +4,6 @@ import { encodeClaim, parseClaim } from '../../../src/kvcache/lmcache/claim.ts'
 import { encodeStoredPrefix, objectKeysOf, parseStoredPrefix } from '../../../src/kvcache/lmcache/stored-prefix.ts'
 import { createUnpinKeys } from '../../../src/kvcache/lmcache/unpin-keys.ts'
 import type { ContentKey } from '../../../src/kvcache/vault/token-vault.ts'
-import { encodeWarmPrefix, parseWarmPrefix } from '../../../src/kvcache/warmup/warm-prefix.ts'
 
 const hex = (minLength: number, maxLength: number): fc.Arbitrary<string> =>
   fc
@@ -44,11 +43,6 @@ const anyClaim = fc.record({
   ),
   isCreate: fc.boolean(),
 })
-const anyWarm = fc.record({
-  artefactId: text(21),
-  life: fc.string({ maxLength: 8 }),
-  pods: fc.array(fc.tuple(text(40), fc.string({ maxLength: 20 })), { maxLength: 32 }),
-})
 
 /** Texts that are no record, and some that nearly are. */
 const anyText = fc.oneof(fc.string(), fc.json(), fc.json({ depthSize: 'large' }))
@@ -62,14 +56,9 @@ describe('records of connectors', () => {
     fc.assert(fc.property(anyClaim, (claim) => expect(parseClaim(encodeClaim(claim))).toEqual(claim)))
   })
 
-  test('a warm prefix is read as it was written', () => {
-    fc.assert(fc.property(anyWarm, (warm) => expect(parseWarmPrefix(encodeWarmPrefix(warm))).toEqual(warm)))
-  })
-
   test.each([
     ['stored prefix', parseStoredPrefix],
     ['claim', parseClaim],
-    ['warm prefix', parseWarmPrefix],
   ] as const)('any other text is not read as a %s', (_name, parse) => {
     fc.assert(fc.property(anyText, (other) => expect(parse(other)).toBeUndefined()))
   })

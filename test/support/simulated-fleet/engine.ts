@@ -3,7 +3,6 @@ import { type KvEventPublisher, startKvEventPublisher } from '../kv-event-publis
 import { createBlockCache } from './block-cache.ts'
 import { chunkKeysOf } from './chunk-keys.ts'
 import { type EngineWork, type InferencePath, isInferencePath, tokenizeRequest, workOf } from './engine-requests.ts'
-import { createGate, type Gate } from './gate.ts'
 import type { LmcacheInstance } from './lmcache-instance.ts'
 import {
   notFound,
@@ -32,10 +31,6 @@ export interface EngineOptions {
 /** One vLLM server. */
 export interface Engine {
   readonly server: SimServer
-  /** Requests for a single token are held here, before they are computed. */
-  readonly warmupGate: Gate
-  /** Requests for a single token so far. */
-  warmups(): number
   /** Leading tokens of the text that lie in its own cache under the salt. */
   resident(salt: string, tokens: readonly number[]): number
   /** The cache drops every block of the salt. */
@@ -53,10 +48,8 @@ interface Computed {
 export const startEngine = async (options: EngineOptions): Promise<Engine> => {
   const { blockTokens, chunkTokens, instance, modelName, modelRoot } = options
   const cache = createBlockCache(blockTokens)
-  const warmupGate = createGate()
   let publisher = options.publishes ? await startKvEventPublisher() : undefined
   let starts = 1
-  let warmups = 0
 
   const tell = async (events: readonly WireEvent[]): Promise<void> => {
     if (events.length > 0) await publisher?.publish(...events)
@@ -84,10 +77,6 @@ export const startEngine = async (options: EngineOptions): Promise<Engine> => {
     if (work.model !== modelName) {
       const message = `The model \`${work.model}\` does not exist. Valid aliases: ${modelName}.`
       return { status: 404, body: { error: { message, type: 'NotFoundError', param: 'model', code: 404 } } }
-    }
-    if (work.maxTokens === 1) {
-      warmups += 1
-      await warmupGate.pass()
     }
     return { status: 200, body: answerBody(path, work, await compute(work)) }
   }
@@ -120,8 +109,6 @@ export const startEngine = async (options: EngineOptions): Promise<Engine> => {
   const server = await startSimServer({ name: options.name, intercept: options.intercept, handle })
   return {
     server,
-    warmupGate,
-    warmups: () => warmups,
     resident: (salt, tokens) => cache.resident(salt, tokens),
     evict: (salt) => tell(cache.evict(salt)),
     restart: async (untilNoticed) => {

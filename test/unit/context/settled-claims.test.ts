@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { settledClaim } from '../../../src/kvcache/kv-connector.ts'
 import { createNoConnector } from '../../../src/kvcache/no-connector.ts'
+import { createPrefixCacheConnector } from '../../../src/kvcache/prefix-cache.ts'
 import { createContextGateway, type TurnAnswer } from '../../support/context-gateway.ts'
+import { cacheStatusOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 
@@ -57,8 +59,14 @@ describe('a turn with a settled claim', () => {
   })
 })
 
-test('a session without a connector is offloaded once', async () => {
-  const none = createNoConnector()
+test.each([
+  { name: 'none', none: createNoConnector(), note: 'no_connector' },
+  {
+    name: 'prefix-cache',
+    none: createPrefixCacheConnector({ isolation: 'tenant', secret: 'a secret of the tests', engine: 'vllm' }),
+    note: 'engine_cache',
+  },
+])('a session of the connector $name is offloaded once', async ({ none, note }) => {
   const calls: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
     ...connector,
@@ -70,8 +78,14 @@ test('a session without a connector is offloaded once', async () => {
   })
   const gateway = createContextGateway({ wrapConnector })
   const { id } = await gateway.create()
-  for (let turn = 2; turn <= 4; turn += 1) await gateway.serve(await gateway.use(id))
+  const statuses: unknown[] = []
+  for (let turn = 2; turn <= 4; turn += 1) {
+    const decision = await gateway.use(id)
+    statuses.push(cacheStatusOf(decision))
+    await gateway.serve(decision)
+  }
 
   expect(calls).toEqual(['offload'])
-  expect(await gateway.view(id)).toMatchObject({ turns: 4, kv: { stored: null, note: 'no_connector' } })
+  expect(new Set(statuses)).toEqual(new Set([`none; reason=${note}`]))
+  expect(await gateway.view(id)).toMatchObject({ turns: 4, kv: { stored: null, note } })
 })

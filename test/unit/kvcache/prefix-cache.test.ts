@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { KvTurn } from '../../../src/kvcache/kv-connector.ts'
+import { createPrefixCacheConnector, type PrefixCacheOptions } from '../../../src/kvcache/prefix-cache.ts'
+import { anySignal, newPrompt, newSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
+import { runOn } from '../../contract/kvcache/lmcache-pods.ts'
+import { type SimulatedFleet, startSimulatedFleet } from '../../support/simulated-fleet/simulated-fleet.ts'
+
+const create = (options: Partial<PrefixCacheOptions> = {}) =>
+  createPrefixCacheConnector({ isolation: 'tenant', secret: 'a secret of the tests', engine: 'vllm', ...options })
+
+const anyPod = { address: '127.0.0.1:9' }
+const fieldsOf = async (connector: ReturnType<typeof create>, turn: KvTurn) =>
+  (await connector.attach(turn, undefined, { signal: anySignal() })).fields
+
+describe('salt fields', () => {
+  test.each<{ name: string; options: Partial<PrefixCacheOptions>; members: readonly string[] }>([
+    { name: 'of vLLM', options: {}, members: ['cache_salt'] },
+    { name: 'of SGLang', options: { engine: 'sglang' }, members: ['cache_salt', 'extra_key'] },
+    { name: 'of the configuration', options: { engine: 'sglang', saltFields: ['my_salt'] }, members: ['my_salt'] },
+  ])('are those $name, with and without a session', async ({ options, members }) => {
+    const connector = create(options)
+    const session = newSession()
+    const salted = Object.fromEntries(members.map((member) => [member, expect.stringMatching(/^[0-9a-f]{32}$/)]))
+
+    expect(await fieldsOf(connector, turnOf(session, anyPod))).toEqual(salted)
+    expect(connector.fieldsWithoutSession(session.tenant)).toEqual(salted)
+  })
+
+  test('change when a session starts anew, isolation by session', async () => {
+    const connector = create({ isolation: 'session' })
+    const turn = turnOf(newSession(), anyPod)
+
+    const before = await fieldsOf(connector, turn)
+
+    expect(await fieldsOf(connector, { ...turn, startsAnew: true })).not.toEqual(before)
+  })
+})
+
+describe('a request on a pod that holds a session of the tenant', () => {
+  let fleet: SimulatedFleet
+  beforeAll(async () => {
+    fleet = await startSimulatedFleet({ events: false })
+    await Promise.all(fleet.pods.map(({ instance }) => instance.server.stop()))
+  })
+  afterAll(() => fleet.close())
+
+  const session = newSession()
+  const fellow = newSession()
+  const stranger = newSession('another tenant')
+  const rows = [
+    { name: 'of the session', isolation: 'tenant', asks: session, isCached: true },
+    { name: 'of the session', isolation: 'session', asks: session, isCached: true },
+    { name: 'of another session of the tenant', isolation: 'tenant', asks: fellow, isCached: true },
+    { name: 'of another session of the tenant', isolation: 'session', asks: fellow, isCached: false },
+    { name: 'of another tenant', isolation: 'tenant', asks: stranger, isCached: false },
+    { name: 'without a session', isolation: 'tenant', asks: undefined, isCached: false },
+    { name: 'without a session', isolation: 'session', asks: undefined, isCached: false },
+  ] as const
+  test.each(rows)('$name starts from its KV: $isCached, isolation by $isolation', async (row) => {
+    const connector = create({ isolation: row.isolation })
+    const [pod] = fleet.pods
+    const prompt = newPrompt()
+    await runOn(fleet, pod, { prompt, fields: await fieldsOf(connector, turnOf(session, pod)) })
+    const fields =
+      row.asks === undefined
+        ? connector.fieldsWithoutSession(session.tenant)
+        : await fieldsOf(connector, turnOf(row.asks, pod))
+
+    const { cachedTokens } = await runOn(fleet, pod, { prompt, fields })
+
+    expect(cachedTokens > 0).toBe(row.isCached)
+  })
+})
+
+test.each([
+  { payload: undefined, kind: 'removed' },
+  { payload: '{"v":1}', kind: 'foreign' },
+])('the removal of a session with the payload $payload is $kind', async ({ payload, kind }) => {
+  const removal = { kind: 'session', session: newSession().key, payload } as const
+  expect(await create().remove(removal, anySignal())).toEqual({ kind })
+})
