@@ -1,4 +1,4 @@
-import { loadBudgetMs } from '../../src/context/attach-kv.ts'
+import { loadBudgetMs } from '../../src/context/prepare-kv.ts'
 import { createCostModel, worthwhileLoadMs } from '../../src/routing/cost-model.ts'
 import { InFlightTurns } from '../../src/routing/in-flight-turns.ts'
 import type { PodAddress, RandomSource } from '../../src/routing/pod.ts'

@@ -1,23 +1,30 @@
 import type { ContextEvents } from '../context/context-events.ts'
-import type { KvPresence } from '../kvcache/kv-connector.ts'
+import type { KvMissReason, KvPresence } from '../kvcache/kv-port.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { LabelValue } from '../telemetry/metric-definitions.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { OutageLog } from '../telemetry/outage-log.ts'
 import { shortKey } from '../telemetry/redact.ts'
 
-const loadResults: Readonly<Record<KvPresence['kind'], LabelValue<'kv_load_duration_seconds', 'result'>>> = {
-  resident: 'resident',
-  loaded: 'loaded',
-  'on-demand': 'on_demand',
-  empty: 'empty',
-  missing: 'missing',
-  incompatible: 'incompatible',
-  'not-worthwhile': 'not_worthwhile',
-  'timed-out': 'timed_out',
-  failed: 'failed',
-  unavailable: 'unavailable',
-  'no-room': 'no_room',
+type LoadResult = LabelValue<'kv_load_duration_seconds', 'result'>
+
+const missResults: Readonly<Record<KvMissReason, LoadResult>> = {
+  nothing_stored: 'empty',
+  engine_cache: 'empty',
+  no_connector: 'empty',
+  kv_missing: 'missing',
+  kv_incompatible: 'incompatible',
+  load_too_slow: 'not_worthwhile',
+  load_timeout: 'timed_out',
+  load_failed: 'failed',
+  kv_store_unavailable: 'unavailable',
+  no_slot: 'no_room',
+}
+
+const loadResultOf = (presence: KvPresence): LoadResult => {
+  if (presence.kind === 'miss') return missResults[presence.reason]
+  if (presence.tier !== 'store') return 'resident'
+  return presence.loadMs === undefined ? 'on_demand' : 'loaded'
 }
 
 /** Records events of the context room as metrics and log lines. */
@@ -37,32 +44,33 @@ export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: 
     metrics.add('lookups_total', { result })
     if (result === 'store_unavailable') metrics.addDegraded('store_unavailable')
   },
-  attached: (presence, milliseconds) => {
-    metrics.observe('kv_load_duration_seconds', { result: loadResults[presence.kind] }, milliseconds)
-    switch (presence.kind) {
-      case 'failed':
-        metrics.addDegraded('load_failed')
-        log.warn('KV load failed; the turn computes its KV', { err: presence.cause })
+  prepared: (presence, milliseconds) => {
+    metrics.observe('kv_load_duration_seconds', { result: loadResultOf(presence) }, milliseconds)
+    if (presence.kind === 'hit') return
+    const { reason, cause } = presence
+    switch (reason) {
+      case 'load_failed':
+        metrics.addDegraded(reason)
+        log.warn('KV load failed; the turn computes its KV', { err: cause })
         return
-      case 'timed-out':
-        metrics.addDegraded('load_timeout')
+      case 'load_timeout':
+        metrics.addDegraded(reason)
         log.warn('KV load timed out; the turn computes its KV', { budgetMs: Math.round(milliseconds) })
         return
-      case 'missing':
-        metrics.addDegraded('kv_missing')
+      case 'kv_missing':
+        metrics.addDegraded(reason)
         log.warn('stored KV is missing or damaged; the turn computes its KV')
         return
-      case 'unavailable':
-        metrics.addDegraded('kv_store_unavailable')
-        log.debug('the KV store is unavailable; the turn computes its KV', { err: presence.cause })
+      case 'kv_store_unavailable':
+        metrics.addDegraded(reason)
+        log.debug('the KV store is unavailable; the turn computes its KV', { err: cause })
         return
-      case 'resident':
-      case 'loaded':
-      case 'on-demand':
-      case 'empty':
-      case 'incompatible':
-      case 'not-worthwhile':
-      case 'no-room':
+      case 'nothing_stored':
+      case 'engine_cache':
+      case 'no_connector':
+      case 'kv_incompatible':
+      case 'load_too_slow':
+      case 'no_slot':
         return
     }
   },

@@ -5,6 +5,8 @@ import { createContextCacheManager } from '../context/create-context-cache-manag
 import { createHealthState } from '../extproc/health.ts'
 import { createExtProcServer, type ListenAddress } from '../extproc/server.ts'
 import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
+import { createClaimSeal } from '../kvcache/claim-seal.ts'
+import { createKvCache } from '../kvcache/kv-cache.ts'
 import { createCostModel } from '../routing/cost-model.ts'
 import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import { createPolicies } from '../routing/policies.ts'
@@ -49,7 +51,11 @@ export const createApp = async (
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
   const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
   const pods = createPodSource(config, { log, metrics })
-  const connector = createConnector(config, { stores: connectorStores, artefactStore, pods, log })
+  const kv = createKvCache(createConnector(config, { stores: connectorStores, artefactStore, pods, log }), {
+    pool: 'default',
+    seal: createClaimSeal(config.tenant.secret),
+    log,
+  })
   const costs = createCostModel({ initialMsPerToken: config.kv.prefillMsPerToken })
   const costKeeper = createCostModelKeeper({
     model: costs,
@@ -78,7 +84,7 @@ export const createApp = async (
       store,
       router,
       pods,
-      connector,
+      kv,
       costs,
       predictor,
       events,
@@ -169,7 +175,7 @@ export const createApp = async (
       await pods.stop()
       await admin.stop()
       eventLoop.stop()
-      await connector.close()
+      await kv.close()
       await store.close()
     },
   }

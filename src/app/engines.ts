@@ -1,11 +1,12 @@
 import type { Config } from '../config/config.ts'
+import { adaptConnector } from '../kvcache/adapted-connector.ts'
 import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
 import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
-import type { KvConnector } from '../kvcache/kv-connector.ts'
 import { createNoKvEvents } from '../kvcache/kv-events/create-no-kv-events.ts'
 import { createZmqKvEvents } from '../kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSourcesClient } from '../kvcache/kv-events/event-sources.ts'
 import type { KvEvents } from '../kvcache/kv-events/kv-events.ts'
+import type { KvConnector } from '../kvcache/kv-port.ts'
 import { createLlamacppSlotsConnector } from '../kvcache/llamacpp-slots/connector.ts'
 import { createLmcacheConnector } from '../kvcache/lmcache/connector.ts'
 import { createNoConnector } from '../kvcache/no-connector.ts'
@@ -58,7 +59,7 @@ export const createConnector = (
     readonly pods: Pick<PodSource, 'pods'>
     readonly log: Logger
   },
-): KvConnector & { close(): Promise<void> } => {
+): KvConnector => {
   const { kv, turns, tenant, sessions } = config
   const { stores, log } = parts
   const common = {
@@ -81,27 +82,31 @@ export const createConnector = (
     case 'prefix-cache':
       return createPrefixCacheConnector({ isolation: kv.isolation, secret: tenant.secret, ...kv.prefixCache })
     case 'lmcache':
-      return createLmcacheConnector({
-        ...shared,
-        coordinator: hostOf(kv.lmcache.url),
-        instances: new Map(kv.lmcache.instances.map(splitAlias)),
-        worldSize: kv.lmcache.worldSize,
-        ledger: stores.chunks,
-        events: kv.events === 'off' ? createNoKvEvents() : followEvents(common.pods, log),
-        hasEvents: kv.events !== 'off',
-        minTokens: kv.minTokens,
-        orphanGraceMs: config.reaper.announceGraceMs,
-      })
+      return adaptConnector(
+        createLmcacheConnector({
+          ...shared,
+          coordinator: hostOf(kv.lmcache.url),
+          instances: new Map(kv.lmcache.instances.map(splitAlias)),
+          worldSize: kv.lmcache.worldSize,
+          ledger: stores.chunks,
+          events: kv.events === 'off' ? createNoKvEvents() : followEvents(common.pods, log),
+          hasEvents: kv.events !== 'off',
+          minTokens: kv.minTokens,
+          orphanGraceMs: config.reaper.announceGraceMs,
+        }),
+      )
     case 'llamacpp-slots':
-      return createLlamacppSlotsConnector({
-        ...common,
-        ledger: stores.ledger,
-        kvDirectory: required(kv.directory),
-        maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,
-        store: parts.artefactStore,
-        minTokens: kv.minTokens,
-        orphanGraceMs: config.reaper.announceGraceMs,
-      })
+      return adaptConnector(
+        createLlamacppSlotsConnector({
+          ...common,
+          ledger: stores.ledger,
+          kvDirectory: required(kv.directory),
+          maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,
+          store: parts.artefactStore,
+          minTokens: kv.minTokens,
+          orphanGraceMs: config.reaper.announceGraceMs,
+        }),
+      )
   }
 }
 

@@ -1,4 +1,4 @@
-import type { KvPresence, OffloadOutcome } from '../kvcache/kv-connector.ts'
+import type { FinishOutcome, KvPresence } from '../kvcache/kv-port.ts'
 import type { TokenUsage } from '../openai/usage.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
@@ -36,10 +36,10 @@ export interface ContextEvents {
   /** Sessions were ended because their time to live was over. */
   sessionsExpired(count: number): void
   lookedUp(result: LookupResult): void
-  /** A pod was made ready for a turn, within `milliseconds`. */
-  attached(presence: KvPresence, milliseconds: number): void
+  /** A pod was prepared for a turn, within `milliseconds`. */
+  prepared(presence: KvPresence, milliseconds: number): void
   turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined): void
-  offloaded(outcome: OffloadOutcome, milliseconds: number): void
+  offloaded(outcome: FinishOutcome, milliseconds: number): void
   /** Stored KV of sessions was dropped because no pod can load it. */
   kvUseless(count: number): void
   /** KV was removed from the store and the pods. */

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { JsonLimits } from '../openai/parse-json-object.ts'
-import { RequestCancelledError } from './attach-kv.ts'
 import type {
   ContextCacheManager,
   Decision,
@@ -14,6 +13,7 @@ import type { RequestOutcome, RequestRoute } from './context-events.ts'
 import { type CreateSettings, createCreateSession } from './create-session.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
 import { createManageSessions } from './manage-sessions.ts'
+import { RequestCancelledError } from './prepare-kv.ts'
 import { createReaper, type Reaper, type ReaperSettings } from './reaper.ts'
 import {
   type CacheHit,

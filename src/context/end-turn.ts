@@ -2,7 +2,7 @@ import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
 import { withinLimit } from '../async/deadline.ts'
-import type { KvTurn, OffloadOutcome, OffloadRequest } from '../kvcache/kv-connector.ts'
+import type { FinishOutcome, KvTurn } from '../kvcache/kv-port.ts'
 import type { TokenUsage } from '../openai/usage.ts'
 import type { PodSource } from '../routing/pod.ts'
 import type { PredictionEnd } from '../routing/ttft-predictor.ts'
@@ -14,7 +14,7 @@ import { reportFault, type TurnOutcome } from './context-events.ts'
 import type { TurnParts } from './turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
 
-export interface EndTurnParts extends Pick<TurnParts, 'connector' | 'predictor' | 'events'> {
+export interface EndTurnParts extends Pick<TurnParts, 'kv' | 'predictor' | 'events'> {
   readonly store: SessionStore & RemovalQueue
   readonly pods: Pick<PodSource, 'turnEnded' | 'markUnhealthy'>
   /** Where turns are limited: receives what a turn held. */
@@ -112,7 +112,7 @@ const disconnected: TurnEnd = {
 }
 
 const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
-  const { store, connector, events } = parts
+  const { store, kv, events } = parts
   /** The store may be unavailable for a moment when a turn ends; the turn's lease gives the time to try again. */
   const storeRetry = retry(handleType(StoreUnavailableError), {
     maxAttempts: 8,
@@ -142,7 +142,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
       return
     }
     if (usage !== undefined && usage.promptTokens > 0) parts.predictor.kept(key, pod, totalTokensOf(usage))
-    if (claim !== undefined) await offload({ turn: kvTurnOf(ticket, pod), claim }, usage, outcome.record)
+    if (claim !== undefined) await offload({ ...kvTurnOf(ticket, pod), claim }, usage, outcome.record)
   }
 
   const endFailed = async (ticket: SessionTurnTicket, turn: TurnEnd): Promise<void> => {
@@ -158,19 +158,19 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     const { claim } = ticket.session
     if (claim === undefined) return
     const kvTurn = kvTurnOf(ticket, ticket.pod)
-    await withinLimit(settings.offloadTimeoutMs, (signal) => connector.detach(kvTurn, claim, signal))
+    await withinLimit(settings.offloadTimeoutMs, (signal) => kv.release({ ...kvTurn, claim, signal }))
   }
 
   const offload = async (
-    claimed: Pick<OffloadRequest, 'turn' | 'claim'>,
+    turn: KvTurn & { readonly claim: string },
     usage: TokenUsage | undefined,
     record: SessionRecord,
   ): Promise<void> => {
-    const { session } = claimed.turn
+    const { session } = turn
     const startedMs = performance.now()
     const outcome = await withinLimit(settings.offloadTimeoutMs, (signal) =>
-      connector.offload({
-        ...claimed,
+      kv.finish({
+        ...turn,
         totalTokens: usage === undefined ? undefined : totalTokensOf(usage),
         promptTokens: usage?.promptTokens,
         announce: (artefact) =>
@@ -182,7 +182,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     await storeRetry.execute(() => recordOffload(record, outcome))
   }
 
-  const recordOffload = async ({ key, turns, kvStatus }: SessionRecord, outcome: OffloadOutcome): Promise<void> => {
+  const recordOffload = async ({ key, turns, kvStatus }: SessionRecord, outcome: FinishOutcome): Promise<void> => {
     switch (outcome.kind) {
       case 'stored': {
         const { artefactId, payload, tokens, bytes } = outcome
@@ -192,7 +192,6 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
       case 'none':
         if (kvStatus !== outcome.reason) await store.setKvStatus({ key, status: outcome.reason })
         return
-      case 'superseded':
       case 'unchanged':
         return
     }

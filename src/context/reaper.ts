@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../async/deadline.ts'
-import type { KvConnector, KvRemoval } from '../kvcache/kv-connector.ts'
+import type { KvCache } from '../kvcache/kv-cache.ts'
+import type { KvRemoval } from '../kvcache/kv-port.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import { kvStaleStatus } from '../sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
@@ -47,14 +48,14 @@ const reconcileTimeoutMs = 10_000
 export const createReaper = (
   parts: {
     readonly queue: RemovalQueue
-    readonly connector: Pick<KvConnector, 'remove' | 'reconcile'>
+    readonly kv: Pick<KvCache, 'remove' | 'sweep'>
     readonly events: ContextEvents
     readonly predictor: Pick<TtftPredictor, 'forget'>
     readonly nowMs: () => number
   },
   settings: ReaperSettings,
 ): Reaper => {
-  const { queue, connector, events, predictor } = parts
+  const { queue, kv, events, predictor } = parts
   const stepSize = Math.min(settings.batchSize, maxStepSize)
   const stopping = new AbortController()
   // Every removal listens to it.
@@ -82,7 +83,7 @@ export const createReaper = (
     try {
       const outcome = await withinLimit(
         removalTimeoutMs,
-        (signal) => connector.remove(toKvRemoval(removal), signal),
+        (signal) => kv.remove(toKvRemoval(removal), signal),
         stopping.signal,
       )
       if (outcome.kind === 'busy') {
@@ -131,7 +132,7 @@ export const createReaper = (
     if (nowMs < reconcileAtMs) return
     await withinLimit(
       reconcileTimeoutMs,
-      (signal) => connector.reconcile((ids) => queue.knownArtefacts(ids), signal, dropUseless),
+      (signal) => kv.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
       stopping.signal,
     )
     reconcileAtMs = nowMs + settings.reconcileIntervalMs

@@ -1,4 +1,4 @@
-import type { KvPresence } from '../kvcache/kv-connector.ts'
+import type { KvMissReason, KvPresence } from '../kvcache/kv-port.ts'
 import { kvEvictedStatus, kvStaleStatus } from '../sessions/limits.ts'
 
 /** Response headers of a session's turn. `cacheStatus` is the value of `x-context-cache`. */
@@ -22,15 +22,9 @@ export type MissReason =
   | 'session_evicted'
   | 'store_unavailable'
   | 'offload_pending'
-  | 'kv_missing'
-  | 'kv_incompatible'
   | 'kv_evicted'
   | 'kv_stale'
-  | 'load_timeout'
-  | 'load_too_slow'
-  | 'load_failed'
-  | 'kv_store_unavailable'
-  | 'no_slot'
+  | Exclude<KvMissReason, 'nothing_stored' | 'engine_cache' | 'no_connector'>
 
 /** `x-context-cache` of a turn that cannot use its session's KV. */
 export const missStatus = (reason: MissReason): string => `miss; reason=${reason}`
@@ -40,29 +34,19 @@ export const noneStatus = (reason: string): string => `none; reason=${reason}`
 
 /** `x-context-cache` of a turn by what its pod holds. `kvStatus` is why the session has no stored KV, undefined if unknown. */
 export const presenceStatus = (presence: KvPresence, kvStatus: string | undefined): string => {
-  switch (presence.kind) {
-    case 'resident':
-      return `hit; tier=${presence.tier ?? 'gpu'}; tokens=${presence.tokens}`
-    case 'loaded':
-      return `hit; tier=store; tokens=${presence.tokens}; load=${Math.round(presence.loadMs)}ms`
-    case 'on-demand':
-      return `hit; tier=store; tokens=${presence.tokens}; load=on-demand`
-    case 'empty':
+  if (presence.kind === 'hit') {
+    const { tier, tokens, loadMs } = presence
+    const load = tier !== 'store' ? '' : `; load=${loadMs === undefined ? 'on-demand' : `${Math.round(loadMs)}ms`}`
+    return `hit; tier=${tier}; tokens=${tokens}${load}`
+  }
+  switch (presence.reason) {
+    case 'nothing_stored':
       return emptyStatus(kvStatus)
-    case 'missing':
-      return missStatus('kv_missing')
-    case 'incompatible':
-      return missStatus('kv_incompatible')
-    case 'not-worthwhile':
-      return missStatus('load_too_slow')
-    case 'timed-out':
-      return missStatus('load_timeout')
-    case 'failed':
-      return missStatus('load_failed')
-    case 'unavailable':
-      return missStatus('kv_store_unavailable')
-    case 'no-room':
-      return missStatus('no_slot')
+    case 'engine_cache':
+    case 'no_connector':
+      return noneStatus(presence.reason)
+    default:
+      return missStatus(presence.reason)
   }
 }
 

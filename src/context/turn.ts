@@ -1,5 +1,7 @@
 import type { Admission, AdmissionWork } from '../admission/admission.ts'
-import type { EngineField, KvConnector, KvOpening, KvPresence } from '../kvcache/kv-connector.ts'
+import type { KvCache } from '../kvcache/kv-cache.ts'
+import type { KvOpening } from '../kvcache/kv-connector.ts'
+import type { EngineFields, KvPresence } from '../kvcache/kv-port.ts'
 import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { CostEstimate } from '../routing/cost-model.ts'
@@ -8,9 +10,9 @@ import type { Router, RoutingInput } from '../routing/router.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
-import { attachKv, decisionMarginMs, loadBudgetMs, RequestCancelledError } from './attach-kv.ts'
 import type { ForwardDecision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
+import { decisionMarginMs, loadBudgetMs, prepareKv, RequestCancelledError } from './prepare-kv.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 /** What the start of a turn uses. */
@@ -18,7 +20,7 @@ export interface TurnParts {
   readonly store: SessionStore
   readonly router: Router
   readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded'>
-  readonly connector: KvConnector
+  readonly kv: KvCache
   readonly costs: CostEstimate
   readonly predictor: TtftPredictor
   readonly events: ContextEvents
@@ -101,8 +103,8 @@ export interface SessionTurn {
     readonly createdAtMs?: number | undefined
   }
   readonly expiry: TurnExpiry
-  /** An expired session starts anew: KV of its earlier life is not used. Default: false. */
-  readonly startsAnew?: boolean
+  /** An expired session starts again: KV of its earlier life is not used. Default: false. */
+  readonly restarted?: boolean
   readonly contentKey: () => ContentKey
   /** The request that creates the session. */
   readonly opening?: KvOpening
@@ -123,7 +125,7 @@ export const startSessionTurn = (
   const work = { turnId: turn.turnId, pod: route.pod, model: session.model }
   const budgetMs = loadBudgetMs(parts, session.model, session.kv?.tokens)
   return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
-    const { presence, fields, claim } = await attachKv(parts, turn, { budgetMs, scope })
+    const { presence, fields, claim } = await prepareKv(parts, turn, { budgetMs, scope })
     const { key, model } = session
     return {
       presence,
@@ -151,7 +153,7 @@ export const startPlainTurn = (
   return whenAdmitted(parts.admission, work, { laterMs: 0, scope }, async () => {
     if (scope.signal.aborted) throw new RequestCancelledError()
     parts.pods.turnStarted(route.pod, turnId)
-    return forwardTo(route, parts.connector.fieldsWithoutSession(turn.tenant), { turnId, pod: route.pod })
+    return forwardTo(route, parts.kv.isolation(turn.tenant), { turnId, pod: route.pod })
   })
 }
 
@@ -167,11 +169,7 @@ export const abandonTurn = async (
   }
 }
 
-const forwardTo = (
-  route: Route,
-  fields: Readonly<Record<string, EngineField>>,
-  ticket: TurnTicket,
-): ForwardDecision => ({
+const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): ForwardDecision => ({
   kind: 'forward',
   destinations: route.destinations,
   path: undefined,

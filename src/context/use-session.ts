@@ -72,7 +72,7 @@ export const createUseSession = (
     const route = routeTurn(parts, request, routingInputOf(parts.predictor, request, session))
     const { presence, forward } = await startSessionTurn(
       parts,
-      { turnId, route, tenant, session, expiry, startsAnew: record === undefined, contentKey: () => contentKeyOf(id) },
+      { turnId, route, tenant, session, expiry, restarted: record === undefined, contentKey: () => contentKeyOf(id) },
       turn.scope,
     )
     const cacheStatus =

@@ -1,9 +1,10 @@
 import type { InferenceApi } from '../openai/create-body.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+import type { JsonValue } from './kv-port.ts'
 import type { ContentKey } from './vault/token-vault.ts'
 
 /** A JSON value that is spliced into a request body as one of its top-level members. */
-export type EngineField = string | number | boolean
+export type EngineField = JsonValue
 
 /** One turn of one session, as a connector sees it. */
 export interface KvTurn {

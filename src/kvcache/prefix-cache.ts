@@ -1,5 +1,5 @@
 import { createCacheSalts, type Isolation, lifeOf } from './cache-salts.ts'
-import { type EngineField, type KvConnector, settledClaim } from './kv-connector.ts'
+import type { EngineFields, KvConnector } from './kv-port.ts'
 
 export interface PrefixCacheOptions {
   readonly isolation: Isolation
@@ -14,36 +14,26 @@ export interface PrefixCacheOptions {
 /** SGLang joins both members into one key, so that a client's own `extra_key` must not stay. */
 const saltFieldsOf = { vllm: ['cache_salt'], sglang: ['cache_salt', 'extra_key'] } as const
 
-/** What every session shows as its KV status. */
-const status = 'engine_cache'
-
 /**
  * For OpenAI engines with a prefix cache of their own that takes salts. The gateway keeps tenants apart and routes; what the engine still holds is
  * the engine's to know, so no hit is promised. KV of an ended session becomes unreachable with its salt, and leaves by the engine's own LRU.
  */
-export const createPrefixCacheConnector = (options: PrefixCacheOptions): KvConnector & { close(): Promise<void> } => {
+export const createPrefixCacheConnector = (options: PrefixCacheOptions): KvConnector => {
   const { isolation, saltFields = saltFieldsOf[options.engine] } = options
   const salts = createCacheSalts(options.secret)
-  const fieldsOf = (salt: string): Readonly<Record<string, EngineField>> =>
-    Object.fromEntries(saltFields.map((name) => [name, salt]))
+  const fieldsOf = (salt: string): EngineFields => Object.fromEntries(saltFields.map((name) => [name, salt]))
   return {
     name: 'prefix-cache',
-    attach: async (turn) => {
-      const { tenant, model, kvStatus } = turn
-      const session = isolation === 'session' ? { key: turn.session, life: lifeOf(turn, undefined) } : undefined
+    prepare: async (turn) => {
+      const { tenant, model, restarted, createdAtMs } = turn
+      const life = lifeOf({ startsAnew: restarted, createdAtMs }, undefined)
+      const session = isolation === 'session' ? { key: turn.session, life } : undefined
       return {
-        presence: { kind: 'empty' },
+        presence: { kind: 'miss', reason: 'engine_cache' },
         fields: fieldsOf(salts.of({ tenant, session, model, fingerprint: '' })),
-        // Once the session has the status, nothing is left to record.
-        claim: kvStatus === status ? settledClaim : '',
+        notStored: 'engine_cache',
       }
     },
-    fieldsWithoutSession: (tenant) => fieldsOf(salts.withoutSession(tenant, isolation)),
-    offload: async () => ({ kind: 'none', reason: status }),
-    detach: async () => {},
-    // It stores nothing, so that a payload is another connector's.
-    remove: async ({ payload = '' }) => ({ kind: payload === '' ? 'removed' : 'foreign' }),
-    reconcile: async () => 0,
-    close: async () => {},
+    isolation: (tenant) => fieldsOf(salts.withoutSession(tenant, isolation)),
   }
 }

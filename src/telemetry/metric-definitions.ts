@@ -96,6 +96,7 @@ export const metricDefinitions = {
         'failed',
         'unavailable',
         'no_room',
+        'incompatible',
       ],
     },
     buckets: loadSeconds,
@@ -103,7 +104,7 @@ export const metricDefinitions = {
   kv_offload_duration_seconds: {
     type: 'histogram',
     help: 'Time to store the KV of a turn, by result.',
-    labels: { result: ['stored', 'unchanged', 'superseded', 'none'] },
+    labels: { result: ['stored', 'unchanged', 'none'] },
     buckets: loadSeconds,
   },
   removals_pending: {

@@ -10,7 +10,9 @@ import type { Reaper } from '../../src/context/reaper.ts'
 import type { ResponseCacheParts } from '../../src/context/response-cache-handler.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
 import { encodeTicket } from '../../src/context/turn-ticket.ts'
-import type { KvTurn } from '../../src/kvcache/kv-connector.ts'
+import { createClaimSeal } from '../../src/kvcache/claim-seal.ts'
+import { createKvCache } from '../../src/kvcache/kv-cache.ts'
+import type { KvTurn } from '../../src/kvcache/kv-port.ts'
 import { createMemoryResponseCache } from '../../src/responsecache/response-cache.ts'
 import { createResponseCaptures } from '../../src/responsecache/response-capture.ts'
 import { type CostModel, createCostModel } from '../../src/routing/cost-model.ts'
@@ -146,7 +148,11 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
         }),
       }),
       pods,
-      connector,
+      kv: createKvCache(connector, {
+        pool: 'default',
+        seal: createClaimSeal('a secret that is long enough for a gateway'),
+        log: { debug: () => {}, info: () => {}, warn: () => {} },
+      }),
       costs: estimate,
       predictor,
       events,

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import type { KvConnector, KvPresence, KvTurn, OffloadOutcome, OffloadRequest } from '../../src/kvcache/kv-connector.ts'
-import type { SessionKey, StoredKv } from '../../src/sessions/session-record.ts'
+import type {
+  EndedTurn,
+  FinishOutcome,
+  KvArtefact,
+  KvConnector,
+  KvPresence,
+  KvTurn,
+  StartingTurn,
+} from '../../src/kvcache/kv-port.ts'
+import type { SessionKey } from '../../src/sessions/session-record.ts'
 import type { MemoryFleet } from './memory-fleet.ts'
 
 /** What a test can make go wrong. Every method holds until it is called again. */
@@ -15,23 +23,26 @@ export interface KvFaults {
   /** Removals find payloads of another connector. */
   keepForeign(isForeign: boolean): void
   /** Every call of an operation waits for `action` first, and fails when that does: what a connector must never do. */
-  before(operation: 'attach' | 'remove', action: () => unknown): void
+  before(operation: 'prepare' | 'remove', action: () => unknown): void
 }
 
 /** What a test can see of it. */
-export interface MemoryKvConnector extends KvConnector {
+export interface MemoryKvConnector extends Required<KvConnector> {
   readonly faults: KvFaults
   /** Turns that hold a claim. */
   claims(): readonly KvTurn[]
   /** Loads from the store that were begun. */
   loads(): number
   /** How often orphans were looked for. */
-  reconciliations(): number
+  sweeps(): number
 }
 
 interface Claim {
   readonly turn: KvTurn
 }
+
+/** Claim of a turn that found no room. */
+const noClaim = ''
 
 /**
  * A KvConnector over a {@link MemoryFleet}, in one process. It keeps what the port promises: one load for turns that come together, the last
@@ -47,20 +58,20 @@ export const createMemoryKvConnector = (options: {
   const claims = new Map<string, Claim>()
   const loading = new Map<
     string,
-    { readonly kv: StoredKv; readonly session: SessionKey; readonly end: Promise<KvPresence> }
+    { readonly kv: KvArtefact; readonly session: SessionKey; readonly end: Promise<KvPresence> }
   >()
   const gate = createGate()
   const refused = new Set<'load' | 'offload'>()
-  const actions = new Map<'attach' | 'remove', () => unknown>()
+  const actions = new Map<'prepare' | 'remove', () => unknown>()
   let isKeptBusy = false
   let isKeptForeign = false
   let loads = 0
-  let reconciliations = 0
+  let sweeps = 0
 
   const claimsOf = (session: SessionKey): readonly Claim[] =>
     [...claims.values()].filter(({ turn }) => turn.session === session)
 
-  const isLoading = (matches: (load: { readonly kv: StoredKv; readonly session: SessionKey }) => boolean): boolean =>
+  const isLoading = (matches: (load: { readonly kv: KvArtefact; readonly session: SessionKey }) => boolean): boolean =>
     [...loading.values()].some(matches)
 
   const hasRoom = (turn: KvTurn): boolean => {
@@ -69,19 +80,19 @@ export const createMemoryKvConnector = (options: {
     return sessions.size <= options.sessionsPerPod
   }
 
-  const load = async (turn: KvTurn, kv: StoredKv): Promise<KvPresence> => {
+  const load = async (turn: KvTurn, kv: KvArtefact): Promise<KvPresence> => {
     const startedMs = performance.now()
     loads += 1
     await gate.open()
-    if (refused.has('load')) return { kind: 'failed', cause: new Error('the engine refused') }
+    if (refused.has('load')) throw new Error('the engine refused')
     const artefact = fleet.stored(kv.payload)
-    if (artefact === undefined) return { kind: 'missing' }
+    if (artefact === undefined) return { kind: 'miss', reason: 'kv_missing', gone: true }
     if (artefact.tokens > fleet.held(turn.pod, turn.session)) fleet.hold(turn.pod, artefact)
-    return { kind: 'loaded', tokens: artefact.tokens, loadMs: performance.now() - startedMs }
+    return { kind: 'hit', tier: 'store', tokens: artefact.tokens, loadMs: performance.now() - startedMs }
   }
 
   /** Turns that come together share one load. It goes on when a turn has stopped waiting for it. */
-  const loadOnce = (turn: KvTurn, kv: StoredKv): Promise<KvPresence> => {
+  const loadOnce = (turn: KvTurn, kv: KvArtefact): Promise<KvPresence> => {
     const name = `${turn.pod} ${kv.artefactId}`
     const shared = loading.get(name)
     if (shared !== undefined) return shared.end
@@ -90,37 +101,37 @@ export const createMemoryKvConnector = (options: {
     return end
   }
 
-  const presenceOf = async (turn: KvTurn, kv: StoredKv | undefined, signal: AbortSignal): Promise<KvPresence> => {
+  const presenceOf = async (turn: StartingTurn, signal: AbortSignal): Promise<KvPresence> => {
     const tokens = fleet.held(turn.pod, turn.session)
-    if (tokens > 0) return { kind: 'resident', tokens }
-    if (kv === undefined) return { kind: 'empty' }
-    if (turn.mayLoad === false) return { kind: 'not-worthwhile' }
-    return Promise.race([loadOnce(turn, kv), whenFired(signal).then((): KvPresence => ({ kind: 'timed-out' }))])
+    if (tokens > 0) return { kind: 'hit', tier: 'gpu', tokens }
+    if (turn.stored === undefined) return { kind: 'miss', reason: 'nothing_stored' }
+    if (!turn.mayLoad) return { kind: 'miss', reason: 'load_too_slow' }
+    return Promise.race([loadOnce(turn, turn.stored), whenFired(signal)])
   }
 
-  const attach: KvConnector['attach'] = async (turn, kv, { signal }) => {
-    await actions.get('attach')?.()
-    if (!hasRoom(turn)) return { presence: { kind: 'no-room' }, fields: {}, claim: '' }
+  const prepare: KvConnector['prepare'] = async (turn, { signal }) => {
+    await actions.get('prepare')?.()
+    if (!hasRoom(turn)) return { presence: { kind: 'miss', reason: 'no_slot' }, fields: {}, claim: noClaim }
     const claim = randomUUID()
     claims.set(claim, { turn })
-    return { presence: await presenceOf(turn, kv, signal), fields: { kv_session: turn.session }, claim }
+    try {
+      return { presence: await presenceOf(turn, signal), fields: { kv_session: turn.session }, claim }
+    } catch (cause) {
+      const reason = signal.aborted ? 'load_timeout' : 'load_failed'
+      return { presence: { kind: 'miss', reason, cause }, fields: { kv_session: turn.session }, claim }
+    }
   }
 
-  const offload = async ({ turn, claim, announce, signal }: OffloadRequest): Promise<OffloadOutcome> => {
-    claims.delete(claim)
-    if (claim === '') return { kind: 'none', reason: 'no_room' }
-    if (claimsOf(turn.session).some((other) => other.turn.pod === turn.pod)) return { kind: 'superseded' }
+  const finish = async ({ claim, announce, signal, ...turn }: EndedTurn): Promise<FinishOutcome> => {
+    claims.delete(String(claim))
+    if (claim === noClaim) return { kind: 'none', reason: 'no_slot' }
+    if (claimsOf(turn.session).some((other) => other.turn.pod === turn.pod)) return { kind: 'unchanged' }
     const tokens = fleet.held(turn.pod, turn.session)
     if (tokens === 0) return { kind: 'none', reason: 'not_verified' }
-    if (refused.has('offload'))
-      return { kind: 'none', reason: 'offload_failed', cause: new Error('the engine refused') }
+    if (refused.has('offload')) throw new Error('the engine refused')
     const artefactId = randomUUID()
-    try {
-      await announce({ artefactId, payload: artefactId })
-      signal.throwIfAborted()
-    } catch (cause) {
-      return { kind: 'none', reason: 'offload_failed', cause }
-    }
+    await announce({ artefactId, payload: artefactId })
+    signal.throwIfAborted()
     fleet.store(artefactId, { session: turn.session, tokens })
     return { kind: 'stored', artefactId, payload: artefactId, tokens, bytes: tokens * options.bytesPerToken }
   }
@@ -145,12 +156,12 @@ export const createMemoryKvConnector = (options: {
     },
     claims: () => [...claims.values()].map(({ turn }) => turn),
     loads: () => loads,
-    reconciliations: () => reconciliations,
-    attach,
-    fieldsWithoutSession: () => ({}),
-    offload,
-    detach: async (_turn, claim) => {
-      claims.delete(claim)
+    sweeps: () => sweeps,
+    prepare,
+    isolation: () => ({}),
+    finish,
+    release: async ({ claim }) => {
+      claims.delete(String(claim))
     },
     remove: async (removal) => {
       await actions.get('remove')?.()
@@ -164,19 +175,21 @@ export const createMemoryKvConnector = (options: {
       if (removal.payload !== undefined) fleet.unstore(removal.payload)
       return { kind: 'removed' }
     },
-    reconcile: async (isKnown) => {
-      reconciliations += 1
+    sweep: async (artefacts) => {
+      sweeps += 1
       const present = fleet.artefactIds()
-      const known = await isKnown(present)
+      const known = await artefacts.known(present)
       const orphans = present.filter((artefactId) => !known.has(artefactId))
       for (const artefactId of orphans) fleet.unstore(artefactId)
       return orphans.length
     },
+    close: async () => {},
   }
 }
 
-const whenFired = async (signal: AbortSignal): Promise<void> => {
+const whenFired = async (signal: AbortSignal): Promise<never> => {
   if (!signal.aborted) await once(signal, 'abort')
+  throw signal.reason
 }
 
 interface Gate {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import type { Admission } from '../../../src/admission/admission.ts'
 import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
 import { newSessionId } from '../../../src/context/session-id.ts'
@@ -144,10 +144,10 @@ describe('a turn', () => {
     expect(inUse(admission)).toEqual([0])
   })
 
-  test('holds nothing when its KV cannot be attached', async () => {
+  test('holds nothing when it cannot be forwarded', async () => {
     const { admission, gateway } = setUp(['prefill=R1:1'])
-    gateway.connector.faults.before('attach', () => {
-      throw new Error('a fault of the connector')
+    jest.spyOn(gateway.pods, 'turnStarted').mockImplementation(() => {
+      throw new Error('a fault of the gateway')
     })
     expect(rejection(await gateway.send(create)).code).toBe('internal_error')
     expect(inUse(admission)).toEqual([0])

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { createContextGateway, podA, podB, promptBody, type SentRequest } from '../../support/context-gateway.ts'
@@ -144,7 +144,9 @@ describe('a fault of the gateway itself', () => {
 
   test('releases the lease of a create', async () => {
     const gateway = createContextGateway()
-    gateway.connector.faults.before('attach', () => Promise.reject(new Error('broken connector')))
+    jest.spyOn(gateway.pods, 'turnStarted').mockImplementation(() => {
+      throw new Error('a fault of the gateway')
+    })
 
     const decision = await gateway.send({ path: '/v1/context', body: promptBody })
 
@@ -155,8 +157,10 @@ describe('a fault of the gateway itself', () => {
 
   test('is still reported when the lease cannot be released', async () => {
     const gateway = createContextGateway()
-    const cause = new Error('broken connector')
-    gateway.connector.faults.before('attach', () => Promise.reject(cause))
+    const cause = new Error('a fault of the gateway')
+    jest.spyOn(gateway.pods, 'turnStarted').mockImplementation(() => {
+      throw cause
+    })
     gateway.store.breakDown(['abandon'])
 
     await gateway.send({ path: '/v1/context', body: promptBody })
@@ -199,7 +203,7 @@ describe('events of a request', () => {
     await gateway.remove(id)
 
     const told = JSON.stringify(
-      (['requestDecided', 'sessionCreated', 'sessionDeleted', 'attached', 'turnEnded', 'offloaded'] as const).map(
+      (['requestDecided', 'sessionCreated', 'sessionDeleted', 'prepared', 'turnEnded', 'offloaded'] as const).map(
         (name) => gateway.events.of(name),
       ),
     )

@@ -128,7 +128,7 @@ describe('creating a session on /v1/context', () => {
 
     expect(forward.splice).toBeUndefined()
     const session = await gateway.view(sessionIdOf(forward))
-    expect(session).toMatchObject({ turns: 1, kv: { stored: null, note: 'no_room' } })
+    expect(session).toMatchObject({ turns: 1, kv: { stored: null, note: 'no_slot' } })
   })
 })
 

@@ -82,7 +82,7 @@ describe('a turn that completed', () => {
     expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store; tokens=520; /)
   })
 
-  test('is superseded by a turn that still runs beside it', async () => {
+  test('stores nothing while another turn of the session runs beside it', async () => {
     const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     const [first, last] = [await gateway.use(id), await gateway.use(id)]
 
@@ -90,7 +90,7 @@ describe('a turn that completed', () => {
     const between = await gateway.view(id)
     await gateway.serve(last, { promptTokens: 1500 })
 
-    expect(gateway.events.of('offloaded').map(([{ kind }]) => kind)).toEqual(['stored', 'superseded', 'stored'])
+    expect(gateway.events.of('offloaded').map(([{ kind }]) => kind)).toEqual(['stored', 'unchanged', 'stored'])
     expect(between).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
     expect(await gateway.view(id)).toMatchObject({ turns: 3, kv: { stored: { tokens: 2020, turn: 3 } } })
   })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { loadBudgetMs } from '../../../src/context/attach-kv.ts'
+import { loadBudgetMs } from '../../../src/context/prepare-kv.ts'
 import { createCostModel } from '../../../src/routing/cost-model.ts'
 
 const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-3, initialLoadMs: 0 })

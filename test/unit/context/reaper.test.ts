@@ -120,7 +120,7 @@ describe('a sweep', () => {
     const counts: number[] = []
     for (const seconds of [0, 0, 29, 1, 0, 30]) {
       await gateway.sweep(seconds)
-      counts.push(gateway.connector.reconciliations())
+      counts.push(gateway.connector.sweeps())
     }
 
     expect(counts).toEqual([1, 1, 1, 2, 2, 3])
@@ -173,7 +173,7 @@ describe('a sweep', () => {
     await gateway.sweep()
     await gateway.sweep()
 
-    expect(gateway.connector.reconciliations()).toBe(2)
+    expect(gateway.connector.sweeps()).toBe(2)
   })
 
   test('removes the others when one removal throws', async () => {
@@ -248,7 +248,7 @@ describe('a started reaper', () => {
     await gateway.reaper.stop()
 
     expect(gateway.events.of('storeFault')).toHaveLength(2)
-    expect(gateway.connector.reconciliations()).toBe(1)
+    expect(gateway.connector.sweeps()).toBe(1)
   })
 
   test('does nothing after stop', async () => {

@@ -118,19 +118,15 @@ describe('a turn of a session', () => {
   })
 
   test.each([
-    { name: 'of another engine', presence: { kind: 'incompatible' }, status: 'miss; reason=kv_incompatible' },
-    {
-      name: 'that the store may list again',
-      presence: { kind: 'missing', isKept: true },
-      status: 'miss; reason=kv_missing',
-    },
-  ] as const)('keeps stored KV $name', async ({ presence, status }) => {
+    { name: 'of another engine', reason: 'kv_incompatible' },
+    { name: 'that the store may list again', reason: 'kv_missing' },
+  ] as const)('keeps stored KV $name', async ({ reason }) => {
     const { gateway, id } = await gatewayWithSession({
       wrapConnector: (connector) => ({
         ...connector,
-        attach: async (turn, kv, budget) => ({
-          ...(await connector.attach(turn, kv, budget)),
-          ...(kv === undefined ? {} : { presence }),
+        prepare: async (turn, budget) => ({
+          ...(await connector.prepare(turn, budget)),
+          ...(turn.stored === undefined ? {} : { presence: { kind: 'miss', reason } }),
         }),
       }),
     })
@@ -138,7 +134,7 @@ describe('a turn of a session', () => {
 
     const turns = [await gateway.use(id), await gateway.use(id)]
 
-    expect(turns.map(cacheStatusOf)).toEqual([status, status])
+    expect(turns.map(cacheStatusOf)).toEqual([`miss; reason=${reason}`, `miss; reason=${reason}`])
     expect(await gateway.view(id)).toEqual(before)
   })
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { KvTurn } from '../../../src/kvcache/kv-connector.ts'
+import type { StartingTurn } from '../../../src/kvcache/kv-port.ts'
 import { createPrefixCacheConnector, type PrefixCacheOptions } from '../../../src/kvcache/prefix-cache.ts'
-import { anySignal, newPrompt, newSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
+import { anySignal, newPrompt, newSession, type TestSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { runOn } from '../../contract/kvcache/lmcache-pods.ts'
 import { type SimulatedFleet, startSimulatedFleet } from '../../support/simulated-fleet/simulated-fleet.ts'
 
@@ -9,8 +9,15 @@ const create = (options: Partial<PrefixCacheOptions> = {}) =>
   createPrefixCacheConnector({ isolation: 'tenant', secret: 'a secret of the tests', engine: 'vllm', ...options })
 
 const anyPod = { address: '127.0.0.1:9' }
-const fieldsOf = async (connector: ReturnType<typeof create>, turn: KvTurn) =>
-  (await connector.attach(turn, undefined, { signal: anySignal() })).fields
+const fieldsOf = async (
+  connector: ReturnType<typeof create>,
+  session: TestSession,
+  pod: { readonly address: string } = anyPod,
+  turn: Partial<StartingTurn> = {},
+) => {
+  const starting = { stored: undefined, restarted: false, mayLoad: true, createdAtMs: undefined }
+  return (await connector.prepare({ ...turnOf(session, pod), ...starting, ...turn }, { signal: anySignal() })).fields
+}
 
 describe('salt fields', () => {
   test.each<{ name: string; options: Partial<PrefixCacheOptions>; members: readonly string[] }>([
@@ -22,17 +29,17 @@ describe('salt fields', () => {
     const session = newSession()
     const salted = Object.fromEntries(members.map((member) => [member, expect.stringMatching(/^[0-9a-f]{32}$/)]))
 
-    expect(await fieldsOf(connector, turnOf(session, anyPod))).toEqual(salted)
-    expect(connector.fieldsWithoutSession(session.tenant)).toEqual(salted)
+    expect(await fieldsOf(connector, session)).toEqual(salted)
+    expect(connector.isolation?.(session.tenant)).toEqual(salted)
   })
 
   test('change when a session starts anew, isolation by session', async () => {
     const connector = create({ isolation: 'session' })
-    const turn = turnOf(newSession(), anyPod)
+    const session = newSession()
 
-    const before = await fieldsOf(connector, turn)
+    const before = await fieldsOf(connector, session)
 
-    expect(await fieldsOf(connector, { ...turn, startsAnew: true })).not.toEqual(before)
+    expect(await fieldsOf(connector, session, anyPod, { restarted: true })).not.toEqual(before)
   })
 })
 
@@ -60,22 +67,12 @@ describe('a request on a pod that holds a session of the tenant', () => {
     const connector = create({ isolation: row.isolation })
     const [pod] = fleet.pods
     const prompt = newPrompt()
-    await runOn(fleet, pod, { prompt, fields: await fieldsOf(connector, turnOf(session, pod)) })
+    await runOn(fleet, pod, { prompt, fields: await fieldsOf(connector, session, pod) })
     const fields =
-      row.asks === undefined
-        ? connector.fieldsWithoutSession(session.tenant)
-        : await fieldsOf(connector, turnOf(row.asks, pod))
+      row.asks === undefined ? (connector.isolation?.(session.tenant) ?? {}) : await fieldsOf(connector, row.asks, pod)
 
     const { cachedTokens } = await runOn(fleet, pod, { prompt, fields })
 
     expect(cachedTokens > 0).toBe(row.isCached)
   })
-})
-
-test.each([
-  { payload: undefined, kind: 'removed' },
-  { payload: '{"v":1}', kind: 'foreign' },
-])('the removal of a session with the payload $payload is $kind', async ({ payload, kind }) => {
-  const removal = { kind: 'session', session: newSession().key, payload } as const
-  expect(await create().remove(removal, anySignal())).toEqual({ kind })
 })

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import { settledClaim } from '../../../src/kvcache/kv-connector.ts'
 import { createNoConnector } from '../../../src/kvcache/no-connector.ts'
 import { createPrefixCacheConnector } from '../../../src/kvcache/prefix-cache.ts'
 import { createContextGateway, type TurnAnswer } from '../../support/context-gateway.ts'
@@ -7,34 +6,34 @@ import { cacheStatusOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 
-/** A gateway whose connector settles every turn of a session that has stored KV, and what else is asked of it. */
-const settlingGateway = () => {
+/** A gateway whose connector claims nothing for a turn of a session that has stored KV, and what else is asked of it. */
+const unclaimingGateway = () => {
   const calls: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
     ...connector,
-    attach: async (turn, kv, budget) => {
-      if (kv === undefined) return connector.attach(turn, kv, budget)
-      return { presence: { kind: 'resident', tokens: kv.tokens }, fields: {}, claim: settledClaim }
+    prepare: async (turn, budget) => {
+      if (turn.stored === undefined) return connector.prepare(turn, budget)
+      return { presence: { kind: 'hit', tier: 'gpu', tokens: turn.stored.tokens }, fields: {} }
     },
-    offload: (request) => {
-      calls.push('offload')
-      return connector.offload(request)
+    finish: (turn) => {
+      calls.push('finish')
+      return connector.finish(turn)
     },
-    detach: (turn, claim, signal) => {
-      calls.push('detach')
-      return connector.detach(turn, claim, signal)
+    release: (turn) => {
+      calls.push('release')
+      return connector.release(turn)
     },
   })
   return { gateway: createContextGateway({ wrapConnector }), calls }
 }
 
-describe('a turn with a settled claim', () => {
+describe('a turn without a claim', () => {
   test.each<{ name: string; answer: TurnAnswer; turns: number }>([
     { name: 'completed', answer: {}, turns: 2 },
     { name: 'failed', answer: { status: 500 }, turns: 1 },
     { name: 'was left', answer: { complete: false, clientDisconnected: true }, turns: 1 },
   ])('$name ends without a call of the connector', async ({ answer, turns }) => {
-    const { gateway, calls } = settlingGateway()
+    const { gateway, calls } = unclaimingGateway()
     const { id } = await gateway.create()
     const before = await gateway.view(id)
     calls.length = 0
@@ -46,7 +45,7 @@ describe('a turn with a settled claim', () => {
   })
 
   test('is cancelled without a call of the connector when its client disconnects', async () => {
-    const { gateway, calls } = settlingGateway()
+    const { gateway, calls } = unclaimingGateway()
     const { id } = await gateway.create()
     calls.length = 0
     const scope = watchedScope()
@@ -66,26 +65,24 @@ test.each([
     none: createPrefixCacheConnector({ isolation: 'tenant', secret: 'a secret of the tests', engine: 'vllm' }),
     note: 'engine_cache',
   },
-])('a session of the connector $name is offloaded once', async ({ none, note }) => {
-  const calls: string[] = []
-  const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
-    ...connector,
-    attach: (turn, kv, budget) => none.attach(turn, kv, budget),
-    offload: (request) => {
-      calls.push('offload')
-      return none.offload(request)
-    },
-  })
-  const gateway = createContextGateway({ wrapConnector })
-  const { id } = await gateway.create()
-  const statuses: unknown[] = []
-  for (let turn = 2; turn <= 4; turn += 1) {
-    const decision = await gateway.use(id)
-    statuses.push(cacheStatusOf(decision))
-    await gateway.serve(decision)
-  }
+])(
+  'a session of the connector $name shows that nothing is stored, which only its first turn records',
+  async ({ none, note }) => {
+    const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
+      ...connector,
+      prepare: (turn, budget) => none.prepare(turn, budget),
+    })
+    const gateway = createContextGateway({ wrapConnector })
+    const { id } = await gateway.create()
+    const statuses: unknown[] = []
+    for (let turn = 2; turn <= 4; turn += 1) {
+      const decision = await gateway.use(id)
+      statuses.push(cacheStatusOf(decision))
+      await gateway.serve(decision)
+    }
 
-  expect(calls).toEqual(['offload'])
-  expect(new Set(statuses)).toEqual(new Set([`none; reason=${note}`]))
-  expect(await gateway.view(id)).toMatchObject({ turns: 4, kv: { stored: null, note } })
-})
+    expect(gateway.events.of('offloaded')).toHaveLength(1)
+    expect(new Set(statuses)).toEqual(new Set([`none; reason=${note}`]))
+    expect(await gateway.view(id)).toMatchObject({ turns: 4, kv: { stored: null, note } })
+  },
+)

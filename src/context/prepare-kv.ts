@@ -1,14 +1,8 @@
 import { type Deadline, startDeadline, withinLimit } from '../async/deadline.ts'
-import {
-  type AttachBudget,
-  type AttachOutcome,
-  type KvPresence,
-  type KvTurn,
-  settledClaim,
-} from '../kvcache/kv-connector.ts'
+import type { SessionTurn as KvSessionTurn, PreparedTurn } from '../kvcache/kv-cache.ts'
+import type { KvPresence, PrepareBudget } from '../kvcache/kv-port.ts'
 import { worthwhileLoadMs } from '../routing/cost-model.ts'
 import type { RoutingInput } from '../routing/router.ts'
-import type { StoredKv } from '../sessions/session-record.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import type { SessionTurn, TurnParts } from './turn.ts'
@@ -39,13 +33,13 @@ export const loadBudgetMs = (
 
 /** A decision that takes longer may exceed Envoy's message timeout. */
 const longDecisionMs = 1000
-const detachTimeoutMs = 5000
+const releaseTimeoutMs = 5000
 
 /**
  * The load's deadline. Signal and timer are made when a connector first reads the signal: together they cost more than most turns whose KV
  * lies in the pod (9 of 50 µs). Only then is Envoy asked for more time.
  */
-const lazyDeadline = (budgetMs: number, scope: RequestScope): AttachBudget & { end(): void } => {
+const lazyDeadline = (budgetMs: number, scope: RequestScope): PrepareBudget & { end(): void } => {
   let deadline: Deadline | undefined
   const start = (): Deadline => {
     if (budgetMs > longDecisionMs) scope.extendDeadline(Math.ceil(budgetMs) + decisionMarginMs)
@@ -61,28 +55,29 @@ const lazyDeadline = (budgetMs: number, scope: RequestScope): AttachBudget & { e
 }
 
 /**
- * Makes the pod ready for the turn within the budget: counts the turn there, and attaches the session's KV.
+ * Prepares the pod for the turn within the budget: counts the turn there, and brings the session's KV.
  * @throws RequestCancelledError
  */
-export const attachKv = async (
+export const prepareKv = async (
   parts: TurnParts,
   turn: SessionTurn,
   limits: { readonly budgetMs: number; readonly scope: RequestScope },
-): Promise<Omit<AttachOutcome, 'claim'> & { readonly claim: string | undefined }> => {
+): Promise<PreparedTurn> => {
   const { predictor } = parts
   const { turnId, route, session } = turn
   const { kv, model } = session
   const { pod, input } = route
   const isWorthwhile = kv === undefined || worthwhileLoadMs(parts.costs, { model, stored: kv, residentTokens: 0 })
-  const kvTurn: KvTurn = {
+  const kvTurn: KvSessionTurn = {
     session: session.key,
     tenant: turn.tenant,
     model,
     turnId,
     pod,
-    startsAnew: turn.startsAnew ?? false,
-    kvStatus: session.kvStatus,
+    stored: kv,
+    restarted: turn.restarted ?? false,
     createdAtMs: session.createdAtMs,
+    kvStatus: session.kvStatus,
     contentKey: turn.contentKey,
     opening: turn.opening,
     mayLoad: isWorthwhile !== undefined,
@@ -93,73 +88,71 @@ export const attachKv = async (
   parts.pods.turnStarted(pod, turnId)
   predictor.routed(predicted, input)
   const deadline = lazyDeadline(limits.budgetMs, limits.scope)
-  let attached: AttachOutcome
+  let prepared: PreparedTurn
   try {
-    attached = await load(parts, { kvTurn, kv, input }, { waitMs: limits.budgetMs / 2, budget: deadline })
+    prepared = await load(parts, { kvTurn, input }, { waitMs: limits.budgetMs / 2, budget: deadline })
   } finally {
     deadline.end()
   }
-  const { presence, fields } = attached
-  const claim = attached.claim === settledClaim ? undefined : attached.claim
+  const { presence, claim } = prepared
   predictor.loadEnded(predicted, loadedOf(presence, kv))
   if (limits.scope.signal.aborted) {
     parts.pods.turnEnded(pod, turnId)
     predictor.ended(predicted, { how: 'abandoned', response: undefined })
     if (claim !== undefined)
-      await withinLimit(detachTimeoutMs, (signal) => parts.connector.detach(kvTurn, claim, signal))
+      await withinLimit(releaseTimeoutMs, (signal) => parts.kv.release({ ...kvTurn, claim, signal }))
     throw new RequestCancelledError()
   }
-  parts.events.attached(presence, performance.now() - startedMs)
+  parts.events.prepared(presence, performance.now() - startedMs)
   predictor.forwarded(predicted, (input.promptTokens ?? 0) - presentTokensOf(presence))
-  if (presence.kind === 'missing' && presence.isKept !== true && kv !== undefined) {
+  if (presence.kind === 'miss' && presence.gone === true && kv !== undefined) {
     const drop = parts.store.dropKv({ key: session.key, artefactId: kv.artefactId, reason: 'kv_missing' })
     drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
   }
-  return { presence, fields, claim }
+  return prepared
 }
 
-/** Attaches the turn. Where loads are limited, a turn that is not admitted within `waitMs` attaches without a load. */
+/** Where loads are limited, a turn that is not admitted within `waitMs` is prepared without a load. */
 const load = async (
-  { admission, connector }: TurnParts,
-  turn: { readonly kvTurn: KvTurn; readonly kv: StoredKv | undefined; readonly input: RoutingInput },
-  limits: { readonly waitMs: number; readonly budget: AttachBudget },
-): Promise<AttachOutcome> => {
-  const { kvTurn, kv } = turn
+  { admission, kv }: TurnParts,
+  { kvTurn, input }: { readonly kvTurn: KvSessionTurn; readonly input: RoutingInput },
+  { waitMs, budget }: { readonly waitMs: number; readonly budget: PrepareBudget },
+): Promise<PreparedTurn> => {
   const { turnId, pod, model } = kvTurn
-  const bytes = bytesToLoad(kvTurn, kv, turn.input)
-  const attachWith = (options: { readonly mayLoad: boolean }): Promise<AttachOutcome> =>
-    connector.attach(options.mayLoad ? kvTurn : { ...kvTurn, mayLoad: false }, kv, limits.budget)
-  if (admission === undefined || bytes === 0) return attachWith({ mayLoad: true })
+  const bytes = bytesToLoad(kvTurn, input)
+  if (admission === undefined || bytes === 0) return kv.prepare(kvTurn, budget)
   const work = { kind: 'load', turnId, model, pod } as const
-  const requested = admission.request(work, { waitMs: limits.waitMs, client: limits.budget })
+  const requested = admission.request(work, { waitMs, client: budget })
   const settled = requested.kind === 'waiting' ? await requested.settled : requested
   if (settled.kind !== 'admitted') {
-    const attached = await attachWith({ mayLoad: false })
+    const prepared = await kv.prepare({ ...kvTurn, mayLoad: false }, budget)
+    const { presence } = prepared
     // The load was worthwhile, and waited too long for its turn.
-    return attached.presence.kind === 'not-worthwhile' ? { ...attached, presence: { kind: 'timed-out' } } : attached
+    return presence.kind === 'miss' && presence.reason === 'load_too_slow'
+      ? { ...prepared, presence: { ...presence, reason: 'load_timeout' } }
+      : prepared
   }
   try {
-    return await attachWith({ mayLoad: true })
+    return await kv.prepare(kvTurn, budget)
   } finally {
     admission.release('load', turnId)
   }
 }
 
 /** Predicted size of the load: the part of the stored KV that the pod probably lacks. */
-const bytesToLoad = ({ mayLoad, pod }: KvTurn, kv: StoredKv | undefined, input: RoutingInput): number => {
-  if (kv === undefined || mayLoad === false || kv.tokens <= 0) return 0
-  const missing = Math.max(0, kv.tokens - (input.residentTokens?.get(pod) ?? 0))
-  return (kv.bytes * missing) / kv.tokens
+const bytesToLoad = ({ mayLoad, pod, stored }: KvSessionTurn, input: RoutingInput): number => {
+  if (stored === undefined || !mayLoad || stored.tokens <= 0) return 0
+  const missing = Math.max(0, stored.tokens - (input.residentTokens?.get(pod) ?? 0))
+  return (stored.bytes * missing) / stored.tokens
 }
 
 /** Only a complete load shows what a byte costs. */
 const loadedOf = (
   presence: KvPresence,
-  kv: StoredKv | undefined,
+  stored: KvSessionTurn['stored'],
 ): { readonly bytes: number; readonly loadMs: number } | undefined =>
-  presence.kind === 'loaded' && kv !== undefined && presence.tokens >= kv.tokens
-    ? { bytes: kv.bytes, loadMs: presence.loadMs }
+  presence.kind === 'hit' && presence.loadMs !== undefined && stored !== undefined && presence.tokens >= stored.tokens
+    ? { bytes: stored.bytes, loadMs: presence.loadMs }
     : undefined
 
-const presentTokensOf = (presence: KvPresence): number =>
-  presence.kind === 'resident' || presence.kind === 'loaded' || presence.kind === 'on-demand' ? presence.tokens : 0
+const presentTokensOf = (presence: KvPresence): number => (presence.kind === 'hit' ? presence.tokens : 0)

@@ -1,0 +1,150 @@
+import * as z from 'zod'
+import type { TenantKey } from '../sessions/session-record.ts'
+import type { ClaimSeal } from './claim-seal.ts'
+import type { KvLog } from './kv-log.ts'
+import type {
+  EndedTurn,
+  EngineFields,
+  FinishOutcome,
+  KnownArtefacts,
+  KvConnector,
+  KvMiss,
+  KvPresence,
+  KvRemoval,
+  PrepareBudget,
+  Prepared,
+  ReleasedTurn,
+  RemoveOutcome,
+  StartingTurn,
+} from './kv-port.ts'
+import { createPayloadTag } from './payload-tag.ts'
+
+/** A turn that is ready to be forwarded. */
+export interface PreparedTurn {
+  readonly presence: KvPresence
+  readonly fields: EngineFields
+  /** Sealed; undefined: nothing has to be done when the turn ends. */
+  readonly claim: string | undefined
+}
+
+const hostClaim = z.union([z.object({ notStored: z.string() }), z.object({ claim: z.unknown() })])
+
+/** What is sealed: the connector's claim, or why nothing of the turn will be stored. */
+type HostClaim = Readonly<z.infer<typeof hostClaim>>
+
+/** A turn of a session that is about to be forwarded. */
+export interface SessionTurn extends StartingTurn {
+  /** Why nothing was stored of the session until now; undefined: unknown. */
+  readonly kvStatus: string | undefined
+}
+
+type Sealed<Turn> = Omit<Turn, 'claim'> & { readonly claim: string }
+
+/**
+ * A connector as the context room uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are tried again. Claims are
+ * sealed, and payloads carry a tag, so that a connector receives only what it wrote itself.
+ */
+export interface KvCache {
+  prepare(turn: SessionTurn, budget: PrepareBudget): Promise<PreparedTurn>
+  /** Fields of a turn without a session. */
+  isolation(tenant: TenantKey): EngineFields
+  finish(turn: Sealed<EndedTurn>): Promise<FinishOutcome>
+  release(turn: Sealed<ReleasedTurn>): Promise<void>
+  remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
+  sweep(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
+  close(): Promise<void>
+}
+
+/** `pool` names the pool of pods that the connector serves. */
+export const createKvCache = (
+  connector: KvConnector,
+  parts: { readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
+): KvCache => {
+  const { seal, log } = parts
+  const tag = createPayloadTag(connector.name, parts.pool)
+  const isolation = (tenant: TenantKey): EngineFields => connector.isolation?.(tenant) ?? {}
+
+  const missOf = (cause: unknown, { signal }: PrepareBudget): KvMiss => ({
+    kind: 'miss',
+    reason: signal.aborted ? 'load_timeout' : 'load_failed',
+    cause,
+  })
+
+  const prepareOrMiss = async (turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
+    try {
+      return await connector.prepare(turn, budget)
+    } catch (cause) {
+      return { presence: missOf(cause, budget), fields: isolation(turn.tenant), notStored: 'not_attached' }
+    }
+  }
+
+  const sealed = ({ turnId, kvStatus }: SessionTurn, { claim, notStored }: Prepared): string | undefined => {
+    if (claim !== undefined) return seal.seal(turnId, { claim } satisfies HostClaim)
+    if (notStored === undefined || notStored === kvStatus) return undefined
+    return seal.seal(turnId, { notStored } satisfies HostClaim)
+  }
+
+  const prepare = async (turn: SessionTurn, budget: PrepareBudget): Promise<PreparedTurn> => {
+    const payload = turn.stored === undefined ? undefined : tag.read(turn.stored.payload)
+    const stored = turn.stored === undefined || payload === undefined ? undefined : { ...turn.stored, payload }
+    const isForeign = turn.stored !== undefined && stored === undefined
+    const prepared = await prepareOrMiss({ ...turn, stored }, budget)
+    const { presence, fields } = prepared
+    return {
+      presence: isForeign && isNothingStored(presence) ? { kind: 'miss', reason: 'kv_incompatible' } : presence,
+      fields,
+      claim: sealed(turn, prepared),
+    }
+  }
+
+  const open = (turn: Sealed<ReleasedTurn>): HostClaim =>
+    hostClaim.safeParse(seal.open(turn.turnId, turn.claim)).data ?? { notStored: 'not_attached' }
+
+  const finish = async (turn: Sealed<EndedTurn>): Promise<FinishOutcome> => {
+    const opened = open(turn)
+    if ('notStored' in opened) return { kind: 'none', reason: opened.notStored }
+    if (connector.finish === undefined) return { kind: 'unchanged' }
+    try {
+      const outcome = await connector.finish({
+        ...turn,
+        claim: opened.claim,
+        announce: ({ artefactId, payload }) => turn.announce({ artefactId, payload: tag.write(payload) }),
+      })
+      return outcome.kind === 'stored' ? { ...outcome, payload: tag.write(outcome.payload) } : outcome
+    } catch (cause) {
+      return { kind: 'none', reason: 'offload_failed', cause }
+    }
+  }
+
+  const release = async (turn: Sealed<ReleasedTurn>): Promise<void> => {
+    const opened = open(turn)
+    if ('notStored' in opened) return
+    try {
+      await connector.release?.({ ...turn, claim: opened.claim })
+    } catch (error) {
+      log.warn('a claim on a pod was not released; it ends with its lease', { pod: turn.pod, err: error })
+    }
+  }
+
+  const remove = async (removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
+    const payload = removal.payload === undefined ? undefined : tag.read(removal.payload)
+    const isForeign = removal.payload !== undefined && payload === undefined
+    const ours: KvRemoval | undefined =
+      removal.kind === 'session' ? { ...removal, payload } : payload === undefined ? undefined : { ...removal, payload }
+    const outcome = (ours && (await connector.remove?.(ours, signal))) ?? { kind: 'removed' }
+    return outcome.kind === 'removed' && isForeign ? { kind: 'foreign' } : outcome
+  }
+
+  return {
+    prepare,
+    isolation,
+    finish,
+    release,
+    remove,
+    sweep: async (artefacts, signal) => (await connector.sweep?.(artefacts, signal)) ?? 0,
+    close: async () => connector.close?.(),
+  }
+}
+
+const isNothingStored = (presence: KvPresence): boolean =>
+  presence.kind === 'miss' && presence.reason === 'nothing_stored'

@@ -1,0 +1,163 @@
+import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+import type { KvOpening } from './kv-connector.ts'
+import type { ContentKey } from './vault/token-vault.ts'
+
+/** A JSON value. */
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [name: string]: JsonValue }
+
+/** Top-level members of a request body that the gateway adds. They win over members of the same name that a client sends. */
+export type EngineFields = Readonly<Record<string, JsonValue>>
+
+/** One turn of one session on the pod that was chosen for it. */
+export interface KvTurn {
+  readonly session: SessionKey
+  readonly tenant: TenantKey
+  /** As the client names it. */
+  readonly model: string
+  readonly turnId: string
+  /** `host:port` of the pod. */
+  readonly pod: string
+}
+
+/** KV of a session in the connector's store, as `finish` described it. */
+export type KvArtefact = Pick<StoredKv, 'artefactId' | 'payload' | 'tokens' | 'bytes'>
+
+/** A turn that is about to be forwarded. */
+export interface StartingTurn extends KvTurn {
+  /** What is stored of the session; undefined: nothing. */
+  readonly stored: KvArtefact | undefined
+  /** The session had expired and starts again under its id: KV of its earlier life must not be used. */
+  readonly restarted: boolean
+  /** False: a load is predicted to take longer than computing, or was not admitted. Only KV that lies in the pod may be used. */
+  readonly mayLoad: boolean
+  /** When the session's present life began, milliseconds since 1970; undefined in a turn that begins one. */
+  readonly createdAtMs: number | undefined
+  readonly contentKey?: (() => ContentKey) | undefined
+  readonly opening?: KvOpening | undefined
+}
+
+/** Time limit of `prepare`. `signal` is made when it is first read: read it only before work that may wait. */
+export interface PrepareBudget {
+  readonly signal: AbortSignal
+}
+
+/** What lies in the pod when the turn is forwarded: the value of `x-context-cache`. */
+export type KvPresence = KvHit | KvMiss
+
+/** KV of that many tokens of the session lies in the pod, or the engine fetches it by itself. */
+export interface KvHit {
+  readonly kind: 'hit'
+  /** Where it lay: in the engine, in memory beside it, or in the persistent store. */
+  readonly tier: 'gpu' | 'cpu' | 'store'
+  readonly tokens: number
+  /** Only with tier `store`. Default: the engine loads it on demand. */
+  readonly loadMs?: number
+}
+
+export interface KvMiss {
+  readonly kind: 'miss'
+  readonly reason: KvMissReason
+  /** What is stored will never load again; the session forgets it. Default false. */
+  readonly gone?: boolean
+  /** For the log. */
+  readonly cause?: unknown
+}
+
+/** Why the turn starts without stored KV. */
+export type KvMissReason =
+  /** Nothing is stored of the session. */
+  | 'nothing_stored'
+  /** The connector stores nothing: the engine has a cache of its own, or none. */
+  | 'engine_cache'
+  | 'no_connector'
+  /** The stored KV is gone or damaged. */
+  | 'kv_missing'
+  /** Another connector, build or model stored it. It stays for pods that can load it. */
+  | 'kv_incompatible'
+  | 'load_too_slow'
+  | 'load_timeout'
+  | 'load_failed'
+  /** The store of KV did not answer several times, and was not asked. */
+  | 'kv_store_unavailable'
+  /** The pod has no room to keep the session apart. */
+  | 'no_slot'
+
+/** Outcome of `prepare`. */
+export interface Prepared {
+  readonly presence: KvPresence
+  /** They make the engine use the session's KV, and no other. */
+  readonly fields: EngineFields
+  /** A JSON value that `finish` or `release` receives, perhaps in another process. Undefined: neither is called. */
+  readonly claim?: JsonValue
+  /** Without a claim: why nothing of the turn will be stored, which the session then shows. Default: what it showed before. */
+  readonly notStored?: string
+}
+
+/** A turn that has completed. */
+export interface EndedTurn extends KvTurn {
+  /** From `prepare`. It comes back from outside of the process: parse it. */
+  readonly claim: unknown
+  /** Prompt plus output tokens by the engine's `usage`; undefined: the response has none. */
+  readonly totalTokens: number | undefined
+  /** The prompt's part of them. */
+  readonly promptTokens: number | undefined
+  /** Records the artefact before anything is written, so that it cannot be orphaned. Await it. Rejects if the session store is unavailable. */
+  readonly announce: (artefact: Pick<KvArtefact, 'artefactId' | 'payload'>) => Promise<void>
+  readonly signal: AbortSignal
+}
+
+/** Outcome of `finish`. */
+export type FinishOutcome =
+  | ({ readonly kind: 'stored' } & KvArtefact)
+  /** The turn left nothing new: what is stored stays. */
+  | { readonly kind: 'unchanged' }
+  /** Nothing is stored. `reason` is one word for people (`too_short`, `no_slot`, …), and the session shows it. */
+  | { readonly kind: 'none'; readonly reason: string; readonly cause?: unknown }
+
+/** A turn that failed, or that another pod served. */
+export interface ReleasedTurn extends KvTurn {
+  readonly claim: unknown
+  readonly signal: AbortSignal
+}
+
+/** KV that has to disappear from the store; for `session` from the pods as well. */
+export type KvRemoval =
+  | { readonly kind: 'artefact'; readonly session: SessionKey; readonly payload: string }
+  | { readonly kind: 'session'; readonly session: SessionKey; readonly payload: string | undefined }
+
+export type RemoveOutcome =
+  | { readonly kind: 'removed' }
+  /** Something of it is in use, or does not answer: the removal is tried again later. */
+  | { readonly kind: 'busy'; readonly reason: string }
+  /** Another connector stored it: the removal waits until a gateway runs that connector. */
+  | { readonly kind: 'foreign' }
+
+/** What a sweep may ask about artefacts. */
+export interface KnownArtefacts {
+  /** Which of the ids are still in use. */
+  known(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
+  /** Makes sessions forget artefacts that no pod can load any more. */
+  forget(artefactIds: readonly string[]): Promise<void>
+}
+
+/**
+ * Moves KV between a store and the pods of one kind of engine. A connector may throw: its host ([kv-cache.ts](kv-cache.ts)) makes a miss of
+ * it, and the turn goes on. Every method can be called from any gateway process. docs/connectors.md shows how to write one.
+ */
+export interface KvConnector {
+  /** Part of every payload's tag: KV of one connector is never given to another. */
+  readonly name: string
+  /** Finds the session's KV in the pod, or loads what is stored. Settles soon after `budget.signal` fires, and has then claimed nothing. */
+  prepare(turn: StartingTurn, budget: PrepareBudget): Promise<Prepared>
+  /** Fields of a turn that must meet no session's KV: without a session, or when `prepare` fails. Default: none. */
+  isolation?(tenant: TenantKey): EngineFields
+  /** Stores what the turn left in the pod, or confirms that the engine did. Releases the claim, also when it fails. */
+  finish?(turn: EndedTurn): Promise<FinishOutcome>
+  /** Releases the claim of a turn. */
+  release?(turn: ReleasedTurn): Promise<void>
+  /** Removes from store and pods. Idempotent. Default: nothing is stored. */
+  remove?(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
+  /** Removes KV that nobody remembers. Called before the first turn, then from time to time. Resolves to how many artefacts it removed. */
+  sweep?(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
+  close?(): Promise<void>
+}
