@@ -20,8 +20,8 @@ const serial = [
 ]
 
 export default {
-  // For tests and hooks that hang. Servers are started and stopped in hooks, on machines that may be busy.
-  testTimeout: 120_000,
+  // For tests and hooks that hang. A hook starts several servers, and each has two minutes on a busy machine.
+  testTimeout: 300_000,
   // jest-circus leaves an AsyncLocalStorage behind for every test file, and each of them slows every promise of its process. A worker that uses
   // more memory than this is replaced before its next file.
   workerIdleMemoryLimit: '300MB',

@@ -176,7 +176,7 @@ function whenExited(child: ChildProcess): Promise<ChildExit> {
 const endWithParent = async (command: Command): Promise<Command> => {
   const prefix = ['--pdeathsig', 'KILL', '--'] as const
   try {
-    await promisify(execFile)('setpriv', [...prefix, 'true'], { timeout: 5000 })
+    await promisify(execFile)('setpriv', [...prefix, 'true'])
     // A parent that ended before setpriv had run would send nothing.
     const unlessOrphaned = ['sh', '-c', '[ "$PPID" = "$0" ] && exec "$@"', String(process.pid)] as const
     return ['setpriv', ...prefix, ...unlessOrphaned, ...command]

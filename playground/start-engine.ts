@@ -7,6 +7,7 @@ import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import { ownEnvironment, packageRoot, toolsDir } from './paths.ts'
 import { type Command, flags } from './run-command.ts'
 import { type Launch, startServer } from './start-server.ts'
+import { answers } from './wait-until-ready.ts'
 
 /** One pod. Its KV files fit only engines with the same model and the same number of slots. */
 export interface StartEngineOptions extends Launch {
@@ -36,15 +37,15 @@ export interface RunningEngine {
 }
 
 /**
- * Installs llama.cpp on first use, starts an embedded engine from the compiled files and waits until it can serve, by
- * default for two minutes: the first start writes the random model.
+ * Installs llama.cpp on first use, starts an embedded engine from the compiled files and waits until it can serve. The first
+ * start writes the random model.
  * @throws InstallError, NotReadyError, or the signal's reason
  */
 export const startEngine = async (options: StartEngineOptions): Promise<RunningEngine> => {
-  const { env = ownEnvironment(), port = await freePort(), readyTimeoutMs = 120_000, onLine, signal } = options
+  const { env = ownEnvironment(), port = await freePort(), onLine, signal } = options
   const tools = toolsDir(env)
   const runtime = await installLlamaRuntime({ env, toolsDir: tools, signal, report: onLine })
-  return startOn({ ...options, readyTimeoutMs }, port, [
+  return startOn(options, port, [
     process.execPath,
     join(packageRoot(), 'dist/playground/engine/main.js'),
     ...flags({
@@ -62,7 +63,7 @@ export const startEngine = async (options: StartEngineOptions): Promise<RunningE
 }
 
 /**
- * Finds or installs llama-server, starts it and waits until its model is loaded, by default for a minute. Its cache of
+ * Finds or installs llama-server, starts it and waits until its model is loaded. Its cache of
  * prompts in memory is off, so that only the slots and their files make a prompt fast. One thread: the threads spin, so more
  * of them than idle processors are slower.
  * @throws InstallError, NotReadyError, or the signal's reason
@@ -70,11 +71,11 @@ export const startEngine = async (options: StartEngineOptions): Promise<RunningE
 export const startLlamaServer = async (
   options: StartEngineOptions & { readonly modelPath: string },
 ): Promise<RunningEngine> => {
-  const { env = ownEnvironment(), port = await freePort(), readyTimeoutMs = 60_000, onLine: report, signal } = options
+  const { env = ownEnvironment(), port = await freePort(), onLine: report, signal } = options
   const { slots = 4, contextTokensPerSlot = 8192, modelPath, modelNames, kvDirectory } = options
   const tool = await findLlamaServer({ env, toolsDir: toolsDir(env), report, signal })
   await mkdir(kvDirectory, { recursive: true })
-  return startOn({ ...options, readyTimeoutMs }, port, [
+  return startOn(options, port, [
     ...tool.command,
     ...flags({
       slots: true,
@@ -99,7 +100,7 @@ const startOn = async (options: StartEngineOptions, port: number, command: Comma
   const child = await startServer({
     ...options,
     command: [...command, ...(options.extraArguments ?? [])],
-    ready: { kind: 'http', url: `${url}/health` },
+    ready: answers(`${url}/health`),
   })
   return { address, url, child }
 }

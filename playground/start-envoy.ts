@@ -26,7 +26,7 @@ export interface RunningEnvoy {
 }
 
 /**
- * Finds or installs Envoy, starts it and waits until it reports that it is ready, by default for 15 seconds.
+ * Finds or installs Envoy, starts it and waits until it reports that it is ready.
  * @throws InstallError, NotReadyError with what Envoy prints about a configuration that it refuses, or the signal's reason
  */
 export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnvoy> => {
@@ -41,7 +41,6 @@ export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnv
     const adminAddress = async () => (await readFile(addressFile, 'utf8').catch(() => '')).trim()
     const child = await startServer({
       ...options,
-      readyTimeoutMs: options.readyTimeoutMs ?? 15_000,
       name: 'envoy',
       command: [
         ...tool.command,
@@ -54,7 +53,6 @@ export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnv
         }),
       ],
       ready: {
-        kind: 'check',
         description: '200 from /ready at the admin address that the configuration has to name',
         check: async () => {
           const address = await adminAddress()

@@ -4,6 +4,7 @@ import { freePort } from './free-port.ts'
 import { packageRoot } from './paths.ts'
 import type { Environment } from './run-command.ts'
 import { type Launch, startServer } from './start-server.ts'
+import { answers } from './wait-until-ready.ts'
 
 /** One gateway process. */
 export interface StartGatewayOptions extends Launch {
@@ -22,7 +23,7 @@ export interface RunningGateway {
 }
 
 /**
- * Starts a gateway from the compiled files and waits until Envoy can use it, by default for 30 seconds.
+ * Starts a gateway from the compiled files and waits until Envoy can use it.
  * @throws NotReadyError, or the signal's reason
  */
 export const startGateway = async (options: StartGatewayOptions): Promise<RunningGateway> => {
@@ -31,12 +32,11 @@ export const startGateway = async (options: StartGatewayOptions): Promise<Runnin
   const adminUrl = `http://127.0.0.1:${adminPort}`
   const child = await startServer({
     ...options,
-    readyTimeoutMs: options.readyTimeoutMs ?? 30_000,
     name: 'gateway',
     command: [process.execPath, join(packageRoot(), 'dist/src/main.js'), 'serve'],
     env: { ...env, CTX_LISTEN_EXTPROC_PORT: String(extprocPort), CTX_LISTEN_ADMIN_PORT: String(adminPort) },
     // The admin port opens last.
-    ready: { kind: 'http', url: `${adminUrl}/healthz` },
+    ready: answers(`${adminUrl}/healthz`),
   })
   return { extproc: `127.0.0.1:${extprocPort}`, adminUrl, child }
 }

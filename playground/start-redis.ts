@@ -5,6 +5,7 @@ import { freePort } from './free-port.ts'
 import { findRedis } from './install/find-redis.ts'
 import { ownEnvironment, toolsDir } from './paths.ts'
 import { type Launch, startServer } from './start-server.ts'
+import { prints } from './wait-until-ready.ts'
 
 /** A Redis of our own on 127.0.0.1. */
 export interface StartRedisOptions extends Launch {
@@ -42,7 +43,7 @@ export const startRedis = async (options: StartRedisOptions): Promise<RunningRed
     // The configuration goes through standard input: a password among the arguments could be read by every user.
     command: [...tool.command, '-'],
     stdin: redisConfiguration({ ...options, dir, port }),
-    ready: { kind: 'line', pattern: /Ready to accept connections/ },
+    ready: prints(/Ready to accept connections/),
   })
   const login = options.password === undefined ? '' : `:${encodeURIComponent(options.password)}@`
   return { url: `redis://${login}127.0.0.1:${port}`, port, child }

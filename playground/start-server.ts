@@ -3,14 +3,14 @@ import { type ReadyProbe, waitUntilReady } from './wait-until-ready.ts'
 
 /** What the servers of one run have in common. `env` also decides where their programs are found. */
 export interface Launch extends Pick<StartChildOptions, 'env' | 'onLine' | 'children'> {
-  /** Default: depends on the server. */
+  /** Default: two minutes. */
   readonly readyTimeoutMs?: number | undefined
   /** Ends a start in progress. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Starts a server and waits until it is ready, by default for 10 seconds. A server that does not become ready is killed.
+ * Starts a server and waits until it is ready. A server that does not become ready is killed.
  * @throws NotReadyError, or the signal's reason
  */
 export const startServer = async (

@@ -68,11 +68,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
   // Envoy is ready when its listeners are; each of its workers learns a moment later that the gateway is healthy, and
   // answers 503 until then. The gateway refuses a request without credentials.
   const check = async (): Promise<boolean> => ((await httpGet(`${url}/v1/context`))?.status ?? 503) < 500
-  await waitUntilReady(
-    envoy.child,
-    { kind: 'check', description: `an answer of the gateway at ${url}`, check },
-    { signal },
-  )
+  await waitUntilReady(envoy.child, { description: `an answer of the gateway at ${url}`, check }, { signal })
   return { url, pods, adminUrl: gateway.adminUrl, envoyAdmin: envoy.adminAddress }
 }
 

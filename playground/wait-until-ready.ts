@@ -2,16 +2,27 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describeExit, describeOutput, type ManagedChild } from './child-process.ts'
 
 /** How a server shows that it accepts requests. */
-export type ReadyProbe =
-  /** A line that it printed, before or after the wait began. */
-  | { readonly kind: 'line'; readonly pattern: RegExp }
-  /** A GET that is answered 200. */
-  | { readonly kind: 'http'; readonly url: string }
-  /** Anything else; called until it resolves to true, never rejects. `description` completes "waiting for …". */
-  | { readonly kind: 'check'; readonly description: string; readonly check: () => Promise<boolean> }
+export interface ReadyProbe {
+  /** Completes "waiting for …". */
+  readonly description: string
+  /** Called until it resolves to true. Never rejects. */
+  readonly check: (child: ManagedChild) => Promise<boolean>
+}
+
+/** A line that the server prints, before or after the wait began. */
+export const prints = (pattern: RegExp): ReadyProbe => ({
+  description: `a line like ${pattern}`,
+  check: async (child) => child.output().some((line) => pattern.test(line)),
+})
+
+/** A GET that is answered 200. */
+export const answers = (url: string): ReadyProbe => ({
+  description: url,
+  check: async () => (await httpGet(url))?.status === 200,
+})
 
 export interface WaitUntilReadyOptions {
-  /** Default: 10,000. */
+  /** Default: 120,000. */
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -22,6 +33,8 @@ export class NotReadyError extends Error {
 }
 
 const pollMs = 20
+/** Only for servers that hang: one that ends fails at once. On a busy machine an engine needs up to 100 seconds. */
+const defaultTimeoutMs = 120_000
 
 /**
  * Waits until the probe succeeds. Fails at once when the child ends. The child is not touched.
@@ -30,36 +43,18 @@ const pollMs = 20
 export const waitUntilReady = async (
   child: ManagedChild,
   probe: ReadyProbe,
-  { timeoutMs = 10_000, signal }: WaitUntilReadyOptions = {},
+  { timeoutMs = defaultTimeoutMs, signal }: WaitUntilReadyOptions = {},
 ): Promise<void> => {
   const untilMs = performance.now() + timeoutMs
-  const { description, check } = attemptOf(child, probe)
-  while (!(await check())) {
+  while (!(await probe.check(child))) {
     signal?.throwIfAborted()
     if (!child.isRunning()) throw notReady(child, `${describeExit(await child.exited)} before it was ready`)
     if (performance.now() > untilMs) {
-      throw notReady(child, `was not ready after ${timeoutMs} ms, waiting for ${description}`)
+      throw notReady(child, `was not ready after ${timeoutMs} ms, waiting for ${probe.description}`)
     }
     await Promise.race([delay(pollMs), child.exited])
   }
   signal?.throwIfAborted()
-}
-
-/** What an attempt is called, and one attempt. */
-const attemptOf = (
-  child: ManagedChild,
-  probe: ReadyProbe,
-): { readonly description: string; readonly check: () => Promise<boolean> } => {
-  switch (probe.kind) {
-    case 'line': {
-      const check = async () => child.output().some((line) => probe.pattern.test(line))
-      return { description: `a line like ${probe.pattern}`, check }
-    }
-    case 'http':
-      return { description: probe.url, check: async () => (await httpGet(probe.url))?.status === 200 }
-    case 'check':
-      return probe
-  }
 }
 
 /** GETs a small text over a connection of its own, so that none stays open towards a server that is then stopped. Undefined: no answer. */

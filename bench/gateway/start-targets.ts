@@ -5,6 +5,7 @@ import { startEnvoy } from '../../playground/start-envoy.ts'
 import { startGateway } from '../../playground/start-gateway.ts'
 import { startRedis } from '../../playground/start-redis.ts'
 import { startServer } from '../../playground/start-server.ts'
+import { answers, prints } from '../../playground/wait-until-ready.ts'
 import { createSessions } from './create-sessions.ts'
 import { floorConfig, referenceConfig } from './envoy-configs.ts'
 import type { GoPrograms } from './go-programs.ts'
@@ -73,7 +74,7 @@ export const startTargets = async (options: TargetOptions): Promise<Targets> => 
 const startUpstream = async ({ programs, children }: TargetOptions): Promise<readonly string[]> => {
   const [first, second] = (await freePorts(2)).map((port) => `127.0.0.1:${port}`)
   const command = [programs.upstream, '-listen', `${first},${second}`] as const
-  await startServer({ name: 'upstream', command, children, ready: { kind: 'http', url: `http://${second}/health` } })
+  await startServer({ name: 'upstream', command, children, ready: answers(`http://${second}/health`) })
   return [`${first}`, `${second}`]
 }
 
@@ -98,7 +99,7 @@ const noBackend: Backend = { gateway: '127.0.0.1:1', hasSessions: false, arrives
 const startReference = async ({ programs, children }: Start): Promise<Backend> => {
   const gateway = `127.0.0.1:${await freePort()}`
   const command = [programs.extproc, '-listen', gateway] as const
-  const child = await startServer({ name: 'go', command, children, ready: { kind: 'line', pattern: /listening/ } })
+  const child = await startServer({ name: 'go', command, children, ready: prints(/listening/) })
   return { gateway, hasSessions: false, arrives: 'marked', pids: { plugin: child.pid } }
 }
 

@@ -13,7 +13,8 @@ export interface ServerPlan {
   readonly url: string
   readonly command: Command
   readonly ready: ReadyProbe
-  readonly readyTimeoutMs: number
+  /** Default: two minutes. */
+  readonly readyTimeoutMs?: number
 }
 
 export interface FleetServerOptions extends ServerPlan {

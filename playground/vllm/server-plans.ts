@@ -1,7 +1,7 @@
 // The servers of a fleet: their command lines, their environment, and when they are ready.
 import { join } from 'node:path'
 import { type Command, type Environment, flags } from '../run-command.ts'
-import { httpGet } from '../wait-until-ready.ts'
+import { answers, httpGet } from '../wait-until-ready.ts'
 import type { ServerPlan } from './fleet-server.ts'
 import { runtimeFile } from './prepare.ts'
 
@@ -42,7 +42,7 @@ const maxModelTokens = 8192
 const kvCacheGigabytes = 1
 const l1Gigabytes = 1
 const replayedEvents = 10_000
-const controlReadyTimeoutMs = 120_000
+const firstPromptTimeoutMs = 120_000
 const podReadyTimeoutMs = 600_000
 /** Shorter than one chunk, so that nothing of it is stored. */
 const firstPrompt = 'The first prompt. '.repeat(8)
@@ -58,8 +58,7 @@ export const coordinatorPlan = (plan: FleetPlan): ServerPlan => ({
   name: 'coordinator',
   url: coordinatorUrl(plan),
   command: [...lmcache(plan), 'coordinator', ...flags({ host, port: plan.coordinatorPort, 'chunk-size': chunkTokens })],
-  ready: { kind: 'http', url: `${coordinatorUrl(plan)}/healthz` },
-  readyTimeoutMs: controlReadyTimeoutMs,
+  ready: answers(`${coordinatorUrl(plan)}/healthz`),
 })
 
 /** One pod's LMCache server: chunks in shared memory (L1), written through to the folder that all servers share (L2). */
@@ -95,8 +94,7 @@ export const lmcachePlan = (plan: FleetPlan, ports: PodPorts, pod: number): Serv
         'coordinator-event-reporting': true,
       }),
     ],
-    ready: { kind: 'check', description: `${url}/healthcheck, and ${instanceId(pod)} at the coordinator`, check },
-    readyTimeoutMs: controlReadyTimeoutMs,
+    ready: { description: `${url}/healthcheck, and ${instanceId(pod)} at the coordinator`, check },
   }
 }
 
@@ -139,7 +137,7 @@ export const vllmPlan = (plan: FleetPlan, ports: PodPorts, pod: number): ServerP
         },
       }),
     ],
-    ready: { kind: 'check', description: `an answer to a first prompt from ${url}`, check },
+    ready: { description: `an answer to a first prompt from ${url}`, check },
     readyTimeoutMs: podReadyTimeoutMs,
   }
 }
@@ -151,7 +149,7 @@ const answersPrompt = (url: string): Promise<boolean> =>
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close' },
     body: JSON.stringify({ model: servedModelName, prompt: firstPrompt, max_tokens: 2 }),
-    signal: AbortSignal.timeout(controlReadyTimeoutMs),
+    signal: AbortSignal.timeout(firstPromptTimeoutMs),
   })
     .then(async (response) => (await response.arrayBuffer()).byteLength > 0 && response.ok)
     .catch(() => false)

@@ -9,7 +9,7 @@ import { createChildren, type ManagedChild, startChild } from '../../../playgrou
 import { freePort } from '../../../playground/free-port.ts'
 import { packageRoot } from '../../../playground/paths.ts'
 import { startServer } from '../../../playground/start-server.ts'
-import { NotReadyError, waitUntilReady } from '../../../playground/wait-until-ready.ts'
+import { answers, NotReadyError, prints, waitUntilReady } from '../../../playground/wait-until-ready.ts'
 import { eventually } from '../../support/eventually.ts'
 import { isAlive } from './support.ts'
 
@@ -53,7 +53,7 @@ describe('startChild', () => {
 
   test('a program that is not there ends before it is ready, and says so', async () => {
     const child = await startChild({ name: 'server', command: ['/none/server'] })
-    await expect(waitUntilReady(child, { kind: 'line', pattern: /never/ })).rejects.toThrow(
+    await expect(waitUntilReady(child, prints(/never/))).rejects.toThrow(
       /server ended with exit code .*\/none\/server/s,
     )
   })
@@ -62,21 +62,21 @@ describe('startChild', () => {
 describe('stop', () => {
   test('lets the child end by itself, and can be repeated', async () => {
     const child = await start(`process.on('SIGTERM', () => process.exit(5)); console.log('ready'); ${forever}`)
-    await waitUntilReady(child, { kind: 'line', pattern: /ready/ })
+    await waitUntilReady(child, prints(/ready/))
     const exits = await Promise.all([child.stop(), child.stop()])
     expect([...exits, await child.stop(), await child.kill()]).toEqual(Array(4).fill({ code: 5, signal: undefined }))
   })
 
   test('kills a child that does not end', async () => {
     const child = await start(`process.on('SIGTERM', () => undefined); console.log('ready'); ${forever}`)
-    await waitUntilReady(child, { kind: 'line', pattern: /ready/ })
+    await waitUntilReady(child, prints(/ready/))
     expect(await child.stop({ graceMs: 50 })).toEqual({ code: undefined, signal: 'SIGKILL' })
     expect(isAlive(child.pid)).toBe(false)
   })
 
   test('ends a paused child too', async () => {
     const child = await start(`console.log('ready'); ${forever}`)
-    await waitUntilReady(child, { kind: 'line', pattern: /ready/ })
+    await waitUntilReady(child, prints(/ready/))
     child.pause()
     expect(await child.stop()).toEqual({ code: undefined, signal: 'SIGTERM' })
   })
@@ -84,7 +84,7 @@ describe('stop', () => {
   test('does not wait for a program that the child left behind', async () => {
     const script = `const left = require('node:child_process').spawn('sleep', ['20'], { stdio: 'inherit' }); console.log(left.pid); ${forever}`
     const child = await start(script)
-    await waitUntilReady(child, { kind: 'line', pattern: /^\d+$/ })
+    await waitUntilReady(child, prints(/^\d+$/))
     const left = Number(child.output()[0])
     try {
       expect(await child.stop()).toEqual({ code: undefined, signal: 'SIGTERM' })
@@ -99,7 +99,7 @@ describe('waitUntilReady', () => {
   test('takes a line that was printed before', async () => {
     const child = await start(`console.log('ready now'); ${forever}`)
     await eventually(() => child.output().length > 0)
-    await expect(waitUntilReady(child, { kind: 'line', pattern: /^ready/ })).resolves.toBeUndefined()
+    await expect(waitUntilReady(child, prints(/^ready/))).resolves.toBeUndefined()
   })
 
   test('waits for an answer 200, after no connection and 503', async () => {
@@ -111,21 +111,21 @@ describe('waitUntilReady', () => {
         response.writeHead(asked < 3 ? 503 : 200).end()
       })
       setTimeout(() => server.listen(${port}, '127.0.0.1'), 100)`)
-    await expect(waitUntilReady(child, { kind: 'http', url: `http://127.0.0.1:${port}/` })).resolves.toBeUndefined()
+    await expect(waitUntilReady(child, answers(`http://127.0.0.1:${port}/`))).resolves.toBeUndefined()
   })
 
   test('fails at once when the child ends, and shows what it printed', async () => {
     const child = await start('console.error("address in use"); process.exit(1)')
-    await expect(waitUntilReady(child, { kind: 'line', pattern: /never/ }, { timeoutMs: 600_000 })).rejects.toThrow(
+    await expect(waitUntilReady(child, prints(/never/), { timeoutMs: 600_000 })).rejects.toThrow(
       'script ended with exit code 1 before it was ready. It printed last:\naddress in use',
     )
   })
 
   test.each([
-    { name: 'a line', probe: { kind: 'line' as const, pattern: /never/ }, waitingFor: 'a line like /never/' },
+    { name: 'a line', probe: prints(/never/), waitingFor: 'a line like /never/' },
     {
       name: 'a check',
-      probe: { kind: 'check' as const, description: 'Godot', check: async () => false },
+      probe: { description: 'Godot', check: async () => false },
       waitingFor: 'Godot',
     },
   ])('fails when $name does not come in time, and leaves the child', async ({ probe, waitingFor }) => {
@@ -144,7 +144,7 @@ describe('waitUntilReady', () => {
     const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`
     try {
       const child = await start(forever)
-      await expect(waitUntilReady(child, { kind: 'http', url }, { timeoutMs: 100 })).rejects.toThrow(NotReadyError)
+      await expect(waitUntilReady(child, answers(url), { timeoutMs: 100 })).rejects.toThrow(NotReadyError)
     } finally {
       silent.closeAllConnections()
       silent.close()
@@ -154,7 +154,7 @@ describe('waitUntilReady', () => {
   test('throws the reason of its signal', async () => {
     const child = await start(forever)
     const signal = AbortSignal.abort(new Error('given up'))
-    await expect(waitUntilReady(child, { kind: 'line', pattern: /never/ }, { signal })).rejects.toThrow('given up')
+    await expect(waitUntilReady(child, prints(/never/), { signal })).rejects.toThrow('given up')
   })
 
   test('startServer kills a server that is not ready in time', async () => {
@@ -163,7 +163,7 @@ describe('waitUntilReady', () => {
       name: 'script',
       command: [process.execPath, '--eval', forever],
       children: { ...createChildren(), add: ({ pid }) => void pids.push(pid) },
-      ready: { kind: 'line', pattern: /never/ },
+      ready: prints(/never/),
       readyTimeoutMs: 50,
     })
     await expect(starting).rejects.toThrow(NotReadyError)

@@ -6,6 +6,7 @@ import { freePort } from '../../../playground/free-port.ts'
 import { packageRoot } from '../../../playground/paths.ts'
 import { runCommand } from '../../../playground/run-command.ts'
 import { startServer } from '../../../playground/start-server.ts'
+import { prints } from '../../../playground/wait-until-ready.ts'
 
 let folder = ''
 let program = ''
@@ -35,8 +36,7 @@ const start = async (
     command: [process.execPath, program, command],
     env: { ...process.env, ...env },
     cwd: folder,
-    ready: { kind: 'line', pattern: /ready/ },
-    readyTimeoutMs: 120_000,
+    ready: prints(/ready/),
   })
   await child.stop({ graceMs: 30_000 })
   return child

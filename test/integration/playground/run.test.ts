@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import { type ManagedChild, startChild } from '../../../playground/child-process.ts'
 import { freePort } from '../../../playground/free-port.ts'
 import { packageRoot } from '../../../playground/paths.ts'
-import { waitUntilReady } from '../../../playground/wait-until-ready.ts'
+import { prints, waitUntilReady } from '../../../playground/wait-until-ready.ts'
 import { eventually } from '../../support/eventually.ts'
 import { isAlive } from './support.ts'
 
@@ -30,7 +30,7 @@ const begin = async (): Promise<{ readonly child: ManagedChild; readonly url: st
 /** Waits for the line that says it is ready. */
 const run: typeof begin = async () => {
   const started = await begin()
-  await waitUntilReady(started.child, { kind: 'line', pattern: /^ready {2}http/ }, { timeoutMs: 120_000 })
+  await waitUntilReady(started.child, prints(/^ready {2}http/))
   return started
 }
 
@@ -78,7 +78,7 @@ describe('context-cache-gateway run', () => {
 
   test('SIGTERM during the start ends it, and nothing is started afterwards', async () => {
     const { child } = await begin()
-    await waitUntilReady(child, { kind: 'line', pattern: /^starting two pods/ }, { timeoutMs: 60_000 })
+    await waitUntilReady(child, prints(/^starting two pods/))
     const exit = await child.stop({ graceMs: 30_000 })
     expect(exit).toEqual({ code: 0, signal: undefined })
     expect(child.output().filter((line) => /^(ready|starting the gateway)/.test(line))).toEqual([])

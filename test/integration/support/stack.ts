@@ -64,7 +64,6 @@ export const embeddedPods =
         kvDirectory,
         slots: options.slots ?? 4,
         contextTokensPerSlot: 4096,
-        readyTimeoutMs: 60_000,
         extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
       })
     return Promise.all(Array.from({ length: options.count ?? 2 }, (_, index) => start(index)))

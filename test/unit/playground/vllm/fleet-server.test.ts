@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { freePort } from '../../../../playground/free-port.ts'
 import { type FleetServer, serveFleetControl, startFleetServer } from '../../../../playground/vllm/fleet-server.ts'
-import { httpGet, NotReadyError } from '../../../../playground/wait-until-ready.ts'
+import { answers, httpGet, NotReadyError, prints } from '../../../../playground/wait-until-ready.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 /** Answers every GET with its process id. */
@@ -26,8 +26,7 @@ describe('a server of a fleet', () => {
     env: { PATH: process.env['PATH'] },
     cwd: folder,
     logFile: join(folder, 'coordinator.log'),
-    ready: { kind: 'http', url: `http://127.0.0.1:${port}/` } as const,
-    readyTimeoutMs: 10_000,
+    ready: answers(`http://127.0.0.1:${port}/`),
     report: (line: string) => void reports.push(line),
   })
   const answered = async (): Promise<unknown> => httpGet(`http://127.0.0.1:${port}/`, { timeoutMs: 5000 })
@@ -100,7 +99,7 @@ describe('a server of a fleet', () => {
   test('one that ends before it answers fails with what it printed', async () => {
     const start = startFleetServer({
       ...options(`console.error('no memory'); process.exit(3)`),
-      ready: { kind: 'line', pattern: /never/ },
+      ready: prints(/never/),
     })
     await expect(start).rejects.toThrow(NotReadyError)
     await expect(start).rejects.toThrow('no memory')
