@@ -15,7 +15,12 @@ export const adaptConnector = (old: OldConnector & { close(): Promise<void> }): 
   },
   release: ({ claim, ...turn }) => old.detach(turn, String(claim), turn.signal),
   remove: (removal, signal) => old.remove(removal, signal),
-  sweep: ({ known, forget }, signal) => old.reconcile(known, signal, forget),
+  sweep: (artefacts, signal) =>
+    old.reconcile(
+      (ids) => artefacts.known(ids),
+      signal,
+      (ids) => artefacts.forget(ids),
+    ),
   close: () => old.close(),
 })
 

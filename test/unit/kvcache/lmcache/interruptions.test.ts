@@ -96,7 +96,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
       const turn = turnOf(session, bed.pods[0], text)
       const { fields, claim } = await attach(whole, turn, undefined, anySignal())
       const { promptTokens, outputTokens } = await bed.pods[0].run({ prompt: text, fields })
-      const salt = String(fields['cache_salt'])
+      const salt = fields['cache_salt'] as string
       await eventually(async () => hashesOf(salt).length === Math.floor(text.length / 64))
       const announced: string[] = []
       const { kind } = await offload(parts, {

@@ -28,7 +28,7 @@ describe('presence of stored KV', () => {
     const turn = await serveTurn(connector, { session, pod: bed.pods[0], prompt })
     if (turn.kv === undefined) throw new Error('the first turn stored nothing')
     kv = turn.kv
-    salt = String(turn.attached.fields['cache_salt'])
+    salt = turn.attached.fields['cache_salt'] as string
   })
   afterEach(() => bed.close())
 

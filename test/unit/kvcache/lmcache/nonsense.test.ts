@@ -99,7 +99,7 @@ describe('invalid responses of engines and store', () => {
         const removed = await connector.remove({ kind: 'session', session: session.key, payload }, anySignal())
         // The caller logs these.
         note('outcome', [presence, offloaded.kind === 'none' ? offloaded : offloaded.kind, removed])
-        for (const secret of [fields['cache_salt'], turn.contentKey?.()]) secrets.add(String(secret))
+        for (const secret of [fields['cache_salt'], turn.contentKey?.()]) secrets.add(secret as string)
       }
     }
     bed.fleet.onCall(() => undefined)
