@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  apiKey,
   decimal,
   filePath,
   headerName,
@@ -174,6 +175,20 @@ const routing = group({
     .describe('Requests by which a pod’s load may always exceed the least load before sessions leave it.'),
 })
 
+const engines = group({
+  https: z.boolean().default(false).describe('Whether the gateway’s own calls to the engines use HTTPS.'),
+  caFile: filePath
+    .optional()
+    .describe('PEM file with the authorities that sign the engines’ certificates. Default: those of Node.js.'),
+  serverName: host.optional().describe('Name in the engines’ certificates. Default: the host of each pod.'),
+  apiKey: apiKey
+    .optional()
+    .describe(
+      'Key that engines ask for (`--api-key`). The gateway sends it with its own calls; a client’s request keeps its own credential.',
+    ),
+  apiKeyFile: filePath.optional().describe('File that holds the key, instead of `engines.apiKey`.'),
+})
+
 const lmcache = group({
   url: serverUrl.optional().meta({
     description: 'URL of the LMCache coordinator. Required with `lmcache`.',
@@ -315,6 +330,7 @@ export const configSchema = z.strictObject({
   sessions,
   turns,
   routing,
+  engines,
   kv,
   admission,
   reaper,

@@ -75,6 +75,9 @@ export const tenantSecret = z
     'must have 32 characters without surrounding white space',
   )
 
+/** A credential as it is sent in a header: no white space. */
+export const apiKey = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII characters without spaces')
+
 const notation = (parse: (text: string) => unknown, message: string) =>
   z.string().refine((text) => parse(text) !== undefined, message)
 

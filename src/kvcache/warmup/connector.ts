@@ -1,11 +1,11 @@
 import { nanoid } from 'nanoid'
 import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
+import { createEngineHttp, type EngineHttp } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
 import type { StoredKv } from '../../sessions/session-record.ts'
 import { artefactIdFor } from '../artefact-id.ts'
 import { type CacheSalts, createCacheSalts, type Isolation, lifeOf } from '../cache-salts.ts'
-import { createEngineHttp, type EngineHttp } from '../engine-http.ts'
 import {
   type AttachBudget,
   type AttachOutcome,

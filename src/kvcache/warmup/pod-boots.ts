@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { EngineHttp } from '../engine-http.ts'
+import type { EngineHttp } from '../../engines/engine-http.ts'
 
 /** Tells the starts of a pod's process apart: after another start, nothing is cached there any more. */
 export interface PodBoots {

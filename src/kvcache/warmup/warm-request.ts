@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import type { EngineHttp } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
-import type { EngineHttp } from '../engine-http.ts'
 import type { KvOpening } from '../kv-connector.ts'
 
 const pathOf = {
