@@ -12,6 +12,8 @@ export interface Service {
   readonly modelPath: string
   /** Where slots are saved, shared by all pods: llama-server's `--slot-save-path`. Undefined: they cannot be saved. */
   readonly kvDirectory: string | undefined
+  /** Asked for as `Authorization: Bearer`, as llama-server's `--api-key`. Undefined: none is asked for. */
+  readonly apiKey: string | undefined
   /** Names under which the model is served, the primary one first. */
   readonly modelNames: readonly string[]
 }
@@ -27,6 +29,7 @@ export interface Exchange {
 
 const errorTypes = {
   400: 'invalid_request_error',
+  401: 'authentication_error',
   404: 'not_found_error',
   500: 'server_error',
   501: 'not_supported_error',

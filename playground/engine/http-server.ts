@@ -30,9 +30,14 @@ export const createHttpServer = (service: Service): Server => {
   return server
 }
 
+/** llama-server asks for no key here. */
+const publicPaths: readonly string[] = ['/health', '/v1/models']
+
 const route = async (exchange: Exchange, service: Service): Promise<void> => {
   const { request, response, url } = exchange
-  const { engine } = service
+  const { engine, apiKey } = service
+  const isRefused = apiKey !== undefined && request.headers.authorization !== `Bearer ${apiKey}`
+  if (isRefused && !publicPaths.includes(url.pathname)) throw new EngineError(401, 'Invalid API Key')
   const [, slotId] = /^\/slots\/([^/]+)$/.exec(url.pathname) ?? []
   if (slotId !== undefined && request.method === 'POST') return handleSlotAction(slotId, exchange, service)
   switch (`${request.method} ${url.pathname}`) {

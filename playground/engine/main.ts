@@ -33,6 +33,8 @@ const { values } = parseArgs({
     slots: { type: 'string', default: '4' },
     /** Tokens that each slot can hold. */
     'context-tokens': { type: 'string', default: '8192' },
+    /** Key that requests have to send; none by default. */
+    'api-key': { type: 'string' },
     /** Name of this process in its log. */
     name: { type: 'string', default: 'engine' },
     'log-level': { type: 'string', default: 'info' },
@@ -54,7 +56,14 @@ const run = async (): Promise<void> => {
   const kvDirectory = values['kv-dir']
   if (kvDirectory !== undefined) await mkdir(kvDirectory, { recursive: true })
   const modelNames = values['model-name'] ?? [isRandom ? randomModelName : basename(modelPath, '.gguf')]
-  const server = createHttpServer({ engine: createEngine(llama), log, kvDirectory, modelPath, modelNames })
+  const server = createHttpServer({
+    engine: createEngine(llama),
+    log,
+    kvDirectory,
+    modelPath,
+    modelNames,
+    apiKey: values['api-key'],
+  })
   await once(server.listen(Number(values.port), host), 'listening')
   log.info({ modelPath }, isRandom ? 'model loaded; its weights are random, so its text is noise' : 'model loaded')
 

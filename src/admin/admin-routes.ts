@@ -1,7 +1,7 @@
 /** Whether the gateway can take turns now. */
 export interface Readiness {
   readonly ready: boolean
-  /** What is missing, in a few words each; empty when ready. */
+  /** What is missing, and findings that do not stop turns, in a few words each. */
   readonly reasons: readonly string[]
 }
 

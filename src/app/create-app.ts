@@ -16,8 +16,9 @@ import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
+import { createWarnings, warningKinds } from '../telemetry/warnings.ts'
 import { createContextEvents } from './context-events.ts'
-import { createConnector, createPodSource } from './engines.ts'
+import { createConnector, createPodSource, engineAccessOf } from './engines.ts'
 import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
 import { createStores } from './stores.ts'
 
@@ -50,8 +51,10 @@ export const createApp = async (
   const { storeModule } = config.kv
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
   const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
-  const pods = createPodSource(config, { log, metrics })
-  const kv = createKvCache(createConnector(config, { stores: connectorStores, artefactStore, pods, log }), {
+  const warnings = createWarnings(log)
+  const access = engineAccessOf(config.engines)
+  const pods = createPodSource(config, { access, log, metrics, warnings })
+  const kv = createKvCache(createConnector(config, { stores: connectorStores, artefactStore, pods, access, log }), {
     pool: 'default',
     seal: createClaimSeal(config.tenant.secret),
     log,
@@ -133,6 +136,8 @@ export const createApp = async (
     metrics.set('ext_proc_streams_active', {}, openStreams)
     const turnsInFlight = pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0)
     metrics.set('turns_in_flight', {}, turnsInFlight)
+    for (const kind of warningKinds)
+      metrics.set('warnings', { kind }, warnings.list().filter((warning) => warning.kind === kind).length)
     const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])
     metrics.set('removals_pending', {}, removals)
     metrics.set('sessions_active', {}, sessions)
@@ -149,6 +154,7 @@ export const createApp = async (
       reasons: [
         ...(health.isServing() ? [] : ['not serving']),
         ...(pods.pods().some((pod) => pod.ready) ? [] : ['no pod is ready']),
+        ...warnings.list().map(({ text }) => text),
       ],
     }),
     onError: (error) => log.warn('an admin page failed', { err: error }),

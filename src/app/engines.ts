@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
+import type { EngineAccess } from '../engines/engine-http.ts'
 import { adaptConnector } from '../kvcache/adapted-connector.ts'
 import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
 import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
@@ -18,27 +20,62 @@ import type { PodSource } from '../routing/pod.ts'
 import { createStaticPodSource, type PodChange } from '../routing/pod-monitor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Warnings } from '../telemetry/warnings.ts'
+
+/**
+ * How the configuration says that engines are reached.
+ * @throws when the file with the authorities cannot be read
+ */
+export const engineAccessOf = ({ https, caFile, serverName, apiKey }: Config['engines']): EngineAccess => ({
+  apiKey,
+  tls: https ? { ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), serverName } : undefined,
+})
 
 /** The pods, from a list or from DNS. */
 export const createPodSource = (
   config: Config,
-  parts: { readonly log: Logger; readonly metrics: Pick<Metrics, 'removePod'> },
+  parts: {
+    readonly access: EngineAccess
+    readonly log: Logger
+    readonly metrics: Pick<Metrics, 'removePod'>
+    readonly warnings: Warnings
+  },
 ): PodSource => {
-  const { log, metrics } = parts
+  const { log, metrics, warnings } = parts
   const { routing, turns } = config
   const options = {
     healthIntervalMs: routing.healthIntervalMs,
     healthTimeoutMs: routing.healthTimeoutMs,
     turnLeaseMs: turns.leaseSeconds * 1000,
+    access: parts.access,
     onChange: (change: PodChange) => {
+      switch (change.kind) {
+        case 'unauthorized':
+          warnings.raise('engine_unauthorized', change.address, unauthorizedText(change))
+          return
+        case 'authorized':
+          warnings.clear('engine_unauthorized', change.address)
+          return
+        case 'removed':
+          warnings.clear('engine_unauthorized', change.address)
+          void metrics.removePod(change.address)
+          break
+        case 'added':
+        case 'ready':
+        case 'failing':
+        case 'resolve-failed':
+          break
+      }
       log.info('pod', { ...change })
-      if (change.kind === 'removed') void metrics.removePod(change.address)
     },
   }
   return routing.dns === undefined
     ? createStaticPodSource({ ...options, addresses: routing.pods })
     : createDnsPodSource({ ...options, ...routing.dns })
 }
+
+const unauthorizedText = ({ address, reason }: { readonly address: string; readonly reason: string }): string =>
+  `The engine ${address} refuses the gateway's key (${reason}), so that its KV is not loaded or stored: set engines.apiKey`
 
 /** Stores that connectors share with other gateways. */
 export interface ConnectorStores {
@@ -57,15 +94,17 @@ export const createConnector = (
     /** Undefined: KV is stored in `kv.directory`. */
     readonly artefactStore: ArtefactStore | undefined
     readonly pods: Pick<PodSource, 'pods'>
+    readonly access: EngineAccess
     readonly log: Logger
   },
 ): KvConnector => {
   const { kv, turns, tenant, sessions } = config
-  const { stores, log } = parts
+  const { stores, access, log } = parts
   const common = {
     pods: () => parts.pods.pods().map((pod) => pod.address),
     callTimeoutMs: kv.callTimeoutMs,
     leaseMs: turns.leaseSeconds * 1000,
+    access,
     log,
   }
   const shared = {
@@ -89,7 +128,7 @@ export const createConnector = (
           instances: new Map(kv.lmcache.instances.map(splitAlias)),
           worldSize: kv.lmcache.worldSize,
           ledger: stores.chunks,
-          events: kv.events === 'off' ? createNoKvEvents() : followEvents(common.pods, log),
+          events: kv.events === 'off' ? createNoKvEvents() : followEvents(common),
           hasEvents: kv.events !== 'off',
           minTokens: kv.minTokens,
           orphanGraceMs: config.reaper.announceGraceMs,
@@ -110,8 +149,16 @@ export const createConnector = (
   }
 }
 
-const followEvents = (pods: () => readonly string[], log: Logger): KvEvents => {
-  const client = createEventSourcesClient()
+const followEvents = ({
+  pods,
+  access,
+  log,
+}: {
+  readonly pods: () => readonly string[]
+  readonly access: EngineAccess
+  readonly log: Logger
+}): KvEvents => {
+  const client = createEventSourcesClient({ access })
   const events = createZmqKvEvents({ pods, sourcesOf: (pod, signal) => client.sourcesOf(pod, signal), log })
   return {
     ...events,

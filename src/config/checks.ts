@@ -15,11 +15,12 @@ export const renderProblems = (problems: readonly ConfigProblem[]): string => z.
 
 /** Checks options against each other. Takes only the groups that are valid by themselves, so that all problems are reported at once. */
 export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => {
-  const { sessions, tenant, routing, kv, reaper, admission } = groups
+  const { sessions, tenant, routing, engines, kv, reaper, admission } = groups
   return [
     ...(sessions === undefined ? [] : checkSessions(sessions)),
     ...(sessions === undefined || tenant === undefined ? [] : checkSecret(sessions, tenant)),
     ...(routing === undefined ? [] : checkRouting(routing)),
+    ...(engines === undefined ? [] : checkEngines(engines)),
     ...(kv === undefined ? [] : checkKv(kv)),
     ...(kv === undefined || reaper === undefined ? [] : checkReaper(reaper, kv)),
     ...(admission === undefined || routing === undefined ? [] : checkResources(admission, routing)),
@@ -67,6 +68,11 @@ const checkRouting = ({ pods, dns }: ParsedConfig['routing']): readonly ConfigPr
     'Give either routing.pods or routing.dns, not both',
   ),
 ]
+
+const checkEngines = (engines: ParsedConfig['engines']): readonly ConfigProblem[] =>
+  (['caFile', 'serverName'] as const).flatMap((name) =>
+    problemIf(!engines.https && engines[name] !== undefined, `engines.${name}`, 'Belongs to engines.https'),
+  )
 
 const checkKv = (kv: ParsedConfig['kv']): readonly ConfigProblem[] => [
   ...problemIf(

@@ -140,6 +140,7 @@ const readText = (filePath: string): string | undefined => {
 /** Options that may be in a file of their own, and the options that name these files. */
 const fileOptions = [
   { path: ['tenant', 'secret'], filePath: ['tenant', 'secretFile'] },
+  { path: ['engines', 'apiKey'], filePath: ['engines', 'apiKeyFile'] },
   { path: ['sessions', 'redisUrl'], filePath: ['sessions', 'redisUrlFile'] },
 ] as const
 

@@ -2,12 +2,13 @@ import type { Config } from './config.ts'
 
 const redacted = '[redacted]'
 
-/** The configuration for operators: without the tenant secret and the credentials of the Redis URL, the only options that are secret. */
+/** The configuration for operators: without its secrets: the tenant secret, the key of the engines, the credentials of the Redis URL. */
 export const redactConfig = (config: Config): unknown => {
-  const { tenant, sessions } = config
+  const { tenant, sessions, engines } = config
   return {
     ...config,
     tenant: { ...tenant, secret: redacted },
+    engines: engines.apiKey === undefined ? engines : { ...engines, apiKey: redacted },
     sessions: sessions.store === 'redis' ? { ...sessions, redisUrl: redactUrl(sessions.redisUrl) } : sessions,
   }
 }

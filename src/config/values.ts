@@ -75,6 +75,9 @@ export const tenantSecret = z
     'must have 32 characters without surrounding white space',
   )
 
+/** A credential as it is sent in a header: no white space. */
+export const apiKey = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII characters without spaces')
+
 const notation = (parse: (text: string) => unknown, message: string) =>
   z.string().refine((text) => parse(text) !== undefined, message)
 
@@ -88,3 +91,9 @@ export const resourceName = z.string().refine(isResourceName, 'must begin with a
 
 /** `my-model=2` */
 export const modelPriority = notation(parsePriority, 'must be like my-model=2, where 1 is the highest')
+
+/** A group of options, each with its default. */
+export const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {
+  const options = z.strictObject(shape)
+  return options.prefault({} as z.input<typeof options>)
+}

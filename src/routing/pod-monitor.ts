@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { createLoop, type Loop } from '../async/loop.ts'
+import type { EngineAccess } from '../engines/engine-http.ts'
 import type { EngineLoad } from './engine-metrics.ts'
 import { InFlightTurns } from './in-flight-turns.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
@@ -11,6 +12,9 @@ export type PodChange =
   | { readonly kind: 'added' | 'removed' | 'ready'; readonly address: PodAddress }
   /** The pod gets no more turns. */
   | { readonly kind: 'failing'; readonly address: PodAddress; readonly reason: string }
+  /** The engine refuses the gateway's credential, or none any more. It still gets turns: they carry the client's own. */
+  | { readonly kind: 'unauthorized'; readonly address: PodAddress; readonly reason: string }
+  | { readonly kind: 'authorized'; readonly address: PodAddress }
   /** The name of the pods could not be resolved; the known pods stay. */
   | { readonly kind: 'resolve-failed'; readonly name: string; readonly reason: string }
 
@@ -24,7 +28,9 @@ export interface PodMonitorOptions {
   readonly turnLeaseMs: number
   /** Must not throw. */
   readonly onChange: (change: PodChange) => void
-  /** Closed by `stop`. Default: asks the pods over HTTP. */
+  /** How checks reach the pods. Default: plain HTTP without a credential. */
+  readonly access?: EngineAccess | undefined
+  /** Closed by `stop`. Default: asks the pods by `access`. */
   readonly probe?: PodProbe
 }
 
@@ -64,7 +70,8 @@ const toAddress = async (address: PodAddress): Promise<PodAddress> => {
 }
 
 export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
-  const { probe = createPodProbe({ deadlineMs: options.healthTimeoutMs }), onChange } = options
+  const { access, onChange } = options
+  const { probe = createPodProbe({ deadlineMs: options.healthTimeoutMs, access }) } = options
   const turns = new InFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
   let watches: readonly PodWatch[] = []
 
@@ -115,6 +122,7 @@ const createPodWatch = (
   let markings = 0
   let load = unknownLoad
   let checksWithoutLoad = 0
+  let isAuthorized = true
 
   const takeOut = (reason: string): void => {
     if (!ready) return
@@ -128,11 +136,19 @@ const createPodWatch = (
     else if (checksWithoutLoad >= checksUntilStale) load = unknownLoad
   }
 
+  const readRefusal = (reason: string | undefined): void => {
+    if (isAuthorized === (reason === undefined)) return
+    isAuthorized = reason === undefined
+    onChange(reason === undefined ? { kind: 'authorized', address } : { kind: 'unauthorized', address, reason })
+  }
+
   const check = async (stopping: AbortSignal): Promise<void> => {
     const markingsBefore = markings
     const result = await probe.probe(address, stopping)
     if (stopping.aborted) return
     readLoad(result.load)
+    // An engine that does not answer has not changed its mind.
+    if (result.problem === undefined) readRefusal(result.refusal)
     if (result.problem !== undefined) {
       failures += 1
       if (failures >= failuresUntilOut) takeOut(result.problem)

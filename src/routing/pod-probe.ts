@@ -1,14 +1,16 @@
-import { Agent, request } from 'undici'
 import { withinLimit } from '../async/deadline.ts'
+import { createEngineHttp, type EngineAccess, type EngineReply } from '../engines/engine-http.ts'
 import { type EngineLoad, parseEngineMetrics } from './engine-metrics.ts'
 import type { PodAddress } from './pod.ts'
 
 /** The result of one check of a pod. */
 export interface ProbeResult {
-  /** Undefined: `GET /health` answered 2xx in time. Else a short reason. */
+  /** Undefined: `GET /health` answered 2xx in time, or refused the credential, as only a running engine does. Else a short reason. */
   readonly problem: string | undefined
   /** Undefined: `GET /metrics` did not answer in time. All 0: the engine has no metrics. */
   readonly load: EngineLoad | undefined
+  /** The call whose credential the engine refused (401, 403), such as `GET /metrics answered 401`. Default: none. */
+  readonly refusal?: string | undefined
 }
 
 /** Checks the health and the load of pods. */
@@ -18,52 +20,52 @@ export interface PodProbe {
   close(): Promise<void>
 }
 
-/** Metrics of an engine are some hundred kilobytes at most; more of a body is not read. */
-const maxBodyBytes = 1024 * 1024
+/** `deadlineMs` limits all calls of one check together. */
+export const createPodProbe = (options: {
+  readonly deadlineMs: number
+  readonly access?: EngineAccess | undefined
+}): PodProbe => {
+  const http = createEngineHttp({ callsPerPod: 3, access: options.access })
 
-/** `deadlineMs` limits both calls to a pod together. */
-export const createPodProbe = (options: { readonly deadlineMs: number }): PodProbe => {
-  const { deadlineMs } = options
-  const agent = new Agent({ connections: 2, connect: { timeout: deadlineMs } })
-
-  const get = async (url: string, signal: AbortSignal) => {
-    const { statusCode, body } = await request(url, { dispatcher: agent, signal })
-    const text = await readText(body)
-    return { statusCode, isSuccess: statusCode >= 200 && statusCode < 300, text }
-  }
-
-  const probe = async (address: PodAddress, signal: AbortSignal): Promise<ProbeResult> => {
-    const [health, metrics] = await Promise.allSettled([
-      get(`http://${address}/health`, signal),
-      get(`http://${address}/metrics`, signal),
-    ])
-    const load =
-      metrics.status === 'rejected' ? undefined : parseEngineMetrics(metrics.value.isSuccess ? metrics.value.text : '')
-    if (health.status === 'rejected') return { problem: errorReason(health.reason), load }
-    const { isSuccess, statusCode } = health.value
-    return { problem: isSuccess ? undefined : `GET /health answered ${statusCode}`, load }
+  const probe = async (pod: PodAddress, signal: AbortSignal): Promise<ProbeResult> => {
+    const get = async (path: string) => ({ path, reply: await http.call({ method: 'GET', pod, path, signal }) })
+    // vLLM asks for its key only below `/v1`, llama-server everywhere but there.
+    const answers = await Promise.all([get('/health'), get('/metrics'), get('/v1/models')])
+    const [health, metrics] = answers
+    const refusals = answers.flatMap(({ path, reply }) =>
+      isRefused(reply) ? [`GET ${path} answered ${reply.status}`] : [],
+    )
+    return {
+      problem: isRefused(health.reply) ? undefined : problemOf(health.reply),
+      load: loadOf(metrics.reply),
+      refusal: refusals.at(0),
+    }
   }
 
   return {
-    probe: (address, signal) => withinLimit(deadlineMs, (limit) => probe(address, limit), signal),
-    close: () => agent.destroy(),
+    probe: (address, signal) => withinLimit(options.deadlineMs, (limit) => probe(address, limit), signal),
+    close: () => http.close(),
   }
 }
+
+type Answered = Extract<EngineReply, { readonly kind: 'answered' }>
+
+const isRefused = (reply: EngineReply): reply is Answered =>
+  reply.kind === 'answered' && (reply.status === 401 || reply.status === 403)
+
+const isSuccess = ({ status }: Answered): boolean => status >= 200 && status < 300
+
+const problemOf = (reply: EngineReply): string | undefined => {
+  if (reply.kind !== 'answered') return errorReason(reply.cause)
+  return isSuccess(reply) ? undefined : `GET /health answered ${reply.status}`
+}
+
+const loadOf = (reply: EngineReply): EngineLoad | undefined =>
+  reply.kind === 'answered' ? parseEngineMetrics(isSuccess(reply) ? reply.text : '') : undefined
 
 /** Why a call failed: the code of a system error (`ECONNREFUSED`), else its message. */
 export const errorReason = (error: unknown): string => {
   if (typeof error !== 'object' || error === null) return 'failed'
   if ('code' in error && typeof error.code === 'string') return error.code
   return 'message' in error && typeof error.message === 'string' ? error.message : 'failed'
-}
-
-const readText = async (body: AsyncIterable<Buffer>): Promise<string> => {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of body) {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes > maxBodyBytes) break
-  }
-  return Buffer.concat(chunks).toString('utf8', 0, maxBodyBytes)
 }

@@ -126,6 +126,11 @@ export const metricDefinitions = {
       ],
     },
   },
+  warnings: {
+    type: 'gauge',
+    help: 'Findings that an operator has to settle, by kind; /readyz lists them, and none stops turns.',
+    labels: { kind: ['engine_unauthorized'] },
+  },
   store_duration_seconds: {
     type: 'histogram',
     help: 'Duration of operations of the session store.',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { withinLimit } from '../../async/deadline.ts'
+import { createEngineHttp, type EngineAccess } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
-import { createEngineHttp } from '../engine-http.ts'
 import type { KvEventSource } from './kv-event-source.ts'
 
 export interface EventSourcesClient {
@@ -16,11 +16,16 @@ export interface EventSourcesClient {
 export interface EventSourcesOptions {
   /** Milliseconds. Default 5,000. */
   readonly timeoutMs?: number
+  /** Default: plain HTTP without a credential. */
+  readonly access?: EngineAccess | undefined
 }
 
 /** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. */
-export const createEventSourcesClient = ({ timeoutMs = 5_000 }: EventSourcesOptions = {}): EventSourcesClient => {
-  const http = createEngineHttp({ callsPerPod: 1 })
+export const createEventSourcesClient = ({
+  timeoutMs = 5_000,
+  access,
+}: EventSourcesOptions = {}): EventSourcesClient => {
+  const http = createEngineHttp({ callsPerPod: 1, access })
   return {
     sourcesOf: (pod, signal) =>
       withinLimit(

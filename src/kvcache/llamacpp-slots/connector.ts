@@ -1,3 +1,4 @@
+import type { EngineAccess } from '../../engines/engine-http.ts'
 import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
 import type { KvConnector } from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
@@ -22,6 +23,8 @@ export interface LlamacppSlotsOptions {
   readonly ledger: SlotLedger
   /** `host:port` of every pod that is configured now, ready or not. No other address is ever called. */
   readonly pods: () => readonly string[]
+  /** How the pods are reached. Default: plain HTTP without a credential. */
+  readonly access?: EngineAccess | undefined
   /** The folder that every pod has as its `--slot-save-path`, as this process sees it; it reads, renames and removes files there. */
   readonly kvDirectory: string
   /** How long one call to an engine may keep a turn or a cleaner waiting. */
@@ -66,6 +69,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
     callTimeoutMs: options.callTimeoutMs,
     lateTimeoutMs,
     callsPerPod: options.callsPerPod ?? 4,
+    access: options.access,
   })
   const folder = createArtefactFolder(options.kvDirectory)
   const { store, log } = options

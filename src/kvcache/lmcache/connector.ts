@@ -1,6 +1,6 @@
+import { createEngineHttp, type EngineAccess } from '../../engines/engine-http.ts'
 import { createCacheSalts, type Isolation } from '../cache-salts.ts'
 import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
-import { createEngineHttp } from '../engine-http.ts'
 import type { KvConnector } from '../kv-connector.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
 import type { KvLog } from '../kv-log.ts'
@@ -36,6 +36,8 @@ export interface LmcacheOptions {
   readonly hasEvents: boolean
   /** `host:port` of every pod that is configured now. No other engine is ever called. */
   readonly pods: () => readonly string[]
+  /** How the engines are reached; LMCache is always reached by plain HTTP without a credential. Default: the same. */
+  readonly access?: EngineAccess | undefined
   readonly callTimeoutMs: number
   readonly leaseMs: number
   readonly minTokens: number
@@ -57,6 +59,7 @@ const callsPerServer = 32
  */
 export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & { close(): Promise<void> } => {
   const http = createEngineHttp({ callsPerPod: callsPerServer })
+  const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access: options.access })
   const lmcache = createLmcacheClient({ http, coordinator: options.coordinator, worldSize: options.worldSize })
   const breaker = createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log: options.log })
   const parts: Parts = {
@@ -65,7 +68,11 @@ export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & {
     breaker,
     loads: createSharedLoads(),
     instances: createInstances(lmcache, options.instances),
-    engines: createEngineFacts({ http, callTimeoutMs: options.callTimeoutMs, followsEvents: options.hasEvents }),
+    engines: createEngineFacts({
+      http: engineHttp,
+      callTimeoutMs: options.callTimeoutMs,
+      followsEvents: options.hasEvents,
+    }),
     events: options.events,
     ledger: options.ledger,
     vault: options.vault,
@@ -106,7 +113,7 @@ export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & {
     close: async () => {
       breaker.stop()
       await options.events.stop()
-      await http.close()
+      await Promise.all([http.close(), engineHttp.close()])
     },
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
-import type { EngineHttp } from '../engine-http.ts'
+import type { EngineHttp } from '../../engines/engine-http.ts'
 
 /** What the connector has to know of an engine. */
 export interface EngineFacts {

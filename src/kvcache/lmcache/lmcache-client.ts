@@ -1,6 +1,6 @@
 import type * as z from 'zod'
+import type { EngineCall, EngineHttp } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
-import type { EngineCall, EngineHttp } from '../engine-http.ts'
 import {
   anySchema,
   type DirectoryEntry,

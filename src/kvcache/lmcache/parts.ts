@@ -1,6 +1,6 @@
+import type { EngineHttp } from '../../engines/engine-http.ts'
 import type { CacheSalts, Isolation } from '../cache-salts.ts'
 import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
-import type { EngineHttp } from '../engine-http.ts'
 import type { KvPresence } from '../kv-connector.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
 import type { KvLog } from '../kv-log.ts'

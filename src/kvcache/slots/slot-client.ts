@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { startDeadline, untilAborted } from '../../async/deadline.ts'
+import { createEngineHttp, type EngineAccess, type EngineCall, type EngineReply } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
-import { createEngineHttp, type EngineCall, type EngineReply } from '../engine-http.ts'
 import { eraseAnswer, restoreAnswer, type SlotSnapshot, saveAnswer, slotsAnswer } from './slot-snapshot.ts'
 
 /** What became of a question, which changes nothing in the engine. */
@@ -65,12 +65,14 @@ export interface SlotClientOptions {
   readonly lateTimeoutMs: number
   /** Calls at a time to one engine; questions and actions count apart. */
   readonly callsPerPod: number
+  /** Default: plain HTTP without a credential. */
+  readonly access?: EngineAccess | undefined
 }
 
 export const createSlotClient = (options: SlotClientOptions): SlotClient => {
   // A late action holds its connection; questions must not queue behind it.
-  const queries = createEngineHttp({ callsPerPod: options.callsPerPod })
-  const actions = createEngineHttp({ callsPerPod: options.callsPerPod })
+  const queries = createEngineHttp(options)
+  const actions = createEngineHttp(options)
   const never = new AbortController().signal
 
   const ask = async <T>(

@@ -15,6 +15,10 @@ describe('redactConfig', () => {
     })
   })
 
+  test('redacts the key of the engines', () => {
+    expect(redactedWith({ CTX_ENGINES_API_KEY: 'hidden' })).toMatchObject({ engines: { apiKey: '[redacted]' } })
+  })
+
   test.each([
     { url: 'redis://host:6379/1', shown: 'redis://host:6379/1' },
     { url: 'redis://hidden@host', shown: 'redis://[redacted]@host' },

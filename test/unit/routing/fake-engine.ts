@@ -1,22 +1,19 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 
-/** How an engine answers one path: a status with a body, which may never end, or not at all. */
-export type Behaviour = { readonly status: number; readonly body?: string; readonly endless?: true } | 'silent'
+/** How an engine answers one path: a status with a body, or not at all. */
+export type Behaviour = { readonly status: number; readonly body?: string } | 'silent'
 
-/** An engine that answers health checks and metrics as a test says. */
+export type EnginePath = '/health' | '/metrics' | '/v1/models'
+
+/** An engine that answers checks as a test says. */
 export interface FakeEngine {
   readonly address: string
   readonly port: number
-  behave(path: '/health' | '/metrics', behaviour: Behaviour): void
+  behave(path: EnginePath, behaviour: Behaviour): void
   /** Requests of a path that have come so far. */
-  requests(path: '/health' | '/metrics'): number
+  requests(path: EnginePath): number
   stop(): Promise<void>
-}
-
-function* forEver(text: string): Generator<string> {
-  for (;;) yield text
 }
 
 /** Healthy, and without metrics. `at` names an address to come back to. */
@@ -28,9 +25,7 @@ export const startFakeEngine = async (
   const answer = (path: string, response: ServerResponse): void => {
     const behaviour = behaviours.get(path) ?? { status: 404 }
     if (behaviour === 'silent') return
-    response.writeHead(behaviour.status)
-    if (behaviour.endless === undefined) response.end(behaviour.body)
-    else Readable.from(forEver(behaviour.body ?? '')).pipe(response)
+    response.writeHead(behaviour.status).end(behaviour.body)
   }
   const server = createServer((request, response) => {
     const path = request.url ?? ''

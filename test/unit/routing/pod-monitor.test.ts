@@ -91,6 +91,20 @@ describe('createPodMonitor', () => {
     expect(isReady()).toEqual([true])
   })
 
+  test('pod that refuses the credential stays ready, and is reported once until it accepts it', async () => {
+    const refusing: ProbeResult = { ...healthy, refusal: 'GET /metrics answered 401' }
+    void monitor.watch(['a:1'])
+    await findNext(refusing, refusing, broken, refusing)
+    expect(isReady()).toEqual([true])
+    await findNext(healthy, healthy)
+    expect(changes).toEqual([
+      { kind: 'added', address: 'a:1' },
+      { kind: 'unauthorized', address: 'a:1', reason: 'GET /metrics answered 401' },
+      { kind: 'ready', address: 'a:1' },
+      { kind: 'authorized', address: 'a:1' },
+    ])
+  })
+
   test('markUnhealthy changes nothing of a pod that is out, or unknown', async () => {
     void monitor.watch(['a:1'])
     await findNext(broken)

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { createEngineHttp, type EngineHttp } from '../../../src/kvcache/engine-http.ts'
-import { type ScriptedEngine, startScriptedEngine } from './scripted-engine.ts'
+import { createEngineHttp, type EngineHttp } from '../../../src/engines/engine-http.ts'
+import { type ScriptedEngine, startScriptedEngine } from '../kvcache/scripted-engine.ts'
 
 let engine: ScriptedEngine
 let http: EngineHttp

@@ -1,5 +1,19 @@
 import { Agent, request } from 'undici'
-import { errorCodeOf } from './error-code.ts'
+
+/** How engines are reached. Default: plain HTTP, without a credential. */
+export interface EngineAccess {
+  /** With it, calls use HTTPS. */
+  readonly tls?: EngineTls | undefined
+  /** Sent as `Authorization: Bearer`. Never logged. */
+  readonly apiKey?: string | undefined
+}
+
+export interface EngineTls {
+  /** Certificates in PEM form that are trusted. Default: those of Node.js. */
+  readonly ca?: string | undefined
+  /** Name in the engines' certificates. Default: the host of each engine. */
+  readonly serverName?: string | undefined
+}
 
 /** What became of one call to an engine. */
 export type EngineReply =
@@ -19,7 +33,7 @@ export interface EngineCall {
   readonly signal: AbortSignal
 }
 
-/** HTTP towards engines, with a small number of connections to each. */
+/** The one HTTP client towards engines, with a small number of connections to each. */
 export interface EngineHttp {
   call(call: EngineCall): Promise<EngineReply>
   /** Ends every call that is under way. */
@@ -30,7 +44,14 @@ const maxAnswerBytes = 4 * 1024 * 1024
 /** llama-server closes an idle connection after 5 s; a call must not meet one that is just being closed. */
 const keepAliveMs = 2_000
 
-export const createEngineHttp = (options: { readonly callsPerPod: number }): EngineHttp => {
+/** `access` is left out for servers that are no engines: no credential is sent to them. */
+export const createEngineHttp = (options: {
+  readonly callsPerPod: number
+  readonly access?: EngineAccess | undefined
+}): EngineHttp => {
+  const { tls, apiKey } = options.access ?? {}
+  const scheme = tls === undefined ? 'http' : 'https'
+  const authorization = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
   const agent = new Agent({
     connections: options.callsPerPod,
     pipelining: 1,
@@ -39,22 +60,19 @@ export const createEngineHttp = (options: { readonly callsPerPod: number }): Eng
     // Deadlines come with each call's signal.
     headersTimeout: 0,
     bodyTimeout: 0,
+    connect: { ca: tls?.ca, servername: tls?.serverName },
   })
   return {
     call: async ({ method, pod, path, body, signal }) => {
       try {
-        const answer = await request(`http://${pod}${path}`, {
+        const answer = await request(`${scheme}://${pod}${path}`, {
           dispatcher: agent,
           method,
           signal,
           // Else undici would not use a connection again after a DELETE with a body, which LMCache's interface asks for and reads.
           reset: false,
-          ...(body === undefined
-            ? {}
-            : {
-                body: body instanceof Uint8Array ? body : JSON.stringify(body),
-                headers: { 'content-type': 'application/json' },
-              }),
+          headers: { ...authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+          body: body === undefined ? null : body instanceof Uint8Array ? body : JSON.stringify(body),
         })
         return { kind: 'answered', status: answer.statusCode, text: await readText(answer.body) }
       } catch (cause) {
@@ -85,4 +103,5 @@ const connectFaults: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-const neverConnected = (cause: unknown): boolean => connectFaults.has(errorCodeOf(cause))
+const neverConnected = (cause: unknown): boolean =>
+  typeof cause === 'object' && cause !== null && 'code' in cause && connectFaults.has(cause.code)
