@@ -17,6 +17,8 @@ export interface GenerationRequest {
   readonly slotId: number | undefined
   /** Repeated in the slot's report, as llama-server does. */
   readonly keep: number
+  /** False: nothing that a slot holds is reused. */
+  readonly cachePrompt: boolean
   /** Ends the answer at the next token, or the waiting for a slot. */
   readonly signal: AbortSignal
 }
@@ -122,7 +124,7 @@ const commonPrefix = (a: readonly number[], b: readonly number[]): number => {
 
 /** Computes the rest of the prompt, and the answer. */
 const computeAnswer = async (
-  { tokens, signal, maxTokens, sampling, stops }: GenerationRequest,
+  { tokens, signal, maxTokens, sampling, stops, cachePrompt }: GenerationRequest,
   slot: {
     readonly sequence: TokenSequence
     readonly llama: Pick<LlamaRuntime, 'tokenBytes'>
@@ -130,6 +132,7 @@ const computeAnswer = async (
   },
 ): Promise<Answer> => {
   const { sequence } = slot
+  if (!cachePrompt) await sequence.clear()
   const cachedTokens = await reusePrefix(sequence, tokens)
   // The last token is computed by itself: cold, reused or restored, the same numbers then choose the first token of the
   // answer.

@@ -44,6 +44,7 @@ const schema = z.object({
   seed: optional(z.int(), undefined),
   id_slot: optional(z.int().min(-1), -1),
   n_keep: optional(z.int(), 0),
+  cache_prompt: optional(z.boolean(), true),
 })
 
 const promptFields = { completions: 'prompt', chat: 'messages', responses: 'input' } as const
@@ -92,6 +93,7 @@ export const parseInferenceBody = (
       stops: [body.stop].flat(),
       slotId,
       keep: body.n_keep,
+      cachePrompt: body.cache_prompt,
     },
   }
 }

@@ -138,6 +138,8 @@ export const createConnector = (
       return adaptConnector(
         createLlamacppSlotsConnector({
           ...common,
+          secret: tenant.secret,
+          maxTurnMs: common.leaseMs,
           ledger: stores.ledger,
           kvDirectory: required(kv.directory),
           maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,

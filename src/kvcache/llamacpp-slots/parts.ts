@@ -1,47 +1,48 @@
+import type { CacheSalts } from '../cache-salts.ts'
 import type { KvLog } from '../kv-log.ts'
-import type { SlotClient } from '../slots/slot-client.ts'
-import type { SlotLedger } from '../slots/slot-ledger.ts'
-import type { ArtefactDepot } from './artefact-depot.ts'
-import type { ArtefactFolder } from './artefact-folder.ts'
+import type { ActionEnd, SlotClient } from '../slots/slot-client.ts'
+import type { SlotContent, SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
+import type { ArtefactFiles } from './artefact-files.ts'
 import type { Background } from './background.ts'
-import type { EngineIdentities } from './engine-identity.ts'
-import type { SizeForecast } from './size-forecast.ts'
-import type { StrayWatch } from './stray.ts'
+import type { Engines } from './engines.ts'
+import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
 export interface Parts {
   readonly ledger: SlotLedger
+  readonly claims: OpenClaims
   readonly client: SlotClient
-  readonly identities: EngineIdentities
-  /** Shared with the engines. */
-  readonly folder: ArtefactFolder
-  /** Where artefacts rest between turns. */
-  readonly depot: ArtefactDepot
-  readonly sizes: SizeForecast
+  readonly engines: Engines
+  readonly files: ArtefactFiles
+  readonly salts: CacheSalts
   readonly background: Background
   /** All pods that are configured now. No other address is ever called. */
   readonly pods: () => readonly string[]
   readonly log: KvLog
-  readonly strays: StrayWatch
-  readonly limits: Limits
-}
-
-export interface Limits {
-  /** How long one call to an engine may keep a turn waiting. */
-  readonly callTimeoutMs: number
-  /** How long a late action on a slot is followed to learn how it ended. */
-  readonly lateTimeoutMs: number
-  /** How long a turn may hold its slot. */
-  readonly leaseMs: number
   /** Larger artefacts are not stored; undefined: there is no limit. */
   readonly maxArtefactBytes: number | undefined
-  /** Fewer tokens are not worth a file. */
+  /** Fewer tokens are not stored. */
   readonly minTokens: number
-  /** How long an offload waits for a slot that still shows as busy. */
-  readonly idleWaitMs: number
-  /** Files younger than this are never taken for orphans. */
+  /** Files younger than this are not taken for orphans, milliseconds. */
   readonly orphanGraceMs: number
 }
 
-/** How long the turn that fills a slot may take before another one does: the check of the file, the call, and the cleaning up after it. */
-export const loadMsOf = ({ callTimeoutMs }: Limits): number => 3 * callTimeoutMs + 1_000
+/** Ends the turn's lease; `content`: what it left in the slot. A ledger that cannot be reached costs the rest of the lease. */
+export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotContent): Promise<void> => {
+  const { pod, slot, turnId } = place
+  parts.claims.drop(turnId)
+  try {
+    await parts.ledger.release({ pod, slot, turnId, ...(content === undefined ? {} : { content }) })
+  } catch (err) {
+    parts.log.warn('a slot was not released; its lease ends by itself', { pod, slot, err })
+  }
+}
+
+/** Keeps the slot while an engine that is late will still act on it. */
+export const releaseAfter = (parts: Parts, place: SlotTurn, late: Promise<ActionEnd<unknown>>): void => {
+  parts.log.warn('an engine is late with a slot', { pod: place.pod, slot: place.slot })
+  parts.background.run(
+    'late slot',
+    late.then(() => releaseSlot(parts, place)),
+  )
+}

@@ -1,191 +1,97 @@
+import { LRUCache } from 'lru-cache'
 import type { SessionKey } from '../../sessions/session-record.ts'
-import type { ClaimOutcome, ClaimSlot, SlotContent, SlotEntry, SlotLedger, SlotTurn } from './slot-ledger.ts'
-import { chooseSlot, endLoad, expire, isInUse, needsWipe, newSlotRecord, type SlotRecord } from './slot-record.ts'
+import type { ReportedSlot, SlotContent, SlotLedger, SlotTurn } from './slot-ledger.ts'
+
+/** The Redis scripts keep the same fields as JSON. */
+interface SlotRecord {
+  readonly owner?: SessionKey | undefined
+  readonly content?: SlotContent | undefined
+  /** The turn that holds the slot, until it is released or another turn takes it. */
+  readonly turnId?: string | undefined
+  /** The session of that turn. */
+  readonly user?: SessionKey | undefined
+  readonly untilMs: number
+  readonly saving: boolean
+  /** Ordinal of the last claim in the pod. */
+  readonly used: number
+}
+
+const unused: SlotRecord = { untilMs: 0, saving: false, used: 0 }
+
+/** Pods come and go. What is forgotten of one is erased by the next sweep. */
+const maxPods = 10_000
 
 /** A ledger for one gateway process. `now` is its clock in milliseconds; only differences count. */
-export const createMemorySlotLedger = (options: { readonly now?: () => number } = {}): SlotLedger =>
-  new MemorySlotLedger(options.now ?? (() => performance.now()))
-
-class MemorySlotLedger implements SlotLedger {
-  readonly #now: () => number
-  readonly #records = new Map<string, SlotRecord>()
-  #claims = 0
-
-  constructor(now: () => number) {
-    this.#now = now
+export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): SlotLedger => {
+  const pods = new LRUCache<string, Map<number, SlotRecord>>({ max: maxPods })
+  const recordsOf = (pod: string): Map<number, SlotRecord> => {
+    const records = pods.get(pod) ?? new Map<number, SlotRecord>()
+    pods.set(pod, records)
+    return records
+  }
+  const isHeld = ({ turnId, untilMs }: SlotRecord): boolean => turnId !== undefined && untilMs > now()
+  /** The record of a slot that this turn holds. */
+  const heldBy = ({ pod, slot, turnId }: SlotTurn): SlotRecord | undefined => {
+    const record = recordsOf(pod).get(slot)
+    return record?.turnId === turnId ? record : undefined
   }
 
-  async claim(request: ClaimSlot): Promise<ClaimOutcome> {
-    const nowMs = this.#now()
-    const chosen = chooseSlot(request.slots, (slot) => this.#find(request.pod, slot, nowMs), { ...request, nowMs })
-    if (chosen === undefined) return { kind: 'no-room' }
-    const record = this.#findOrAdd(request.pod, chosen, nowMs)
-    takeOver(record, request.session)
-    this.#claims += 1
-    record.used = this.#claims
-    record.leases.set(request.turnId, nowMs + request.leaseMs)
-    if (record.loader === undefined && record.content.kind === 'unknown') startLoad(record, request, nowMs)
-    return {
-      kind: 'claimed',
-      slot: chosen,
-      role: roleOf(record, request.turnId),
-      content: record.content,
-      others: record.leases.size - 1,
-      revision: record.revision,
-    }
-  }
-
-  async reload(turn: SlotTurn & { readonly revision: number; readonly loadMs: number }): Promise<boolean> {
-    const nowMs = this.#now()
-    const record = this.#find(turn.pod, turn.slot, nowMs)
-    if (record === undefined || record.revision !== turn.revision || record.loader !== undefined) return false
-    if (!record.leases.has(turn.turnId)) return false
-    startLoad(record, turn, nowMs)
-    return true
-  }
-
-  async settle(turn: SlotTurn & { readonly content: SlotContent; readonly closeMs: number }): Promise<boolean> {
-    const nowMs = this.#now()
-    const record = this.#find(turn.pod, turn.slot, nowMs)
-    if (record?.loader?.turnId !== turn.turnId) return false
-    record.loader = undefined
-    record.closedUntilMs = nowMs + turn.closeMs
-    record.closedBy = turn.turnId
-    if (turn.content.kind !== 'unknown') record.residues = []
-    write(record, turn.content)
-    return true
-  }
-
-  async beginSave(
-    turn: SlotTurn & { readonly session: SessionKey; readonly leaseMs: number },
-  ): Promise<'held' | 'superseded' | 'lost'> {
-    const nowMs = this.#now()
-    const record = this.#find(turn.pod, turn.slot, nowMs)
-    if (record?.owner !== turn.session || !record.leases.has(turn.turnId)) return 'lost'
-    if (record.leases.size > 1) {
-      this.#letGo(record, turn.turnId)
-      return 'superseded'
-    }
-    record.leases.set(turn.turnId, nowMs + turn.leaseMs)
-    return 'held'
-  }
-
-  async release(turn: SlotTurn & { readonly content?: SlotContent }): Promise<number> {
-    const nowMs = this.#now()
-    const record = this.#find(turn.pod, turn.slot, nowMs)
-    if (record === undefined) return 0
-    const isClosed = record.closedUntilMs > nowMs
-    const isCloser = isClosed && record.closedBy === turn.turnId
-    const isParty = record.leases.has(turn.turnId) || record.loader?.turnId === turn.turnId
-    if (!isParty && !isCloser) return record.leases.size
-    this.#letGo(record, turn.turnId)
-    if (turn.content !== undefined && record.loader === undefined && isCloser === isClosed) {
-      record.closedUntilMs = 0
-      write(record, turn.content)
-    }
-    return record.leases.size
-  }
-
-  async slotsOf(session: SessionKey): Promise<readonly { readonly pod: string; readonly slot: number }[]> {
-    return [...this.#records.values()]
-      .filter((record) => isTraceOf(record, session))
-      .map(({ pod, slot }) => ({ pod, slot }))
-  }
-
-  async addTrace({ pod, slot, session }: { pod: string; slot: number; session: SessionKey }): Promise<void> {
-    const record = this.#findOrAdd(pod, slot, this.#now())
-    if (!isTraceOf(record, session)) record.residues = [...record.residues, session]
-  }
-
-  async list(): Promise<readonly SlotEntry[]> {
-    const nowMs = this.#now()
-    return [...this.#records.values()].map((record) => {
-      expire(record, nowMs)
-      return {
-        pod: record.pod,
-        slot: record.slot,
-        inUse: isInUse(record, nowMs),
-        needsWipe: needsWipe(record, nowMs),
-        kind: record.content.kind,
-        mark: record.content.kind === 'holds' ? record.content.mark : undefined,
+  return {
+    claim: async ({ pod, session, turnId, leaseMs, artefactId, waitsForSave, slots }) => {
+      const records = recordsOf(pod)
+      const all = [...records.values()]
+      if (waitsForSave && all.some((record) => record.saving && record.user === session && isHeld(record))) {
+        return { kind: 'saving' }
       }
-    })
-  }
-
-  async seize(
-    turn: SlotTurn & { readonly session: SessionKey | undefined; readonly leaseMs: number },
-  ): Promise<'seized' | 'in-use' | 'nothing-to-do'> {
-    const nowMs = this.#now()
-    const record = this.#find(turn.pod, turn.slot, nowMs)
-    if (turn.session !== undefined && (record === undefined || !isTraceOf(record, turn.session))) return 'nothing-to-do'
-    if (record !== undefined && isInUse(record, nowMs)) return 'in-use'
-    if (turn.session === undefined && record !== undefined && !needsWipe(record, nowMs)) return 'nothing-to-do'
-    const seized = this.#findOrAdd(turn.pod, turn.slot, nowMs)
-    seized.leases.set(turn.turnId, nowMs + turn.leaseMs)
-    startLoad(seized, { turnId: turn.turnId, loadMs: turn.leaseMs }, nowMs)
-    return 'seized'
-  }
-
-  async wiped(turn: SlotTurn): Promise<boolean> {
-    const nowMs = this.#now()
-    const record = this.#find(turn.pod, turn.slot, nowMs)
-    if (record?.loader?.turnId !== turn.turnId) return false
-    record.loader = undefined
-    record.leases.delete(turn.turnId)
-    if (record.leases.size === 0) record.owner = undefined
-    record.residues = []
-    write(record, { kind: 'clean' })
-    return true
-  }
-
-  async forgetPod(pod: string): Promise<void> {
-    for (const [key, record] of this.#records) if (record.pod === pod) this.#records.delete(key)
-  }
-
-  #find(pod: string, slot: number, nowMs: number): SlotRecord | undefined {
-    const record = this.#records.get(keyOf(pod, slot))
-    if (record !== undefined) expire(record, nowMs)
-    return record
-  }
-
-  #findOrAdd(pod: string, slot: number, nowMs: number): SlotRecord {
-    const found = this.#find(pod, slot, nowMs)
-    if (found !== undefined) return found
-    const added = newSlotRecord(pod, slot)
-    this.#records.set(keyOf(pod, slot), added)
-    return added
-  }
-
-  #letGo(record: SlotRecord, turnId: string): void {
-    record.leases.delete(turnId)
-    if (record.loader?.turnId === turnId) endLoad(record)
+      const rankOf = ({ id }: ReportedSlot): readonly number[] => {
+        const { owner, content, used } = records.get(id) ?? unused
+        const isOwn = owner === session
+        const hasArtefact = isOwn && artefactId !== undefined && content?.artefactId === artefactId
+        return [hasArtefact ? 0 : isOwn ? 1 : owner === undefined ? 2 : 3, used, id]
+      }
+      const [best] = slots
+        .filter(({ id, idle }) => idle && !isHeld(records.get(id) ?? unused))
+        .map((slot) => ({ slot: slot.id, rank: rankOf(slot) }))
+        .sort((a, b) => compare(a.rank, b.rank))
+      if (best === undefined) return { kind: 'no-room' }
+      const { owner, content } = records.get(best.slot) ?? unused
+      const used = Math.max(0, ...all.map((record) => record.used)) + 1
+      const untilMs = now() + leaseMs
+      records.set(best.slot, { owner, turnId, user: session, untilMs, saving: false, used })
+      return { kind: 'claimed', slot: best.slot, content: owner === session ? content : undefined }
+    },
+    renew: async (turns, { leaseMs, saving = false }) =>
+      turns.map((turn) => {
+        const record = heldBy(turn)
+        if (record === undefined) return false
+        const untilMs = now() + leaseMs
+        recordsOf(turn.pod).set(turn.slot, { ...record, untilMs, saving: record.saving || saving })
+        return true
+      }),
+    release: async ({ content, ...turn }) => {
+      const record = heldBy(turn)
+      if (record === undefined) return
+      const left = content === undefined ? {} : { owner: record.user, content }
+      const free = { turnId: undefined, user: undefined, untilMs: 0, saving: false }
+      recordsOf(turn.pod).set(turn.slot, { ...record, ...left, ...free })
+    },
+    list: async (pod) =>
+      [...recordsOf(pod)].map(([slot, record]) => {
+        const inUse = isHeld(record)
+        return { slot, owner: record.owner, content: record.content, inUse, user: inUse ? record.user : undefined }
+      }),
+    seize: async ({ pod, slot, turnId, leaseMs }) => {
+      const record = recordsOf(pod).get(slot) ?? unused
+      if (isHeld(record)) return undefined
+      const untilMs = now() + leaseMs
+      recordsOf(pod).set(slot, { ...record, turnId, user: undefined, untilMs, saving: false })
+      return { owner: record.owner, content: record.content }
+    },
   }
 }
 
-const keyOf = (pod: string, slot: number): string => `${pod}|${slot}`
-
-const isTraceOf = (record: SlotRecord, session: SessionKey): boolean =>
-  record.owner === session || record.residues.includes(session)
-
-const takeOver = (record: SlotRecord, session: SessionKey): void => {
-  if (record.owner === session) return
-  const before = record.owner === undefined ? record.residues : [...record.residues, record.owner]
-  if (record.owner !== undefined) record.content = { kind: 'unknown' }
-  record.residues = before.filter((earlier) => earlier !== session)
-  record.owner = session
-}
-
-const startLoad = (record: SlotRecord, turn: { turnId: string; loadMs: number }, nowMs: number): void => {
-  record.loader = { turnId: turn.turnId, untilMs: nowMs + turn.loadMs }
-  record.revision += 1
-}
-
-const write = (record: SlotRecord, content: SlotContent): void => {
-  record.content = content
-  record.revision += 1
-}
-
-const roleOf = (record: SlotRecord, turnId: string): 'load' | 'wait' | 'check' => {
-  if (record.loader === undefined) return 'check'
-  return record.loader.turnId === turnId ? 'load' : 'wait'
+/** Orders lists of equal length, lower first. */
+const compare = (a: readonly number[], b: readonly number[]): number => {
+  const index = a.findIndex((value, at) => value !== b[at])
+  return (a[index] ?? 0) - (b[index] ?? 0)
 }

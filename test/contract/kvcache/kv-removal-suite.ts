@@ -130,8 +130,8 @@ export const describeKvRemoval = (
             connector = bed.connect()
             expect(await reconcile([])).toBeGreaterThanOrEqual(3)
             expect(await bed.artefacts()).toEqual([])
-            expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
             expect(await reconcile([])).toBe(0)
+            expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
           })
         }),
       unnamed: () =>

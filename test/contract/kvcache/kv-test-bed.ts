@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { expect } from '@jest/globals'
 import { contentKeyOf } from '../../../src/context/session-id.ts'
 import type {
   AttachOutcome,
@@ -73,10 +74,14 @@ export interface KvTraits {
   readonly onItsFormerPod: (tokens: number) => object
   /** The presence on its pod after the artefact was removed. */
   readonly afterItsArtefact: (tokens: number) => object
-  /** Possible numbers of loads of turns that overlap on two gateways. */
+  /** How many of 20 turns that overlap on two gateways find the KV. */
+  readonly hitsOfTwoGateways: number
+  /** Possible numbers of their loads. */
   readonly loadsOfTwoGateways: readonly number[]
   /** Possible outcomes of the offloads of two overlapping turns, in the order of their ends. */
   readonly overlappingTurns: readonly (readonly string[])[]
+  /** The presence of an artefact whose payload the connector cannot read. */
+  readonly unreadable: 'missing' | 'incompatible'
   /** Whether a removal waits for the session's turns. */
   readonly removalDuringTurn: 'busy' | 'removed'
   /** Whether a turn that another pod served is stored. */
@@ -150,15 +155,18 @@ export const slotTraits: KvTraits = {
   onItsLastPod: (tokens) => ({ kind: 'resident', tokens }),
   onItsFormerPod: (tokens) => ({ kind: 'loaded', tokens }),
   afterItsArtefact: (tokens) => ({ kind: 'resident', tokens }),
-  loadsOfTwoGateways: [1],
-  overlappingTurns: [['superseded', 'stored']],
+  // As many as there are slots.
+  hitsOfTwoGateways: 2,
+  loadsOfTwoGateways: [2],
+  overlappingTurns: [['stored', 'stored']],
+  unreadable: 'incompatible',
   removalDuringTurn: 'busy',
   servedElsewhere: 'lost',
   storesShort: false,
   sharing: 'nobody',
   afterMissing: 'stored',
   damage: ['changed', 'cut'],
-  fieldsAlone: {},
+  fieldsAlone: { id_slot: -1, cache_prompt: false, cache_salt: expect.any(String) },
   afterTimeout: ['none'],
   lateLoad: 'timed-out',
   unreachable: 'failed',

@@ -20,7 +20,9 @@ export const lmcacheTraits = ({ isolation, events, chunkTokens }: LmcacheSetting
     onItsLastPod: (tokens) => later(tokens, 'resident'),
     onItsFormerPod: (tokens) => later(tokens, 'loaded'),
     afterItsArtefact: () => ({ kind: 'empty' }),
+    hitsOfTwoGateways: 20,
     loadsOfTwoGateways: [1, 2],
+    unreadable: 'missing',
     overlappingTurns: [
       ['stored', 'stored'],
       ['stored', 'unchanged'],

@@ -1,63 +1,267 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
-import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
+import type { ClaimSlot, SlotContent, SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
+import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
-import { useLedger } from './slot-ledger-calls.ts'
-import { describeSlotTurns } from './slot-turns-suite.ts'
-import { describeSlotUpkeep } from './slot-upkeep-suite.ts'
+
+const [alice, bob, carol] = ['alice', 'bob', 'carol'] as SessionKey[] as [SessionKey, SessionKey, SessionKey]
+const pod = '10.0.0.1:8080'
+const content: SlotContent = { artefactId: 'a1', tokens: 100, mark: 'm1' }
+const idle = (...ids: readonly number[]) => ids.map((id) => ({ id, idle: true }))
 
 let redis: TestRedis
+let connection: RedisConnection
 beforeAll(async () => {
   redis = await startTestRedis()
 }, 300_000)
 afterAll(() => redis.close())
-const connect = () => redis.connect({ commandTimeoutMs: 2_000 })
 
-describe.each<{ readonly name: string; readonly make: () => Promise<SlotLedger> }>([
-  { name: 'memory', make: async () => createMemorySlotLedger() },
-  { name: 'Redis', make: async () => createRedisSlotLedger(await connect()) },
+/** A ledger, and a way to let its time pass. */
+interface Timed {
+  readonly ledger: SlotLedger
+  readonly pass: (ms: number) => Promise<void>
+}
+
+const inMemory = async (): Promise<Timed> => {
+  let nowMs = 1_000
+  const pass = async (ms: number): Promise<void> => {
+    nowMs += ms
+  }
+  return { ledger: createMemorySlotLedger({ now: () => nowMs }), pass }
+}
+
+const inRedis = async (): Promise<Timed> => {
+  connection = await redis.connect({ commandTimeoutMs: 2_000 })
+  const key = `${connection.keyPrefix}kv:slots:${pod}`
+  /** Redis' clock cannot be set: every record gets older instead. */
+  const pass = async (ms: number): Promise<void> => {
+    for (const [slot, text] of Object.entries(await redis.raw.hgetall(key))) {
+      const record = JSON.parse(text)
+      await redis.raw.hset(key, slot, JSON.stringify({ ...record, until: record.until - ms }))
+    }
+  }
+  return { ledger: createRedisSlotLedger(connection), pass }
+}
+
+describe.each([
+  { name: 'memory', make: inMemory },
+  { name: 'Redis', make: inRedis },
 ])('SlotLedger: $name', ({ make }) => {
-  const calls = useLedger(make)
-  describeSlotTurns(calls)
-  describeSlotUpkeep(calls)
+  let ledger: SlotLedger
+  let pass: Timed['pass']
+  beforeEach(async () => {
+    ;({ ledger, pass } = await make())
+  })
+
+  const claim = (session: SessionKey, turnId: string, options: Partial<ClaimSlot> = {}) =>
+    ledger.claim({
+      pod,
+      session,
+      turnId,
+      leaseMs,
+      artefactId: undefined,
+      waitsForSave: false,
+      slots: idle(0, 1),
+      ...options,
+    })
+  const release = (slot: number, turnId: string, left?: SlotContent) =>
+    ledger.release({ pod, slot, turnId, ...(left === undefined ? {} : { content: left }) })
+  const renew = (slot: number, turnId: string, saving = false) =>
+    ledger.renew([{ pod, slot, turnId }], { leaseMs, saving })
+  const seize = (slot: number, turnId = 'sweep') => ledger.seize({ pod, slot, turnId, leaseMs })
+  /** A turn of the session leaves content in the slot. */
+  const leave = async (session: SessionKey, slot: number, left = content): Promise<void> => {
+    await claim(session, `${session}-before`, { slots: idle(slot) })
+    await release(slot, `${session}-before`, left)
+  }
+  const slotOf = async (session: SessionKey, options: Partial<ClaimSlot> = {}) => {
+    const claimed = await claim(session, `${session}-next`, options)
+    return claimed.kind === 'claimed' ? claimed.slot : claimed.kind
+  }
+
+  describe('claim', () => {
+    test('returns what the session left in its slot, once', async () => {
+      await leave(alice, 1)
+      expect(await claim(alice, 't1')).toEqual({ kind: 'claimed', slot: 1, content })
+      await release(1, 't1')
+      expect(await claim(alice, 't2')).toEqual({ kind: 'claimed', slot: 1, content: undefined })
+    })
+
+    test('returns nothing of another session’s content', async () => {
+      await leave(bob, 0)
+      expect(await claim(alice, 't1', { slots: idle(0) })).toEqual({ kind: 'claimed', slot: 0, content: undefined })
+    })
+
+    test.each<{ name: string; options: Partial<ClaimSlot>; expected: number }>([
+      { name: 'the one with the stored content', options: { artefactId: 'a2' }, expected: 2 },
+      { name: 'one of the session', options: {}, expected: 1 },
+      { name: 'one without an owner, where the session’s are busy', options: { slots: idle(0, 3) }, expected: 3 },
+      { name: 'the least recently claimed one of others', options: { slots: idle(0, 4) }, expected: 4 },
+    ])('of several slots takes $name', async ({ options, expected }) => {
+      await leave(bob, 4)
+      await leave(alice, 1)
+      await leave(alice, 2, { ...content, artefactId: 'a2' })
+      await leave(bob, 0)
+      expect(await slotOf(alice, { slots: idle(0, 1, 2, 3, 4), ...options })).toBe(expected)
+    })
+
+    test('overlapping turns of a session get slots of their own', async () => {
+      const taken = await Promise.all(Array.from({ length: 20 }, (_, index) => claim(alice, `t${index}`)))
+      const slots = taken.flatMap((outcome) => (outcome.kind === 'claimed' ? outcome.slot : []))
+      expect([slots.length, new Set(slots)]).toEqual([2, new Set([0, 1])])
+    })
+
+    test.each([
+      { name: 'held', slots: idle(0) },
+      { name: 'busy', slots: [{ id: 1, idle: false }] },
+      { name: 'not reported', slots: [] },
+    ])('finds no room when the slot is $name', async ({ slots }) => {
+      await claim(bob, 'b1')
+      expect(await claim(alice, 't1', { slots })).toEqual({ kind: 'no-room' })
+    })
+
+    test('slots of two pods are independent', async () => {
+      await claim(alice, 't1', { slots: idle(0) })
+      expect(await slotOf(bob, { pod: '[::1]:9', slots: idle(0) })).toBe(0)
+    })
+
+    test('a turn may wait while another turn of its session is being saved', async () => {
+      await claim(alice, 't1')
+      expect(await claim(alice, 't2', { waitsForSave: true, slots: [] })).toEqual({ kind: 'no-room' })
+      await renew(0, 't1', true)
+      await renew(0, 't1')
+      expect(await claim(alice, 't2', { waitsForSave: true })).toEqual({ kind: 'saving' })
+      expect(await slotOf(bob, { waitsForSave: true })).toBe(1)
+      await release(0, 't1', content)
+      expect(await claim(alice, 't2', { waitsForSave: true })).toMatchObject({ kind: 'claimed', slot: 0 })
+    })
+  })
+
+  describe('leases', () => {
+    test('a slot whose lease is not renewed is free after 6 seconds', async () => {
+      await claim(bob, 'killed', { slots: idle(0) })
+      await pass(5_900)
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
+      await pass(100)
+      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
+    })
+
+    test('renewal keeps the slots of several pods', async () => {
+      await claim(bob, 'b1', { slots: idle(0) })
+      await claim(bob, 'b2', { pod: '[::1]:9', slots: idle(3) })
+      await pass(5_900)
+      const turns = [
+        { pod, slot: 0, turnId: 'b1' },
+        { pod: '[::1]:9', slot: 3, turnId: 'b2' },
+        { pod, slot: 1, turnId: 'b1' },
+      ]
+      expect(await ledger.renew(turns, { leaseMs })).toEqual([true, true, false])
+      await pass(5_900)
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
+    })
+
+    test('renewal does not bring a released lease back', async () => {
+      await claim(bob, 'b1', { slots: idle(0) })
+      await release(0, 'b1')
+      expect(await renew(0, 'b1')).toEqual([false])
+      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
+    })
+
+    test('a lease that ran out is held again, unless another turn took the slot', async () => {
+      await claim(bob, 'b1', { slots: idle(0) })
+      await pass(60_000)
+      expect(await renew(0, 'b1', true)).toEqual([true])
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
+      await pass(60_000)
+      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
+      expect(await renew(0, 'b1', true)).toEqual([false])
+    })
+  })
+
+  describe('release', () => {
+    test.each([
+      { name: 'a turn that does not hold the slot', slot: 0, turnId: 'stranger' },
+      { name: 'another slot', slot: 5, turnId: 't1' },
+    ])('of $name changes nothing', async ({ slot, turnId }) => {
+      await claim(alice, 't1', { slots: idle(0) })
+      await release(slot, turnId, content)
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, inUse: true, user: alice }])
+    })
+
+    test('without content leaves the slot with its former owner, and unknown content', async () => {
+      await leave(bob, 0)
+      await claim(alice, 't1', { slots: idle(0) })
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, owner: bob, inUse: true, user: alice }])
+      await release(0, 't1')
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, owner: bob, inUse: false }])
+    })
+
+    test('with content makes the session the owner', async () => {
+      await leave(bob, 0)
+      await leave(alice, 0)
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, owner: alice, content, inUse: false }])
+      expect(await ledger.list('[::1]:9')).toEqual([])
+    })
+  })
+
+  describe('seize', () => {
+    test('keeps turns out, and returns what is known of the slot', async () => {
+      await leave(alice, 0)
+      expect(await seize(0)).toEqual({ owner: alice, content })
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
+      await release(0, 'sweep')
+      expect(await claim(alice, 't1')).toEqual({ kind: 'claimed', slot: 0, content })
+    })
+
+    test('is refused while a turn holds the slot', async () => {
+      await claim(alice, 't1', { slots: idle(0) })
+      expect(await seize(0)).toBeUndefined()
+      await pass(leaseMs)
+      expect(await seize(0)).toEqual({})
+    })
+
+    test('of a slot that was never claimed, released as erased, leaves it without an owner', async () => {
+      expect(await seize(0)).toEqual({})
+      const erased = { tokens: 0, mark: 'm2' }
+      await release(0, 'sweep', erased)
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, content: erased, inUse: false }])
+      await leave(carol, 0)
+      await seize(0)
+      await release(0, 'sweep', erased)
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, content: erased, inUse: false }])
+    })
+  })
 })
 
 describe('the slot ledger in Redis', () => {
-  const claim = {
-    pod: 'pod:1',
-    session: 'alice' as SessionKey,
-    leaseMs: 60_000,
-    loadMs: 60_000,
-    slots: [{ id: 0, idle: true }],
-  }
-  const key = (prefix: string): string => `${prefix}kv:slots`
+  const session = 'alice' as SessionKey
+  const request = { pod, session, leaseMs, artefactId: undefined, waitsForSave: false, slots: idle(0) }
 
   test('is shared by two gateway processes', async () => {
-    const connection = await connect()
-    const [first, second] = [createRedisSlotLedger(connection), createRedisSlotLedger(connection)]
-    const roles = await Promise.all([first.claim({ ...claim, turnId: 't1' }), second.claim({ ...claim, turnId: 't2' })])
-    const found = roles.map((outcome) => (outcome.kind === 'claimed' ? outcome.role : outcome.kind))
-    expect(found.sort()).toEqual(['load', 'wait'])
+    const shared = await redis.connect({ commandTimeoutMs: 2_000 })
+    const ledgers = [createRedisSlotLedger(shared), createRedisSlotLedger(shared)]
+    const taken = await Promise.all(ledgers.map((ledger, index) => ledger.claim({ ...request, turnId: `t${index}` })))
+    expect(taken.map(({ kind }) => kind).sort()).toEqual(['claimed', 'no-room'])
   })
 
-  test('ignores a damaged record', async () => {
-    const connection = await connect()
-    const ledger = createRedisSlotLedger(connection)
-    for (const text of ['{"owner":', '[]', '"text"', '{"owner":"bob","leases":{}}']) {
-      await redis.raw.hset(key(connection.keyPrefix), 'p|pod:1|0', text)
-      expect(await ledger.list()).toEqual([])
-      expect(await ledger.claim({ ...claim, turnId: `t ${text}` })).toMatchObject({ role: 'load', others: 0 })
-    }
-  })
+  test.each(['{"owner":', '[]', '"text"', '{"owner":"bob"}', '{"until":0,"used":1,"owner":7,"content":"x"}'])(
+    'takes the damaged record %s for an unknown slot',
+    async (text) => {
+      const { ledger } = await inRedis()
+      await redis.raw.hset(`${connection.keyPrefix}kv:slots:${pod}`, '0', text)
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, inUse: false }])
+      expect(await ledger.claim({ ...request, turnId: 't' })).toMatchObject({ kind: 'claimed', slot: 0 })
+    },
+  )
 
-  test('keeps no slot of a forgotten pod', async () => {
-    const connection = await connect()
-    const ledger = createRedisSlotLedger(connection)
-    await ledger.claim({ ...claim, turnId: 't1' })
-    await ledger.release({ pod: 'pod:1', slot: 0, turnId: 't1' })
-    await ledger.forgetPod('pod:1')
-    expect(await redis.raw.hkeys(key(connection.keyPrefix))).toEqual(['claims'])
+  test('keeps one key for each pod, and none for ever', async () => {
+    const { ledger } = await inRedis()
+    await ledger.claim({ ...request, turnId: 't' })
+    const keys = await redis.raw.keys(`${connection.keyPrefix}*`)
+    expect(keys).toEqual([`${connection.keyPrefix}kv:slots:${pod}`])
+    expect(await redis.raw.pttl(keys[0] ?? '')).toBeGreaterThan(0)
   })
 })

@@ -4,6 +4,7 @@ import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-sl
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { describeSlotTurns } from './slot-turns-suite.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
 import { describeStorm } from './storm.ts'
@@ -36,5 +37,6 @@ describe('embedded engine', () => {
   describeKvConnector('llamacpp-slots', makeBed)
   describeKvRemoval('llamacpp-slots', makeBed)
   describeSlots(makeBed)
+  describeSlotTurns(makeBed)
   describeStorm(makeBed)
 })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe } from '@jest/globals'
 import { startLlamaServer } from '../../../playground/start-engine.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
+import { describeSlotTurns } from './slot-turns-suite.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
 
@@ -15,5 +16,7 @@ describe('real llama-server', () => {
   afterAll(() => engines.end())
 
   // The connector's contract does not depend on the engine: it is tested on the embedded one, and here what depends on real slots.
-  describeSlots(() => engines.bed(async () => createMemorySlotLedger()))
+  const makeBed = () => engines.bed(async () => createMemorySlotLedger())
+  describeSlots(makeBed)
+  describeSlotTurns(makeBed)
 })

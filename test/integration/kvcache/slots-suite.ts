@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
+import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/engine-fields.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
   anySignal,
@@ -65,6 +66,12 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await action()
       })
     }
+    /** The slot of the first pod in which the session's KV lies. */
+    const ownSlot = async (): Promise<number> => {
+      const entries = await bed.ledger.list(first.address)
+      return entries.find(({ owner }) => owner === session.key)?.slot ?? -1
+    }
+    const sweep = () => connector.reconcile(async (ids) => new Set(ids), anySignal())
     const removeSession = (kv: StoredKv | undefined) =>
       connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
 
@@ -108,11 +115,11 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('request in the session’s slot moves its turn to another slot', async () => {
         const kv = await begin()
-        const [own] = await bed.ledger.slotsOf(session.key)
-        const occupied = await first.occupy(own?.slot ?? -1)
+        const own = await ownSlot()
+        const occupied = await first.occupy(own)
         const { presence, fields } = await connector.attach(turnOf(session, first), kv, { signal: anySignal() })
         expect(presence).toMatchObject({ kind: 'loaded' })
-        expect(fields['id_slot']).toBe(own?.slot === 0 ? 1 : 0)
+        expect(fields['id_slot']).toBe(own === 0 ? 1 : 0)
         await occupied.end()
       })
 
@@ -121,7 +128,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const { presence, fields, claim } = await connector.attach(turnOf(session, first), undefined, {
           signal: anySignal(),
         })
-        expect([presence, fields]).toEqual([{ kind: 'no-room' }, {}])
+        expect([presence, fields]).toEqual([{ kind: 'no-room' }, expect.objectContaining(fieldsWithoutSlot)])
         const turn = { turn: turnOf(session, first), claim, totalTokens: 400 }
         expect(await connector.offload({ ...turn, announce: async () => {}, signal: anySignal() })).toEqual({
           kind: 'none',
@@ -177,36 +184,18 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       expect(await connector.offload(request)).toMatchObject({ kind: 'stored' })
     })
 
-    test('KV of a turn without a slot is removed with its session', async () => {
-      const sweep = () => connector.reconcile(async (ids) => new Set(ids), anySignal())
+    test('a sweep erases idle slots that the ledger does not account for, and no others', async () => {
       await sweep()
       expect(await sweep()).toBe(0)
-      const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
-      const turn = turnOf(session, first)
-      const { claim } = await connector.attach(turn, undefined, { signal: anySignal() })
-      await Promise.all(occupied.map((request) => request.end()))
-      await eventually(async () => (await first.slots()).every((slot) => !slot.is_processing))
-      const { promptTokens, outputTokens } = await first.run({ prompt, sessionId: session.id })
-      const totalTokens = promptTokens + outputTokens
-      await connector.offload({ turn, claim, totalTokens, announce: async () => {}, signal: anySignal() })
-      expect(await sweep()).toBe(1)
-      expect(await first.probe(prompt)).toBe(0)
-    })
-
-    test('what a turn left that passed while no gateway was there is removed by the sweeps after a start', async () => {
-      await serve(first)
-      await serve(second)
+      const kv = await begin()
       const passed = newPrompt()
-      await first.run({ prompt: passed, fields: { id_slot: 0 } })
-      await first.run({ prompt: passed, fields: { id_slot: 1 } })
-      connector = bed.connect({ strayWatchMs: 60_000 })
-      expect(await connector.reconcile(async (ids) => new Set(ids), anySignal())).toBeGreaterThan(0)
-      expect(await first.probe(passed)).toBe(0)
-      expect(
-        (await connector.attach(turnOf(session, second), undefined, { signal: anySignal() })).presence,
-      ).toMatchObject({
+      await first.run({ prompt: passed, fields: { id_slot: (await ownSlot()) === 0 ? 1 : 0 } })
+      expect(await sweep()).toBe(1)
+      expect((await connector.attach(turnOf(session, first), kv, { signal: anySignal() })).presence).toEqual({
         kind: 'resident',
+        tokens: kv.tokens,
       })
+      expect(await first.probe(passed)).toBe(0)
     })
 
     describe('more sessions than slots', () => {
@@ -222,7 +211,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
             'stored',
           ])
         }
-        expect(await bed.ledger.slotsOf(session.key)).toEqual([])
+        expect(await ownSlot()).toBe(-1)
         const { attached, usage } = await serve(first, kv)
         expect(attached.presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
         expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
@@ -266,23 +255,24 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
     })
 
     describe('gateway killed', () => {
-      const minute = 60_000
+      /** A turn of a gateway that died, whose lease runs out. */
+      const dead = async (pod: SlotPod, slot: number, leaseMs: number): Promise<void> => {
+        const claim = { pod: pod.address, session: newSession().key, turnId: 'dead', leaseMs, waitsForSave: false }
+        await bed.ledger.claim({ ...claim, artefactId: undefined, slots: [{ id: slot, idle: true }] })
+      }
 
-      test('during a load: a waiting turn loads', async () => {
+      test('during a load: the next turn loads', async () => {
         const kv = await begin()
-        const idle = [0, 1].map((id) => ({ id, idle: true }))
-        const dead = { pod: second.address, session: session.key, turnId: 'dead', slots: idle }
-        await bed.ledger.claim({ ...dead, leaseMs: minute, loadMs: 300 })
-        const { presence } = await connector.attach(turnOf(session, second), kv, { signal: anySignal() })
-        expect(presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
+        await dead(second, 0, 60_000)
+        await dead(second, 1, 1)
+        const presence = async () =>
+          (await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence
+        await eventually(async () => (await presence()).kind === 'loaded')
       })
 
       test('after it took over a slot: the former session can still be removed', async () => {
         const kv = await begin()
-        const [slot] = await bed.ledger.slotsOf(session.key)
-        const dead = { pod: first.address, session: newSession().key, turnId: 'dead' }
-        const idle = [{ id: slot?.slot ?? -1, idle: true }]
-        await bed.ledger.claim({ ...dead, slots: idle, leaseMs: 300, loadMs: 300 })
+        await dead(first, await ownSlot(), 300)
         expect(await removeSession(kv)).toMatchObject({ kind: 'busy' })
         await eventually(async () => (await removeSession(kv)).kind === 'removed')
         expect(await first.probe(prompt)).toBe(0)
@@ -290,12 +280,9 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('after it took over a slot: the next sweep empties the slot', async () => {
         await begin()
-        const [slot] = await bed.ledger.slotsOf(session.key)
-        const dead = { pod: first.address, session: newSession().key, turnId: 'dead' }
-        const idle = [{ id: slot?.slot ?? -1, idle: true }]
-        await bed.ledger.claim({ ...dead, slots: idle, leaseMs: 100, loadMs: 100 })
-        await eventually(async () => (await bed.ledger.list()).some(({ needsWipe }) => needsWipe))
-        await connector.reconcile(async (ids) => new Set(ids), anySignal())
+        await dead(first, await ownSlot(), 100)
+        await eventually(async () => (await bed.ledger.list(first.address)).every(({ inUse }) => !inUse))
+        await sweep()
         expect(await first.probe(prompt)).toBe(0)
       })
     })
@@ -305,8 +292,12 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const kv = await begin()
         const payload = JSON.stringify({ ...JSON.parse(kv.payload), fingerprint: 'of-another-engine' })
         const { attached, usage } = await serve(second, { ...kv, payload })
-        expect(attached.presence).toEqual({ kind: 'missing' })
-        expect([usage.cachedTokens, second.loads()]).toEqual([0, 0])
+        expect(attached.presence).toEqual({ kind: 'incompatible' })
+        expect([usage.cachedTokens, second.loads(), await bed.artefacts()]).toEqual([
+          0,
+          0,
+          expect.arrayContaining([kv.artefactId]),
+        ])
       })
 
       test('file with another number of tokens than the session’s is not used', async () => {

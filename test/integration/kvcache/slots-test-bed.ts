@@ -52,7 +52,6 @@ export interface SlotsTestBed extends KvTestBed {
     readonly lateTimeoutMs?: number
     readonly pods?: readonly string[]
     readonly orphanGraceMs?: number
-    readonly strayWatchMs?: number
   }): LlamacppSlotsConnector
 }
 
@@ -170,9 +169,9 @@ const makeBed = async (options: {
         kvDirectory,
         callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
         ...(wishes.lateTimeoutMs === undefined ? {} : { lateTimeoutMs: wishes.lateTimeoutMs }),
-        leaseMs: 60_000,
+        secret: 'secret',
+        maxTurnMs: 60_000,
         orphanGraceMs: wishes.orphanGraceMs ?? 0,
-        strayWatchMs: wishes.strayWatchMs ?? 0,
         log: { debug: () => {}, info: () => {}, warn: () => {} },
       })
       connectors.push(connector)

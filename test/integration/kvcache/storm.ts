@@ -98,12 +98,9 @@ const inParallel = async (steps: readonly Step[], take: (step: Step) => Promise<
   await Promise.all(Array.from({ length: atATime }, work))
 }
 
-/** A turn that finds another one of its session in a slot that never held the stored KV goes on without it. */
-const isExpected = (cause: unknown): boolean => /another turn of the session|did not succeed/.test(String(cause))
-
 const surprisesIn = (presence: KvPresence): readonly string[] => {
   if (presence.kind === 'missing') return ['an artefact was missing']
-  return presence.kind === 'failed' && !isExpected(presence.cause) ? [`attach failed: ${String(presence.cause)}`] : []
+  return presence.kind === 'failed' ? [`attach failed: ${String(presence.cause)}`] : []
 }
 
 let markers = 0

@@ -8,6 +8,7 @@ import {
   createLlamacppSlotsConnector,
   type LlamacppSlotsConnector,
 } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
+import { fieldsWithoutSlot } from '../../../../src/kvcache/llamacpp-slots/engine-fields.ts'
 import { createRedisSlotLedger } from '../../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import { createRedisConnection } from '../../../../src/redis/create-redis-connection.ts'
 import type { RedisConnection } from '../../../../src/redis/redis-connection.ts'
@@ -30,7 +31,8 @@ beforeEach(async () => {
     pods: () => [engine.pod],
     kvDirectory: directory,
     callTimeoutMs: 5_000,
-    leaseMs: 60_000,
+    secret: 'secret',
+    maxTurnMs: 60_000,
     orphanGraceMs: 0,
     log: { debug: () => {}, info: () => {}, warn: (message) => warnings.push(message) },
   })
@@ -45,12 +47,12 @@ afterEach(async () => {
 const session = 'session' as SessionKey
 const turn = () => ({ session, tenant: 'tenant' as TenantKey, model: 'm', turnId: 't', pod: engine.pod })
 const signal = () => AbortSignal.timeout(5_000)
-const claim = () => formatClaim({ kind: 'slot', pod: engine.pod, slot: 0, taskBefore: undefined, turnMark: undefined })
+const claim = () => formatClaim({ pod: engine.pod, slot: 0, tag: 1, fingerprint: 'f' })
 
 describe('while the ledger is unavailable', () => {
   test('a turn goes on without its KV', async () => {
     const { presence, fields } = await connector.attach(turn(), undefined, { signal: signal() })
-    expect([presence.kind, fields]).toEqual(['failed', {}])
+    expect([presence.kind, fields]).toEqual(['failed', expect.objectContaining(fieldsWithoutSlot)])
   })
 
   test('an offload stores nothing and calls no engine', async () => {
@@ -61,7 +63,7 @@ describe('while the ledger is unavailable', () => {
 
   test('a detach logs that the claim could not be released', async () => {
     await connector.detach(turn(), claim(), signal())
-    expect(warnings).toContain('a turn could not be let go')
+    expect(warnings).toContain('a slot was not released; its lease ends by itself')
   })
 
   test('a removal is busy', async () => {

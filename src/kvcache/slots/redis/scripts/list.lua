@@ -1,14 +1,12 @@
 --- @include records
--- Returns for every slot: <pod>|<slot>, 1 if it is in use, 1 if it needs a wipe, its content's kind, and the content's mark or ''.
+-- KEYS: pod. Returns a list of JSON {slot, owner, content, inUse, user}.
 local entries = {}
-local fields = redis.call('HGETALL', ledger)
-for i = 1, #fields, 2 do
-  if string.sub(fields[i], 1, 2) == 'p|' then
-    local name = string.sub(fields[i], 3)
-    local record = parse(fields[i + 1], name)
-    if record then
-      entries[#entries + 1] = { name, inUse(record) and 1 or 0, needsWipe(record) and 1 or 0, record.content.kind, record.content.mark or '' }
-    end
-  end
+local stored = redis.call('HGETALL', KEYS[1])
+for i = 1, #stored, 2 do
+  local record = parse(stored[i + 1])
+  local inUse = isHeld(record)
+  local entry = { slot = tonumber(stored[i]), owner = record.owner, content = record.content, inUse = inUse }
+  if inUse then entry.user = record.user end
+  entries[#entries + 1] = cjson.encode(entry)
 end
 return entries

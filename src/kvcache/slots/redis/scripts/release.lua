@@ -1,15 +1,10 @@
 --- @include records
--- ARGV: pod, slot, turn, content as JSON or empty. Returns how many turns still hold the slot.
-local record = find(ARGV[1], ARGV[2])
-if not record then return 0 end
-local isClosed = record.closedUntil > now
-local isCloser = isClosed and record.closedBy == ARGV[3]
-if record.leases[ARGV[3]] or record.loader == ARGV[3] or isCloser then
-  letGo(record, ARGV[3])
-  if ARGV[4] ~= '' and not record.loader and isCloser == isClosed then
-    record.closedUntil = 0
-    write(record, cjson.decode(ARGV[4]))
-  end
-  store(record)
+-- KEYS: pod. ARGV: slot, turn, content (JSON) or ''
+local record = find(KEYS[1], ARGV[1])
+if record.turn ~= ARGV[2] then return 0 end
+if ARGV[3] ~= '' then
+  record.owner, record.content = record.user, cjson.decode(ARGV[3])
 end
-return size(record.leases)
+record.turn, record.user, record.saving, record['until'] = nil, nil, nil, 0
+store(KEYS[1], ARGV[1], record)
+return 1

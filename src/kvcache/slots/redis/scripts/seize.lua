@@ -1,12 +1,7 @@
 --- @include records
--- ARGV: pod, slot, turn, session or empty, lease ms. Returns seized, in-use or nothing-to-do.
-local session = ARGV[4]
-local record = find(ARGV[1], ARGV[2])
-if session ~= '' and not (record and tracesOf(record)[session]) then return 'nothing-to-do' end
-if record and inUse(record) then return 'in-use' end
-if session == '' and record and not needsWipe(record) then return 'nothing-to-do' end
-record = record or findOrAdd(ARGV[1], ARGV[2])
-record.leases[ARGV[3]] = now + tonumber(ARGV[5])
-startLoad(record, ARGV[3], tonumber(ARGV[5]))
-store(record)
-return 'seized'
+-- KEYS: pod. ARGV: slot, turn, lease ms. Returns JSON {owner, content}, or nothing while the slot is held.
+local record = find(KEYS[1], ARGV[1])
+if isHeld(record) then return false end
+record.turn, record.user, record.saving, record['until'] = ARGV[2], nil, nil, now + ARGV[3]
+store(KEYS[1], ARGV[1], record)
+return cjson.encode({ owner = record.owner, content = record.content })

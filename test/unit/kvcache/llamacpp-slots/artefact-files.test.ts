@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { fileOf, partOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
-import { type ArtefactFolder, createArtefactFolder } from '../../../../src/kvcache/llamacpp-slots/artefact-folder.ts'
+import { type ArtefactFiles, createArtefactFiles } from '../../../../src/kvcache/llamacpp-slots/artefact-files.ts'
 
 let directory: string
-let folder: ArtefactFolder
+let files: ArtefactFiles
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
-  folder = createArtefactFolder(directory)
+  files = createArtefactFiles(directory)
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
@@ -19,9 +19,14 @@ const file = fileOf('ab'.repeat(20))
 const text = 'key and value '.repeat(200_000)
 const sha256 = createHash('sha256').update(text).digest('hex')
 const artefact = { file, fingerprint: 'f', content: { bytes: text.length, sha256 } }
+/** What an engine may load, or why it may not. */
+const open = async () => {
+  const opened = await files.open(artefact, never)
+  return typeof opened === 'string' ? opened : 'intact'
+}
 const write = (name: string, content: string) => writeFile(join(directory, name), content)
 
-describe('check', () => {
+describe('open', () => {
   test.each([
     ['intact', text],
     ['damaged', text.replace('value', 'VALUE')],
@@ -30,64 +35,67 @@ describe('check', () => {
     ['damaged', ''],
   ])('a file is %s (row %#)', async (expected, content) => {
     await write(file, content)
-    expect(await folder.check(artefact, never)).toBe(expected)
+    expect(await open()).toBe(expected)
   })
 
   test('an absent file and one never published are missing', async () => {
-    expect(await folder.check(artefact, never)).toBe('missing')
+    expect(await open()).toBe('missing')
     await write(file, text)
-    expect(await folder.check({ ...artefact, content: undefined }, never)).toBe('missing')
+    expect(await files.open({ ...artefact, content: undefined }, never)).toBe('missing')
   })
 
   test('a file that changed since it was intact is damaged', async () => {
     await write(file, text)
-    expect(await folder.check(artefact, never)).toBe('intact')
+    expect(await open()).toBe('intact')
     await write(file, text.replace('value', 'VALUE'))
-    expect(await folder.check(artefact, never)).toBe('damaged')
+    expect(await open()).toBe('damaged')
   })
 
   test('rejects after an abort', async () => {
     await write(file, text)
-    await expect(folder.check(artefact, AbortSignal.abort())).rejects.toThrow()
+    await expect(files.open(artefact, AbortSignal.abort())).rejects.toThrow()
   })
 
   test('rejects when the folder cannot be read', async () => {
     await mkdir(join(directory, file))
     const bytes = Number((await import('node:fs')).statSync(join(directory, file)).size)
-    await expect(folder.check({ ...artefact, content: { bytes, sha256 } }, never)).rejects.toThrow('EISDIR')
+    await expect(files.open({ ...artefact, content: { bytes, sha256 } }, never)).rejects.toThrow('EISDIR')
   })
 })
 
-describe('publish', () => {
-  const publish = (bytes: number) => folder.publish({ from: partOf(file), to: file, bytes, signal: never })
+describe('keep', () => {
+  const keep = (bytes: number) => files.keep(file, { bytes, signal: never })
 
   test('renames a complete file', async () => {
     await write(partOf(file), text)
-    expect(await publish(text.length)).toBe(sha256)
+    expect(await keep(text.length)).toBe(sha256)
     expect(await readdir(directory)).toEqual([file])
-    expect(await folder.check(artefact, never)).toBe('intact')
+    expect(await open()).toBe('intact')
   })
 
   test('keeps a file of another length under its part name', async () => {
     await write(partOf(file), text)
-    expect(await publish(text.length + 1)).toBeUndefined()
+    expect(await keep(text.length + 1)).toBeUndefined()
     expect(await readdir(directory)).toEqual([partOf(file)])
   })
 
   test('is undefined without a file', async () => {
-    expect(await publish(1)).toBeUndefined()
+    expect(await keep(1)).toBeUndefined()
   })
 })
 
-test('remove resolves to whether the file existed', async () => {
+test('remove deletes an artefact and its part, and can be repeated', async () => {
   await write(file, text)
-  expect([await folder.remove(file), await folder.remove(file)]).toEqual([true, false])
+  await write(partOf(file), text)
+  await files.remove(file, never)
+  await files.remove(file, never)
+  expect(await readdir(directory)).toEqual([])
 })
 
 describe('olderThan', () => {
   const collect = async (ageMs: number): Promise<readonly (readonly string[])[]> => {
     const batches: (readonly string[])[] = []
-    for await (const batch of folder.olderThan(ageMs, (name) => name.startsWith('ctx-'))) batches.push(batch)
+    for await (const batch of files.olderThan(ageMs, (name) => name.startsWith('ctx-'))) batches.push(batch)
     return batches
   }
 

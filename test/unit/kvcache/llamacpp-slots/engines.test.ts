@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
-import { createEngineIdentities } from '../../../../src/kvcache/llamacpp-slots/engine-identity.ts'
+import { createEngines } from '../../../../src/kvcache/llamacpp-slots/engines.ts'
 import { createSlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
 import { json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
@@ -15,15 +15,19 @@ const props = {
 const model = { id: '/models/tiny.gguf', created: 1, meta: { n_vocab: 260, n_params: 3214592, size: 6433792 } }
 
 interface Self {
+  /** The last task of its slot. */
+  task?: number
   props: object | undefined
   models: object
 }
 
 const client = createSlotClient({ callTimeoutMs: 5_000, lateTimeoutMs: 5_000, callsPerPod: 2 })
-const identities = () => createEngineIdentities(client)
+const engineFor = (pod: string) => createEngines(client, () => [pod])
 const engines: ScriptedEngine[] = []
 const start = async (self: Self): Promise<ScriptedEngine> => {
   const engine = await startScriptedEngine((request, response) => {
+    if (request.url === '/slots')
+      return json([{ id: 0, is_processing: false, id_task: self.task ?? 5 }])(request, response)
     const answer = request.url === '/props' ? self.props : self.models
     json(answer ?? {}, answer === undefined ? 404 : 200)(request, response)
   })
@@ -36,7 +40,7 @@ afterEach(() => Promise.all(engines.splice(0).map((engine) => engine.close())))
 const never = new AbortController().signal
 const identify = async (self: Self) => {
   const engine = await start(self)
-  const outcome = await identities().of(engine.pod, never)
+  const outcome = await engineFor(engine.pod).look(engine.pod, never)
   return outcome.kind === 'answered' ? outcome.value : undefined
 }
 const usual: Self = { props, models: { data: [model] } }
@@ -75,31 +79,46 @@ describe('an engine’s fingerprint', () => {
   test('depends on the model alone when the engine has no /props', async () => {
     const self = (description: string): Self => ({ props: undefined, models: { data: [{ id: 'tiny', description }] } })
     const [one, same, other] = [await identify(self('a')), await identify(self('a')), await identify(self('b'))]
-    expect([one?.boot, one?.fingerprint === same?.fingerprint, one?.fingerprint === other?.fingerprint]).toEqual([
-      '',
-      true,
-      false,
-    ])
+    expect([one?.fingerprint === same?.fingerprint, one?.fingerprint === other?.fingerprint]).toEqual([true, false])
   })
 })
 
-describe('an engine’s identity', () => {
-  test('is read again only after a restart', async () => {
-    const self: Self = { ...usual }
+describe('a look at an engine', () => {
+  const identity = ['GET /props', 'GET /v1/models']
+
+  test('asks who the engine is once for each of its starts', async () => {
+    const self: Self = { ...usual, task: 5 }
     const engine = await start(self)
-    const known = identities()
-    await known.of(engine.pod, never)
-    await known.of(engine.pod, never)
-    expect(engine.requests).toEqual(['GET /props', 'GET /v1/models', 'GET /props'])
-    self.props = { ...props, media_marker: '<__media_2__>' }
-    const outcome = await known.of(engine.pod, never)
-    expect(outcome).toMatchObject({ kind: 'answered', value: { boot: '<__media_2__>' } })
-    expect(engine.requests.at(-1)).toBe('GET /v1/models')
+    const engines = engineFor(engine.pod)
+    for (const task of [5, 5, 6, 0]) {
+      self.task = task
+      if (task === 0) self.props = { ...props, build_info: 'b2' }
+      await engines.look(engine.pod, never)
+    }
+    expect(engine.requests.filter((line) => line !== 'GET /slots').sort()).toEqual([...identity, ...identity].sort())
+    const view = await engines.look(engine.pod, never)
+    expect(view.kind === 'answered' && view.value.fingerprint).toBe((await identify(self))?.fingerprint)
   })
 
-  test('is unknown while the engine loads its model', async () => {
+  test('asks again after a call that failed', async () => {
+    const self: Self = { ...usual }
+    const engine = await start(self)
+    const engines = engineFor(engine.pod)
+    await engines.look(engine.pod, never)
+    expect(await engines.look(engine.pod, AbortSignal.abort())).toMatchObject({ kind: 'failed' })
+    await engines.look(engine.pod, never)
+    expect(engine.requests.filter((line) => line === 'GET /props')).toHaveLength(2)
+  })
+
+  test('fails while the engine loads its model', async () => {
     const engine = await startScriptedEngine(json({ error: {} }, 503))
     engines.push(engine)
-    expect(await identities().of(engine.pod, never)).toMatchObject({ kind: 'failed', status: 503 })
+    expect(await engineFor(engine.pod).look(engine.pod, never)).toMatchObject({ kind: 'failed', status: 503 })
+  })
+
+  test('never calls a pod that is not configured', async () => {
+    const engine = await start(usual)
+    expect(await engineFor('other:1').look(engine.pod, never)).toMatchObject({ kind: 'failed' })
+    expect(engine.requests).toEqual([])
   })
 })

@@ -1,0 +1,158 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { opendir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { LRUCache } from 'lru-cache'
+import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
+import { errorCodeOf } from '../error-code.ts'
+import { type Artefact, partOf } from './artefact.ts'
+
+/**
+ * Files of stored KV in the folder that all pods and gateways share. With a store of one's own, artefacts only pass through the folder: a
+ * file is handed to the store after a save, and fetched under a name of its own before a load.
+ *
+ * @throws from every method when folder or store cannot be read or written, or the signal fires.
+ */
+export interface ArtefactFiles {
+  /**
+   * Compares the artefact with its size and SHA-256 (hex). An engine must only load what is `intact`: llama-server dies of a cut file and does
+   * not notice a changed one. `close` must be called when no engine reads `file` any more.
+   */
+  open(artefact: Artefact, signal: AbortSignal): Promise<IntactFile | 'missing' | 'damaged'>
+  /**
+   * Takes in the part that an engine has written. Resolves to its SHA-256 (hex); undefined: it is not `bytes` long, so it is not whole.
+   */
+  keep(file: string, options: { readonly bytes: number; readonly signal: AbortSignal }): Promise<string | undefined>
+  /** Deletes one file of the folder, if it is there. */
+  delete(name: string): Promise<void>
+  /** Removes an artefact and its part. Idempotent. */
+  remove(file: string, signal: AbortSignal): Promise<void>
+  /** The names of all files in the folder that are older than `ageMs`, in batches. */
+  olderThan(ageMs: number, accept: (file: string) => boolean): AsyncGenerator<readonly string[]>
+}
+
+export interface IntactFile {
+  readonly file: string
+  close(): Promise<void>
+}
+
+/** How long a file that was read is not read again, as long as it keeps its inode, size and time. */
+const trustMs = 60_000
+const maxTrusted = 10_000
+/** Hashing a piece blocks the event loop for about 0.2 ms; between two pieces other work runs. */
+const pieceBytes = 256 * 1024
+const batchSize = 500
+
+export const createArtefactFiles = (directory: string, store?: ArtefactStore): ArtefactFiles => {
+  const digests = new LRUCache<string, string>({ max: maxTrusted, ttl: trustMs })
+  const pathOf = (file: string): string => join(directory, file)
+  const remove = (file: string): Promise<void> => rm(pathOf(file), { force: true })
+  const read = (file: string, signal: AbortSignal) =>
+    createReadStream(pathOf(file), { highWaterMark: pieceBytes, signal })
+
+  /** Undefined: there is no such file. A rename changes neither inode, size nor time, so that a file keeps its digest. */
+  const measure = async (file: string): Promise<{ readonly bytes: number; readonly key: string } | undefined> => {
+    const found = await orMissing(stat(pathOf(file), { bigint: true }))
+    return found && { bytes: Number(found.size), key: `${found.ino}/${found.size}/${found.mtimeNs}` }
+  }
+
+  const digestOf = async (file: string, key: string, signal: AbortSignal): Promise<string> => {
+    const known = digests.get(key)
+    if (known !== undefined) return known
+    const hash = createHash('sha256')
+    for await (const piece of read(file, signal)) hash.update(piece)
+    const digest = hash.digest('hex')
+    digests.set(key, digest)
+    return digest
+  }
+
+  const check = async (
+    file: string,
+    content: NonNullable<Artefact['content']>,
+    signal: AbortSignal,
+  ): Promise<'intact' | 'missing' | 'damaged'> => {
+    const found = await measure(file)
+    if (found === undefined) return 'missing'
+    if (found.bytes !== content.bytes) return 'damaged'
+    return (await digestOf(file, found.key, signal)) === content.sha256 ? 'intact' : 'damaged'
+  }
+
+  const fetch = async (from: ArtefactStore, { file, content }: Artefact, signal: AbortSignal) => {
+    const stored = content && (await from.load(file, { signal }))
+    if (content === undefined || stored === undefined) return 'missing'
+    const fetched = `${file}.${randomUUID()}.fetched`
+    // What cannot be removed goes with the sweep of unfinished files.
+    const close = (): Promise<void> => remove(fetched).catch(() => {})
+    try {
+      const target = createWriteStream(pathOf(fetched), { flags: 'wx' })
+      await pipeline(upTo(content.bytes, stored), target, { signal })
+      const found = await check(fetched, content, signal)
+      if (found === 'intact') return { file: fetched, close }
+      await close()
+      return found
+    } catch (error) {
+      await close()
+      throw error
+    }
+  }
+
+  return {
+    open: async (artefact, signal) => {
+      const { file, content } = artefact
+      if (content === undefined) return 'missing'
+      if (store !== undefined) return fetch(store, artefact, signal)
+      const found = await check(file, content, signal)
+      return found === 'intact' ? { file, close: async () => {} } : found
+    },
+    keep: async (file, { bytes, signal }) => {
+      const part = partOf(file)
+      const found = await measure(part)
+      if (found?.bytes !== bytes) return undefined
+      const digest = await digestOf(part, found.key, signal)
+      if (store === undefined) await rename(pathOf(part), pathOf(file))
+      else {
+        await store.save(file, read(part, signal), { bytes, signal })
+        await remove(part)
+      }
+      return digest
+    },
+    delete: remove,
+    remove: async (file, signal) => {
+      await store?.remove(file, { signal })
+      await Promise.all([file, partOf(file)].map(remove))
+    },
+    olderThan: async function* (ageMs, accept) {
+      let batch: string[] = []
+      for await (const entry of await opendir(directory)) {
+        if (!entry.isFile() || !accept(entry.name)) continue
+        const found = await orMissing(stat(pathOf(entry.name)))
+        if (found === undefined || Date.now() - found.mtimeMs < ageMs) continue
+        batch.push(entry.name)
+        if (batch.length < batchSize) continue
+        yield batch
+        batch = []
+      }
+      if (batch.length > 0) yield batch
+    },
+  }
+}
+
+/** A store that returns more than it was given must not fill the folder. */
+async function* upTo(maxBytes: number, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  for await (const piece of content) {
+    bytes += piece.length
+    if (bytes > maxBytes) throw new Error(`the content is longer than ${maxBytes} bytes`)
+    yield piece
+  }
+}
+
+const orMissing = async <T>(work: Promise<T>): Promise<T | undefined> => {
+  try {
+    return await work
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
