@@ -41,7 +41,6 @@ const host = '127.0.0.1'
 const maxModelTokens = 8192
 const kvCacheGigabytes = 1
 const l1Gigabytes = 1
-const replayedEvents = 10_000
 const firstPromptTimeoutMs = 120_000
 const podReadyTimeoutMs = 600_000
 /** Shorter than one chunk, so that nothing of it is stored. */
@@ -127,8 +126,6 @@ export const vllmPlan = (plan: FleetPlan, ports: PodPorts, pod: number): ServerP
           enable_kv_cache_events: true,
           publisher: 'zmq',
           endpoint: `ipc://${join(plan.socketFolder, `events-${pod}`)}`,
-          replay_endpoint: `ipc://${join(plan.socketFolder, `replay-${pod}`)}`,
-          buffer_steps: replayedEvents,
         },
         'kv-transfer-config': {
           kv_connector: 'LMCacheMPConnector',

@@ -4,10 +4,9 @@ import type { EngineAccess } from '../engines/engine-http.ts'
 import { adaptConnector } from '../kvcache/adapted-connector.ts'
 import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
 import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
-import { createNoKvEvents } from '../kvcache/kv-events/create-no-kv-events.ts'
 import { createZmqKvEvents } from '../kvcache/kv-events/create-zmq-kv-events.ts'
-import { createEventSourcesClient } from '../kvcache/kv-events/event-sources.ts'
-import type { KvEvents } from '../kvcache/kv-events/kv-events.ts'
+import { createEventSources } from '../kvcache/kv-events/event-sources.ts'
+import { createNoKvEvents } from '../kvcache/kv-events/kv-events.ts'
 import type { KvConnector } from '../kvcache/kv-port.ts'
 import { createLlamacppSlotsConnector } from '../kvcache/llamacpp-slots/connector.ts'
 import { createLmcacheConnector } from '../kvcache/lmcache/connector.ts'
@@ -128,7 +127,10 @@ export const createConnector = (
           instances: new Map(kv.lmcache.instances.map(splitAlias)),
           worldSize: kv.lmcache.worldSize,
           ledger: stores.chunks,
-          events: kv.events === 'off' ? createNoKvEvents() : followEvents(common),
+          events:
+            kv.events === 'off'
+              ? createNoKvEvents()
+              : createZmqKvEvents({ pods: common.pods, sources: createEventSources({ access: common.access }), log }),
           hasEvents: kv.events !== 'off',
           minTokens: kv.minTokens,
           orphanGraceMs: config.reaper.announceGraceMs,
@@ -148,26 +150,6 @@ export const createConnector = (
           orphanGraceMs: config.reaper.announceGraceMs,
         }),
       )
-  }
-}
-
-const followEvents = ({
-  pods,
-  access,
-  log,
-}: {
-  readonly pods: () => readonly string[]
-  readonly access: EngineAccess
-  readonly log: Logger
-}): KvEvents => {
-  const client = createEventSourcesClient({ access })
-  const events = createZmqKvEvents({ pods, sourcesOf: (pod, signal) => client.sourcesOf(pod, signal), log })
-  return {
-    ...events,
-    stop: async () => {
-      await events.stop()
-      await client.close()
-    },
   }
 }
 

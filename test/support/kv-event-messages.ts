@@ -7,8 +7,8 @@ export interface StoredParts {
   readonly tokens: readonly number[]
   readonly parent?: number | bigint | Uint8Array | null
   /** Of a root only. */
-  readonly salt?: string
-  readonly turnId?: string
+  readonly salt?: string | undefined
+  readonly turnId?: string | undefined
   /** Fields to replace or add. */
   readonly fields?: WireEvent
 }

@@ -1,22 +1,44 @@
 import { decode } from '@msgpack/msgpack'
 import { readTokenIds } from '../token-ids.ts'
-import type { ChainPosition, KvBlock, KvBlockEvent } from './kv-block-event.ts'
 
-const maxBatchBytes = 32 * 1024 * 1024
-const maxTokens = 4 * 1024 * 1024
-/** vLLM tells the tier of its own cache as `GPU`, also where it runs on a CPU; events without a tier are older and mean the same. */
+/** What one engine reports of its own cache, reduced to the blocks of turns and to what LMCache names by tokens alone. */
+export type KvEvent =
+  | BlocksReported
+  | { readonly kind: 'removed'; readonly hashes: readonly BlockHash[] }
+  | { readonly kind: 'cleared' }
+
+/** Blocks that follow one another in the chain of a turn, filled or reused by it. */
+export interface BlocksReported {
+  readonly kind: 'reported'
+  /** The request's `session_id`. */
+  readonly turnId: string
+  /** The block in front of them; undefined: they begin the chain. */
+  readonly after: BlockHash | undefined
+  /** One per block, at least one. */
+  readonly hashes: readonly BlockHash[]
+  /** All blocks' tokens, one after the other. */
+  readonly tokens: Uint32Array
+  /** Tokens of one block. */
+  readonly blockTokens: number
+}
+
+/** The engine's name of a block, which depends on all blocks before it. Bytes (as latin1) or an integer, as the engine is set. */
+export type BlockHash = string | number | bigint
+
+/** vLLM names the tier of its own cache `GPU`, also on a CPU. An event without a tier is older and means the same. */
 const ownMedium = 'GPU'
+const maxHashBytes = 64
+const maxTurnIdLength = 64
 
 /**
  * Reads one batch of vLLM's KV events: msgpack of `[timestamp, events, rank?]`, each event a map with a `type`. Undefined: it is not one.
- * Unknown types and fields are passed over. So is what cannot be matched by its tokens alone: blocks of other tiers and cache groups, blocks
- * with gaps in between (sliding windows), and every block from the first one on that depends on more than tokens (images, embeddings).
+ * Left out: unknown types, requests without a `session_id`, other tiers and cache groups, blocks with gaps in between (sliding windows), and
+ * every block from the first one on that depends on more than tokens, salt and adapter (images, embeddings).
  */
-export const decodeEvents = (batch: Uint8Array): readonly KvBlockEvent[] | undefined => {
-  if (batch.byteLength > maxBatchBytes) return undefined
+export const decodeEvents = (batch: Uint8Array): readonly KvEvent[] | undefined => {
   const content = parse(batch)
   if (!Array.isArray(content) || !Array.isArray(content[1])) return undefined
-  const events: KvBlockEvent[] = []
+  const events: KvEvent[] = []
   for (const item of content[1]) {
     const event = readEvent(item)
     if (event === 'malformed') return undefined
@@ -29,19 +51,23 @@ type Fields = Readonly<Record<string, unknown>>
 
 const parse = (bytes: Uint8Array): unknown => {
   try {
-    return decode(bytes, { useBigInt64: true, maxArrayLength: maxTokens, maxMapLength: 1_000, maxStrLength: 1_048_576 })
+    // The transport bounds the bytes, and no list has more items than bytes.
+    return decode(bytes, { useBigInt64: true, maxMapLength: 100 })
   } catch {
     return undefined
   }
 }
 
-const readEvent = (item: unknown): KvBlockEvent | 'irrelevant' | 'malformed' => {
+const readEvent = (item: unknown): KvEvent | 'irrelevant' | 'malformed' => {
   if (!isFields(item)) return 'malformed'
   switch (item['type']) {
     case 'BlockStored':
-      return readStored(item)
-    case 'BlockRemoved':
-      return readRemoved(item)
+      return readReported(item)
+    case 'BlockRemoved': {
+      const hashes = readHashes(item['block_hashes'])
+      if (hashes === undefined) return 'malformed'
+      return isOwnCache(item) ? { kind: 'removed', hashes } : 'irrelevant'
+    }
     case 'AllBlocksCleared':
       return { kind: 'cleared' }
     default:
@@ -49,103 +75,63 @@ const readEvent = (item: unknown): KvBlockEvent | 'irrelevant' | 'malformed' => 
   }
 }
 
-const readRemoved = (fields: Fields): KvBlockEvent | 'irrelevant' | 'malformed' => {
-  const hashes = readHashes(fields['block_hashes'])
-  if (hashes === undefined) return 'malformed'
-  return ofOwnCache(fields) ? { kind: 'removed', hashes } : 'irrelevant'
-}
-
-const readStored = (fields: Fields): KvBlockEvent | 'irrelevant' | 'malformed' => {
+const readReported = (fields: Fields): KvEvent | 'irrelevant' | 'malformed' => {
+  const turnId = fields['session_id']
+  if (typeof turnId !== 'string' || turnId.length > maxTurnIdLength || !isOwnCache(fields)) return 'irrelevant'
   const hashes = readHashes(fields['block_hashes'])
   const tokens = readTokenIds(fields['token_ids'])
-  const blockSize = fields['block_size']
-  if (hashes === undefined || tokens === undefined || !isCount(blockSize) || blockSize === 0) return 'malformed'
-  if (!ofOwnCache(fields) || hashes.length === 0 || tokens.length !== hashes.length * blockSize) return 'irrelevant'
-
-  const lora = loraOf(fields)
-  const extraKeys = readExtraKeys(fields['extra_keys'], hashes.length, lora)
-  if (extraKeys === undefined) return 'irrelevant'
-  const after = readPosition(fields['parent_block_hash'], extraKeys[0] ?? [], lora)
-  if (after === 'malformed' || after === 'irrelevant') return after
-
-  const blocks: KvBlock[] = []
-  for (const [at, hash] of hashes.entries()) {
-    const own = at === 0 && after.kind === 'root' ? [] : (extraKeys[at] ?? [])
-    if (own.length > 0) break
-    blocks.push({ hash, tokens: tokens.slice(at * blockSize, (at + 1) * blockSize) })
+  const blockTokens = fields['block_size']
+  const parent = fields['parent_block_hash'] ?? undefined
+  const after = parent === undefined ? undefined : readHash(parent)
+  if (hashes === undefined || tokens === undefined || typeof blockTokens !== 'number' || blockTokens <= 0) {
+    return 'malformed'
   }
-  const session = fields['session_id']
-  return blocks.length === 0
-    ? 'irrelevant'
-    : { kind: 'stored', after, blocks, turnId: typeof session === 'string' ? session : undefined }
-}
+  if (parent !== undefined && after === undefined) return 'malformed'
+  if (tokens.length !== hashes.length * blockTokens) return 'irrelevant'
 
-/** A root's extra keys may hold the salt, and nothing else. */
-const readPosition = (
-  parent: unknown,
-  extraKeys: readonly unknown[],
-  lora: string | undefined,
-): ChainPosition | 'irrelevant' | 'malformed' => {
-  if (parent === null || parent === undefined) {
-    const [salt = '', ...others] = extraKeys
-    return typeof salt === 'string' && others.length === 0 ? { kind: 'root', salt, lora } : 'irrelevant'
+  const count = plainBlocks(fields, hashes.length, after === undefined)
+  if (count === 0) return 'irrelevant'
+  return {
+    kind: 'reported',
+    turnId,
+    after,
+    hashes: hashes.slice(0, count),
+    tokens: tokens.slice(0, count * blockTokens),
+    blockTokens,
   }
-  const hash = readHash(parent)
-  return hash === undefined ? 'malformed' : { kind: 'block', hash }
 }
 
-/** What each block's hash depends on besides its tokens and the adapter. Undefined: the engine does not tell, so its salt is not known either. */
-const readExtraKeys = (
-  value: unknown,
-  blocks: number,
-  lora: string | undefined,
-): readonly (readonly unknown[])[] | undefined => {
-  if (!Array.isArray(value) || value.length !== blocks) return undefined
-  const perBlock: (readonly unknown[])[] = []
-  for (const keys of value) {
-    if (keys !== null && !Array.isArray(keys)) return undefined
-    const all: readonly unknown[] = keys ?? []
-    perBlock.push(lora !== undefined && all[0] === lora ? all.slice(1) : all)
+/** How many leading blocks depend on nothing but their tokens, the adapter and, for the first one of a chain, the salt. */
+const plainBlocks = (fields: Fields, blocks: number, isRoot: boolean): number => {
+  const keys = fields['extra_keys']
+  if (!Array.isArray(keys) || keys.length !== blocks) return 0
+  const lora = fields['lora_name']
+  const isPlain = (own: unknown, at: number): boolean => {
+    if (own === null) return true
+    if (!Array.isArray(own)) return false
+    const others = typeof lora === 'string' && own[0] === lora ? own.slice(1) : own
+    return others.length === 0 || (isRoot && at === 0 && others.length === 1 && typeof others[0] === 'string')
   }
-  return perBlock
+  const end = keys.findIndex((own, at) => !isPlain(own, at))
+  return end === -1 ? blocks : end
 }
 
-const loraOf = (fields: Fields): string | undefined => {
-  const name = fields['lora_name']
-  if (typeof name === 'string') return name
-  const id = fields['lora_id']
-  if (id === null || id === undefined) return undefined
-  return typeof id === 'number' ? `#${id}` : '#unknown'
-}
+const isOwnCache = (fields: Fields): boolean =>
+  (fields['medium'] ?? ownMedium) === ownMedium &&
+  (fields['group_idx'] ?? 0) === 0 &&
+  (fields['locality'] ?? 'LOCAL') === 'LOCAL'
 
-const ofOwnCache = (fields: Fields): boolean => {
-  const medium = fields['medium'] ?? ownMedium
-  const group = fields['group_idx'] ?? 0
-  const locality = fields['locality'] ?? 'LOCAL'
-  return medium === ownMedium && group === 0 && locality === 'LOCAL'
-}
-
-const readHashes = (value: unknown): readonly string[] | undefined => {
+const readHashes = (value: unknown): readonly BlockHash[] | undefined => {
   if (!Array.isArray(value)) return undefined
-  const hashes: string[] = []
-  for (const item of value) {
-    const hash = readHash(item)
-    if (hash === undefined) return undefined
-    hashes.push(hash)
-  }
-  return hashes
+  const hashes = value.map(readHash)
+  return hashes.every((hash) => hash !== undefined) ? hashes : undefined
 }
 
-/** Engines name blocks by bytes or by integers, depending on their settings. */
-const readHash = (value: unknown): string | undefined => {
-  if (value instanceof Uint8Array) {
-    return `b${Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('latin1')}`
-  }
-  return typeof value === 'bigint' || Number.isSafeInteger(value) ? `i${String(value)}` : undefined
+const readHash = (value: unknown): BlockHash | undefined => {
+  if (typeof value === 'bigint' || (typeof value === 'number' && Number.isSafeInteger(value))) return value
+  if (!(value instanceof Uint8Array) || value.byteLength > maxHashBytes) return undefined
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('latin1')
 }
-
-const isCount = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)

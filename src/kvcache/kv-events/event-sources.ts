@@ -2,14 +2,21 @@ import { z } from 'zod'
 import { withinLimit } from '../../async/deadline.ts'
 import { createEngineHttp, type EngineAccess } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
-import type { KvEventSource } from './kv-event-source.ts'
 
-export interface EventSourcesClient {
+/** Where one engine process (one data parallel rank of a pod) publishes its KV events. */
+export interface KvEventSource {
+  /** ZeroMQ address of its PUB socket, as the gateway can connect to it. */
+  readonly endpoint: string
+  /** First frame of its messages; may be empty. */
+  readonly topic: string
+}
+
+export interface EventSources {
   /**
    * Asks a pod (`host:port`) where it publishes. Empty: it publishes nothing, or does not know the question.
    * @throws Error when the pod does not answer in time, or answers something else
    */
-  sourcesOf(pod: string, signal: AbortSignal): Promise<readonly KvEventSource[]>
+  of(pod: string, signal: AbortSignal): Promise<readonly KvEventSource[]>
   close(): Promise<void>
 }
 
@@ -21,13 +28,10 @@ export interface EventSourcesOptions {
 }
 
 /** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. */
-export const createEventSourcesClient = ({
-  timeoutMs = 5_000,
-  access,
-}: EventSourcesOptions = {}): EventSourcesClient => {
+export const createEventSources = ({ timeoutMs = 5_000, access }: EventSourcesOptions = {}): EventSources => {
   const http = createEngineHttp({ callsPerPod: 1, access })
   return {
-    sourcesOf: (pod, signal) =>
+    of: (pod, signal) =>
       withinLimit(
         timeoutMs,
         async (limited) => {
@@ -49,7 +53,6 @@ const sourcesAnswer = z.record(
     enable_kv_cache_events: z.boolean().default(true),
     publisher: z.string().nullish(),
     endpoint: z.string(),
-    replay_endpoint: z.string().nullish(),
     topic: z.string().nullish(),
   }),
 )
@@ -58,14 +61,11 @@ const sourcesAnswer = z.record(
 export const readEventSources = (pod: string, text: string): readonly KvEventSource[] => {
   const answer = sourcesAnswer.safeParse(readJson(text))
   if (!answer.success) throw new Error('the engine describes its event sources in an unknown way')
-  const host = hostOf(pod)
+  const host = pod.replace(/:[0-9]+$/, '')
   return Object.values(answer.data).flatMap((source) => {
-    const usable = source.enable_kv_cache_events && (source.publisher ?? 'zmq') === 'zmq'
+    const isUsable = source.enable_kv_cache_events && (source.publisher ?? 'zmq') === 'zmq'
     const endpoint = reachable(source.endpoint, host)
-    if (!usable || endpoint === undefined) return []
-    const replay = source.replay_endpoint ?? undefined
-    const replayEndpoint = replay === undefined ? undefined : reachable(replay, host)
-    return [{ endpoint, replayEndpoint, topic: source.topic ?? '' }]
+    return isUsable && endpoint !== undefined ? [{ endpoint, topic: source.topic ?? '' }] : []
   })
 }
 
@@ -74,8 +74,6 @@ const reachable = (endpoint: string, host: string): string | undefined => {
   if (endpoint.startsWith('ipc://')) return endpoint
   const address = /^tcp:\/\/(?<host>.+):(?<port>[0-9]{1,5})$/.exec(endpoint)?.groups
   if (address === undefined) return undefined
-  const anyHost = ['*', '0.0.0.0', '[::]', '::'].includes(address['host'] ?? '')
-  return anyHost ? `tcp://${host}:${address['port']}` : endpoint
+  const isAnyHost = ['*', '0.0.0.0', '[::]', '::'].includes(address['host'] ?? '')
+  return isAnyHost ? `tcp://${host}:${address['port']}` : endpoint
 }
-
-const hostOf = (pod: string): string => pod.replace(/:[0-9]+$/, '')

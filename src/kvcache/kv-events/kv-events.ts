@@ -1,36 +1,38 @@
 /**
- * What engines tell of their own prefix caches (vLLM's KV events): which blocks of tokens they hold now, and what tokens a turn left there.
- * Everything is kept in memory and bounded; nothing is ever guessed: where events were missed and could not be had again, what was known of
- * the pod is forgotten, and only what it tells from then on counts.
+ * What vLLM pods report of the KV blocks in their own caches. Memory is bounded. A report that was missed leaves a turn unknown; the session's
+ * next turn reports all of its blocks again.
  */
 export interface KvEvents {
   /**
-   * How many leading tokens of the sequence lie in the pod's own cache, in whole blocks; in every data parallel rank of it, because nobody
-   * knows which of them a turn will meet. Undefined: the pod sends no events, or some were missed and have not come yet.
-   */
-  residentTokens(pod: string, prefix: KvPrefix): number | undefined
-  /**
-   * The tokens of the longest prefix that the engine stored or reused for the turn, in whole blocks, as soon as there are at least `minTokens`
-   * of them, or what there is when the signal fires. Undefined: nothing was told of the turn. vLLM tells of reused blocks only in so far as a
-   * new block follows them: a turn that filled no block is not told of, unless the request asks for it (`kv_cache_report_mode: full` in its
-   * `vllm_xargs`). Blocks that it took from a store or filled while it answered are told of, some only after the answer's end.
+   * Tokens of the KV blocks that a turn filled or reused, from its first token on, in whole blocks. Resolves when at least `minTokens` of them
+   * (and at least one) are reported; else, when the signal fires, to those that are. Undefined: none, or the pod publishes no events.
    */
   turnTokens(
     pod: string,
     turn: { readonly turnId: string; readonly minTokens: number },
     signal: AbortSignal,
   ): Promise<Uint32Array | undefined>
-  /** Whether the pod's events are complete at this moment. */
+  /**
+   * How many of these tokens lie in the pod's own cache now, without a gap from the first one on; in each data parallel rank of it, since the
+   * next turn may meet any. 0 where it is unknown.
+   */
+  residentTokens(pod: string, turnId: string): number
+  /** Whether the pod's events are received at this moment. */
   isLive(pod: string): boolean
-  /** Lets every connection go. Whoever waits gets what there is. */
+  /** Closes all connections; pending waits resolve with what is known. */
   stop(): Promise<void>
 }
 
-/** A sequence of tokens as an engine tells it apart from others. */
-export interface KvPrefix {
-  /** The request's `cache_salt`; empty where it has none. */
-  readonly salt: string
-  readonly tokens: Uint32Array
-  /** The LoRA adapter's name. Default: the base model. */
-  readonly lora?: string | undefined
-}
+/**
+ * Body member that makes vLLM (0.32 or later) report a turn's whole chain of blocks under its `session_id`, also blocks that were cached before.
+ * Replaces a client's own `vllm_xargs`.
+ */
+export const reportWholeTurn = { vllm_xargs: { kv_cache_report_mode: 'full' } } as const
+
+/** For fleets whose engines publish no events: every answer is unknown, at once. */
+export const createNoKvEvents = (): KvEvents => ({
+  turnTokens: async () => undefined,
+  residentTokens: () => 0,
+  isLive: () => false,
+  stop: async () => {},
+})

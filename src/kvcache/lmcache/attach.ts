@@ -2,6 +2,7 @@ import { untilAborted } from '../../async/deadline.ts'
 import type { StoredKv } from '../../sessions/session-record.ts'
 import { lifeOf } from '../cache-salts.ts'
 import type { AttachOutcome, KvPresence, KvTurn } from '../kv-connector.ts'
+import { reportWholeTurn } from '../kv-events/kv-events.ts'
 import type { ContentKey } from '../vault/token-vault.ts'
 import { type BaseArtefact, encodeClaim } from './claim.ts'
 import type { EngineFacts } from './engine-facts.ts'
@@ -63,7 +64,8 @@ export const attach = async (
   ])
   // Without an entry in the ledger, nobody would find what the turn leaves if the gateway died.
   if (opened !== undefined) return alone({ kind: 'failed', cause: opened.cause })
-  return { presence, fields: { cache_salt: salt, session_id: turn.turnId }, claim }
+  const reported = facts.hasEvents ? reportWholeTurn : {}
+  return { presence, fields: { cache_salt: salt, session_id: turn.turnId, ...reported }, claim }
 }
 
 const baseOf = (kv: StoredKv, { artefactId }: StoredPrefix, facts: EngineFacts): BaseArtefact => ({

@@ -20,11 +20,10 @@ interface Load {
 /** Sees to it that the pod has the session's KV, as far as the signal's time allows, and says what it has. */
 export const bringToPod = async (parts: Parts, load: Load, signal: AbortSignal): Promise<KvPresence> => {
   const startedMs = performance.now()
-  const { salt, artefactId } = load.stored
+  const { artefactId, turnId } = load.stored
   const tokens = await tokensOf(parts, load)
   const named = namedTokens(load.stored)
-  const inEngine =
-    tokens === undefined ? 0 : (parts.events.residentTokens(load.pod, { salt, tokens: tokens.subarray(0, named) }) ?? 0)
+  const inEngine = Math.min(named, parts.events.residentTokens(load.pod, turnId))
   if (inEngine > 0 && inEngine >= named && named >= load.kv.tokens) return { kind: 'resident', tokens: load.kv.tokens }
   if (!parts.breaker.isClosed()) {
     return orResident(inEngine, { kind: 'unavailable', cause: new StoreUnavailableFault() })

@@ -68,7 +68,7 @@ const confirm = async (parts: Parts, request: OffloadRequest, claim: Claim): Pro
   if (named.chunks === 0 || tokens.length < parts.limits.minTokens) return { kind: 'none', reason: 'too_short' }
   const stored = describe(
     parts,
-    { ...claim, session: request.turn.session },
+    { ...claim, session: request.turn.session, turnId: request.turn.turnId },
     { ...named, chunkTokens: await parts.instances.chunkTokens(request.signal) },
   )
   const known = Math.floor((await tokensSharedWithBase(parts, claim, tokens)) / stored.chunkTokens)
@@ -96,7 +96,7 @@ const confirm = async (parts: Parts, request: OffloadRequest, claim: Claim): Pro
 
 const describe = (
   parts: Parts,
-  claim: Claim & { readonly session: SessionKey },
+  claim: Claim & { readonly session: SessionKey; readonly turnId: string },
   named: { readonly chunks: number; readonly entries: readonly DirectoryEntry[]; readonly chunkTokens: number },
 ): StoredPrefix => {
   const perChunk = named.entries.length / named.chunks
@@ -104,6 +104,7 @@ const describe = (
   const artefactId = artefactIdFor(claim.session, nanoid())
   return {
     artefactId,
+    turnId: claim.turnId,
     modelRoot: claim.modelRoot,
     salt: claim.salt,
     life: claim.life,

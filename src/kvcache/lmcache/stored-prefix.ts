@@ -5,6 +5,8 @@ import type { ObjectKey } from './lmcache-answers.ts'
 /** What is kept with a session of its KV in LMCache: enough to find, load and delete it. No token and no prompt. */
 export interface StoredPrefix {
   readonly artefactId: string
+  /** The turn that left the KV, as the engine's events name it. */
+  readonly turnId: string
   readonly modelRoot: string
   readonly salt: string
   /** The session's life in its salt; empty where the salt is the tenant's. */
@@ -35,6 +37,7 @@ const isChunkList = (value: unknown): boolean =>
 const schema = z.strictObject({
   v: z.literal(1),
   a: z.string().min(1).max(64),
+  n: z.string().min(1).max(64),
   m: z.string().min(1).max(4096),
   s: z.string().regex(/^[0-9a-f]{32}$/),
   l: z.string().max(64),
@@ -53,6 +56,7 @@ export const encodeStoredPrefix = (stored: StoredPrefix): string =>
   JSON.stringify({
     v: 1,
     a: stored.artefactId,
+    n: stored.turnId,
     m: stored.modelRoot,
     s: stored.salt,
     l: stored.life,
@@ -67,9 +71,10 @@ export const encodeStoredPrefix = (stored: StoredPrefix): string =>
 export const parseStoredPrefix = (payload: string): StoredPrefix | undefined => {
   const parsed = schema.safeParse(readJson(payload))
   if (!parsed.success) return undefined
-  const { a, m, s, l, o, c, p, t, u } = parsed.data
+  const { a, n, m, s, l, o, c, p, t, u } = parsed.data
   return {
     artefactId: a,
+    turnId: n,
     modelRoot: m,
     salt: s,
     life: l,

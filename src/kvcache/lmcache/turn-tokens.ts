@@ -47,18 +47,12 @@ const keptTokens = async (parts: Parts, name: string, claim: Claim): Promise<Uin
   return content === undefined ? undefined : tokensFromBytes(content)
 }
 
-/** Events come within some milliseconds of the answer. */
-const silenceMs = 250
-
 /** The last token of an answer was never computed, so all blocks before it are to be expected. */
 const fromEvents = (parts: Parts, request: OffloadRequest, claim: Claim): Promise<Uint32Array | undefined> => {
   const { turn, totalTokens } = request
   const expected = totalTokens === undefined ? 1 : Math.floor((totalTokens - 1) / claim.blockTokens) * claim.blockTokens
-  // Of a turn that filled no new block, an engine that had all the others tells nothing.
-  const isNew = expected > (claim.base?.tokens ?? 0)
-  const waitMs = isNew ? parts.limits.settleMs : Math.min(silenceMs, parts.limits.settleMs)
   return withinLimit(
-    waitMs,
+    parts.limits.settleMs,
     (signal) => parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, signal),
     request.signal,
   )

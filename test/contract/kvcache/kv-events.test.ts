@@ -1,24 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { createNoKvEvents } from '../../../src/kvcache/kv-events/create-no-kv-events.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
-import type { KvEventSource } from '../../../src/kvcache/kv-events/kv-event-source.ts'
-import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import type { KvEventSource } from '../../../src/kvcache/kv-events/event-sources.ts'
+import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { eventually } from '../../support/eventually.ts'
 import { clearedEvent, removedEvent, storedEvent, tokensFrom, type WireEvent } from '../../support/kv-event-messages.ts'
-import {
-  encodeBatch,
-  type KvEventPublisher,
-  type KvEventPublisherOptions,
-  startKvEventPublisher,
-} from '../../support/kv-event-publisher.ts'
+import { encodeBatch, type KvEventPublisher, startKvEventPublisher } from '../../support/kv-event-publisher.ts'
 
 const pod = 'pod:8000'
 const never = new AbortController().signal
-/** Two blocks of four tokens at a root, then one behind them. */
+/** Two blocks of four tokens, then one behind them. */
 const first: WireEvent = storedEvent({ hashes: [1, 2], tokens: tokensFrom(10, 8), salt: 's', turnId: 't1' })
-const second: WireEvent = storedEvent({ hashes: [3], tokens: tokensFrom(18, 4), parent: 2, turnId: 't2' })
-const third: WireEvent = storedEvent({ hashes: [4], tokens: tokensFrom(22, 4), parent: 3, turnId: 't3' })
-const all = tokensFrom(10, 16)
+const second: WireEvent = storedEvent({ hashes: [3], tokens: tokensFrom(18, 4), parent: 2, turnId: 't1' })
+const whole: WireEvent = storedEvent({ hashes: [1, 2, 3], tokens: tokensFrom(10, 12), salt: 's', turnId: 't2' })
 
 let publishers: KvEventPublisher[]
 let events: KvEvents | undefined
@@ -26,8 +19,8 @@ let pods: readonly string[]
 let sources: readonly KvEventSource[] | Error
 let warnings: string[]
 
-const publish = async (options?: KvEventPublisherOptions): Promise<KvEventPublisher> => {
-  const publisher = await startKvEventPublisher(options)
+const publish = async (inPlaceOf?: KvEventSource): Promise<KvEventPublisher> => {
+  const publisher = await startKvEventPublisher(inPlaceOf === undefined ? {} : { inPlaceOf })
   publishers.push(publisher)
   sources = [publisher.source]
   return publisher
@@ -36,42 +29,40 @@ const publish = async (options?: KvEventPublisherOptions): Promise<KvEventPublis
 const follow = (): KvEvents => {
   events = createZmqKvEvents({
     pods: () => pods,
-    sourcesOf: async () => {
-      if (sources instanceof Error) throw sources
-      return sources
+    sources: {
+      of: async () => {
+        if (sources instanceof Error) throw sources
+        return sources
+      },
+      close: async () => {},
     },
     log: { debug: () => {}, info: () => {}, warn: (message) => warnings.push(message) },
     pollMs: 5,
-    retryMs: 5,
-    sourcesCheckMs: 20,
-    replaySilenceMs: 10_000,
-    tailCheckMs: 50,
+    askEveryMs: 5,
   })
   return events
 }
 
+const untilFollowed = async (of: KvEvents, ...engines: readonly KvEventPublisher[]): Promise<void> => {
+  await eventually(() => of.isLive(pod) && engines.every(({ subscribers }) => subscribers === 1))
+}
+
 /** An engine and a gateway that follows its events. */
-const startFollowing = async (options?: KvEventPublisherOptions) => {
-  const engine = await publish(options)
+const startFollowing = async () => {
+  const engine = await publish()
   const following = follow()
-  await eventually(() => following.isLive(pod))
+  await untilFollowed(following, engine)
   return { engine, following }
 }
 
 /** The same after the gateway received {@link first}. */
-const startInformed = async (options?: KvEventPublisherOptions) => {
-  const both = await startFollowing(options)
-  await inform(both.engine, both.following)
+const startInformed = async () => {
+  const both = await startFollowing()
+  await both.engine.publish(first)
+  await eventually(() => both.following.residentTokens(pod, 't1') === 8)
   return both
 }
 
-const inform = async (engine: KvEventPublisher, following: KvEvents): Promise<void> => {
-  await engine.publish(first)
-  await eventually(() => resident(following) === 8)
-}
-
-const resident = (of: KvEvents, salt = 's'): number | undefined =>
-  of.residentTokens(pod, { salt, tokens: Uint32Array.from(all) })
 const turnTokens = async (of: KvEvents, turnId: string, minTokens: number): Promise<readonly number[]> => [
   ...((await of.turnTokens(pod, { turnId, minTokens }, never)) ?? []),
 ]
@@ -88,150 +79,133 @@ afterEach(async () => {
 })
 
 describe('KV events over ZeroMQ', () => {
-  test('give the tokens that a pod holds and those of a turn', async () => {
+  test('give the tokens of a turn, and those that the pod holds', async () => {
     const { engine, following } = await startFollowing()
-    expect(resident(following)).toBe(0)
-    const waiting = turnTokens(following, 't2', 12)
+    expect(following.residentTokens(pod, 't1')).toBe(0)
+    const waiting = turnTokens(following, 't1', 12)
     await engine.publish(first)
     await engine.publish(second)
     expect(await waiting).toEqual(tokensFrom(10, 12))
-    expect(resident(following)).toBe(12)
-    expect(resident(following, 'other')).toBe(0)
+    expect(following.residentTokens(pod, 't1')).toBe(12)
     await engine.publish(removedEvent([2]))
-    await eventually(() => resident(following) === 4)
+    await eventually(() => following.residentTokens(pod, 't1') === 4)
     await engine.publish(clearedEvent)
-    await eventually(() => resident(following) === 0)
+    await eventually(() => following.residentTokens(pod, 't1') === 0)
+    expect(await turnTokens(following, 't1', 12)).toEqual(tokensFrom(10, 12))
+  })
+
+  test('a lost batch leaves its turn unknown and nothing resident; the next turn reports all', async () => {
+    const { engine, following } = await startInformed()
+    engine.lose()
+    await engine.publish(second)
+    await eventually(() => following.residentTokens(pod, 't1') === 0)
+    await engine.publish(whole)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
+    expect(following.residentTokens(pod, 't2')).toBe(12)
   })
 
-  test('include what was published before the gateway started', async () => {
-    const engine = await publish()
-    await engine.publish(first)
-    await engine.publish(second, third)
-    const following = follow()
-    expect(await turnTokens(following, 't3', 16)).toEqual(all)
-    await eventually(() => resident(following) === 16)
-  })
-
-  test('a gap is filled by a replay', async () => {
+  test('a report that is published several times counts once', async () => {
     const { engine, following } = await startFollowing()
-    await engine.publish(first)
-    engine.lose(second)
-    await engine.publish(third)
-    expect(await turnTokens(following, 't3', 16)).toEqual(all)
-    await eventually(() => following.isLive(pod))
-    expect(resident(following)).toBe(16)
-    expect(warnings).toEqual([])
+    for (let tries = 0; tries < 4; tries += 1) await engine.publish(whole)
+    await engine.publish(removedEvent([3]))
+    await engine.publish(storedEvent({ hashes: [9], tokens: tokensFrom(1, 4), turnId: 't3' }))
+    expect(await turnTokens(following, 't3', 4)).toEqual(tokensFrom(1, 4))
+    expect(following.residentTokens(pod, 't2')).toBe(8)
   })
 
-  test('a lost last batch is found without a later one', async () => {
-    const { engine, following } = await startFollowing()
-    await engine.publish(first)
-    engine.lose(second)
-    expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
-  })
-
-  test.each<{ readonly name: string; readonly options: KvEventPublisherOptions }>([
-    { name: 'no longer has the batch', options: {} },
-    { name: 'offers no replay', options: { withoutReplay: true } },
-  ])('a gap discards all that was known when the engine $name', async ({ options }) => {
-    const { engine, following } = await startInformed(options)
-    engine.lose(removedEvent([1]))
-    engine.keepLast(0)
-    await engine.publish(storedEvent({ hashes: [9], tokens: tokensFrom(10, 4), salt: 'new', turnId: 't9' }))
-    expect(await turnTokens(following, 't9', 4)).toEqual(tokensFrom(10, 4))
-    await eventually(() => following.isLive(pod))
-    expect(resident(following)).toBe(0)
-    expect(resident(following, 'new')).toBe(4)
-    expect(warnings).toEqual(['KV events were lost: what the engine holds is learnt anew'])
-    expect(await following.turnTokens(pod, { turnId: 't1', minTokens: 1 }, AbortSignal.abort())).toBeUndefined()
-  })
-
-  test('an engine that restarted holds nothing', async () => {
+  test('an engine that restarted holds nothing until a turn reports it', async () => {
     const { engine, following } = await startInformed()
     engine.close()
     await eventually(() => !following.isLive(pod))
-    expect(resident(following)).toBeUndefined()
-    const again = await publish({ inPlaceOf: engine.source })
-    await eventually(() => following.isLive(pod))
-    expect(resident(following)).toBe(0)
+    expect(following.residentTokens(pod, 't1')).toBe(0)
+    const again = await publish(engine.source)
+    await untilFollowed(following, again)
     await again.publish(first)
-    await eventually(() => resident(following) === 8)
+    await eventually(() => following.residentTokens(pod, 't1') === 8)
   })
 
-  test('garbage is logged and does not end the subscription', async () => {
+  test('garbage is logged once and does not end the subscription', async () => {
     const { engine, following } = await startInformed()
     await engine.sendRaw([Buffer.from('kv-events')])
     await engine.sendRaw([Buffer.from('kv-events'), Buffer.alloc(3), Buffer.from('x')])
     await engine.sendRaw([Buffer.from('kv-events-of-another'), Buffer.alloc(8), encodeBatch([clearedEvent])])
     await engine.publishPayload(Buffer.from('garbage'))
-    await engine.publish(first)
-    await eventually(() => warnings.length > 0)
-    await eventually(() => resident(following) === 8)
-    expect(warnings).toEqual(['KV events were lost: what the engine holds is learnt anew'])
+    await engine.publishPayload(Buffer.from('more of it, and longer'))
+    await engine.publish(whole)
+    expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
+    expect(warnings).toEqual(['KV events of the pod cannot be read'])
   })
 
-  test('a pod of several ranks holds what all of them hold', async () => {
+  test('a message beyond the limit ends the connection, which is made again', async () => {
+    const { engine, following } = await startInformed()
+    await engine.publishPayload(new Uint8Array(8 * 1024 * 1024 + 1))
+    await eventually(() => following.residentTokens(pod, 't1') === 0)
+    await untilFollowed(following, engine)
+    await engine.publish(whole)
+    expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
+  })
+
+  test('a pod of several ranks gives the turn of any, and holds what all of them hold', async () => {
     const one = await publish()
     const other = await publish()
     sources = [one.source, other.source]
     const following = follow()
-    await eventually(() => following.isLive(pod))
-    await one.publish(first, second)
-    await other.publish(first)
-    await eventually(() => resident(following) === 8)
+    await untilFollowed(following, one, other)
+    await one.publish(whole)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
+    expect(following.residentTokens(pod, 't2')).toBe(0)
+    await other.publish(storedEvent({ hashes: [1, 2], tokens: tokensFrom(10, 8), salt: 's', turnId: 't2' }))
+    await eventually(() => following.residentTokens(pod, 't2') === 8)
     other.close()
     await eventually(() => !following.isLive(pod))
-    expect(resident(following)).toBeUndefined()
+    expect(following.residentTokens(pod, 't2')).toBe(0)
   })
 
   test('a pod that is no longer configured is forgotten', async () => {
-    const { following } = await startInformed()
+    const { engine, following } = await startInformed()
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, never)
     pods = []
     expect(await waiting).toBeUndefined()
-    await eventually(() => resident(following) === undefined)
-    expect(following.isLive(pod)).toBe(false)
+    await eventually(() => engine.subscribers === 0)
+    expect([following.isLive(pod), following.residentTokens(pod, 't1')]).toEqual([false, 0])
     pods = [pod]
-    await eventually(() => resident(following) === 8)
+    await untilFollowed(following, engine)
   })
 
   test('a pod that moves its endpoint is followed there', async () => {
     const { following } = await startInformed()
     const moved = await publish()
-    await moved.publish(first, second)
-    await eventually(() => resident(following) === 12)
+    await untilFollowed(following, moved)
+    await moved.publish(whole)
+    expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
   })
 
-  test('a pod is asked for its endpoints until it has one', async () => {
-    sources = new Error('not up yet')
-    const following = follow()
-    await eventually(() => warnings.length > 0)
-    sources = []
-    expect(await following.turnTokens(pod, { turnId: 't1', minTokens: 1 }, never)).toBeUndefined()
-    expect(resident(following)).toBeUndefined()
-    const engine = await publish()
-    await eventually(() => following.isLive(pod))
-    await inform(engine, following)
-    expect(warnings).toEqual(['where the engine publishes its KV events cannot be learnt'])
-  })
-
-  test('an invalid endpoint leaves the pod unknown', async () => {
-    sources = [{ endpoint: 'tcp://', replayEndpoint: undefined, topic: '' }]
+  test.each<{ readonly name: string; readonly given: typeof sources }>([
+    { name: 'does not answer', given: new Error('not up yet') },
+    { name: 'names an invalid endpoint', given: [{ endpoint: 'tcp://', topic: '' }] },
+  ])('a pod that $name is logged once, and asked again', async ({ given }) => {
+    sources = given
     const following = follow()
     await eventually(() => warnings.length > 0)
     expect(following.isLive(pod)).toBe(false)
-    await publish()
-    await eventually(() => following.isLive(pod))
+    const engine = await publish()
+    await untilFollowed(following, engine)
+    expect(warnings).toEqual(['where the pod publishes its KV events is unknown'])
   })
 
-  test('turnTokens of a turn without events waits until its signal', async () => {
-    const { following } = await startFollowing()
+  test('a pod that publishes nowhere is asked again', async () => {
+    const following = follow()
+    expect(await following.turnTokens(pod, { turnId: 't1', minTokens: 1 }, AbortSignal.abort())).toBeUndefined()
+    await untilFollowed(following, await publish())
+  })
+
+  test('turnTokens resolves with what is known when its signal fires', async () => {
+    const { following } = await startInformed()
     const patience = new AbortController()
-    const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, patience.signal)
+    const ask = (turnId: string) => following.turnTokens(pod, { turnId, minTokens: 12 }, patience.signal)
+    const waiting = Promise.all([ask('t1'), ask('unheard')])
     patience.abort()
-    expect(await waiting).toBeUndefined()
+    expect(await waiting).toEqual([Uint32Array.from(tokensFrom(10, 8)), undefined])
   })
 
   test('stop resolves pending calls and closes the subscription', async () => {
@@ -239,17 +213,15 @@ describe('KV events over ZeroMQ', () => {
     const waiting = following.turnTokens(pod, { turnId: 'unheard', minTokens: 1 }, never)
     await following.stop()
     expect(await waiting).toBeUndefined()
+    await eventually(() => engine.subscribers === 0)
     expect(following.isLive(pod)).toBe(false)
-    const heard = engine.replays
-    await engine.publish(second)
-    expect(engine.replays).toBe(heard)
     await following.stop()
   })
 })
 
 test('without events, every answer is unknown, at once', async () => {
   const none = createNoKvEvents()
-  expect(resident(none)).toBeUndefined()
+  expect(none.residentTokens(pod, 't')).toBe(0)
   expect(none.isLive(pod)).toBe(false)
   expect(await none.turnTokens(pod, { turnId: 't', minTokens: 1 }, never)).toBeUndefined()
   await none.stop()

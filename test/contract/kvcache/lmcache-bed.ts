@@ -1,10 +1,9 @@
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
 import { createMemoryChunkLedger, type MemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
-import { createNoKvEvents } from '../../../src/kvcache/kv-events/create-no-kv-events.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
-import { createEventSourcesClient } from '../../../src/kvcache/kv-events/event-sources.ts'
-import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
+import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -77,21 +76,22 @@ export const startLmcacheBed = async (options: LmcacheBedOptions = {}): Promise<
 /** Followers of the KV events: one for each gateway. */
 interface Followers {
   of(gateway: number): KvEvents
-  /** Resolves when all followers have the pod's events live, or not live. */
-  allSee(pod: string, isLive: boolean): Promise<void>
+  /** Resolves when no follower receives the pod's events any more. */
+  allMiss(pod: string): Promise<void>
+  /** Resolves when all followers receive the events of all pods. */
+  allReceive(): Promise<void>
   stop(): Promise<void>
 }
 
 const createFollowers = ({ pods }: SimulatedFleet): Followers => {
-  const sources = createEventSourcesClient()
   const followers: KvEvents[] = []
   const follow = (): KvEvents =>
     createZmqKvEvents({
       pods: () => pods.map(({ address }) => address),
-      sourcesOf: (pod, signal) => sources.sourcesOf(pod, signal),
+      sources: createEventSources(),
       log: silent,
       pollMs: 50,
-      retryMs: 50,
+      askEveryMs: 50,
     })
   return {
     of: (gateway) => {
@@ -99,12 +99,16 @@ const createFollowers = ({ pods }: SimulatedFleet): Followers => {
       followers[gateway] = events
       return { ...events, stop: async () => {} }
     },
-    allSee: async (pod, isLive) => {
-      await eventually(() => followers.every((events) => events.isLive(pod) === isLive))
+    allMiss: async (pod) => {
+      await eventually(() => followers.every((events) => !events.isLive(pod)))
+    },
+    allReceive: async () => {
+      const isReceived = ({ address, engine }: SimulatedPod): boolean =>
+        engine.subscribers() === followers.length && followers.every((events) => events.isLive(address))
+      await eventually(() => pods.every(isReceived))
     },
     stop: async () => {
       await Promise.all(followers.map((events) => events.stop()))
-      await sources.close()
     },
   }
 }
@@ -155,7 +159,7 @@ const makeBed = (
       ...connector,
       // A gateway that has just started misses the events before its subscription.
       attach: async (turn, kv, budget) => {
-        if (hasEvents) await Promise.all(addresses.map((pod) => eventually(() => events.isLive(pod))))
+        if (hasEvents) await followers.allReceive()
         return connector.attach(turn, kv, budget)
       },
     }
@@ -173,8 +177,8 @@ const makeBed = (
     loads: () => pod.instance.prefetches() - (loadsBefore[number] ?? 0),
     holdLoads: () => pod.instance.prefetchGate.hold(),
     restart: async () => {
-      await pod.restart(() => followers.allSee(pod.address, false))
-      if (hasEvents) await followers.allSee(pod.address, true)
+      await pod.restart(() => followers.allMiss(pod.address))
+      if (hasEvents) await followers.allReceive()
     },
   })
 

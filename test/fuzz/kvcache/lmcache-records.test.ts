@@ -16,6 +16,7 @@ const anyKey = fc
 
 const anyStored = fc.record({
   artefactId: text(21),
+  turnId: text(16),
   modelRoot: text(60),
   salt: hex(32, 32),
   life: fc.string({ maxLength: 8 }),

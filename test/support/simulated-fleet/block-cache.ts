@@ -5,16 +5,19 @@ import { removedEvent, storedEvent, type WireEvent } from '../kv-event-messages.
 export interface BlockCache {
   /** Leading tokens that are there. */
   resident(salt: string, tokens: readonly number[]): number
-  /** Keeps all whole blocks of the tokens. Tells of those from `from` on as events of the turn. */
-  fill(run: {
-    readonly salt: string
-    readonly tokens: readonly number[]
-    readonly from: number
-    readonly turnId: string | undefined
-  }): readonly WireEvent[]
+  /** Keeps all whole blocks of the tokens. Returns an event of the turn for those from `from` on. */
+  fill(run: Run & { readonly from: number }): readonly WireEvent[]
+  /** An event of the turn for all whole blocks of the tokens. Keeps nothing. */
+  report(run: Run): readonly WireEvent[]
   /** Drops every block of the salt. */
   evict(salt: string): readonly WireEvent[]
   clear(): void
+}
+
+interface Run {
+  readonly salt: string
+  readonly tokens: readonly number[]
+  readonly turnId: string | undefined
 }
 
 interface Block {
@@ -37,22 +40,26 @@ export const createBlockCache = (blockTokens: number): BlockCache => {
     return hashes
   }
 
+  const eventsOf = ({ salt, tokens, turnId }: Run, first: number): readonly WireEvent[] => {
+    const chain = chainOf(salt, tokens)
+    const hashes = chain.slice(first)
+    if (hashes.length === 0) return []
+    const reported = tokens.slice(first * blockTokens, chain.length * blockTokens)
+    const session = turnId === undefined ? {} : { turnId }
+    return [storedEvent({ hashes, tokens: reported, parent: chain[first - 1] ?? null, salt, ...session })]
+  }
+
   return {
     resident: (salt, tokens) => {
       const chain = chainOf(salt, tokens)
       const missing = chain.findIndex((hash) => !blocks.has(hash))
       return (missing === -1 ? chain.length : missing) * blockTokens
     },
-    fill: ({ salt, tokens, from, turnId }) => {
-      const chain = chainOf(salt, tokens)
-      for (const hash of chain) blocks.set(hash, { hash, salt })
-      const first = Math.floor(from / blockTokens)
-      const hashes = chain.slice(first)
-      if (hashes.length === 0) return []
-      const told = tokens.slice(first * blockTokens, chain.length * blockTokens)
-      const session = turnId === undefined ? {} : { turnId }
-      return [storedEvent({ hashes, tokens: told, parent: chain[first - 1] ?? null, salt, ...session })]
+    fill: (run) => {
+      for (const hash of chainOf(run.salt, run.tokens)) blocks.set(hash, { hash, salt: run.salt })
+      return eventsOf(run, Math.floor(run.from / blockTokens))
     },
+    report: (run) => eventsOf(run, 0),
     evict: (salt) => {
       const gone = [...blocks.values()].filter((block) => block.salt === salt).map(({ hash }) => hash)
       for (const hash of gone) blocks.delete(hash)

@@ -8,12 +8,15 @@ export interface EngineWork {
   readonly maxTokens: number
   readonly salt: string
   readonly sessionId: string | undefined
+  /** Whether events report all of the request's blocks, also those that the engine's own cache had. */
+  readonly reportsAll: boolean
 }
 
 const common = {
   model: z.string(),
   cache_salt: z.string().min(1).optional(),
   session_id: z.string().optional(),
+  vllm_xargs: z.record(z.string(), z.unknown()).optional(),
 }
 const message = z.object({ role: z.string(), content: z.string() })
 const prompt = z.union([z.string(), z.array(z.int())])
@@ -35,11 +38,17 @@ export const isInferencePath = (path: string): path is InferencePath => path in 
 
 /** @throws when the body is not of its form */
 export const workOf = (path: InferencePath, body: unknown, sessionHeader: string | undefined): EngineWork => {
-  const rest = (parsed: { model: string; cache_salt?: string | undefined; session_id?: string | undefined }) => ({
+  const rest = (parsed: {
+    model: string
+    cache_salt?: string | undefined
+    session_id?: string | undefined
+    vllm_xargs?: Readonly<Record<string, unknown>> | undefined
+  }) => ({
     model: parsed.model,
     salt: parsed.cache_salt ?? '',
     // Of two, the one in the body counts.
     sessionId: parsed.session_id ?? sessionHeader,
+    reportsAll: parsed.vllm_xargs?.['kv_cache_report_mode'] === 'full',
   })
   switch (path) {
     case '/v1/completions': {

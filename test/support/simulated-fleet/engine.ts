@@ -33,12 +33,17 @@ export interface Engine {
   readonly server: SimServer
   /** Leading tokens of the text that lie in its own cache under the salt. */
   resident(salt: string, tokens: readonly number[]): number
+  /** How many subscriptions its events have. */
+  subscribers(): number
   /** The cache drops every block of the salt. */
   evict(salt: string): Promise<void>
   /** The process ends, and begins again when that was noticed: its cache is empty, its events start from 0, on the same addresses. */
   restart(untilNoticed: () => Promise<void>): Promise<void>
   close(): Promise<void>
 }
+
+/** vLLM reports the reused blocks of a prompt each time its scheduler looks whether LMCache has found the rest. */
+const schedulerTries = 4
 
 interface Computed {
   readonly answer: readonly number[]
@@ -55,7 +60,7 @@ export const startEngine = async (options: EngineOptions): Promise<Engine> => {
     if (events.length > 0) await publisher?.publish(...events)
   }
 
-  const compute = async ({ prompt, salt, sessionId, maxTokens }: EngineWork): Promise<Computed> => {
+  const compute = async ({ prompt, salt, sessionId, reportsAll, maxTokens }: EngineWork): Promise<Computed> => {
     // The last token of a prompt is always computed.
     const reusable = Math.floor((prompt.length - 1) / blockTokens) * blockTokens
     const own = Math.min(cache.resident(salt, prompt), reusable)
@@ -65,6 +70,8 @@ export const startEngine = async (options: EngineOptions): Promise<Engine> => {
     const answer = answerTo(prompt, maxTokens)
     // Nor is the last token of an answer computed.
     const tokens = [...prompt, ...answer.slice(0, -1)]
+    const reused = { salt, tokens: prompt.slice(0, own), turnId: sessionId }
+    for (let tries = 0; reportsAll && tries < schedulerTries; tries += 1) await tell(cache.report(reused))
     await tell(cache.fill({ salt, tokens, from: own, turnId: sessionId }))
     // Whole chunks of the prompt, not of the answer.
     if (fetched < keys.length) instance.write(keys.slice(fetched))
@@ -110,6 +117,7 @@ export const startEngine = async (options: EngineOptions): Promise<Engine> => {
   return {
     server,
     resident: (salt, tokens) => cache.resident(salt, tokens),
+    subscribers: () => publisher?.subscribers ?? 0,
     evict: (salt) => tell(cache.evict(salt)),
     restart: async (untilNoticed) => {
       await server.stop()
@@ -159,6 +167,5 @@ const describeSource = ({ source }: KvEventPublisher) => ({
   enable_kv_cache_events: true,
   publisher: 'zmq',
   endpoint: source.endpoint,
-  replay_endpoint: source.replayEndpoint,
   topic: source.topic,
 })

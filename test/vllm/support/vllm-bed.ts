@@ -5,7 +5,7 @@ import { createCacheSalts, type Isolation } from '../../../src/kvcache/cache-sal
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
-import { createEventSourcesClient } from '../../../src/kvcache/kv-events/event-sources.ts'
+import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
 import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
@@ -21,23 +21,14 @@ import { lookUp } from './store.ts'
 const silent = { debug: () => {}, info: () => {}, warn: () => {} }
 
 /** The KV events of the fleet's engines, for one bed after the other. */
-export const followFleet = (): KvEvents => {
-  const sources = createEventSourcesClient()
-  const events = createZmqKvEvents({
+export const followFleet = (): KvEvents =>
+  createZmqKvEvents({
     pods: () => vllmFleet().pods.map(({ address }) => address),
-    sourcesOf: (pod, signal) => sources.sourcesOf(pod, signal),
+    sources: createEventSources(),
     log: silent,
     pollMs: 100,
-    retryMs: 200,
+    askEveryMs: 200,
   })
-  return {
-    ...events,
-    stop: async () => {
-      await events.stop()
-      await sources.close()
-    },
-  }
-}
 
 /** The lmcache connector on the running fleet, for the contract suites. */
 export const startVllmBed = async (options: {

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import {
-  createEventSourcesClient,
-  type EventSourcesClient,
+  createEventSources,
+  type EventSources,
   readEventSources,
 } from '../../../../src/kvcache/kv-events/event-sources.ts'
 
@@ -11,35 +11,33 @@ const publisher = {
   enable_kv_cache_events: true,
   publisher: 'zmq',
   endpoint: 'tcp://*:5557',
-  replay_endpoint: 'tcp://*:5558',
-  buffer_steps: 10_000,
   topic: 'kv-events',
 }
-const found = { endpoint: 'tcp://10.0.0.7:5557', replayEndpoint: 'tcp://10.0.0.7:5558', topic: 'kv-events' }
+const found = { endpoint: 'tcp://10.0.0.7:5557', topic: 'kv-events' }
 
 describe('readEventSources', () => {
   test.each<{ readonly name: string; readonly pod?: string; readonly answer: unknown; readonly expected: unknown }>([
     { name: 'every address as the pod’s own', answer: { 0: publisher }, expected: [found] },
     {
       name: 'one source per data parallel rank',
-      answer: { 0: publisher, 1: { ...publisher, endpoint: 'tcp://*:5560', replay_endpoint: 'tcp://*:5561' } },
-      expected: [found, { ...found, endpoint: 'tcp://10.0.0.7:5560', replayEndpoint: 'tcp://10.0.0.7:5561' }],
+      answer: { 0: publisher, 1: { ...publisher, endpoint: 'tcp://*:5560' } },
+      expected: [found, { ...found, endpoint: 'tcp://10.0.0.7:5560' }],
     },
     {
       name: 'IPv6',
       pod: '[fd00::7]:8000',
-      answer: { 0: { ...publisher, endpoint: 'tcp://[::]:5557', replay_endpoint: 'tcp://0.0.0.0:5558' } },
-      expected: [{ ...found, endpoint: 'tcp://[fd00::7]:5557', replayEndpoint: 'tcp://[fd00::7]:5558' }],
+      answer: { 0: { ...publisher, endpoint: 'tcp://[::]:5557' } },
+      expected: [{ ...found, endpoint: 'tcp://[fd00::7]:5557' }],
     },
     {
       name: 'addresses that name a host or a file, as they are',
-      answer: { 0: { ...publisher, endpoint: 'ipc:///run/events', replay_endpoint: 'tcp://10.1.1.1:9' } },
-      expected: [{ ...found, endpoint: 'ipc:///run/events', replayEndpoint: 'tcp://10.1.1.1:9' }],
+      answer: { 0: { ...publisher, endpoint: 'ipc:///run/events' } },
+      expected: [{ ...found, endpoint: 'ipc:///run/events' }],
     },
     {
-      name: 'no replay and no topic',
-      answer: { 0: { ...publisher, replay_endpoint: null, topic: undefined } },
-      expected: [{ ...found, replayEndpoint: undefined, topic: '' }],
+      name: 'no topic',
+      answer: { 0: { ...publisher, topic: undefined } },
+      expected: [{ ...found, topic: '' }],
     },
     {
       name: 'nothing, where events are off',
@@ -62,9 +60,9 @@ describe('readEventSources', () => {
   })
 })
 
-describe('sourcesOf', () => {
+describe('createEventSources', () => {
   let server: Server
-  let client: EventSourcesClient
+  let sources: EventSources
   let pod: string
   let answer: { readonly status: number; readonly text: string } | 'silence'
   const never = new AbortController().signal
@@ -77,31 +75,37 @@ describe('sourcesOf', () => {
     await once(server, 'listening')
     const address = server.address()
     pod = `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
-    client = createEventSourcesClient({ timeoutMs: 200 })
+    sources = createEventSources()
   })
   afterEach(async () => {
-    await client.close()
+    await sources.close()
     server.closeAllConnections()
     server.close()
   })
 
   test('reads the sources of a pod', async () => {
     answer = { status: 200, text: JSON.stringify({ 0: publisher }) }
-    const expected = { endpoint: 'tcp://127.0.0.1:5557', replayEndpoint: 'tcp://127.0.0.1:5558', topic: 'kv-events' }
-    expect(await client.sourcesOf(pod, never)).toEqual([expected])
+    const expected = { endpoint: 'tcp://127.0.0.1:5557', topic: 'kv-events' }
+    expect(await sources.of(pod, never)).toEqual([expected])
   })
 
   test('is empty when the engine answers 404', async () => {
     answer = { status: 404, text: '{}' }
-    expect(await client.sourcesOf(pod, never)).toEqual([])
+    expect(await sources.of(pod, never)).toEqual([])
   })
 
   test.each<{ readonly name: string; readonly given: typeof answer; readonly message: string }>([
     { name: 'an engine that fails', given: { status: 503, text: '' }, message: 'status 503' },
     { name: 'an answer that is not JSON', given: { status: 200, text: 'ok' }, message: 'unknown way' },
-    { name: 'an engine that does not answer', given: 'silence', message: 'does not answer' },
   ])('throws for $name', async ({ given, message }) => {
     answer = given
-    await expect(client.sourcesOf(pod, never)).rejects.toThrow(message)
+    await expect(sources.of(pod, never)).rejects.toThrow(message)
+  })
+
+  test('throws for an engine that does not answer in time', async () => {
+    answer = 'silence'
+    const impatient = createEventSources({ timeoutMs: 20 })
+    await expect(impatient.of(pod, never)).rejects.toThrow('does not answer')
+    await impatient.close()
   })
 })

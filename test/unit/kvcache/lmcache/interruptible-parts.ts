@@ -1,7 +1,7 @@
 import { createEngineHttp, type EngineHttp } from '../../../../src/engines/engine-http.ts'
 import { createCacheSalts } from '../../../../src/kvcache/cache-salts.ts'
 import type { ChunkLedger } from '../../../../src/kvcache/chunks/chunk-ledger.ts'
-import { createNoKvEvents } from '../../../../src/kvcache/kv-events/create-no-kv-events.ts'
+import { createNoKvEvents } from '../../../../src/kvcache/kv-events/kv-events.ts'
 import type { KvLog } from '../../../../src/kvcache/kv-log.ts'
 import { createEngineFacts } from '../../../../src/kvcache/lmcache/engine-facts.ts'
 import { createInstances } from '../../../../src/kvcache/lmcache/instances.ts'

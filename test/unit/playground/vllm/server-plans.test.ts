@@ -51,8 +51,6 @@ describe('command lines', () => {
       enable_kv_cache_events: true,
       publisher: 'zmq',
       endpoint: 'ipc:///tmp/ctx-vllm-1-aa/events-1',
-      replay_endpoint: 'ipc:///tmp/ctx-vllm-1-aa/replay-1',
-      buffer_steps: 10_000,
     })
   })
 

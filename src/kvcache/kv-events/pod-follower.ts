@@ -1,0 +1,137 @@
+import { EventEmitter, once } from 'node:events'
+import { isDeepStrictEqual } from 'node:util'
+import { pause } from '../../async/deadline.ts'
+import type { KvLog } from '../kv-log.ts'
+import { decodeEvents } from './decode-events.ts'
+import type { EventSources, KvEventSource } from './event-sources.ts'
+import { maxQueuedMessages, openSubscription, type Subscription } from './subscription.ts'
+import { createTurnChains, type TurnChains } from './turn-chains.ts'
+
+/** Follows the KV events of one pod. */
+export interface PodFollower {
+  /** Whether all of its engine processes are connected. */
+  readonly isLive: boolean
+  turnTokens(
+    turn: { readonly turnId: string; readonly minTokens: number },
+    signal: AbortSignal,
+  ): Promise<Uint32Array | undefined>
+  residentTokens(turnId: string): number
+  close(): Promise<void>
+}
+
+export interface PodFollowerOptions {
+  /** `host:port` */
+  readonly pod: string
+  readonly sources: Pick<EventSources, 'of'>
+  /** How often the pod is asked where it publishes, milliseconds. */
+  readonly askEveryMs: number
+  readonly log: KvLog
+}
+
+/** Memory for what one pod publishes, shared by its engine processes: half for chains, half for messages on their way. */
+const maxBytesPerPod = 64 * 1024 * 1024
+/** Beside those that wait: the one being read, and the one before it. */
+const messagesInMemory = maxQueuedMessages + 2
+
+/** One engine process. */
+interface Rank {
+  readonly chains: TurnChains
+  readonly subscription: Subscription
+  isConnected: boolean
+}
+
+export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions): PodFollower => {
+  const life = new AbortController()
+  const reports = new EventEmitter().setMaxListeners(0)
+  let followed: readonly KvEventSource[] = []
+  let ranks: readonly Rank[] = []
+
+  const openRank = (source: KvEventSource, maxBytes: number): Rank => {
+    const chains = createTurnChains(maxBytes / 2)
+    let isReadable = true
+    const onBatch = (batch: Uint8Array): void => {
+      const events = decodeEvents(batch)
+      if (events === undefined) {
+        if (isReadable) log.warn('KV events of the pod cannot be read', { pod })
+        isReadable = false
+        chains.forgetResident()
+      }
+      for (const event of events ?? []) {
+        chains.apply(event)
+        if (event.kind === 'reported') reports.emit(`turn ${event.turnId}`)
+      }
+    }
+    const rank: Rank = {
+      chains,
+      isConnected: false,
+      subscription: openSubscription(source, {
+        maxMessageBytes: Math.floor(maxBytes / 2 / messagesInMemory),
+        onBatch,
+        onGap: () => chains.forgetResident(),
+        onConnection: (isConnected) => {
+          log.info(isConnected ? 'KV events of the pod are received' : 'KV events of the pod are interrupted', { pod })
+          chains.forgetResident()
+          rank.isConnected = isConnected
+        },
+      }),
+    }
+    return rank
+  }
+
+  const closeRanks = async (): Promise<void> => {
+    const closing = ranks.map(({ subscription }) => subscription.close())
+    ranks = []
+    followed = []
+    await Promise.all(closing)
+  }
+
+  /** @throws Error when an address is invalid */
+  const follow = async (found: readonly KvEventSource[]): Promise<void> => {
+    if (isDeepStrictEqual(found, followed)) return
+    await closeRanks()
+    for (const source of found) ranks = [...ranks, openRank(source, maxBytesPerPod / found.length)]
+    followed = found
+  }
+
+  const keepFollowing = async (): Promise<void> => {
+    let isKnown = true
+    while (!life.signal.aborted) {
+      try {
+        await follow(await sources.of(pod, life.signal))
+        isKnown = true
+      } catch (err) {
+        if (isKnown && !life.signal.aborted) log.warn('where the pod publishes its KV events is unknown', { pod, err })
+        isKnown = false
+      }
+      await pause(askEveryMs, life.signal)
+    }
+    await closeRanks()
+  }
+  const following = keepFollowing()
+
+  const longestOf = (turnId: string): Uint32Array | undefined =>
+    ranks
+      .flatMap(({ chains }) => chains.tokens(turnId) ?? [])
+      .reduce<Uint32Array | undefined>((a, b) => (b.length > (a?.length ?? 0) ? b : a), undefined)
+
+  return {
+    get isLive() {
+      return ranks.length > 0 && ranks.every(({ isConnected }) => isConnected)
+    },
+    turnTokens: async ({ turnId, minTokens }, signal) => {
+      const ended = AbortSignal.any([signal, life.signal])
+      for (;;) {
+        const tokens = longestOf(turnId)
+        if (ended.aborted || (tokens?.length ?? 0) >= Math.max(1, minTokens)) return tokens
+        // Rejects when the signal fires.
+        await once(reports, `turn ${turnId}`, { signal: ended }).catch(() => undefined)
+      }
+    },
+    residentTokens: (turnId) =>
+      ranks.length === 0 ? 0 : Math.min(...ranks.map(({ chains }) => chains.residentTokens(turnId))),
+    close: async () => {
+      life.abort()
+      await following
+    },
+  }
+}

@@ -1,0 +1,100 @@
+import type { KvEventSource } from './event-sources.ts'
+import { loadZeromq } from './load-zeromq.ts'
+
+/** What a subscription reports, in the order in which it happens; nothing after `close`. */
+export interface SubscriptionListener {
+  /** The connection stands (true) or is lost. Messages of the time without a connection are missed. */
+  onConnection(isConnected: boolean): void
+  /** A batch of events; never one that repeats the batch before it. */
+  onBatch(batch: Uint8Array): void
+  /** Batches before the next one were lost. */
+  onGap(): void
+}
+
+export interface Subscription {
+  close(): Promise<void>
+}
+
+export interface SubscriptionOptions extends SubscriptionListener {
+  /** A larger message ends the connection, which is made again. */
+  readonly maxMessageBytes: number
+}
+
+/** Messages that wait on this side. Others wait at the publisher: the connection holds them back, and none is lost. */
+export const maxQueuedMessages = 2
+
+/** The head of a list of three and a 64-bit float: the timestamp, in which repeats differ. */
+const timestampBytes = 10
+
+/** Subscribes to an engine's ZeroMQ publisher, again whenever the connection is lost. @throws Error when the address is invalid */
+export const openSubscription = (source: KvEventSource, options: SubscriptionOptions): Subscription => {
+  const { Subscriber } = loadZeromq()
+  const socket = new Subscriber({
+    linger: 0,
+    ipv6: true,
+    receiveHighWaterMark: maxQueuedMessages,
+    maxMessageSize: options.maxMessageBytes,
+    reconnectInterval: 100,
+    reconnectMaxInterval: 2_000,
+    // Without it, a host that vanished would count as a connection that has nothing to say.
+    heartbeatInterval: 5_000,
+    heartbeatTimeout: 15_000,
+  })
+  let isOpen = true
+  let previous: { readonly sequence: bigint; readonly content: Buffer } | undefined
+
+  /** vLLM sends a topic, a big-endian number that counts up, and the batch. */
+  const receive = ([topic, number, batch]: readonly Buffer[]): void => {
+    // Another topic may begin with the same characters.
+    if (topic?.toString() !== source.topic || number?.length !== 8 || batch === undefined) return
+    const sequence = number.readBigInt64BE()
+    if (previous !== undefined && sequence !== previous.sequence + 1n) options.onGap()
+    const content = batch.subarray(timestampBytes)
+    const isRepeat = previous?.content.equals(content) === true
+    previous = { sequence, content }
+    // vLLM reports a turn once for each try of its scheduler, four or five times while LMCache looks up the prompt.
+    if (!isRepeat) options.onBatch(batch)
+  }
+
+  /** A message beyond the limit ends ZeroMQ's own attempts to connect again, so the address is given anew. */
+  const reconnect = (): void => {
+    try {
+      socket.disconnect(source.endpoint)
+    } catch {
+      // It is given up already.
+    }
+    socket.connect(source.endpoint)
+  }
+
+  const watchConnection = async (): Promise<void> => {
+    for await (const { type } of socket.events) {
+      if (!isOpen || (type !== 'handshake' && type !== 'disconnect')) continue
+      previous = undefined
+      options.onConnection(type === 'handshake')
+      if (type === 'disconnect') reconnect()
+    }
+  }
+  const receiveAll = async (): Promise<void> => {
+    for await (const frames of socket) if (isOpen) receive(frames)
+  }
+
+  const close = (): void => {
+    isOpen = false
+    socket.close()
+  }
+  const connection = watchConnection()
+  try {
+    socket.subscribe(source.topic)
+    socket.connect(source.endpoint)
+  } catch (fault) {
+    close()
+    throw fault
+  }
+  const messages = receiveAll()
+  return {
+    close: async () => {
+      close()
+      await Promise.allSettled([connection, messages])
+    },
+  }
+}
