@@ -1,7 +1,6 @@
-import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Environment } from './run-command.ts'
 
 const name = 'context-cache-gateway'
@@ -25,12 +24,4 @@ export const ownEnvironment = (): Environment => process.env
 const absolute = (path: string | undefined): string | undefined => (path?.startsWith('/') === true ? path : undefined)
 
 /** The folder that holds this package's package.json, seen from the sources as from the compiled files. */
-export const packageRoot = (): string => {
-  let folder = dirname(fileURLToPath(import.meta.url))
-  while (!existsSync(join(folder, 'package.json'))) {
-    const parent = dirname(folder)
-    if (parent === folder) throw new Error(`no package.json above ${fileURLToPath(import.meta.url)}`)
-    folder = parent
-  }
-  return folder
-}
+export const packageRoot = (): string => dirname(createRequire(import.meta.url).resolve('#package.json'))

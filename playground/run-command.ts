@@ -37,22 +37,19 @@ export const runCommand = (options: {
   readonly env: Environment
   /** Default: the working directory of this process. */
   readonly cwd?: string | undefined
-  /** The program is killed after this time. */
-  readonly timeoutMs: number
+  /** The program is killed after this time. Default: a minute. */
+  readonly timeoutMs?: number
   readonly signal?: AbortSignal | undefined
 }): Promise<CommandOutcome> => {
   const [file, ...args] = options.command
-  const { cwd, timeoutMs, signal } = options
+  const { cwd, timeoutMs = 60_000, signal } = options
   const limits = { timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: maxOutputBytes } as const
   return new Promise((resolve) => {
     execFile(file, args, { ...limits, cwd, signal, env: { ...options.env } }, (error, stdout, stderr) => {
       if (error === null) return resolve({ ok: true, stdout, stderr })
-      const isInterrupted = signal?.aborted === true
-      const isLate = error.killed === true && !isInterrupted
-      const said = lastLine(stderr) ?? lastLine(stdout)
       const ended = typeof error.code === 'number' ? `ended with status ${error.code}` : error.message
-      const reason = isInterrupted ? 'interrupted' : isLate ? `no end after ${timeoutMs} ms` : (said ?? ended)
-      resolve({ ok: false, reason: `${file}: ${reason}`, stderr })
+      const said = error.killed === true ? `no end after ${timeoutMs} ms` : (lastLine(stderr) ?? lastLine(stdout))
+      resolve({ ok: false, reason: `${file}: ${said ?? ended}`, stderr })
     })
   })
 }

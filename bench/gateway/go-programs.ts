@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findOnPath } from '../../playground/install/find-tool.ts'
 import { packageRoot } from '../../playground/paths.ts'
 import { type Command, runCommand } from '../../playground/run-command.ts'
 
@@ -22,19 +21,18 @@ const timeoutMs = 600_000
  * it is not possible.
  */
 export const buildGoPrograms = async (): Promise<GoPrograms | string> => {
-  const go = await findOnPath('go', process.env)
-  if (go === undefined) return 'go is not on PATH'
   const cwd = join(packageRoot(), 'bench/go-server')
   const run = (...command: Command) => runCommand({ command, env: process.env, cwd, timeoutMs })
   const into = join(packageRoot(), '.run/go')
   await mkdir(into, { recursive: true })
-  const version = await run(go, 'env', 'GOVERSION')
-  const built = await run(go, 'build', '-buildvcs=false', '-o', `${into}/`, './...')
+  const version = await run('go', 'env', 'GOVERSION')
+  if (!version.ok) return `go cannot be run: ${version.reason}`
+  const built = await run('go', 'build', '-buildvcs=false', '-o', `${into}/`, './...')
   if (!built.ok) return `go build failed: ${built.reason} ${built.stderr.trim().split('\n').at(-1)}`
   return {
     extproc: join(into, 'extproc'),
     upstream: join(into, 'upstream'),
     load: join(into, 'load'),
-    version: version.ok ? version.stdout.trim() : 'unknown',
+    version: version.stdout.trim(),
   }
 }

@@ -44,8 +44,6 @@ export interface ToolRecipe {
   readonly installed: (directory: string) => string
 }
 
-const versionTimeoutMs = 15_000
-
 /**
  * The tool named by its variable, else on `PATH`, else installed. A file named by the variable is never replaced by
  * another one. @throws InstallError when the tool is not available; its message is one line and ends with what to do next
@@ -55,15 +53,9 @@ export const findTool = async (recipe: ToolRecipe, options: FindToolOptions): Pr
   const named = options.env[variable]
   try {
     if (named !== undefined && named !== '') return await check(recipe, resolve(named), options)
-    const onPath = await findOnPath(program, options.env)
-    if (onPath !== undefined) {
-      try {
-        return await check(recipe, onPath, options)
-      } catch (error) {
-        options.report?.(`${recipe.name}: ${error instanceof Error ? error.message : String(error)}`)
-      }
-    }
-    if (!existsSync(directory)) options.report?.(`${recipe.name}: installing into ${directory}`)
+    const onPath = await check(recipe, program, options).catch((error: InstallError) => error)
+    if (!(onPath instanceof InstallError)) return onPath
+    if (!existsSync(directory)) options.report?.(`${recipe.name}: ${onPath.message}; installing into ${directory}`)
     await installOnce(recipe)
     return await check(recipe, recipe.installed(directory), options)
   } catch (error) {
@@ -75,7 +67,7 @@ export const findTool = async (recipe: ToolRecipe, options: FindToolOptions): Pr
 /** @throws InstallError when the file does not run or is too old */
 const check = async (recipe: ToolRecipe, file: string, { env, signal }: FindToolOptions): Promise<ServerTool> => {
   const unusable = (reason: string): InstallError => new InstallError(`${file} cannot be used (${reason})`)
-  const outcome = await runCommand({ command: [file, '--version'], env, signal, timeoutMs: versionTimeoutMs })
+  const outcome = await runCommand({ command: [file, '--version'], env, signal })
   if (!outcome.ok) throw unusable(outcome.reason)
   const version = recipe.versionPattern.exec(`${outcome.stdout}\n${outcome.stderr}`)?.[1]
   if (version === undefined) throw unusable('its version is not known')
@@ -84,11 +76,4 @@ const check = async (recipe: ToolRecipe, file: string, { env, signal }: FindTool
   const isOld = major < leastMajor || (major === leastMajor && minor < leastMinor)
   if (isOld) throw unusable(`it is ${version}, ${leastMajor}.${leastMinor} is needed`)
   return { command: [file], version }
-}
-
-/** The path of the first program called `name` in the folders of `env.PATH`, or undefined. */
-export const findOnPath = async (name: string, env: Environment): Promise<string | undefined> => {
-  const command: Command = ['/bin/sh', '-c', 'command -v "$0"', name]
-  const outcome = await runCommand({ command, env, timeoutMs: versionTimeoutMs })
-  return outcome.ok ? outcome.stdout.trim() : undefined
 }

@@ -15,7 +15,7 @@ export const installWheel = async (
 ): Promise<void> => {
   const venv = join(into, 'venv')
   let pip: Command = ['python3', '-m', 'pip']
-  if (!(await runCommand({ command: [...pip, '--version'], timeoutMs: pipTimeoutMs, ...options })).ok) {
+  if (!(await runCommand({ command: [...pip, '--version'], ...options })).ok) {
     await runInstaller(['python3', '-m', 'venv', venv], options)
     pip = [join(venv, 'bin', 'python3'), '-m', 'pip']
   }
@@ -27,5 +27,3 @@ export const installWheel = async (
   await runInstaller([...pip, 'install', ...flags, '--target', target, '--requirement', requirements], options)
   await rm(venv, { recursive: true, force: true })
 }
-
-const pipTimeoutMs = 15_000

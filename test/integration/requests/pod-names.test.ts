@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { createScriptedPod } from '../support/scripted-pod.ts'
-import { createdId, use, view } from '../support/sessions.ts'
+import { createdId, untilTurns, use } from '../support/sessions.ts'
 import { useStack } from '../support/use-stack.ts'
 
 const pods = [createScriptedPod(), createScriptedPod(), createScriptedPod()]
@@ -18,7 +18,7 @@ test('pods that are configured by host name are reached, each session on its own
   for (let session = 0; session < 6; session++) {
     const body = { model: 'scripted', prompt: `session ${session}` }
     const id = await createdId(stack, { body })
-    expect((await view(stack, id)).kv.pod).toMatch(/^127\.0\.0\.1:\d+$/)
+    expect((await untilTurns(stack, id, 1)).kv.pod).toMatch(/^127\.0\.0\.1:\d+$/)
     const before = served()
     for (let turn = 0; turn < 5; turn++) expect((await use(stack, id, { body })).status).toBe(200)
     // Envoy would spread them if it did not know the pod that the gateway names.

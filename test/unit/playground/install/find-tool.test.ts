@@ -71,18 +71,17 @@ describe('findTool', () => {
   })
 
   test('an empty variable counts as none, and PATH is searched in order', async () => {
-    const first = await put('one/tool', 'echo v2.0')
-    await put('two/tool', 'echo v2.0')
-    const PATH = `${join(folder, 'none')}:${dirname(first)}:${join(folder, 'two')}`
-    expect(await find({ TOOL_BIN: '', PATH })).toEqual({ command: [first], version: '2.0' })
+    await put('one/tool', 'echo v2.1')
+    await put('two/tool', 'echo v2.2')
+    const PATH = ['none', 'one', 'two'].map((name) => join(folder, name)).join(':')
+    expect(await find({ TOOL_BIN: '', PATH })).toEqual({ command: ['tool'], version: '2.1' })
   })
 
   test('one on PATH that is too old is reported, and another one installed', async () => {
     const old = await put('bin/tool', 'echo v1.9')
     expect(await find({ PATH: dirname(old) })).toEqual(installed())
     expect(lines).toEqual([
-      `Tool: ${old} cannot be used (it is 1.9, 2.0 is needed)`,
-      `Tool: installing into ${join(folder, 'tools', 'tool')}`,
+      `Tool: tool cannot be used (it is 1.9, 2.0 is needed); installing into ${join(folder, 'tools', 'tool')}`,
     ])
   })
 

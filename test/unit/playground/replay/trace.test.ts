@@ -19,53 +19,31 @@ describe('a line of a trace', () => {
   })
 
   test.each([
-    { name: 'no JSON', text: '{"timestamp": 5', message: 'line 3: not a JSON object' },
-    { name: 'a list', text: '[1]', message: 'line 3: not a JSON object' },
-    { name: 'null', text: 'null', message: 'line 3: not a JSON object' },
-    { name: 'no time', text: line({ timestamp: undefined }), message: 'line 3: "timestamp" is missing' },
-    { name: 'no blocks', text: line({ hash_ids: undefined }), message: 'line 3: "hash_ids" is missing' },
-    {
-      name: 'a time before the start',
-      text: line({ timestamp: -1 }),
-      message: 'line 3: "timestamp" is not a whole number from 0',
-    },
-    {
-      name: 'an empty prompt',
-      text: line({ input_length: 0 }),
-      message: 'line 3: "input_length" is not a whole number from 1',
-    },
-    {
-      name: 'a broken length',
-      text: line({ output_length: 1.5 }),
-      message: 'line 3: "output_length" is not a whole number from 0',
-    },
-    {
-      name: 'a length as text',
-      text: line({ output_length: '7' }),
-      message: 'line 3: "output_length" is not a whole number from 0',
-    },
-    {
-      name: 'one block',
-      text: line({ hash_ids: 4 }),
-      message: 'line 3: "hash_ids" is not a list of whole numbers from 0',
-    },
-    {
-      name: 'a block that is no number',
-      text: line({ hash_ids: [0, 'x'] }),
-      message: 'line 3: "hash_ids" is not a list of whole numbers from 0',
-    },
+    { name: 'no JSON', text: '{"timestamp": 5', what: 'expected object' },
+    { name: 'a list', text: '[1]', what: 'expected object' },
+    { name: 'null', text: 'null', what: 'expected object' },
+    { name: 'no time', text: line({ timestamp: undefined }), what: 'timestamp' },
+    { name: 'no blocks', text: line({ hash_ids: undefined }), what: 'hash_ids' },
+    { name: 'a time before the start', text: line({ timestamp: -1 }), what: 'timestamp' },
+    { name: 'an empty prompt', text: line({ input_length: 0 }), what: 'input_length' },
+    { name: 'a broken length', text: line({ output_length: 1.5 }), what: 'output_length' },
+    { name: 'a length as text', text: line({ output_length: '7' }), what: 'output_length' },
+    { name: 'one block', text: line({ hash_ids: 4 }), what: 'hash_ids' },
+    { name: 'a block that is no number', text: line({ hash_ids: [0, 'x'] }), what: 'hash_ids[1]' },
     {
       name: 'too few blocks',
       text: line({ hash_ids: [0] }),
-      message: 'line 3: "hash_ids" has 1 blocks, and "input_length" 600 makes 2',
+      what: '"hash_ids" has 1 blocks, and "input_length" 600 makes 2',
     },
     {
       name: 'too many blocks',
       text: line({ hash_ids: [0, 1, 2] }),
-      message: 'line 3: "hash_ids" has 3 blocks, and "input_length" 600 makes 2',
+      what: '"hash_ids" has 3 blocks, and "input_length" 600 makes 2',
     },
-  ])('is refused with its number: $name', ({ text, message }) => {
-    expect(() => parseTraceLine(text, 3)).toThrow(new ReplayError(message))
+  ])('is refused with its number: $name', ({ text, what }) => {
+    expect(() => parseTraceLine(text, 3)).toThrow(ReplayError)
+    expect(() => parseTraceLine(text, 3)).toThrow(/^line 3: /)
+    expect(() => parseTraceLine(text, 3)).toThrow(what)
   })
 
   test('is read, or refused in words, whatever it holds', () => {
@@ -125,7 +103,7 @@ describe('reading a trace', () => {
     {
       name: 'a bad line',
       content: `${lineAt(0)}\n\n{"timestamp":1}\n`,
-      message: /^line 3: "input_length" is missing$/,
+      message: /^line 3: .*input_length/s,
     },
     {
       name: 'a line that goes back in time',
