@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type Document, isMap, isSeq, parseDocument } from 'yaml'
+import { type Document, isMap, isSeq, parseDocument, visit } from 'yaml'
 import { packageRoot } from './paths.ts'
 
 /** Envoy's configurations in this package: how Envoy is wired to the gateway. */
@@ -13,6 +13,8 @@ export interface EnvoyAddresses {
   readonly pods: readonly string[]
   /** One or several gateway processes. */
   readonly gateways: readonly string[]
+  /** The gateway's connector. Default: `llamacpp-slots`. With any other one, requests without a session are forwarded unchanged. */
+  readonly connector?: string | undefined
 }
 
 /**
@@ -44,14 +46,27 @@ export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAdd
   // Only deploy/envoy/accelerated.yaml has it.
   if (indexOfNamed(document, httpFilters, 'envoy.filters.http.wasm') !== -1)
     resolveFile('envoy.filters.http.wasm', ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename'])
+  if ((addresses.connector ?? 'llamacpp-slots') !== 'llamacpp-slots') forwardUnchanged(document)
   return document.toString({ lineWidth: 0 })
+}
+
+/** The edit that envoy.yaml describes for engines that keep requests without a session apart by themselves. */
+const forwardUnchanged = (document: Document): void => {
+  document.deleteIn([...manager, 'route_config', 'virtual_hosts', 0, 'typed_per_filter_config'])
+  const off = { '@type': 'type.googleapis.com/envoy.config.route.v3.FilterConfig', disabled: true }
+  visit(document, {
+    Map: (_key, map) => {
+      if (map.anchor === 'bypass') map.set('envoy.filters.http.lua', document.createNode(off))
+    },
+  })
 }
 
 type Path = readonly (string | number)[]
 
 const clusters: Path = ['static_resources', 'clusters']
 const listener: Path = ['static_resources', 'listeners', 0]
-const httpFilters: Path = [...listener, 'filter_chains', 0, 'filters', 0, 'typed_config', 'http_filters']
+const manager: Path = [...listener, 'filter_chains', 0, 'filters', 0, 'typed_config']
+const httpFilters: Path = [...manager, 'http_filters']
 
 /** -1 when the list has no entry of that name. */
 const indexOfNamed = (document: Document, path: Path, name: string): number => {

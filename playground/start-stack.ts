@@ -62,6 +62,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     admin: '127.0.0.1:0',
     pods,
     gateways: [gateway.extproc],
+    connector: env['CONNECTOR'] || undefined,
   })
   const envoy = await startEnvoy({ ...launch, config: { text }, logLevel: 'error' })
   const url = `http://${urlHost(settings)}:${settings.port}`

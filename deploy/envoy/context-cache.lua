@@ -3,8 +3,9 @@
 --   model     the session's model: a body that names another one is refused
 --   headers   response headers for a 2xx, one `name:value` per line
 --   turn      present on every turn, whatever else is
+-- Any other request gets the constants of envoy.yaml (`filter_context.splice`), so that it starts from no session's KV.
 -- What the access log reports of the answer is written to the dynamic metadata `answer`: stream, usage, timings.
-local find, match, gmatch, sub = string.find, string.match, string.gmatch, string.sub
+local find, match, gmatch, sub, lower = string.find, string.match, string.gmatch, string.sub, string.lower
 
 local max_request_bytes = 16777216
 
@@ -38,15 +39,26 @@ local function closing_brace(text)
   return find(text, "}[ \t\r\n]*$", -256) or (find(text, "^[ \t\r\n]*$", -256) and find(text, "}[ \t\r\n]*$"))
 end
 
+-- The engine would decode such a body, and find other members in it than those at its end.
+local function is_encoded(headers)
+  local coding, kind = headers:get("content-encoding") or "", headers:get("content-type") or ""
+  return (coding ~= "" and lower(coding) ~= "identity") or find(lower(kind), "multipart/", 1, true)
+end
+
 function envoy_on_request(handle)
-  local ctx = decision(handle)
-  if ctx == nil and find(handle:headers():get(":path"), "^/v1/context") then
-    -- No gateway decided. `local_reply_config` writes the body.
-    return handle:respond({ [":status"] = "503" }, "")
+  local headers, ctx = handle:headers(), decision(handle)
+  if ctx == nil and find(headers:get(":path"), "^/v1/context") then
+    return handle:respond({ [":status"] = "503" }, "") -- no gateway decided; `local_reply_config` writes the body
   end
-  if ctx == nil or (ctx.splice == nil and ctx.model == nil) then return end
-  local body = handle:body()
+  if ctx == nil or ctx.turn == nil then ctx = { splice = handle:filterContext():get("splice") } end
+  if ctx.splice and handle:metadata():get("ignores_splice") then return handle:respond({ [":status"] = "404" }, "") end
+  local encoded = is_encoded(headers) -- (The object does not outlive the wait for the body.)
+  local body = (ctx.splice or ctx.model) and handle:body()
   if body == nil then return end
+  if encoded then
+    return refuse(handle, "415", "unsupported_media_type", "null",
+      'Send the body as uncompressed JSON with \\"Content-Type: application/json\\".')
+  end
   if body:length() > max_request_bytes then
     return refuse(handle, "413", "request_too_large", "null", "The request body is too large.")
   end
@@ -56,11 +68,11 @@ function envoy_on_request(handle)
   if not last then
     return refuse(handle, "400", "invalid_json", "null", "The request body is not a JSON object.")
   end
-  if ctx.model ~= nil and names_other_model(text, ctx.model) then
+  if ctx.model and names_other_model(text, ctx.model) then
     return refuse(handle, "400", "model_mismatch", '"model"',
       "The session was created with another model. Use its model, or create a new context.")
   end
-  if ctx.splice ~= nil then
+  if ctx.splice then
     local comma = find(text, "^[ \t\r\n]*{[ \t\r\n]*}") and "" or ","
     local length = body:setBytes(sub(text, 1, last - 1) .. comma .. ctx.splice .. "}")
     handle:headers():replace("content-length", tostring(length))
@@ -79,7 +91,6 @@ local counts = {
 }
 local longest_counts = 4096
 
--- (The metadata object does not outlive a chunk.)
 local function note(handle, key, value) handle:streamInfo():dynamicMetadata():set("answer", key, value) end
 
 local function has_any(text, marks)
@@ -123,9 +134,8 @@ local function read_answer(handle, is_stream)
 end
 
 function envoy_on_response(handle)
-  local ctx = decision(handle)
+  local headers, ctx = handle:headers(), decision(handle)
   if ctx == nil or ctx.turn == nil then return end
-  local headers = handle:headers()
   -- Only the gateway says which session an answer belongs to.
   headers:remove("x-session-id")
   headers:remove("x-context-cache")

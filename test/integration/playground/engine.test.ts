@@ -69,6 +69,13 @@ describe('the embedded engine', () => {
     expect(answers.map(({ cached }) => cached)).toEqual([119, 139])
   })
 
+  test('a prompt without the cache starts from no KV, in the slot that holds it too', async () => {
+    const body = { prompt: 'Nobody else. '.repeat(20), id_slot: 0, max_tokens: 2 }
+    await complete(body)
+    expect((await complete({ ...body, cache_prompt: false })).cached).toBe(0)
+    expect((await complete({ ...body, cache_prompt: true })).cached).toBe(259)
+  })
+
   test('cold, reused and restored KV lead to the same answer', async () => {
     const body = { prompt: 'The same answer, whatever happens. '.repeat(5), max_tokens: 12 }
     await post('/slots/0?action=erase', {})

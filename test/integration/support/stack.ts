@@ -130,6 +130,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
       admin: '127.0.0.1:0',
       pods: pods.map((pod) => pod.address),
       gateways: gateways.map((gateway) => gateway.extproc),
+      connector: options.env?.['CONNECTOR'],
     })
     const envoy = await startEnvoy({
       config: { text: options.envoyConfig?.(text) ?? text },

@@ -118,11 +118,16 @@ describe('envoy.yaml', () => {
   test('refuses in its Lua filter with codes, statuses and texts of the gateway', async () => {
     const refusals = [
       ...(await read('deploy/envoy/context-cache.lua')).matchAll(
-        /refuse\(handle, "(\d+)", "(\w+)", (?:"null"|'"\w+"'),\s+"([^"]+)"\)/g,
+        /refuse\(handle, "(\d+)", "(\w+)", (?:"null"|'"\w+"'),\s+(["'])(.+?)\3\)/g,
       ),
-    ].map(([, status, code, message]) => [code, Number(status), message])
+    ].map(([, status, code, , message]) => [code, Number(status), message?.replaceAll('\\\\"', '"')])
 
-    expect(refusals.map(([code]) => code)).toEqual(['request_too_large', 'invalid_json', 'model_mismatch'])
+    expect(refusals.map(([code]) => code)).toEqual([
+      'unsupported_media_type',
+      'request_too_large',
+      'invalid_json',
+      'model_mismatch',
+    ])
     expect(refusals).toEqual(
       refusals.map(([code]) => {
         const { status, message } = errorCodes[code as keyof typeof errorCodes]

@@ -54,3 +54,13 @@ test('the Lua file gets an absolute path', () => {
   const { filename } = source.parse(lua).typed_config.default_source_code
   expect([isAbsolute(filename), existsSync(filename)]).toEqual([true, true])
 })
+
+test.each([
+  { name: 'slots: spliced', connector: undefined, isSpliced: true },
+  { name: 'slots, named: spliced', connector: 'llamacpp-slots', isSpliced: true },
+  { name: 'any other: unchanged', connector: 'lmcache', isSpliced: false },
+])('requests without a session, by the connector: $name', async ({ connector, isSpliced }) => {
+  const addresses = { listen: '127.0.0.1:1000', admin: '127.0.0.1:0', pods: ['a:1'], gateways: ['c:3'], connector }
+
+  expect((await readEnvoyConfig('envoy.yaml', addresses)).includes('"cache_prompt":false')).toBe(isSpliced)
+})
