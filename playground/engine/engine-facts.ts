@@ -21,7 +21,7 @@ export const modelEntry = ({ engine: { llama }, modelPath }: Service, name: stri
   id: name,
   object: 'model',
   created: 0,
-  owned_by: 'llamacpp',
+  owned_by: 'embedded-engine',
   meta: {
     file: basename(modelPath),
     size: llama.modelBytes,

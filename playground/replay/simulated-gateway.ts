@@ -65,6 +65,7 @@ export const createSimulatedGateway = (options: {
   const predictor = createTtftPredictor({ source, costs, nowMs, maxSessions })
   const router = createRouter({
     source: predictor,
+    stickiness,
     policies: createPolicies({ defaultPolicy: options.policy, stickiness, random, costs }),
   })
   let turns = 0

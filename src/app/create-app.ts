@@ -73,11 +73,13 @@ export const createApp = async (
     nowMs: () => performance.now(),
     maxSessions: maxRoutedSessions,
   })
+  const stickiness = { factor: config.routing.stickinessFactor, margin: config.routing.stickinessMargin }
   const router = createRouter({
     source: predictor,
+    stickiness,
     policies: createPolicies({
       defaultPolicy: config.routing.policy,
-      stickiness: { factor: config.routing.stickinessFactor, margin: config.routing.stickinessMargin },
+      stickiness,
       costs,
     }),
   })

@@ -39,7 +39,7 @@ export interface Route {
 
 /**
  * Chooses the pod of a turn.
- * @throws GatewayError `no_ready_endpoints`, `invalid_routing_strategy`
+ * @throws GatewayError `no_ready_endpoints`, `model_not_found`, `invalid_routing_strategy`
  */
 export const routeTurn = (
   parts: Pick<TurnParts, 'router' | 'events'>,
@@ -53,6 +53,8 @@ export const routeTurn = (
       return { pod: outcome.pod, destinations: [outcome.pod, ...outcome.fallbacks], input }
     case 'no-ready-pod':
       throw new GatewayError('no_ready_endpoints')
+    case 'unknown-model':
+      throw new GatewayError('model_not_found', { param: 'model' })
     case 'unknown-policy':
       throw new GatewayError('invalid_routing_strategy', {
         param: 'routing-strategy',

@@ -38,6 +38,7 @@ export const errorCodes = {
     status: 404,
     message: 'No such session. It may have expired or been deleted; create a new one with POST /v1/context.',
   },
+  model_not_found: { status: 404, message: 'No engine serves this model. GET /v1/models lists those that exist.' },
   unknown_path: { status: 404, message: 'Unknown path.' },
   method_not_allowed: { status: 405, message: 'This method is not allowed here.' },
   session_expired: { status: 410, message: 'The session has expired. Create a new one with POST /v1/context.' },

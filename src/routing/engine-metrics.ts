@@ -4,10 +4,14 @@ export interface EngineLoad {
   readonly waiting: number
   /** 0 to 1. */
   readonly kvUsage: number
+  /** LoRA adapters with running or waiting requests. Default: the engine does not report them. */
+  readonly activeAdapters?: ReadonlySet<string> | undefined
 }
 
+const noLoad = { running: 0, waiting: 0, kvUsage: 0 }
+
 /** Prometheus sample name → the field it is read into. vLLM's names, then llama-server's. */
-const fieldsByName: ReadonlyMap<string, keyof EngineLoad> = new Map([
+const fieldsByName: ReadonlyMap<string, keyof typeof noLoad> = new Map([
   ['vllm:num_requests_running', 'running'],
   ['vllm:num_requests_waiting', 'waiting'],
   ['vllm:kv_cache_usage_perc', 'kvUsage'],
@@ -16,25 +20,37 @@ const fieldsByName: ReadonlyMap<string, keyof EngineLoad> = new Map([
   ['llamacpp:kv_cache_usage_ratio', 'kvUsage'],
 ])
 
+/** One series for each set of adapters that vLLM has met, in a label; the value is the time at which it was met last. */
+const adaptersName = 'vllm:lora_requests_info'
+
 /**
  * A sample: its name, labels in braces, whose quoted values may hold braces and escaped quotes, the value, and perhaps a timestamp. Values
  * that are negative or no number do not match.
  */
 const sample =
-  /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]*\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?[ \t]*(\+?[0-9][0-9.eE+-]*)(?:[ \t]+-?[0-9]+)?[ \t\r]*$/
+  /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]*\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?[ \t]*(\+?[0-9][0-9.eE+-]*)(?:[ \t]+-?[0-9]+)?[ \t\r]*$/
 
 /**
  * Reads the load from a text in the Prometheus exposition format. Unknown lines are ignored, as are values that are not a finite number
  * from 0. An engine with several workers has a line for each: requests are added, of the KV usage the highest counts.
  */
 export const parseEngineMetrics = (text: string): EngineLoad => {
-  const load = { running: 0, waiting: 0, kvUsage: 0 }
+  const load = { ...noLoad }
+  let adapters: { readonly metAt: number; readonly names: ReadonlySet<string> } | undefined
   for (const line of text.split('\n')) {
-    const [, name = '', digits] = sample.exec(line) ?? []
+    const [, name = '', labels = '', digits] = sample.exec(line) ?? []
     const field = fieldsByName.get(name)
     const value = Number(digits)
+    if (name === adaptersName && value >= (adapters?.metAt ?? 0)) adapters = { metAt: value, names: adaptersIn(labels) }
     if (field === undefined || !Number.isFinite(value)) continue
     load[field] = field === 'kvUsage' ? Math.max(load.kvUsage, Math.min(1, value)) : load[field] + value
   }
-  return load
+  return { ...load, activeAdapters: adapters?.names }
 }
+
+const adaptersIn = (labels: string): ReadonlySet<string> =>
+  new Set(
+    [...labels.matchAll(/(?:running|waiting)_lora_adapters="([^"]*)"/g)]
+      .flatMap(([, names = '']) => names.split(','))
+      .filter((name) => name !== ''),
+  )

@@ -120,7 +120,8 @@ const createPodWatch = (
   let ready = false
   let failures = 0
   let markings = 0
-  let load = unknownLoad
+  let load: EngineLoad & { readonly inFlightAtRead: number } = unknownLoad
+  let models: PodState['models']
   let checksWithoutLoad = 0
   let isAuthorized = true
 
@@ -147,6 +148,7 @@ const createPodWatch = (
     const result = await probe.probe(address, stopping)
     if (stopping.aborted) return
     readLoad(result.load)
+    models = result.models ?? models
     // An engine that does not answer has not changed its mind.
     if (result.problem === undefined) readRefusal(result.refusal)
     if (result.problem !== undefined) {
@@ -165,7 +167,7 @@ const createPodWatch = (
   return {
     ...createLoop({ work: check, intervalMs: options.healthIntervalMs }),
     address,
-    state: () => ({ address, ready, inFlight: inFlight(), ...load }),
+    state: () => ({ address, ready, inFlight: inFlight(), models, ...load }),
     markUnhealthy: () => {
       markings += 1
       takeOut('upstream failure reported by a turn')

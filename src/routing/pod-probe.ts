@@ -2,6 +2,7 @@ import { withinLimit } from '../async/deadline.ts'
 import { createEngineHttp, type EngineAccess, type EngineReply } from '../engines/engine-http.ts'
 import { type EngineLoad, parseEngineMetrics } from './engine-metrics.ts'
 import type { PodAddress } from './pod.ts'
+import { parseServedModels, type ServedModels } from './served-models.ts'
 
 /** The result of one check of a pod. */
 export interface ProbeResult {
@@ -9,6 +10,8 @@ export interface ProbeResult {
   readonly problem: string | undefined
   /** Undefined: `GET /metrics` did not answer in time. All 0: the engine has no metrics. */
   readonly load: EngineLoad | undefined
+  /** Undefined: `GET /v1/models` did not answer in time. */
+  readonly models?: ServedModels | undefined
   /** The call whose credential the engine refused (401, 403), such as `GET /metrics answered 401`. Default: none. */
   readonly refusal?: string | undefined
 }
@@ -31,13 +34,14 @@ export const createPodProbe = (options: {
     const get = async (path: string) => ({ path, reply: await http.call({ method: 'GET', pod, path, signal }) })
     // vLLM asks for its key only below `/v1`, llama-server everywhere but there.
     const answers = await Promise.all([get('/health'), get('/metrics'), get('/v1/models')])
-    const [health, metrics] = answers
+    const [health, metrics, models] = answers
     const refusals = answers.flatMap(({ path, reply }) =>
       isRefused(reply) ? [`GET ${path} answered ${reply.status}`] : [],
     )
     return {
       problem: isRefused(health.reply) ? undefined : problemOf(health.reply),
       load: loadOf(metrics.reply),
+      models: modelsOf(models.reply),
       refusal: refusals.at(0),
     }
   }
@@ -62,6 +66,9 @@ const problemOf = (reply: EngineReply): string | undefined => {
 
 const loadOf = (reply: EngineReply): EngineLoad | undefined =>
   reply.kind === 'answered' ? parseEngineMetrics(isSuccess(reply) ? reply.text : '') : undefined
+
+const modelsOf = (reply: EngineReply): ServedModels | undefined =>
+  reply.kind === 'answered' ? parseServedModels(isSuccess(reply) ? reply.text : '') : undefined
 
 /** Why a call failed: the code of a system error (`ECONNREFUSED`), else its message. */
 export const errorReason = (error: unknown): string => {

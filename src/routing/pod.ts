@@ -1,3 +1,5 @@
+import type { ServedModels } from './served-models.ts'
+
 /** `host:port` of one engine, exactly as Envoy's cluster names it. */
 export type PodAddress = string
 
@@ -14,6 +16,10 @@ export interface PodState {
   readonly waiting: number
   /** Share of the engine's KV memory in use, 0 to 1 (`vllm:kv_cache_usage_perc`); 0 where the engine does not report it. */
   readonly kvUsage: number
+  /** The models that the engine lists. Default: unknown. */
+  readonly models?: ServedModels | undefined
+  /** LoRA adapters with running or waiting requests (`vllm:lora_requests_info`). Default: the engine does not report them. */
+  readonly activeAdapters?: ReadonlySet<string> | undefined
   /** `inFlight` at the time of the engine's report: that part of `running` and `waiting` is this gateway's own. Default 0. */
   readonly inFlightAtRead?: number
   /** Predicted milliseconds until the pod has computed all prompts that this gateway sent to it. Default 0. */

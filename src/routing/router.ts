@@ -1,4 +1,6 @@
+import { candidatesFor } from './candidates.ts'
 import { type PodAddress, type PodSource, type PodState, type Pods, podLoad } from './pod.ts'
+import type { Stickiness } from './session-affinity.ts'
 
 /** Routing input for a turn. */
 export interface RoutingInput {
@@ -43,6 +45,8 @@ export type RouteOutcome =
       readonly fallbacks: readonly PodAddress[]
     }
   | { readonly kind: 'no-ready-pod' }
+  /** No pod serves the model of the turn. */
+  | { readonly kind: 'unknown-model' }
   /** The request named a policy that does not exist. */
   | { readonly kind: 'unknown-policy'; readonly known: readonly string[] }
 
@@ -58,16 +62,18 @@ const maxFallbacks = 3
 export const createRouter = (options: {
   readonly source: Pick<PodSource, 'pods'>
   readonly policies: readonly [RoutingPolicy, ...RoutingPolicy[]]
+  /** When a pod is overloaded, so that an adapter that runs there is no reason to choose it. */
+  readonly stickiness: Stickiness
 }): Router => {
   const byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   return {
     route: (turn, policyName) => {
       const policy = policyName === undefined ? options.policies[0] : byName.get(policyName)
       if (policy === undefined) return { kind: 'unknown-policy', known: [...byName.keys()] }
-      const ready = options.source.pods().filter((pod) => pod.ready)
-      if (!isNotEmpty(ready)) return { kind: 'no-ready-pod' }
-      const chosen = policy.pick(turn, ready)
-      const fallbacks = othersAfter(ready, chosen)
+      const candidates = candidatesFor(options.source.pods(), turn, options.stickiness)
+      if (candidates.kind !== 'pods') return candidates
+      const chosen = policy.pick(turn, candidates.preferred)
+      const fallbacks = othersAfter(candidates.pods, chosen)
         .sort((a, b) => podLoad(a) - podLoad(b))
         .slice(0, maxFallbacks)
         .map((pod) => pod.address)
@@ -75,8 +81,6 @@ export const createRouter = (options: {
     },
   }
 }
-
-const isNotEmpty = (pods: readonly PodState[]): pods is Pods => pods.length > 0
 
 /** In a circle from the chosen pod on, so that the turns of a pod that fails spread over the others instead of all reaching the first. */
 const othersAfter = (pods: readonly PodState[], chosen: PodState): PodState[] => {

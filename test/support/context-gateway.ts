@@ -136,14 +136,16 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
     maxSessions: 1000,
   })
   const store = settings.beside?.store ?? createBreakableStore(createMemorySessionStore({ nowMs }))
+  const stickiness = { factor: 1000, margin: 1000 }
   const { manager, reaper, drain } = createContextCacheManager(
     {
       store,
       router: createRouter({
         source: predictor,
+        stickiness,
         policies: createPolicies({
           defaultPolicy: settings.policy ?? 'predicted-ttft',
-          stickiness: { factor: 1000, margin: 1000 },
+          stickiness,
           costs: estimate,
         }),
       }),

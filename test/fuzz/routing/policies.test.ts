@@ -105,12 +105,13 @@ describe('createRouter', () => {
     })
     fc.assert(
       fc.property(states, turn, random, (given, one, number) => {
+        const stickiness = { factor: 2, margin: 4 }
         const policies = createPolicies({
           defaultPolicy: 'session-affinity',
-          stickiness: { factor: 2, margin: 4 },
+          stickiness,
           random: () => number,
         })
-        const outcome = createRouter({ source: { pods: () => given }, policies }).route(one, undefined)
+        const outcome = createRouter({ source: { pods: () => given }, policies, stickiness }).route(one, undefined)
         const named = outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : []
         const ready = given.filter((each) => each.ready).map(({ address }) => address)
         expect(named).toHaveLength(Math.min(4, ready.length))

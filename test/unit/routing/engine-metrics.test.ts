@@ -22,6 +22,13 @@ test.each<[string, string, Partial<EngineLoad>]>([
   ['metrics of vLLM', vllm, { running: 3, waiting: 2, kvUsage: 0.25 }],
   ['metrics of llama-server', llamaServer, { running: 1, waiting: 4, kvUsage: 0.5 }],
   ['the sum of the requests and the highest usage of workers', twoWorkers, { running: 7, kvUsage: 0.25 }],
+  [
+    'the adapters of the newest report',
+    `vllm:lora_requests_info{max_lora="4",running_lora_adapters="old",waiting_lora_adapters=""} 1.7e+09
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="a,b",waiting_lora_adapters="c"} 1.8e+09
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="older",waiting_lora_adapters=""} 1.6e+09`,
+    { activeAdapters: new Set(['a', 'b', 'c']) },
+  ],
   ['labels with braces, quotes and spaces', 'vllm:num_requests_running{a="b } \\" 9 {",x="\\\\"} 5', { running: 5 }],
   ['a sample with a timestamp', 'vllm:num_requests_running 5 1700000000000', { running: 5 }],
   ['an exponent', 'vllm:num_requests_running 1.2e+1', { running: 12 }],

@@ -126,6 +126,15 @@ describe('createPodMonitor', () => {
     expect(monitor.pods()).toEqual([{ ...seen, inFlight: 1, ...noLoad }])
   })
 
+  test('pods have the models of the last check that names them', async () => {
+    const models = { names: new Set(['m']), answersAnyName: false }
+    void monitor.watch(['a:1'])
+    await findNext(healthy)
+    expect(monitor.pods()).toMatchObject([{ models: undefined }])
+    await findNext({ ...healthy, models }, broken)
+    expect(monitor.pods()).toMatchObject([{ models }])
+  })
+
   test('report of the load is dropped after three checks in a row without one', async () => {
     void monitor.watch(['a:1'])
     await findNext(loaded, withoutLoad, withoutLoad)

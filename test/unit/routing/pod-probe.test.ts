@@ -5,6 +5,7 @@ import { type Behaviour, type FakeEngine, startFakeEngine } from './fake-engine.
 
 const idle = { running: 0, waiting: 0, kvUsage: 0 }
 const oneRuns = 'vllm:num_requests_running 1\n'
+const anyModel = { names: new Set(), answersAnyName: true }
 const never = new AbortController().signal
 
 describe('createPodProbe', () => {
@@ -27,12 +28,23 @@ describe('createPodProbe', () => {
     ['health check succeeds with any 2xx', '/health', { status: 204 }, {}],
     ['metrics are the load', '/metrics', { status: 200, body: oneRuns }, { load: { ...idle, running: 1 } }],
     ['engine without metrics has no load', '/metrics', { status: 501, body: oneRuns }, {}],
+    [
+      'listed models are known',
+      '/v1/models',
+      { status: 200, body: '{"data":[{"id":"m"}]}' },
+      { models: { names: new Set(['m']), answersAnyName: false } },
+    ],
     ['refused health check is no problem', '/health', { status: 401 }, { refusal: 'GET /health answered 401' }],
     ['refused metrics are no load', '/metrics', { status: 403 }, { refusal: 'GET /metrics answered 403' }],
     ['list of models is refused', '/v1/models', { status: 401 }, { refusal: 'GET /v1/models answered 401' }],
   ])('%s', async (_title, path, behaviour, result) => {
     engine.behave(path, behaviour)
-    expect(await probe.probe(engine.address, never)).toEqual({ problem: undefined, load: idle, ...result })
+    expect(await probe.probe(engine.address, never)).toEqual({
+      problem: undefined,
+      load: idle,
+      models: anyModel,
+      ...result,
+    })
   })
 
   test('refused connection is a problem', async () => {
@@ -56,9 +68,13 @@ describe('createPodProbe', () => {
     [
       'health check is a problem, and does not affect the load',
       '/health',
-      { problem: 'no answer within 100 ms', load: idle },
+      { problem: 'no answer within 100 ms', load: idle, models: anyModel },
     ],
-    ['metrics give no load, and do not affect the health', '/metrics', { problem: undefined, load: undefined }],
+    [
+      'metrics give no load, and do not affect the health',
+      '/metrics',
+      { problem: undefined, load: undefined, models: anyModel },
+    ],
   ] as const)('after the deadline, %s', async (_title, path, result) => {
     await probe.close()
     probe = createPodProbe({ deadlineMs: 100 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { PodState } from '../../../src/routing/pod.ts'
-import { createRouter, type RouteOutcome, type RoutingPolicy } from '../../../src/routing/router.ts'
+import { createRouter, type RouteOutcome, type RoutingInput, type RoutingPolicy } from '../../../src/routing/router.ts'
 import { podState } from './pod-state.ts'
 
 /** Picks the pod at an index of those it receives. */
@@ -9,11 +9,12 @@ const picking = (name: string, index: number): RoutingPolicy => ({
   pick: (_turn, pods) => pods[index] ?? pods[0],
 })
 
-const route = (pods: readonly PodState[], policyName?: string): RouteOutcome =>
-  createRouter({ source: { pods: () => pods }, policies: [picking('first', 0), picking('second', 1)] }).route(
-    { affinityKey: 'key', lastPod: undefined },
-    policyName,
-  )
+const route = (pods: readonly PodState[], policyName?: string, turn: Partial<RoutingInput> = {}): RouteOutcome =>
+  createRouter({
+    source: { pods: () => pods },
+    stickiness: { factor: 2, margin: 1 },
+    policies: [picking('first', 0), picking('second', 1)],
+  }).route({ affinityKey: 'key', lastPod: undefined, ...turn }, policyName)
 
 const podsAt = (...addresses: readonly string[]): readonly PodState[] => addresses.map((address) => podState(address))
 const unready = (address: string): PodState => podState(address, { ready: false })
@@ -52,5 +53,68 @@ describe('createRouter', () => {
     ['none is ready', [unready('a:1'), unready('b:1')]],
   ])('routes to no pod when %s', (_title, pods) => {
     expect(route(pods)).toEqual({ kind: 'no-ready-pod' })
+  })
+
+  const serving = (...names: readonly string[]) => ({ models: { names: new Set(names), answersAnyName: false } })
+  const anyName = { models: { names: new Set(['own']), answersAnyName: true } }
+  const running = { activeAdapters: new Set(['m']) }
+
+  test.each<[string, readonly PodState[], Partial<RoutingInput>, readonly string[]]>([
+    ['to pods that list the model', [podState('a:1', serving('x')), podState('b:1', serving('x', 'm'))], {}, ['b:1']],
+    [
+      'to a pod that lists it before one of any name',
+      [podState('a:1', anyName), podState('b:1', serving('m'))],
+      {},
+      ['b:1'],
+    ],
+    [
+      'to pods of any name, and of unknown models',
+      [podState('a:1', anyName), b, podState('c:1', serving('x'))],
+      {},
+      ['a:1', 'b:1'],
+    ],
+    [
+      'past a pod that lists it and is not ready',
+      [podState('a:1', { ...serving('m'), ready: false }), podState('b:1', anyName)],
+      {},
+      ['b:1'],
+    ],
+    [
+      'to a pod that runs the adapter, and to others only again',
+      [podState('a:1', serving('m')), podState('b:1', { ...serving('m'), ...running, inFlight: 1 })],
+      {},
+      ['b:1', 'a:1'],
+    ],
+    [
+      'past a pod that runs the adapter and is overloaded',
+      [podState('a:1', serving('m')), podState('b:1', { ...serving('m'), ...running, inFlight: 2 })],
+      {},
+      ['a:1', 'b:1'],
+    ],
+    [
+      'by its policy when the session has a pod',
+      [podState('a:1', serving('m')), podState('b:1', { ...serving('m'), ...running })],
+      { lastPod: 'a:1' },
+      ['a:1', 'b:1'],
+    ],
+  ])('routes a turn of a model %s', (_title, pods, turn, addresses) => {
+    const [pod, ...fallbacks] = addresses
+    expect(route(pods, undefined, { model: 'm', ...turn })).toEqual({ kind: 'routed', policy: 'first', pod, fallbacks })
+  })
+
+  test.each<[string, readonly PodState[], RouteOutcome['kind']]>([
+    [
+      'that no pod serves',
+      [podState('a:1', serving('x')), podState('b:1', { ...serving('y'), ready: false })],
+      'unknown-model',
+    ],
+    [
+      'whose pods are not ready',
+      [podState('a:1', serving('x')), podState('b:1', { ...serving('m'), ready: false })],
+      'no-ready-pod',
+    ],
+    ['that no pod serves, without any pod', [], 'no-ready-pod'],
+  ])('routes to no pod for a model %s', (_title, pods, kind) => {
+    expect(route(pods, undefined, { model: 'm' })).toEqual({ kind })
   })
 })

@@ -1,0 +1,43 @@
+import { leastLoaded, type PodState, type Pods, podLoad } from './pod.ts'
+import type { RoutingInput } from './router.ts'
+import { loadLimit, type Stickiness } from './session-affinity.ts'
+
+/** The pods that may serve a turn, or why there is none. */
+export type Candidates =
+  /** The policy chooses among `preferred`; the others of `pods` are for retries. */
+  | { readonly kind: 'pods'; readonly pods: Pods; readonly preferred: Pods }
+  | { readonly kind: 'no-ready-pod' }
+  /** No pod serves the model of the turn, ready or not. */
+  | { readonly kind: 'unknown-model' }
+
+/**
+ * Ready pods that list the model of the turn; else ready pods that may answer any name, or whose models are unknown. A turn that names no
+ * model has all ready pods. Pods that run the turn's LoRA adapter are preferred while they are not overloaded, except by a session that has a
+ * pod: an adapter is loaded in less time than a prompt is computed.
+ */
+export const candidatesFor = (
+  pods: readonly PodState[],
+  turn: Pick<RoutingInput, 'model' | 'lastPod'>,
+  stickiness: Stickiness,
+): Candidates => {
+  const { model } = turn
+  if (model === undefined) return readyOf(pods)
+  const listing = pods.filter(({ models }) => models?.names.has(model))
+  const possible = pods.filter(({ models = unknownModels }) => models.answersAnyName)
+  if (pods.length > 0 && listing.length === 0 && possible.length === 0) return { kind: 'unknown-model' }
+  const found = readyOf(listing)
+  const served = found.kind === 'pods' ? found : readyOf(possible)
+  if (served.kind !== 'pods' || turn.lastPod !== undefined) return served
+  const limit = loadLimit(stickiness, leastLoaded(served.pods)[0])
+  const running = served.pods.filter((pod) => pod.activeAdapters?.has(model) && podLoad(pod) <= limit)
+  return isNotEmpty(running) ? { ...served, preferred: running } : served
+}
+
+const unknownModels = { answersAnyName: true }
+
+const readyOf = (pods: readonly PodState[]): Exclude<Candidates, { readonly kind: 'unknown-model' }> => {
+  const ready = pods.filter((pod) => pod.ready)
+  return isNotEmpty(ready) ? { kind: 'pods', pods: ready, preferred: ready } : { kind: 'no-ready-pod' }
+}
+
+const isNotEmpty = (pods: readonly PodState[]): pods is Pods => pods.length > 0
