@@ -137,19 +137,17 @@ export const createConnector = (
         }),
       )
     case 'llamacpp-slots':
-      return adaptConnector(
-        createLlamacppSlotsConnector({
-          ...common,
-          secret: tenant.secret,
-          maxTurnMs: common.leaseMs,
-          ledger: stores.ledger,
-          kvDirectory: required(kv.directory),
-          maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,
-          store: parts.artefactStore,
-          minTokens: kv.minTokens,
-          orphanGraceMs: config.reaper.announceGraceMs,
-        }),
-      )
+      return createLlamacppSlotsConnector({
+        ...common,
+        secret: tenant.secret,
+        maxTurnMs: common.leaseMs,
+        ledger: stores.ledger,
+        kvDirectory: required(kv.directory),
+        maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,
+        store: parts.artefactStore,
+        minTokens: kv.minTokens,
+        orphanGraceMs: config.reaper.announceGraceMs,
+      })
   }
 }
 

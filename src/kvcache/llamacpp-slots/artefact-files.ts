@@ -52,9 +52,14 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
     createReadStream(pathOf(file), { highWaterMark: pieceBytes, signal })
 
   /** Undefined: there is no such file. A rename changes neither inode, size nor time, so that a file keeps its digest. */
-  const measure = async (file: string): Promise<{ readonly bytes: number; readonly key: string } | undefined> => {
-    const found = await orMissing(stat(pathOf(file), { bigint: true }))
-    return found && { bytes: Number(found.size), key: `${found.ino}/${found.size}/${found.mtimeNs}` }
+  const measure = async (file: string) => {
+    try {
+      const { ino, size, mtimeNs } = await stat(pathOf(file), { bigint: true })
+      return { bytes: Number(size), modifiedMs: Number(mtimeNs / 1_000_000n), key: `${ino}/${size}/${mtimeNs}` }
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return undefined
+      throw error
+    }
   }
 
   const digestOf = async (file: string, key: string, signal: AbortSignal): Promise<string> => {
@@ -126,8 +131,8 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
       let batch: string[] = []
       for await (const entry of await opendir(directory)) {
         if (!entry.isFile() || !accept(entry.name)) continue
-        const found = await orMissing(stat(pathOf(entry.name)))
-        if (found === undefined || Date.now() - found.mtimeMs < ageMs) continue
+        const found = await measure(entry.name)
+        if (found === undefined || Date.now() - found.modifiedMs < ageMs) continue
         batch.push(entry.name)
         if (batch.length < batchSize) continue
         yield batch
@@ -145,14 +150,5 @@ async function* upTo(maxBytes: number, content: AsyncIterable<Uint8Array>): Asyn
     bytes += piece.length
     if (bytes > maxBytes) throw new Error(`the content is longer than ${maxBytes} bytes`)
     yield piece
-  }
-}
-
-const orMissing = async <T>(work: Promise<T>): Promise<T | undefined> => {
-  try {
-    return await work
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return undefined
-    throw error
   }
 }

@@ -1,20 +1,21 @@
 import type { EngineAccess } from '../../engines/engine-http.ts'
 import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
 import { createCacheSalts } from '../cache-salts.ts'
-import type { KvConnector } from '../kv-connector.ts'
+
 import type { KvLog } from '../kv-log.ts'
+import type { KvConnector } from '../kv-port.ts'
 import { createSlotClient } from '../slots/slot-client.ts'
 import type { SlotLedger } from '../slots/slot-ledger.ts'
 import { createArtefactFiles } from './artefact-files.ts'
-import { attach } from './attach.ts'
 import { createBackground } from './background.ts'
-import { parseClaim } from './claim.ts'
+import { slotClaim } from './claim.ts'
 import { fieldsWithoutSlot } from './engine-fields.ts'
 import { createEngines } from './engines.ts'
-import { offload } from './offload.ts'
+import { finish } from './finish.ts'
 import { createOpenClaims } from './open-claims.ts'
 import { type Parts, releaseSlot } from './parts.ts'
-import { reconcile, remove } from './upkeep.ts'
+import { prepare } from './prepare.ts'
+import { remove, sweep } from './upkeep.ts'
 
 export interface LlamacppSlotsOptions {
   /** Shared by all gateway processes that send turns to the same pods. */
@@ -46,30 +47,30 @@ export interface LlamacppSlotsOptions {
   readonly log: KvLog
 }
 
-/** A connector that holds connections to engines. */
-export interface LlamacppSlotsConnector extends KvConnector {
-  /** Breaks off all calls to engines and settles what was under way. */
-  close(): Promise<void>
-}
-
 /**
  * KV of llama.cpp slots: llama-server (`--slots --slot-save-path DIR --cache-ram 0`) and the embedded engine. A turn has a slot of its own on a
  * pod while it runs there; between turns the session's KV lies in a file that any pod of the same build, model and settings can load.
  */
-export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): LlamacppSlotsConnector => {
+export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Required<KvConnector> => {
   const { ledger, pods, log, maxTurnMs, callTimeoutMs } = options
   const { lateTimeoutMs = 120_000, callsPerPod = 4, minTokens = 16, orphanGraceMs = 120_000 } = options
   const client = createSlotClient({ callTimeoutMs, lateTimeoutMs, callsPerPod, access: options.access })
   const claims = createOpenClaims(ledger, { maxTurnMs, log })
   const background = createBackground(log)
   const salts = createCacheSalts(options.secret)
+  const isolation: Parts['isolation'] = (tenant) => ({
+    ...fieldsWithoutSlot,
+    cache_salt: salts.withoutSession(tenant, 'session'),
+  })
   const parts: Parts = {
     ledger,
     claims,
     client,
     engines: createEngines(client, pods),
     files: createArtefactFiles(options.kvDirectory, options.store),
-    salts,
+    isolation,
+    saltOf: ({ tenant, session, model }) =>
+      salts.of({ tenant, session: { key: session, life: '' }, model, fingerprint: '' }),
     background,
     pods,
     log,
@@ -79,15 +80,15 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Lla
   }
   return {
     name: 'llamacpp-slots',
-    attach: (turn, kv, { signal }) => attach(parts, turn, kv, signal),
-    fieldsWithoutSession: (tenant) => ({ ...fieldsWithoutSlot, cache_salt: salts.withoutSession(tenant, 'session') }),
-    offload: (request) => offload(parts, request),
-    detach: async ({ turnId }, claim) => {
-      const taken = parseClaim(claim)
-      if ('slot' in taken) await releaseSlot(parts, { pod: taken.pod, slot: taken.slot, turnId })
+    isolation,
+    prepare: (turn, { signal }) => prepare(parts, turn, signal),
+    finish: (turn) => finish(parts, turn),
+    release: async ({ turnId, claim }) => {
+      const { pod, slot } = slotClaim.parse(claim)
+      await releaseSlot(parts, { pod, slot, turnId })
     },
     remove: (removal, signal) => remove(parts, removal, signal),
-    reconcile: (...call) => reconcile(parts, call),
+    sweep: (artefacts, signal) => sweep(parts, artefacts, signal),
     close: async () => {
       await client.close()
       await background.drained()

@@ -1,4 +1,4 @@
-import type { EngineField } from '../kv-connector.ts'
+import type { EngineFields } from '../kv-port.ts'
 
 /**
  * Body fields of a request that must start from no KV of any session: any slot, and whatever lies there is not reused. The same for every
@@ -16,7 +16,7 @@ export interface SlotUse {
 }
 
 /** Body fields of a turn that holds a slot. */
-export const fieldsInSlot = ({ slot, tag, holdsKv }: SlotUse, salt: string): Record<string, EngineField> => ({
+export const fieldsInSlot = ({ slot, tag, holdsKv }: SlotUse, salt: string): EngineFields => ({
   id_slot: slot,
   n_keep: tag,
   cache_prompt: holdsKv,

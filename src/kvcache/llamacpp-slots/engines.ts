@@ -13,7 +13,8 @@ export interface EngineView {
 
 /** Asks engines for their slots, and at each start of one who it is. */
 export interface Engines {
-  look(pod: string, signal: AbortSignal): Promise<QueryOutcome<EngineView>>
+  /** @throws when the pod is not configured, or does not answer as an engine does */
+  look(pod: string, signal: AbortSignal): Promise<EngineView>
 }
 
 const propsSchema = z.object({
@@ -22,25 +23,17 @@ const propsSchema = z.object({
   model_ftype: z.string().optional(),
   total_slots: z.number().optional(),
   default_generation_settings: z
-    .object({
-      n_ctx: z.number().optional(),
-      params: z.object({ lora: z.unknown().optional() }).optional(),
-    })
+    .object({ n_ctx: z.number().optional(), params: z.object({ lora: z.unknown().optional() }).optional() })
     .optional(),
 })
 
-const modelsSchema = z.object({
-  data: z
-    .array(
-      z.object({
-        id: z.string().optional(),
-        meta: z.record(z.string(), z.unknown()).nullish(),
-        max_model_len: z.number().optional(),
-        description: z.string().optional(),
-      }),
-    )
-    .optional(),
+const modelSchema = z.object({
+  id: z.string().optional(),
+  meta: z.record(z.string(), z.unknown()).nullish(),
+  max_model_len: z.number().optional(),
+  description: z.string().optional(),
 })
+const modelsSchema = z.object({ data: z.array(modelSchema).optional() })
 
 /** A slot's file only loads where model, number of slots and context are the same (llama-server answers 400 otherwise). */
 const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeof modelsSchema>): string => {
@@ -63,49 +56,43 @@ const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeo
 /** Task numbers only grow while an engine runs. A restart shows in lower ones, in a call that fails, or after this time. */
 const trustMs = 60_000
 
-interface Known {
-  readonly fingerprint: string
-  readonly untilMs: number
-  readonly lastTask: number
-}
-
 export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods: () => readonly string[]): Engines => {
-  const known = new Map<string, Known>()
+  const known = new Map<string, { fingerprint: string; untilMs: number; lastTask: number }>()
 
-  const identify = async (pod: string, signal: AbortSignal): Promise<QueryOutcome<string>> => {
+  const identify = async (pod: string, signal: AbortSignal): Promise<string> => {
     const [props, models] = await Promise.all([
       client.about({ pod, path: '/props', schema: propsSchema, signal }),
       client.about({ pod, path: '/v1/models', schema: modelsSchema, signal }),
     ])
     // An engine without /props is known by its model alone.
-    if (props.kind === 'failed' && props.status !== 404) return props
-    if (models.kind === 'failed') return models
-    return { kind: 'answered', value: fingerprintOf(props.kind === 'failed' ? {} : props.value, models.value) }
+    return fingerprintOf(props.kind === 'failed' && props.status === 404 ? {} : answerOf(props), answerOf(models))
   }
 
-  const look: Engines['look'] = async (pod, signal) => {
-    if (!pods().includes(pod))
-      return { kind: 'failed', status: undefined, cause: new Error('the pod is not configured') }
-    const slots = await client.slots(pod, signal)
-    if (slots.kind === 'failed') return slots
-    const lastTask = Math.max(-1, ...slots.value.map(({ task = -1 }) => task))
+  const look = async (pod: string, signal: AbortSignal): Promise<EngineView> => {
+    if (!pods().includes(pod)) throw new Error('the pod is not configured')
+    const slots = answerOf(await client.slots(pod, signal))
+    const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
     const earlier = known.get(pod)
-    let { fingerprint, untilMs } = earlier ?? { fingerprint: '', untilMs: 0 }
-    if (earlier === undefined || lastTask < earlier.lastTask || untilMs < performance.now()) {
-      const identity = await identify(pod, signal)
-      if (identity.kind === 'failed') return identity
-      fingerprint = identity.value
-      untilMs = performance.now() + trustMs
-    }
+    const isKnown = earlier !== undefined && lastTask >= earlier.lastTask && performance.now() < earlier.untilMs
+    const fingerprint = isKnown ? earlier.fingerprint : await identify(pod, signal)
+    const untilMs = isKnown ? earlier.untilMs : performance.now() + trustMs
     known.set(pod, { fingerprint, untilMs, lastTask })
-    return { kind: 'answered', value: { slots: slots.value, fingerprint } }
+    return { slots, fingerprint }
   }
 
   return {
     look: async (pod, signal) => {
-      const view = await look(pod, signal)
-      if (view.kind === 'failed') known.delete(pod)
-      return view
+      try {
+        return await look(pod, signal)
+      } catch (error) {
+        known.delete(pod)
+        throw error
+      }
     },
   }
+}
+
+const answerOf = <T>(outcome: QueryOutcome<T>): T => {
+  if (outcome.kind === 'failed') throw outcome.cause
+  return outcome.value
 }

@@ -1,5 +1,6 @@
-import type { CacheSalts } from '../cache-salts.ts'
+import type { TenantKey } from '../../sessions/session-record.ts'
 import type { KvLog } from '../kv-log.ts'
+import type { EngineFields, KvTurn } from '../kv-port.ts'
 import type { ActionEnd, SlotClient } from '../slots/slot-client.ts'
 import type { SlotContent, SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 import type { ArtefactFiles } from './artefact-files.ts'
@@ -14,7 +15,10 @@ export interface Parts {
   readonly client: SlotClient
   readonly engines: Engines
   readonly files: ArtefactFiles
-  readonly salts: CacheSalts
+  /** Fields of a turn that holds no slot. */
+  readonly isolation: (tenant: TenantKey) => EngineFields
+  /** The salt of a turn that holds a slot. */
+  readonly saltOf: (turn: KvTurn) => string
   readonly background: Background
   /** All pods that are configured now. No other address is ever called. */
   readonly pods: () => readonly string[]

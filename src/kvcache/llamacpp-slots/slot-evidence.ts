@@ -18,7 +18,7 @@ export const isAccountedFor = (content: SlotContent | undefined, seen: SlotSnaps
  */
 export const isFromTurn = (
   turn: {
-    readonly previousTask?: number | undefined
+    readonly previousTask: number
     readonly tag: number
     readonly totalTokens: number | undefined
   },

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionKey } from '../../sessions/session-record.ts'
-import type { KvConnector, KvRemoval, RemoveOutcome } from '../kv-connector.ts'
+import type { KnownArtefacts, KvRemoval, RemoveOutcome } from '../kv-port.ts'
 import { artefactIdIn, isOfOtherEngine, isUnfinished, parsePayload } from './artefact.ts'
 import { leaseMs } from './open-claims.ts'
 import { type Parts, releaseAfter, releaseSlot } from './parts.ts'
@@ -9,20 +9,13 @@ import { isAccountedFor, markOf } from './slot-evidence.ts'
 /** Files that are being written for longer than this were left by an engine that died. */
 const unfinishedGraceMs = 10 * 60_000
 
-/** Removes an artefact's file, and a session's KV from every slot in which it may lie. */
+/** Removes an artefact's file, and a session's KV from every slot in which it may lie. @throws when folder, ledger or an engine fail */
 export const remove = async (parts: Parts, removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
   const artefact = removal.payload === undefined ? undefined : parsePayload(removal.payload)
-  try {
-    if (artefact !== undefined) await parts.files.remove(artefact.file, signal)
-    if (removal.kind === 'session') {
-      const busy = await eraseSession(parts, removal.session, signal)
-      if (busy !== undefined) return { kind: 'busy', reason: busy }
-    }
-    return removal.payload !== undefined && artefact === undefined ? { kind: 'foreign' } : { kind: 'removed' }
-  } catch (err) {
-    parts.log.warn('KV could not be removed', { kind: removal.kind, err })
-    return { kind: 'busy', reason: 'the folder or the ledger does not answer' }
-  }
+  if (artefact !== undefined) await parts.files.remove(artefact.file, signal)
+  const busy = removal.kind === 'session' ? await eraseSession(parts, removal.session, signal) : undefined
+  if (busy !== undefined) return { kind: 'busy', reason: busy }
+  return removal.payload !== undefined && artefact === undefined ? { kind: 'foreign' } : { kind: 'removed' }
 }
 
 /** Also erases slots with unknown content, in which a failed turn of the session may have run. Resolves to why something is left. */
@@ -56,25 +49,27 @@ const eraseSlot = async (
   const known = await parts.ledger.seize({ ...place, leaseMs })
   if (known === undefined) return { tokens: 0, busy: 'a turn uses the slot' }
   parts.claims.add(place)
-  const leave = async (busy?: string): Promise<Erased> => {
+  const leave = async (erased: Erased): Promise<Erased> => {
     await releaseSlot(parts, place)
-    return busy === undefined ? { tokens: 0 } : { tokens: 0, busy }
+    return erased
   }
-  const view = await parts.engines.look(pod, signal)
-  if (view.kind === 'failed') return leave('the pod does not answer')
-  const seen = view.value.slots.find(({ id }) => id === slot)
-  if (seen?.busy === true) return leave('the slot is busy')
-  const isOwned = session !== undefined && known.owner === session
-  if (seen === undefined || (!isOwned && isAccountedFor(known.content, seen))) return leave()
-  const end = await parts.client.erase(place, signal)
-  if (end.kind === 'late') {
-    releaseAfter(parts, place, end.end)
-    return { tokens: 0, busy: 'the engine is late' }
+  try {
+    const { slots } = await parts.engines.look(pod, signal)
+    const seen = slots.find(({ id }) => id === slot)
+    const isOwned = session !== undefined && known.owner === session
+    if (seen === undefined || (!isOwned && isAccountedFor(known.content, seen))) return await leave({ tokens: 0 })
+    if (seen.busy) return await leave({ tokens: 0, busy: 'the slot is busy' })
+    const end = await parts.client.erase(place, signal)
+    if (end.kind === 'late') {
+      releaseAfter(parts, place, end.end)
+      return { tokens: 0, busy: 'the engine is late' }
+    }
+    if (end.kind !== 'done') throw end.cause
+    await releaseSlot(parts, place, { tokens: 0, mark: markOf({ ...seen, tokens: seen.tokens && 0 }) })
+    return { tokens: end.value.tokens }
+  } catch (cause) {
+    return leave({ tokens: 0, busy: `the slot was not erased: ${String(cause)}` })
   }
-  if (end.kind !== 'done') return leave('the engine did not erase the slot')
-  const mark = markOf({ ...seen, tokens: seen.tokens && 0 })
-  await releaseSlot(parts, place, { tokens: 0, mark })
-  return { tokens: end.value.tokens }
 }
 
 /**
@@ -82,18 +77,18 @@ const eraseSlot = async (
  * requests without a session, and all after the ledger was lost. Resolves to how many files and slots that was. A fault in one part does not
  * prevent the others.
  */
-export const reconcile = async (
-  parts: Parts,
-  [isKnown, signal, onUseless = async () => {}]: Parameters<KvConnector['reconcile']>,
-): Promise<number> => {
-  const work = {
-    'orphaned files': removeOrphans(parts, { isKnown, onUseless }, signal),
-    'unfinished files': removeFiles(parts, unfinishedGraceMs, isUnfinished, async (files) => files),
-    ...Object.fromEntries(parts.pods().map((pod) => [`slots of ${pod}`, eraseUnknown(parts, pod, signal)])),
-  }
-  const counts = Object.entries(work).map(([what, count]) =>
+export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
+  const slots = parts
+    .pods()
+    .map((pod): [string, Promise<number>] => [`slots of ${pod}`, eraseUnknown(parts, pod, signal)])
+  const work: readonly (readonly [string, Promise<number>])[] = [
+    ['orphaned files', removeOrphans(parts, artefacts, signal)],
+    ['unfinished files', removeFiles(parts, unfinishedGraceMs, isUnfinished, async (files) => files)],
+    ...slots,
+  ]
+  const counts = work.map(([what, count]) =>
     count.catch((err: unknown) => {
-      parts.log.warn('a sweep failed', { what, err })
+      parts.log.warn('a part of the sweep failed', { what, err })
       return 0
     }),
   )
@@ -115,35 +110,33 @@ const removeFiles = async (
   return removed
 }
 
-interface Known {
-  readonly isKnown: (artefactIds: readonly string[]) => Promise<ReadonlySet<string>>
-  readonly onUseless: (artefactIds: readonly string[]) => Promise<void>
-}
-
-const removeOrphans = async (parts: Parts, { isKnown, onUseless }: Known, signal: AbortSignal): Promise<number> => {
-  const views = await Promise.all(parts.pods().map((pod) => parts.engines.look(pod, signal)))
-  const fingerprints = views.flatMap((view) => (view.kind === 'answered' ? view.value.fingerprint : []))
-  // A pod that does not tell may be the one that can load what the others cannot.
-  const allTold = fingerprints.length > 0 && fingerprints.length === views.length
+const removeOrphans = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
+  const fingerprints = await fingerprintsOfAll(parts, signal)
   const isArtefact = (file: string): boolean => artefactIdIn(file) !== undefined
   return removeFiles(parts, parts.orphanGraceMs, isArtefact, async (files) => {
-    if (signal.aborted) return []
-    const known = await isKnown(files.flatMap((file) => artefactIdIn(file) ?? []))
-    const useless = [...known].filter((id) => allTold && isOfOtherEngine(id, fingerprints))
-    if (useless.length > 0) await onUseless(useless)
+    signal.throwIfAborted()
+    const known = await artefacts.known(files.flatMap((file) => artefactIdIn(file) ?? []))
+    const useless = [...known].filter((id) => fingerprints !== undefined && isOfOtherEngine(id, fingerprints))
+    if (useless.length > 0) await artefacts.forget(useless)
     return files.filter((file) => !known.has(artefactIdIn(file) ?? ''))
   })
 }
 
-const eraseUnknown = async (parts: Parts, pod: string, signal: AbortSignal): Promise<number> => {
-  const view = await parts.engines.look(pod, signal)
-  if (view.kind === 'failed') {
-    parts.log.debug('the slots of a pod cannot be swept now', { pod, err: view.cause })
-    return 0
+/** Undefined while a pod does not tell: it may be the one that can load what the others cannot. */
+const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<readonly string[] | undefined> => {
+  try {
+    const views = await Promise.all(parts.pods().map((pod) => parts.engines.look(pod, signal)))
+    return views.length === 0 ? undefined : views.map(({ fingerprint }) => fingerprint)
+  } catch {
+    return undefined
   }
+}
+
+const eraseUnknown = async (parts: Parts, pod: string, signal: AbortSignal): Promise<number> => {
+  const { slots } = await parts.engines.look(pod, signal)
   const entries = new Map((await parts.ledger.list(pod)).map((entry) => [entry.slot, entry]))
   let erased = 0
-  for (const seen of view.value.slots) {
+  for (const seen of slots) {
     const entry = entries.get(seen.id)
     if (seen.busy || entry?.inUse === true || isAccountedFor(entry?.content, seen)) continue
     const { tokens } = await eraseSlot(parts, { pod, slot: seen.id, session: undefined }, signal)

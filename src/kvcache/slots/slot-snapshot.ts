@@ -35,25 +35,15 @@ export const slotsAnswer = z.array(slotSchema)
 
 /** The answer to `action=save`. */
 export const saveAnswer = z
-  .object({
-    id_slot: z.number().int(),
-    filename: z.string(),
-    n_saved: z.number().int().nonnegative(),
-    n_written: z.number().int().nonnegative(),
-  })
-  .transform((answer) => ({
-    slot: answer.id_slot,
-    file: answer.filename,
-    tokens: answer.n_saved,
-    bytes: answer.n_written,
-  }))
+  .object({ id_slot: z.int(), n_saved: z.int().nonnegative(), n_written: z.int().nonnegative() })
+  .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_saved, bytes: answer.n_written }))
 
 /** The answer to `action=restore`. */
 export const restoreAnswer = z
-  .object({ id_slot: z.number().int(), filename: z.string(), n_restored: z.number().int().nonnegative() })
-  .transform((answer) => ({ slot: answer.id_slot, file: answer.filename, tokens: answer.n_restored }))
+  .object({ id_slot: z.int(), n_restored: z.int().nonnegative() })
+  .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_restored }))
 
 /** The answer to `action=erase`. */
 export const eraseAnswer = z
-  .object({ id_slot: z.number().int(), n_erased: z.number().int().nonnegative() })
+  .object({ id_slot: z.int(), n_erased: z.int().nonnegative() })
   .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_erased }))

@@ -168,7 +168,7 @@ export const slotTraits: KvTraits = {
   damage: ['changed', 'cut'],
   fieldsAlone: { id_slot: -1, cache_prompt: false, cache_salt: expect.any(String) },
   afterTimeout: ['none'],
-  lateLoad: 'timed-out',
+  lateLoad: 'failed',
   unreachable: 'failed',
   orphans: 'unknown',
 }

@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { formatPayload, parsePayload } from '../../../src/kvcache/llamacpp-slots/artefact.ts'
-import { formatClaim, parseClaim } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 
-/** Texts that come back from a store or from Envoy: anything, and things that look right. */
+/** Texts that come back from a store: anything, and things that look right. */
 const anyText = fc.oneof(
   fc.string(),
   fc.json(),
@@ -11,14 +10,12 @@ const anyText = fc.oneof(
     .record({
       file: fc.oneof(fc.string(), fc.constant(`ctx-${'a'.repeat(40)}.kv`)),
       fingerprint: fc.anything(),
-      pod: fc.anything(),
-      slot: fc.anything(),
       bytes: fc.anything(),
     })
     .map((value) => JSON.stringify(value, (_key, member) => (typeof member === 'bigint' ? `${member}` : member))),
 )
 
-describe('payloads and claims from outside', () => {
+describe('payloads from outside', () => {
   test('a payload is read only with a plain artefact file name', () => {
     fc.assert(
       fc.property(anyText, (text) => {
@@ -32,8 +29,6 @@ describe('payloads and claims from outside', () => {
       fc.property(anyText, (text) => {
         const artefact = parsePayload(text)
         expect(artefact && parsePayload(formatPayload(artefact))).toEqual(artefact)
-        const claim = parseClaim(text)
-        expect(parseClaim(formatClaim(claim))).toEqual(claim)
       }),
     )
   })

@@ -4,16 +4,14 @@ import { join } from 'node:path'
 import type { ManagedChild } from '../../../playground/child-process.ts'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
 import { freePorts } from '../../../playground/free-port.ts'
-import {
-  createLlamacppSlotsConnector,
-  type LlamacppSlotsConnector,
-} from '../../../src/kvcache/llamacpp-slots/connector.ts'
+import { createLlamacppSlotsConnector } from '../../../src/kvcache/llamacpp-slots/connector.ts'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
 import { eventually } from '../../support/eventually.ts'
 import { call, post } from '../support/client.ts'
 import { flipByte } from '../support/flip-byte.ts'
 import { type HoldingProxy, startHoldingProxy } from './holding-proxy.ts'
+import { asOldConnector } from './old-port.ts'
 
 export const slotsPerPod = 2
 export const contextTokensPerSlot = 8_192
@@ -52,7 +50,7 @@ export interface SlotsTestBed extends KvTestBed {
     readonly lateTimeoutMs?: number
     readonly pods?: readonly string[]
     readonly orphanGraceMs?: number
-  }): LlamacppSlotsConnector
+  }): ReturnType<typeof asOldConnector>
 }
 
 export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngines> => {
@@ -152,7 +150,7 @@ const makeBed = async (options: {
   const { pods, kvDirectory, makeLedger } = options
   let ledger = await makeLedger()
   const next = await makeLedger()
-  const connectors: LlamacppSlotsConnector[] = []
+  const connectors: ReturnType<typeof asOldConnector>[] = []
   const before = pods.map((pod) => pod.loads())
   const viewOf = (pod: SlotPod, index: number): SlotPod => ({ ...pod, loads: () => pod.loads() - (before[index] ?? 0) })
   const fileOf = (artefactId: string): string => join(kvDirectory, `ctx-${artefactId}.kv`)
@@ -163,17 +161,19 @@ const makeBed = async (options: {
     },
     kvDirectory,
     connect: (wishes = {}) => {
-      const connector = createLlamacppSlotsConnector({
-        ledger,
-        pods: () => wishes.pods ?? pods.map((pod) => pod.address),
-        kvDirectory,
-        callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
-        ...(wishes.lateTimeoutMs === undefined ? {} : { lateTimeoutMs: wishes.lateTimeoutMs }),
-        secret: 'secret',
-        maxTurnMs: 60_000,
-        orphanGraceMs: wishes.orphanGraceMs ?? 0,
-        log: { debug: () => {}, info: () => {}, warn: () => {} },
-      })
+      const connector = asOldConnector(
+        createLlamacppSlotsConnector({
+          ledger,
+          pods: () => wishes.pods ?? pods.map((pod) => pod.address),
+          kvDirectory,
+          callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
+          ...(wishes.lateTimeoutMs === undefined ? {} : { lateTimeoutMs: wishes.lateTimeoutMs }),
+          secret: 'secret',
+          maxTurnMs: 60_000,
+          orphanGraceMs: wishes.orphanGraceMs ?? 0,
+          log: { debug: () => {}, info: () => {}, warn: () => {} },
+        }),
+      )
       connectors.push(connector)
       return connector
     },

@@ -3,21 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { fileOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
-import { formatClaim } from '../../../../src/kvcache/llamacpp-slots/claim.ts'
-import {
-  createLlamacppSlotsConnector,
-  type LlamacppSlotsConnector,
-} from '../../../../src/kvcache/llamacpp-slots/connector.ts'
-import { fieldsWithoutSlot } from '../../../../src/kvcache/llamacpp-slots/engine-fields.ts'
+import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createRedisSlotLedger } from '../../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import { createRedisConnection } from '../../../../src/redis/create-redis-connection.ts'
-import type { RedisConnection } from '../../../../src/redis/redis-connection.ts'
+import { type RedisConnection, RedisUnavailableError } from '../../../../src/redis/redis-connection.ts'
 import type { SessionKey, TenantKey } from '../../../../src/sessions/session-record.ts'
 import { json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 let engine: ScriptedEngine
 let redis: RedisConnection
-let connector: LlamacppSlotsConnector
+let connector: ReturnType<typeof createLlamacppSlotsConnector>
 let directory: string
 const warnings: string[] = []
 beforeEach(async () => {
@@ -47,32 +42,33 @@ afterEach(async () => {
 const session = 'session' as SessionKey
 const turn = () => ({ session, tenant: 'tenant' as TenantKey, model: 'm', turnId: 't', pod: engine.pod })
 const signal = () => AbortSignal.timeout(5_000)
-const claim = () => formatClaim({ pod: engine.pod, slot: 0, tag: 1, fingerprint: 'f' })
+const claim = () => ({ pod: engine.pod, slot: 0, previousTask: -1, tag: 1, fingerprint: 'f' })
 
 describe('while the ledger is unavailable', () => {
-  test('a turn goes on without its KV', async () => {
-    const { presence, fields } = await connector.attach(turn(), undefined, { signal: signal() })
-    expect([presence.kind, fields]).toEqual(['failed', expect.objectContaining(fieldsWithoutSlot)])
+  test('a turn is not prepared', async () => {
+    const starting = { ...turn(), stored: undefined, restarted: false, mayLoad: true, createdAtMs: undefined }
+    await expect(connector.prepare(starting, { signal: signal() })).rejects.toThrow(RedisUnavailableError)
   })
 
-  test('an offload stores nothing and calls no engine', async () => {
-    const request = { turn: turn(), claim: claim(), totalTokens: 100, announce: async () => {}, signal: signal() }
-    expect(await connector.offload(request)).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+  test('an ended turn is not saved, and no engine is called', async () => {
+    const tokens = { totalTokens: 100, promptTokens: 90 }
+    const ended = { ...turn(), ...tokens, claim: claim(), announce: async () => {}, signal: signal() }
+    await expect(connector.finish(ended)).rejects.toThrow(RedisUnavailableError)
     expect(engine.requests.filter((line) => line.startsWith('POST'))).toEqual([])
   })
 
-  test('a detach logs that the claim could not be released', async () => {
-    await connector.detach(turn(), claim(), signal())
+  test('a release is logged', async () => {
+    await connector.release({ ...turn(), claim: claim(), signal: signal() })
     expect(warnings).toContain('a slot was not released; its lease ends by itself')
   })
 
-  test('a removal is busy', async () => {
+  test('a removal is tried again', async () => {
     const removal = { kind: 'session', session, payload: undefined } as const
-    expect(await connector.remove(removal, signal())).toMatchObject({ kind: 'busy' })
+    await expect(connector.remove(removal, signal())).rejects.toThrow(RedisUnavailableError)
   })
 
-  test('reconcile removes orphaned files', async () => {
+  test('a sweep removes orphaned files', async () => {
     await writeFile(join(directory, fileOf('ab'.repeat(20))), 'x')
-    expect(await connector.reconcile(async () => new Set(), signal())).toBe(1)
+    expect(await connector.sweep({ known: async () => new Set(), forget: async () => {} }, signal())).toBe(1)
   })
 })

@@ -52,7 +52,7 @@ describe('isFromTurn', () => {
     ['a token too many', false, {}, { totalTokens: 99 }],
     ['a slot in which something runs', false, { busy: true }, {}],
     ['what was there before', false, { task: 6 }, {}],
-    ['the first that ever ran there', true, {}, { previousTask: undefined }],
+    ['the first that ever ran there', true, {}, { previousTask: -1 }],
     ['an engine that tells no task', false, { task: undefined }, {}],
     ['an engine that tells no tokens', false, { tokens: undefined }, {}],
     ['an answer that carried no usage', true, {}, { totalTokens: undefined }],

@@ -54,7 +54,7 @@ describe('actions', () => {
     await start(json(saved))
     expect(await client.save(address(), 'x.kv')).toEqual({
       kind: 'done',
-      value: { slot: 1, file: 'x.kv', tokens: 3, bytes: 4 },
+      value: { slot: 1, tokens: 3, bytes: 4 },
     })
     expect(engine.requests).toEqual(['POST /slots/1?action=save'])
   })

@@ -43,8 +43,8 @@ describe('a slot, as reported by', () => {
 
 test('the answers to actions', () => {
   const save = { id_slot: 1, filename: 'x.kv', n_saved: 244, n_written: 503768, timings: { save_ms: 1.4 } }
-  expect(saveAnswer.parse(save)).toEqual({ slot: 1, file: 'x.kv', tokens: 244, bytes: 503768 })
+  expect(saveAnswer.parse(save)).toEqual({ slot: 1, tokens: 244, bytes: 503768 })
   const restore = { id_slot: 0, filename: 'x.kv', n_restored: 244, n_read: 503768, timings: { restore_ms: 0.3 } }
-  expect(restoreAnswer.parse(restore)).toEqual({ slot: 0, file: 'x.kv', tokens: 244 })
+  expect(restoreAnswer.parse(restore)).toEqual({ slot: 0, tokens: 244 })
   expect(eraseAnswer.parse({ id_slot: 1, n_erased: 244 })).toEqual({ slot: 1, tokens: 244 })
 })

@@ -1,0 +1,116 @@
+import { randomInt } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { untilAborted } from '../../async/deadline.ts'
+import type { KvPresence, Prepared, StartingTurn } from '../kv-port.ts'
+import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
+import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
+import type { SlotClaim } from './claim.ts'
+import { fieldsInSlot } from './engine-fields.ts'
+import { loadArtefact } from './load.ts'
+import { leaseMs } from './open-claims.ts'
+import { type Parts, releaseSlot } from './parts.ts'
+import { stillHolds } from './slot-evidence.ts'
+
+/** How often a turn looks for another slot when something else has just begun to run in the one it claimed. */
+const maxTries = 3
+/** How long a turn waits while the turn before is being saved. */
+const saveWaitMs = 500
+const savePollMs = 20
+/** Below any context length, to which older builds of llama-server reduce it. */
+const maxTag = 1_000
+
+interface Search {
+  readonly turn: StartingTurn
+  readonly signal: AbortSignal
+  readonly startedMs: number
+}
+
+/**
+ * Finds or makes a slot that holds the session's KV. When `signal` fires the turn goes on without one; whatever is still under way is followed
+ * to its end, and its slot is released then.
+ * @throws when engine or ledger fail, or `signal` fires
+ */
+export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSignal): Promise<Prepared> => {
+  const work = findSlot(parts, { turn, signal, startedMs: performance.now() })
+  const found = await untilAborted(work, signal, () => undefined)
+  if (found !== undefined && !signal.aborted) return found
+  const releaseLate = async (): Promise<void> => {
+    const late = await work.catch(() => undefined)
+    if (late?.place !== undefined) await releaseSlot(parts, late.place)
+  }
+  parts.background.run('release of a late slot', releaseLate())
+  throw signal.reason
+}
+
+interface Found extends Prepared {
+  /** Undefined: the turn holds no slot. */
+  readonly place?: SlotTurn
+}
+
+const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
+  for (let tries = 0; tries < maxTries; tries += 1) {
+    const found = await tryOnce(parts, search)
+    if (found !== 'again') return found
+  }
+  return withoutSlot(parts, search)
+}
+
+const withoutSlot = ({ isolation }: Parts, { turn }: Search): Found => ({
+  presence: { kind: 'miss', reason: 'no_slot' },
+  fields: isolation(turn.tenant),
+  notStored: 'no_room',
+})
+
+const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'again'> => {
+  const { turn, signal } = search
+  const { pod, turnId } = turn
+  const { slots, fingerprint } = await parts.engines.look(pod, signal)
+  const claimed = await claim(parts, search, slots)
+  if (claimed.kind === 'saving') {
+    await waitForSave(parts, search)
+    return 'again'
+  }
+  const before = slots.find(({ id }) => claimed.kind === 'claimed' && id === claimed.slot)
+  if (claimed.kind === 'no-room' || before === undefined) return withoutSlot(parts, search)
+  const place = { pod, slot: before.id, turnId }
+  parts.claims.add(place)
+  const resident = residentIn(search, claimed.content, before)
+  const presence = resident ?? (await loadArtefact(parts, { ...search, place, fingerprint }))
+  if (presence === 'taken') {
+    await releaseSlot(parts, place)
+    return 'again'
+  }
+  const tag = randomInt(1, maxTag)
+  const fields = fieldsInSlot({ slot: before.id, tag, holdsKv: presence.kind === 'hit' }, parts.saltOf(turn))
+  const held: SlotClaim = { pod, slot: before.id, previousTask: before.task ?? -1, tag, fingerprint }
+  return { presence, fields, claim: held, place }
+}
+
+const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly SlotSnapshot[]): Promise<ClaimOutcome> =>
+  ledger.claim({
+    pod: turn.pod,
+    session: turn.session,
+    turnId: turn.turnId,
+    leaseMs,
+    artefactId: turn.stored?.artefactId,
+    waitsForSave: performance.now() - startedMs < saveWaitMs,
+    slots: slots.map(({ id, busy }) => ({ id, idle: !busy })),
+  })
+
+/** A claim of no slot only says whether the save has ended. */
+const waitForSave = async (parts: Parts, search: Search): Promise<void> => {
+  do await delay(savePollMs)
+  while (!search.signal.aborted && (await claim(parts, search, [])).kind === 'saving')
+}
+
+/** KV of the session in the slot, if ledger and engine agree on that and nothing newer is stored. */
+const residentIn = (
+  { turn: { restarted, stored } }: Search,
+  content: SlotContent | undefined,
+  seen: SlotSnapshot,
+): KvPresence | undefined => {
+  if (restarted || content === undefined || !stillHolds(content, seen)) return undefined
+  const { artefactId, tokens } = content
+  const isNewerStored = stored !== undefined && stored.artefactId !== artefactId && stored.tokens > tokens
+  return isNewerStored ? undefined : { kind: 'hit', tier: 'gpu', tokens }
+}
