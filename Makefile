@@ -5,7 +5,7 @@
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test test-accelerator check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions clean
+.PHONY: run test test-accelerator check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
 
 install: node_modules/.package-lock.json
 
@@ -51,6 +51,9 @@ bench-gateway: build
 
 bench-sessions: install
 	npx tsc -p bench/tsconfig.json && node bench/sessions/copy-scripts.mjs && node --max-old-space-size=8192 --expose-gc .run/bench/bench/sessions/main.js $(ARGS)
+
+bench-kv-events: install
+	npx tsc -p bench/tsconfig.json && node --expose-gc .run/bench/bench/kv-events.js
 
 clean:
 	rm -rf dist coverage .run bench/out
