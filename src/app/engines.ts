@@ -106,14 +106,6 @@ export const createConnector = (
     access,
     log,
   }
-  const shared = {
-    ...common,
-    isolation: kv.isolation,
-    secret: tenant.secret,
-    vault: stores.vault,
-    // A backstop: entries are removed with their session.
-    vaultTtlMs: sessions.maxTtlSeconds * 1000 + dayMs,
-  }
   switch (kv.connector) {
     case 'none':
       return createNoConnector()
@@ -122,7 +114,9 @@ export const createConnector = (
     case 'lmcache':
       return adaptConnector(
         createLmcacheConnector({
-          ...shared,
+          ...common,
+          isolation: kv.isolation,
+          secret: tenant.secret,
           coordinator: hostOf(kv.lmcache.url),
           instances: new Map(kv.lmcache.instances.map(splitAlias)),
           worldSize: kv.lmcache.worldSize,
@@ -133,7 +127,9 @@ export const createConnector = (
               : createZmqKvEvents({ pods: common.pods, sources: createEventSources({ access: common.access }), log }),
           hasEvents: kv.events !== 'off',
           minTokens: kv.minTokens,
-          orphanGraceMs: config.reaper.announceGraceMs,
+          vault: stores.vault,
+          // A backstop: entries are removed with their session.
+          vaultTtlMs: sessions.maxTtlSeconds * 1000 + dayMs,
         }),
       )
     case 'llamacpp-slots':

@@ -71,7 +71,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         }),
         ledger: createMemorySlotLedger(),
         chunks: createMemoryChunkLedger(),
-        vault: createMemoryTokenVault({ maxBytes: memoryVaultBytes }),
+        vault: createMemoryTokenVault({ secret: config.tenant.secret, maxBytes: memoryVaultBytes }),
         costs: createMemoryCostModelStore(),
       }
     case 'redis': {
@@ -98,7 +98,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         }),
         ledger: createRedisSlotLedger(connection),
         chunks: createRedisChunkLedger(connection),
-        vault: createRedisTokenVault(connection),
+        vault: createRedisTokenVault(connection, config.tenant.secret),
         costs: createRedisCostModelStore(connection),
       }
     }

@@ -8,7 +8,7 @@ import { reportFault } from './context-events.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
 import { checkJsonBody, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
-import { contentKeyOf, newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
+import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
 import {
   abandonTurn,
@@ -82,7 +82,7 @@ export const createCreateSession = (
   }
 
   const forwardFirstTurn = async (
-    { request, api, tenant, form, body }: CheckedCreate,
+    { request, api, tenant, form }: CheckedCreate,
     { kind, record, turnId, ...first }: WrittenSession & { readonly turnId: string; readonly route: Route },
     scope: RequestScope,
   ): Promise<Decision> => {
@@ -100,8 +100,6 @@ export const createCreateSession = (
           tenant,
           session: record,
           expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
-          contentKey: () => contentKeyOf(id),
-          opening: { form, body },
         },
         scope,
       )
@@ -130,7 +128,7 @@ export const createCreateSession = (
       decide: async (body, scope) => {
         const { model, form } = readCreateBody(parseJsonObject(body, settings), api)
         const retryOf = idempotencyKeyOf(request, { tenant, form, body, secret: settings.secret })
-        return createAndForward({ request, api, form, body, model, tenant, ttlSeconds, retryOf }, scope)
+        return createAndForward({ request, api, form, model, tenant, ttlSeconds, retryOf }, scope)
       },
     }
   }
@@ -140,7 +138,6 @@ interface CheckedCreate {
   readonly request: GatewayRequest
   readonly api: InferenceApi | undefined
   readonly form: InferenceApi
-  readonly body: Uint8Array
   readonly model: string
   readonly tenant: TenantKey
   readonly ttlSeconds: number

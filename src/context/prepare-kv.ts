@@ -78,8 +78,6 @@ export const prepareKv = async (
     restarted: turn.restarted ?? false,
     createdAtMs: session.createdAtMs,
     kvStatus: session.kvStatus,
-    contentKey: turn.contentKey,
-    opening: turn.opening,
     mayLoad: isWorthwhile !== undefined,
   }
   const predicted = { turnId, pod, model }

@@ -1,6 +1,5 @@
-import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 import { nanoid } from 'nanoid'
-import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 
 const idForm = /^ctx_[A-Za-z0-9_-]{32}$/
@@ -17,13 +16,6 @@ export const containsSessionId = (values: readonly string[]): boolean => values.
 
 /** The form in which an id may be stored, logged and passed on. */
 export const sessionKeyOf = (id: string): SessionKey => hash('sha256', id, 'base64url') as SessionKey
-
-/**
- * Encryption key for the stored content of a session; only a caller who presents the id can derive it. One block of HKDF's expansion
- * (RFC 5869, 2.3); an id is random enough to be expanded without extraction (3.3).
- */
-export const contentKeyOf = (id: string): ContentKey =>
-  createHmac('sha256', id).update('context content key\x01').digest('base64url') as ContentKey
 
 const nonceBytes = 12
 const tagBytes = 16

@@ -1,8 +1,6 @@
 import type { Admission, AdmissionWork } from '../admission/admission.ts'
 import type { KvCache } from '../kvcache/kv-cache.ts'
-import type { KvOpening } from '../kvcache/kv-connector.ts'
 import type { EngineFields, KvPresence } from '../kvcache/kv-port.ts'
-import type { ContentKey } from '../kvcache/vault/token-vault.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { CostEstimate } from '../routing/cost-model.ts'
 import type { PodSource } from '../routing/pod.ts'
@@ -107,9 +105,6 @@ export interface SessionTurn {
   readonly expiry: TurnExpiry
   /** An expired session starts again: KV of its earlier life is not used. Default: false. */
   readonly restarted?: boolean
-  readonly contentKey: () => ContentKey
-  /** The request that creates the session. */
-  readonly opening?: KvOpening
 }
 
 /**

@@ -7,7 +7,7 @@ import type { ActiveTurns } from './end-turn.ts'
 import { checkNotCompressed, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
-import { contentKeyOf, sessionKeyOf } from './session-id.ts'
+import { sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
 import { abandonTurn, routeTurn, routingInputOf, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
 
@@ -72,7 +72,7 @@ export const createUseSession = (
     const route = routeTurn(parts, request, routingInputOf(parts.predictor, request, session))
     const { presence, forward } = await startSessionTurn(
       parts,
-      { turnId, route, tenant, session, expiry, restarted: record === undefined, contentKey: () => contentKeyOf(id) },
+      { turnId, route, tenant, session, expiry, restarted: record === undefined },
       turn.scope,
     )
     const cacheStatus =

@@ -40,7 +40,7 @@ export interface EngineHttp {
   close(): Promise<void>
 }
 
-const maxAnswerBytes = 4 * 1024 * 1024
+const defaultMaxAnswerBytes = 4 * 1024 * 1024
 /** llama-server closes an idle connection after 5 s; a call must not meet one that is just being closed. */
 const keepAliveMs = 2_000
 
@@ -48,7 +48,10 @@ const keepAliveMs = 2_000
 export const createEngineHttp = (options: {
   readonly callsPerPod: number
   readonly access?: EngineAccess | undefined
+  /** A longer answer breaks the call. Default 4 MiB. */
+  readonly maxAnswerBytes?: number
 }): EngineHttp => {
+  const { maxAnswerBytes = defaultMaxAnswerBytes } = options
   const { tls, apiKey } = options.access ?? {}
   const scheme = tls === undefined ? 'http' : 'https'
   const authorization = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
@@ -74,7 +77,7 @@ export const createEngineHttp = (options: {
           headers: { ...authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
           body: body === undefined ? null : body instanceof Uint8Array ? body : JSON.stringify(body),
         })
-        return { kind: 'answered', status: answer.statusCode, text: await readText(answer.body) }
+        return { kind: 'answered', status: answer.statusCode, text: await readText(answer.body, maxAnswerBytes) }
       } catch (cause) {
         return { kind: neverConnected(cause) ? 'unsent' : 'broken', cause }
       }
@@ -83,7 +86,7 @@ export const createEngineHttp = (options: {
   }
 }
 
-const readText = async (body: AsyncIterable<Buffer>): Promise<string> => {
+const readText = async (body: AsyncIterable<Buffer>, maxAnswerBytes: number): Promise<string> => {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of body) {

@@ -20,14 +20,12 @@ export interface SaltScope {
 
 /**
  * The namespaces of KV in engines and store (vLLM's and LMCache's `cache_salt`): 32 hex characters. Nobody can guess one without the gateway's
- * secret, and what a client asks for is overwritten. The first 8 say which gateway deployment made it.
+ * secret, and what a client asks for is overwritten.
  */
 export interface CacheSalts {
   of(scope: SaltScope): string
   /** For a tenant's turn without a session. Per session: one that nobody meets again. */
   withoutSession(tenant: TenantKey, isolation: Isolation): string
-  /** Whether a salt was made with this secret. */
-  isOurs(salt: string): boolean
 }
 
 /**
@@ -39,14 +37,15 @@ export const lifeOf = (turn: Pick<KvTurn, 'startsAnew' | 'createdAtMs'>, storedL
   return storedLife ?? (turn.createdAtMs === undefined ? '' : turn.createdAtMs.toString(36))
 }
 
-const prefixLength = 8
-const scopeLength = 24
+const saltLength = 32
 const maxShared = 1_000
 
 export const createCacheSalts = (secret: string): CacheSalts => {
-  const hmac = (text: string): string => createHmac('sha256', secret).update(`cache salt\n${text}`).digest('hex')
-  const prefix = hmac('deployment').slice(0, prefixLength)
-  const salt = (scope: readonly string[]): string => prefix + hmac(JSON.stringify(scope)).slice(0, scopeLength)
+  const salt = (scope: readonly string[]): string =>
+    createHmac('sha256', secret)
+      .update(`cache salt\n${JSON.stringify(scope)}`)
+      .digest('hex')
+      .slice(0, saltLength)
   // A tenant's turns all ask for the same few.
   const shared = new LRUCache<string, string>({ max: maxShared })
   const sharedSalt = ({ tenant, model, fingerprint }: SaltScope): string => {
@@ -67,6 +66,5 @@ export const createCacheSalts = (secret: string): CacheSalts => {
     },
     withoutSession: (tenant, isolation) =>
       salt(['none', tenant, isolation === 'session' ? randomBytes(16).toString('hex') : '']),
-    isOurs: (text) => text.length === prefixLength + scopeLength && text.startsWith(prefix),
   }
 }

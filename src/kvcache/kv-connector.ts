@@ -1,7 +1,5 @@
-import type { InferenceApi } from '../openai/create-body.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { JsonValue } from './kv-port.ts'
-import type { ContentKey } from './vault/token-vault.ts'
 
 /** A JSON value that is spliced into a request body as one of its top-level members. */
 export type EngineField = JsonValue
@@ -22,19 +20,6 @@ export interface KvTurn {
   readonly kvStatus?: string | undefined
   /** When the session's present life began, milliseconds since 1970; unknown in a turn that begins one. Only in `attach`. */
   readonly createdAtMs?: number | undefined
-  /**
-   * Opens and seals what the connector keeps of the session's prefix. Only known while the caller's session id is at hand: in `attach`. Derived
-   * when asked for.
-   */
-  readonly contentKey?: (() => ContentKey) | undefined
-  /** The request that creates the session; only in `attach`, and only of a create. */
-  readonly opening?: KvOpening | undefined
-}
-
-/** The request that a session begins with, byte for byte. It was checked: a JSON object with a model and a prompt of its form. */
-export interface KvOpening {
-  readonly form: InferenceApi
-  readonly body: Uint8Array
 }
 
 /** What lies in the chosen pod at the moment the turn is forwarded. `tokens` counts the session's tokens whose KV is there. */

@@ -1,6 +1,4 @@
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
-import type { KvOpening } from './kv-connector.ts'
-import type { ContentKey } from './vault/token-vault.ts'
 
 /** A JSON value. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [name: string]: JsonValue }
@@ -32,8 +30,6 @@ export interface StartingTurn extends KvTurn {
   readonly mayLoad: boolean
   /** When the session's present life began, milliseconds since 1970; undefined in a turn that begins one. */
   readonly createdAtMs: number | undefined
-  readonly contentKey?: (() => ContentKey) | undefined
-  readonly opening?: KvOpening | undefined
 }
 
 /** Time limit of `prepare`. `signal` is made when it is first read: read it only before work that may wait. */

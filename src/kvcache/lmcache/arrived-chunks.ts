@@ -1,8 +1,8 @@
 import type { OffloadRequest } from '../kv-connector.ts'
-import { leading } from './leading.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
 import type { LmcacheClient } from './lmcache-client.ts'
 import type { Limits } from './parts.ts'
+import { leading } from './presence.ts'
 import { objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
 import { untilGrown } from './until-grown.ts'
 

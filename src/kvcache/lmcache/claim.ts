@@ -1,55 +1,51 @@
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
-import type { ContentKey } from '../vault/token-vault.ts'
-
-export interface BaseArtefact {
-  readonly artefactId: string
-  readonly tokens: number
-  /** Its payload and size, where a later turn has nothing else to tell what it stored. */
-  readonly stored?: { readonly payload: string; readonly bytes: number } | undefined
-}
-
-/** What a turn carries to its end. It holds the key of the session's content, so it belongs in no log. */
-export interface Claim {
-  readonly salt: string
-  readonly life: string
-  /** The salt is the session's alone. */
-  readonly isOwnSalt: boolean
-  readonly modelRoot: string
-  readonly blockTokens: number
-  readonly hasEvents: boolean
-  readonly contentKey: ContentKey
-  /** The artefact that the turn began with. */
-  readonly base: BaseArtefact | undefined
-  /** Whether the turn's request is kept as token ids, under the turn's name. */
-  readonly isCreate: boolean
-}
+import { lifeOf } from '../cache-salts.ts'
+import type { KvTurn } from '../kv-connector.ts'
+import type { Parts } from './parts.ts'
 
 const schema = z.object({
-  v: z.literal(1),
-  salt: z.string(),
-  life: z.string(),
-  isOwnSalt: z.boolean(),
+  v: z.literal(2),
+  fingerprint: z.string(),
   modelRoot: z.string(),
   blockTokens: z.int().positive(),
   hasEvents: z.boolean(),
-  contentKey: z.string(),
-  base: z
-    .object({
-      artefactId: z.string(),
-      tokens: z.int().min(0),
-      stored: z.object({ payload: z.string(), bytes: z.number().min(0) }).optional(),
-    })
-    .optional(),
-  isCreate: z.boolean(),
+  /** The session's life; empty where the salt is the tenant's. */
+  life: z.string(),
+  /** What the turn began with: as many chunks, of so many tokens; a chunk's hash depends on all chunks before it. */
+  base: z.object({ chunks: z.int().min(0), lastChunk: z.string(), tokens: z.int().min(0) }).optional(),
 })
 
-export const encodeClaim = (claim: Claim): string => JSON.stringify({ v: 1, ...claim })
+/** What a turn carries to its end. It travels through Envoy, so it holds neither the salt nor a key: {@link saltOf} finds the salt again. */
+export type Claim = Omit<z.infer<typeof schema>, 'v'>
+
+export const encodeClaim = (claim: Claim): string => JSON.stringify({ v: 2, ...claim })
 
 /** Undefined for what is no claim of this version, and for a turn that took nothing. */
 export const parseClaim = (text: string): Claim | undefined => {
   const parsed = schema.safeParse(readJson(text))
   if (!parsed.success) return undefined
-  const { v: _version, contentKey, ...claim } = parsed.data
-  return { ...claim, base: claim.base, contentKey: contentKey as ContentKey }
+  const { v: _version, ...claim } = parsed.data
+  return claim
+}
+
+/** Without events chunks have no names, and can only be deleted with everything else of their salt, which then must be the session's own. */
+const isPerSession = ({ isolation }: Pick<Parts, 'isolation'>, { hasEvents }: Pick<Claim, 'hasEvents'>): boolean =>
+  isolation === 'session' || !hasEvents
+
+/** The session's life as its salt needs it. */
+export const lifeFor = (
+  parts: Pick<Parts, 'isolation'>,
+  turn: Pick<KvTurn, 'startsAnew' | 'createdAtMs'>,
+  known: { readonly hasEvents: boolean; readonly storedLife: string | undefined },
+): string => (isPerSession(parts, known) ? lifeOf(turn, known.storedLife) : '')
+
+/** The salt of a turn, at its start and at its end. */
+export const saltOf = (
+  parts: Pick<Parts, 'isolation' | 'salts'>,
+  { tenant, model, session: key }: Pick<KvTurn, 'tenant' | 'model' | 'session'>,
+  { fingerprint, hasEvents, life }: Pick<Claim, 'fingerprint' | 'hasEvents' | 'life'>,
+): string => {
+  const session = isPerSession(parts, { hasEvents }) ? { key, life } : undefined
+  return parts.salts.of({ tenant, session, model, fingerprint })
 }

@@ -4,19 +4,16 @@ import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
 import type { KvConnector } from '../kv-connector.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
 import type { KvLog } from '../kv-log.ts'
-import { createSharedLoads } from '../shared-loads.ts'
 import type { TokenVault } from '../vault/token-vault.ts'
 import { attach } from './attach.ts'
-import { parseClaim } from './claim.ts'
+import { detach } from './detach.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { createInstances } from './instances.ts'
-import { createLmcacheClient } from './lmcache-client.ts'
-import { goesWithSalt, offload, settle } from './offload.ts'
+import { createLmcacheClient, maxAnswerBytes } from './lmcache-client.ts'
+import { offload } from './offload.ts'
 import type { Parts } from './parts.ts'
 import { remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
-import { createSweep } from './sweep.ts'
-import { createUnpinKeys } from './unpin-keys.ts'
 
 export interface LmcacheOptions {
   /** `host:port` of the LMCache coordinator. */
@@ -26,7 +23,7 @@ export interface LmcacheOptions {
   /** Workers that share one model: tensor times pipeline parallel size. */
   readonly worldSize: number
   readonly isolation: Isolation
-  /** Salts and seals are derived from it. */
+  /** Salts are derived from it. */
   readonly secret: string
   /** Both shared by all gateway processes that send turns to the same pods. */
   readonly ledger: ChunkLedger
@@ -39,12 +36,10 @@ export interface LmcacheOptions {
   /** How the engines are reached; LMCache is always reached by plain HTTP without a credential. Default: the same. */
   readonly access?: EngineAccess | undefined
   readonly callTimeoutMs: number
-  readonly leaseMs: number
   readonly minTokens: number
-  /** Default 2,000. */
+  /** How long an offload waits for events and chunks that do not come. Default 2,000. */
   readonly settleMs?: number
-  readonly orphanGraceMs: number
-  /** Default 300. */
+  /** Time between a deletion and the look whether anything is left. Default 300. */
   readonly lookAgainMs?: number
   /** The longest a session can live. */
   readonly vaultTtlMs: number
@@ -55,18 +50,16 @@ const callsPerServer = 32
 
 /**
  * KV of vLLM pods that run LMCacheMPConnector, each with an LMCache server, under one coordinator. The engine writes KV through to the store by
- * itself; the connector names what came of a turn, keeps it from eviction, brings it to other pods ahead of a turn, and deletes it.
+ * itself, and loads it by itself; the connector names what came of a turn, keeps it from eviction, says what a pod can load, and deletes it.
  */
 export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & { close(): Promise<void> } => {
-  const http = createEngineHttp({ callsPerPod: callsPerServer })
+  const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
   const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access: options.access })
   const lmcache = createLmcacheClient({ http, coordinator: options.coordinator, worldSize: options.worldSize })
   const breaker = createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log: options.log })
   const parts: Parts = {
-    http,
     lmcache,
     breaker,
-    loads: createSharedLoads(),
     instances: createInstances(lmcache, options.instances),
     engines: createEngineFacts({
       http: engineHttp,
@@ -77,39 +70,24 @@ export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & {
     ledger: options.ledger,
     vault: options.vault,
     salts: createCacheSalts(options.secret),
-    unpinKeys: createUnpinKeys(options.secret),
     isolation: options.isolation,
     pods: options.pods,
     log: options.log,
     limits: {
-      callTimeoutMs: options.callTimeoutMs,
-      leaseMs: options.leaseMs,
       minTokens: options.minTokens,
       settleMs: options.settleMs ?? 2_000,
-      orphanGraceMs: options.orphanGraceMs,
       lookAgainMs: options.lookAgainMs ?? 300,
       vaultTtlMs: options.vaultTtlMs,
     },
   }
-  const sweep = createSweep(parts)
   return {
     name: 'lmcache',
     attach: (turn, kv, { signal }) => attach(parts, turn, kv, signal),
     fieldsWithoutSession: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
     offload: (request) => offload(parts, request),
-    detach: async (turn, text) => {
-      const claim = parseClaim(text)
-      if (claim !== undefined) await settle(parts, claim, { turnId: turn.turnId, tidy: goesWithSalt(claim) })
-    },
+    detach: (turn, claim, signal) => detach(parts, turn, claim, signal),
     remove: (removal, signal) => remove(parts, removal, signal),
-    reconcile: async (_isKnown, signal) => {
-      try {
-        return await sweep.run(signal)
-      } catch (error) {
-        options.log.debug('leftover KV could not be looked for', { err: error })
-        return 0
-      }
-    },
+    reconcile: async () => 0,
     close: async () => {
       breaker.stop()
       await options.events.stop()

@@ -2,85 +2,82 @@ import type { DirectoryEntry, ObjectKey } from './lmcache-answers.ts'
 import type { LmcacheInstance } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
 import { pause } from './pause.ts'
+import { heldChunks, objectKeysOf, type StoredPrefix, wholeSalt } from './stored-prefix.ts'
+
+/** Takes an artefact's chunks from it, and deletes those that nobody else holds. False: something is left, after a while. Can be repeated. */
+export const deleteUnheld = async (parts: Parts, stored: StoredPrefix, signal: AbortSignal): Promise<boolean> => {
+  const { salt, artefactId: name } = stored
+  const unheld = await parts.ledger.release({ salt, name, chunks: heldChunks(stored) })
+  if (unheld.includes(wholeSalt)) return purgeSalt(parts, salt, signal)
+  return deleteEverywhere(parts, objectKeysOf(stored, unheld), signal)
+}
 
 const maxPasses = 12
 
-/**
- * Deletes from the memory of every instance and from the store, and looks until nothing is left. False: something is, after a while, or no instance
- * is there to ask. A store that several instances share is one: LMCache itself has any of them delete from it.
- */
-export const deleteEverywhere = async (
-  parts: Parts,
-  keys: readonly ObjectKey[],
-  signal: AbortSignal,
-): Promise<boolean> => {
+/** Deletes from the memory of instances and from the store, and looks until nothing is left. */
+const deleteEverywhere = async (parts: Parts, keys: readonly ObjectKey[], signal: AbortSignal): Promise<boolean> => {
   if (keys.length === 0) return true
   const instances = await parts.instances.all(signal)
   if (instances.length === 0) return false
-  for (let pass = 1; pass <= maxPasses; pass += 1) {
-    await deleteOnce(parts, { keys, instances, entries: await parts.lmcache.locate(keys, signal) }, signal)
-    await pause(parts.limits.lookAgainMs, signal)
-    const left = await parts.lmcache.locate(keys, signal)
-    if (!isListed(left, instances, ['l1', 'l2'])) return true
+  for (let pass = 0; pass < maxPasses; pass += 1) {
+    const entries = await parts.lmcache.locate(keys, signal)
+    const isListed = (tier: string): boolean =>
+      instances.some(({ id }) => entries.some((entry) => liesIn(entry, tier, id)))
     // An instance only reports the deletion of a file that it found: of two that stored the same one, the second stays listed for good. Files were
-    // deleted twice by now, some time apart, so a writer that met the first time was met by the second.
-    if (pass > 1 && !isListed(left, instances, ['l1'])) return true
+    // deleted twice by then, some time apart, so a writer that met the first time was met by the second.
+    if (pass > 0 && !isListed('l1') && (pass > 1 || !isListed('l2'))) return true
+    await deleteOnce(parts, { instances, entries }, signal)
+    await pause(parts.limits.lookAgainMs, signal)
   }
   return false
 }
 
+const liesIn = ({ placements }: DirectoryEntry, tier: string, instanceId: string): boolean =>
+  placements.some((placement) => placement.tier === tier && placement.instance_id === instanceId)
+
+/**
+ * Asks the instances that the directory names: each deletes what it reported, so that the list is put right. What the directory does not name may lie
+ * anywhere: every instance is asked for its memory, and one for the store, which they share.
+ */
 const deleteOnce = async (
   parts: Parts,
-  found: {
-    readonly keys: readonly ObjectKey[]
-    readonly instances: readonly LmcacheInstance[]
-    readonly entries: readonly DirectoryEntry[]
-  },
+  {
+    instances,
+    entries,
+  }: { readonly instances: readonly LmcacheInstance[]; readonly entries: readonly DirectoryEntry[] },
   signal: AbortSignal,
 ): Promise<void> => {
-  const { keys, instances, entries } = found
-  await Promise.all(instances.map(({ address }) => parts.lmcache.deleteObjects(address, { keys, tier: 'l1' }, signal)))
-  const left = new Set(entries)
-  // First whoever is listed as having stored a file, so that the list is put right; then all that nobody is listed with, by anyone.
-  for (const { id, address } of instances) {
-    const stored = entries.filter(({ placements }) =>
-      placements.some(({ tier, instance_id }) => tier === 'l2' && instance_id === id),
-    )
-    for (const entry of stored) left.delete(entry)
-    await parts.lmcache.deleteObjects(address, { keys: stored.map(({ key }) => key), tier: 'l2' }, signal)
-  }
-  const [first] = instances
-  if (first === undefined) return
-  await parts.lmcache.deleteObjects(first.address, { keys: [...left].map(({ key }) => key), tier: 'l2' }, signal)
-}
-
-const isListed = (
-  entries: readonly DirectoryEntry[],
-  instances: readonly LmcacheInstance[],
-  tiers: readonly string[],
-): boolean => {
-  const registered = new Set(instances.map(({ id }) => id))
-  return entries.some(({ placements }) =>
-    placements.some(({ tier, instance_id }) => tiers.includes(tier) && registered.has(instance_id)),
+  const isUnlisted = (entry: DirectoryEntry): boolean =>
+    !instances.some(({ id }) => liesIn(entry, 'l1', id) || liesIn(entry, 'l2', id))
+  const unlisted = entries.filter(isUnlisted)
+  const work = instances.flatMap(({ id, address }, index) =>
+    (['l1', 'l2'] as const).map((tier) => {
+      const listed = entries.filter((entry) => liesIn(entry, tier, id))
+      const keys = [...listed, ...(tier === 'l1' || index === 0 ? unlisted : [])].map(({ key }) => key)
+      return parts.lmcache.deleteObjects(address, { keys, tier }, signal)
+    }),
   )
+  await Promise.all(work)
 }
 
 const evictionMs = 5_000
 const evictionPollMs = 500
 
-/** Deletes everything under a salt that nothing uses any more, named or not. False: something is left. */
-export const purgeSalt = async (parts: Parts, salt: string, signal: AbortSignal): Promise<boolean> => {
-  if (!(await deleteEverywhere(parts, await parts.lmcache.keysOfSalt(salt, signal), signal))) return false
-  if ((await parts.lmcache.usageGb(salt, 'l2', signal)) === 0) return true
-  // What has no name is the coordinator's to evict. It keeps quotas for ever, so this one is lifted when it has done its work.
-  await parts.lmcache.forbidSalt(salt, signal)
-  try {
+/**
+ * Deletes everything under a salt that nothing uses any more: by name what lies in the memory beside engines; the store's part has the coordinator
+ * evict, by a quota of 0. It keeps quotas for ever, so the salt's is lifted when it has done its work, also one that an interrupted removal left.
+ */
+const purgeSalt = async (parts: Parts, salt: string, signal: AbortSignal): Promise<boolean> => {
+  if (!(await deleteEverywhere(parts, await parts.lmcache.memoryKeysOf(salt, signal), signal))) return false
+  const isEmpty = async (): Promise<boolean> => (await parts.lmcache.usageBytes(salt, signal)) === 0
+  if (!(await isEmpty())) {
+    await parts.lmcache.forbidSalt(salt, signal)
     const endMs = performance.now() + evictionMs
-    while (performance.now() < endMs && (await parts.lmcache.usageGb(salt, 'l2', signal)) > 0) {
+    while (!(await isEmpty())) {
+      if (performance.now() >= endMs) return false
       await pause(evictionPollMs, signal)
     }
-  } finally {
-    await parts.lmcache.allowSalt(salt, signal)
   }
+  await parts.lmcache.allowSalt(salt, signal)
   return true
 }

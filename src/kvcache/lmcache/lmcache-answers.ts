@@ -34,21 +34,8 @@ export const instancesSchema = z.object({
 /** `GET /status` of one server. */
 export const statusSchema = z.object({ chunk_size: z.int().min(1).max(1_000_000) })
 
-/** `POST /cache/prefetches`. */
-export const prefetchSchema = z.object({ request_id: z.string(), chunks: z.int().min(0), status: z.string() })
-
-/** `GET /cache/prefetches/{instance}/{id}`. */
-export const prefetchStatusSchema = z.object({
-  status: z.string(),
-  found_keys: z.int().min(0).optional(),
-  total_keys: z.int().min(0).optional(),
-})
-
-/** `GET /quota` and `GET /quota/{salt}`. */
+/** `GET /quota/{salt}`. */
 export const usageSchema = z.object({ usage_gb: z.number().min(0) })
-export const usagesSchema = z.object({
-  by_cache_salt: z.array(z.object({ cache_salt: z.string(), usage_gb: z.number().min(0) })),
-})
 
 /** `DELETE /cache/objects` of one server. */
 export const deletedSchema = z.object({ deleted: z.int().min(0), skipped: z.int().min(0), ok: z.boolean() })

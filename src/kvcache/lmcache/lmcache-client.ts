@@ -9,13 +9,9 @@ import {
   listingSchema,
   lookupSchema,
   type ObjectKey,
-  prefetchSchema,
-  prefetchStatusSchema,
   statusSchema,
   usageSchema,
-  usagesSchema,
 } from './lmcache-answers.ts'
-import { prefixBody } from './prefix-body.ts'
 
 /** A prefix as LMCache's interfaces take it: token ids from position 0. */
 export interface TokenPrefix {
@@ -38,10 +34,6 @@ export interface DoomedObjects {
   readonly tier: 'l1' | 'l2'
 }
 
-export type PrefetchState =
-  | { readonly kind: 'pending' }
-  | { readonly kind: 'completed'; readonly foundKeys: number; readonly totalKeys: number }
-
 /**
  * LMCache's HTTP interfaces (multiprocess server and coordinator, 0.5.6): one coordinator for the fleet, one server per engine. Every call
  * rejects with `LmcacheFault` when it is not answered as it should be.
@@ -55,20 +47,15 @@ export interface LmcacheClient {
   lookup(prefix: TokenPrefix, signal: AbortSignal): Promise<{ chunks: number; entries: readonly DirectoryEntry[] }>
   /** Where these are now. In the order of the keys. */
   locate(keys: readonly ObjectKey[], signal: AbortSignal): Promise<readonly DirectoryEntry[]>
-  /** Everything under the salt, on all instances and tiers. */
-  keysOfSalt(salt: string, signal: AbortSignal): Promise<readonly ObjectKey[]>
-  /** Starts to bring a prefix from the store into the memory beside an engine. Undefined: it is shorter than one chunk. */
-  prefetch(prefix: TokenPrefix, instanceId: string, signal: AbortSignal): Promise<string | undefined>
-  prefetchState(instanceId: string, requestId: string, signal: AbortSignal): Promise<PrefetchState>
+  /** What lies under the salt in the memory beside engines. Lists the memory of the whole fleet. */
+  memoryKeysOf(salt: string, signal: AbortSignal): Promise<readonly ObjectKey[]>
   /** Keeps the prefix's chunks from eviction. Counted: every `pin` needs its `unpin`. */
   pin(prefix: TokenPrefix, signal: AbortSignal): Promise<void>
   unpin(prefix: TokenPrefix, signal: AbortSignal): Promise<void>
   /** Deletes from the instance's memory (`l1`) or from its store (`l2`), pinned or in use or not. Idempotent; done when it resolves. */
   deleteObjects(address: string, objects: DoomedObjects, signal: AbortSignal): Promise<void>
-  /** GiB that lie under the salt in one tier. Lags by some seconds. */
-  usageGb(salt: string, tier: 'l1' | 'l2', signal: AbortSignal): Promise<number>
-  /** All salts under which anything lies in one tier. */
-  salts(tier: 'l1' | 'l2', signal: AbortSignal): Promise<readonly string[]>
+  /** Bytes that lie in the store under the salt. Lags by some seconds. */
+  usageBytes(salt: string, signal: AbortSignal): Promise<number>
   /** Lets the coordinator evict everything under the salt that is not pinned, from the store. */
   forbidSalt(salt: string, signal: AbortSignal): Promise<void>
   allowSalt(salt: string, signal: AbortSignal): Promise<void>
@@ -81,9 +68,12 @@ export class LmcacheFault extends Error {
 
 /** LMCache takes at most 10,000 keys at a time. */
 const keysPerDelete = 5_000
-const keysPerLookup = 2_000
+/** An entry takes some 500 bytes, and several KB where the directory keeps token ids. */
+const keysPerLookup = 500
 const keysPerPage = 2_000
-const maxPages = 5_000
+/** A prefix is looked up in one call: 60,000 chunks without token ids. */
+export const maxAnswerBytes = 32 * 1024 * 1024
+const bytesPerGib = 1024 ** 3
 
 export const createLmcacheClient = (options: {
   readonly http: EngineHttp
@@ -109,8 +99,12 @@ export const createLmcacheClient = (options: {
     return parsed.data
   }
 
-  const bodyOf = ({ modelRoot, salt, tokens }: TokenPrefix, others: { readonly instance_id?: string } = {}) =>
-    prefixBody({ ...others, model_name: modelRoot, world_size: worldSize, cache_salt: salt }, tokens)
+  const bodyOf = ({ modelRoot, salt, tokens }: TokenPrefix) => ({
+    token_ids: [...tokens],
+    model_name: modelRoot,
+    world_size: worldSize,
+    cache_salt: salt,
+  })
 
   return {
     healthy: async (signal) => {
@@ -141,26 +135,15 @@ export const createLmcacheClient = (options: {
       }
       return entries
     },
-    keysOfSalt: async (salt, signal) => {
+    memoryKeysOf: async (salt, signal) => {
       const found: ObjectKey[] = []
-      for (let page = 0; page < maxPages; page += 1) {
-        const path = `/directory/keys?limit=${keysPerPage}&offset=${page * keysPerPage}`
-        const { keys, total } = await ask(listingSchema, { method: 'GET', path, signal })
-        for (const { key } of keys) if (key.cache_salt === salt) found.push(key)
-        if (keys.length === 0 || (page + 1) * keysPerPage >= total) break
+      for (let offset = 0, total = 1; offset < total; offset += keysPerPage) {
+        const path = `/directory/keys?tier=l1&limit=${keysPerPage}&offset=${offset}`
+        const page = await ask(listingSchema, { method: 'GET', path, signal })
+        found.push(...page.keys.map(({ key }) => key).filter(({ cache_salt }) => cache_salt === salt))
+        total = page.total
       }
       return found
-    },
-    prefetch: async (prefix, instanceId, signal) => {
-      const body = bodyOf(prefix, { instance_id: instanceId })
-      const answer = await ask(prefetchSchema, { method: 'POST', path: '/cache/prefetches', body, signal })
-      return answer.request_id === '' ? undefined : answer.request_id
-    },
-    prefetchState: async (instanceId, requestId, signal) => {
-      const path = `/cache/prefetches/${encodeURIComponent(instanceId)}/${encodeURIComponent(requestId)}`
-      const state = await ask(prefetchStatusSchema, { method: 'GET', path, signal })
-      if (state.status !== 'completed') return { kind: 'pending' }
-      return { kind: 'completed', foundKeys: state.found_keys ?? 0, totalKeys: state.total_keys ?? 0 }
     },
     pin: async (prefix, signal) => {
       await ask(anySchema, { method: 'POST', path: '/cache/pins', body: bodyOf(prefix), signal })
@@ -181,12 +164,8 @@ export const createLmcacheClient = (options: {
         if (!ok) throw new LmcacheFault('DELETE /cache/objects did not delete everything')
       }
     },
-    usageGb: async (salt, tier, signal) =>
-      (await ask(usageSchema, { method: 'GET', path: `/quota/${salt}?tier=${tier}`, signal })).usage_gb,
-    salts: async (tier, signal) => {
-      const { by_cache_salt } = await ask(usagesSchema, { method: 'GET', path: `/quota?tier=${tier}`, signal })
-      return by_cache_salt.filter(({ usage_gb }) => usage_gb > 0).map(({ cache_salt }) => cache_salt)
-    },
+    usageBytes: async (salt, signal) =>
+      (await ask(usageSchema, { method: 'GET', path: `/quota/${salt}?tier=l2`, signal })).usage_gb * bytesPerGib,
     forbidSalt: async (salt, signal) => {
       await ask(anySchema, { method: 'PUT', path: `/quota/${salt}`, body: { limit_gb: 0 }, signal })
     },

@@ -1,127 +1,119 @@
 import { nanoid } from 'nanoid'
-import type { SessionKey } from '../../sessions/session-record.ts'
 import { artefactIdFor } from '../artefact-id.ts'
-import type { OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
-import { openingName } from '../vault/opening-name.ts'
-import { tokensToBytes } from '../vault/token-bytes.ts'
+import type { KvTurn, OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
 import { untilArrived } from './arrived-chunks.ts'
-import { type Claim, parseClaim } from './claim.ts'
-import { confirmByUsage } from './confirm-by-usage.ts'
-import type { DirectoryEntry } from './lmcache-answers.ts'
+import { type Claim, parseClaim, saltOf } from './claim.ts'
 import type { Parts } from './parts.ts'
-import { pause } from './pause.ts'
-import { pin } from './pin.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
-import { encodeStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
-import { tokensOfTurn, tokensSharedWithBase } from './turn-tokens.ts'
+import { encodeStoredPrefix, heldChunks, type StoredPrefix } from './stored-prefix.ts'
+import { tokensOfTurn } from './turn-tokens.ts'
+import { untilGrown } from './until-grown.ts'
 
-/** Finds out what of a turn's KV the engine wrote to the store, and holds and pins it. */
+/** Finds out what of a turn's KV the engine wrote to the store, holds it, and pins it. */
 export const offload = async (parts: Parts, request: OffloadRequest): Promise<OffloadOutcome> => {
   const claim = parseClaim(request.claim)
   if (claim === undefined) return { kind: 'none', reason: 'not_attached' }
-  const { turnId } = request.turn
-  let outcome: OffloadOutcome
-  try {
-    outcome = await confirm(parts, request, claim)
-  } catch (cause) {
-    outcome = { kind: 'none', reason: 'offload_failed', cause }
-  }
-  await settle(parts, claim, { turnId, tidy: isTidy(outcome, claim) })
-  return outcome
-}
-
-/** Whether everything that the engine may have stored has a name, or will go with the session's own salt. */
-const isTidy = (outcome: OffloadOutcome, claim: Claim): boolean =>
-  goesWithSalt(claim) || outcome.kind === 'stored' || outcome.kind === 'unchanged' || isTooShort(outcome)
-
-/** What a turn without events left goes with the session's own salt, which only an artefact of the session leads to. */
-export const goesWithSalt = (claim: Claim): boolean => !claim.hasEvents && claim.base !== undefined
-
-const isTooShort = (outcome: OffloadOutcome): boolean => outcome.kind === 'none' && outcome.reason === 'too_short'
-
-/** The turn is over. What no artefact names is found by the next sweeps. Never rejects: the ledger's lease settles what stays open. */
-export const settle = async (
-  parts: Parts,
-  claim: Claim,
-  turn: { readonly turnId: string; readonly tidy: boolean },
-): Promise<void> => {
-  try {
-    await parts.ledger.settle({ salt: claim.salt, ...turn })
-    if (claim.isCreate) await parts.vault.delete([openingName(turn.turnId)])
-  } catch (error) {
-    parts.log.debug('a turn was not settled; its lease will do it', { err: error })
-  }
-}
-
-const confirm = async (parts: Parts, request: OffloadRequest, claim: Claim): Promise<OffloadOutcome> => {
-  const tokens = await tokensOfTurn(parts, request, claim)
   if (!parts.breaker.isClosed()) {
     return { kind: 'none', reason: 'kv_store_unavailable', cause: new StoreUnavailableFault() }
   }
-  if (tokens === undefined) {
-    if (claim.base === undefined) return { kind: 'none', reason: 'tokens_unknown' }
-    return claim.hasEvents ? { kind: 'unchanged' } : confirmByUsage(parts, request, { claim, base: claim.base })
+  try {
+    return await (claim.hasEvents ? confirmChunks(parts, request, claim) : confirmSalt(parts, request, claim))
+  } catch (cause) {
+    return { kind: 'none', reason: 'offload_failed', cause }
   }
-  const named = await parts.breaker.run(() =>
-    parts.lmcache.lookup({ modelRoot: claim.modelRoot, salt: claim.salt, tokens }, request.signal),
-  )
-  if (named.chunks === 0 || tokens.length < parts.limits.minTokens) return { kind: 'none', reason: 'too_short' }
-  const stored = describe(
-    parts,
-    { ...claim, session: request.turn.session, turnId: request.turn.turnId },
-    { ...named, chunkTokens: await parts.instances.chunkTokens(request.signal) },
-  )
-  const known = Math.floor((await tokensSharedWithBase(parts, claim, tokens)) / stored.chunkTokens)
-  if (claim.base !== undefined && known >= named.chunks) return { kind: 'unchanged' }
-  await request.announce({ artefactId: stored.artefactId, payload: encodeStoredPrefix(stored) })
-  await hold(parts, request, stored)
-  const arrived = await untilArrived(parts, request, { stored, known })
+}
+
+const confirmChunks = async (parts: Parts, request: OffloadRequest, claim: Claim): Promise<OffloadOutcome> => {
+  const { turn, totalTokens, signal } = request
+  const fewest = Math.max(parts.limits.minTokens, await parts.instances.chunkTokens(signal))
+  if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
+  const tokens = await tokensOfTurn(parts, request, claim)
+  if (tokens === undefined) {
+    return claim.base === undefined ? { kind: 'none', reason: 'tokens_unknown' } : { kind: 'unchanged' }
+  }
+  const stored = await parts.breaker.run(() => namePrefix(parts, turn, { claim, tokens }, signal))
+  if (stored === undefined || tokens.length < fewest) return { kind: 'none', reason: 'too_short' }
+  // Equal chunks have equal chunks before them.
+  const { chunks: known, lastChunk } = claim.base ?? { chunks: 0, lastChunk: '' }
+  const isGrown = known > 0 && stored.chunks[known - 1] === lastChunk
+  if (isGrown && known === stored.chunks.length) return { kind: 'unchanged' }
+  const payload = await announce(parts, request, stored)
+  const arrived = await untilArrived(parts, request, { stored, known: isGrown ? known : 0 })
   if (arrived.chunks === 0) return { kind: 'none', reason: 'not_stored' }
 
+  const { artefactId, modelRoot, salt } = stored
   const heldTokens = tokens.slice(0, arrived.chunks * stored.chunkTokens)
-  const held: StoredPrefix = { ...stored, chunks: stored.chunks.slice(0, arrived.chunks) }
-  await pin(parts, { modelRoot: held.modelRoot, salt: held.salt, tokens: heldTokens }, request.signal)
-  await parts.vault.put(
-    { name: held.artefactId, contentKey: claim.contentKey, content: tokensToBytes(heldTokens) },
-    parts.limits.vaultTtlMs,
+  await parts.vault.put(artefactId, heldTokens, parts.limits.vaultTtlMs)
+  await pin(parts, { modelRoot, salt, tokens: heldTokens }, signal)
+  return { kind: 'stored', artefactId, payload, tokens: heldTokens.length, bytes: arrived.bytes }
+}
+
+/**
+ * Without events chunks have no names: the artefact stands for all KV under the session's own salt. It counts the tokens of the turn that stored it;
+ * what later turns add lies under the same salt, so that nothing new is to be recorded.
+ */
+const confirmSalt = async (parts: Parts, request: OffloadRequest, claim: Claim): Promise<OffloadOutcome> => {
+  const { turn, promptTokens, signal } = request
+  if (claim.base !== undefined) return { kind: 'unchanged' }
+  if (promptTokens === undefined) return { kind: 'none', reason: 'tokens_unknown' }
+  const chunkTokens = await parts.instances.chunkTokens(signal)
+  const tokens = Math.floor(promptTokens / chunkTokens) * chunkTokens
+  if (tokens === 0 || tokens < parts.limits.minTokens) return { kind: 'none', reason: 'too_short' }
+  const stored = describe(turn, claim, { salt: saltOf(parts, turn, claim), chunks: [], pieces: [], chunkTokens })
+  const payload = await announce(parts, request, stored)
+  // The coordinator learns of what comes by and by.
+  const bytes = await untilGrown(
+    () => parts.lmcache.usageBytes(stored.salt, signal),
+    (seen) => seen,
+    { expected: 1, quietMs: 2 * parts.limits.settleMs, pollMs: 250 },
+    signal,
   )
-  return {
-    kind: 'stored',
-    artefactId: held.artefactId,
-    payload: encodeStoredPrefix(held),
-    tokens: heldTokens.length,
-    bytes: arrived.bytes,
-  }
+  if (bytes === 0) return { kind: 'none', reason: 'not_stored' }
+  return { kind: 'stored', artefactId: stored.artefactId, payload, tokens, bytes }
+}
+
+/** The names of a prefix's chunks; undefined where it is shorter than one. */
+export const namePrefix = async (
+  parts: Parts,
+  turn: KvTurn,
+  { claim, tokens }: { readonly claim: Claim; readonly tokens: Uint32Array },
+  signal: AbortSignal,
+): Promise<StoredPrefix | undefined> => {
+  const salt = saltOf(parts, turn, claim)
+  const { chunks, entries } = await parts.lmcache.lookup({ modelRoot: claim.modelRoot, salt, tokens }, signal)
+  if (chunks === 0) return undefined
+  const perChunk = entries.length / chunks
+  return describe(turn, claim, {
+    salt,
+    chunks: entries.filter((_entry, index) => index % perChunk === 0).map(({ key }) => key.chunk_hash_hex),
+    pieces: entries.slice(0, perChunk).map(({ key }) => [key.kv_rank, key.object_group_id] as const),
+    chunkTokens: await parts.instances.chunkTokens(signal),
+  })
 }
 
 const describe = (
+  { session, turnId }: Pick<KvTurn, 'session' | 'turnId'>,
+  { modelRoot, life }: Claim,
+  stored: Pick<StoredPrefix, 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>,
+): StoredPrefix => ({ artefactId: artefactIdFor(session, nanoid()), turnId, modelRoot, life, ...stored })
+
+/** Records the artefact, then holds its chunks, so that nobody deletes them; only then is it looked which of them are there. */
+const announce = async (parts: Parts, request: OffloadRequest, stored: StoredPrefix): Promise<string> => {
+  const payload = encodeStoredPrefix(stored)
+  await request.announce({ artefactId: stored.artefactId, payload })
+  await parts.ledger.hold({ salt: stored.salt, name: stored.artefactId, chunks: heldChunks(stored) })
+  return payload
+}
+
+/** Keeps a prefix from eviction. Without its pin it is stored all the same; LMCache may only evict it earlier. */
+const pin = async (
   parts: Parts,
-  claim: Claim & { readonly session: SessionKey; readonly turnId: string },
-  named: { readonly chunks: number; readonly entries: readonly DirectoryEntry[]; readonly chunkTokens: number },
-): StoredPrefix => {
-  const perChunk = named.entries.length / named.chunks
-  const pieces = named.entries.slice(0, perChunk).map(({ key }) => [key.kv_rank, key.object_group_id] as const)
-  const artefactId = artefactIdFor(claim.session, nanoid())
-  return {
-    artefactId,
-    turnId: claim.turnId,
-    modelRoot: claim.modelRoot,
-    salt: claim.salt,
-    life: claim.life,
-    isOwnSalt: claim.isOwnSalt,
-    chunks: named.entries.filter((_entry, index) => index % perChunk === 0).map(({ key }) => key.chunk_hash_hex),
-    pieces,
-    chunkTokens: named.chunkTokens,
-    unpinKey: parts.unpinKeys.seal(claim.contentKey, artefactId),
+  prefix: Parameters<Parts['lmcache']['pin']>[0],
+  signal: AbortSignal,
+): Promise<void> => {
+  try {
+    await parts.lmcache.pin(prefix, signal)
+  } catch (error) {
+    parts.log.warn('stored KV could not be pinned', { err: error })
   }
 }
-
-/** Holds the chunks, so that nobody deletes them; only then is it looked which of them are there. */
-const hold = async (parts: Parts, request: OffloadRequest, stored: StoredPrefix): Promise<void> => {
-  const holder = { salt: stored.salt, name: stored.artefactId }
-  while ((await parts.ledger.hold({ ...holder, chunks: stored.chunks })) === 'being-deleted') {
-    await pause(pollMs, request.signal)
-  }
-}
-
-const pollMs = 50

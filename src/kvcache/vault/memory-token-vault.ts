@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import { createTokenCipher } from './token-cipher.ts'
 import type { TokenVault } from './token-vault.ts'
-import { openEntry, sealEntry } from './vault-cipher.ts'
-import { toTtlMs } from './vault-ttl.ts'
 
 export interface MemoryTokenVaultOptions {
+  /** The tenant secret. */
+  readonly secret: string
   /** For the encrypted entries and their names. When it is used up, expired entries go first, then those used least recently. A larger entry is not kept. */
   readonly maxBytes: number
   /** Milliseconds, never negative; only differences count. Default: the process' monotonic clock. */
@@ -17,10 +18,9 @@ export interface MemoryTokenVault extends TokenVault {
 }
 
 /** A vault for one gateway process. What it holds is encrypted as it would be in Redis: a core dump shows nothing either. */
-export const createMemoryTokenVault = ({
-  maxBytes,
-  now = () => performance.now(),
-}: MemoryTokenVaultOptions): MemoryTokenVault => {
+export const createMemoryTokenVault = (options: MemoryTokenVaultOptions): MemoryTokenVault => {
+  const { maxBytes, now = () => performance.now() } = options
+  const cipher = createTokenCipher(options.secret)
   const entries = new LRUCache<string, Buffer>({
     maxSize: maxBytes,
     sizeCalculation: sizeOf,
@@ -29,18 +29,16 @@ export const createMemoryTokenVault = ({
     ttlResolution: 0,
   })
   return {
-    put: async (entry, ttlMs) => {
-      const sealed = await sealEntry(entry)
-      if (entries.calculatedSize + sizeOf(sealed, entry.name) > maxBytes) entries.purgeStale()
-      entries.set(entry.name, sealed, { ttl: toTtlMs(ttlMs) })
+    put: async (artefactId, tokens, ttlMs) => {
+      const sealed = cipher.seal(artefactId, tokens)
+      if (entries.calculatedSize + sizeOf(sealed, artefactId) > maxBytes) entries.purgeStale()
+      entries.set(artefactId, sealed, { ttl: Math.max(1, ttlMs) })
     },
-    get: async (name, contentKey) => {
-      const sealed = entries.get(name)
-      return sealed === undefined ? undefined : await openEntry(sealed, { name, contentKey })
+    get: async (artefactId) => {
+      const sealed = entries.get(artefactId)
+      return sealed === undefined ? undefined : cipher.open(artefactId, sealed)
     },
-    delete: async (names) => {
-      for (const name of names) entries.delete(name)
-    },
+    delete: async (artefactId) => void entries.delete(artefactId),
     get size() {
       return entries.size
     },

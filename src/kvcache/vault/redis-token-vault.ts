@@ -1,21 +1,18 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
+import { createTokenCipher } from './token-cipher.ts'
 import type { TokenVault } from './token-vault.ts'
-import { openEntry, sealEntry } from './vault-cipher.ts'
-import { toTtlMs } from './vault-ttl.ts'
 
-/** The vault that all gateway processes share: one Redis string for each entry, which expires by Redis' own clock. */
-export const createRedisTokenVault = (redis: RedisConnection): TokenVault => {
-  const keyOf = (name: string): string => `${redis.keyPrefix}kv:tokens:${name}`
+/** The vault that all gateway processes share: one Redis string for each entry, which expires by Redis' own clock. `secret` is the tenant secret. */
+export const createRedisTokenVault = (redis: RedisConnection, secret: string): TokenVault => {
+  const cipher = createTokenCipher(secret)
+  const keyOf = (artefactId: string): string => `${redis.keyPrefix}kv:tokens:${artefactId}`
   return {
-    put: async (entry, ttlMs) => {
-      await redis.setBytes(keyOf(entry.name), await sealEntry(entry), toTtlMs(ttlMs))
+    put: (artefactId, tokens, ttlMs) =>
+      redis.setBytes(keyOf(artefactId), cipher.seal(artefactId, tokens), Math.max(1, Math.trunc(ttlMs))),
+    get: async (artefactId) => {
+      const sealed = await redis.getBytes(keyOf(artefactId))
+      return sealed === undefined ? undefined : cipher.open(artefactId, sealed)
     },
-    get: async (name, contentKey) => {
-      const sealed = await redis.getBytes(keyOf(name))
-      return sealed === undefined ? undefined : await openEntry(sealed, { name, contentKey })
-    },
-    delete: async (names) => {
-      await redis.unlink(names.map(keyOf))
-    },
+    delete: (artefactId) => redis.unlink([keyOf(artefactId)]),
   }
 }

@@ -1,25 +1,15 @@
 /**
- * Keeps what names a session's prefix to an engine, which is the prompt itself: as token ids or as a request body. It is encrypted under a key
- * that only the session id yields, so the store that holds it cannot read it. Entries are written once, and read only to make a load.
+ * Keeps the token ids of stored prefixes: LMCache unpins by token ids alone. They are the prompt itself, so they are encrypted under a key that
+ * only the gateways have; the store that holds them cannot read them.
  */
 export interface TokenVault {
   /**
-   * Keeps `content` under a name until it is deleted or `ttlMs` have passed (at least 1); a vault with a size limit may drop it sooner. An entry
-   * of that name is replaced. @throws when the store does not answer, or the key is not of 32 bytes
+   * Keeps the tokens of an artefact until they are deleted or `ttlMs` have passed (at least 1); a vault with a size limit may drop them sooner.
+   * Those of the same artefact are replaced. @throws when the store does not answer
    */
-  put(entry: VaultEntry, ttlMs: number): Promise<void>
-  /** Undefined: there is no such entry, or it cannot be opened with this key. @throws when the store does not answer */
-  get(name: string, contentKey: ContentKey): Promise<Uint8Array | undefined>
+  put(artefactId: string, tokens: Uint32Array, ttlMs: number): Promise<void>
+  /** Undefined: there are none, or they were encrypted with another secret, or are damaged. @throws when the store does not answer */
+  get(artefactId: string): Promise<Uint32Array | undefined>
   /** Idempotent. @throws when the store does not answer */
-  delete(names: readonly string[]): Promise<void>
-}
-
-/** 32 bytes, base64url, derived from a raw session id. Never stored and never logged. */
-export type ContentKey = string & { readonly __brand: 'ContentKey' }
-
-export interface VaultEntry {
-  /** Names the entry in the store in the clear: an artefact or a turn, nothing of a session id. */
-  readonly name: string
-  readonly contentKey: ContentKey
-  readonly content: Uint8Array
+  delete(artefactId: string): Promise<void>
 }

@@ -1,14 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import type { ChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
-import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
-import { redisNowMs } from '../sessions/age-redis-store.ts'
-import { type ChunkLedgerBed, describeChunkLedger } from './chunk-ledger-suite.ts'
 
-/** Machines that run tests may be busy. */
-const patient = { commandTimeoutMs: 10_000 }
+interface LedgerBed {
+  readonly ledger: ChunkLedger
+  /** The same ledger as another gateway process sees it; in memory there is only one. */
+  readonly elsewhere: ChunkLedger
+  /** How much the ledger keeps, in units of its own. */
+  size(): Promise<number>
+}
 
 let redis: TestRedis
 beforeAll(async () => {
@@ -16,79 +19,107 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => redis.close())
 
-const redisBed = async (server: TestRedis): Promise<ChunkLedgerBed> => {
+const inRedis = async (server: TestRedis = redis): Promise<LedgerBed> => {
+  const patient = { commandTimeoutMs: 10_000 }
   const [here, there] = await Promise.all([server.connect(patient), server.connect(patient)])
   return {
     ledger: createRedisChunkLedger(here),
     elsewhere: createRedisChunkLedger({ ...there, keyPrefix: here.keyPrefix }),
     size: async () => (await server.raw.keys(`${here.keyPrefix}*`)).length,
-    lapse: async (milliseconds) => {
-      const endsAtMs = (await redisNowMs(server.raw)) + milliseconds
-      await eventually(async () => (await redisNowMs(server.raw)) >= endsAtMs)
-    },
   }
 }
+const inMemory = async (): Promise<LedgerBed> => {
+  const ledger = createMemoryChunkLedger()
+  return { ledger, elsewhere: ledger, size: async () => ledger.size }
+}
 
-describeChunkLedger('memory', async () => {
-  let nowMs = 1_000
-  const ledger = createMemoryChunkLedger({ now: () => nowMs })
-  return {
-    ledger,
-    elsewhere: ledger,
-    size: async () => ledger.size,
-    lapse: async (milliseconds) => {
-      nowMs += milliseconds
-    },
-  }
-})
+const salt = '3f9a'
 
-describeChunkLedger('Redis', () => redisBed(redis))
+describe.each([
+  { adapter: 'memory', make: inMemory },
+  { adapter: 'Redis', make: () => inRedis() },
+])('a chunk ledger in $adapter', ({ make }) => {
+  let bed: LedgerBed
+  beforeEach(async () => {
+    bed = await make()
+  })
+  const hold = (name: string, ...chunks: readonly string[]) => bed.ledger.hold({ salt, name, chunks })
+  const release = async (name: string, ...chunks: readonly string[]) =>
+    [...(await bed.elsewhere.release({ salt, name, chunks }))].sort()
 
-describe('the chunk ledger in Redis', () => {
-  test('sends one command for each call, and keeps no key after all is released, deleted and swept', async () => {
-    const connection = await redis.connect(patient)
-    let trips = 0
-    const ledger = createRedisChunkLedger({
-      ...connection,
-      run: (...call) => {
-        trips += 1
-        return connection.run(...call)
-      },
-    })
-    await redis.raw.flushall()
-    await ledger.open({ salt: 's', turnId: 't', leaseMs: 60_000 })
-    await ledger.hold({ salt: 's', name: 'a', chunks: ['c1', 'c2'] })
-    await ledger.settle({ salt: 's', turnId: 't', tidy: false })
-    await ledger.claimUnheld({ salt: 's', name: 'sweep', chunks: ['c2', 'c3'] })
-    await ledger.release({ salt: 's', name: 'a' })
-    expect(await redis.raw.dbsize()).toBeGreaterThan(0)
-    for (const name of ['a', 'sweep']) await ledger.deleted({ salt: 's', name })
-    for (const salt of await ledger.unsettled(10)) await ledger.swept(salt)
-    expect(await redis.raw.dbsize()).toBe(0)
-    expect(trips).toBe(9)
+  test('release returns the chunks that no other artefact holds', async () => {
+    await hold('a', 'c1', 'c2', 'c3')
+    await hold('b', 'c1', 'c2', 'c4')
+    await hold('c', 'c1')
+    expect(await release('a', 'c1', 'c2', 'c3')).toEqual(['c3'])
+    expect(await release('b', 'c1', 'c2', 'c4')).toEqual(['c2', 'c4'])
+    expect(await release('c', 'c1')).toEqual(['c1'])
+    expect(await bed.size()).toBe(0)
   })
 
-  test('on a full Redis, refuses to hold, and still settles, releases, deletes and sweeps', async () => {
+  test('a chunk counts once for each artefact, in however many calls it is held', async () => {
+    await hold('a', 'c1', 'c1')
+    await hold('a', 'c1', 'c2')
+    expect(await release('a', 'c1', 'c2', 'c1')).toEqual(['c1', 'c2'])
+    expect(await bed.size()).toBe(0)
+  })
+
+  test('a release can be repeated, and leaves out what somebody holds meanwhile', async () => {
+    await hold('a', 'c1', 'c2')
+    expect(await release('a', 'c1', 'c2')).toEqual(['c1', 'c2'])
+    await hold('b', 'c2')
+    expect(await release('a', 'c1', 'c2')).toEqual(['c1'])
+    expect(await release('b', 'c2')).toEqual(['c2'])
+  })
+
+  test('of two artefacts that are released at once, one gets the chunks that both held', async () => {
+    const chunks = Array.from({ length: 50 }, (_none, index) => `c${index}`)
+    await hold('a', ...chunks)
+    await hold('b', ...chunks)
+    const [one, other] = await Promise.all([release('a', ...chunks), release('b', ...chunks)])
+    expect([...one, ...other].sort()).toEqual(chunks.toSorted())
+  })
+
+  test('a release of chunks that nobody ever held returns them', async () => {
+    await hold('b', 'c2')
+    expect(await release('a', 'c1', 'c2')).toEqual(['c1'])
+    expect(await bed.size()).toBe(1)
+  })
+
+  test('salts are kept apart', async () => {
+    await hold('a', 'c1')
+    await bed.ledger.hold({ salt: 'another', name: 'b', chunks: ['c1'] })
+    expect(await release('a', 'c1')).toEqual(['c1'])
+  })
+
+  test('an artefact holds 10,000 chunks', async () => {
+    const chunks = Array.from({ length: 10_000 }, (_none, index) => `c${index}`)
+    await hold('a', ...chunks)
+    await hold('b', ...chunks.slice(0, 7_000))
+    expect(await release('a', ...chunks)).toEqual(chunks.slice(7_000).toSorted())
+    expect(await bed.size()).toBe(7_000)
+  })
+})
+
+describe('the chunk ledger in Redis', () => {
+  test('keeps the chunks of a salt on one node of a cluster', async () => {
+    const connection = await redis.connect()
+    await createRedisChunkLedger(connection).hold({ salt, name: 'a', chunks: ['c1', 'c2', '*'] })
+    const keys = await redis.raw.keys(`${connection.keyPrefix}*`)
+    const tags = keys.map((key) => /\{([^}]+)\}/.exec(key)?.[1])
+    expect(tags).toEqual([salt, salt, salt])
+  })
+
+  test('on a full Redis, refuses to hold and still releases', async () => {
     const full = await startTestRedis()
     try {
-      const bed = await redisBed(full)
-      const a = { salt: 's', name: 'a' }
-      for (const turnId of ['t1', 't2']) await bed.ledger.open({ salt: 's', turnId, leaseMs: 60_000 })
-      await bed.ledger.open({ salt: 'late', turnId: 't3', leaseMs: 1 })
-      await bed.ledger.hold({ ...a, chunks: ['c1', 'c2'] })
-      await bed.ledger.hold({ salt: 's', name: 'b', chunks: ['c2'] })
+      const held = await inRedis(full)
+      await held.ledger.hold({ salt, name: 'a', chunks: ['c1', 'c2'] })
       await full.raw.config('SET', 'maxmemory', '1')
-      const more = bed.ledger.hold({ salt: 's', name: 'c', chunks: ['c4'] })
+      const more = held.ledger.hold({ salt, name: 'b', chunks: ['c3'] })
       await expect(more).rejects.toBeInstanceOf(RedisUnavailableError)
-      await bed.ledger.settle({ salt: 's', turnId: 't1', tidy: true })
-      await bed.ledger.settle({ salt: 's', turnId: 't2', tidy: false })
-      expect(await bed.ledger.release(a)).toEqual({ unheld: ['c1'], lastOfSalt: false })
-      await bed.ledger.deleted(a)
-      await bed.ledger.release({ salt: 's', name: 'b' })
-      await bed.ledger.deleted({ salt: 's', name: 'b' })
-      await bed.lapse(2)
-      for (const salt of await bed.ledger.unsettled(10)) await bed.ledger.swept(salt)
-      expect(await bed.size()).toBe(0)
+      expect(await held.ledger.release({ salt, name: 'a', chunks: ['c1', 'c2'] })).toEqual(['c1', 'c2'])
+      expect(await held.size()).toBe(0)
     } finally {
       await full.close()
     }
@@ -98,7 +129,8 @@ describe('the chunk ledger in Redis', () => {
     const gone = await startTestRedis()
     const ledger = createRedisChunkLedger(await gone.connect())
     await gone.close()
-    await expect(ledger.release({ salt: 's', name: 'a' })).rejects.toBeInstanceOf(RedisUnavailableError)
-    await expect(ledger.unsettled(1)).rejects.toBeInstanceOf(RedisUnavailableError)
+    const artefact = { salt, name: 'a', chunks: ['c1'] }
+    await expect(ledger.hold(artefact)).rejects.toBeInstanceOf(RedisUnavailableError)
+    await expect(ledger.release(artefact)).rejects.toBeInstanceOf(RedisUnavailableError)
   })
 })

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { expect } from '@jest/globals'
-import { contentKeyOf } from '../../../src/context/session-id.ts'
 import type {
   AttachOutcome,
   EngineField,
@@ -29,7 +28,7 @@ export interface TestPod {
   }): Promise<TestUsage>
   /** How many tokens of the prompt are anywhere in the pod, for any session. Leaves the prompt there. */
   probe(prompt: string): Promise<number>
-  /** Number of loads requested from the pod. */
+  /** Number of loads that the gateway requested from the pod. */
   loads(): number
   /** Keeps loads from reaching the engine until the returned function is called. */
   holdLoads(): () => void
@@ -41,12 +40,7 @@ export interface TestPod {
 export interface KvTestBed {
   readonly pods: readonly [TestPod, TestPod]
   /** A connector that shares all state with the others of this bed. Artefacts of any age count as orphans. */
-  connect(options?: {
-    readonly callTimeoutMs?: number
-    readonly pods?: readonly string[]
-    /** How long a turn may run. */
-    readonly leaseMs?: number
-  }): KvConnector
+  connect(options?: { readonly callTimeoutMs?: number; readonly pods?: readonly string[] }): KvConnector
   /** Names of the artefacts in the store. */
   artefacts(): Promise<readonly string[]>
   /** Changes stored bytes of an artefact, or truncates it. */
@@ -66,6 +60,10 @@ export interface KvTraits {
   readonly storedTokens: (usage: TestUsage) => readonly number[]
   /** Whether more is stored as the conversation grows. */
   readonly grows: boolean
+  /** The presence on a pod that does not hold the KV. */
+  readonly onAnotherPod: (tokens: number) => object
+  /** Whether the gateway has the pod load KV before a turn, or the engine loads it by itself. */
+  readonly loadedBy: 'gateway' | 'engine'
   /** The presence after one turn, on its pod. */
   readonly onItsPod: (tokens: number) => object
   /** The presence after several turns, on the pod of the last one. */
@@ -92,18 +90,15 @@ export interface KvTraits {
   readonly sharing: 'nobody' | 'tenant'
   /** Outcome of the offload of a turn whose artefact was missing. */
   readonly afterMissing: 'stored' | 'none'
-  /** Damage that the connector detects. */
+  /** Damage that is detected: by the connector (`missing`), or by the engine alone (`on-demand`). */
   readonly damage: readonly [Damage, ...Damage[]]
+  readonly damaged: 'missing' | 'on-demand'
   /** Fields of a turn that continues without its KV. */
   readonly fieldsAlone: object
-  /** Possible outcomes of the offload of a turn that did not wait for its load. */
-  readonly afterTimeout: readonly OffloadOutcome['kind'][]
-  /** The presence when the time limit of a load ends. */
-  readonly lateLoad: 'timed-out' | 'failed'
   /** The presence on an unreachable pod, of a session without KV. */
   readonly unreachable: 'failed' | 'empty'
-  /** What `reconcile` removes: artefacts unknown to the sessions, KV that no artefact names, or nothing. */
-  readonly orphans: 'unknown' | 'unnamed' | 'none'
+  /** What `reconcile` removes: artefacts unknown to the sessions, or nothing. */
+  readonly orphans: 'unknown' | 'none'
 }
 
 export type Damage = 'changed' | 'cut'
@@ -125,14 +120,9 @@ export const newSession = (tenant = 'tenant'): TestSession => {
 
 let turns = 0
 
-/** `opening`: the prompt that creates the session. */
-export const turnOf = (session: TestSession, pod: Pick<TestPod, 'address'>, opening?: string): KvTurn => {
+export const turnOf = ({ key, tenant }: TestSession, pod: Pick<TestPod, 'address'>): KvTurn => {
   turns += 1
-  const { id, key, tenant } = session
-  const [model, turnId] = ['tiny', `turn-${turns}`]
-  const turn = { session: key, tenant, model, turnId, pod: pod.address, contentKey: () => contentKeyOf(id) }
-  if (opening === undefined) return turn
-  return { ...turn, opening: { form: 'completions', body: Buffer.from(JSON.stringify({ model, prompt: opening })) } }
+  return { session: key, tenant, model: 'tiny', turnId: `turn-${turns}`, pod: pod.address }
 }
 
 let prompts = 0
@@ -151,6 +141,8 @@ export const slotTraits: KvTraits = {
   more: ' And one more question.',
   storedTokens: ({ promptTokens, outputTokens }) => [promptTokens + outputTokens, promptTokens + outputTokens - 1],
   grows: true,
+  onAnotherPod: (tokens) => ({ kind: 'loaded', tokens, loadMs: expect.any(Number) }),
+  loadedBy: 'gateway',
   onItsPod: (tokens) => ({ kind: 'resident', tokens }),
   onItsLastPod: (tokens) => ({ kind: 'resident', tokens }),
   onItsFormerPod: (tokens) => ({ kind: 'loaded', tokens }),
@@ -166,9 +158,8 @@ export const slotTraits: KvTraits = {
   sharing: 'nobody',
   afterMissing: 'stored',
   damage: ['changed', 'cut'],
+  damaged: 'missing',
   fieldsAlone: { id_slot: -1, cache_prompt: false, cache_salt: expect.any(String) },
-  afterTimeout: ['none'],
-  lateLoad: 'failed',
   unreachable: 'failed',
   orphans: 'unknown',
 }
@@ -194,7 +185,7 @@ export const serveTurn = async (
   },
 ): Promise<ServedTurn> => {
   const { session, pod, prompt, kv } = request
-  const turn = turnOf(session, pod, kv === undefined ? prompt : undefined)
+  const turn = turnOf(session, pod)
   const attached = await connector.attach(turn, kv, { signal: anySignal() })
   const usage = await pod.run({ prompt, sessionId: session.id, fields: attached.fields })
   const offloaded = await connector.offload({

@@ -1,11 +1,11 @@
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
-import { createMemoryChunkLedger, type MemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
+import { createMemoryTokenVault, type MemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import { eventually } from '../../support/eventually.ts'
 import { chunkKeysOf } from '../../support/simulated-fleet/chunk-keys.ts'
 import {
@@ -17,7 +17,7 @@ import {
 import { tokenize } from '../../support/simulated-fleet/tokenizer.ts'
 import type { KvTestBed, TestPod } from './kv-test-bed.ts'
 import { runOn } from './lmcache-pods.ts'
-import { createOpenVault, type OpenVault } from './lmcache-vault.ts'
+import { createOpenLedger, type OpenLedger } from './open-ledger.ts'
 
 export interface LmcacheBedOptions extends SimulatedFleetOptions {
   /** Default `tenant`. */
@@ -27,8 +27,6 @@ export interface LmcacheBedOptions extends SimulatedFleetOptions {
 export interface LmcacheConnectOptions {
   readonly callTimeoutMs?: number
   readonly pods?: readonly string[]
-  readonly leaseMs?: number
-  readonly orphanGraceMs?: number
   readonly settleMs?: number
   readonly log?: KvLog
 }
@@ -36,9 +34,11 @@ export interface LmcacheConnectOptions {
 /** The lmcache connector on a simulated fleet of its own. */
 export interface LmcacheBed extends KvTestBed {
   readonly fleet: SimulatedFleet
-  readonly vault: OpenVault
-  readonly ledger: MemoryChunkLedger
+  readonly vault: MemoryTokenVault
+  readonly ledger: OpenLedger
   readonly secret: string
+  /** The KV events of the first connector. */
+  readonly events: KvEvents
   connect(options?: LmcacheConnectOptions): KvConnector
 }
 
@@ -124,16 +124,17 @@ const makeBed = (
 ): LmcacheBed => {
   const { fleet, followers, events: hasEvents = true } = options
   const addresses = fleet.pods.map(({ address }) => address)
-  const vault = createOpenVault()
-  const connectors: ReturnType<typeof createLmcacheConnector>[] = []
-  const loadsBefore = fleet.pods.map(({ instance }) => instance.prefetches())
-  let ledger = createMemoryChunkLedger()
   beds += 1
   // Salts differ from those of the bed before.
   const secret = `secret number ${beds} of the tests`
+  const createVault = () => createMemoryTokenVault({ secret, maxBytes: 16 * 1024 * 1024 })
+  const connectors: ReturnType<typeof createLmcacheConnector>[] = []
+  let vault = createVault()
+  let ledger = createOpenLedger()
 
   const connect = (wishes: LmcacheConnectOptions = {}): KvConnector => {
-    const events = hasEvents ? followers.of(connectors.length) : createNoKvEvents()
+    // Two gateways are enough to differ.
+    const events = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
     const connector = createLmcacheConnector({
       coordinator: fleet.coordinator.server.address,
       instances: new Map(fleet.pods.map(({ address, instance }) => [address, instance.id])),
@@ -146,10 +147,8 @@ const makeBed = (
       hasEvents,
       pods: () => wishes.pods ?? addresses,
       callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
-      leaseMs: wishes.leaseMs ?? 60_000,
       minTokens: 1,
       settleMs: wishes.settleMs ?? 1_000,
-      orphanGraceMs: wishes.orphanGraceMs ?? 0,
       lookAgainMs: 40,
       vaultTtlMs: 60_000,
       log: wishes.log ?? silent,
@@ -165,17 +164,18 @@ const makeBed = (
     }
   }
 
-  const viewOf = (pod: SimulatedPod, number: number): TestPod => ({
+  const viewOf = (pod: SimulatedPod): TestPod => ({
     address: pod.address,
     run: (request) => runOn(fleet, pod, request),
-    // Without the engine's own memory, which cannot be emptied from outside. A sweep finds what the coordinator knows of, so its reports count too.
+    // Without the engine's own memory, which cannot be emptied from outside. A removal finds what the coordinator knows of, so its reports count too.
     probe: async (prompt) => {
       const tokens = reachable(fleet, pod, tokenize(prompt))
       await fleet.directory.arrived()
       return tokens
     },
-    loads: () => pod.instance.prefetches() - (loadsBefore[number] ?? 0),
-    holdLoads: () => pod.instance.prefetchGate.hold(),
+    // The engine loads by itself.
+    loads: () => 0,
+    holdLoads: () => () => {},
     restart: async () => {
       await pod.restart(() => followers.allMiss(pod.address))
       if (hasEvents) await followers.allReceive()
@@ -184,21 +184,24 @@ const makeBed = (
 
   return {
     fleet,
-    vault,
+    get vault() {
+      return vault
+    },
     secret,
+    events: hasEvents ? followers.of(0) : createNoKvEvents(),
     get ledger() {
       return ledger
     },
-    pods: [viewOf(fleet.pods[0], 0), viewOf(fleet.pods[1], 1)],
+    pods: [viewOf(fleet.pods[0]), viewOf(fleet.pods[1])],
     connect,
-    artefacts: async () => vault.artefacts(),
+    artefacts: async () => ledger.names(),
     damage: async (artefactId) => {
-      if (!vault.artefacts().includes(artefactId)) throw new Error('there is no such artefact')
+      if (!ledger.names().includes(artefactId)) throw new Error('there is no such artefact')
       for (const key of fleet.store.keys()) fleet.store.damage(key)
     },
     loseState: () => {
-      ledger = createMemoryChunkLedger()
-      vault.lose()
+      ledger = createOpenLedger()
+      vault = createVault()
     },
     close: async () => {
       await Promise.all(connectors.map((connector) => connector.close()))

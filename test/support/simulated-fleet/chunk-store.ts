@@ -7,8 +7,6 @@ export interface ChunkStore {
   put(key: ChunkKey): void
   /** Whether there was anything. */
   delete(key: ChunkKey): boolean
-  /** How many were deleted so far. */
-  deletions(): number
   /** Makes what is stored under this name unreadable. */
   damage(key: ChunkKey): void
   keys(): readonly ChunkKey[]
@@ -17,16 +15,10 @@ export interface ChunkStore {
 
 export const createChunkStore = (): ChunkStore => {
   const chunks = new Map<string, { readonly key: ChunkKey; readonly readable: boolean }>()
-  let deletions = 0
   return {
     has: (key) => chunks.get(keyText(key))?.readable === true,
     put: (key) => void chunks.set(keyText(key), { key, readable: true }),
-    delete: (key) => {
-      const wasThere = chunks.delete(keyText(key))
-      if (wasThere) deletions += 1
-      return wasThere
-    },
-    deletions: () => deletions,
+    delete: (key) => chunks.delete(keyText(key)),
     damage: (key) => {
       if (chunks.has(keyText(key))) chunks.set(keyText(key), { key, readable: false })
     },

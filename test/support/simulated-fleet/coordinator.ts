@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { type ChunkKey, chunkKeysOf, keyText } from './chunk-keys.ts'
-import type { Directory, Tier } from './directory.ts'
+import type { Directory } from './directory.ts'
 import { keySchema, type LmcacheInstance } from './lmcache-instance.ts'
 import {
   notFound,
@@ -19,6 +19,8 @@ export interface Coordinator {
   pins(): ReadonlyMap<string, number>
   /** Salts that have a quota. */
   quotas(): readonly string[]
+  /** Evicts nothing until it is called again with false. */
+  holdEviction(isHeld: boolean): void
   /** The process ended and began again: nothing that it was told is known. Instances register anew. */
   restart(): void
   close(): Promise<void>
@@ -31,8 +33,6 @@ const addressSchema = z.object({
   token_ids: z.array(z.int()),
 })
 const lookupSchema = addressSchema.partial().extend({ keys: z.array(keySchema).default([]) })
-const prefetchSchema = addressSchema.extend({ instance_id: z.string() })
-const tierSchema = z.enum(['l1', 'l2'])
 
 const bytesPerGib = 1024 ** 3
 
@@ -63,20 +63,12 @@ export const startCoordinator = async (options: {
   const listing = (query: URLSearchParams): SimReply => {
     const offset = Number(query.get('offset') ?? 0)
     const limit = Number(query.get('limit') ?? 1_000)
-    const entries = directory.entries()
+    const tier = query.get('tier') ?? 'all'
+    const entries = directory
+      .entries()
+      .filter(({ placements }) => tier === 'all' || placements.some((placement) => placement.tier === tier))
     const keys = entries.slice(offset, offset + limit).map((entry) => ({ ...entry, num_tokens: 0, access_count: 1 }))
     return { status: 200, body: { total: entries.length, keys } }
-  }
-
-  const prefetch = (body: unknown): SimReply => {
-    const { instance_id, ...address } = prefetchSchema.parse(body)
-    const instance = instances().find(({ id }) => id === instance_id)
-    if (instance === undefined) {
-      return { status: 404, body: { detail: `no MP server registered with instance_id='${instance_id}'` } }
-    }
-    if (address.model_name !== options.modelRoot)
-      return { status: 502, body: { detail: 'prefetch submit failed: 503' } }
-    return { status: 200, body: { instance_id, ...instance.submitPrefetch(address) } }
   }
 
   const pin = (body: unknown, change: 1 | -1): SimReply => {
@@ -90,14 +82,14 @@ export const startCoordinator = async (options: {
     return { status: 200, body: { requested: keys.length, affected: keys.length, status } }
   }
 
-  const usageOf = (tier: Tier, salt: string) => ({
+  const usageOf = (salt: string) => ({
     cache_salt: salt,
-    quota_limit_gb: (tier === 'l2' && quotas.get(salt)) || 0,
-    quota_exists: tier === 'l2' && quotas.has(salt),
-    usage_gb: (directory.usage(tier).get(salt) ?? 0) / bytesPerGib,
+    quota_limit_gb: quotas.get(salt) ?? 0,
+    quota_exists: quotas.has(salt),
+    usage_gb: (directory.usage().get(salt) ?? 0) / bytesPerGib,
   })
 
-  const quota = ({ method, query, body }: SimRequest, salt: string): SimReply => {
+  const quota = ({ method, body }: SimRequest, salt: string): SimReply => {
     switch (method) {
       case 'PUT': {
         const { limit_gb } = z.object({ limit_gb: z.number() }).parse(body)
@@ -109,17 +101,13 @@ export const startCoordinator = async (options: {
         return { status: 200, body: { cache_salt: salt, limit_gb: 0, status } }
       }
       default:
-        return { status: 200, body: usageOf(tierSchema.parse(query.get('tier') ?? 'l2'), salt) }
+        return { status: 200, body: usageOf(salt) }
     }
   }
 
-  const usages = (query: URLSearchParams): SimReply => {
-    const tier = tierSchema.parse(query.get('tier') ?? 'l2')
-    const salts = [...new Set([...directory.usage(tier).keys(), ...(tier === 'l2' ? quotas.keys() : [])])]
-    return { status: 200, body: { total_gb: 0, by_cache_salt: salts.map((salt) => usageOf(tier, salt)) } }
-  }
-
+  let isEvictionHeld = false
   const evict = (): void => {
+    if (isEvictionHeld) return
     const [first] = instances()
     const doomed = directory
       .entries()
@@ -130,12 +118,8 @@ export const startCoordinator = async (options: {
 
   const handle = (request: SimRequest): SimReply => {
     const { method, path, query, body } = request
-    const [, first, second, third, fourth] = path.split('/').map(decodeURIComponent)
-    if (first === 'quota') return second === undefined ? usages(query) : quota(request, second)
-    if (first === 'cache' && second === 'prefetches' && method === 'GET') {
-      const instance = instances().find(({ id }) => id === third)
-      return instance === undefined ? notFound : instance.prefetchStatus(fourth ?? '')
-    }
+    const [, first, second] = path.split('/').map(decodeURIComponent)
+    if (first === 'quota' && second !== undefined) return quota(request, second)
     switch (`${method} ${path}`) {
       case 'GET /healthz':
         return { status: 200, body: { status: 'healthy' } }
@@ -145,8 +129,6 @@ export const startCoordinator = async (options: {
         return lookup(body)
       case 'GET /directory/keys':
         return listing(query)
-      case 'POST /cache/prefetches':
-        return prefetch(body)
       case 'POST /cache/pins':
         return pin(body, 1)
       case 'DELETE /cache/pins':
@@ -162,6 +144,9 @@ export const startCoordinator = async (options: {
     server,
     pins: () => pins,
     quotas: () => [...quotas.keys()],
+    holdEviction: (isHeld) => {
+      isEvictionHeld = isHeld
+    },
     restart: () => {
       directory.forget()
       pins.clear()

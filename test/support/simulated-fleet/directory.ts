@@ -23,8 +23,8 @@ export interface Directory {
   report(report: ChunkReport): void
   placements(key: ChunkKey): readonly Placement[]
   entries(): readonly { readonly key: ChunkKey; readonly placements: readonly Placement[] }[]
-  /** Bytes by salt. A chunk that two instances say they have stored counts twice. */
-  usage(tier: Tier): ReadonlyMap<string, number>
+  /** Bytes in the store by salt: what any instance stored, until any instance deleted it. */
+  usage(): ReadonlyMap<string, number>
   /** The instance's memory is gone. */
   dropMemory(instanceId: string): void
   /** Forgets everything, and every report that is under way. */
@@ -35,11 +35,15 @@ export interface Directory {
 
 export const createDirectory = (options: { readonly lagMs: number; readonly chunkBytes: number }): Directory => {
   const known = new Map<string, { readonly key: ChunkKey; readonly placements: Map<string, Placement> }>()
+  /** Chunks in the store, with their salts. */
+  const stored = new Map<string, string>()
   let epoch = 0
   let arriving: Promise<void> = Promise.resolve()
 
   const apply = ({ kind, instanceId, tier, key }: ChunkReport): void => {
     const name = keyText(key)
+    if (tier === 'l2' && kind === 'stored') stored.set(name, key.cache_salt)
+    if (tier === 'l2' && kind === 'deleted') stored.delete(name)
     const entry = known.get(name) ?? { key, placements: new Map<string, Placement>() }
     const place = `${instanceId} ${tier}`
     if (kind === 'deleted') entry.placements.delete(place)
@@ -65,14 +69,9 @@ export const createDirectory = (options: { readonly lagMs: number; readonly chun
     },
     placements: (key) => [...(known.get(keyText(key))?.placements.values() ?? [])],
     entries: list,
-    usage: (tier) => {
+    usage: () => {
       const bytes = new Map<string, number>()
-      for (const { key, placements } of list()) {
-        for (const placement of placements) {
-          if (placement.tier !== tier) continue
-          bytes.set(key.cache_salt, (bytes.get(key.cache_salt) ?? 0) + placement.size_bytes)
-        }
-      }
+      for (const salt of stored.values()) bytes.set(salt, (bytes.get(salt) ?? 0) + options.chunkBytes)
       return bytes
     },
     dropMemory: (instanceId) => {
@@ -81,6 +80,7 @@ export const createDirectory = (options: { readonly lagMs: number; readonly chun
     forget: () => {
       epoch += 1
       known.clear()
+      stored.clear()
     },
     arrived: () => arriving,
   }

@@ -70,11 +70,3 @@ export const workOf = (path: InferencePath, body: unknown, sessionHeader: string
 
 const tokensOf = (value: string | readonly number[]): readonly number[] =>
   typeof value === 'string' ? tokenize(value) : value
-
-const tokenizeSchema = z.object({ prompt: z.string().optional(), messages: z.array(message).optional() })
-
-/** What `/tokenize` answers with. @throws when the body is not of its form */
-export const tokenizeRequest = (body: unknown): readonly number[] => {
-  const parsed = tokenizeSchema.parse(body)
-  return tokenize(parsed.messages === undefined ? (parsed.prompt ?? '') : chatText(parsed.messages))
-}

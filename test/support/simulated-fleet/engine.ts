@@ -2,7 +2,7 @@ import type { WireEvent } from '../kv-event-messages.ts'
 import { type KvEventPublisher, startKvEventPublisher } from '../kv-event-publisher.ts'
 import { createBlockCache } from './block-cache.ts'
 import { chunkKeysOf } from './chunk-keys.ts'
-import { type EngineWork, type InferencePath, isInferencePath, tokenizeRequest, workOf } from './engine-requests.ts'
+import { type EngineWork, type InferencePath, isInferencePath, workOf } from './engine-requests.ts'
 import type { LmcacheInstance } from './lmcache-instance.ts'
 import {
   notFound,
@@ -104,10 +104,6 @@ export const startEngine = async (options: EngineOptions): Promise<Engine> => {
         return { status: 200, body: metricsText(blockTokens, starts) }
       case '/kv_event_sources':
         return publisher === undefined ? notFound : { status: 200, body: { 0: describeSource(publisher) } }
-      case '/tokenize': {
-        const tokens = tokenizeRequest(request.body)
-        return { status: 200, body: { count: tokens.length, max_model_len: 100_000, tokens, token_strs: null } }
-      }
       default:
         return notFound
     }

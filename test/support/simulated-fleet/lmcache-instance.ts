@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as z from 'zod'
-import { type ChunkKey, chunkKeysOf, type TokenAddress } from './chunk-keys.ts'
+import type { ChunkKey } from './chunk-keys.ts'
 import { type ChunkStore, createChunkStore } from './chunk-store.ts'
 import type { Directory } from './directory.ts'
 import { createGate, type Gate } from './gate.ts'
@@ -17,18 +16,9 @@ export interface LmcacheInstance {
   fetch(keys: readonly ChunkKey[]): number
   /** Writes through to memory and store, a little later. Nothing while the server is down. */
   write(keys: readonly ChunkKey[]): void
-  submitPrefetch(address: TokenAddress): {
-    readonly request_id: string
-    readonly chunks: number
-    readonly status: string
-  }
-  prefetchStatus(requestId: string): SimReply
   deleteChunks(keys: readonly ChunkKey[], tier: 'l1' | 'l2' | 'all'): number
-  /** Prefetches that were submitted so far. */
-  prefetches(): number
-  readonly prefetchGate: Gate
   readonly writeGate: Gate
-  /** The process ended and began again: its memory and its jobs are gone. */
+  /** The process ended and began again: its memory is gone. */
   restart(): void
 }
 
@@ -49,7 +39,6 @@ const deleteSchema = z.object({
 export const startLmcacheInstance = async (options: {
   readonly id: string
   readonly chunkTokens: number
-  readonly loadMs: number
   readonly writeMs: number
   readonly store: ChunkStore
   readonly directory: Directory
@@ -57,11 +46,8 @@ export const startLmcacheInstance = async (options: {
 }): Promise<LmcacheInstance> => {
   const { id, store, directory, chunkTokens } = options
   const memory = createChunkStore()
-  const prefetchGate = createGate()
   const writeGate = createGate()
-  const jobs = new Map<string, { readonly total: number; found: number | undefined }>()
   let life = 0
-  let prefetches = 0
   let isUp = true
 
   const keep = (tier: 'l1' | 'l2', key: ChunkKey): void => {
@@ -132,38 +118,11 @@ export const startLmcacheInstance = async (options: {
           for (const key of keys) keep('l2', key)
         })
     },
-    submitPrefetch: (address) => {
-      const keys = chunkKeysOf(address, chunkTokens)
-      if (keys.length === 0) return { request_id: '', chunks: 0, status: 'noop' }
-      prefetches += 1
-      const requestId = randomUUID()
-      const job = { total: keys.length, found: undefined as number | undefined }
-      jobs.set(requestId, job)
-      void delay(options.loadMs)
-        .then(() => prefetchGate.pass())
-        .then(() => {
-          job.found = fetchToMemory(keys)
-        })
-      return { request_id: requestId, chunks: keys.length, status: 'submitted' }
-    },
-    prefetchStatus: (requestId) => {
-      const job = jobs.get(requestId)
-      if (job === undefined) {
-        return { status: 404, body: { detail: 'unknown prefetch request_id (already completed or never submitted)' } }
-      }
-      if (job.found === undefined) return { status: 200, body: { request_id: requestId, status: 'pending' } }
-      jobs.delete(requestId)
-      const counts = { found_keys: job.found, total_keys: job.total }
-      return { status: 200, body: { request_id: requestId, status: 'completed', ...counts } }
-    },
     deleteChunks,
-    prefetches: () => prefetches,
-    prefetchGate,
     writeGate,
     restart: () => {
       life += 1
       memory.clear()
-      jobs.clear()
       directory.dropMemory(id)
     },
   }

@@ -16,8 +16,7 @@ export interface SimulatedFleetOptions {
   /** Tokens of an engine's block, and of a chunk: a multiple. Default 16 and 64. */
   readonly blockTokens?: number
   readonly chunkTokens?: number
-  /** How long a load from the store takes, a write to it, and a report to the coordinator, milliseconds. Default 2 each. */
-  readonly loadMs?: number
+  /** How long a write to the store takes, and a report to the coordinator, milliseconds. Default 2 each. */
   readonly writeMs?: number
   readonly reportMs?: number
 }
@@ -57,7 +56,7 @@ export interface SimulatedFleet {
 }
 
 export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): Promise<SimulatedFleet> => {
-  const { blockTokens = 16, chunkTokens = 64, loadMs = 2, writeMs = 2, reportMs = 2, events = true } = options
+  const { blockTokens = 16, chunkTokens = 64, writeMs = 2, reportMs = 2, events = true } = options
   const [modelName, modelRoot] = ['tiny', '/models/tiny']
   const calls: SimCall[] = []
   const absent = new Set<string>()
@@ -74,7 +73,6 @@ export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): 
     const instance = await startLmcacheInstance({
       ...shared,
       id: `instance-${number}`,
-      loadMs,
       writeMs,
       store,
       directory,

@@ -25,11 +25,8 @@ describe('cache salts', () => {
     expect(salts.of({ ...scope, ...change })).not.toBe(salts.of(scope))
   })
 
-  test('differ by secret, and are recognised by it', () => {
-    const foreign = createCacheSalts('another secret').of(scope)
-    expect(foreign).not.toBe(salts.of(scope))
-    const known = [salts.of(scope), salts.withoutSession(tenant, 'tenant'), foreign, salts.of(scope).slice(1), '']
-    expect(known.map((salt) => salts.isOurs(salt))).toEqual([true, true, false, false, false])
+  test('differ by secret', () => {
+    expect(createCacheSalts('another secret').of(scope)).not.toBe(salts.of(scope))
   })
 
   test('of turns without a session are shared by a tenant', () => {

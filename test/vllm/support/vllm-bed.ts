@@ -1,17 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { readdir, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createCacheSalts, type Isolation } from '../../../src/kvcache/cache-salts.ts'
-import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
+import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
 import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
+import { createMemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
-import { createOpenVault } from '../../contract/kvcache/lmcache-vault.ts'
+import { createOpenLedger } from '../../contract/kvcache/open-ledger.ts'
 import { orderServer } from './control.ts'
-import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
 import { eventually } from './eventually.ts'
 import { vllmFleet, vllmPod } from './fleet.ts'
 import { completeOn, tokenize } from './pod.ts'
@@ -36,25 +35,25 @@ export const startVllmBed = async (options: {
   readonly events: KvEvents
 }): Promise<KvTestBed> => {
   const fleet = vllmFleet()
-  const proxy = await startCountingProxy(new URL(fleet.coordinatorUrl))
-  const vault = createOpenVault()
   // Salts and turn ids differ from those of the bed before, whose events the engines still send.
   const secret = randomBytes(32).toString('hex')
   const name = randomBytes(6).toString('hex')
-  const salts = createCacheSalts(secret)
+  const createVault = () => createMemoryTokenVault({ secret, maxBytes: 16 * 1024 * 1024 })
+  /** Of turns of this bed. */
+  const salts = new Set<string>()
   const connectors: ReturnType<typeof createLmcacheConnector>[] = []
-  let ledger = createMemoryChunkLedger()
+  let vault = createVault()
+  let ledger = createOpenLedger()
 
   const named = (turn: KvTurn): KvTurn => ({
     ...turn,
     model: fleet.servedModelName,
     turnId: `${name}-${turn.turnId}`,
-    opening: turn.opening === undefined ? undefined : { ...turn.opening, body: withModel(turn.opening.body) },
   })
 
   const connect: KvTestBed['connect'] = (wishes = {}): KvConnector => {
     const connector = createLmcacheConnector({
-      coordinator: proxy.address,
+      coordinator: new URL(fleet.coordinatorUrl).host,
       instances: new Map(fleet.pods.map(({ address, lmcacheInstance }) => [address, lmcacheInstance])),
       worldSize: 1,
       isolation: options.isolation,
@@ -65,10 +64,8 @@ export const startVllmBed = async (options: {
       hasEvents: true,
       pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address),
       callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
-      leaseMs: wishes.leaseMs ?? 60_000,
       minTokens: 1,
       settleMs: 2_000,
-      orphanGraceMs: 0,
       vaultTtlMs: 600_000,
       log: silent,
     })
@@ -77,7 +74,9 @@ export const startVllmBed = async (options: {
       ...connector,
       attach: async (turn, kv, budget) => {
         await untilHeard(options.events)
-        return connector.attach(named(turn), kv, budget)
+        const attached = await connector.attach(named(turn), kv, budget)
+        salts.add(attached.fields['cache_salt'] as string)
+        return attached
       },
       offload: (request) => connector.offload({ ...request, turn: named(request.turn) }),
       detach: (turn, claim, signal) => connector.detach(named(turn), claim, signal),
@@ -85,23 +84,22 @@ export const startVllmBed = async (options: {
   }
 
   return {
-    pods: [podOf(0, { proxy, events: options.events, salts }), podOf(1, { proxy, events: options.events, salts })],
+    pods: [podOf(0, { events: options.events, salts }), podOf(1, { events: options.events, salts })],
     connect,
-    artefacts: async () => vault.artefacts(),
+    artefacts: async () => ledger.names(),
     damage: async (artefactId) => {
-      if (!vault.artefacts().includes(artefactId)) throw new Error('there is no such artefact')
+      if (!ledger.names().includes(artefactId)) throw new Error('there is no such artefact')
       const names = (await readdir(fleet.l2Directory)).filter((file) =>
-        salts.isOurs(/@([^@]+)\.data$/.exec(file)?.[1] ?? ''),
+        salts.has(/@([^@]+)\.data$/.exec(file)?.[1] ?? ''),
       )
       await Promise.all(names.map((file) => truncate(join(fleet.l2Directory, file), 10)))
     },
     loseState: () => {
-      ledger = createMemoryChunkLedger()
-      vault.lose()
+      ledger = createOpenLedger()
+      vault = createVault()
     },
     close: async () => {
       await Promise.all(connectors.map((connector) => connector.close()))
-      await proxy.close()
     },
   }
 }
@@ -113,26 +111,22 @@ const untilHeard = (events: KvEvents): Promise<unknown> =>
     60_000,
   )
 
-const withModel = (body: Uint8Array): Uint8Array =>
-  Buffer.from(Buffer.from(body).toString('utf8').replace('"model":"tiny"', `"model":"${vllmFleet().servedModelName}"`))
-
 const podOf = (
   number: number,
   parts: {
-    readonly proxy: CountingProxy
     readonly events: KvEvents
-    readonly salts: ReturnType<typeof createCacheSalts>
+    readonly salts: ReadonlySet<string>
   },
 ): TestPod => {
   const pod = vllmPod(number)
-  const { proxy, events, salts } = parts
+  const { events, salts } = parts
   return {
     address: pod.address,
     run: ({ prompt, fields }) => completeOn(pod, { prompt, fields: { max_tokens: 2, ignore_eos: true, ...fields } }),
     // What LMCache could load into this engine. The engine's own memory cannot be emptied from outside.
     probe: async (prompt) => {
       const tokenIds = await tokenize(pod, prompt)
-      const ours = [...(await saltsInStore())].filter((salt) => salts.isOurs(salt))
+      const ours = [...(await saltsInStore())].filter((salt) => salts.has(salt))
       const lengths = await Promise.all(
         ours.map(async (salt) => {
           const { results } = await lookUp({ tokenIds, salt })
@@ -142,8 +136,9 @@ const podOf = (
       )
       return Math.max(0, ...lengths)
     },
-    loads: () => proxy.prefetches(pod.lmcacheInstance),
-    holdLoads: () => proxy.hold(),
+    // The engine loads by itself.
+    loads: () => 0,
+    holdLoads: () => () => {},
     restart: async () => {
       // With the memory beside it, as when a pod is replaced.
       await orderServer(`lmcache-${number}`, 'restart')

@@ -1,15 +1,13 @@
 import { createEngineHttp, type EngineHttp } from '../../../../src/engines/engine-http.ts'
 import { createCacheSalts } from '../../../../src/kvcache/cache-salts.ts'
 import type { ChunkLedger } from '../../../../src/kvcache/chunks/chunk-ledger.ts'
-import { createNoKvEvents } from '../../../../src/kvcache/kv-events/kv-events.ts'
+import type { KvEvents } from '../../../../src/kvcache/kv-events/kv-events.ts'
 import type { KvLog } from '../../../../src/kvcache/kv-log.ts'
 import { createEngineFacts } from '../../../../src/kvcache/lmcache/engine-facts.ts'
 import { createInstances } from '../../../../src/kvcache/lmcache/instances.ts'
 import { createLmcacheClient } from '../../../../src/kvcache/lmcache/lmcache-client.ts'
 import type { Parts } from '../../../../src/kvcache/lmcache/parts.ts'
 import { createStoreBreaker } from '../../../../src/kvcache/lmcache/store-breaker.ts'
-import { createUnpinKeys } from '../../../../src/kvcache/lmcache/unpin-keys.ts'
-import { createSharedLoads } from '../../../../src/kvcache/shared-loads.ts'
 import type { TokenVault } from '../../../../src/kvcache/vault/token-vault.ts'
 import type { LmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 
@@ -28,7 +26,10 @@ export interface InterruptibleParts extends Parts {
 
 const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
 
-export const interruptibleParts = (bed: LmcacheBed, interruption?: Interruption): InterruptibleParts => {
+export const interruptibleParts = (
+  { bed, events }: { readonly bed: LmcacheBed; readonly events: KvEvents },
+  interruption?: Interruption,
+): InterruptibleParts => {
   let calls = 0
   const lost = new Error('interrupted')
   const interrupt = async <T>(call: () => Promise<T>): Promise<T> => {
@@ -50,26 +51,20 @@ export const interruptibleParts = (bed: LmcacheBed, interruption?: Interruption)
       breaker.stop()
       await real.close()
     },
-    http,
     lmcache,
     breaker,
-    loads: createSharedLoads(),
     instances: createInstances(lmcache, new Map(bed.fleet.pods.map((pod) => [pod.address, pod.instance.id]))),
-    engines: createEngineFacts({ http, callTimeoutMs: 5_000, followsEvents: false }),
-    events: createNoKvEvents(),
+    engines: createEngineFacts({ http, callTimeoutMs: 5_000, followsEvents: true }),
+    events,
     ledger: interruptedLedger(bed.ledger, interrupt),
     vault: interruptedVault(bed.vault, interrupt),
     salts: createCacheSalts(bed.secret),
-    unpinKeys: createUnpinKeys(bed.secret),
     isolation: 'tenant',
     pods: () => bed.fleet.pods.map(({ address }) => address),
     log: silent,
     limits: {
-      callTimeoutMs: 5_000,
-      leaseMs: 60_000,
       minTokens: 1,
       settleMs: 1_000,
-      orphanGraceMs: 0,
       lookAgainMs: 40,
       vaultTtlMs: 60_000,
     },
@@ -79,18 +74,12 @@ export const interruptibleParts = (bed: LmcacheBed, interruption?: Interruption)
 type Interrupt = <T>(call: () => Promise<T>) => Promise<T>
 
 const interruptedLedger = (ledger: ChunkLedger, interrupt: Interrupt): ChunkLedger => ({
-  open: (turn) => interrupt(() => ledger.open(turn)),
-  settle: (turn) => interrupt(() => ledger.settle(turn)),
   hold: (artefact) => interrupt(() => ledger.hold(artefact)),
   release: (artefact) => interrupt(() => ledger.release(artefact)),
-  deleted: (artefact) => interrupt(() => ledger.deleted(artefact)),
-  claimUnheld: (sweep) => interrupt(() => ledger.claimUnheld(sweep)),
-  unsettled: (limit) => interrupt(() => ledger.unsettled(limit)),
-  swept: (salt) => interrupt(() => ledger.swept(salt)),
 })
 
 const interruptedVault = (vault: TokenVault, interrupt: Interrupt): TokenVault => ({
-  put: (entry, ttlMs) => interrupt(() => vault.put(entry, ttlMs)),
-  get: (name, key) => interrupt(() => vault.get(name, key)),
-  delete: (names) => interrupt(() => vault.delete(names)),
+  put: (artefactId, tokens, ttlMs) => interrupt(() => vault.put(artefactId, tokens, ttlMs)),
+  get: (artefactId) => interrupt(() => vault.get(artefactId)),
+  delete: (artefactId) => interrupt(() => vault.delete(artefactId)),
 })

@@ -47,12 +47,13 @@ describe('isolation', () => {
     expect(bed.fleet.chunks()).toEqual([])
   })
 
-  test('an engine of another version loads nothing of the others', async () => {
+  test('an engine of another version loads nothing of the others, whose KV stays', async () => {
     await start({ isolation: 'tenant', versions: ['0.32.0', '0.33.0'] })
     const session = newSession()
     const { kv } = await serve(session, bed.pods[0])
     const other = await serve(session, bed.pods[1], kv)
-    expect([other.attached.presence, other.usage.cachedTokens]).toEqual([{ kind: 'missing' }, 0])
+    expect([other.attached.presence, other.usage.cachedTokens]).toEqual([{ kind: 'incompatible' }, 0])
+    expect((await serve(session, bed.pods[0], kv)).attached.presence).toMatchObject({ kind: 'resident' })
   })
 
   test('a session that starts anew reuses no KV of its earlier life, and keeps to its new one', async () => {
@@ -74,11 +75,17 @@ describe('isolation', () => {
     expect(later.attached.fields['cache_salt']).not.toBe(earlier.attached.fields['cache_salt'])
   })
 
-  test('a payload with the salt of another session is missing', async () => {
+  test('a payload with the salt of another session is incompatible', async () => {
     await start({ isolation: 'session' })
     const { kv } = await serve(newSession(), bed.pods[0])
     const thief = await serve(newSession(), bed.pods[0], kv)
-    expect([thief.attached.presence, thief.usage.cachedTokens]).toEqual([{ kind: 'missing' }, 0])
+    expect([thief.attached.presence, thief.usage.cachedTokens]).toEqual([{ kind: 'incompatible' }, 0])
+  })
+
+  test.each(['tenant', 'session'] as const)('a claim names no salt, isolation by %s', async (isolation) => {
+    await start({ isolation })
+    const { attached } = await serve(newSession(), bed.pods[0])
+    expect(attached.claim).not.toContain(attached.fields['cache_salt'] as string)
   })
 
   test.each(['tenant', 'session'] as const)(

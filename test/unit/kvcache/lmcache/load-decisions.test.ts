@@ -43,7 +43,8 @@ describe('presence of stored KV', () => {
     readonly pod: number
     readonly expected: (tokens: number) => unknown
   }
-  const loaded = (tokens: number) => ({ kind: 'loaded', tokens, loadMs: expect.any(Number) })
+  const onDemand = (tokens: number) => ({ kind: 'on-demand', tokens })
+  const fault = { kind: 'failed', cause: expect.objectContaining({ name: 'LmcacheFault' }) }
   const rows: readonly Row[] = [
     {
       name: 'in the engine, and the store is away',
@@ -51,30 +52,44 @@ describe('presence of stored KV', () => {
       pod: 0,
       expected: (tokens) => ({ kind: 'resident', tokens }),
     },
+    { name: 'in the store', arrange: () => {}, pod: 1, expected: onDemand },
+    {
+      name: 'in the memory beside the engine',
+      arrange: async () => {
+        await bed.fleet.pods[0].engine.evict(salt)
+        await eventually(async () => 'tier' in (await attach(0)))
+      },
+      pod: 0,
+      expected: (tokens) => ({ kind: 'resident', tokens, tier: 'cpu' }),
+    },
+    {
+      name: 'in the memory beside another engine alone',
+      arrange: async () => {
+        bed.fleet.pods[0].instance.deleteChunks(bed.fleet.store.keys(), 'l2')
+        await bed.fleet.directory.arrived()
+      },
+      pod: 1,
+      expected: () => ({ kind: 'missing', isKept: true }),
+    },
     {
       name: 'in the store, of which a new coordinator knows nothing',
       arrange: () => bed.fleet.coordinator.restart(),
       pod: 1,
-      expected: loaded,
+      expected: () => ({ kind: 'missing', isKept: true }),
     },
-    { name: 'nowhere', arrange: () => bed.fleet.empty(), pod: 1, expected: () => ({ kind: 'missing' }) },
-    {
-      name: 'in the store, and its token ids are lost',
-      arrange: () => bed.vault.lose(),
-      pod: 1,
-      expected: (tokens) => ({ kind: 'on-demand', tokens }),
-    },
+    { name: 'nowhere', arrange: () => bed.fleet.empty(), pod: 1, expected: () => ({ kind: 'missing', isKept: true }) },
+    { name: 'in the store, and its token ids are lost', arrange: () => bed.loseState(), pod: 1, expected: onDemand },
     {
       name: 'in a store that answers 500',
       arrange: () => bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined)),
       pod: 1,
-      expected: () => ({ kind: 'failed', cause: expect.objectContaining({ name: 'LmcacheFault' }) }),
+      expected: () => fault,
     },
     {
       name: 'in a store whose port is closed',
       arrange: () => bed.fleet.coordinator.server.stop(),
       pod: 1,
-      expected: () => ({ kind: 'failed', cause: expect.objectContaining({ name: 'LmcacheFault' }) }),
+      expected: () => fault,
     },
     {
       name: 'in the store, and the pod has no LMCache server',
@@ -83,16 +98,16 @@ describe('presence of stored KV', () => {
         connector = bed.connect()
       },
       pod: 1,
-      expected: () => ({ kind: 'failed', cause: expect.objectContaining({ name: 'LmcacheFault' }) }),
+      expected: () => fault,
     },
     {
       name: 'partly in the store',
-      arrange: () => {
-        const [last] = bed.fleet.store.keys().slice(-1)
-        if (last !== undefined) bed.fleet.store.delete(last)
+      arrange: async () => {
+        bed.fleet.pods[0].instance.deleteChunks(bed.fleet.store.keys().slice(-1), 'l2')
+        await bed.fleet.directory.arrived()
       },
       pod: 1,
-      expected: (tokens) => loaded(tokens - 64),
+      expected: (tokens) => onDemand(tokens - 64),
     },
   ]
   test.each(rows)('$name', async ({ arrange, pod, expected }) => {
@@ -100,31 +115,27 @@ describe('presence of stored KV', () => {
     expect(await attach(pod)).toEqual(expected(kv.tokens))
   })
 
-  test('in the memory of the instance, and the engine has dropped it', async () => {
-    await bed.fleet.pods[0].engine.evict(salt)
-    await eventually(async () => 'tier' in (await attach(0)))
-    expect(await attach(0)).toEqual({ kind: 'resident', tokens: kv.tokens, tier: 'cpu' })
-  })
-
-  test.each(['freeze', 'held prefetch'] as const)('in a store that is slower than the budget: %s', async (how) => {
-    bed.fleet.onCall(({ path }) => (how === 'freeze' && path === '/directory/lookup' ? 'freeze' : undefined))
-    const letGo = bed.pods[1].holdLoads()
+  test('in a store that is slower than the budget', async () => {
+    bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? 'freeze' : undefined))
     expect(await attach(1, AbortSignal.timeout(50))).toEqual({ kind: 'timed-out' })
-    letGo()
   })
 
-  test('20 turns at once make one prefetch', async () => {
-    const found = await Promise.all(Array.from({ length: 20 }, () => attach(1)))
-    expect(found).toEqual(Array(20).fill(loaded(kv.tokens)))
-    expect(bed.pods[1].loads()).toBe(1)
+  test('in answers of more than 4 MiB', async () => {
+    const entries = bed.fleet.directory.entries().map(({ key }) => ({
+      key,
+      placements: [{ instance_id: 'instance-0', tier: 'l2', size_bytes: 1 }],
+      // A coordinator may keep the token ids of chunks.
+      token_ids: Array<number>(200_000).fill(100_000),
+    }))
+    const nonsense = JSON.stringify({ chunks: entries.length, results: entries })
+    bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? { nonsense } : undefined))
+    expect(nonsense.length).toBeGreaterThan(4 * 1024 * 1024)
+    expect(await attach(1)).toEqual(onDemand(kv.tokens))
   })
 
-  test('a load whose turn has timed out serves the next turn', async () => {
-    const letGo = bed.pods[1].holdLoads()
-    expect(await attach(1, AbortSignal.timeout(50))).toEqual({ kind: 'timed-out' })
-    letGo()
-    await eventually(() => bed.fleet.pods[1].instance.memory.keys().length > 0)
-    expect(['loaded', 'resident']).toContain((await attach(1)).kind)
-    expect(bed.pods[1].loads()).toBe(1)
+  test('a turn whose stored KV is not listed stores it again', async () => {
+    bed.fleet.empty()
+    const { offloaded } = await serveTurn(connector, { session, pod: bed.pods[1], prompt, kv })
+    expect(offloaded).toMatchObject({ kind: 'stored', tokens: kv.tokens })
   })
 })

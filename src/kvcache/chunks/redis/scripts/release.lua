@@ -1,7 +1,12 @@
--- Takes an artefact's chunks from it, and claims those that nobody else holds for deletion.
--- KEYS: 1 held by the name, 2 holders by chunk, 3 claimed by the name, 4 claimers by chunk
--- ARGV: none
--- Returns: all chunks claimed under the name, and 1 if the salt has no holder any more
---- @include chunks
-add(claimed, claimers, take_all(held, holders))
-return { redis.call('SMEMBERS', claimed), 1 - redis.call('EXISTS', holders) }
+-- Takes a holder from chunks.
+-- KEYS: the set of holders of each chunk
+-- ARGV: 1 the holder
+-- Returns: positions of the chunks that nobody holds now
+local free = {}
+for position, holders in ipairs(KEYS) do
+  redis.call('SREM', holders, ARGV[1])
+  if redis.call('EXISTS', holders) == 0 then
+    free[#free + 1] = position
+  end
+end
+return free
