@@ -2,7 +2,7 @@ import type { KvMissReason, KvPresence, StartingTurn } from '../kv-port.ts'
 import type { SlotTurn } from '../slots/slot-ledger.ts'
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
-import { type Parts, releaseAfter, releaseSlot } from './parts.ts'
+import { type Parts, releaseAfter } from './parts.ts'
 
 /** A turn that holds a slot without KV of its session. */
 export interface EmptySlot {
@@ -16,8 +16,8 @@ export interface EmptySlot {
 
 /**
  * Loads the session's stored KV, if there is any that this engine can load. After a miss the turn can use the slot, but must not reuse what
- * lies there. `taken`: something else runs in the slot, which the turn still holds.
- * @throws when the slot cannot be used. It is released, or will be when the engine has answered.
+ * lies there. `taken`: something else runs in the slot.
+ * @throws when the engine may still act on the slot, which is held until then
  */
 export const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence | 'taken'> => {
   const { turn, place, fingerprint, signal } = empty
@@ -26,64 +26,52 @@ export const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPr
   const artefact = parsePayload(stored.payload)
   if (artefact?.fingerprint !== fingerprint) return miss('kv_incompatible')
   if (!mayLoad) return miss('load_too_slow')
-  try {
-    const opened = await parts.files.open(artefact, signal)
-    if (typeof opened !== 'string') return await loadFile(parts, empty, { opened, tokens: stored.tokens })
+  const opened = await parts.files.open(artefact, signal).catch((cause: unknown) => ({ cause }))
+  if (typeof opened === 'string') {
     parts.log.info('stored KV cannot be loaded', { pod: place.pod, artefact: stored.artefactId, why: opened })
-    return gone
-  } catch (cause) {
-    if (!(cause instanceof LateEngineError)) await releaseSlot(parts, place)
-    throw cause
+    return { kind: 'miss', reason: 'kv_missing', gone: true }
   }
+  if ('cause' in opened) return miss('load_failed', opened.cause)
+  // An engine takes a load into a busy slot and does it whenever the slot becomes idle: a look right before shows who runs there.
+  const slots = await parts.engines.look(place.pod, signal).then(
+    (view) => view.slots,
+    () => [],
+  )
+  const seen = slots.find(({ id }) => id === place.slot)
+  if (seen === undefined || seen.busy || signal.aborted) {
+    await opened.close()
+    return 'taken'
+  }
+  return restore(parts, empty, { opened, tokens: stored.tokens })
 }
 
-/** The engine may still act on the slot, which stays held. */
-class LateEngineError extends Error {
-  override readonly name = 'LateEngineError'
-}
-
-/** An engine takes a load into a busy slot and does it whenever the slot becomes idle, so the slot is looked at right before. */
-const loadFile = async (
+const restore = async (
   parts: Parts,
-  { place, signal, startedMs }: EmptySlot,
+  { place, startedMs }: EmptySlot,
   { opened, tokens }: { readonly opened: IntactFile; readonly tokens: number },
-): Promise<KvPresence | 'taken'> => {
-  const reading = { isLate: false }
-  try {
-    const { slots } = await parts.engines.look(place.pod, signal)
-    const seen = slots.find(({ id }) => id === place.slot)
-    if (seen === undefined || seen.busy) return 'taken'
-    const end = await parts.client.restore(place, opened.file)
-    switch (end.kind) {
-      case 'done': {
-        const isWhole = end.value.slot === place.slot && end.value.tokens === tokens
-        if (!isWhole) return miss('load_failed', new Error('another number of tokens was loaded than stored'))
-        return { kind: 'hit', tier: 'store', tokens, loadMs: Math.round(performance.now() - startedMs) }
-      }
-      case 'refused':
-        return end.status === 400 ? gone : miss('load_failed', end.cause)
-      case 'unsent':
-        throw end.cause
-      case 'late':
-        reading.isLate = true
-        releaseAfter(
-          parts,
-          place,
-          end.end.finally(() => opened.close()),
-        )
-        throw new LateEngineError('the engine is late with loading KV')
-      case 'unknown':
-        // The engine has probably died; should it live, it may still load until the lease ends.
-        parts.claims.drop(place.turnId)
-        throw new LateEngineError('the load broke off', { cause: end.cause })
+): Promise<KvPresence> => {
+  const end = await parts.client.restore(place, opened.file)
+  if (end.kind === 'late') {
+    const settled = end.end.finally(() => opened.close())
+    releaseAfter(parts, place, settled)
+    throw new Error('the engine is late with loading KV')
+  }
+  await opened.close()
+  switch (end.kind) {
+    case 'done': {
+      const isWhole = end.value.slot === place.slot && end.value.tokens === tokens
+      if (!isWhole) return miss('load_failed', new Error('another number of tokens was loaded than stored'))
+      return { kind: 'hit', tier: 'store', tokens, loadMs: Math.round(performance.now() - startedMs) }
     }
-  } finally {
-    if (!reading.isLate) await opened.close()
+    case 'refused':
+    case 'unsent':
+      return miss('load_failed', end.cause)
+    case 'unknown':
+      // The engine has probably died; should it live, it may still load until the lease ends.
+      parts.claims.drop(place.turnId)
+      throw new Error('the load broke off', { cause: end.cause })
   }
 }
-
-/** What is stored will never load. */
-const gone: KvPresence = { kind: 'miss', reason: 'kv_missing', gone: true }
 
 const miss = (reason: KvMissReason, cause?: unknown): KvPresence => ({
   kind: 'miss',

@@ -65,7 +65,8 @@ const eraseSlot = async (
       return { tokens: 0, busy: 'the engine is late' }
     }
     if (end.kind !== 'done') throw end.cause
-    await releaseSlot(parts, place, { tokens: 0, mark: markOf({ ...seen, tokens: seen.tokens && 0 }) })
+    const mark = markOf({ ...seen, tokens: seen.tokens === undefined ? undefined : 0 })
+    await releaseSlot(parts, place, { tokens: 0, mark })
     return { tokens: end.value.tokens }
   } catch (cause) {
     return leave({ tokens: 0, busy: `the slot was not erased: ${String(cause)}` })

@@ -75,7 +75,13 @@ const slotTokens = async (): Promise<readonly number[]> => {
 /** Keys in Redis beside tombstones (which end by themselves) and the slots' bookkeeping: sessions, indexes, deadlines, queued removals. */
 const leftInRedis = async (redis: Redis): Promise<readonly string[]> => {
   const keys = await redis.keys('ctx:*')
-  return keys.filter((key) => !key.startsWith('ctx:s:') && key !== 'ctx:kv:slots')
+  return keys.filter((key) => !/^ctx:(s|kv:slots|routing:costs):/.test(key))
+}
+
+/** Slots that a turn holds. */
+const heldSlots = async (redis: Redis): Promise<readonly string[]> => {
+  const pods = await Promise.all((await redis.keys('ctx:kv:slots:*')).map((key) => redis.hvals(key)))
+  return pods.flat().filter((text) => JSON.parse(text).until > Date.now())
 }
 
 /** What is kept of a session that has ended: its state and no trace of what was said. */
@@ -109,7 +115,7 @@ test.each<[string, StackOptions['pods'], number]>([
       await eventually(async () => {
         expect(await stack.kvFiles()).toEqual([])
         expect((await slotTokens()).filter((tokens) => tokens > 0)).toEqual([])
-        expect(await leftInRedis(redis)).toEqual([])
+        expect([await leftInRedis(redis), await heldSlots(redis)]).toEqual([[], []])
       })
       expect(await tombstoneStates(redis)).toEqual(new Set(['x', 'd']))
     } finally {
