@@ -51,8 +51,8 @@ type Fields = Readonly<Record<string, unknown>>
 
 const parse = (bytes: Uint8Array): unknown => {
   try {
-    // The transport bounds the bytes, and no list has more items than bytes.
-    return decode(bytes, { useBigInt64: true, maxMapLength: 100 })
+    // A list takes its whole memory before its items are read, and has no more items than the message has bytes.
+    return decode(bytes, { useBigInt64: true, maxArrayLength: bytes.byteLength, maxMapLength: 100 })
   } catch {
     return undefined
   }

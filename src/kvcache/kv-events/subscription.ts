@@ -36,9 +36,12 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
     maxMessageSize: options.maxMessageBytes,
     reconnectInterval: 100,
     reconnectMaxInterval: 2_000,
-    // Without it, a host that vanished would count as a connection that has nothing to say.
-    heartbeatInterval: 5_000,
-    heartbeatTimeout: 15_000,
+    // Seconds. Without it, a host that vanished would count as a connection that has nothing to say. ZeroMQ's own heartbeat aborts the process
+    // (libzmq 4.3.5, `Assertion failed: !_io_error`) when it is due on a connection that ended while messages waited.
+    tcpKeepalive: 1,
+    tcpKeepaliveIdle: 5,
+    tcpKeepaliveInterval: 5,
+    tcpKeepaliveCount: 3,
   })
   let isOpen = true
   let previous: { readonly sequence: bigint; readonly content: Buffer } | undefined

@@ -98,6 +98,7 @@ describe('decodeEvents', () => {
     { name: 'nothing', bytes: new Uint8Array() },
     { name: 'bytes that are no msgpack', bytes: Uint8Array.of(0xc1, 0xc1) },
     { name: 'a batch that breaks off', bytes: batch(storedEvent(twoBlocks)).slice(0, -3) },
+    { name: 'a list longer than the message', bytes: Uint8Array.of(0xdd, 0x01, 0xff, 0xff, 0xff) },
     { name: 'a map', bytes: encode({ events: [] }) },
     { name: 'no list of events', bytes: encode([1.5, 'events']) },
     { name: 'an event that is a number', bytes: batch(7) },
