@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Children } from './child-process.ts'
-import { readEnvoyConfig } from './envoy-config.ts'
 import { isPortFree } from './free-port.ts'
 import { stateDir } from './paths.ts'
 import type { Environment, Report } from './run-command.ts'
@@ -57,14 +56,9 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
       KV_DIR: kvDirectory,
     },
   })
-  const text = await readEnvoyConfig(settings.envoyConfig, {
-    listen: `${settings.host}:${settings.port}`,
-    admin: '127.0.0.1:0',
-    pods,
-    gateways: [gateway.extproc],
-    connector: env['CONNECTOR'] || undefined,
-  })
-  const envoy = await startEnvoy({ ...launch, config: { text }, logLevel: 'error' })
+  const listen = `${settings.host}:${settings.port}`
+  const addresses = { listen, pods, gateways: [gateway.extproc], connector: env['CONNECTOR'] || undefined }
+  const envoy = await startEnvoy({ ...launch, file: settings.envoyConfig, addresses })
   const url = `http://${urlHost(settings)}:${settings.port}`
   // Envoy is ready when its listeners are; each of its workers learns a moment later that the gateway is healthy, and
   // answers 503 until then. The gateway refuses a request without credentials.

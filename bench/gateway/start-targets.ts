@@ -1,5 +1,4 @@
 import type { Children } from '../../playground/child-process.ts'
-import { readEnvoyConfig } from '../../playground/envoy-config.ts'
 import { freePort, freePorts } from '../../playground/free-port.ts'
 import { startEnvoy } from '../../playground/start-envoy.ts'
 import { startGateway } from '../../playground/start-gateway.ts'
@@ -79,15 +78,15 @@ const startUpstream = async ({ programs, children }: TargetOptions): Promise<rea
 }
 
 const startFront = async (start: Start, front: Front, backend: Backend): Promise<Target> => {
-  const { name, wiring, reduce = (text) => text } = front
+  const { name, wiring, reduce } = front
   const { gateway, hasSessions, arrives, pids } = backend
   const address = `127.0.0.1:${await freePort()}`
-  const addresses = { listen: address, admin: '127.0.0.1:0', pods: start.upstream, gateways: [gateway] }
   const envoy = await startEnvoy({
     children: start.children,
-    config: { text: reduce(await readEnvoyConfig(wirings[wiring], addresses)) },
+    file: wirings[wiring],
+    addresses: { listen: address, pods: start.upstream, gateways: [gateway] },
+    change: reduce,
     concurrency: start.envoyWorkers,
-    logLevel: 'error',
   })
   const ids = hasSessions ? await createSessions(`http://${address}`, sessionCount) : []
   const { adminAddress, child } = envoy

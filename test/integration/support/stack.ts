@@ -2,7 +2,6 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ManagedChild } from '../../../playground/child-process.ts'
-import { readEnvoyConfig } from '../../../playground/envoy-config.ts'
 import { freePorts } from '../../../playground/free-port.ts'
 import { startEngine } from '../../../playground/start-engine.ts'
 import { type RunningEnvoy, startEnvoy } from '../../../playground/start-envoy.ts'
@@ -69,9 +68,6 @@ export const embeddedPods =
     return Promise.all(Array.from({ length: options.count ?? 2 }, (_, index) => start(index)))
   }
 
-/** `make test-accelerator` runs the same tests with the accelerator. */
-const envoyConfigFile = process.env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml'
-
 const secret = 'a secret of the integration tests that is long enough'
 
 export const startStack = async (options: StackOptions = {}): Promise<Stack> => {
@@ -125,17 +121,17 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
     }
     await Promise.all(Array.from({ length: gatewayCount }, (_, index) => launch(index)))
 
-    const text = await readEnvoyConfig(envoyConfigFile, {
-      listen: `127.0.0.1:${clientPort}`,
-      admin: '127.0.0.1:0',
-      pods: pods.map((pod) => pod.address),
-      gateways: gateways.map((gateway) => gateway.extproc),
-      connector: options.env?.['CONNECTOR'],
-    })
     const envoy = await startEnvoy({
-      config: { text: options.envoyConfig?.(text) ?? text },
+      // `make test-accelerator` runs the same tests with the accelerator.
+      file: process.env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml',
+      addresses: {
+        listen: `127.0.0.1:${clientPort}`,
+        pods: pods.map((pod) => pod.address),
+        gateways: gateways.map((gateway) => gateway.extproc),
+        connector: options.env?.['CONNECTOR'],
+      },
+      change: options.envoyConfig,
       concurrency: 1,
-      logLevel: 'error',
       onLine,
     })
     children.push(envoy.child)

@@ -23,7 +23,6 @@ const { listeners, clusters } = configuration.parse(
   parse(
     await readEnvoyConfig('envoy.yaml', {
       listen: '127.0.0.1:1000',
-      admin: '127.0.0.1:0',
       pods: ['a:1', 'b:2'],
       gateways: ['c:3'],
     }),
@@ -60,7 +59,7 @@ test.each([
   { name: 'slots, named: spliced', connector: 'llamacpp-slots', isSpliced: true },
   { name: 'any other: unchanged', connector: 'lmcache', isSpliced: false },
 ])('requests without a session, by the connector: $name', async ({ connector, isSpliced }) => {
-  const addresses = { listen: '127.0.0.1:1000', admin: '127.0.0.1:0', pods: ['a:1'], gateways: ['c:3'], connector }
+  const addresses = { listen: '127.0.0.1:1000', pods: ['a:1'], gateways: ['c:3'], connector }
 
   expect((await readEnvoyConfig('envoy.yaml', addresses)).includes('"cache_prompt":false')).toBe(isSpliced)
 })
