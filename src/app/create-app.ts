@@ -18,6 +18,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
 import { createWarnings, warningKinds } from '../telemetry/warnings.ts'
 import { createContextEvents } from './context-events.ts'
+import { createEngineChecks } from './engine-checks.ts'
 import { createConnector, createPodSource, engineAccessOf } from './engines.ts'
 import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
 import { createStores } from './stores.ts'
@@ -53,12 +54,13 @@ export const createApp = async (
   const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
   const warnings = createWarnings(log)
   const access = engineAccessOf(config.engines)
-  const pods = createPodSource(config, { access, log, metrics, warnings })
+  const pods = createPodSource(config, { access, log, metrics, warnings, onChange: (pod) => checks.podChanged(pod) })
   const kv = createKvCache(createConnector(config, { stores: connectorStores, artefactStore, pods, access, log }), {
     pool: 'default',
     seal: createClaimSeal(config.tenant.secret),
     log,
   })
+  const checks = createEngineChecks({ kv, pods, warnings, log })
   const costs = createCostModel({ initialMsPerToken: config.kv.prefillMsPerToken })
   const costKeeper = createCostModelKeeper({
     model: costs,
@@ -168,6 +170,7 @@ export const createApp = async (
       await Promise.all([pods.start(), costKeeper.start()])
       // Remains of an earlier process in pods and store are removed before the first turn.
       await reaper.sweepAndWait()
+      await checks.start()
       const extprocAddress = await extproc.start()
       const adminAddress = await admin.start()
       reaper.start()

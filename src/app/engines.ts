@@ -38,6 +38,7 @@ export const createPodSource = (
     readonly log: Logger
     readonly metrics: Pick<Metrics, 'removePod'>
     readonly warnings: Warnings
+    readonly onChange: (change: PodChange) => void
   },
 ): PodSource => {
   const { log, metrics, warnings } = parts
@@ -48,6 +49,7 @@ export const createPodSource = (
     turnLeaseMs: turns.leaseSeconds * 1000,
     access: parts.access,
     onChange: (change: PodChange) => {
+      parts.onChange(change)
       switch (change.kind) {
         case 'unauthorized':
           warnings.raise('engine_unauthorized', change.address, unauthorizedText(change))

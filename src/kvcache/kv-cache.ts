@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { ClaimSeal } from './claim-seal.ts'
+import type { EngineFinding } from './engine-finding.ts'
 import type { KvLog } from './kv-log.ts'
 import type {
   EndedTurn,
@@ -41,7 +42,7 @@ export interface SessionTurn extends StartingTurn {
 type Sealed<Turn> = Omit<Turn, 'claim'> & { readonly claim: string }
 
 /**
- * A connector as the context room uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are tried again. Claims are
+ * A connector as the context room uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are tried again, and `check`. Claims are
  * sealed, and payloads carry a tag, so that a connector receives only what it wrote itself.
  */
 export interface KvCache {
@@ -52,6 +53,8 @@ export interface KvCache {
   release(turn: Sealed<ReleasedTurn>): Promise<void>
   remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
   sweep(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
+  /** What the operator has to know about the engine of the pod. Rejects if that cannot be found out now. */
+  check(pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]>
   close(): Promise<void>
 }
 
@@ -142,6 +145,7 @@ export const createKvCache = (
     release,
     remove,
     sweep: async (artefacts, signal) => (await connector.sweep?.(artefacts, signal)) ?? 0,
+    check: async (pod, signal) => (await connector.check?.(pod, signal)) ?? [],
     close: async () => connector.close?.(),
   }
 }

@@ -1,4 +1,5 @@
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+import type { EngineFinding } from './engine-finding.ts'
 
 /** A JSON value. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [name: string]: JsonValue }
@@ -155,5 +156,10 @@ export interface KvConnector {
   remove?(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
   /** Removes KV that nobody remembers. Called before the first turn, then from time to time. Resolves to how many artefacts it removed. */
   sweep?(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
+  /**
+   * Asks the engine of a pod what the operator has to know: what it shares between tenants, or lacks. Called before the first turn, and when a
+   * pod becomes ready. Throws if that cannot be found out now. Default: nothing is found.
+   */
+  check?(pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]>
   close?(): Promise<void>
 }

@@ -96,7 +96,6 @@ export const metricDefinitions = {
         'failed',
         'unavailable',
         'no_room',
-        'incompatible',
       ],
     },
     buckets: loadSeconds,
@@ -129,7 +128,7 @@ export const metricDefinitions = {
   warnings: {
     type: 'gauge',
     help: 'Findings that an operator has to settle, by kind; /readyz lists them, and none stops turns.',
-    labels: { kind: ['engine_unauthorized'] },
+    labels: { kind: ['engine_unauthorized', 'engine_shares_kv'] },
   },
   store_duration_seconds: {
     type: 'histogram',

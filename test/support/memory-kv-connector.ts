@@ -183,6 +183,7 @@ export const createMemoryKvConnector = (options: {
       for (const artefactId of orphans) fleet.unstore(artefactId)
       return orphans.length
     },
+    check: async () => [],
     close: async () => {},
   }
 }

@@ -15,6 +15,7 @@ import { finish } from './finish.ts'
 import { createOpenClaims } from './open-claims.ts'
 import { type Parts, releaseSlot } from './parts.ts'
 import { prepare } from './prepare.ts'
+import { checkPromptCache } from './prompt-cache-check.ts'
 import { remove, sweep } from './upkeep.ts'
 
 export interface LlamacppSlotsOptions {
@@ -89,6 +90,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Req
     },
     remove: (removal, signal) => remove(parts, removal, signal),
     sweep: (artefacts, signal) => sweep(parts, artefacts, signal),
+    check: (pod, signal) => checkPromptCache(parts, pod, signal),
     close: async () => {
       await client.close()
       await background.drained()

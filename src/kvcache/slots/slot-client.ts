@@ -2,7 +2,14 @@ import type { z } from 'zod'
 import { startDeadline, untilAborted } from '../../async/deadline.ts'
 import { createEngineHttp, type EngineAccess, type EngineCall, type EngineReply } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
-import { eraseAnswer, restoreAnswer, type SlotSnapshot, saveAnswer, slotsAnswer } from './slot-snapshot.ts'
+import {
+  completionAnswer,
+  eraseAnswer,
+  restoreAnswer,
+  type SlotSnapshot,
+  saveAnswer,
+  slotsAnswer,
+} from './slot-snapshot.ts'
 
 /** What became of a question, which changes nothing in the engine. */
 export type QueryOutcome<T> =
@@ -46,6 +53,12 @@ export interface SlotClient {
   /** Replaces what the slot holds by the content of `file`. */
   restore(slot: SlotAddress, file: string, signal?: AbortSignal): Promise<ActionOutcome<TouchedSlot>>
   erase(slot: SlotAddress, signal?: AbortSignal): Promise<ActionOutcome<TouchedSlot>>
+  /** Runs a prompt in the slot, for one token of response. Answers with how many tokens of the prompt the slot or the engine held. */
+  cachedTokens(
+    slot: SlotAddress,
+    request: { readonly model: string; readonly prompt: string },
+    signal: AbortSignal,
+  ): Promise<QueryOutcome<number>>
   close(): Promise<void>
 }
 
@@ -76,13 +89,13 @@ export const createSlotClient = (options: SlotClientOptions): SlotClient => {
   const never = new AbortController().signal
 
   const ask = async <T>(
-    call: Omit<EngineCall, 'method' | 'signal'>,
+    call: Omit<EngineCall, 'signal'>,
     schema: z.ZodType<T>,
     signal: AbortSignal,
   ): Promise<QueryOutcome<T>> => {
     const deadline = startDeadline(signal, options.callTimeoutMs)
     try {
-      const end = toEnd(await queries.call({ ...call, method: 'GET', signal: deadline.signal }), schema)
+      const end = toEnd(await queries.call({ ...call, signal: deadline.signal }), schema)
       if (end.kind === 'done') return { kind: 'answered', value: end.value }
       return { kind: 'failed', status: end.kind === 'refused' ? end.status : undefined, cause: end.cause }
     } finally {
@@ -111,12 +124,23 @@ export const createSlotClient = (options: SlotClientOptions): SlotClient => {
   }
 
   return {
-    slots: (pod, signal) => ask({ pod, path: '/slots' }, slotsAnswer, signal),
-    about: ({ pod, path, schema, signal }) => ask({ pod, path }, schema, signal),
+    slots: (pod, signal) => ask({ method: 'GET', pod, path: '/slots' }, slotsAnswer, signal),
+    about: ({ pod, path, schema, signal }) => ask({ method: 'GET', pod, path }, schema, signal),
     save: (slot, file, signal) => act(slot, { name: 'save', body: { filename: file }, schema: saveAnswer }, signal),
     restore: (slot, file, signal) =>
       act(slot, { name: 'restore', body: { filename: file }, schema: restoreAnswer }, signal),
     erase: (slot, signal) => act(slot, { name: 'erase', body: {}, schema: eraseAnswer }, signal),
+    cachedTokens: ({ pod, slot }, request, signal) =>
+      ask(
+        {
+          method: 'POST',
+          pod,
+          path: '/v1/completions',
+          body: { ...request, id_slot: slot, cache_prompt: true, max_tokens: 1 },
+        },
+        completionAnswer,
+        signal,
+      ),
     close: async () => {
       await Promise.all([queries.close(), actions.close()])
     },

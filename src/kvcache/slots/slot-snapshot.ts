@@ -33,6 +33,11 @@ const slotSchema = z
 /** The answer to `GET /slots`. */
 export const slotsAnswer = z.array(slotSchema)
 
+/** The tokens of a completion's prompt that were not computed. */
+export const completionAnswer = z
+  .object({ usage: z.object({ prompt_tokens_details: z.object({ cached_tokens: z.number() }) }) })
+  .transform(({ usage }) => usage.prompt_tokens_details.cached_tokens)
+
 /** The answer to `action=save`. */
 export const saveAnswer = z
   .object({ id_slot: z.int(), n_saved: z.int().nonnegative(), n_written: z.int().nonnegative() })
