@@ -1,4 +1,4 @@
-import type { KvRemoval, RemoveOutcome } from '../kv-connector.ts'
+import type { KvRemoval, RemoveOutcome } from '../kv-port.ts'
 import { deleteUnheld } from './delete-everywhere.ts'
 import type { Parts } from './parts.ts'
 import { parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'

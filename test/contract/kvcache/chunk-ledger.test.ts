@@ -113,13 +113,14 @@ describe('the chunk ledger in Redis', () => {
   test('on a full Redis, refuses to hold and still releases', async () => {
     const full = await startTestRedis()
     try {
-      const { ledger, size } = await inRedis(full)
+      const bed = await inRedis(full)
+      const { ledger } = bed
       await ledger.hold({ salt, name: 'a', chunks: ['c1', 'c2'] })
       await full.raw.config('SET', 'maxmemory', '1')
       const more = ledger.hold({ salt, name: 'b', chunks: ['c3'] })
       await expect(more).rejects.toBeInstanceOf(RedisUnavailableError)
       expect(await ledger.release({ salt, name: 'a', chunks: ['c1', 'c2'] })).toEqual(['c1', 'c2'])
-      expect(await size()).toBe(0)
+      expect(await bed.size()).toBe(0)
     } finally {
       await full.close()
     }

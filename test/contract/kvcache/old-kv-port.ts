@@ -1,5 +1,5 @@
-import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
-import type { JsonValue } from './kv-port.ts'
+import type { JsonValue } from '../../../src/kvcache/kv-port.ts'
+import type { SessionKey, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
 
 /** A JSON value that is spliced into a request body as one of its top-level members. */
 export type EngineField = JsonValue
