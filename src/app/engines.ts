@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
 import type { EngineAccess } from '../engines/engine-http.ts'
-import { adaptConnector } from '../kvcache/adapted-connector.ts'
 import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
 import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
+import type { KvConnector } from '../kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../kvcache/kv-events/event-sources.ts'
 import { createNoKvEvents } from '../kvcache/kv-events/kv-events.ts'
-import type { KvConnector } from '../kvcache/kv-port.ts'
 import { createLlamacppSlotsConnector } from '../kvcache/llamacpp-slots/connector.ts'
 import { createLmcacheConnector } from '../kvcache/lmcache/connector.ts'
 import { createNoConnector } from '../kvcache/no-connector.ts'
@@ -114,26 +113,24 @@ export const createConnector = (
     case 'prefix-cache':
       return createPrefixCacheConnector({ isolation: kv.isolation, secret: tenant.secret, ...kv.prefixCache })
     case 'lmcache':
-      return adaptConnector(
-        createLmcacheConnector({
-          ...common,
-          isolation: kv.isolation,
-          secret: tenant.secret,
-          coordinator: hostOf(kv.lmcache.url),
-          instances: new Map(kv.lmcache.instances.map(splitAlias)),
-          worldSize: kv.lmcache.worldSize,
-          ledger: stores.chunks,
-          events:
-            kv.events === 'off'
-              ? createNoKvEvents()
-              : createZmqKvEvents({ pods: common.pods, sources: createEventSources({ access: common.access }), log }),
-          hasEvents: kv.events !== 'off',
-          minTokens: kv.minTokens,
-          vault: stores.vault,
-          // A backstop: entries are removed with their session.
-          vaultTtlMs: sessions.maxTtlSeconds * 1000 + dayMs,
-        }),
-      )
+      return createLmcacheConnector({
+        ...common,
+        isolation: kv.isolation,
+        secret: tenant.secret,
+        coordinator: hostOf(kv.lmcache.url),
+        instances: new Map(kv.lmcache.instances.map(splitAlias)),
+        worldSize: kv.lmcache.worldSize,
+        ledger: stores.chunks,
+        events:
+          kv.events === 'off'
+            ? createNoKvEvents()
+            : createZmqKvEvents({ pods: common.pods, sources: createEventSources({ access: common.access }), log }),
+        hasEvents: kv.events !== 'off',
+        minTokens: kv.minTokens,
+        vault: stores.vault,
+        // A backstop: entries are removed with their session.
+        vaultTtlMs: sessions.maxTtlSeconds * 1000 + dayMs,
+      })
     case 'llamacpp-slots':
       return createLlamacppSlotsConnector({
         ...common,

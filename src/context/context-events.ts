@@ -1,4 +1,4 @@
-import type { FinishOutcome, KvPresence } from '../kvcache/kv-port.ts'
+import type { FinishOutcome, KvPresence } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'

@@ -1,6 +1,6 @@
 import { type Deadline, startDeadline, withinLimit } from '../async/deadline.ts'
 import type { SessionTurn as KvSessionTurn, PreparedTurn } from '../kvcache/kv-cache.ts'
-import type { KvPresence, PrepareBudget } from '../kvcache/kv-port.ts'
+import type { KvPresence, PrepareBudget } from '../kvcache/kv-connector.ts'
 import { worthwhileLoadMs } from '../routing/cost-model.ts'
 import type { RoutingInput } from '../routing/router.ts'
 import type { RequestScope } from './context-cache-manager.ts'

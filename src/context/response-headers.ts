@@ -1,4 +1,4 @@
-import type { KvMissReason, KvPresence } from '../kvcache/kv-port.ts'
+import type { KvMissReason, KvPresence } from '../kvcache/kv-connector.ts'
 import { kvEvictedStatus, kvStaleStatus } from '../sessions/limits.ts'
 
 /** Response headers of a session's turn. `cacheStatus` is the value of `x-context-cache`. */

@@ -1,6 +1,6 @@
 import type { Admission, AdmissionWork } from '../admission/admission.ts'
 import type { KvCache } from '../kvcache/kv-cache.ts'
-import type { EngineFields, KvPresence } from '../kvcache/kv-port.ts'
+import type { EngineFields, KvPresence } from '../kvcache/kv-connector.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { CostEstimate } from '../routing/cost-model.ts'
 import type { PodSource } from '../routing/pod.ts'

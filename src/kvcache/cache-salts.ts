@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
-import type { KvTurn } from './kv-connector.ts'
+import type { StartingTurn } from './kv-connector.ts'
 
 /** Who shares KV: the sessions of a tenant, so that a common system prompt is computed and stored once, or nobody. */
 export type Isolation = 'tenant' | 'session'
@@ -32,8 +32,11 @@ export interface CacheSalts {
  * Names the life that a session is in, so that one which starts anew under its id never meets what it had before. What is stored says it; where
  * nothing is, the time at which the life began does.
  */
-export const lifeOf = (turn: Pick<KvTurn, 'startsAnew' | 'createdAtMs'>, storedLife: string | undefined): string => {
-  if (turn.startsAnew === true) return nanoid(8)
+export const lifeOf = (
+  turn: Pick<StartingTurn, 'restarted' | 'createdAtMs'>,
+  storedLife: string | undefined,
+): string => {
+  if (turn.restarted) return nanoid(8)
   return storedLife ?? (turn.createdAtMs === undefined ? '' : turn.createdAtMs.toString(36))
 }
 

@@ -2,7 +2,6 @@ import * as z from 'zod'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { ClaimSeal } from './claim-seal.ts'
 import type { EngineFinding } from './engine-finding.ts'
-import type { KvLog } from './kv-log.ts'
 import type {
   EndedTurn,
   EngineFields,
@@ -17,7 +16,8 @@ import type {
   ReleasedTurn,
   RemoveOutcome,
   StartingTurn,
-} from './kv-port.ts'
+} from './kv-connector.ts'
+import type { KvLog } from './kv-log.ts'
 import { createPayloadTag } from './payload-tag.ts'
 
 /** A turn that is ready to be forwarded. */

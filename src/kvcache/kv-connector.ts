@@ -1,137 +1,165 @@
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
-import type { JsonValue } from './kv-port.ts'
+import type { EngineFinding } from './engine-finding.ts'
 
-/** A JSON value that is spliced into a request body as one of its top-level members. */
-export type EngineField = JsonValue
+/** A JSON value. */
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [name: string]: JsonValue }
 
-/** One turn of one session, as a connector sees it. */
+/** Top-level members of a request body that the gateway adds. They win over members of the same name that a client sends. */
+export type EngineFields = Readonly<Record<string, JsonValue>>
+
+/** One turn of one session on the pod that was chosen for it. */
 export interface KvTurn {
   readonly session: SessionKey
   readonly tenant: TenantKey
+  /** As the client names it. */
   readonly model: string
   readonly turnId: string
-  /** `host:port` of the pod that serves the turn. */
+  /** `host:port` of the pod. */
   readonly pod: string
-  /** The session starts anew (it had expired): KV of its earlier life may still lie in the pod and must not be used. Default false. */
-  readonly startsAnew?: boolean
-  /** False: loading what is stored would take longer than computing it, so that only what lies in the pod is used. Default true. Means nothing to an engine that loads by itself (LMCache). */
-  readonly mayLoad?: boolean
-  /** Why nothing of the session was stored, as the last offload said: the `reason` of its outcome. Only in `attach`. */
-  readonly kvStatus?: string | undefined
-  /** When the session's present life began, milliseconds since 1970; unknown in a turn that begins one. Only in `attach`. */
-  readonly createdAtMs?: number | undefined
 }
 
-/** What lies in the chosen pod at the moment the turn is forwarded. `tokens` counts the session's tokens whose KV is there. */
-export type KvPresence =
-  /** The pod still held it: in the engine's own cache, or (`cpu`) in memory beside the engine, from where it takes it by itself. */
-  | { readonly kind: 'resident'; readonly tokens: number; readonly tier?: 'gpu' | 'cpu' }
-  /** It was loaded from the persistent store for this turn. */
-  | { readonly kind: 'loaded'; readonly tokens: number; readonly loadMs: number }
-  /** It lies in the store, and the engine fetches it by itself when the turn arrives; the gateway cannot make it do so before. */
-  | { readonly kind: 'on-demand'; readonly tokens: number }
-  /** The session has no KV anywhere yet. */
-  | { readonly kind: 'empty' }
-  /**
-   * The stored artefact is gone or damaged: it will never load again, and is dropped. With `isKept` the store does not list it now and may list it
-   * again (a coordinator that restarted), so the artefact stays.
-   */
-  | { readonly kind: 'missing'; readonly isKept?: true }
-  /** The artefact belongs to another engine build, model or connector than this pod's. The artefact stays: other pods may load it. */
-  | { readonly kind: 'incompatible' }
-  /** It is stored, and was not loaded: computing it takes less time. */
-  | { readonly kind: 'not-worthwhile' }
-  /** The load did not end within the budget. */
-  | { readonly kind: 'timed-out' }
-  /** The engine or the store refused; `cause` is for the log. */
-  | { readonly kind: 'failed'; readonly cause: unknown }
-  /** The store of KV does not answer, and was not asked again. */
-  | { readonly kind: 'unavailable'; readonly cause: unknown }
-  /** The pod has no room to hold a session apart right now: the turn runs, but its KV cannot be kept. */
-  | { readonly kind: 'no-room' }
+/** KV of a session in the connector's store, as `finish` described it. */
+export type KvArtefact = Pick<StoredKv, 'artefactId' | 'payload' | 'tokens' | 'bytes'>
 
-/** The claim of a turn after which there is nothing to do. */
-export const settledClaim = 'settled'
+/** A turn that is about to be forwarded. */
+export interface StartingTurn extends KvTurn {
+  /** What is stored of the session; undefined: nothing. */
+  readonly stored: KvArtefact | undefined
+  /** The session had expired and starts again under its id: KV of its earlier life must not be used. */
+  readonly restarted: boolean
+  /** False: a load is predicted to take longer than computing, or was not admitted. Only KV that lies in the pod may be used. */
+  readonly mayLoad: boolean
+  /** When the session's present life began, milliseconds since 1970; undefined in a turn that begins one. */
+  readonly createdAtMs: number | undefined
+}
 
-/** Time limit of an attach. `signal` is made when it is first read, which costs more than an attach that waits for nothing. */
-export interface AttachBudget {
+/** Time limit of `prepare`. `signal` is made when it is first read: read it only before work that may wait. */
+export interface PrepareBudget {
   readonly signal: AbortSignal
 }
 
-export interface AttachOutcome {
-  readonly presence: KvPresence
-  /** Body fields that make the engine use (and only use) this session's KV. */
-  readonly fields: Readonly<Record<string, EngineField>>
-  /**
-   * What the connector took for this turn; passed to `offload` or `detach`, perhaps in another process. `settledClaim`: it took nothing, and
-   * the turn leaves nothing to store, so that neither is called.
-   */
-  readonly claim: string
+/** What lies in the pod when the turn is forwarded: the value of `x-context-cache`. */
+export type KvPresence = KvHit | KvMiss
+
+/** KV of that many tokens of the session lies in the pod, or the engine fetches it by itself. */
+export interface KvHit {
+  readonly kind: 'hit'
+  /** Where it lay: in the engine, in memory beside it, or in the persistent store. */
+  readonly tier: 'gpu' | 'cpu' | 'store'
+  readonly tokens: number
+  /** Only with tier `store`. Default: the engine loads it on demand. */
+  readonly loadMs?: number
 }
 
-export type OffloadOutcome =
-  | {
-      readonly kind: 'stored'
-      readonly artefactId: string
-      readonly payload: string
-      readonly tokens: number
-      readonly bytes: number
-    }
-  /** Nothing new came of the turn: what is stored stays. */
+export interface KvMiss {
+  readonly kind: 'miss'
+  readonly reason: KvMissReason
+  /** What is stored will never load again; the session forgets it. Default false. */
+  readonly gone?: boolean
+  /** For the log. */
+  readonly cause?: unknown
+}
+
+/** Why the turn starts without stored KV. */
+export type KvMissReason =
+  /** Nothing is stored of the session. */
+  | 'nothing_stored'
+  /** The connector stores nothing: the engine has a cache of its own, or none. */
+  | 'engine_cache'
+  | 'no_connector'
+  /** The stored KV is gone or damaged. */
+  | 'kv_missing'
+  /** Another connector, build or model stored it. It stays for pods that can load it. */
+  | 'kv_incompatible'
+  | 'load_too_slow'
+  | 'load_timeout'
+  | 'load_failed'
+  /** The store of KV did not answer several times, and was not asked. */
+  | 'kv_store_unavailable'
+  /** The pod has no room to keep the session apart. */
+  | 'no_slot'
+
+/** Outcome of `prepare`. */
+export interface Prepared {
+  readonly presence: KvPresence
+  /** They make the engine use the session's KV, and no other. */
+  readonly fields: EngineFields
+  /** A JSON value that `finish` or `release` receives, perhaps in another process. Undefined: neither is called. */
+  readonly claim?: JsonValue
+  /** Without a claim: why nothing of the turn will be stored, which the session then shows. Default: what it showed before. */
+  readonly notStored?: string
+}
+
+/** A turn that has completed. */
+export interface EndedTurn extends KvTurn {
+  /** From `prepare`. It comes back from outside of the process: parse it. */
+  readonly claim: unknown
+  /** Prompt plus output tokens by the engine's `usage`; undefined: the response has none. */
+  readonly totalTokens: number | undefined
+  /** The prompt's part of them. */
+  readonly promptTokens: number | undefined
+  /** Records the artefact before anything is written, so that it cannot be orphaned. Await it. Rejects if the session store is unavailable. */
+  readonly announce: (artefact: Pick<KvArtefact, 'artefactId' | 'payload'>) => Promise<void>
+  readonly signal: AbortSignal
+}
+
+/** Outcome of `finish`. */
+export type FinishOutcome =
+  | ({ readonly kind: 'stored' } & KvArtefact)
+  /** The turn left nothing new: what is stored stays. */
   | { readonly kind: 'unchanged' }
-  /** Another turn of the session still runs in the same place, and its end will offload more. */
-  | { readonly kind: 'superseded' }
-  /** Nothing was stored. `reason` is one word for people: `too_short`, `too_large`, `not_verified`, `no_room`, `offload_failed`. */
+  /** Nothing is stored. `reason` is one word for people (`too_short`, `no_slot`, …), and the session shows it. */
   | { readonly kind: 'none'; readonly reason: string; readonly cause?: unknown }
 
-export interface OffloadRequest {
-  readonly turn: KvTurn
-  readonly claim: string
-  /** Prompt plus output tokens of the turn by the engine's `usage`; undefined when the answer carried none. */
-  readonly totalTokens: number | undefined
-  /** The prompt's part of them. Default: unknown. */
-  readonly promptTokens?: number | undefined
-  /** Must be awaited before the engine is asked to write anything: it records the artefact, so that it cannot be orphaned. */
-  readonly announce: (artefact: { readonly artefactId: string; readonly payload: string }) => Promise<void>
+/** A turn that failed, or that another pod served. */
+export interface ReleasedTurn extends KvTurn {
+  readonly claim: unknown
   readonly signal: AbortSignal
 }
 
-/** What has to disappear. */
+/** KV that has to disappear from the store; for `session` from the pods as well. */
 export type KvRemoval =
   | { readonly kind: 'artefact'; readonly session: SessionKey; readonly payload: string }
   | { readonly kind: 'session'; readonly session: SessionKey; readonly payload: string | undefined }
 
 export type RemoveOutcome =
   | { readonly kind: 'removed' }
-  /** Something of it is in use (a turn that still runs, a pod that does not answer): try again later. */
+  /** Something of it is in use, or does not answer: the removal is tried again later. */
   | { readonly kind: 'busy'; readonly reason: string }
-  /** The payload is not of this connector, which removed nothing. The removal stays queued until a gateway runs the connector that stored it. */
+  /** Another connector stored it: the removal waits until a gateway runs that connector. */
   | { readonly kind: 'foreign' }
 
+/** What a sweep may ask about artefacts. */
+export interface KnownArtefacts {
+  /** Which of the ids are still in use. */
+  known(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
+  /** Makes sessions forget artefacts that no pod can load any more. */
+  forget(artefactIds: readonly string[]): Promise<void>
+}
+
 /**
- * Moves KV between a persistent store and the pods of one kind of engine. Faults are outcomes, never exceptions: a turn goes on without
- * its KV. All methods can be called from any gateway process; `claim` and `payload` carry what they need.
+ * Moves KV between a store and the pods of one kind of engine. A connector may throw: its host ([kv-cache.ts](kv-cache.ts)) makes a miss of
+ * it, and the turn goes on. Every method can be called from any gateway process. docs/connectors.md shows how to write one.
  */
 export interface KvConnector {
+  /** Part of every payload's tag: KV of one connector is never given to another. */
   readonly name: string
-  /** Makes the pod ready for a turn: finds the session's KV there or loads `kv`, before `budget.signal` fires. */
-  attach(turn: KvTurn, kv: StoredKv | undefined, budget: AttachBudget): Promise<AttachOutcome>
-  /** Body fields for a turn of the tenant that has no session: they keep it from meeting any session's KV. */
-  fieldsWithoutSession(tenant: TenantKey): Readonly<Record<string, EngineField>>
-  /** Brings what the turn left in the pod into the store, or confirms that the engine did so; then lets the claim go. */
-  offload(request: OffloadRequest): Promise<OffloadOutcome>
-  /** Lets the claim of a turn go that failed or ran elsewhere. */
-  detach(turn: KvTurn, claim: string, signal: AbortSignal): Promise<void>
-  /** Removes from the store and from every pod. Idempotent. */
-  remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
+  /** Finds the session's KV in the pod, or loads what is stored. Settles soon after `budget.signal` fires, and has then claimed nothing. */
+  prepare(turn: StartingTurn, budget: PrepareBudget): Promise<Prepared>
+  /** Fields of a turn that must meet no session's KV: without a session, or when `prepare` fails. Default: none. */
+  isolation?(tenant: TenantKey): EngineFields
+  /** Stores what the turn left in the pod, or confirms that the engine did. Releases the claim, also when it fails. */
+  finish?(turn: EndedTurn): Promise<FinishOutcome>
+  /** Releases the claim of a turn. */
+  release?(turn: ReleasedTurn): Promise<void>
+  /** Removes from store and pods. Idempotent. Default: nothing is stored. */
+  remove?(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
+  /** Removes KV that nobody remembers. Called before the first turn, then from time to time. Resolves to how many artefacts it removed. */
+  sweep?(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
   /**
-   * Looks for KV that nobody remembers any more (a lost session store, a pod that died in a save) and removes it. Called before the first
-   * turn and then from time to time. `isKnown` tells which artefact ids are still in use; `onUseless` is told those that are, but that no pod
-   * can load any more, since all of them run another engine or model. Resolves to how many were removed.
+   * Asks the engine of a pod what the operator has to know: what it shares between tenants, or lacks. Called before the first turn, and when a
+   * pod becomes ready. Throws if that cannot be found out now. Default: nothing is found.
    */
-  reconcile(
-    isKnown: (artefactIds: readonly string[]) => Promise<ReadonlySet<string>>,
-    signal: AbortSignal,
-    onUseless?: (artefactIds: readonly string[]) => Promise<void>,
-  ): Promise<number>
+  check?(pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]>
+  close?(): Promise<void>
 }

@@ -1,4 +1,4 @@
-import type { KvConnector } from './kv-port.ts'
+import type { KvConnector } from './kv-connector.ts'
 
 /** For engines whose KV the gateway cannot move: sessions live and route, and every turn says that nothing is kept. */
 export const createNoConnector = (): KvConnector => ({

@@ -1,5 +1,5 @@
 import { createCacheSalts, type Isolation, lifeOf } from './cache-salts.ts'
-import type { EngineFields, KvConnector } from './kv-port.ts'
+import type { EngineFields, KvConnector } from './kv-connector.ts'
 
 export interface PrefixCacheOptions {
   readonly isolation: Isolation
@@ -25,9 +25,8 @@ export const createPrefixCacheConnector = (options: PrefixCacheOptions): KvConne
   return {
     name: 'prefix-cache',
     prepare: async (turn) => {
-      const { tenant, model, restarted, createdAtMs } = turn
-      const life = lifeOf({ startsAnew: restarted, createdAtMs }, undefined)
-      const session = isolation === 'session' ? { key: turn.session, life } : undefined
+      const { tenant, model } = turn
+      const session = isolation === 'session' ? { key: turn.session, life: lifeOf(turn, undefined) } : undefined
       return {
         presence: { kind: 'miss', reason: 'engine_cache' },
         fields: fieldsOf(salts.of({ tenant, session, model, fingerprint: '' })),

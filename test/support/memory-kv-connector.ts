@@ -8,7 +8,7 @@ import type {
   KvPresence,
   KvTurn,
   StartingTurn,
-} from '../../src/kvcache/kv-port.ts'
+} from '../../src/kvcache/kv-connector.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
 import type { MemoryFleet } from './memory-fleet.ts'
 

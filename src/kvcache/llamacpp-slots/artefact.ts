@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
 import { artefactIdFor } from '../artefact-id.ts'
-import type { KvTurn } from '../kv-port.ts'
+import type { KvTurn } from '../kv-connector.ts'
 
 /** One stored slot: what an artefact's `payload` says. */
 export interface Artefact {

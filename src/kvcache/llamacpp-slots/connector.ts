@@ -1,9 +1,8 @@
 import type { EngineAccess } from '../../engines/engine-http.ts'
 import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
 import { createCacheSalts } from '../cache-salts.ts'
-
+import type { KvConnector } from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
-import type { KvConnector } from '../kv-port.ts'
 import { createSlotClient } from '../slots/slot-client.ts'
 import type { SlotLedger } from '../slots/slot-ledger.ts'
 import { createArtefactFiles } from './artefact-files.ts'

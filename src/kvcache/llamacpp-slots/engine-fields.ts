@@ -1,4 +1,4 @@
-import type { EngineFields } from '../kv-port.ts'
+import type { EngineFields } from '../kv-connector.ts'
 
 /**
  * Body fields of a request that must start from no KV of any session: any slot, and whatever lies there is not reused. The same for every

@@ -1,4 +1,4 @@
-import type { EndedTurn, FinishOutcome } from '../kv-port.ts'
+import type { EndedTurn, FinishOutcome } from '../kv-connector.ts'
 import type { SavedSlot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
 import { artefactIdOf, fileOf, formatPayload, partOf } from './artefact.ts'

@@ -1,4 +1,4 @@
-import type { KvMissReason, KvPresence, StartingTurn } from '../kv-port.ts'
+import type { KvMissReason, KvPresence, StartingTurn } from '../kv-connector.ts'
 import type { SlotTurn } from '../slots/slot-ledger.ts'
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'

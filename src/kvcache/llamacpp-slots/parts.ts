@@ -1,6 +1,6 @@
 import type { TenantKey } from '../../sessions/session-record.ts'
+import type { EngineFields, KvTurn } from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
-import type { EngineFields, KvTurn } from '../kv-port.ts'
 import type { ActionEnd, SlotClient } from '../slots/slot-client.ts'
 import type { SlotContent, SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 import type { ArtefactFiles } from './artefact-files.ts'

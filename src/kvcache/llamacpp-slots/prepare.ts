@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { untilAborted } from '../../async/deadline.ts'
-import type { KvPresence, Prepared, StartingTurn } from '../kv-port.ts'
+import type { KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import type { SlotClaim } from './claim.ts'

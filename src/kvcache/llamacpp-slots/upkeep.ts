@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionKey } from '../../sessions/session-record.ts'
-import type { KnownArtefacts, KvRemoval, RemoveOutcome } from '../kv-port.ts'
+import type { KnownArtefacts, KvRemoval, RemoveOutcome } from '../kv-connector.ts'
 import { artefactIdIn, isOfOtherEngine, isUnfinished, parsePayload } from './artefact.ts'
 import { leaseMs } from './open-claims.ts'
 import { type Parts, releaseAfter, releaseSlot } from './parts.ts'

@@ -1,4 +1,4 @@
-import type { OffloadRequest } from '../kv-connector.ts'
+import type { EndedTurn } from '../kv-connector.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
 import type { LmcacheClient } from './lmcache-client.ts'
 import type { Limits } from './parts.ts'
@@ -21,7 +21,7 @@ const pollMs = 50
  */
 export const untilArrived = (
   parts: { readonly lmcache: Pick<LmcacheClient, 'locate'>; readonly limits: Pick<Limits, 'settleMs'> },
-  { promptTokens, signal }: Pick<OffloadRequest, 'promptTokens' | 'signal'>,
+  { promptTokens, signal }: Pick<EndedTurn, 'promptTokens' | 'signal'>,
   prefix: {
     readonly stored: Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
     readonly known: number

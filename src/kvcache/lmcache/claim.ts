@@ -1,11 +1,9 @@
 import * as z from 'zod'
-import { readJson } from '../../json/read-json.ts'
 import { lifeOf } from '../cache-salts.ts'
-import type { KvTurn } from '../kv-connector.ts'
+import type { KvTurn, StartingTurn } from '../kv-connector.ts'
 import type { Parts } from './parts.ts'
 
 const schema = z.object({
-  v: z.literal(2),
   fingerprint: z.string(),
   modelRoot: z.string(),
   blockTokens: z.int().positive(),
@@ -16,18 +14,11 @@ const schema = z.object({
   base: z.object({ chunks: z.int().min(0), lastChunk: z.string(), tokens: z.int().min(0) }).optional(),
 })
 
-/** What a turn carries to its end. It travels through Envoy, so it holds neither the salt nor a key: {@link saltOf} finds the salt again. */
-export type Claim = Omit<z.infer<typeof schema>, 'v'>
+/** What a turn carries to its end. The salt is not in it: {@link saltOf} finds it again. */
+export type Claim = z.infer<typeof schema>
 
-export const encodeClaim = (claim: Claim): string => JSON.stringify({ v: 2, ...claim })
-
-/** Undefined for what is no claim of this version, and for a turn that took nothing. */
-export const parseClaim = (text: string): Claim | undefined => {
-  const parsed = schema.safeParse(readJson(text))
-  if (!parsed.success) return undefined
-  const { v: _version, ...claim } = parsed.data
-  return claim
-}
+/** Undefined for what is no claim of this version. */
+export const parseClaim = (claim: unknown): Claim | undefined => schema.safeParse(claim).data
 
 /** Without events chunks have no names, and can only be deleted with everything else of their salt, which then must be the session's own. */
 const isPerSession = ({ isolation }: Pick<Parts, 'isolation'>, { hasEvents }: Pick<Claim, 'hasEvents'>): boolean =>
@@ -36,7 +27,7 @@ const isPerSession = ({ isolation }: Pick<Parts, 'isolation'>, { hasEvents }: Pi
 /** The session's life as its salt needs it. */
 export const lifeFor = (
   parts: Pick<Parts, 'isolation'>,
-  turn: Pick<KvTurn, 'startsAnew' | 'createdAtMs'>,
+  turn: Pick<StartingTurn, 'restarted' | 'createdAtMs'>,
   known: { readonly hasEvents: boolean; readonly storedLife: string | undefined },
 ): string => (isPerSession(parts, known) ? lifeOf(turn, known.storedLife) : '')
 

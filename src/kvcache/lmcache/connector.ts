@@ -5,13 +5,13 @@ import type { KvConnector } from '../kv-connector.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
 import type { KvLog } from '../kv-log.ts'
 import type { TokenVault } from '../vault/token-vault.ts'
-import { attach } from './attach.ts'
-import { detach } from './detach.ts'
 import { createEngineFacts } from './engine-facts.ts'
+import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
 import { createLmcacheClient, maxAnswerBytes } from './lmcache-client.ts'
-import { offload } from './offload.ts'
 import type { Parts } from './parts.ts'
+import { prepare } from './prepare.ts'
+import { release } from './release.ts'
 import { remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
 
@@ -46,13 +46,16 @@ export interface LmcacheOptions {
   readonly log: KvLog
 }
 
+/** It stores, so it has all methods but a sweep. */
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check'>
+
 const callsPerServer = 32
 
 /**
  * KV of vLLM pods that run LMCacheMPConnector, each with an LMCache server, under one coordinator. The engine writes KV through to the store by
  * itself, and loads it by itself; the connector names what came of a turn, keeps it from eviction, says what a pod can load, and deletes it.
  */
-export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & { close(): Promise<void> } => {
+export const createLmcacheConnector = (options: LmcacheOptions): LmcacheConnector => {
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
   const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access: options.access })
   const lmcache = createLmcacheClient({ http, coordinator: options.coordinator, worldSize: options.worldSize })
@@ -82,12 +85,11 @@ export const createLmcacheConnector = (options: LmcacheOptions): KvConnector & {
   }
   return {
     name: 'lmcache',
-    attach: (turn, kv, { signal }) => attach(parts, turn, kv, signal),
-    fieldsWithoutSession: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
-    offload: (request) => offload(parts, request),
-    detach: (turn, claim, signal) => detach(parts, turn, claim, signal),
+    prepare: (turn, { signal }) => prepare(parts, turn, signal),
+    isolation: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
+    finish: (turn) => finish(parts, turn),
+    release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),
-    reconcile: async () => 0,
     close: async () => {
       breaker.stop()
       await options.events.stop()

@@ -1,6 +1,5 @@
 import { untilAborted } from '../../async/deadline.ts'
-import type { StoredKv } from '../../sessions/session-record.ts'
-import type { KvPresence } from '../kv-connector.ts'
+import type { KvArtefact, KvMiss, KvPresence } from '../kv-connector.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
 import { LmcacheFault } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
@@ -21,23 +20,26 @@ export const presenceOf = async (
   parts: Parts,
   session: {
     readonly pod: string
-    readonly kv: StoredKv | undefined
-    readonly stored: StoredPrefix | undefined
+    readonly stored: KvArtefact | undefined
+    /** What the artefact's payload says; undefined: it cannot be read. */
+    readonly prefix: StoredPrefix | undefined
     /** The salt of the turn. */
     readonly salt: string
   },
   signal: AbortSignal,
 ): Promise<KvPresence> => {
-  const { pod, kv, stored, salt } = session
-  if (kv === undefined) return { kind: 'empty' }
-  if (stored === undefined || stored.salt !== salt) return { kind: 'incompatible' }
-  const inEngine = Math.min(kv.tokens, parts.events.residentTokens(pod, stored.turnId))
-  if (inEngine > 0 && inEngine === kv.tokens) return { kind: 'resident', tokens: inEngine }
-  if (!parts.breaker.isClosed()) return { kind: 'unavailable', cause: new StoreUnavailableFault() }
-  const look = () => (stored.chunks.length === 0 ? lookAtSalt(parts, stored, kv) : lookAtChunks(parts, stored, pod))
-  const presence = parts.breaker.run(look).catch((cause: unknown): KvPresence => ({ kind: 'failed', cause }))
-  return untilAborted(presence, signal, (): KvPresence => ({ kind: 'timed-out' }))
+  const { pod, stored, prefix, salt } = session
+  if (stored === undefined) return miss('nothing_stored')
+  if (prefix?.salt !== salt) return miss('kv_incompatible')
+  const inEngine = Math.min(stored.tokens, parts.events.residentTokens(pod, prefix.turnId))
+  if (inEngine > 0 && inEngine === stored.tokens) return { kind: 'hit', tier: 'gpu', tokens: inEngine }
+  if (!parts.breaker.isClosed()) return miss('kv_store_unavailable', new StoreUnavailableFault())
+  const look = () => (prefix.chunks.length === 0 ? lookAtSalt(parts, prefix, stored) : lookAtChunks(parts, prefix, pod))
+  const presence = parts.breaker.run(look).catch((cause: unknown) => miss('load_failed', cause))
+  return untilAborted(presence, signal, () => miss('load_timeout'))
 }
+
+const miss = (reason: KvMiss['reason'], cause?: unknown): KvMiss => ({ kind: 'miss', reason, cause })
 
 const lookAtChunks = async (parts: Parts, stored: StoredPrefix, pod: string): Promise<KvPresence> => {
   const [instance, entries] = await Promise.all([
@@ -52,11 +54,11 @@ const lookAtChunks = async (parts: Parts, stored: StoredPrefix, pod: string): Pr
     Math.floor(leading(entries, isThere) / stored.pieces.length) * stored.chunkTokens
   const tokens = tokensOf((entry) => isBeside(entry) || isStored(entry))
   // A coordinator that was started anew lists it again when an engine reports it.
-  if (tokens === 0) return { kind: 'missing', isKept: true }
-  return tokensOf(isBeside) === tokens ? { kind: 'resident', tokens, tier: 'cpu' } : { kind: 'on-demand', tokens }
+  if (tokens === 0) return miss('kv_missing')
+  return { kind: 'hit', tier: tokensOf(isBeside) === tokens ? 'cpu' : 'store', tokens }
 }
 
-const lookAtSalt = async (parts: Parts, { salt }: StoredPrefix, { tokens }: StoredKv): Promise<KvPresence> => {
+const lookAtSalt = async (parts: Parts, { salt }: StoredPrefix, { tokens }: KvArtefact): Promise<KvPresence> => {
   const bytes = await parts.lmcache.usageBytes(salt, AbortSignal.timeout(answerMs))
-  return bytes > 0 ? { kind: 'on-demand', tokens } : { kind: 'missing', isKept: true }
+  return bytes > 0 ? { kind: 'hit', tier: 'store', tokens } : miss('kv_missing')
 }

@@ -38,7 +38,6 @@ const isChunkList = (value: unknown): boolean =>
   value.every((chunk: unknown) => typeof chunk === 'string' && chunkHash.test(chunk))
 
 const schema = z.strictObject({
-  connector: z.literal('lmcache'),
   v: z.literal(2),
   artefactId: z.string().min(1).max(64),
   turnId: z.string().min(1).max(64),
@@ -51,15 +50,14 @@ const schema = z.strictObject({
   chunkTokens: z.int().min(1).max(1_000_000),
 })
 
-/** As a session's payload. */
-export const encodeStoredPrefix = (stored: StoredPrefix): string =>
-  JSON.stringify({ connector: 'lmcache', v: 2, ...stored })
+/** As the artefact's payload. */
+export const encodeStoredPrefix = (stored: StoredPrefix): string => JSON.stringify({ v: 2, ...stored })
 
-/** Undefined for what is no payload of this connector and version. */
+/** Undefined for what is no payload of this version. */
 export const parseStoredPrefix = (payload: string): StoredPrefix | undefined => {
   const parsed = schema.safeParse(readJson(payload))
   if (!parsed.success) return undefined
-  const { connector: _connector, v: _version, ...stored } = parsed.data
+  const { v: _version, ...stored } = parsed.data
   return stored
 }
 

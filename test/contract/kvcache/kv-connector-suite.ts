@@ -1,6 +1,5 @@
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import { eventually } from '../../support/eventually.ts'
 import {
@@ -16,6 +15,7 @@ import {
   type TestUsage,
   turnOf,
 } from './kv-test-bed.ts'
+import type { KvConnector, KvTurn } from './old-kv-port.ts'
 
 const timeoutMs = 60_000
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
   anySignal,
@@ -12,6 +11,7 @@ import {
   type TestSession,
   turnOf,
 } from './kv-test-bed.ts'
+import type { KvConnector } from './old-kv-port.ts'
 
 const timeoutMs = 60_000
 

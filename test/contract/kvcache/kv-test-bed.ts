@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect } from '@jest/globals'
-import type {
-  AttachOutcome,
-  EngineField,
-  KvConnector,
-  KvTurn,
-  OffloadOutcome,
-} from '../../../src/kvcache/kv-connector.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
+import type { AttachOutcome, EngineField, KvConnector, KvTurn, OffloadOutcome } from './old-kv-port.ts'
 
 /** Token counts of one response, as the engine reports them. */
 export interface TestUsage {

@@ -1,5 +1,4 @@
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
-import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
@@ -17,6 +16,8 @@ import {
 import { tokenize } from '../../support/simulated-fleet/tokenizer.ts'
 import type { KvTestBed, TestPod } from './kv-test-bed.ts'
 import { runOn } from './lmcache-pods.ts'
+import type { KvConnector } from './old-kv-port.ts'
+import { asOldConnector } from './old-port.ts'
 import { createOpenLedger, type OpenLedger } from './open-ledger.ts'
 
 export interface LmcacheBedOptions extends SimulatedFleetOptions {
@@ -154,12 +155,13 @@ const makeBed = (
       log: wishes.log ?? silent,
     })
     connectors.push(connector)
+    const old = asOldConnector(connector)
     return {
-      ...connector,
+      ...old,
       // A gateway that has just started misses the events before its subscription.
       attach: async (turn, kv, budget) => {
         if (hasEvents) await followers.allReceive()
-        return connector.attach(turn, kv, budget)
+        return old.attach(turn, kv, budget)
       },
     }
   }

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { KvConnector, OffloadRequest } from '../../../src/kvcache/kv-connector.ts'
 import { parseStoredPrefix } from '../../../src/kvcache/lmcache/stored-prefix.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
@@ -12,6 +11,7 @@ import {
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../contract/kvcache/lmcache-bed.ts'
+import type { KvConnector, OffloadRequest } from '../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../support/eventually.ts'
 
 const sessionCount = 4

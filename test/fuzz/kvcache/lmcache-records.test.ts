@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { encodeClaim, parseClaim } from '../../../src/kvcache/lmcache/claim.ts'
+import { readJson } from '../../../src/json/read-json.ts'
+import { parseClaim } from '../../../src/kvcache/lmcache/claim.ts'
 import { encodeStoredPrefix, objectKeysOf, parseStoredPrefix } from '../../../src/kvcache/lmcache/stored-prefix.ts'
 
 const hex = (minLength: number, maxLength: number): fc.Arbitrary<string> =>
@@ -41,22 +42,23 @@ describe('records of the connector lmcache', () => {
   })
 
   test('a claim is read as it was written', () => {
-    fc.assert(fc.property(anyClaim, (claim) => expect(parseClaim(encodeClaim(claim))).toEqual(claim)))
+    const property = fc.property(anyClaim, (claim) =>
+      expect(parseClaim(JSON.parse(JSON.stringify(claim)))).toEqual(claim),
+    )
+    fc.assert(property)
   })
 
   test.each([
     ['stored prefix', parseStoredPrefix],
-    ['claim', parseClaim],
+    ['claim', (other: string) => parseClaim(readJson(other))],
   ] as const)('any other text is not read as a %s', (_name, parse) => {
     fc.assert(fc.property(anyText, (other) => expect(parse(other)).toBeUndefined()))
   })
 
-  test.each([
-    { name: 'of a later version', change: (payload: string) => payload.replace('"v":2', '"v":3') },
-    { name: 'of another connector', change: (payload: string) => payload.replace('"lmcache"', '"slots"') },
-  ])('a prefix $name is not read', ({ change }) => {
+  test('a prefix of another version is not read', () => {
+    const later = (payload: string): string => payload.replace('"v":2', '"v":3')
     fc.assert(
-      fc.property(anyStored, (stored) => expect(parseStoredPrefix(change(encodeStoredPrefix(stored)))).toBeUndefined()),
+      fc.property(anyStored, (stored) => expect(parseStoredPrefix(later(encodeStoredPrefix(stored)))).toBeUndefined()),
     )
   })
 

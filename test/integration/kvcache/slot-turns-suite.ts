@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { AttachOutcome, EngineField, KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/engine-fields.ts'
 import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import type { SlotTurn } from '../../../src/kvcache/slots/slot-ledger.ts'
@@ -12,6 +11,7 @@ import {
   type TestSession,
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
+import type { AttachOutcome, EngineField, KvConnector } from '../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 

@@ -2,7 +2,6 @@ import { readdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/engine-fields.ts'
 import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
@@ -14,6 +13,7 @@ import {
   type TestSession,
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
+import type { KvConnector } from '../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 

@@ -7,11 +7,11 @@ import { freePorts } from '../../../playground/free-port.ts'
 import { createLlamacppSlotsConnector } from '../../../src/kvcache/llamacpp-slots/connector.ts'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
+import { asOldConnector } from '../../contract/kvcache/old-port.ts'
 import { eventually } from '../../support/eventually.ts'
 import { call, post } from '../support/client.ts'
 import { flipByte } from '../support/flip-byte.ts'
 import { type HoldingProxy, startHoldingProxy } from './holding-proxy.ts'
-import { asOldConnector } from './old-port.ts'
 
 export const slotsPerPod = 2
 export const contextTokensPerSlot = 8_192

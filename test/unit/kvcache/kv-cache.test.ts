@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals'
 import { createClaimSeal } from '../../../src/kvcache/claim-seal.ts'
 import { createKvCache, type KvCache, type SessionTurn } from '../../../src/kvcache/kv-cache.ts'
-import type { KvArtefact, KvConnector } from '../../../src/kvcache/kv-port.ts'
+import type { KvArtefact, KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { newSession } from '../../contract/kvcache/kv-test-bed.ts'
 
 const session = newSession()

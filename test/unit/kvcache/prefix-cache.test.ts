@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { StartingTurn } from '../../../src/kvcache/kv-port.ts'
+import type { StartingTurn } from '../../../src/kvcache/kv-connector.ts'
 import { createPrefixCacheConnector, type PrefixCacheOptions } from '../../../src/kvcache/prefix-cache.ts'
 import { anySignal, newPrompt, newSession, type TestSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { runOn } from '../../contract/kvcache/lmcache-pods.ts'

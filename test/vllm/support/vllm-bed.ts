@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { readdir, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
-import type { KvConnector, KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
 import { createMemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
+import type { KvConnector, KvTurn } from '../../contract/kvcache/old-kv-port.ts'
+import { asOldConnector } from '../../contract/kvcache/old-port.ts'
 import { createOpenLedger } from '../../contract/kvcache/open-ledger.ts'
 import { orderServer } from './control.ts'
 import { eventually } from './eventually.ts'
@@ -70,16 +71,17 @@ export const startVllmBed = async (options: {
       log: silent,
     })
     connectors.push(connector)
+    const old = asOldConnector(connector)
     return {
-      ...connector,
+      ...old,
       attach: async (turn, kv, budget) => {
         await untilHeard(options.events)
-        const attached = await connector.attach(named(turn), kv, budget)
+        const attached = await old.attach(named(turn), kv, budget)
         salts.add(attached.fields['cache_salt'] as string)
         return attached
       },
-      offload: (request) => connector.offload({ ...request, turn: named(request.turn) }),
-      detach: (turn, claim, signal) => connector.detach(named(turn), claim, signal),
+      offload: (request) => old.offload({ ...request, turn: named(request.turn) }),
+      detach: (turn, claim, signal) => old.detach(named(turn), claim, signal),
     }
   }
 

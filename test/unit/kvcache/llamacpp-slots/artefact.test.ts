@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { KvTurn } from '../../../../src/kvcache/kv-port.ts'
+import type { KvTurn } from '../../../../src/kvcache/kv-connector.ts'
 import {
   artefactIdIn,
   artefactIdOf,

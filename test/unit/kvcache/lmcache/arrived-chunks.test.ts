@@ -29,7 +29,7 @@ const arrived = async (
   }
   const seen = await untilArrived(
     { lmcache: { locate }, limits: { settleMs } },
-    { signal: anySignal() },
+    { promptTokens: undefined, signal: anySignal() },
     { stored: { modelRoot: 'm', salt: 's', chunks, pieces, chunkTokens }, known },
   )
   return { ...seen, asked }

@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { KvConnector } from '../../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../../src/sessions/session-record.ts'
 import {
   anySignal,
@@ -12,6 +11,7 @@ import {
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import type { KvConnector } from '../../../contract/kvcache/old-kv-port.ts'
 
 describe('isolation', () => {
   let bed: LmcacheBed

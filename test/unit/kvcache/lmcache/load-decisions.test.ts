@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvConnector, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../../src/sessions/session-record.ts'
 import {
   anySignal,
@@ -10,6 +9,7 @@ import {
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import type { KvConnector, KvPresence } from '../../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 describe('presence of stored KV', () => {

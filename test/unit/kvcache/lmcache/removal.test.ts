@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { KvConnector } from '../../../../src/kvcache/kv-connector.ts'
 import type { StoredKv } from '../../../../src/sessions/session-record.ts'
 import { anySignal, newPrompt, newSession, serveTurn } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import type { KvConnector } from '../../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 describe('removal', () => {

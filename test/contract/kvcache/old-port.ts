@@ -1,8 +1,10 @@
-import type { AttachOutcome, KvPresence, KvConnector as OldConnector } from '../../../src/kvcache/kv-connector.ts'
-import type { JsonValue, KvConnector, KvPresence as NewPresence } from '../../../src/kvcache/kv-port.ts'
+import type { JsonValue, KvConnector, KvPresence as NewPresence } from '../../../src/kvcache/kv-connector.ts'
+import type { AttachOutcome, KvPresence, KvConnector as OldConnector } from './old-kv-port.ts'
 
 /** A connector of the new port as the contract suite, which still meets the old one, calls it. A fault is an outcome, as its host makes it. */
-export const asOldConnector = (connector: Required<KvConnector>): OldConnector & { close(): Promise<void> } => ({
+export const asOldConnector = (
+  connector: Omit<Required<KvConnector>, 'sweep' | 'check'> & Pick<KvConnector, 'sweep'>,
+): OldConnector & { close(): Promise<void> } => ({
   name: connector.name,
   attach: async (turn, kv, budget): Promise<AttachOutcome> => {
     const { startsAnew = false, mayLoad = true, createdAtMs, ...rest } = turn
@@ -32,24 +34,30 @@ export const asOldConnector = (connector: Required<KvConnector>): OldConnector &
     if (held.claim !== undefined) await connector.release({ ...turn, claim: held.claim, signal })
   },
   remove: (removal, signal) => connector.remove(removal, signal),
-  reconcile: (known, signal, forget = async () => {}) => connector.sweep({ known, forget }, signal),
+  reconcile: async (known, signal, forget = async () => {}) =>
+    (await connector.sweep?.({ known, forget }, signal)) ?? 0,
   close: async () => connector.close(),
 })
 
 const oldPresence = (presence: NewPresence): KvPresence => {
   if (presence.kind === 'hit') {
-    const { tier, tokens, loadMs = 0 } = presence
-    return tier === 'store' ? { kind: 'loaded', tokens, loadMs } : { kind: 'resident', tokens }
+    const { tier, tokens, loadMs } = presence
+    if (tier !== 'store') return { kind: 'resident', tokens, ...(tier === 'cpu' ? { tier } : {}) }
+    return loadMs === undefined ? { kind: 'on-demand', tokens } : { kind: 'loaded', tokens, loadMs }
   }
   switch (presence.reason) {
     case 'nothing_stored':
       return { kind: 'empty' }
     case 'kv_missing':
-      return { kind: 'missing' }
+      return presence.gone === true ? { kind: 'missing' } : { kind: 'missing', isKept: true }
     case 'kv_incompatible':
       return { kind: 'incompatible' }
     case 'load_too_slow':
       return { kind: 'not-worthwhile' }
+    case 'load_timeout':
+      return { kind: 'timed-out' }
+    case 'kv_store_unavailable':
+      return { kind: 'unavailable', cause: presence.cause }
     case 'no_slot':
       return { kind: 'no-room' }
     default:

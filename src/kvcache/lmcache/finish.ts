@@ -1,6 +1,6 @@
 import { nanoid } from 'nanoid'
 import { artefactIdFor } from '../artefact-id.ts'
-import type { KvTurn, OffloadOutcome, OffloadRequest } from '../kv-connector.ts'
+import type { EndedTurn, FinishOutcome, KvTurn } from '../kv-connector.ts'
 import { untilArrived } from './arrived-chunks.ts'
 import { type Claim, parseClaim, saltOf } from './claim.ts'
 import type { Parts } from './parts.ts'
@@ -10,24 +10,20 @@ import { tokensOfTurn } from './turn-tokens.ts'
 import { untilGrown } from './until-grown.ts'
 
 /** Finds out what of a turn's KV the engine wrote to the store, holds it, and pins it. */
-export const offload = async (parts: Parts, request: OffloadRequest): Promise<OffloadOutcome> => {
-  const claim = parseClaim(request.claim)
+export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutcome> => {
+  const claim = parseClaim(turn.claim)
   if (claim === undefined) return { kind: 'none', reason: 'not_attached' }
   if (!parts.breaker.isClosed()) {
     return { kind: 'none', reason: 'kv_store_unavailable', cause: new StoreUnavailableFault() }
   }
-  try {
-    return await (claim.hasEvents ? confirmChunks(parts, request, claim) : confirmSalt(parts, request, claim))
-  } catch (cause) {
-    return { kind: 'none', reason: 'offload_failed', cause }
-  }
+  return claim.hasEvents ? confirmChunks(parts, turn, claim) : confirmSalt(parts, turn, claim)
 }
 
-const confirmChunks = async (parts: Parts, request: OffloadRequest, claim: Claim): Promise<OffloadOutcome> => {
-  const { turn, totalTokens, signal } = request
+const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome> => {
+  const { totalTokens, signal } = turn
   const fewest = Math.max(parts.limits.minTokens, await parts.instances.chunkTokens(signal))
   if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
-  const tokens = await tokensOfTurn(parts, request, claim)
+  const tokens = await tokensOfTurn(parts, turn, claim)
   if (tokens === undefined) {
     return claim.base === undefined ? { kind: 'none', reason: 'tokens_unknown' } : { kind: 'unchanged' }
   }
@@ -37,8 +33,8 @@ const confirmChunks = async (parts: Parts, request: OffloadRequest, claim: Claim
   const { chunks: known, lastChunk } = claim.base ?? { chunks: 0, lastChunk: '' }
   const isGrown = known > 0 && stored.chunks[known - 1] === lastChunk
   if (isGrown && known === stored.chunks.length) return { kind: 'unchanged' }
-  const payload = await announce(parts, request, stored)
-  const arrived = await untilArrived(parts, request, { stored, known: isGrown ? known : 0 })
+  const payload = await announce(parts, turn, stored)
+  const arrived = await untilArrived(parts, turn, { stored, known: isGrown ? known : 0 })
   if (arrived.chunks === 0) return { kind: 'none', reason: 'not_stored' }
 
   const { artefactId, modelRoot, salt } = stored
@@ -52,15 +48,15 @@ const confirmChunks = async (parts: Parts, request: OffloadRequest, claim: Claim
  * Without events chunks have no names: the artefact stands for all KV under the session's own salt. It counts the tokens of the turn that stored it;
  * what later turns add lies under the same salt, so that nothing new is to be recorded.
  */
-const confirmSalt = async (parts: Parts, request: OffloadRequest, claim: Claim): Promise<OffloadOutcome> => {
-  const { turn, promptTokens, signal } = request
+const confirmSalt = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome> => {
+  const { promptTokens, signal } = turn
   if (claim.base !== undefined) return { kind: 'unchanged' }
   if (promptTokens === undefined) return { kind: 'none', reason: 'tokens_unknown' }
   const chunkTokens = await parts.instances.chunkTokens(signal)
   const tokens = Math.floor(promptTokens / chunkTokens) * chunkTokens
   if (tokens === 0 || tokens < parts.limits.minTokens) return { kind: 'none', reason: 'too_short' }
-  const stored = describe(turn, claim, { salt: saltOf(parts, turn, claim), chunks: [], pieces: [], chunkTokens })
-  const payload = await announce(parts, request, stored)
+  const stored = describePrefix(turn, claim, { salt: saltOf(parts, turn, claim), chunks: [], pieces: [], chunkTokens })
+  const payload = await announce(parts, turn, stored)
   // The coordinator learns of what comes by and by.
   const bytes = await untilGrown(
     () => parts.lmcache.usageBytes(stored.salt, signal),
@@ -83,7 +79,7 @@ export const namePrefix = async (
   const { chunks, entries } = await parts.lmcache.lookup({ modelRoot: claim.modelRoot, salt, tokens }, signal)
   if (chunks === 0) return undefined
   const perChunk = entries.length / chunks
-  return describe(turn, claim, {
+  return describePrefix(turn, claim, {
     salt,
     chunks: entries.filter((_entry, index) => index % perChunk === 0).map(({ key }) => key.chunk_hash_hex),
     pieces: entries.slice(0, perChunk).map(({ key }) => [key.kv_rank, key.object_group_id] as const),
@@ -91,16 +87,17 @@ export const namePrefix = async (
   })
 }
 
-const describe = (
+/** An artefact of the turn. */
+export const describePrefix = (
   { session, turnId }: Pick<KvTurn, 'session' | 'turnId'>,
   { modelRoot, life }: Claim,
   stored: Pick<StoredPrefix, 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>,
 ): StoredPrefix => ({ artefactId: artefactIdFor(session, nanoid()), turnId, modelRoot, life, ...stored })
 
 /** Records the artefact, then holds its chunks, so that nobody deletes them; only then is it looked which of them are there. */
-const announce = async (parts: Parts, request: OffloadRequest, stored: StoredPrefix): Promise<string> => {
+const announce = async (parts: Parts, turn: EndedTurn, stored: StoredPrefix): Promise<string> => {
   const payload = encodeStoredPrefix(stored)
-  await request.announce({ artefactId: stored.artefactId, payload })
+  await turn.announce({ artefactId: stored.artefactId, payload })
   await parts.ledger.hold({ salt: stored.salt, name: stored.artefactId, chunks: heldChunks(stored) })
   return payload
 }

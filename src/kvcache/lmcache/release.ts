@@ -1,0 +1,31 @@
+import { withinLimit } from '../../async/deadline.ts'
+import type { ReleasedTurn } from '../kv-connector.ts'
+import { parseClaim, saltOf } from './claim.ts'
+import { deleteUnheld } from './delete-everywhere.ts'
+import { describePrefix, namePrefix } from './finish.ts'
+import type { Parts } from './parts.ts'
+
+/** Events come within some milliseconds of the answer. */
+const silenceMs = 250
+
+/**
+ * Deletes what a turn left that failed or whose session is gone: the chunks that no artefact holds. What stays, because LMCache or the turn's events
+ * were away, leaves by LMCache's own eviction.
+ */
+export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> => {
+  const claim = parseClaim(turn.claim)
+  if (claim === undefined) return
+  const { pod, turnId, signal } = turn
+  if (!claim.hasEvents) {
+    const salt = saltOf(parts, turn, claim)
+    await deleteUnheld(parts, describePrefix(turn, claim, { salt, chunks: [], pieces: [], chunkTokens: 1 }), signal)
+    return
+  }
+  const tokens = await withinLimit(
+    silenceMs,
+    (limited) => parts.events.turnTokens(pod, { turnId, minTokens: 1 }, limited),
+    signal,
+  )
+  const left = tokens === undefined ? undefined : await namePrefix(parts, turn, { claim, tokens }, signal)
+  if (left !== undefined) await deleteUnheld(parts, left, signal)
+}
