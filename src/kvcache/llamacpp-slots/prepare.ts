@@ -13,9 +13,9 @@ import { stillHolds } from './slot-evidence.ts'
 
 /** How often a turn looks for another slot when something else has just begun to run in the one it claimed. */
 const maxTries = 3
-/** How long a turn waits while the turn before is being saved. */
-const saveWaitMs = 500
-const savePollMs = 20
+/** How long a turn waits for another turn of its session, which is being saved, or holds the last slot. */
+const maxWaitMs = 500
+const pollMs = 20
 /** Below any context length, to which older builds of llama-server reduce it. */
 const maxTag = 1_000
 
@@ -66,8 +66,8 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'again'> =
   const { pod, turnId } = turn
   const { slots, fingerprint } = await parts.engines.look(pod, signal)
   const claimed = await claim(parts, search, slots)
-  if (claimed.kind === 'saving') {
-    await waitForSave(parts, search)
+  if (claimed.kind === 'wait') {
+    await waitForTurn(parts, search)
     return 'again'
   }
   const before = slots.find(({ id }) => claimed.kind === 'claimed' && id === claimed.slot)
@@ -93,14 +93,14 @@ const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly S
     turnId: turn.turnId,
     leaseMs,
     artefactId: turn.stored?.artefactId,
-    waitsForSave: performance.now() - startedMs < saveWaitMs,
+    mayWait: performance.now() - startedMs < maxWaitMs,
     slots: slots.map(({ id, busy }) => ({ id, idle: !busy })),
   })
 
-/** A claim of no slot only says whether the save has ended. */
-const waitForSave = async (parts: Parts, search: Search): Promise<void> => {
-  do await delay(savePollMs)
-  while (!search.signal.aborted && (await claim(parts, search, [])).kind === 'saving')
+/** A claim of no slot only says whether to wait on. */
+const waitForTurn = async (parts: Parts, search: Search): Promise<void> => {
+  do await delay(pollMs)
+  while (!search.signal.aborted && (await claim(parts, search, [])).kind === 'wait')
 }
 
 /** KV of the session in the slot, if ledger and engine agree on that and nothing newer is stored. */

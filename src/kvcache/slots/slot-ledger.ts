@@ -30,8 +30,8 @@ export interface ClaimSlot {
   readonly leaseMs: number
   /** A slot with this content is preferred. */
   readonly artefactId: string | undefined
-  /** The turn prefers to wait while another turn of its session is being saved. */
-  readonly waitsForSave: boolean
+  /** The turn can wait for another turn of its session. */
+  readonly mayWait: boolean
   /** All slots of the pod. */
   readonly slots: readonly ReportedSlot[]
 }
@@ -39,8 +39,8 @@ export interface ClaimSlot {
 export type ClaimOutcome =
   /** `content`: what the session left there; undefined: unknown, or another session's. */
   | { readonly kind: 'claimed'; readonly slot: number; readonly content?: SlotContent | undefined }
-  /** Another turn of the session is being saved. */
-  | { readonly kind: 'saving' }
+  /** Another turn of the session is being saved, or holds a slot while there is no other. */
+  | { readonly kind: 'wait' }
   /** Every slot is busy or held. */
   | { readonly kind: 'no-room' }
 

@@ -63,7 +63,7 @@ describe.each([
       turnId,
       leaseMs,
       artefactId: undefined,
-      waitsForSave: false,
+      mayWait: false,
       slots: idle(0, 1),
       ...options,
     })
@@ -128,15 +128,25 @@ describe.each([
       expect(await slotOf(bob, { pod: '[::1]:9', slots: idle(0) })).toBe(0)
     })
 
-    test('a turn may wait while another turn of its session is being saved', async () => {
+    test('a turn waits while another turn of its session is being saved', async () => {
       await claim(alice, 't1')
-      expect(await claim(alice, 't2', { waitsForSave: true, slots: [] })).toEqual({ kind: 'no-room' })
       await renew(0, 't1', true)
       await renew(0, 't1')
-      expect(await claim(alice, 't2', { waitsForSave: true })).toEqual({ kind: 'saving' })
-      expect(await slotOf(bob, { waitsForSave: true })).toBe(1)
+      expect(await claim(alice, 't2', { mayWait: true })).toEqual({ kind: 'wait' })
+      expect(await slotOf(bob, { mayWait: true })).toBe(1)
       await release(0, 't1', content)
-      expect(await claim(alice, 't2', { waitsForSave: true })).toMatchObject({ kind: 'claimed', slot: 0 })
+      expect(await claim(alice, 't2', { mayWait: true })).toMatchObject({ kind: 'claimed', slot: 0 })
+    })
+
+    test('a turn waits while another turn of its session holds the last slot', async () => {
+      await claim(alice, 't1', { slots: idle(0) })
+      const outcomes = await Promise.all([
+        claim(alice, 't2', { mayWait: true, slots: idle(0) }),
+        claim(alice, 't2', { mayWait: false, slots: idle(0) }),
+        claim(bob, 'b1', { mayWait: true, slots: idle(0) }),
+      ])
+      expect(outcomes.map(({ kind }) => kind)).toEqual(['wait', 'no-room', 'no-room'])
+      expect(await claim(alice, 't2', { mayWait: true })).toMatchObject({ kind: 'claimed', slot: 1 })
     })
   })
 
@@ -238,7 +248,7 @@ describe.each([
 
 describe('the slot ledger in Redis', () => {
   const session = 'alice' as SessionKey
-  const request = { pod, session, leaseMs, artefactId: undefined, waitsForSave: false, slots: idle(0) }
+  const request = { pod, session, leaseMs, artefactId: undefined, mayWait: false, slots: idle(0) }
 
   test('is shared by two gateway processes', async () => {
     const shared = await redis.connect({ commandTimeoutMs: 2_000 })

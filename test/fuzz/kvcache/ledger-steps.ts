@@ -26,7 +26,7 @@ const anyStep = fc.record({
     fc.record({ artefactId: fc.constantFrom('a1', 'a2'), tokens: fc.nat(9_999), mark: fc.constantFrom('m1', 'm2') }),
     { nil: undefined },
   ),
-  waitsForSave: fc.boolean(),
+  mayWait: fc.boolean(),
   saving: fc.boolean(),
   isBySweep: fc.constantFrom(true, false, false, false),
 })
@@ -40,12 +40,12 @@ export const turnOf = ({ kind, session, number, isBySweep }: Step): string => {
 }
 
 export const take = (ledger: SlotLedger, step: Step): Promise<unknown> => {
-  const { slot, session, leaseMs, artefactId, content, waitsForSave, saving } = step
+  const { slot, session, leaseMs, artefactId, content, mayWait, saving } = step
   const turn = { pod, slot, turnId: turnOf(step) }
   switch (step.kind) {
     case 'claim': {
       const slots = slotIds.map((id, index) => ({ id, idle: step.idle[index] === true }))
-      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, waitsForSave, slots })
+      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, slots })
     }
     case 'renew':
       return ledger.renew([turn], { leaseMs, saving })

@@ -45,7 +45,7 @@ test('fifty parallel turns of one session load its KV into the slots that they f
   const hits = lines.filter((line) => line?.startsWith('hit; '))
   expect(hits.length).toBeGreaterThanOrEqual(1)
   expect(new Set([...lines, 'miss; reason=no_slot'])).toEqual(new Set([...hits, 'miss; reason=no_slot']))
-  const after = await untilStored(stack, id, 1 + parallelTurns)
+  const after = await untilTurns(stack, id, 1 + parallelTurns)
   expect(after).toMatchObject({ turns: 1 + parallelTurns, ttl: created.ttl, expires_at: created.expires_at })
   expect(restores().length).toBeLessThanOrEqual(hits.length)
   await eventually(async () => expect(await stack.kvFiles()).toHaveLength(files.length))

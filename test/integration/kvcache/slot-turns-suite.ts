@@ -130,7 +130,7 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
           turnId: 'other',
           leaseMs,
           artefactId: undefined,
-          waitsForSave: false,
+          mayWait: false,
         }
         const slots = [{ id: place.slot, idle: true }]
         if (isTaken) await bed.ledger.claim({ ...other, pod: place.pod, slots })

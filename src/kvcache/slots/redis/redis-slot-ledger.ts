@@ -16,7 +16,7 @@ const content = z
 const json = z.string().transform((text): unknown => JSON.parse(text))
 
 const claimReply = z.union([
-  z.literal('saving').transform((kind) => ({ kind })),
+  z.literal('wait').transform((kind) => ({ kind })),
   z.null().transform(() => ({ kind: 'no-room' as const })),
   json.pipe(z.object({ slot: z.number(), content }).transform((claim) => ({ kind: 'claimed' as const, ...claim }))),
 ])
@@ -36,8 +36,8 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   }
   const keyOf = (pod: string): string => `${redis.keyPrefix}kv:slots:${pod}`
   return {
-    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', waitsForSave, slots }) => {
-      const args = [session, turnId, leaseMs, artefactId, waitsForSave ? '1' : '', JSON.stringify(slots)]
+    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', mayWait, slots }) => {
+      const args = [session, turnId, leaseMs, artefactId, mayWait ? '1' : '', JSON.stringify(slots)]
       return claimReply.parse(await redis.run(scripts.claim, [keyOf(pod)], args))
     },
     renew: async (turns, { leaseMs, saving = false }) => {
