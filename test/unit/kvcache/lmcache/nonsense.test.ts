@@ -23,7 +23,6 @@ const paths = [
   '/v1/models',
   '/version',
   '/metrics',
-  '/kv_event_sources',
 ]
 const texts = ['<html>', 'null', '{}', '{"data":7,"version":{},"instances":[{}],"chunks":-1,"results":0,"status":"?"}']
 
