@@ -1,5 +1,6 @@
 import { beforeAll, expect } from '@jest/globals'
 import { createdId, untilTurns, view } from '../support/sessions.ts'
+import type { StackOptions } from '../support/stack.ts'
 import { type ScriptedStack, useScriptedStack } from '../support/use-stack.ts'
 import {
   anyResponse,
@@ -45,9 +46,10 @@ export interface Bench extends ScriptedStack {
   expectRefused(ask: () => Promise<Reading>, refusal: Refusal): Promise<Reading>
 }
 
-export const useBench = (): Bench => {
+export const useBench = (options: Pick<StackOptions, 'envoyConfig'> = {}): Bench => {
   let sessionId = ''
   const scripted = useScriptedStack({
+    ...options,
     podCount: 2,
     env: {
       CTX_SESSIONS_MIN_TTL_SECONDS: String(bounds.min),
