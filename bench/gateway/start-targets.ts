@@ -43,6 +43,8 @@ interface Backend extends Pick<Target, 'arrives' | 'pids'> {
 interface Front {
   readonly name: string
   readonly wiring: Wiring
+  /** Requests without a session get the constants of envoy.yaml. Default: they are forwarded unchanged. */
+  readonly hasConstants?: boolean
   /** Leaves parts of its configuration out. */
   readonly reduce?: (text: string) => string
 }
@@ -58,7 +60,11 @@ export const startTargets = async (options: TargetOptions): Promise<Targets> => 
     { open: () => startReference(start), fronts: [{ name: 'go', wiring: 'ext_proc', reduce: referenceConfig }] },
     ...gatewayCases.map((gatewayCase) => ({
       open: () => startPlugin(start, gatewayCase),
-      fronts: options.wirings.map((wiring) => ({ name: targetName(wiring, gatewayCase), wiring })),
+      fronts: options.wirings.map((wiring) => ({
+        name: targetName(wiring, gatewayCase),
+        wiring,
+        hasConstants: gatewayCase === 'constants',
+      })),
     })),
   ]
   const targets: Target[] = []
@@ -79,10 +85,16 @@ const startUpstream = async ({ programs, children }: TargetOptions): Promise<rea
 }
 
 const startFront = async (start: Start, front: Front, backend: Backend): Promise<Target> => {
-  const { name, wiring, reduce = (text) => text } = front
+  const { name, wiring, hasConstants = false, reduce = (text) => text } = front
   const { gateway, hasSessions, arrives, pids } = backend
   const address = `127.0.0.1:${await freePort()}`
-  const addresses = { listen: address, admin: '127.0.0.1:0', pods: start.upstream, gateways: [gateway] }
+  const addresses = {
+    listen: address,
+    admin: '127.0.0.1:0',
+    pods: start.upstream,
+    gateways: [gateway],
+    connector: hasConstants ? undefined : 'none',
+  }
   const envoy = await startEnvoy({
     children: start.children,
     config: { text: reduce(await readEnvoyConfig(wirings[wiring], addresses)) },
@@ -120,7 +132,7 @@ const startPlugin = async ({ children, upstream }: Start, name: GatewayCase): Pr
   })
   return {
     gateway: extproc,
-    hasSessions: name !== 'no session',
+    hasSessions: name !== 'no session' && name !== 'constants',
     arrives: isSpliced ? 'spliced' : 'plain',
     pids: { plugin: child.pid, ...(redis && { redis: redis.child.pid }) },
   }
