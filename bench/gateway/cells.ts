@@ -25,8 +25,8 @@ export interface Cell {
 const references = ['floor', 'go'] as const
 
 const gatewayTargets: Readonly<Record<LoadName, readonly GatewayCase[]>> = {
-  'closed 2k': ['no session', 'memory', 'redis'],
-  'closed 100k': ['spliced'],
+  'closed 2k': ['no session', 'constants', 'memory', 'redis'],
+  'closed 100k': ['no session', 'constants', 'spliced'],
   '500 rps': ['redis'],
   stream: ['redis'],
 }

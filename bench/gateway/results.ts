@@ -38,12 +38,20 @@ export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] =
   const { memory, redis, spliced, addedP50 } = limits[wiring]
   const rate = (load: LoadName, gatewayCase: GatewayCase, reference: 'floor' | 'go') =>
     ratio(load, gatewayCase, reference, 'ratePerSecond')
+  const ratioOfConstants = (load: LoadName) =>
+    each(
+      (one, other) => one / other,
+      figure(load, targetName(wiring, 'constants'), 'ratePerSecond'),
+      figure(load, targetName(wiring, 'no session'), 'ratePerSecond'),
+    )
   const addedRatio = each((one, go) => one / go, added(targetName(wiring, 'redis')), added('go'))
   const gaps = ratio('stream', 'redis', 'floor', 'gapMean')
   const splicedTitle = 'session, 100 KB, Redis, one field spliced: rate to the Go server'
   const gapsTitle = 'streamed answer, Redis: mean time between events to the floor’s'
   return [
     check('no session header, 2 KB: rate to the floor', { atLeast: 0.97 }, rate('closed 2k', 'no session', 'floor')),
+    check('no session header, constants, 2 KB: rate without them', {}, ratioOfConstants('closed 2k')),
+    check('no session header, constants, 100 KB: rate without them', {}, ratioOfConstants('closed 100k')),
     check('session, 2 KB, memory: rate to the Go server', { atLeast: memory }, rate('closed 2k', 'memory', 'go')),
     check('session, 2 KB, Redis: rate to the Go server', { atLeast: redis }, rate('closed 2k', 'redis', 'go')),
     check(splicedTitle, { atLeast: spliced }, rate('closed 100k', 'spliced', 'go')),

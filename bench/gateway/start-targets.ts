@@ -42,6 +42,8 @@ interface Backend extends Pick<Target, 'arrives' | 'pids'> {
 interface Front {
   readonly name: string
   readonly wiring: Wiring
+  /** Requests without a session get the constants of envoy.yaml. Default: they are forwarded unchanged. */
+  readonly hasConstants?: boolean
   /** Leaves parts of its configuration out. */
   readonly reduce?: (text: string) => string
 }
@@ -57,7 +59,11 @@ export const startTargets = async (options: TargetOptions): Promise<Targets> => 
     { open: () => startReference(start), fronts: [{ name: 'go', wiring: 'ext_proc', reduce: referenceConfig }] },
     ...gatewayCases.map((gatewayCase) => ({
       open: () => startPlugin(start, gatewayCase),
-      fronts: options.wirings.map((wiring) => ({ name: targetName(wiring, gatewayCase), wiring })),
+      fronts: options.wirings.map((wiring) => ({
+        name: targetName(wiring, gatewayCase),
+        wiring,
+        hasConstants: gatewayCase === 'constants',
+      })),
     })),
   ]
   const targets: Target[] = []
@@ -78,13 +84,14 @@ const startUpstream = async ({ programs, children }: TargetOptions): Promise<rea
 }
 
 const startFront = async (start: Start, front: Front, backend: Backend): Promise<Target> => {
-  const { name, wiring, reduce } = front
+  const { name, wiring, hasConstants = false, reduce } = front
   const { gateway, hasSessions, arrives, pids } = backend
   const address = `127.0.0.1:${await freePort()}`
+  const connector = hasConstants ? undefined : 'none'
   const envoy = await startEnvoy({
     children: start.children,
     file: wirings[wiring],
-    addresses: { listen: address, pods: start.upstream, gateways: [gateway] },
+    addresses: { listen: address, pods: start.upstream, gateways: [gateway], connector },
     change: reduce,
     concurrency: start.envoyWorkers,
   })
@@ -119,7 +126,7 @@ const startPlugin = async ({ children, upstream }: Start, name: GatewayCase): Pr
   })
   return {
     gateway: extproc,
-    hasSessions: name !== 'no session',
+    hasSessions: name !== 'no session' && name !== 'constants',
     arrives: isSpliced ? 'spliced' : 'plain',
     pids: { plugin: child.pid, ...(redis && { redis: redis.child.pid }) },
   }

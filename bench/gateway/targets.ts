@@ -9,8 +9,11 @@ export const wirings = {
 export type Wiring = keyof typeof wirings
 export const wiringNames = ['ext_proc', 'accelerator'] as const satisfies readonly Wiring[]
 
-/** What a gateway target does with a request. `spliced`: with Redis, and `cache_salt` added to each body. */
-export const gatewayCases = ['no session', 'memory', 'redis', 'spliced'] as const
+/**
+ * What a gateway target does with a request. `constants`: no session either, and the constants of envoy.yaml in each body. `spliced`: with Redis,
+ * and `cache_salt` added to each body.
+ */
+export const gatewayCases = ['no session', 'constants', 'memory', 'redis', 'spliced'] as const
 export type GatewayCase = (typeof gatewayCases)[number]
 
 /** `ext_proc memory` */
