@@ -39,7 +39,7 @@ export type PodScript = (request: RecordedRequest, reply: PodReply) => void | Pr
 export interface ScriptedPod {
   /** `127.0.0.1:8080`, for a stack's `pods`. */
   readonly address: string
-  /** Every request but those for health and metrics, in their order. */
+  /** Every request but the checks of the gateway, in their order. */
   requests(): readonly RecordedRequest[]
   /** Every byte that came over each connection, health checks included. */
   wire(): readonly Buffer[]
@@ -70,6 +70,8 @@ export const createScriptedPod = (handler?: RequestHandler): ScriptedPod => {
     if (request.path === '/health') return reply.json(healthy ? 200 : 503, {})
     if (request.path === '/metrics') return reply.json(404, {})
     if ((await handler?.(request, reply)) === true) return
+    // A check of the gateway: what comes through Envoy has this header.
+    if (request.path === '/v1/models' && request.headers['x-forwarded-proto'] === undefined) return reply.json(404, {})
     recorded.push(request)
     await (queue.shift() ?? fallback)(request, reply)
   }
