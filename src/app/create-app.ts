@@ -1,25 +1,18 @@
 import { createAdminServer } from '../admin/http-server.ts'
 import type { Config } from '../config/config.ts'
+import { poolsOf } from '../config/pools.ts'
 import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
+import { createPools } from '../context/pools.ts'
 import { createHealthState } from '../extproc/health.ts'
 import { createExtProcServer, type ListenAddress } from '../extproc/server.ts'
-import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
-import { createClaimSeal } from '../kvcache/claim-seal.ts'
-import { createKvCache } from '../kvcache/kv-cache.ts'
-import { createCostModel } from '../routing/cost-model.ts'
-import { createCostModelKeeper } from '../routing/cost-model-store.ts'
-import { createPolicies } from '../routing/policies.ts'
-import { createRouter } from '../routing/router.ts'
-import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import { watchEventLoop } from '../telemetry/event-loop.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
 import { createWarnings, warningKinds } from '../telemetry/warnings.ts'
 import { createContextEvents } from './context-events.ts'
-import { createEngineChecks } from './engine-checks.ts'
-import { createConnector, createPodSource, engineAccessOf } from './engines.ts'
+import { createPool } from './create-pool.ts'
 import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
 import { createStores } from './stores.ts'
 
@@ -38,8 +31,6 @@ const drainMs = 10_000
 const deleteWaitMs = 1_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerReconcile = 30
-const saveCostsMs = 60_000
-const maxRoutedSessions = 100_000
 
 /** The composition root: the only place that knows all rooms, in the order of the first picture of docs/architecture.md, from right to left. */
 export const createApp = async (
@@ -49,54 +40,21 @@ export const createApp = async (
   const { log, metrics } = parts
   const storeOutage = createOutageLog(log, { subject: 'The session store' })
   const events = createContextEvents(metrics, log, storeOutage)
-  const { storeModule } = config.kv
-  const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
-  const { store, costs: costStore, ...connectorStores } = await createStores(config, { log, metrics, storeOutage })
   const warnings = createWarnings(log)
-  const access = engineAccessOf(config.engines)
-  const pods = createPodSource(config, { access, log, metrics, warnings, onChange: (pod) => checks.podChanged(pod) })
-  const kv = createKvCache(createConnector(config, { stores: connectorStores, artefactStore, pods, access, log }), {
-    pool: 'default',
-    seal: createClaimSeal(config.tenant.secret),
-    log,
-  })
-  const checks = createEngineChecks({ kv, pods, warnings, log })
-  const costs = createCostModel({ initialMsPerToken: config.kv.prefillMsPerToken })
-  const costKeeper = createCostModelKeeper({
-    model: costs,
-    store: costStore,
-    engine: config.kv.connector,
-    saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('cost model load or save failed', { operation, err: error }),
-  })
-  const predictor = createTtftPredictor({
-    source: pods,
-    costs,
-    nowMs: () => performance.now(),
-    maxSessions: maxRoutedSessions,
-  })
-  const stickiness = { factor: config.routing.stickinessFactor, margin: config.routing.stickinessMargin }
-  const router = createRouter({
-    source: predictor,
-    stickiness,
-    policies: createPolicies({
-      defaultPolicy: config.routing.policy,
-      stickiness,
-      costs,
-    }),
-  })
+  const { store, forPool } = await createStores(config, { log, metrics, storeOutage })
+  const [firstPool, ...otherPools] = await Promise.all(
+    poolsOf(config).map((pool) => createPool(pool, config, { stores: forPool(pool.name), log, metrics, warnings })),
+  )
+  if (firstPool === undefined) throw new Error('the configuration was not checked')
+  const pools = [firstPool, ...otherPools]
+  const pods = () => pools.flatMap((pool) => pool.pods())
   const admission = createConfiguredAdmission(config, { pods, metrics, log })
   const { manager, reaper, drain } = createContextCacheManager(
     {
       store,
-      router,
-      pods,
-      kv,
-      costs,
-      predictor,
+      pools: createPools([firstPool.pool, ...otherPools.map(({ pool }) => pool)]),
       events,
       admission,
-      maxLoadMs: config.kv.loadBudgetMs,
       responseCache: createResponseCaching(config, metrics),
       nowMs: () => performance.now(),
     },
@@ -105,7 +63,7 @@ export const createApp = async (
       ...config.turns,
       ...config.tenant,
       leaseMs: config.turns.leaseSeconds * 1000,
-      offloadTimeoutMs: config.kv.callTimeoutMs,
+      offloadTimeoutMs: Math.max(...poolsOf(config).map(({ kv }) => kv.callTimeoutMs)),
       announceGraceMs: config.reaper.announceGraceMs,
       deleteWaitMs,
       reaper: { ...config.reaper, reconcileIntervalMs: sweepIntervalsPerReconcile * config.reaper.intervalMs },
@@ -138,7 +96,7 @@ export const createApp = async (
   })
   metrics.beforeRender(async () => {
     metrics.set('ext_proc_streams_active', {}, openStreams)
-    const turnsInFlight = pods.pods().reduce((sum, pod) => sum + pod.inFlight, 0)
+    const turnsInFlight = pods().reduce((sum, pod) => sum + pod.inFlight, 0)
     metrics.set('turns_in_flight', {}, turnsInFlight)
     for (const kind of warningKinds)
       metrics.set('warnings', { kind }, warnings.list().filter((warning) => warning.kind === kind).length)
@@ -154,10 +112,10 @@ export const createApp = async (
     version: parts.version,
     redactedConfig: redactConfig(config),
     readiness: () => ({
-      ready: health.isServing() && pods.pods().some((pod) => pod.ready),
+      ready: health.isServing() && pods().some((pod) => pod.ready),
       reasons: [
         ...(health.isServing() ? [] : ['not serving']),
-        ...(pods.pods().some((pod) => pod.ready) ? [] : ['no pod is ready']),
+        ...(pods().some((pod) => pod.ready) ? [] : ['no pod is ready']),
         ...warnings.list().map(({ text }) => text),
       ],
     }),
@@ -167,10 +125,10 @@ export const createApp = async (
 
   return {
     start: async () => {
-      await Promise.all([pods.start(), costKeeper.start()])
+      await Promise.all(pools.map((pool) => pool.start()))
       // Remains of an earlier process in pods and store are removed before the first turn.
       await reaper.sweepAndWait()
-      await checks.start()
+      await Promise.all(pools.map((pool) => pool.checkEngines()))
       const extprocAddress = await extproc.start()
       const adminAddress = await admin.start()
       reaper.start()
@@ -181,12 +139,11 @@ export const createApp = async (
       await extproc.drain(drainMs)
       admission?.close()
       await drain()
-      await costKeeper.stop()
       await reaper.stop()
-      await pods.stop()
+      await Promise.all(pools.map((pool) => pool.stop()))
       await admin.stop()
       eventLoop.stop()
-      await kv.close()
+      await Promise.all(pools.map((pool) => pool.close()))
       await store.close()
     },
   }

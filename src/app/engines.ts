@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
+import type { PoolConfig } from '../config/pools.ts'
 import type { EngineAccess } from '../engines/engine-http.ts'
 import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
-import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
 import type { KvConnector } from '../kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../kvcache/kv-events/event-sources.ts'
@@ -11,27 +11,27 @@ import { createLlamacppSlotsConnector } from '../kvcache/llamacpp-slots/connecto
 import { createLmcacheConnector } from '../kvcache/lmcache/connector.ts'
 import { createNoConnector } from '../kvcache/no-connector.ts'
 import { createPrefixCacheConnector } from '../kvcache/prefix-cache.ts'
-import type { SlotLedger } from '../kvcache/slots/slot-ledger.ts'
-import type { TokenVault } from '../kvcache/vault/token-vault.ts'
 import { createDnsPodSource } from '../routing/dns-pod-source.ts'
 import type { PodSource } from '../routing/pod.ts'
 import { createStaticPodSource, type PodChange } from '../routing/pod-monitor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
+import type { PoolStores } from './stores.ts'
 
 /**
- * How the configuration says that engines are reached.
+ * How the configuration says that the engines of a pool are reached.
  * @throws when the file with the authorities cannot be read
  */
-export const engineAccessOf = ({ https, caFile, serverName, apiKey }: Config['engines']): EngineAccess => ({
+export const engineAccessOf = ({ https, caFile, serverName, apiKey }: PoolConfig): EngineAccess => ({
   apiKey,
   tls: https ? { ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), serverName } : undefined,
 })
 
-/** The pods, from a list or from DNS. */
+/** The pods of a pool, from a list or from DNS. */
 export const createPodSource = (
-  config: Config,
+  { pods, dns, models }: PoolConfig,
+  { routing, turns }: Pick<Config, 'routing' | 'turns'>,
   parts: {
     readonly access: EngineAccess
     readonly log: Logger
@@ -41,12 +41,12 @@ export const createPodSource = (
   },
 ): PodSource => {
   const { log, metrics, warnings } = parts
-  const { routing, turns } = config
   const options = {
     healthIntervalMs: routing.healthIntervalMs,
     healthTimeoutMs: routing.healthTimeoutMs,
     turnLeaseMs: turns.leaseSeconds * 1000,
     access: parts.access,
+    models,
     onChange: (change: PodChange) => {
       parts.onChange(change)
       switch (change.kind) {
@@ -69,28 +69,24 @@ export const createPodSource = (
       log.info('pod', { ...change })
     },
   }
-  return routing.dns === undefined
-    ? createStaticPodSource({ ...options, addresses: routing.pods })
-    : createDnsPodSource({ ...options, ...routing.dns })
+  return dns === undefined
+    ? createStaticPodSource({ ...options, addresses: pods })
+    : createDnsPodSource({ ...options, ...dns })
 }
 
 const unauthorizedText = ({ address, reason }: { readonly address: string; readonly reason: string }): string =>
-  `The engine ${address} refuses the gateway's key (${reason}), so that its KV is not loaded or stored: set engines.apiKey`
-
-/** Stores that connectors share with other gateways. */
-export interface ConnectorStores {
-  readonly ledger: SlotLedger
-  readonly chunks: ChunkLedger
-  readonly vault: TokenVault
-}
+  `The engine ${address} refuses the gateway's key (${reason}), so that its KV is not loaded or stored: set its apiKey`
 
 const dayMs = 86_400_000
 
-/** The connector that the configuration names. */
+/** The connector that the configuration of a pool names. */
 export const createConnector = (
-  config: Config,
+  pool: PoolConfig,
+  config: Pick<Config, 'kv' | 'turns' | 'sessions' | 'reaper'>,
   parts: {
-    readonly stores: ConnectorStores
+    readonly stores: Omit<PoolStores, 'costs'>
+    /** Of the pool alone. */
+    readonly secret: string
     /** Undefined: KV is stored in `kv.directory`. */
     readonly artefactStore: ArtefactStore | undefined
     readonly pods: Pick<PodSource, 'pods'>
@@ -98,8 +94,10 @@ export const createConnector = (
     readonly log: Logger
   },
 ): KvConnector => {
-  const { kv, turns, tenant, sessions } = config
-  const { stores, access, log } = parts
+  const { kv } = pool
+  const { turns, sessions } = config
+  const { maxStoreBytes, storeThreshold } = config.kv
+  const { stores, secret, access, log } = parts
   const common = {
     pods: () => parts.pods.pods().map((pod) => pod.address),
     callTimeoutMs: kv.callTimeoutMs,
@@ -111,12 +109,12 @@ export const createConnector = (
     case 'none':
       return createNoConnector()
     case 'prefix-cache':
-      return createPrefixCacheConnector({ isolation: kv.isolation, secret: tenant.secret, ...kv.prefixCache })
+      return createPrefixCacheConnector({ isolation: kv.isolation, secret, ...kv.prefixCache })
     case 'lmcache':
       return createLmcacheConnector({
         ...common,
         isolation: kv.isolation,
-        secret: tenant.secret,
+        secret,
         coordinator: hostOf(kv.lmcache.url),
         instances: new Map(kv.lmcache.instances.map(splitAlias)),
         worldSize: kv.lmcache.worldSize,
@@ -134,11 +132,11 @@ export const createConnector = (
     case 'llamacpp-slots':
       return createLlamacppSlotsConnector({
         ...common,
-        secret: tenant.secret,
+        secret,
         maxTurnMs: common.leaseMs,
         ledger: stores.ledger,
         kvDirectory: required(kv.directory),
-        maxArtefactBytes: kv.maxStoreBytes === undefined ? undefined : kv.maxStoreBytes * kv.storeThreshold,
+        maxArtefactBytes: maxStoreBytes === undefined ? undefined : maxStoreBytes * storeThreshold,
         store: parts.artefactStore,
         minTokens: kv.minTokens,
         orphanGraceMs: config.reaper.announceGraceMs,

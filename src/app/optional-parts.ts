@@ -1,21 +1,22 @@
 import { type Admission, createAdmission } from '../admission/admission.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import type { Config } from '../config/config.ts'
+import { listedPods } from '../config/pools.ts'
 import type { ResponseCacheParts } from '../context/response-cache-handler.ts'
 import { createMemoryResponseCache } from '../responsecache/response-cache.ts'
 import { createResponseCaptures } from '../responsecache/response-capture.ts'
-import type { PodSource } from '../routing/pod.ts'
+import type { PodState } from '../routing/pod.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 /** Admission control with its metrics; undefined where no work requires a resource. */
 export const createConfiguredAdmission = (
   config: Config,
-  parts: { readonly pods: Pick<PodSource, 'pods'>; readonly metrics: Metrics; readonly log: Logger },
+  parts: { readonly pods: () => readonly PodState[]; readonly metrics: Metrics; readonly log: Logger },
 ): Admission | undefined => {
   const { metrics, log } = parts
-  const { routing, turns } = config
-  const outcome = planAdmission(config.admission, routing.dns === undefined ? routing.pods : undefined)
+  const { turns } = config
+  const outcome = planAdmission(config.admission, listedPods(config))
   if (outcome.kind === 'off') return undefined
   if (outcome.kind === 'invalid') throw new Error('the configuration was not checked')
   const admission = createAdmission({
@@ -37,7 +38,7 @@ export const createConfiguredAdmission = (
   })
   metrics.beforeRender(() => {
     metrics.set('admission_waiting', {}, admission.waiting())
-    const addresses = parts.pods.pods().map(({ address }) => address)
+    const addresses = parts.pods().map(({ address }) => address)
     for (const { resource, pod = 'global', inUse, count } of admission.usage(addresses)) {
       metrics.set('admission_resource_in_use', { resource, pod }, inUse)
       metrics.set('admission_resource_capacity', { resource, pod }, count)

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { poolsOf } from '../config/pools.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { type App, createApp } from './create-app.ts'
@@ -19,8 +20,11 @@ export const serve = async (
       extproc: 'socketPath' in extproc ? extproc.socketPath : `${extproc.host}:${extproc.port}`,
       admin: `http://${admin.host}:${admin.port}`,
       store: config.sessions.store,
-      connector: config.kv.connector,
-      pods: config.routing.dns?.name ?? config.routing.pods,
+      pools: poolsOf(config).map(({ name, kv, dns, pods }) => ({
+        name,
+        connector: kv.connector,
+        pods: dns?.name ?? pods,
+      })),
       policy: config.routing.policy,
     })
   } catch (error) {

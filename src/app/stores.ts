@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { defaultPoolName } from '../config/pools.ts'
 import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
 import { createMemoryChunkLedger } from '../kvcache/chunks/memory-chunk-ledger.ts'
 import { createRedisChunkLedger } from '../kvcache/chunks/redis/redis-chunk-ledger.ts'
@@ -48,6 +49,12 @@ export const createStores = async (config: Config, parts: StoreParts): Promise<S
 
 export interface Stores {
   readonly store: SessionStore & RemovalQueue
+  /** Called once for each pool. */
+  readonly forPool: (name: string) => PoolStores
+}
+
+/** What a pool keeps beside sessions; no other pool sees it. */
+export interface PoolStores {
   readonly ledger: SlotLedger
   readonly chunks: ChunkLedger
   readonly vault: TokenVault
@@ -69,10 +76,12 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
           memory: { watch: createProcessMemoryWatch(), threshold: sessions.memoryThreshold },
           onEvicted,
         }),
-        ledger: createMemorySlotLedger(),
-        chunks: createMemoryChunkLedger(),
-        vault: createMemoryTokenVault({ secret: config.tenant.secret, maxBytes: memoryVaultBytes }),
-        costs: createMemoryCostModelStore(),
+        forPool: () => ({
+          ledger: createMemorySlotLedger(),
+          chunks: createMemoryChunkLedger(),
+          vault: createMemoryTokenVault({ secret: config.tenant.secret, maxBytes: memoryVaultBytes }),
+          costs: createMemoryCostModelStore(),
+        }),
       }
     case 'redis': {
       const connection = await createRedisConnection({
@@ -96,10 +105,16 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
           onCorrupted: () => metrics.add('corrupted_records_total', {}),
           onEvicted,
         }),
-        ledger: createRedisSlotLedger(connection),
-        chunks: createRedisChunkLedger(connection),
-        vault: createRedisTokenVault(connection, config.tenant.secret),
-        costs: createRedisCostModelStore(connection),
+        forPool: (name) => {
+          const { keyPrefix } = connection
+          const own = name === defaultPoolName ? connection : { ...connection, keyPrefix: `${keyPrefix}pool:${name}:` }
+          return {
+            ledger: createRedisSlotLedger(own),
+            chunks: createRedisChunkLedger(own),
+            vault: createRedisTokenVault(own, config.tenant.secret),
+            costs: createRedisCostModelStore(own),
+          }
+        },
       }
     }
   }

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { parseDocument } from 'yaml'
-import { type ConfigProblem, checkAcrossOptions, renderProblems } from './checks.ts'
+import { readJson } from '../json/read-json.ts'
+import { checkAcrossOptions } from './checks.ts'
 import { type Config, completeConfig } from './config.ts'
+import { type ConfigProblem, renderProblems } from './config-problem.ts'
 import { type ConfigOption, listConfigOptions } from './options.ts'
 import { configSchema, type ParsedConfig } from './schema.ts'
 
@@ -104,6 +106,8 @@ const toValue = (text: string, kind: ConfigOption['kind']): unknown => {
         .split(',')
         .map((item) => item.trim())
         .filter((item) => item !== '')
+    case 'json':
+      return readJson(text) ?? text
   }
 }
 
@@ -138,30 +142,41 @@ const readText = (filePath: string): string | undefined => {
 }
 
 /** Options that may be in a file of their own, and the options that name these files. */
-const fileOptions = [
+const fileOptions: readonly FileOption[] = [
   { path: ['tenant', 'secret'], filePath: ['tenant', 'secretFile'] },
   { path: ['engines', 'apiKey'], filePath: ['engines', 'apiKeyFile'] },
   { path: ['sessions', 'redisUrl'], filePath: ['sessions', 'redisUrlFile'] },
-] as const
+]
+
+interface FileOption {
+  readonly path: readonly string[]
+  readonly filePath: readonly string[]
+}
 
 /** Sets options from the files named for them, without surrounding white space. `unread`: options whose file cannot be read. */
 const fillFromFiles = (tree: Tree, report: Report): { readonly tree: Tree; readonly unread: readonly string[] } => {
   const unread: string[] = []
-  let filled = tree
-  for (const { path, filePath } of fileOptions) {
-    const file = valueAt(tree, filePath)
-    if (typeof file !== 'string') continue
+  const fill = (from: Tree, { path, filePath }: FileOption, parents: readonly string[] = []): Tree => {
+    const name = [...parents, ...path].join('.')
+    const file = valueAt(from, filePath)
+    if (typeof file !== 'string') return from
     const text = readText(file)
-    if (valueAt(tree, path) !== undefined) {
-      report(`Give either this or ${path.join('.')}, not both`, filePath)
-    } else if (text === undefined) {
-      report('The file cannot be read', filePath)
-      unread.push(path.join('.'))
-    } else {
-      filled = withValue(filled, path, text.trim())
-    }
+    if (text !== undefined && valueAt(from, path) === undefined) return withValue(from, path, text.trim())
+    report(text === undefined ? 'The file cannot be read' : `Give either this or ${name}, not both`, [
+      ...parents,
+      ...filePath,
+    ])
+    if (text === undefined) unread.push(name)
+    return from
   }
-  return { tree: filled, unread }
+  const filled = fileOptions.reduce((from, option) => fill(from, option), tree)
+  const { pools } = filled
+  if (!Array.isArray(pools)) return { tree: filled, unread }
+  const key = { path: ['apiKey'], filePath: ['apiKeyFile'] }
+  const filledPools = pools.map((pool: unknown, index) =>
+    isTree(pool) ? fill(pool, key, ['pools', `${index}`]) : pool,
+  )
+  return { tree: { ...filled, pools: filledPools }, unread }
 }
 
 /** Undefined: not valid by itself. */

@@ -8,7 +8,7 @@ export interface ConfigOption {
   readonly envName: string
   /** A second, shorter name. */
   readonly plainEnvName: string | undefined
-  readonly kind: 'string' | 'number' | 'boolean' | 'list'
+  readonly kind: 'string' | 'number' | 'boolean' | 'list' | 'json'
   /** Type and limits, in words. */
   readonly range: string
   /** The default, in words; undefined: none. */
@@ -21,6 +21,9 @@ const nodeSchema = z.object({
   type: z.enum(['object', 'string', 'integer', 'number', 'boolean', 'array']),
   get properties() {
     return z.record(z.string(), nodeSchema).optional()
+  },
+  get items() {
+    return nodeSchema.optional()
   },
   default: z.unknown().optional(),
   description: z.string().optional(),
@@ -42,7 +45,7 @@ const optionsUnder = (node: Node, path: readonly string[]): readonly ConfigOptio
   Object.entries(node.properties ?? {}).flatMap(([name, child]) =>
     child.type === 'object'
       ? optionsUnder(child, [...path, name])
-      : [{ ...toOption(child, [...path, name]), kind: kinds[child.type] }],
+      : [{ ...toOption(child, [...path, name]), kind: isListOfObjects(child) ? 'json' : kinds[child.type] }],
   )
 
 const toOption = (node: Node, path: readonly string[]): Omit<ConfigOption, 'kind'> => ({
@@ -53,6 +56,8 @@ const toOption = (node: Node, path: readonly string[]): Omit<ConfigOption, 'kind
   defaultText: node.defaultText ?? (node.default === undefined ? undefined : `\`${JSON.stringify(node.default)}\``),
   description: node.description ?? '',
 })
+
+const isListOfObjects = ({ items }: Node): boolean => items?.type === 'object'
 
 const envNameOf = (path: readonly string[]): string =>
   ['CTX', ...path.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`))].join('_').toUpperCase()
@@ -67,6 +72,7 @@ const kinds: Readonly<Record<Exclude<Node['type'], 'object'>, ConfigOption['kind
 
 const rangeOf = (node: Node): string => {
   if (node.enum !== undefined) return node.enum.map((value) => `\`${value}\``).join(', ')
+  if (isListOfObjects(node)) return 'list of objects; in the variable as JSON'
   if (node.type === 'array') return 'list of strings'
   if (node.type === 'string')
     return node.minLength !== undefined && node.minLength > 1

@@ -4,14 +4,18 @@ const redacted = '[redacted]'
 
 /** The configuration for operators: without its secrets: the tenant secret, the key of the engines, the credentials of the Redis URL. */
 export const redactConfig = (config: Config): unknown => {
-  const { tenant, sessions, engines } = config
+  const { tenant, sessions, engines, pools } = config
   return {
     ...config,
     tenant: { ...tenant, secret: redacted },
-    engines: engines.apiKey === undefined ? engines : { ...engines, apiKey: redacted },
+    engines: redactKey(engines),
+    pools: pools.map(redactKey),
     sessions: sessions.store === 'redis' ? { ...sessions, redisUrl: redactUrl(sessions.redisUrl) } : sessions,
   }
 }
+
+const redactKey = <T extends { readonly apiKey?: string | undefined }>(options: T): T =>
+  options.apiKey === undefined ? options : { ...options, apiKey: redacted }
 
 /** Keeps protocol, host and path. Credentials stand before the host or in the query. */
 const redactUrl = (url: string): string => {

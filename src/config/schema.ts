@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { kv } from './kv-schema.ts'
+import { dns, engines, models, pods, pools } from './pool-schema.ts'
 import {
-  apiKey,
   decimal,
   filePath,
   group,
   headerName,
   host,
-  hostPort,
   integer,
   listenPort,
   milliseconds,
@@ -130,13 +129,6 @@ const turns = group({
     .describe('Most keys, and most arrays and objects, in the body of a create.'),
 })
 
-const dns = z.strictObject({
-  name: host.describe('DNS name that resolves to the pods, instead of `routing.pods`.'),
-  port: integer(1, 65_535).describe('Port of every pod behind the name. Required with it.'),
-  refreshIntervalMs: milliseconds.default(5_000).describe('Time between two lookups of the name.'),
-  lookupTimeoutMs: milliseconds.default(2_000).describe('Timeout of a lookup.'),
-})
-
 const routing = group({
   policy: z
     .enum([
@@ -150,15 +142,14 @@ const routing = group({
     ])
     .default('predicted-ttft')
     .describe('Policy that picks the pod of a turn, unless its header `routing-strategy` names another.'),
-  pods: z
-    .array(hostPort)
-    .refine((pods) => new Set(pods).size === pods.length, 'lists a pod twice')
-    .default([])
-    .meta({
-      description: 'The engines, each `host:port` exactly as in Envoy’s cluster.',
-      plainEnv: 'PODS',
-    }),
+  pods: pods.meta({
+    description: 'The engines, each `host:port` exactly as in Envoy’s cluster.',
+    plainEnv: 'PODS',
+  }),
   dns: dns.optional(),
+  models: models.describe(
+    'Names of models that these engines serve. Others are answered with 404. Default: learnt from `GET /v1/models` of each engine.',
+  ),
   healthIntervalMs: milliseconds.min(10).default(1_000).describe('Time between two health checks of a pod.'),
   healthTimeoutMs: milliseconds.default(1_000).describe('Timeout of a health check.'),
   stickinessFactor: decimal(1, 1_000)
@@ -167,20 +158,6 @@ const routing = group({
   stickinessMargin: decimal(0, 100_000)
     .default(4)
     .describe('Requests by which a pod’s load may always exceed the least load before sessions leave it.'),
-})
-
-const engines = group({
-  https: z.boolean().default(false).describe('Whether the gateway’s own calls to the engines use HTTPS.'),
-  caFile: filePath
-    .optional()
-    .describe('PEM file with the authorities that sign the engines’ certificates. Default: those of Node.js.'),
-  serverName: host.optional().describe('Name in the engines’ certificates. Default: the host of each pod.'),
-  apiKey: apiKey
-    .optional()
-    .describe(
-      'Key that engines ask for (`--api-key`). The gateway sends it with its own calls; a client’s request keeps its own credential.',
-    ),
-  apiKeyFile: filePath.optional().describe('File that holds the key, instead of `engines.apiKey`.'),
 })
 
 const admission = group({
@@ -261,6 +238,9 @@ export const configSchema = z.strictObject({
   routing,
   engines,
   kv,
+  pools: pools.describe(
+    'Further pools of engines, each with a name, models, pods or dns, engine options and kv: see [Pools](#pools).',
+  ),
   admission,
   reaper,
   responseCache,

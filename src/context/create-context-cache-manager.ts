@@ -15,6 +15,7 @@ import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './en
 import { createManageSessions } from './manage-sessions.ts'
 import { RequestCancelledError } from './prepare-kv.ts'
 import { createReaper, type Reaper, type ReaperSettings } from './reaper.ts'
+import { namedModel } from './request-headers.ts'
 import {
   type CacheHit,
   cachedResponse,
@@ -68,7 +69,12 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
   /** An id of another system only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision => {
     const affinityKey = id === '' ? undefined : createHash('sha256').update(id, 'latin1').digest('base64url')
-    const outcome = parts.router.route({ affinityKey, lastPod: undefined }, request.header('routing-strategy')[0])
+    const outcome = parts.pools
+      .forModel(namedModel(request))
+      .router.route(
+        { affinityKey, lastPod: undefined, model: namedModel(request) },
+        request.header('routing-strategy')[0],
+      )
     return { kind: 'passthrough', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
   }
 

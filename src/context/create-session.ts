@@ -10,15 +10,7 @@ import { checkJsonBody, parseTtlHeader, type TtlBounds, turnIdFor } from './requ
 import { missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { newSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
-import {
-  abandonTurn,
-  type Route,
-  routeTurn,
-  routingInputOf,
-  startPlainTurn,
-  startSessionTurn,
-  type TurnParts,
-} from './turn.ts'
+import { abandonTurn, type Route, routeTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
 
 export interface CreateSettings extends TtlBounds, JsonLimits {
   readonly defaultTtlSeconds: number
@@ -45,7 +37,7 @@ export const createCreateSession = (
     const { request, api, tenant, model } = create
     const id = newSessionId()
     const turnId = turnIdFor(request)
-    const route = routeTurn(parts, request, routingInputOf(parts.predictor, request, { key: sessionKeyOf(id), model }))
+    const route = routeTurn(parts, request, { key: sessionKeyOf(id), model })
     const written = await write(create, { id, turnId, pod: route.pod })
     if (written.kind !== 'store-unavailable') return forwardFirstTurn(create, { turnId, route, ...written }, scope)
     if (api === undefined) throw new GatewayError('session_store_unavailable', { cause: written.error })
@@ -91,7 +83,7 @@ export const createCreateSession = (
       const id = parts.sessionIds.decrypt(record.sealedId, tenant)
       if (id === undefined) throw new GatewayError('internal_error', { cause: 'a session id could not be decrypted' })
       // A retry continues the session of the first try, where its KV lies.
-      const route = isNew ? first.route : routeTurn(parts, request, routingInputOf(parts.predictor, request, record))
+      const route = isNew ? first.route : routeTurn(parts, request, record)
       const { presence, forward } = await startSessionTurn(
         parts,
         {

@@ -2,21 +2,21 @@ import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
 import { withinLimit } from '../async/deadline.ts'
+import type { KvCache } from '../kvcache/kv-cache.ts'
 import type { FinishOutcome, KvTurn } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
-import type { PodSource } from '../routing/pod.ts'
 import type { PredictionEnd } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextCacheManager, TurnEnd } from './context-cache-manager.ts'
 import { reportFault, type TurnOutcome } from './context-events.ts'
+import type { Pool } from './pools.ts'
 import type { TurnParts } from './turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
 
-export interface EndTurnParts extends Pick<TurnParts, 'kv' | 'predictor' | 'events'> {
+export interface EndTurnParts extends Pick<TurnParts, 'pools' | 'events'> {
   readonly store: SessionStore & RemovalQueue
-  readonly pods: Pick<PodSource, 'turnEnded' | 'markUnhealthy'>
   /** Where turns are limited: receives what a turn held. */
   readonly admission?: Pick<Admission, 'release'> | undefined
   /** Starts the removal of what a turn left. */
@@ -32,6 +32,12 @@ export interface EndTurnSettings {
 
 type SessionTurnTicket = TurnTicket & { readonly session: SessionTicket }
 
+/** Its pool is undefined if the configuration has none of the name any more: then its claim ends with its lease. */
+interface EndingTurn {
+  readonly ticket: SessionTurnTicket
+  readonly pool: Pool | undefined
+}
+
 /** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in whatever order. */
 export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clientDisconnected'> {
   /** Records a turn that is forwarded. */
@@ -40,7 +46,7 @@ export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clie
    * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
    * the client waits. Never rejects.
    */
-  completeCached(ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void>
+  completeCached(ticket: Omit<SessionTurnTicket, 'pool'>, usage: TokenUsage | undefined): Promise<void>
   /** Resolves when no end of a turn is being processed. */
   drain: () => Promise<void>
 }
@@ -112,14 +118,14 @@ const disconnected: TurnEnd = {
 }
 
 const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
-  const { store, kv, events } = parts
+  const { store, pools, events } = parts
   /** The store may be unavailable for a moment when a turn ends; the turn's lease gives the time to try again. */
   const storeRetry = retry(handleType(StoreUnavailableError), {
     maxAttempts: 8,
     backoff: new ExponentialBackoff({ initialDelay: 50, maxDelay: 5000 }),
   })
 
-  const complete = async (ticket: SessionTurnTicket, pod: string, usage: TokenUsage | undefined) => {
+  const complete = async (ticket: Omit<SessionTurnTicket, 'pool'>, pod: string, usage: TokenUsage | undefined) => {
     const { key, tenant, expiry } = ticket.session
     const { promptTokens: prompt = 0, outputTokens: output = 0, cachedTokens: cached = 0 } = usage ?? {}
     const tokens = { prompt, output, cached }
@@ -128,40 +134,42 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     return outcome
   }
 
-  const endCompleted = async (ticket: SessionTurnTicket, { servedBy, usage }: TurnEnd): Promise<void> => {
+  const endCompleted = async ({ ticket, pool }: EndingTurn, { servedBy, usage }: TurnEnd): Promise<void> => {
     const pod = servedBy ?? ticket.pod
     const { key, claim } = ticket.session
     const completed = storeRetry.execute(() => complete(ticket, pod, usage))
     const outcome = await completed.catch(async (error: unknown) => {
-      await releaseClaim(ticket)
+      await releaseClaim({ ticket, pool })
       throw error
     })
     if (outcome.kind === 'gone') {
-      await releaseClaim(ticket)
+      await releaseClaim({ ticket, pool })
       parts.triggerSweep()
       return
     }
-    if (usage !== undefined && usage.promptTokens > 0) parts.predictor.kept(key, pod, totalTokensOf(usage))
-    if (claim !== undefined) await offload({ ...kvTurnOf(ticket, pod), claim }, usage, outcome.record)
+    if (usage !== undefined && usage.promptTokens > 0) pool?.predictor.kept(key, pod, totalTokensOf(usage))
+    if (pool !== undefined && claim !== undefined)
+      await offload(pool.kv, { ...kvTurnOf(ticket, pod), claim }, usage, outcome.record)
   }
 
-  const endFailed = async (ticket: SessionTurnTicket, turn: TurnEnd): Promise<void> => {
+  const endFailed = async ({ ticket, pool }: EndingTurn, turn: TurnEnd): Promise<void> => {
     events.turnEnded(failureOf(turn), turn.usage)
     // The pod first: the store may be unavailable for longer.
-    await releaseClaim(ticket)
+    await releaseClaim({ ticket, pool })
     await storeRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }))
     parts.triggerSweep()
   }
 
   /** A turn's claim on its pod never outlives the turn. */
-  const releaseClaim = async (ticket: SessionTurnTicket): Promise<void> => {
+  const releaseClaim = async ({ ticket, pool }: EndingTurn): Promise<void> => {
     const { claim } = ticket.session
-    if (claim === undefined) return
+    if (pool === undefined || claim === undefined) return
     const kvTurn = kvTurnOf(ticket, ticket.pod)
-    await withinLimit(settings.offloadTimeoutMs, (signal) => kv.release({ ...kvTurn, claim, signal }))
+    await withinLimit(settings.offloadTimeoutMs, (signal) => pool.kv.release({ ...kvTurn, claim, signal }))
   }
 
   const offload = async (
+    kv: KvCache,
     turn: KvTurn & { readonly claim: string },
     usage: TokenUsage | undefined,
     record: SessionRecord,
@@ -200,17 +208,18 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
   /** Never rejects. */
   const end = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
     const { turnId, pod, session } = ticket
-    parts.pods.turnEnded(pod, turnId)
+    const pool = pools.named(ticket.pool)
+    pool?.pods.turnEnded(pod, turnId)
     parts.admission?.release('prefill', turnId)
-    reportPods(parts, ticket, turn)
+    if (pool !== undefined) reportPods(pool, ticket, turn)
     const isGood = turn.complete && isSuccess(turn.status)
     if (session === undefined) {
       events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
       return
     }
-    parts.predictor.ended({ turnId, pod, model: session.model }, predictionEndOf(turn))
+    pool?.predictor.ended({ turnId, pod, model: session.model }, predictionEndOf(turn))
     try {
-      await (isGood ? endCompleted : endFailed)({ ...ticket, session }, turn)
+      await (isGood ? endCompleted : endFailed)({ ticket: { ...ticket, session }, pool }, turn)
     } catch (error) {
       // The turn's lease expires, and the reaper removes what the turn left.
       reportFault(events, 'end_turn', error)
@@ -236,7 +245,7 @@ const kvTurnOf = ({ turnId, session }: SessionTurnTicket, pod: string): KvTurn =
 }
 
 /** A turn that another pod served, or whose upstream failed, shows that the chosen pod is unhealthy. */
-const reportPods = ({ pods }: Pick<EndTurnParts, 'pods'>, { pod }: TurnTicket, turn: TurnEnd): void => {
+const reportPods = ({ pods }: Pool, { pod }: TurnTicket, turn: TurnEnd): void => {
   const { servedBy, upstreamFailed } = turn
   const servedElsewhere = servedBy !== undefined && servedBy !== pod
   if (servedElsewhere || (upstreamFailed && !turn.clientDisconnected)) pods.markUnhealthy(pod)

@@ -1,11 +1,11 @@
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
+import type { Pools } from './pools.ts'
 import type { Reaper } from './reaper.ts'
 import { checkJsonBody, checkTtl, type TtlBounds } from './request-headers.ts'
 import { isSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
@@ -32,7 +32,7 @@ export const createManageSessions = (
     readonly tenants: Tenants
     readonly sessionIds: SessionIdCipher
     readonly events: ContextEvents
-    readonly predictor: Pick<TtftPredictor, 'forget'>
+    readonly pools: Pick<Pools, 'forget'>
     readonly reaper: Pick<Reaper, 'sweepAndWait'>
   },
   settings: ManageSettings,
@@ -70,7 +70,7 @@ export const createManageSessions = (
     const removed = await callStore('remove', parts.store.remove(owner))
     if (!removed) throw new GatewayError('session_not_found')
     parts.events.sessionDeleted(owner.key)
-    parts.predictor.forget(owner.key)
+    parts.pools.forget(owner.key)
     await withinLimit(settings.deleteWaitMs, (signal) => untilAborted(parts.reaper.sweepAndWait(), signal, () => {}))
     return response({ id, object: 'context.deleted', deleted: true })
   }

@@ -5,6 +5,7 @@ import { worthwhileLoadMs } from '../routing/cost-model.ts'
 import type { RoutingInput } from '../routing/router.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
+import type { Pool } from './pools.ts'
 import type { SessionTurn, TurnParts } from './turn.ts'
 
 /** The client disconnected while the request was decided; the dispatcher makes it the decision `cancelled`. */
@@ -23,7 +24,7 @@ const controlCallsMs = 1000
  * take, and at most `maxLoadMs`, which bounds a wrong prediction.
  */
 export const loadBudgetMs = (
-  { costs, maxLoadMs }: Pick<TurnParts, 'costs' | 'maxLoadMs'>,
+  { costs, maxLoadMs }: Pick<Pool, 'costs' | 'maxLoadMs'>,
   model: string,
   storedTokens: number | undefined,
 ): number => {
@@ -63,11 +64,11 @@ export const prepareKv = async (
   turn: SessionTurn,
   limits: { readonly budgetMs: number; readonly scope: RequestScope },
 ): Promise<PreparedTurn> => {
-  const { predictor } = parts
   const { turnId, route, session } = turn
+  const { pods, costs, predictor } = route.pool
   const { kv, model } = session
   const { pod, input } = route
-  const isWorthwhile = kv === undefined || worthwhileLoadMs(parts.costs, { model, stored: kv, residentTokens: 0 })
+  const isWorthwhile = kv === undefined || worthwhileLoadMs(costs, { model, stored: kv, residentTokens: 0 })
   const kvTurn: KvSessionTurn = {
     session: session.key,
     tenant: turn.tenant,
@@ -83,22 +84,26 @@ export const prepareKv = async (
   const predicted = { turnId, pod, model }
   const startedMs = performance.now()
   // Counted before the load, so that routing sees turns that are still loading.
-  parts.pods.turnStarted(pod, turnId)
+  pods.turnStarted(pod, turnId)
   predictor.routed(predicted, input)
   const deadline = lazyDeadline(limits.budgetMs, limits.scope)
   let prepared: PreparedTurn
   try {
-    prepared = await load(parts, { kvTurn, input }, { waitMs: limits.budgetMs / 2, budget: deadline })
+    prepared = await load(
+      { admission: parts.admission, kv: route.pool.kv },
+      { kvTurn, input },
+      { waitMs: limits.budgetMs / 2, budget: deadline },
+    )
   } finally {
     deadline.end()
   }
   const { presence, claim } = prepared
   predictor.loadEnded(predicted, loadedOf(presence, kv))
   if (limits.scope.signal.aborted) {
-    parts.pods.turnEnded(pod, turnId)
+    pods.turnEnded(pod, turnId)
     predictor.ended(predicted, { how: 'abandoned', response: undefined })
     if (claim !== undefined)
-      await withinLimit(releaseTimeoutMs, (signal) => parts.kv.release({ ...kvTurn, claim, signal }))
+      await withinLimit(releaseTimeoutMs, (signal) => route.pool.kv.release({ ...kvTurn, claim, signal }))
     throw new RequestCancelledError()
   }
   parts.events.prepared(presence, performance.now() - startedMs)
@@ -112,7 +117,7 @@ export const prepareKv = async (
 
 /** Where loads are limited, a turn that is not admitted within `waitMs` is prepared without a load. */
 const load = async (
-  { admission, kv }: TurnParts,
+  { admission, kv }: Pick<TurnParts, 'admission'> & Pick<Pool, 'kv'>,
   { kvTurn, input }: { readonly kvTurn: KvSessionTurn; readonly input: RoutingInput },
   { waitMs, budget }: { readonly waitMs: number; readonly budget: PrepareBudget },
 ): Promise<PreparedTurn> => {

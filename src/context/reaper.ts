@@ -1,12 +1,11 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { withinLimit } from '../async/deadline.ts'
-import type { KvCache } from '../kvcache/kv-cache.ts'
 import type { KvRemoval } from '../kvcache/kv-connector.ts'
-import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import { kvStaleStatus } from '../sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
+import type { Pools } from './pools.ts'
 
 export interface ReaperSettings {
   /** Time between two sweeps. */
@@ -48,14 +47,13 @@ const reconcileTimeoutMs = 10_000
 export const createReaper = (
   parts: {
     readonly queue: RemovalQueue
-    readonly kv: Pick<KvCache, 'remove' | 'sweep'>
+    readonly pools: Pick<Pools, 'remove' | 'sweep' | 'forget'>
     readonly events: ContextEvents
-    readonly predictor: Pick<TtftPredictor, 'forget'>
     readonly nowMs: () => number
   },
   settings: ReaperSettings,
 ): Reaper => {
-  const { queue, kv, events, predictor } = parts
+  const { queue, pools, events } = parts
   const stepSize = Math.min(settings.batchSize, maxStepSize)
   const stopping = new AbortController()
   // Every removal listens to it.
@@ -83,7 +81,7 @@ export const createReaper = (
     try {
       const outcome = await withinLimit(
         removalTimeoutMs,
-        (signal) => kv.remove(toKvRemoval(removal), signal),
+        (signal) => pools.remove(toKvRemoval(removal), signal),
         stopping.signal,
       )
       if (outcome.kind === 'busy') {
@@ -98,7 +96,7 @@ export const createReaper = (
         return
       }
       await queue.ack([removal])
-      if (removal.kind === 'session') predictor.forget(removal.session)
+      if (removal.kind === 'session') pools.forget(removal.session)
       events.removed(removal.kind)
     } catch (error) {
       reportFault(events, 'removal', error)
@@ -132,7 +130,7 @@ export const createReaper = (
     if (nowMs < reconcileAtMs) return
     await withinLimit(
       reconcileTimeoutMs,
-      (signal) => kv.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
+      (signal) => pools.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
       stopping.signal,
     )
     reconcileAtMs = nowMs + settings.reconcileIntervalMs

@@ -66,3 +66,10 @@ export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
   const [key = ''] = request.header(requestKeyHeader)
   return /^[\w-]{1,64}$/.test(key) ? key : nanoid(16)
 }
+
+/** Header with the model of a request's body, as body-based routers in front of Envoy set it. */
+const modelHeader = 'x-gateway-model-name'
+
+/** The model of a request whose body does not reach the gateway, and that has no session to name it. Undefined: unknown. */
+export const namedModel = (request: Pick<GatewayRequest, 'header'>): string | undefined =>
+  request.header(modelHeader)[0] || undefined

@@ -8,6 +8,8 @@ import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
  */
 export interface TurnTicket {
   readonly turnId: string
+  /** Name of the pool. */
+  readonly pool: string
   /** `host:port` of the chosen pod. */
   readonly pod: string
   /** Undefined for a turn without a session (unknown id, store unavailable), which is only counted. */
@@ -35,7 +37,8 @@ export type SessionTicket = Readonly<z.infer<typeof sessionSchema>>
 
 const envelope = z.object({
   version: z.literal(version),
-  ticket: z.object({ turnId: text, pod: text, session: sessionSchema.optional() }),
+  // Earlier versions had one pool.
+  ticket: z.object({ turnId: text, pool: text.default('default'), pod: text, session: sessionSchema.optional() }),
 })
 
 /** The ticket as JSON. */

@@ -1,54 +1,58 @@
 import type { Admission, AdmissionWork } from '../admission/admission.ts'
-import type { KvCache } from '../kvcache/kv-cache.ts'
 import type { EngineFields, KvPresence } from '../kvcache/kv-connector.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
-import type { CostEstimate } from '../routing/cost-model.ts'
-import type { PodSource } from '../routing/pod.ts'
-import type { Router, RoutingInput } from '../routing/router.ts'
+import type { RoutingInput } from '../routing/router.ts'
 import type { TtftPredictor } from '../routing/ttft-predictor.ts'
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
 import type { SessionStore, TurnExpiry } from '../sessions/session-store.ts'
 import type { ForwardDecision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
+import type { Pool, Pools } from './pools.ts'
 import { decisionMarginMs, loadBudgetMs, prepareKv, RequestCancelledError } from './prepare-kv.ts'
 import type { TurnTicket } from './turn-ticket.ts'
 
 /** What the start of a turn uses. */
 export interface TurnParts {
   readonly store: SessionStore
-  readonly router: Router
-  readonly pods: Pick<PodSource, 'turnStarted' | 'turnEnded'>
-  readonly kv: KvCache
-  readonly costs: CostEstimate
-  readonly predictor: TtftPredictor
+  readonly pools: Pools
   readonly events: ContextEvents
   /** Undefined: the number of turns is not limited. */
   readonly admission?: Admission | undefined
-  /** Longest time that a turn waits for its KV, milliseconds. */
-  readonly maxLoadMs: number
 }
 
 /** A pod for one turn, the destinations of retries, and the input of the choice. */
 export interface Route {
+  /** The pool of the pod. */
+  readonly pool: Pool
   readonly pod: string
   readonly destinations: readonly [string, ...string[]]
   readonly input: RoutingInput
 }
 
+/** A turn as far as the choice of its pod goes; without `model` it has no session. */
+export interface TurnToRoute {
+  readonly key: SessionKey
+  readonly model?: string | undefined
+  readonly pod?: string | undefined
+  readonly kv?: StoredKv | undefined
+}
+
 /**
- * Chooses the pod of a turn.
+ * Chooses the pool of a turn by its model, and its pod in the pool.
  * @throws GatewayError `no_ready_endpoints`, `model_not_found`, `invalid_routing_strategy`
  */
 export const routeTurn = (
-  parts: Pick<TurnParts, 'router' | 'events'>,
+  parts: Pick<TurnParts, 'pools' | 'events'>,
   request: GatewayRequest,
-  input: RoutingInput,
+  turn: TurnToRoute,
 ): Route => {
-  const outcome = parts.router.route(input, request.header('routing-strategy')[0])
+  const pool = parts.pools.forModel(turn.model)
+  const input = routingInputOf(pool.predictor, request, turn)
+  const outcome = pool.router.route(input, request.header('routing-strategy')[0])
   switch (outcome.kind) {
     case 'routed':
       parts.events.routed(outcome.policy, outcome.pod)
-      return { pod: outcome.pod, destinations: [outcome.pod, ...outcome.fallbacks], input }
+      return { pool, pod: outcome.pod, destinations: [outcome.pod, ...outcome.fallbacks], input }
     case 'no-ready-pod':
       throw new GatewayError('no_ready_endpoints')
     case 'unknown-model':
@@ -70,12 +74,7 @@ const maxNewTokens = 32_768
 export const routingInputOf = (
   predictor: Pick<TtftPredictor, 'residentTokens'>,
   request: GatewayRequest,
-  session: {
-    readonly key: SessionKey
-    readonly model: string
-    readonly pod?: string | undefined
-    readonly kv?: StoredKv | undefined
-  },
+  session: TurnToRoute,
 ): RoutingInput => {
   const stored = session.kv?.tokens ?? 0
   const bodyTokens = Math.ceil(Number(request.header('content-length')[0] ?? 0) / bytesPerToken)
@@ -120,7 +119,7 @@ export const startSessionTurn = (
 ): Promise<{ readonly presence: KvPresence; readonly forward: ForwardDecision }> => {
   const { route, session } = turn
   const work = { turnId: turn.turnId, pod: route.pod, model: session.model }
-  const budgetMs = loadBudgetMs(parts, session.model, session.kv?.tokens)
+  const budgetMs = loadBudgetMs(route.pool, session.model, session.kv?.tokens)
   return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
     const { presence, fields, claim } = await prepareKv(parts, turn, { budgetMs, scope })
     const { key, model } = session
@@ -128,6 +127,7 @@ export const startSessionTurn = (
       presence,
       forward: forwardTo(route, fields, {
         turnId: turn.turnId,
+        pool: route.pool.name,
         pod: route.pod,
         session: { key, tenant: turn.tenant, model, expiry: turn.expiry, claim },
       }),
@@ -149,8 +149,9 @@ export const startPlainTurn = (
   const work = { turnId, pod: route.pod, model: route.input.model }
   return whenAdmitted(parts.admission, work, { laterMs: 0, scope }, async () => {
     if (scope.signal.aborted) throw new RequestCancelledError()
-    parts.pods.turnStarted(route.pod, turnId)
-    return forwardTo(route, parts.kv.isolation(turn.tenant), { turnId, pod: route.pod })
+    const { pool, pod } = route
+    pool.pods.turnStarted(pod, turnId)
+    return forwardTo(route, pool.kv.isolation(turn.tenant), { turnId, pool: pool.name, pod })
   })
 }
 

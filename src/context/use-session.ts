@@ -4,12 +4,12 @@ import type { BeginOutcome, TurnExpiry } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import type { ActiveTurns } from './end-turn.ts'
-import { checkNotCompressed, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
+import { checkNotCompressed, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
-import { abandonTurn, routeTurn, routingInputOf, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
+import { abandonTurn, routeTurn, startPlainTurn, startSessionTurn, type TurnParts } from './turn.ts'
 
 export interface UseSettings extends TtlBounds {
   readonly leaseMs: number
@@ -44,7 +44,7 @@ export const createUseSession = (
   ): Promise<Decision> => {
     const responseHeaders = { ...headers, 'x-context-cache': missStatus(reason) }
     if (turn.cached !== undefined) return cachedResponse(turn.cached, responseHeaders)
-    const route = routeTurn(parts, turn.request, { affinityKey: turn.key, lastPod: undefined })
+    const route = routeTurn(parts, turn.request, { key: turn.key, model: namedModel(turn.request) })
     return { ...(await startPlainTurn(parts, { ...turn, route }, turn.scope)), responseHeaders }
   }
 
@@ -67,9 +67,9 @@ export const createUseSession = (
       await parts.turns.completeCached(ticket, cached.response.usage)
       return cachedResponse(cached, headers(noneStatus('response_cached')))
     }
-    if (record === undefined) parts.predictor.forget(key)
+    if (record === undefined) parts.pools.forget(key)
     const session = record ?? { key, model }
-    const route = routeTurn(parts, request, routingInputOf(parts.predictor, request, session))
+    const route = routeTurn(parts, request, session)
     const { presence, forward } = await startSessionTurn(
       parts,
       { turnId, route, tenant, session, expiry, restarted: record === undefined },

@@ -1,5 +1,6 @@
 import { leastLoaded, type PodState, type Pods, podLoad } from './pod.ts'
 import type { RoutingInput } from './router.ts'
+import { serviceOf } from './served-models.ts'
 import { loadLimit, type Stickiness } from './session-affinity.ts'
 
 /** The pods that may serve a turn, or why there is none. */
@@ -22,18 +23,15 @@ export const candidatesFor = (
 ): Candidates => {
   const { model } = turn
   if (model === undefined) return readyOf(pods)
-  const listing = pods.filter(({ models }) => models?.names.has(model))
-  const possible = pods.filter(({ models = unknownModels }) => models.answersAnyName)
-  if (pods.length > 0 && listing.length === 0 && possible.length === 0) return { kind: 'unknown-model' }
-  const found = readyOf(listing)
-  const served = found.kind === 'pods' ? found : readyOf(possible)
+  if (pods.length > 0 && serviceOf(pods, model) === 'no') return { kind: 'unknown-model' }
+  const listing = readyOf(pods.filter(({ models }) => models?.names.has(model)))
+  const served =
+    listing.kind === 'pods' ? listing : readyOf(pods.filter(({ models }) => models?.answersAnyName !== false))
   if (served.kind !== 'pods' || turn.lastPod !== undefined) return served
   const limit = loadLimit(stickiness, leastLoaded(served.pods)[0])
   const running = served.pods.filter((pod) => pod.activeAdapters?.has(model) && podLoad(pod) <= limit)
   return isNotEmpty(running) ? { ...served, preferred: running } : served
 }
-
-const unknownModels = { answersAnyName: true }
 
 const readyOf = (pods: readonly PodState[]): Exclude<Candidates, { readonly kind: 'unknown-model' }> => {
   const ready = pods.filter((pod) => pod.ready)

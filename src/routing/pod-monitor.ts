@@ -6,6 +6,7 @@ import type { EngineLoad } from './engine-metrics.ts'
 import { InFlightTurns } from './in-flight-turns.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { createPodProbe, type PodProbe } from './pod-probe.ts'
+import { restrictModels } from './served-models.ts'
 
 /** A change of the pods, for the log. */
 export type PodChange =
@@ -26,6 +27,8 @@ export interface PodMonitorOptions {
   readonly healthTimeoutMs: number
   /** A turn without a `turnEnded` is dropped after this time. */
   readonly turnLeaseMs: number
+  /** Models of the pods; of those that an engine lists, others are ignored. Default: all that it lists. */
+  readonly models?: readonly string[] | undefined
   /** Must not throw. */
   readonly onChange: (change: PodChange) => void
   /** How checks reach the pods. Default: plain HTTP without a credential. */
@@ -121,7 +124,7 @@ const createPodWatch = (
   let failures = 0
   let markings = 0
   let load: EngineLoad & { readonly inFlightAtRead: number } = unknownLoad
-  let models: PodState['models']
+  let models = restrictModels(undefined, options.models ?? [])
   let checksWithoutLoad = 0
   let isAuthorized = true
 
@@ -148,7 +151,7 @@ const createPodWatch = (
     const result = await probe.probe(address, stopping)
     if (stopping.aborted) return
     readLoad(result.load)
-    models = result.models ?? models
+    if (result.models !== undefined) models = restrictModels(result.models, options.models ?? [])
     // An engine that does not answer has not changed its mind.
     if (result.problem === undefined) readRefusal(result.refusal)
     if (result.problem !== undefined) {

@@ -9,6 +9,29 @@ export interface ServedModels {
   readonly answersAnyName: boolean
 }
 
+/** Whether one of several pods serves a model: `possible` where one may, since it answers any name or its models are not known yet. */
+export type ModelService = 'listed' | 'possible' | 'no'
+
+/** `pods` are those of one pool, ready or not. */
+export const serviceOf = (
+  pods: readonly { readonly models?: ServedModels | undefined }[],
+  model: string,
+): ModelService => {
+  if (pods.some(({ models }) => models?.names.has(model))) return 'listed'
+  return pods.some(({ models }) => models?.answersAnyName !== false) ? 'possible' : 'no'
+}
+
+/** Of an engine in a pool with configured models; empty: it serves what it lists. */
+export const restrictModels = (
+  learnt: ServedModels | undefined,
+  configured: readonly string[],
+): ServedModels | undefined => {
+  if (configured.length === 0) return learnt
+  const names =
+    learnt === undefined || learnt.answersAnyName ? configured : configured.filter((name) => learnt.names.has(name))
+  return { names: new Set(names), answersAnyName: false }
+}
+
 const modelList = z.object({
   data: z
     .array(

@@ -6,6 +6,7 @@ import type {
   ForwardDecision,
 } from '../../src/context/context-cache-manager.ts'
 import { createContextCacheManager } from '../../src/context/create-context-cache-manager.ts'
+import { createPools } from '../../src/context/pools.ts'
 import type { Reaper } from '../../src/context/reaper.ts'
 import type { ResponseCacheParts } from '../../src/context/response-cache-handler.ts'
 import { sessionKeyOf } from '../../src/context/session-id.ts'
@@ -140,26 +141,32 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
   const { manager, reaper, drain } = createContextCacheManager(
     {
       store,
-      router: createRouter({
-        source: predictor,
-        stickiness,
-        policies: createPolicies({
-          defaultPolicy: settings.policy ?? 'predicted-ttft',
-          stickiness,
+      pools: createPools([
+        {
+          name: 'default',
+          serves: () => 'possible',
+          router: createRouter({
+            source: predictor,
+            stickiness,
+            policies: createPolicies({
+              defaultPolicy: settings.policy ?? 'predicted-ttft',
+              stickiness,
+              costs: estimate,
+            }),
+          }),
+          pods,
+          kv: createKvCache(connector, {
+            pool: 'default',
+            seal: createClaimSeal('a secret that is long enough for a gateway'),
+            log: { debug: () => {}, info: () => {}, warn: () => {} },
+          }),
           costs: estimate,
-        }),
-      }),
-      pods,
-      kv: createKvCache(connector, {
-        pool: 'default',
-        seal: createClaimSeal('a secret that is long enough for a gateway'),
-        log: { debug: () => {}, info: () => {}, warn: () => {} },
-      }),
-      costs: estimate,
-      predictor,
+          predictor,
+          maxLoadMs: settings.maxLoadMs ?? 10_000,
+        },
+      ]),
       events,
       admission: settings.admission,
-      maxLoadMs: settings.maxLoadMs ?? 10_000,
       responseCache: settings.cachedModels === undefined ? undefined : createResponseCaching(settings.cachedModels),
       nowMs,
     },

@@ -17,6 +17,7 @@ const expiry = fc.oneof(
 
 const ticket: fc.Arbitrary<TurnTicket> = fc.record({
   turnId: text,
+  pool: text,
   pod: text,
   session: fc.option(
     fc.record({

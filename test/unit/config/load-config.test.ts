@@ -197,17 +197,18 @@ describe('loadConfig', () => {
       CTX_SESSIONS_MIN_TTL_SECONDS: '700000',
       CTX_TENANT_SECRET_FILE: join(folder, 'none'),
     }
-    const problems = problemsOf(environment, yamlFile('log: { colour: red }\nrouting: { policy: best }\n'))
+    const problems = problemsOf(environment, yamlFile('log: { colour: red }\nturns: { leaseSeconds: 0 }\n'))
     const about = [...problems.matchAll(/→ at (\S+)|CTX_NOTHING/g)].map(([whole, path]) => path ?? whole)
     expect(about.sort()).toEqual([
       'CTX_NOTHING',
       'kv.directory',
       'listen.admin.port',
       'log',
-      'routing.policy',
+      'routing.pods',
       'sessions.defaultTtlSeconds',
       'sessions.minTtlSeconds',
       'tenant.secretFile',
+      'turns.leaseSeconds',
     ])
   })
 

@@ -15,8 +15,12 @@ describe('redactConfig', () => {
     })
   })
 
-  test('redacts the key of the engines', () => {
-    expect(redactedWith({ CTX_ENGINES_API_KEY: 'hidden' })).toMatchObject({ engines: { apiKey: '[redacted]' } })
+  test('redacts the keys of engines', () => {
+    const pool = { name: 'chat', pods: ['c:1'], apiKey: 'hidden', kv: { connector: 'none' } }
+    expect(redactedWith({ CTX_ENGINES_API_KEY: 'hidden', CTX_POOLS: JSON.stringify([pool]) })).toMatchObject({
+      engines: { apiKey: '[redacted]' },
+      pools: [{ name: 'chat', apiKey: '[redacted]' }],
+    })
   })
 
   test.each([

@@ -10,7 +10,7 @@ const session = {
   claim: '3',
 } as const satisfies TurnTicket['session']
 
-const ticket: TurnTicket = { turnId: 'turn', pod: '127.0.0.1:19101', session }
+const ticket: TurnTicket = { turnId: 'turn', pool: 'chat', pod: '127.0.0.1:19101', session }
 
 const written = (change: object, version = 3): string => JSON.stringify({ version, ticket: { ...ticket, ...change } })
 const withSession = (change: object): string => written({ session: { ...session, ...change } })
@@ -31,5 +31,9 @@ describe('decodeTicket', () => {
     { name: 'a claim that is not a string', text: withSession({ claim: 3 }) },
   ])('is undefined for $name', ({ text }) => {
     expect(decodeTicket(text)).toBeUndefined()
+  })
+
+  test('a ticket without a pool is one of the default pool', () => {
+    expect(decodeTicket(written({ pool: undefined }))).toEqual({ ...ticket, pool: 'default' })
   })
 })

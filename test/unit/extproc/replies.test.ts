@@ -35,7 +35,7 @@ describe('forward', () => {
         splice: '"cache_salt":"s"',
         expectModel: 'm',
         responseHeaders: { 'x-session-id': 'ctx_1', 'x-context-cache': 'none' },
-        ticket: { turnId: 't', pod: '10.0.0.1:8000', session: undefined },
+        ticket: { turnId: 't', pool: 'p', pod: '10.0.0.1:8000', session: undefined },
       },
       {
         setHeaders: { 'x-a': 'b', ':path': '/v1/completions' },
@@ -43,7 +43,7 @@ describe('forward', () => {
         ctx: {
           splice: '"cache_salt":"s"',
           model: 'm',
-          turn: encodeTicket({ turnId: 't', pod: '10.0.0.1:8000' }),
+          turn: encodeTicket({ turnId: 't', pool: 'p', pod: '10.0.0.1:8000' }),
           headers: 'x-session-id:ctx_1\nx-context-cache:none\n',
         },
       },

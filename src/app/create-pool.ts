@@ -1,0 +1,93 @@
+import { createHmac } from 'node:crypto'
+import type { Config } from '../config/config.ts'
+import { defaultPoolName, type PoolConfig } from '../config/pools.ts'
+import type { Pool } from '../context/pools.ts'
+import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
+import { createClaimSeal } from '../kvcache/claim-seal.ts'
+import { createKvCache } from '../kvcache/kv-cache.ts'
+import { createCostModel } from '../routing/cost-model.ts'
+import { createCostModelKeeper } from '../routing/cost-model-store.ts'
+import type { PodState } from '../routing/pod.ts'
+import { createPolicies } from '../routing/policies.ts'
+import { createRouter } from '../routing/router.ts'
+import { serviceOf } from '../routing/served-models.ts'
+import { createTtftPredictor } from '../routing/ttft-predictor.ts'
+import type { Logger } from '../telemetry/logger.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Warnings } from '../telemetry/warnings.ts'
+import { createEngineChecks } from './engine-checks.ts'
+import { createConnector, createPodSource, engineAccessOf } from './engines.ts'
+import type { PoolStores } from './stores.ts'
+
+/** A pool with all that runs for it. */
+export interface RunningPool {
+  readonly pool: Pool
+  pods(): readonly PodState[]
+  /** Resolves after the first check of each pod. */
+  start(): Promise<void>
+  /** Has the connector check each engine, now and whenever its pod becomes ready. */
+  checkEngines(): Promise<void>
+  /** Stops checks, and saves what was learnt. */
+  stop(): Promise<void>
+  /** Closes the connector; after the last turn. */
+  close(): Promise<void>
+}
+
+const saveCostsMs = 60_000
+const maxRoutedSessions = 100_000
+
+export const createPool = async (
+  poolConfig: PoolConfig,
+  config: Config,
+  parts: { readonly stores: PoolStores; readonly log: Logger; readonly metrics: Metrics; readonly warnings: Warnings },
+): Promise<RunningPool> => {
+  const { name, kv: kvConfig } = poolConfig
+  const { stores, log } = parts
+  const { storeModule } = kvConfig
+  const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
+  const access = engineAccessOf(poolConfig)
+  const secret = secretOf(name, config.tenant.secret)
+  const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
+  const connector = createConnector(poolConfig, config, { stores, secret, artefactStore, pods, access, log })
+  const kv = createKvCache(connector, { pool: name, seal: createClaimSeal(secret), log })
+  const checks = createEngineChecks({ ...parts, kv, pods })
+  const costs = createCostModel({ initialMsPerToken: kvConfig.prefillMsPerToken })
+  const costKeeper = createCostModelKeeper({
+    model: costs,
+    store: stores.costs,
+    engine: kvConfig.connector,
+    saveIntervalMs: saveCostsMs,
+    onFault: (operation, error) => log.warn('cost model load or save failed', { operation, err: error }),
+  })
+  const nowMs = () => performance.now()
+  const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
+  const { policy, stickinessFactor: factor, stickinessMargin: margin } = config.routing
+  const stickiness = { factor, margin }
+  const policies = createPolicies({ defaultPolicy: policy, stickiness, costs })
+  return {
+    pool: {
+      name,
+      serves: (model) => serviceOf(pods.pods(), model),
+      router: createRouter({ source: predictor, stickiness, policies }),
+      pods,
+      kv,
+      costs,
+      predictor,
+      maxLoadMs: kvConfig.loadBudgetMs,
+    },
+    pods: () => pods.pods(),
+    start: async () => {
+      await Promise.all([pods.start(), costKeeper.start()])
+    },
+    checkEngines: () => checks.start(),
+    stop: async () => {
+      await costKeeper.stop()
+      await pods.stop()
+    },
+    close: () => kv.close(),
+  }
+}
+
+/** Salts of one pool are never those of another: equal prompts of a tenant have KV in each. */
+const secretOf = (pool: string, secret: string): string =>
+  pool === defaultPoolName ? secret : createHmac('sha256', secret).update(`pool\n${pool}`).digest('base64url')

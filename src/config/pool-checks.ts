@@ -1,0 +1,113 @@
+import { type ConfigProblem, problemIf } from './config-problem.ts'
+import { defaultPoolName } from './pools.ts'
+import type { ParsedConfig } from './schema.ts'
+
+type Groups = Pick<ParsedConfig, 'routing' | 'engines' | 'kv' | 'pools' | 'reaper'>
+
+/** What the checks read of a pool, and where its options stand in the configuration. */
+interface CheckedPool {
+  readonly name: string
+  readonly pods: readonly string[]
+  readonly dns?: ParsedConfig['routing']['dns'] | undefined
+  readonly engines: Pick<ParsedConfig['engines'], 'https' | 'caFile' | 'serverName'>
+  readonly kv: ParsedConfig['kv']
+  readonly paths: { readonly pods: string; readonly engines: string; readonly kv: string }
+}
+
+/** Checks every pool by itself, and the pools against each other. A default pool without pods counts only where it is the only one. */
+export const checkPools = (groups: Groups): readonly ConfigProblem[] => {
+  const { routing, engines, kv, pools, reaper } = groups
+  const further = pools.map((pool, index): CheckedPool => {
+    const path = `pools.${index}`
+    return { ...pool, engines: pool, paths: { pods: path, engines: path, kv: `${path}.kv` } }
+  })
+  const hasDefault = routing.pods.length > 0 || routing.dns !== undefined || pools.length === 0
+  const paths = { pods: 'routing', engines: 'engines', kv: 'kv' }
+  const first: CheckedPool = { name: defaultPoolName, ...routing, engines, kv, paths }
+  const all = hasDefault ? [first, ...further] : further
+  return [
+    ...all.flatMap((pool) => [
+      ...checkPods(pool),
+      ...checkEngines(pool),
+      ...checkKv(pool),
+      ...checkReaper(pool, reaper),
+    ]),
+    ...further.flatMap(({ kv: own, paths: { kv: path } }) =>
+      problemIf(own.maxStoreBytes !== undefined, `${path}.maxStoreBytes`, 'Limits all pools: set kv.maxStoreBytes'),
+    ),
+    ...all.flatMap((pool, index) => checkAgainst(pool, all.slice(0, index))),
+  ]
+}
+
+/** What a pool must not share with those before it. */
+const checkAgainst = ({ name, pods, kv, paths }: CheckedPool, others: readonly CheckedPool[]) => [
+  ...problemIf(
+    others.some((other) => other.name === name) || (paths.pods !== 'routing' && name === defaultPoolName),
+    `${paths.pods}.name`,
+    'Another pool has this name',
+  ),
+  ...problemIf(
+    pods.some((pod) => others.some((other) => other.pods.includes(pod))),
+    `${paths.pods}.pods`,
+    'Lists a pod of another pool',
+  ),
+  ...problemIf(
+    kv.directory !== undefined && others.some((other) => other.kv.directory === kv.directory),
+    `${paths.kv}.directory`,
+    'Another pool has this folder: each pool removes files of its folder that it does not know',
+  ),
+]
+
+const checkPods = ({ pods, dns, paths }: CheckedPool): readonly ConfigProblem[] => [
+  ...problemIf(
+    pods.length === 0 && dns === undefined,
+    `${paths.pods}.pods`,
+    `There are no engines: give ${paths.pods}.pods or ${paths.pods}.dns${paths.pods === 'routing' ? ', or pools' : ''}`,
+  ),
+  ...problemIf(
+    pods.length > 0 && dns !== undefined,
+    `${paths.pods}.dns`,
+    `Give either ${paths.pods}.pods or ${paths.pods}.dns, not both`,
+  ),
+]
+
+const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): readonly ConfigProblem[] =>
+  (['caFile', 'serverName'] as const).flatMap((name) =>
+    problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `Belongs to ${path}.https`),
+  )
+
+const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => [
+  ...problemIf(
+    kv.connector === 'lmcache' && kv.lmcache.url === undefined,
+    `${path}.lmcache.url`,
+    'The connector lmcache needs the URL of the LMCache coordinator',
+  ),
+  ...problemIf(
+    kv.connector === 'llamacpp-slots' && kv.directory === undefined,
+    `${path}.directory`,
+    'The connector llamacpp-slots needs the folder that the pods share',
+  ),
+  ...(['maxStoreBytes', 'storeModule'] as const).flatMap((name) =>
+    problemIf(
+      kv.connector !== 'llamacpp-slots' && kv[name] !== undefined,
+      `${path}.${name}`,
+      'Belongs to the connector llamacpp-slots',
+    ),
+  ),
+]
+
+const checkReaper = (
+  { kv, paths: { kv: path } }: CheckedPool,
+  reaper: ParsedConfig['reaper'],
+): readonly ConfigProblem[] => [
+  ...problemIf(
+    reaper.announceGraceMs <= kv.callTimeoutMs,
+    'reaper.announceGraceMs',
+    `Must exceed ${path}.callTimeoutMs, else KV is removed while it is still being stored`,
+  ),
+  ...problemIf(
+    reaper.removalLeaseMs <= kv.callTimeoutMs,
+    'reaper.removalLeaseMs',
+    `Must exceed ${path}.callTimeoutMs, else two gateways remove the same KV at once`,
+  ),
+]

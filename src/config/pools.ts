@@ -1,0 +1,21 @@
+import type { Config } from './config.ts'
+
+/** The configuration of one pool, the default one or a further one. */
+export type PoolConfig = Config['pools'][number]
+
+/** Name of the pool of `routing.pods` or `routing.dns`. */
+export const defaultPoolName = 'default'
+
+/** All pools: the default one, if it has pods, then those of `pools`. */
+export const poolsOf = (config: Pick<Config, 'routing' | 'engines' | 'kv' | 'pools'>): readonly PoolConfig[] => {
+  const { routing, engines, kv, pools } = config
+  const { pods, dns, models } = routing
+  const hasDefault = pods.length > 0 || dns !== undefined
+  return hasDefault ? [{ name: defaultPoolName, models, pods, dns, ...engines, kv }, ...pools] : pools
+}
+
+/** The addresses of all pods in their order; undefined: DNS decides. */
+export const listedPods = (config: Parameters<typeof poolsOf>[0]): readonly string[] | undefined => {
+  const pools = poolsOf(config)
+  return pools.some(({ dns }) => dns !== undefined) ? undefined : pools.flatMap(({ pods }) => pods)
+}
