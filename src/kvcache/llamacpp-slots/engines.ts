@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import * as z from 'zod'
-import type { QueryOutcome, SlotClient } from '../slots/slot-client.ts'
+import { NoSuchPathError, type SlotClient } from '../slots/slot-client.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 
 /** All slots of a pod as they are now, and which engine answers there. */
@@ -61,16 +61,15 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
 
   const identify = async (pod: string, signal: AbortSignal): Promise<string> => {
     const [props, models] = await Promise.all([
-      client.about({ pod, path: '/props', schema: propsSchema, signal }),
+      client.about({ pod, path: '/props', schema: propsSchema, signal }).catch(orNoProps),
       client.about({ pod, path: '/v1/models', schema: modelsSchema, signal }),
     ])
-    // An engine without /props is known by its model alone.
-    return fingerprintOf(props.kind === 'failed' && props.status === 404 ? {} : answerOf(props), answerOf(models))
+    return fingerprintOf(props, models)
   }
 
   const look = async (pod: string, signal: AbortSignal): Promise<EngineView> => {
     if (!pods().includes(pod)) throw new Error('the pod is not configured')
-    const slots = answerOf(await client.slots(pod, signal))
+    const slots = await client.slots(pod, signal)
     const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
     const earlier = known.get(pod)
     const isKnown = earlier !== undefined && lastTask >= earlier.lastTask && performance.now() < earlier.untilMs
@@ -92,7 +91,8 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
   }
 }
 
-const answerOf = <T>(outcome: QueryOutcome<T>): T => {
-  if (outcome.kind === 'failed') throw outcome.cause
-  return outcome.value
+/** An engine without /props is known by its model alone. */
+const orNoProps = (error: unknown): z.infer<typeof propsSchema> => {
+  if (error instanceof NoSuchPathError) return {}
+  throw error
 }

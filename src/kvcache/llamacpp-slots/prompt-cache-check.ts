@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
 import type { EngineFinding } from '../engine-finding.ts'
-import type { QueryOutcome } from '../slots/slot-client.ts'
 import { leaseMs } from './open-claims.ts'
 import { type Parts, releaseSlot } from './parts.ts'
 
@@ -20,8 +19,8 @@ export const checkPromptCache = async (
   signal: AbortSignal,
 ): Promise<readonly EngineFinding[]> => {
   const { client } = parts
-  const { data } = answerOf(await client.about({ pod, path: '/v1/models', schema: modelsSchema, signal }))
-  const slots = answerOf(await client.slots(pod, signal))
+  const { data } = await client.about({ pod, path: '/v1/models', schema: modelsSchema, signal })
+  const slots = await client.slots(pod, signal)
   const idle = slots.filter(({ busy }) => !busy).sort((one, other) => (one.tokens ?? 0) - (other.tokens ?? 0))
   for (const { id: slot } of idle) {
     const place = { pod, slot, turnId: `check-${randomUUID()}` }
@@ -31,7 +30,7 @@ export const checkPromptCache = async (
       const prompts = [randomUUID(), randomUUID()] as const
       let cached = 0
       for (const prompt of [prompts[0], prompts[1], prompts[0]])
-        cached = answerOf(await client.cachedTokens(place, { model: data[0]?.id ?? '', prompt }, signal))
+        cached = await client.cachedTokens(place, { model: data[0]?.id ?? '', prompt }, signal)
       return cached === 0 ? [] : [{ kind: 'engine_shares_kv', text: sharesKv(pod) }]
     } finally {
       await releaseSlot(parts, place)
@@ -42,8 +41,3 @@ export const checkPromptCache = async (
 
 const sharesKv = (pod: string): string =>
   `The engine ${pod} keeps prompts in memory and gives their KV to any session, also after their deletion: start llama-server with --cache-ram 0`
-
-const answerOf = <T>(outcome: QueryOutcome<T>): T => {
-  if (outcome.kind === 'failed') throw new Error('the engine does not respond', { cause: outcome.cause })
-  return outcome.value
-}

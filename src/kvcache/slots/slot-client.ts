@@ -11,11 +11,10 @@ import {
   slotsAnswer,
 } from './slot-snapshot.ts'
 
-/** What became of a question, which changes nothing in the engine. */
-export type QueryOutcome<T> =
-  | { readonly kind: 'answered'; readonly value: T }
-  /** `status`: the engine's, if it gave one. */
-  | { readonly kind: 'failed'; readonly status: number | undefined; readonly cause: unknown }
+/** The engine answers 404. */
+export class NoSuchPathError extends Error {
+  override readonly name = 'NoSuchPathError'
+}
 
 /** How an action on a slot ended. */
 export type ActionEnd<T> =
@@ -38,16 +37,19 @@ export interface SlotAddress {
   readonly slot: number
 }
 
-/** llama-server's `/slots` dialect. Faults are outcomes; nothing here rejects. An action whose signal fires while it is under way is late. */
+/**
+ * llama-server's `/slots` dialect. Questions reject when the engine does not answer them. Actions never reject: their faults are outcomes, and
+ * one whose signal fires while it is under way is late.
+ */
 export interface SlotClient {
-  slots(pod: string, signal: AbortSignal): Promise<QueryOutcome<readonly SlotSnapshot[]>>
-  /** Any other JSON the engine gives about itself. */
+  slots(pod: string, signal: AbortSignal): Promise<readonly SlotSnapshot[]>
+  /** Any other JSON the engine gives about itself. @throws NoSuchPathError when the engine has no such path */
   about<T>(query: {
     readonly pod: string
     readonly path: string
     readonly schema: z.ZodType<T>
     readonly signal: AbortSignal
-  }): Promise<QueryOutcome<T>>
+  }): Promise<T>
   /** Writes what the slot holds to `file` in the engine's slot folder. */
   save(slot: SlotAddress, file: string, signal?: AbortSignal): Promise<ActionOutcome<SavedSlot>>
   /** Replaces what the slot holds by the content of `file`. */
@@ -58,18 +60,12 @@ export interface SlotClient {
     slot: SlotAddress,
     request: { readonly model: string; readonly prompt: string },
     signal: AbortSignal,
-  ): Promise<QueryOutcome<number>>
+  ): Promise<number>
   close(): Promise<void>
 }
 
-export interface TouchedSlot {
-  readonly slot: number
-  readonly tokens: number
-}
-
-export interface SavedSlot extends TouchedSlot {
-  readonly bytes: number
-}
+export type TouchedSlot = z.output<typeof eraseAnswer>
+export type SavedSlot = z.output<typeof saveAnswer>
 
 export interface SlotClientOptions {
   /** How long a call may keep its caller waiting. */
@@ -88,16 +84,12 @@ export const createSlotClient = (options: SlotClientOptions): SlotClient => {
   const actions = createEngineHttp(options)
   const never = new AbortController().signal
 
-  const ask = async <T>(
-    call: Omit<EngineCall, 'signal'>,
-    schema: z.ZodType<T>,
-    signal: AbortSignal,
-  ): Promise<QueryOutcome<T>> => {
+  const ask = async <T>(call: Omit<EngineCall, 'signal'>, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> => {
     const deadline = startDeadline(signal, options.callTimeoutMs)
     try {
       const end = toEnd(await queries.call({ ...call, signal: deadline.signal }), schema)
-      if (end.kind === 'done') return { kind: 'answered', value: end.value }
-      return { kind: 'failed', status: end.kind === 'refused' ? end.status : undefined, cause: end.cause }
+      if (end.kind !== 'done') throw end.kind === 'refused' && end.status === 404 ? new NoSuchPathError() : end.cause
+      return end.value
     } finally {
       deadline.end()
     }

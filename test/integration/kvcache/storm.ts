@@ -182,9 +182,13 @@ const startStorm = async (bed: SlotsTestBed) => {
     take,
     /** Removes every conversation, and looks whether anything of it is left in a pod. */
     end: async () => {
-      for (const { session, kv, marker } of conversations) {
+      for (const { session, kv } of conversations) {
         const removal = { kind: 'session', session: session.key, payload: kv?.payload } as const
         await eventually(async () => (await gateways[0].remove(removal, anySignal())).kind === 'removed')
+      }
+      // Turns that got no slot ran in any.
+      await gateways[0].reconcile(async (ids) => new Set(ids), anySignal())
+      for (const { marker } of conversations) {
         const left = await Promise.all(
           bed.pods.map((pod) => pod.probe(`${marker} ${'A conversation goes on. '.repeat(6)}`)),
         )

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { createSlotClient, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
+import { createSlotClient, NoSuchPathError, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
@@ -21,31 +21,35 @@ const address = () => ({ pod: engine.pod, slot: 1 })
 describe('requests', () => {
   test('are answered', async () => {
     await start(json([{ id: 0, is_processing: false }]))
-    expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'answered', value: [{ id: 0, busy: false }] })
+    expect(await client.slots(engine.pod, never)).toMatchObject([{ id: 0, busy: false }])
     expect(engine.requests).toEqual(['GET /slots'])
   })
 
-  test.each<[string, Answer, number | undefined]>([
-    ['an error', json({ error: {} }, 503), 503],
-    ['another shape', json({ slots: [] }), undefined],
-    ['no JSON', (_request, response) => response.end('<html>'), undefined],
-    ['too much', (_request, response) => response.end(`["${'x'.repeat(5_000_000)}"]`), undefined],
-    ['half of it', (_request, response) => response.write('[', () => response.destroy()), undefined],
-  ])('fail on %s', async (_name, answer, status) => {
+  test.each<[string, Answer, string]>([
+    ['an error', json({ error: {} }, 503), 'answered 503'],
+    ['another shape', json({ slots: [] }), 'expected array'],
+    ['no JSON', (_request, response) => response.end('<html>'), 'expected array'],
+    ['too much', (_request, response) => response.end(`["${'x'.repeat(5_000_000)}"]`), 'more than'],
+    ['half of it', (_request, response) => response.write('[', () => response.destroy()), 'other side closed'],
+  ])('reject on %s', async (_name, answer, message) => {
     await start(answer)
-    expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'failed', status })
+    await expect(client.slots(engine.pod, never)).rejects.toThrow(message)
   })
 
-  test('fail after the timeout or an abort', async () => {
+  test('reject with an error of its own when the engine has no such path', async () => {
+    await start(json({ error: {} }, 404))
+    await expect(client.slots(engine.pod, never)).rejects.toThrow(NoSuchPathError)
+  })
+
+  test('reject after the timeout or an abort', async () => {
     await start(() => {}, { callTimeoutMs: 20 })
-    expect(await client.slots(engine.pod, never)).toMatchObject({ kind: 'failed' })
-    expect(await client.slots(engine.pod, AbortSignal.abort())).toMatchObject({ kind: 'failed' })
+    await expect(client.slots(engine.pod, never)).rejects.toThrow('no answer within 20 ms')
+    await expect(client.slots(engine.pod, AbortSignal.abort())).rejects.toThrow('aborted')
   })
 
-  test('fail without quoting a response that cannot be read', async () => {
+  test('reject without quoting a response that cannot be read', async () => {
     await start((_request, response) => response.end('the secret prompt'))
-    const outcome = await client.slots(engine.pod, never)
-    expect(outcome.kind === 'failed' && String(outcome.cause)).not.toContain('secret')
+    await expect(client.slots(engine.pod, never)).rejects.not.toThrow('secret')
   })
 })
 
