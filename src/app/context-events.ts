@@ -19,6 +19,7 @@ const missResults: Readonly<Record<KvMissReason, LoadResult>> = {
   load_failed: 'failed',
   kv_store_unavailable: 'unavailable',
   no_slot: 'no_room',
+  kv_folder_foreign: 'unavailable',
 }
 
 const loadResultOf = (presence: KvPresence): LoadResult => {
@@ -71,6 +72,7 @@ export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: 
       case 'kv_incompatible':
       case 'load_too_slow':
       case 'no_slot':
+      case 'kv_folder_foreign':
         return
     }
   },

@@ -48,7 +48,7 @@ export const createPool = async (
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
   const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
-  const connector = createConnector(poolConfig, config, { stores, secret, artefactStore, pods, access, log })
+  const connector = createConnector(poolConfig, config, { ...parts, secret, artefactStore, pods, access })
   const kv = createKvCache(connector, { pool: name, seal: createClaimSeal(secret), log })
   const checks = createEngineChecks({ ...parts, kv, pods })
   const costs = createCostModel({ initialMsPerToken: kvConfig.prefillMsPerToken })

@@ -92,12 +92,13 @@ export const createConnector = (
     readonly pods: Pick<PodSource, 'pods'>
     readonly access: EngineAccess
     readonly log: Logger
+    readonly warnings: Warnings
   },
 ): KvConnector => {
   const { kv } = pool
   const { turns, sessions } = config
   const { maxStoreBytes, storeThreshold } = config.kv
-  const { stores, secret, access, log } = parts
+  const { stores, secret, access, log, warnings } = parts
   const common = {
     pods: () => parts.pods.pods().map((pod) => pod.address),
     callTimeoutMs: kv.callTimeoutMs,
@@ -115,6 +116,7 @@ export const createConnector = (
         ...common,
         isolation: kv.isolation,
         secret,
+        identity: stores.identity,
         coordinator: hostOf(kv.lmcache.url),
         instances: new Map(kv.lmcache.instances.map(splitAlias)),
         worldSize: kv.lmcache.worldSize,
@@ -136,6 +138,12 @@ export const createConnector = (
         maxTurnMs: common.leaseMs,
         ledger: stores.ledger,
         kvDirectory: required(kv.directory),
+        identity: stores.identity,
+        onForeignFolder: (isForeign) => {
+          if (isForeign)
+            warnings.raise('kv_folder_foreign', required(kv.directory), foreignFolderText(required(kv.directory)))
+          else warnings.clear('kv_folder_foreign', required(kv.directory))
+        },
         maxArtefactBytes: maxStoreBytes === undefined ? undefined : maxStoreBytes * storeThreshold,
         store: parts.artefactStore,
         minTokens: kv.minTokens,
@@ -143,6 +151,9 @@ export const createConnector = (
       })
   }
 }
+
+const foreignFolderText = (directory: string): string =>
+  `The KV folder ${directory} belongs to another session store, so that no KV is loaded or stored: give this gateway a folder of its own (kv.directory), or the other one's session store`
 
 /** A value that the checks of the configuration guarantee. */
 const required = (value: string | undefined): string => {

@@ -6,6 +6,7 @@ import { createRedisChunkLedger } from '../kvcache/chunks/redis/redis-chunk-ledg
 import { createMemorySlotLedger } from '../kvcache/slots/memory-slot-ledger.ts'
 import { createRedisSlotLedger } from '../kvcache/slots/redis/redis-slot-ledger.ts'
 import type { SlotLedger } from '../kvcache/slots/slot-ledger.ts'
+import type { StoreIdentity } from '../kvcache/store-identity.ts'
 import { createMemoryTokenVault } from '../kvcache/vault/memory-token-vault.ts'
 import { createRedisTokenVault } from '../kvcache/vault/redis-token-vault.ts'
 import type { TokenVault } from '../kvcache/vault/token-vault.ts'
@@ -25,6 +26,11 @@ import type { OutageLog } from '../telemetry/outage-log.ts'
 
 /** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
+
+/** Sessions in memory end with their process: its KV is of no use to anybody. Longer than three renewals. */
+const memoryStaleMs = 7_000
+/** Longer than all gateways of a deployment are down for a restart or an update. */
+const redisStaleMs = 600_000
 
 /** About four bytes per token of every session. */
 const memoryVaultBytes = 268_435_456
@@ -55,6 +61,7 @@ export interface Stores {
 
 /** What a pool keeps beside sessions; no other pool sees it. */
 export interface PoolStores {
+  readonly identity: StoreIdentity
   readonly ledger: SlotLedger
   readonly chunks: ChunkLedger
   readonly vault: TokenVault
@@ -66,23 +73,26 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
-    case 'memory':
+    case 'memory': {
+      const store = createMemorySessionStore({
+        maxSessions: sessions.maxSessions,
+        tombstoneSeconds: sessions.tombstoneSeconds,
+        supersededGraceMs,
+        kvLimit: kvLimitOf(config),
+        memory: { watch: createProcessMemoryWatch(), threshold: sessions.memoryThreshold },
+        onEvicted,
+      })
       return {
-        store: createMemorySessionStore({
-          maxSessions: sessions.maxSessions,
-          tombstoneSeconds: sessions.tombstoneSeconds,
-          supersededGraceMs,
-          kvLimit: kvLimitOf(config),
-          memory: { watch: createProcessMemoryWatch(), threshold: sessions.memoryThreshold },
-          onEvicted,
-        }),
-        forPool: () => ({
+        store,
+        forPool: (name) => ({
+          identity: identityOf(store, name, memoryStaleMs),
           ledger: createMemorySlotLedger(),
           chunks: createMemoryChunkLedger(),
           vault: createMemoryTokenVault({ secret: config.tenant.secret, maxBytes: memoryVaultBytes }),
           costs: createMemoryCostModelStore(),
         }),
       }
+    }
     case 'redis': {
       const connection = await createRedisConnection({
         url: sessions.redisUrl,
@@ -96,19 +106,21 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
           if (state === 'closed') storeOutage.recovered()
         },
       })
+      const store = createRedisSessionStore({
+        connection,
+        tombstoneSeconds: sessions.tombstoneSeconds,
+        supersededGraceMs,
+        kvLimit: kvLimitOf(config),
+        onCorrupted: () => metrics.add('corrupted_records_total', {}),
+        onEvicted,
+      })
       return {
-        store: createRedisSessionStore({
-          connection,
-          tombstoneSeconds: sessions.tombstoneSeconds,
-          supersededGraceMs,
-          kvLimit: kvLimitOf(config),
-          onCorrupted: () => metrics.add('corrupted_records_total', {}),
-          onEvicted,
-        }),
+        store,
         forPool: (name) => {
           const { keyPrefix } = connection
           const own = name === defaultPoolName ? connection : { ...connection, keyPrefix: `${keyPrefix}pool:${name}:` }
           return {
+            identity: identityOf(store, name, redisStaleMs),
             ledger: createRedisSlotLedger(own),
             chunks: createRedisChunkLedger(own),
             vault: createRedisTokenVault(own, config.tenant.secret),
@@ -117,6 +129,18 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         },
       }
     }
+  }
+}
+
+/** The data of one pool. It is asked for once, when the store answers. */
+const identityOf = (store: SessionStore, pool: string, staleAfterMs: number): StoreIdentity => {
+  let known: string | undefined
+  return {
+    staleAfterMs,
+    name: async () => {
+      known ??= `${await store.identity()} ${pool}`
+      return known
+    },
   }
 }
 

@@ -78,6 +78,8 @@ export type KvMissReason =
   | 'kv_store_unavailable'
   /** The pod has no room to keep the session apart. */
   | 'no_slot'
+  /** The folder of stored KV belongs to another session store. */
+  | 'kv_folder_foreign'
 
 /** Outcome of `prepare`. */
 export interface Prepared {

@@ -128,7 +128,7 @@ export const metricDefinitions = {
   warnings: {
     type: 'gauge',
     help: 'Findings that an operator has to settle, by kind; /readyz lists them, and none stops turns.',
-    labels: { kind: ['engine_unauthorized', 'engine_shares_kv'] },
+    labels: { kind: ['engine_unauthorized', 'engine_shares_kv', 'kv_folder_foreign'] },
   },
   store_duration_seconds: {
     type: 'histogram',

@@ -5,12 +5,14 @@ import type { KvConnector } from '../kv-connector.ts'
 import type { KvLog } from '../kv-log.ts'
 import { createSlotClient } from '../slots/slot-client.ts'
 import type { SlotLedger } from '../slots/slot-ledger.ts'
+import type { StoreIdentity } from '../store-identity.ts'
 import { createArtefactFiles } from './artefact-files.ts'
 import { createBackground } from './background.ts'
 import { slotClaim } from './claim.ts'
 import { fieldsWithoutSlot } from './engine-fields.ts'
 import { createEngines } from './engines.ts'
 import { finish } from './finish.ts'
+import { createFolderOwner } from './folder-owner.ts'
 import { createOpenClaims } from './open-claims.ts'
 import { type Parts, releaseSlot } from './parts.ts'
 import { prepare } from './prepare.ts'
@@ -26,6 +28,10 @@ export interface LlamacppSlotsOptions {
   readonly access?: EngineAccess | undefined
   /** The folder that every pod has as its `--slot-save-path`, as this process sees it; it reads, renames and removes files there. */
   readonly kvDirectory: string
+  /** The session store whose KV lies in the folder. */
+  readonly identity: StoreIdentity
+  /** Told when the folder belongs to another session store, and when it does no more. While it does, nothing is loaded, stored or swept. */
+  readonly onForeignFolder: (isForeign: boolean) => void
   /** Key of the salts that keep sessions apart in engines that honour `cache_salt`. The same for every gateway. */
   readonly secret: string
   /** How long one call to an engine may keep a turn or a sweep waiting. */
@@ -57,6 +63,12 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Req
   const client = createSlotClient({ callTimeoutMs, lateTimeoutMs, callsPerPod, access: options.access })
   const claims = createOpenClaims(ledger, { maxTurnMs, log })
   const background = createBackground(log)
+  const folder = createFolderOwner({
+    directory: options.kvDirectory,
+    identity: options.identity,
+    onForeign: options.onForeignFolder,
+    log,
+  })
   const salts = createCacheSalts(options.secret)
   const isolation: Parts['isolation'] = (tenant) => ({
     ...fieldsWithoutSlot,
@@ -68,6 +80,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Req
     client,
     engines: createEngines(client, pods),
     files: createArtefactFiles(options.kvDirectory, options.store),
+    folder,
     isolation,
     saltOf: ({ tenant, session, model }) =>
       salts.of({ tenant, session: { key: session, life: '' }, model, fingerprint: '' }),
@@ -94,6 +107,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Req
       await client.close()
       await background.drained()
       claims.close()
+      await folder.close()
     },
   }
 }

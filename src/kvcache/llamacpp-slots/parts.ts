@@ -6,6 +6,7 @@ import type { SlotContent, SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 import type { ArtefactFiles } from './artefact-files.ts'
 import type { Background } from './background.ts'
 import type { Engines } from './engines.ts'
+import type { FolderOwner } from './folder-owner.ts'
 import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
@@ -15,6 +16,7 @@ export interface Parts {
   readonly client: SlotClient
   readonly engines: Engines
   readonly files: ArtefactFiles
+  readonly folder: Pick<FolderOwner, 'isOurs'>
   /** Fields of a turn that holds no slot. */
   readonly isolation: (tenant: TenantKey) => EngineFields
   /** The salt of a turn that holds a slot. */

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { untilAborted } from '../../async/deadline.ts'
-import type { KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
+import type { KvMissReason, KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import type { SlotClaim } from './claim.ts'
@@ -48,6 +48,7 @@ interface Found extends Prepared {
 }
 
 const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
+  if (!(await parts.folder.isOurs())) return without(parts, search, 'kv_folder_foreign', 'kv_folder_foreign')
   for (let tries = 0; tries < maxTries; tries += 1) {
     const found = await tryOnce(parts, search)
     if (found !== 'again') return found
@@ -55,10 +56,12 @@ const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
   return withoutSlot(parts, search)
 }
 
-const withoutSlot = ({ isolation }: Parts, { turn }: Search): Found => ({
-  presence: { kind: 'miss', reason: 'no_slot' },
+const withoutSlot = (parts: Parts, search: Search): Found => without(parts, search, 'no_slot', 'no_room')
+
+const without = ({ isolation }: Parts, { turn }: Search, reason: KvMissReason, notStored: string): Found => ({
+  presence: { kind: 'miss', reason },
   fields: isolation(turn.tenant),
-  notStored: 'no_room',
+  notStored,
 })
 
 const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'again'> => {

@@ -79,6 +79,7 @@ const eraseSlot = async (
  * prevent the others.
  */
 export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
+  if (!(await parts.folder.isOurs())) return 0
   const slots = parts
     .pods()
     .map((pod): [string, Promise<number>] => [`slots of ${pod}`, eraseUnknown(parts, pod, signal)])

@@ -5,6 +5,8 @@ import type { Parts } from './parts.ts'
 
 const schema = z.object({
   fingerprint: z.string(),
+  /** The session store. */
+  store: z.string(),
   modelRoot: z.string(),
   blockTokens: z.int().positive(),
   hasEvents: z.boolean(),
@@ -35,8 +37,8 @@ export const lifeFor = (
 export const saltOf = (
   parts: Pick<Parts, 'isolation' | 'salts'>,
   { tenant, model, session: key }: Pick<KvTurn, 'tenant' | 'model' | 'session'>,
-  { fingerprint, hasEvents, life }: Pick<Claim, 'fingerprint' | 'hasEvents' | 'life'>,
+  { fingerprint, store, hasEvents, life }: Pick<Claim, 'fingerprint' | 'store' | 'hasEvents' | 'life'>,
 ): string => {
   const session = isPerSession(parts, { hasEvents }) ? { key, life } : undefined
-  return parts.salts.of({ tenant, session, model, fingerprint })
+  return parts.salts.of({ tenant, session, model, fingerprint: `${fingerprint} ${store}` })
 }

@@ -4,6 +4,7 @@ import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
 import type { KvConnector } from '../kv-connector.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
 import type { KvLog } from '../kv-log.ts'
+import type { StoreIdentity } from '../store-identity.ts'
 import type { TokenVault } from '../vault/token-vault.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { finish } from './finish.ts'
@@ -25,6 +26,8 @@ export interface LmcacheOptions {
   readonly isolation: Isolation
   /** Salts are derived from it. */
   readonly secret: string
+  /** The session store whose KV it is. Each has salts of its own: it never deletes another one's chunks. */
+  readonly identity: StoreIdentity
   /** Both shared by all gateway processes that send turns to the same pods. */
   readonly ledger: ChunkLedger
   readonly vault: TokenVault
@@ -73,6 +76,7 @@ export const createLmcacheConnector = (options: LmcacheOptions): LmcacheConnecto
     ledger: options.ledger,
     vault: options.vault,
     salts: createCacheSalts(options.secret),
+    identity: options.identity,
     isolation: options.isolation,
     pods: options.pods,
     log: options.log,

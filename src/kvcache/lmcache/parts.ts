@@ -2,6 +2,7 @@ import type { CacheSalts, Isolation } from '../cache-salts.ts'
 import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
 import type { KvLog } from '../kv-log.ts'
+import type { StoreIdentity } from '../store-identity.ts'
 import type { TokenVault } from '../vault/token-vault.ts'
 import type { EngineFactsSource } from './engine-facts.ts'
 import type { Instances } from './instances.ts'
@@ -18,6 +19,7 @@ export interface Parts {
   readonly ledger: ChunkLedger
   readonly vault: TokenVault
   readonly salts: CacheSalts
+  readonly identity: Pick<StoreIdentity, 'name'>
   readonly isolation: Isolation
   /** Pods that are configured now. No other address is ever called. */
   readonly pods: () => readonly string[]

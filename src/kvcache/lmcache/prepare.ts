@@ -8,7 +8,8 @@ import { parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 /** Gives the turn its salt, and looks what of the session's KV its pod can load. The engine loads by itself. */
 export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSignal): Promise<Prepared> => {
   if (!parts.pods().includes(turn.pod)) throw new Error('the pod is not configured')
-  const facts = await parts.engines.of(turn.pod, turn.model, signal)
+  const [engine, store] = await Promise.all([parts.engines.of(turn.pod, turn.model, signal), parts.identity.name()])
+  const facts = { ...engine, store }
   const prefix = turn.stored === undefined ? undefined : parseStoredPrefix(turn.stored.payload)
   const life = lifeFor(parts, turn, { hasEvents: facts.hasEvents, storedLife: prefix?.life })
   const salt = saltOf(parts, turn, { ...facts, life })

@@ -1,3 +1,4 @@
+import { nanoid } from 'nanoid'
 import type { Evicted, KvLimit } from '../limits.ts'
 import type { RemovalQueue } from '../removal-queue.ts'
 import type { SessionStore } from '../session-store.ts'
@@ -42,6 +43,7 @@ export const createMemorySessionStore = ({
   nowMs = Date.now,
   onEvicted = () => {},
 }: MemorySessionStoreOptions = {}): SessionStore & RemovalQueue => {
+  const identity = nanoid()
   const removals = new MemoryRemovals()
   const table = new SessionTable({ removals, maxSessions, tombstoneSeconds, kvLimit, onEvicted })
   const sessions = new MemorySessions({ table, removals, supersededGraceMs })
@@ -65,6 +67,7 @@ export const createMemorySessionStore = ({
     list: async ({ tenant, after, limit }) => sessions.list(tenant, after, limit, nowMs()),
     setTtl: async ({ key, tenant, ttlSeconds }) => sessions.setTtl(key, tenant, ttlSeconds, nowMs()),
     remove: async ({ key, tenant }) => sessions.remove(key, tenant, nowMs()),
+    identity: async () => identity,
     ping: async () => {},
     close: async () => memory?.watch.stop(),
     announce: async ({ session, graceMs, ...artefact }) => removals.announce(session, artefact, nowMs() + graceMs),

@@ -149,6 +149,10 @@ export const createRedisSessionStore = ({
       await toStoreFault(connection.ping())
     },
 
+    async identity() {
+      return String((await run('identity', [nanoid()])).detail)
+    },
+
     async close() {
       await connection.close()
     },

@@ -137,6 +137,7 @@ const makeBed = (
     // Two gateways are enough to differ.
     const events = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
     const connector = createLmcacheConnector({
+      identity: { name: async () => 'store', staleAfterMs: 600_000 },
       coordinator: fleet.coordinator.server.address,
       instances: new Map(fleet.pods.map(({ address, instance }) => [address, instance.id])),
       worldSize: 1,

@@ -52,3 +52,12 @@ test('one script evicts the KV of at most 16 sessions', async () => {
   expect(await storeKv('artefact-large', 1, { key: sessionKey('large'), bytes: 40 })).toBe(true)
   expect(evicted).toEqual([16, 16, 8])
 })
+
+test('gateways that share a Redis have one identity, until its data is lost', async () => {
+  const connection = await redis.connect({ commandTimeoutMs: 5000 })
+  const [first, second] = [createRedisSessionStore({ connection }), createRedisSessionStore({ connection })]
+  const identity = await first.identity()
+  expect(await second.identity()).toBe(identity)
+  await redis.raw.del(`${connection.keyPrefix}store`)
+  expect(await second.identity()).not.toBe(identity)
+})

@@ -119,6 +119,12 @@ export const describeSessions = (calls: StoreCalls): void => {
       expect(await sweep()).toBe(1)
     })
 
+    test('a store keeps its identity', async () => {
+      const identity = await store().identity()
+      expect(identity).not.toBe('')
+      expect(await store().identity()).toBe(identity)
+    })
+
     test('ping resolves', async () => {
       await expect(store().ping()).resolves.toBeUndefined()
     })

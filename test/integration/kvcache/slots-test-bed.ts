@@ -163,6 +163,8 @@ const makeBed = async (options: {
     connect: (wishes = {}) => {
       const connector = asOldConnector(
         createLlamacppSlotsConnector({
+          identity: { name: async () => 'store', staleAfterMs: 600_000 },
+          onForeignFolder: () => {},
           ledger,
           pods: () => wishes.pods ?? pods.map((pod) => pod.address),
           kvDirectory,

@@ -54,6 +54,7 @@ export const startVllmBed = async (options: {
 
   const connect: KvTestBed['connect'] = (wishes = {}): KvConnector => {
     const connector = createLmcacheConnector({
+      identity: { name: async () => 'store', staleAfterMs: 600_000 },
       coordinator: new URL(fleet.coordinatorUrl).host,
       instances: new Map(fleet.pods.map(({ address, lmcacheInstance }) => [address, lmcacheInstance])),
       worldSize: 1,

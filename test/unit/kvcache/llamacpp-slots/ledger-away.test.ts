@@ -22,6 +22,8 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'away-'))
   redis = await createRedisConnection({ url: 'redis://127.0.0.1:1', onFault: () => {} })
   connector = createLlamacppSlotsConnector({
+    identity: { name: async () => 'store', staleAfterMs: 600_000 },
+    onForeignFolder: () => {},
     ledger: createRedisSlotLedger(redis),
     pods: () => [engine.pod],
     kvDirectory: directory,

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import { readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as z from 'zod'
+import { readJson } from '../../json/read-json.ts'
+import { errorCodeOf } from '../error-code.ts'
+import type { KvLog } from '../kv-log.ts'
+import type { StoreIdentity } from '../store-identity.ts'
+
+/**
+ * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A file in the folder names
+ * the store, and is touched every 2 s while a gateway of the store runs.
+ */
+export interface FolderOwner {
+  /** Takes the folder if nobody has it, and says whether it is ours. What is known of a moment ago is not read again. */
+  isOurs(): Promise<boolean>
+  /** Gives the folder back, if it goes with this process. */
+  close(): Promise<void>
+}
+
+/** The marker's name. It is no name of an artefact. */
+export const markerFile = '.context-cache-store.json'
+const renewalMs = 2_000
+
+const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(0) })
+
+export const createFolderOwner = (options: {
+  readonly directory: string
+  readonly identity: StoreIdentity
+  /** Told when the folder turns out to be another store's, and when it is ours again. */
+  readonly onForeign: (isForeign: boolean) => void
+  readonly log: KvLog
+}): FolderOwner => {
+  const { directory, identity, onForeign, log } = options
+  const { staleAfterMs } = identity
+  const path = join(directory, markerFile)
+  let looked: Promise<boolean> | undefined
+  let wasForeign = false
+
+  const read = async () => {
+    try {
+      const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)])
+      const marker = markerSchema.safeParse(readJson(text)).data
+      return marker === undefined ? undefined : { ...marker, isStale: Date.now() - mtimeMs > marker.staleAfterMs }
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  const take = async (store: string): Promise<void> => {
+    const draft = `${path}.${randomUUID()}`
+    await writeFile(draft, JSON.stringify({ store, staleAfterMs }))
+    await rename(draft, path)
+  }
+
+  const look = async (): Promise<boolean> => {
+    const store = await identity.name()
+    const before = await read()
+    if (before === undefined || (before.store !== store && before.isStale)) await take(store)
+    else if (before.store === store) await utimes(path, new Date(), new Date())
+    // Of two stores that take the folder at once, the later one has it.
+    const isForeign = (await read())?.store !== store
+    if (isForeign !== wasForeign) onForeign(isForeign)
+    wasForeign = isForeign
+    return !isForeign
+  }
+
+  const renew = (): Promise<boolean> => {
+    const looking = look()
+    looked = looking
+    looking.catch((err: unknown) => {
+      looked = undefined
+      log.debug('the owner of the KV folder is unknown', { err })
+    })
+    return looking
+  }
+  const timer = setInterval(() => void renew().catch(() => {}), renewalMs)
+  timer.unref()
+
+  return {
+    isOurs: () => looked ?? renew(),
+    close: async () => {
+      clearInterval(timer)
+      // Data that ends with the process has no use for its KV.
+      if (staleAfterMs < 60_000 && (await looked?.catch(() => false)) === true) await rm(path, { force: true })
+    },
+  }
+}

@@ -1,0 +1,6 @@
+-- Names the data of this store.
+-- ARGV: 1 prefix, 2 tombstone ms, 3 name of a store that has none yet
+-- Returns: 'done' with the name
+--- @include arguments
+redis.call('SET', prefix .. 'store', ARGV[3], 'NX')
+return { 0, 'done', now, redis.call('GET', prefix .. 'store') }

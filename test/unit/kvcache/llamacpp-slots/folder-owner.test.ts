@@ -1,0 +1,92 @@
+import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { createFolderOwner, type FolderOwner, markerFile } from '../../../../src/kvcache/llamacpp-slots/folder-owner.ts'
+
+let directory: string
+const owners: FolderOwner[] = []
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'folder-'))
+})
+afterEach(async () => {
+  for (const owner of owners.splice(0)) await owner.close()
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** A gateway of the store `store`. */
+const gateway = (store: string, staleAfterMs = 600_000) => {
+  const foreign: boolean[] = []
+  const owner = createFolderOwner({
+    directory,
+    identity: { name: async () => store, staleAfterMs },
+    onForeign: (isForeign) => foreign.push(isForeign),
+    log: { debug: () => {}, info: () => {}, warn: () => {} },
+  })
+  owners.push(owner)
+  return { owner, foreign }
+}
+
+/** As if nobody had touched the marker for so long. */
+const age = (milliseconds: number) =>
+  utimes(join(directory, markerFile), new Date(), new Date(Date.now() - milliseconds))
+
+describe('a folder', () => {
+  test('belongs to the first store, and to all of its gateways', async () => {
+    const answers = [gateway('a'), gateway('a')].map(({ owner }) => owner.isOurs())
+    expect(await Promise.all(answers)).toEqual([true, true])
+  })
+
+  test('is left alone by the gateway of another store, which says so once', async () => {
+    await gateway('a').owner.isOurs()
+    const other = gateway('b')
+    expect([await other.owner.isOurs(), await other.owner.isOurs()]).toEqual([false, false])
+    expect(other.foreign).toEqual([true])
+    expect(await readFile(join(directory, markerFile), 'utf8')).toContain('"a"')
+  })
+
+  test.each([
+    { name: 'younger than its store allows', ageMs: 5_000, isOurs: false },
+    { name: 'older', ageMs: 8_000, isOurs: true },
+  ])('whose mark is $name can be taken: $isOurs', async ({ ageMs, isOurs }) => {
+    await gateway('a', 7_000).owner.isOurs()
+    await age(ageMs)
+    expect(await gateway('b').owner.isOurs()).toBe(isOurs)
+  })
+
+  test('is foreign to the gateway that lost it', async () => {
+    const first = gateway('a', 7_000)
+    await first.owner.isOurs()
+    await age(8_000)
+    await gateway('b').owner.isOurs()
+    const late = gateway('a', 7_000)
+    expect(await late.owner.isOurs()).toBe(false)
+  })
+
+  test.each([
+    { name: 'that ends with its process is free at once', staleAfterMs: 7_000, files: 0 },
+    { name: 'in Redis stays marked', staleAfterMs: 600_000, files: 1 },
+  ])('of a store $name', async ({ staleAfterMs, files }) => {
+    const { owner } = gateway('a', staleAfterMs)
+    await owner.isOurs()
+    await owner.close()
+    expect(await readdir(directory)).toHaveLength(files)
+  })
+
+  test('with a marker that cannot be read is taken', async () => {
+    await writeFile(join(directory, markerFile), 'not JSON')
+    expect(await gateway('a').owner.isOurs()).toBe(true)
+  })
+})
+
+test('the owner of a folder is unknown while the store does not answer', async () => {
+  const away = createFolderOwner({
+    directory,
+    identity: { name: () => Promise.reject(new Error('away')), staleAfterMs: 7_000 },
+    onForeign: () => {},
+    log: { debug: () => {}, info: () => {}, warn: () => {} },
+  })
+  owners.push(away)
+  await expect(away.isOurs()).rejects.toThrow('away')
+  expect(await readdir(directory)).toEqual([])
+})
