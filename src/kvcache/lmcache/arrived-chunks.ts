@@ -2,9 +2,9 @@ import type { EndedTurn } from '../kv-connector.ts'
 import type { DirectoryEntry } from './lmcache-answers.ts'
 import type { LmcacheClient } from './lmcache-client.ts'
 import type { Limits } from './parts.ts'
+import { untilGrown } from './polling.ts'
 import { leading } from './presence.ts'
 import { objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
-import { untilGrown } from './until-grown.ts'
 
 /** How much of a prefix lies in the store, from its beginning. */
 export interface Arrived {

@@ -1,7 +1,7 @@
 import type { DirectoryEntry, ObjectKey } from './lmcache-answers.ts'
 import type { LmcacheInstance } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
-import { pause } from './pause.ts'
+import { pause } from './polling.ts'
 import { heldChunks, objectKeysOf, type StoredPrefix, wholeSalt } from './stored-prefix.ts'
 
 /** Takes an artefact's chunks from it, and deletes those that nobody else holds. False: something is left, after a while. Can be repeated. */

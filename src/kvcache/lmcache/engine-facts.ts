@@ -88,6 +88,8 @@ export const createEngineFacts = (options: {
 
   return {
     of: async (pod, model, signal) => {
+      // Else nobody would handle the failure of what is asked.
+      signal.throwIfAborted()
       const engine = await untilAborted(engines.fetch(pod), signal, () => signal.throwIfAborted())
       const served = engine?.models.find(({ id }) => id === model)
       if (engine === undefined || served === undefined) throw new Error('the engine does not serve the session’s model')

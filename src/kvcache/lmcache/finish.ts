@@ -1,13 +1,13 @@
 import { nanoid } from 'nanoid'
+import { withinLimit } from '../../async/deadline.ts'
 import { artefactIdFor } from '../artefact-id.ts'
 import type { EndedTurn, FinishOutcome, KvTurn } from '../kv-connector.ts'
 import { untilArrived } from './arrived-chunks.ts'
 import { type Claim, parseClaim, saltOf } from './claim.ts'
 import type { Parts } from './parts.ts'
+import { untilGrown } from './polling.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
 import { encodeStoredPrefix, heldChunks, type StoredPrefix } from './stored-prefix.ts'
-import { tokensOfTurn } from './turn-tokens.ts'
-import { untilGrown } from './until-grown.ts'
 
 /** Finds out what of a turn's KV the engine wrote to the store, holds it, and pins it. */
 export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutcome> => {
@@ -42,6 +42,20 @@ const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promi
   await parts.vault.put(artefactId, heldTokens, parts.limits.vaultTtlMs)
   await pin(parts, { modelRoot, salt, tokens: heldTokens }, signal)
   return { kind: 'stored', artefactId, payload, tokens: heldTokens.length, bytes: arrived.bytes }
+}
+
+/**
+ * The tokens of the longest prefix whose KV a turn is known to have left in its pod, by the pod's events. Undefined: nobody can tell. The last token of
+ * an answer was never computed, so all blocks before it are to be expected.
+ */
+const tokensOfTurn = (parts: Parts, turn: EndedTurn, claim: Claim): Promise<Uint32Array | undefined> => {
+  const { totalTokens } = turn
+  const expected = totalTokens === undefined ? 1 : Math.floor((totalTokens - 1) / claim.blockTokens) * claim.blockTokens
+  return withinLimit(
+    parts.limits.settleMs,
+    (signal) => parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, signal),
+    turn.signal,
+  )
 }
 
 /**

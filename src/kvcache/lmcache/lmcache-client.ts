@@ -29,38 +29,6 @@ export interface LmcacheInstance {
   readonly address: string
 }
 
-export interface DoomedObjects {
-  readonly keys: readonly ObjectKey[]
-  readonly tier: 'l1' | 'l2'
-}
-
-/**
- * LMCache's HTTP interfaces (multiprocess server and coordinator, 0.5.6): one coordinator for the fleet, one server per engine. Every call
- * rejects with `LmcacheFault` when it is not answered as it should be.
- */
-export interface LmcacheClient {
-  healthy(signal: AbortSignal): Promise<void>
-  instances(signal: AbortSignal): Promise<readonly LmcacheInstance[]>
-  /** Tokens of one chunk, as the instance at this address is set. */
-  chunkTokens(address: string, signal: AbortSignal): Promise<number>
-  /** Names and places of a prefix's whole chunks, in order. */
-  lookup(prefix: TokenPrefix, signal: AbortSignal): Promise<{ chunks: number; entries: readonly DirectoryEntry[] }>
-  /** Where these are now. In the order of the keys. */
-  locate(keys: readonly ObjectKey[], signal: AbortSignal): Promise<readonly DirectoryEntry[]>
-  /** What lies under the salt in the memory beside engines. Lists the memory of the whole fleet. */
-  memoryKeysOf(salt: string, signal: AbortSignal): Promise<readonly ObjectKey[]>
-  /** Keeps the prefix's chunks from eviction. Counted: every `pin` needs its `unpin`. */
-  pin(prefix: TokenPrefix, signal: AbortSignal): Promise<void>
-  unpin(prefix: TokenPrefix, signal: AbortSignal): Promise<void>
-  /** Deletes from the instance's memory (`l1`) or from its store (`l2`), pinned or in use or not. Idempotent; done when it resolves. */
-  deleteObjects(address: string, objects: DoomedObjects, signal: AbortSignal): Promise<void>
-  /** Bytes that lie in the store under the salt. Lags by some seconds. */
-  usageBytes(salt: string, signal: AbortSignal): Promise<number>
-  /** Lets the coordinator evict everything under the salt that is not pinned, from the store. */
-  forbidSalt(salt: string, signal: AbortSignal): Promise<void>
-  allowSalt(salt: string, signal: AbortSignal): Promise<void>
-}
-
 /** LMCache did not answer, or not as documented. Its message names no token and no salt. */
 export class LmcacheFault extends Error {
   override readonly name = 'LmcacheFault'
@@ -75,13 +43,19 @@ const keysPerPage = 2_000
 export const maxAnswerBytes = 32 * 1024 * 1024
 const bytesPerGib = 1024 ** 3
 
+/**
+ * LMCache's HTTP interfaces (multiprocess server and coordinator, 0.5.6): one coordinator for the fleet, one server per engine. Every call
+ * rejects with `LmcacheFault` when it is not answered as it should be.
+ */
+export type LmcacheClient = ReturnType<typeof createLmcacheClient>
+
 export const createLmcacheClient = (options: {
   readonly http: EngineHttp
   /** `host:port` of the coordinator. */
   readonly coordinator: string
   /** Workers that share one model (tensor times pipeline parallel size). */
   readonly worldSize: number
-}): LmcacheClient => {
+}) => {
   const { http, coordinator, worldSize } = options
 
   const ask = async <T>(
@@ -107,10 +81,10 @@ export const createLmcacheClient = (options: {
   })
 
   return {
-    healthy: async (signal) => {
+    healthy: async (signal: AbortSignal): Promise<void> => {
       await ask(anySchema, { method: 'GET', path: '/healthz', signal })
     },
-    instances: async (signal) => {
+    instances: async (signal: AbortSignal): Promise<readonly LmcacheInstance[]> => {
       const { instances } = await ask(instancesSchema, { method: 'GET', path: '/instances', signal })
       return instances.map(({ instance_id, ip, http_port }) => ({
         id: instance_id,
@@ -118,14 +92,17 @@ export const createLmcacheClient = (options: {
         address: `${ip.includes(':') ? `[${ip}]` : ip}:${http_port}`,
       }))
     },
-    chunkTokens: async (pod, signal) =>
+    /** Tokens of one chunk, as the instance at this address is set. */
+    chunkTokens: async (pod: string, signal: AbortSignal): Promise<number> =>
       (await ask(statusSchema, { method: 'GET', pod, path: '/status', signal })).chunk_size,
-    lookup: async (prefix, signal) => {
+    /** Names and places of a prefix's whole chunks, in order. */
+    lookup: async (prefix: TokenPrefix, signal: AbortSignal) => {
       const body = bodyOf(prefix)
       const { chunks, results } = await ask(lookupSchema, { method: 'POST', path: '/directory/lookup', body, signal })
       return { chunks, entries: results }
     },
-    locate: async (keys, signal) => {
+    /** Where these are now. In the order of the keys. */
+    locate: async (keys: readonly ObjectKey[], signal: AbortSignal): Promise<readonly DirectoryEntry[]> => {
       const entries: DirectoryEntry[] = []
       for (const batch of batchesOf(keys, keysPerLookup)) {
         const body = { keys: batch }
@@ -135,7 +112,8 @@ export const createLmcacheClient = (options: {
       }
       return entries
     },
-    memoryKeysOf: async (salt, signal) => {
+    /** What lies under the salt in the memory beside engines. Lists the memory of the whole fleet. */
+    memoryKeysOf: async (salt: string, signal: AbortSignal): Promise<readonly ObjectKey[]> => {
       const found: ObjectKey[] = []
       for (let offset = 0, total = 1; offset < total; offset += keysPerPage) {
         const path = `/directory/keys?tier=l1&limit=${keysPerPage}&offset=${offset}`
@@ -145,13 +123,19 @@ export const createLmcacheClient = (options: {
       }
       return found
     },
-    pin: async (prefix, signal) => {
+    /** Keeps the prefix's chunks from eviction. Counted: every `pin` needs its `unpin`. */
+    pin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
       await ask(anySchema, { method: 'POST', path: '/cache/pins', body: bodyOf(prefix), signal })
     },
-    unpin: async (prefix, signal) => {
+    unpin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
       await ask(anySchema, { method: 'DELETE', path: '/cache/pins', body: bodyOf(prefix), signal })
     },
-    deleteObjects: async (address, { keys, tier }, signal) => {
+    /** Deletes from the instance's memory (`l1`) or from its store (`l2`), pinned or in use or not. Idempotent; done when it resolves. */
+    deleteObjects: async (
+      address: string,
+      { keys, tier }: { readonly keys: readonly ObjectKey[]; readonly tier: 'l1' | 'l2' },
+      signal: AbortSignal,
+    ): Promise<void> => {
       for (const batch of batchesOf(keys, keysPerDelete)) {
         const body = { keys: batch, tier, force: true }
         const { ok } = await ask(deletedSchema, {
@@ -164,12 +148,14 @@ export const createLmcacheClient = (options: {
         if (!ok) throw new LmcacheFault('DELETE /cache/objects did not delete everything')
       }
     },
-    usageBytes: async (salt, signal) =>
+    /** Bytes that lie in the store under the salt. Lags by some seconds. */
+    usageBytes: async (salt: string, signal: AbortSignal): Promise<number> =>
       (await ask(usageSchema, { method: 'GET', path: `/quota/${salt}?tier=l2`, signal })).usage_gb * bytesPerGib,
-    forbidSalt: async (salt, signal) => {
+    /** Lets the coordinator evict everything under the salt that is not pinned, from the store. */
+    forbidSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
       await ask(anySchema, { method: 'PUT', path: `/quota/${salt}`, body: { limit_gb: 0 }, signal })
     },
-    allowSalt: async (salt, signal) => {
+    allowSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
       await ask(anySchema, { method: 'DELETE', path: `/quota/${salt}`, signal })
     },
   }

@@ -5,8 +5,8 @@ import { deleteUnheld } from './delete-everywhere.ts'
 import { describePrefix, namePrefix } from './finish.ts'
 import type { Parts } from './parts.ts'
 
-/** Events come within some milliseconds of the answer. */
-const silenceMs = 250
+/** All events of a turn come within some milliseconds of its end. How many tokens they report is unknown. */
+const eventsMs = 250
 
 /**
  * Deletes what a turn left that failed or whose session is gone: the chunks that no artefact holds. What stays, because LMCache or the turn's events
@@ -22,8 +22,8 @@ export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> =
     return
   }
   const tokens = await withinLimit(
-    silenceMs,
-    (limited) => parts.events.turnTokens(pod, { turnId, minTokens: 1 }, limited),
+    eventsMs,
+    (limited) => parts.events.turnTokens(pod, { turnId, minTokens: Number.POSITIVE_INFINITY }, limited),
     signal,
   )
   const left = tokens === undefined ? undefined : await namePrefix(parts, turn, { claim, tokens }, signal)

@@ -68,7 +68,11 @@ const startWorld = (bed: LmcacheBed) => {
     if (life.kv !== undefined && !['on-demand', 'resident'].includes(presence.kind)) surprises.push(presence.kind)
     const { promptTokens, outputTokens, cachedTokens } = await testPod.run({ prompt, fields })
     if (cachedTokens < (life.kv?.tokens ?? 0)) surprises.push('the engine did not use what lay there')
-    if (end === 'detach') return connector.detach(turn, claim, anySignal())
+    if (end === 'detach') {
+      // What an engine still writes has no name yet.
+      await eventually(async () => (await testPod.probe(prompt)) === Math.floor(prompt.length / 64) * 64)
+      return connector.detach(turn, claim, anySignal())
+    }
     const { outcome, announced } = await offload({
       turn,
       claim,

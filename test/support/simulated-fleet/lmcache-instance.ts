@@ -3,7 +3,6 @@ import * as z from 'zod'
 import type { ChunkKey } from './chunk-keys.ts'
 import { type ChunkStore, createChunkStore } from './chunk-store.ts'
 import type { Directory } from './directory.ts'
-import { createGate, type Gate } from './gate.ts'
 import { notFound, type SimCall, type SimFault, type SimReply, type SimServer, startSimServer } from './sim-server.ts'
 
 /** One LMCache server, beside one engine. */
@@ -17,7 +16,6 @@ export interface LmcacheInstance {
   /** Writes through to memory and store, a little later. Nothing while the server is down. */
   write(keys: readonly ChunkKey[]): void
   deleteChunks(keys: readonly ChunkKey[], tier: 'l1' | 'l2' | 'all'): number
-  readonly writeGate: Gate
   /** The process ended and began again: its memory is gone. */
   restart(): void
 }
@@ -46,7 +44,6 @@ export const startLmcacheInstance = async (options: {
 }): Promise<LmcacheInstance> => {
   const { id, store, directory, chunkTokens } = options
   const memory = createChunkStore()
-  const writeGate = createGate()
   let life = 0
   let isUp = true
 
@@ -110,16 +107,13 @@ export const startLmcacheInstance = async (options: {
     fetch: (keys) => (isUp ? fetchToMemory(keys) : 0),
     write: (keys) => {
       const writtenIn = life
-      void delay(options.writeMs)
-        .then(() => writeGate.pass())
-        .then(() => {
-          if (!isUp || writtenIn !== life) return
-          for (const key of keys) keep('l1', key)
-          for (const key of keys) keep('l2', key)
-        })
+      void delay(options.writeMs).then(() => {
+        if (!isUp || writtenIn !== life) return
+        for (const key of keys) keep('l1', key)
+        for (const key of keys) keep('l2', key)
+      })
     },
     deleteChunks,
-    writeGate,
     restart: () => {
       life += 1
       memory.clear()

@@ -1,4 +1,4 @@
-import { pause } from './pause.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Growth {
   /** As much as there is to come. */
@@ -24,4 +24,9 @@ export const untilGrown = async <T>(
     if (size >= growth.expected || performance.now() - grewAtMs > growth.quietMs) return seen
     await pause(growth.pollMs, signal)
   }
+}
+
+/** Waits between two looks at a store that cannot be listened to. @throws when the signal fires */
+export const pause = async (milliseconds: number, signal: AbortSignal): Promise<void> => {
+  await sleep(milliseconds, undefined, { signal })
 }
