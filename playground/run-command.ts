@@ -54,8 +54,4 @@ export const runCommand = (options: {
   })
 }
 
-/** The last line that is not blank; of several, an error line is preferred. */
-const lastLine = (text: string): string | undefined => {
-  const lines = text.split('\n').flatMap((line) => line.trim() || [])
-  return lines.findLast((line) => /^(E:|error|fatal)/i.test(line)) ?? lines.at(-1)
-}
+const lastLine = (text: string): string | undefined => text.trim().split('\n').at(-1) || undefined

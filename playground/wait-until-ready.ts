@@ -21,12 +21,6 @@ export const answers = (url: string): ReadyProbe => ({
   check: async () => (await httpGet(url))?.status === 200,
 })
 
-export interface WaitUntilReadyOptions {
-  /** Default: 120,000. */
-  readonly timeoutMs?: number | undefined
-  readonly signal?: AbortSignal | undefined
-}
-
 /** Thrown when a server ended, or was not ready in time; the message ends with what it printed last. */
 export class NotReadyError extends Error {
   override readonly name = 'NotReadyError'
@@ -37,13 +31,13 @@ const pollMs = 20
 const defaultTimeoutMs = 120_000
 
 /**
- * Waits until the probe succeeds. Fails at once when the child ends. The child is not touched.
+ * Waits until the probe succeeds, by default for two minutes. Fails at once when the child ends. The child is not touched.
  * @throws NotReadyError, or the signal's reason
  */
 export const waitUntilReady = async (
   child: ManagedChild,
   probe: ReadyProbe,
-  { timeoutMs = defaultTimeoutMs, signal }: WaitUntilReadyOptions = {},
+  { timeoutMs = defaultTimeoutMs, signal }: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<void> => {
   const untilMs = performance.now() + timeoutMs
   while (!(await probe.check(child))) {

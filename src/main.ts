@@ -23,7 +23,6 @@ context-cache-gateway --help | --version
     ENVOY_BIN=…            the Envoy to run; else the one on PATH; else one is installed into ~/.cache/context-cache-gateway
   vllm-up         real vLLM with LMCache on this machine's processors: two pods, for a gateway with CONNECTOR=lmcache
     PYTHON=python3.11             interpreter of version 3.11 to 3.13; else the first one on PATH
-    FLEET_POD_PORTS=8101,8102     ports of the pods, one pod each
   replay          simulate a trace of requests on a fleet: time to first token, hit ratio, load (replay --help)
 
 Options of serve, for the file (group.field) and the environment:

@@ -6,9 +6,6 @@ import { LRUCache } from 'lru-cache'
 export const createBlockCache = (options: { readonly maxBlocks: number }) => {
   const table = new LRUCache<number, true>({ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 })
   return {
-    get size() {
-      return table.size
-    },
     /** How many blocks from the first on are there without a gap. Not a use. */
     heldPrefix: (blocks: readonly number[]): number => {
       let held = 0

@@ -52,7 +52,6 @@ export const fleetLoad = (
   settings: FleetSettings,
 ): { readonly least: number; readonly withoutReuse: number } => {
   const tokens = settings.pods * settings.prefillTokensPerSecond * facts.seconds * settings.timeScale
-  return tokens > 0
-    ? { least: facts.leastTokens / tokens, withoutReuse: facts.inputTokens / tokens }
-    : { least: 0, withoutReuse: 0 }
+  const share = (needed: number): number => (tokens > 0 ? needed / tokens : 0)
+  return { least: share(facts.leastTokens), withoutReuse: share(facts.inputTokens) }
 }

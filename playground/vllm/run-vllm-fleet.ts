@@ -1,30 +1,21 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CommandContext } from '../../src/playground-commands.d.ts'
-import { isPortFree } from '../free-port.ts'
 import type { FleetDescription } from './fleet-description.ts'
-import { type RunningVllmFleet, startVllmFleet, vllmFolder } from './start-vllm-fleet.ts'
+import { type RunningVllmFleet, startVllmFleet } from './start-vllm-fleet.ts'
 
 /**
- * `context-cache-gateway vllm-up`: a fleet until Ctrl-C, its pods on `FLEET_POD_PORTS` (8101,8102), the rest on free ports.
- * Resolves to the exit code; nothing stays behind.
+ * `context-cache-gateway vllm-up`: a fleet on free ports until Ctrl-C. Resolves to the exit code; nothing stays behind.
  */
 export const runVllmFleet = async (context: Omit<CommandContext, 'args'>): Promise<number> => {
   const { env, print, fail } = context
-  const ports = env['FLEET_POD_PORTS'] || '8101,8102'
-  if (!/^[1-9]\d{0,4}(,[1-9]\d{0,4})*$/.test(ports)) return fail('FLEET_POD_PORTS must look like 8101,8102.')
-  const podPorts = ports.split(',').map(Number)
-  for (const port of podPorts) {
-    if (port > 65_535 || !(await isPortFree({ port }))) {
-      return fail(`Port ${port} cannot be used. Choose others: FLEET_POD_PORTS=8111,8112 make vllm-up`)
-    }
-  }
-  const file = join(vllmFolder(env), `fleet-${podPorts[0]}.json`)
   const giveUp = new AbortController()
   const stopped = context.untilStopped().then(() => giveUp.abort(new Error('interrupted')))
   let fleet: RunningVllmFleet | undefined
   try {
-    fleet = await startVllmFleet({ env, onLine: print, podPorts, signal: giveUp.signal })
+    fleet = await startVllmFleet({ env, onLine: print, signal: giveUp.signal })
+    // Goes with the fleet.
+    const file = join(fleet.description.logFolder, 'fleet.json')
     await writeFile(file, `${JSON.stringify(fleet.description, null, 2)}\n`)
     print(readyText(fleet.description, file))
     await stopped
@@ -35,7 +26,6 @@ export const runVllmFleet = async (context: Omit<CommandContext, 'args'>): Promi
   } finally {
     if (fleet !== undefined) {
       print('stopping')
-      await rm(file, { force: true })
       await fleet.stop()
     }
   }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePorts } from '../free-port.ts'
+import { freePort } from '../free-port.ts'
 import { toolsDir } from '../paths.ts'
 import type { Environment, Report } from '../run-command.ts'
 import { type FleetDescription, fleetDescriptionSchema } from './fleet-description.ts'
@@ -16,6 +16,7 @@ import {
   instanceId,
   l2Directory,
   lmcachePlan,
+  type PodPorts,
   podAddress,
   servedModelName,
   serverEnvironment,
@@ -28,8 +29,6 @@ export interface StartVllmFleetOptions {
   readonly env: Environment
   /** Receives what goes on: installation, each server that is up. */
   readonly onLine: Report
-  /** Ports of vLLM, one for each pod. Default: free ones for two pods. */
-  readonly podPorts?: readonly number[] | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -71,7 +70,7 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
   const { env, signal, onLine: report } = options
   const folder = vllmFolder(env)
   const prepared = await prepareFleet({ folder, env, report, signal })
-  const plan = await planFleet({ ...prepared, folder }, options.podPorts ?? (await freePorts(2)))
+  const plan = await planFleet({ ...prepared, folder })
   const { fleetName, workFolder, socketFolder } = plan
   const logFolder = join(workFolder, 'logs')
   const controlSocket = join(socketFolder, 'control')
@@ -125,18 +124,20 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
   return { description, stop }
 }
 
-const planFleet = async (
-  prepared: Pick<FleetPlan, 'folder' | 'interpreter' | 'modelPath'>,
-  podPorts: readonly number[],
-): Promise<FleetPlan> => {
+const podPorts = async (): Promise<PodPorts> => ({
+  vllm: await freePort(),
+  lmcache: await freePort(),
+  queue: await freePort(),
+})
+
+const planFleet = async (prepared: Pick<FleetPlan, 'folder' | 'interpreter' | 'modelPath'>): Promise<FleetPlan> => {
   const fleetName = `ctx-vllm-${randomBytes(4).toString('hex')}`
-  const [coordinatorPort = 0, ...free] = await freePorts(1 + 2 * podPorts.length)
   return {
     ...prepared,
     fleetName,
     workFolder: join(prepared.folder, fleetName),
     socketFolder: join(tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp', fleetName),
-    coordinatorPort,
-    pods: podPorts.map((vllm, pod) => ({ vllm, lmcache: free[2 * pod] ?? 0, queue: free[2 * pod + 1] ?? 0 })),
+    coordinatorPort: await freePort(),
+    pods: [await podPorts(), await podPorts()],
   }
 }

@@ -1,6 +1,6 @@
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
 import { toolsDir } from '../../../playground/paths.ts'
-import { startLlamaServer } from '../../../playground/start-engine.ts'
+import { startLlamaServer } from '../../support/start-llama-server.ts'
 import { model } from '../support/client.ts'
 import { describeReplays } from './replayed-conversations.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from '@jest/globals'
-import { startLlamaServer } from '../../../playground/start-engine.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
+import { startLlamaServer } from '../../support/start-llama-server.ts'
 import { describeSlotTurns } from './slot-turns-suite.ts'
 import { describeSlots } from './slots-suite.ts'
 import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'

@@ -57,7 +57,8 @@ describe('a mistake in a turn', () => {
       body: { model, prompt: 'a prompt, and then', max_tokens: 2 },
     })
 
-    expect(response.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu; /)
+    // From the store when Envoy has not reported the end of the mistake yet, which holds the session's slot until then.
+    expect(response.headers.get('x-context-cache')).toMatch(/^hit; /)
     await eventually(async () => {
       const { body: seen } = await call(`${stack.url}/v1/context/${sessionId}`)
       expect(seen).toMatchObject({ turns: 2, kv: { stored: { turn: 2 } } })
@@ -67,23 +68,12 @@ describe('a mistake in a turn', () => {
 
 describe('a mistake in a create', () => {
   const creating = [
-    { name: 'an unknown model', path: '/v1/completions', rawBody: '{"model":"other","prompt":"x"}', status: 404 },
-    {
-      name: 'a prompt that is too long',
-      path: '/v1/completions',
-      rawBody: body({ prompt: 'x'.repeat(5000) }),
-      status: 400,
-    },
-    {
-      name: 'a role that is not a string',
-      path: '/v1/chat/completions',
-      rawBody: body({ messages: [{ role: 1 }] }),
-      status: 400,
-    },
-    { name: 'an unknown input', path: '/v1/responses', rawBody: body({ input: [{ type: 'x' }] }), status: 400 },
+    { name: 'a prompt that is too long', path: '/v1/completions', rawBody: body({ prompt: 'x'.repeat(5000) }) },
+    { name: 'a role that is not a string', path: '/v1/chat/completions', rawBody: body({ messages: [{ role: 1 }] }) },
+    { name: 'an unknown input', path: '/v1/responses', rawBody: body({ input: [{ type: 'x' }] }) },
   ]
 
-  test.each(creating)('that only the engine finds leaves no session: $name', async ({ path, rawBody, status }) => {
+  test.each(creating)('that only the engine finds leaves no session: $name', async ({ path, rawBody }) => {
     const headers = { authorization: 'Bearer without-sessions' }
     const direct = await ofEngine(path, rawBody)
     const filesBefore = await stack.kvFiles()
@@ -91,7 +81,7 @@ describe('a mistake in a create', () => {
     const byContext = await call(`${stack.url}/v1/context`, { headers, rawBody })
     const byTtl = await call(`${stack.url}${path}`, { headers: { ...headers, 'x-session-ttl': '60' }, rawBody })
 
-    expect(direct.status).toBe(status)
+    expect(direct.status).toBe(400)
     for (const response of [byContext, byTtl]) {
       expect([response.status, response.text]).toEqual([direct.status, direct.text])
       expect(response.headers.get('x-session-id')).toBeNull()

@@ -71,8 +71,6 @@ const inTwoChunks = (body: string): string => {
   return [...chunks, ''].map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('')
 }
 
-const splicedForm = z.object({ id_slot: z.int() })
-
 /** The object that a text stands for; undefined: it stands for none. */
 const objectOf = (source: string): Record<string, unknown> | undefined => {
   try {
@@ -83,7 +81,18 @@ const objectOf = (source: string): Record<string, unknown> | undefined => {
   }
 }
 
-const members = String.raw`"id_slot":\d+(?:,"\w+":(?:"\w*"|\d+))*`
+/** The members of a turn whose slot holds no KV. */
+const spliced = {
+  id_slot: expect.any(Number),
+  n_keep: expect.any(Number),
+  cache_prompt: false,
+  cache_salt: expect.stringMatching(/^\w{16,}$/),
+}
+
+const withoutSpliced = (object: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !(name in spliced)))
+
+const members = String.raw`"id_slot":\d+(?:,"\w+":(?:"\w*"|\d+|false))*`
 
 /** The members that were appended to a body; the rest of it is unchanged. */
 const splicedInto = (source: string, arrived: string): Record<string, unknown> => {
@@ -101,9 +110,10 @@ describe('the body of a turn', () => {
         const { response, arrived } = await takeTurn(source, framing)
 
         expect(response.status).toBe(200)
-        const spliced = splicedInto(source, arrived?.body ?? '')
-        expect(slotIds).toContain(splicedForm.parse(spliced).id_slot)
-        expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), ...spliced })
+        const added = splicedInto(source, arrived?.body ?? '')
+        expect(added).toEqual(spliced)
+        expect(slotIds).toContain(added['id_slot'])
+        expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), ...added })
         expect(arrived?.headers['content-length']).toBe(String(arrived?.bytes.length))
         expect(arrived?.headers).not.toHaveProperty('transfer-encoding')
       }),
@@ -116,22 +126,14 @@ describe('the body of a turn', () => {
     async (source) => {
       const { arrived } = await takeTurn(source, 'content-length')
 
-      expect(objectOf(arrived?.body ?? '')).toEqual({
-        ...objectOf(source),
-        id_slot: expect.any(Number),
-        n_keep: expect.any(Number),
-      })
+      expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), ...spliced })
     },
   )
 
   test('is given them however much white space follows', async () => {
     const { arrived } = await takeTurn(`{"prompt":"x"}${' \r\n\t'.repeat(1000)}`, 'content-length')
 
-    expect(objectOf(arrived?.body ?? '')).toEqual({
-      prompt: 'x',
-      id_slot: expect.any(Number),
-      n_keep: expect.any(Number),
-    })
+    expect(objectOf(arrived?.body ?? '')).toEqual({ prompt: 'x', ...spliced })
   })
 
   test('cannot choose a slot or a salt by itself: what the gateway says counts', async () => {
@@ -152,12 +154,10 @@ describe('the body of a turn', () => {
 
           const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(objectOf(response.text)).data
           const got = arrived && objectOf(arrived.body)
-          const { id_slot: _slot, n_keep: _keep, ...rest } = got ?? {}
-          const { id_slot: _ownSlot, n_keep: _ownKeep, ...meantRest } = meant ?? {}
-          expect({ reason: refusal?.error.code, got: got && rest }).toEqual(
+          expect({ reason: refusal?.error.code, got: got && withoutSpliced(got) }).toEqual(
             expectedOf({
               source,
-              meant: meant && meantRest,
+              meant: meant && withoutSpliced(meant),
               isRefused: arrived === undefined,
               code: refusal?.error.code,
             }),

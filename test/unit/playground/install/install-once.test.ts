@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
@@ -43,15 +43,6 @@ describe('installOnce', () => {
     const contents = await Promise.all(['a', 'b', 'c'].map((file) => readFile(join(directory, file), 'utf8')))
     expect(new Set(contents).size).toBe(1)
     expect(await readdir(parent)).toEqual(['tool'])
-  })
-
-  test('removes what was left a day ago, and nothing of an installation in another container', async () => {
-    const dayAgo = new Date(Date.now() - 25 * 3_600_000)
-    // The id of no process on this side of the container.
-    for (const name of ['tool.partial-999999-0a', 'tool.partial-old', 'toolbox']) await mkdir(join(parent, name))
-    for (const name of ['tool.partial-old', 'toolbox']) await utimes(join(parent, name), dayAgo, dayAgo)
-    await installOnce({ directory: join(parent, 'tool'), install: async () => undefined })
-    expect((await readdir(parent)).sort()).toEqual(['tool', 'tool.partial-999999-0a', 'toolbox'])
   })
 
   test('an error of the move itself is not taken for another winner', async () => {

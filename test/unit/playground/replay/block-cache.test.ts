@@ -30,8 +30,8 @@ describe('a cache of blocks', () => {
   })
 
   test('may have no room at all, or room without end', () => {
-    expect(used(0, [1, 2]).size).toBe(0)
-    expect(used(Number.POSITIVE_INFINITY, [1, 2], [3]).size).toBe(3)
+    expect(used(0, [1, 2]).heldPrefix([1, 2])).toBe(0)
+    expect(used(Number.POSITIVE_INFINITY, [1, 2], [3]).heldPrefix([1, 2, 3])).toBe(3)
   })
 
   test('holds the blocks that were used last, as many as there is room for', () => {

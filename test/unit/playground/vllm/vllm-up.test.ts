@@ -1,12 +1,9 @@
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { freePort } from '../../../../playground/free-port.ts'
 import type { FleetDescription } from '../../../../playground/vllm/fleet-description.ts'
-import { readyText, runVllmFleet } from '../../../../playground/vllm/run-vllm-fleet.ts'
+import { readyText } from '../../../../playground/vllm/run-vllm-fleet.ts'
 import { obtainVllmFleet } from '../../../../playground/vllm/start-vllm-fleet.ts'
 
 const pod = (number: number): FleetDescription['pods'][number] => ({
@@ -32,37 +29,6 @@ test('the ready text has the whole line that starts the gateway', () => {
     '  PODS=127.0.0.1:8101,127.0.0.1:8102 CONNECTOR=lmcache LMCACHE_URL=http://127.0.0.1:9200 LMCACHE_INSTANCES=127.0.0.1:8101=pod-0,127.0.0.1:8102=pod-1 make run\n',
   )
   expect(text).toContain('  VLLM_FLEET=/run/fleet.json make test-vllm')
-})
-
-describe('runVllmFleet', () => {
-  const refusal = async (podPorts: string): Promise<{ readonly code: number; readonly said: string }> => {
-    let said = ''
-    const code = await runVllmFleet({
-      env: { FLEET_POD_PORTS: podPorts },
-      print: () => 0,
-      fail: (line) => {
-        said = line
-        return 1
-      },
-      untilStopped: () => new Promise(() => undefined),
-    })
-    return { code, said }
-  }
-
-  test('refuses a port in use before anything is installed', async () => {
-    const port = await freePort()
-    const server = createServer()
-    await once(server.listen({ host: '127.0.0.1', port }), 'listening')
-    expect(await refusal(String(port))).toEqual({
-      code: 1,
-      said: `Port ${port} cannot be used. Choose others: FLEET_POD_PORTS=8111,8112 make vllm-up`,
-    })
-    server.close()
-  })
-
-  test.each(['8101,http', '0', '8101;8102'])('refuses FLEET_POD_PORTS=%s', async (ports) => {
-    expect(await refusal(ports)).toEqual({ code: 1, said: 'FLEET_POD_PORTS must look like 8101,8102.' })
-  })
 })
 
 describe('obtainVllmFleet with VLLM_FLEET', () => {
