@@ -10,17 +10,20 @@ export const checkJsonBody = (request: GatewayRequest): void => {
   const [contentType = '', ...others] = request.header('content-type')
   const isJson = /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType)
   if (!isJson || others.length > 0) throw new GatewayError('unsupported_media_type', { param: 'content-type' })
-  checkNotCompressed(request)
+  checkSpliceable(request)
 }
 
 /**
- * Checks that Envoy can splice members into the body.
+ * Checks that Envoy can splice members into the body. An engine decodes what is compressed, and llama-server reads a form as an object of its
+ * parts: either has other members than those at the end of the body.
  * @throws GatewayError `unsupported_media_type`
  */
-export const checkNotCompressed = (request: GatewayRequest): void => {
+export const checkSpliceable = (request: GatewayRequest): void => {
   const encodings = request.header('content-encoding')
   if (encodings.some((value) => value !== '' && value.toLowerCase() !== 'identity'))
     throw new GatewayError('unsupported_media_type', { param: 'content-encoding' })
+  if (request.header('content-type').some((value) => /multipart\//i.test(value)))
+    throw new GatewayError('unsupported_media_type', { param: 'content-type' })
 }
 
 /** Allowed times to live, in seconds. */

@@ -4,7 +4,7 @@ import type { BeginOutcome, TurnExpiry } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import type { ActiveTurns } from './end-turn.ts'
-import { checkNotCompressed, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
+import { checkSpliceable, namedModel, parseTtlHeader, type TtlBounds, turnIdFor } from './request-headers.ts'
 import { type CacheHit, cachedResponse } from './response-cache-handler.ts'
 import { type MissReason, missStatus, noneStatus, presenceStatus, sessionHeaders } from './response-headers.ts'
 import { sessionKeyOf } from './session-id.ts'
@@ -81,7 +81,7 @@ export const createUseSession = (
   }
 
   return async (request, id, scope, cached) => {
-    checkNotCompressed(request)
+    checkSpliceable(request)
     const tenant = parts.tenants.tenantOf(request)
     const ttlSeconds = parseTtlHeader(request, settings)
     const turnId = turnIdFor(request)

@@ -143,6 +143,16 @@ describe('a request that is no turn of a session', () => {
     expect(bodies).toEqual([])
   })
 
+  test('is refused as a form also with an id, whose turn would be spliced', async () => {
+    const headers = [credential, `x-session-id: ${unknownId}`, 'content-type: multipart/form-data; boundary=x']
+    const request = wellFramed('POST /v1/completions', { headers, body: `{\r\n${form}}` })
+
+    const { result, bodies } = await bodiesDuring(() => askRaw(stack, request))
+
+    expectRefusal(result, { status: 415, code: 'unsupported_media_type', param: 'content-type' })
+    expect(bodies).toEqual([])
+  })
+
   test('is refused, where its body is larger than what can be spliced', async () => {
     const body = { model, prompt: 'x'.repeat(17 * 1024 * 1024) }
 

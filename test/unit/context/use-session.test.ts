@@ -152,6 +152,7 @@ describe('a turn of a session', () => {
 
   test.each([
     { name: 'compressed', headers: { 'content-encoding': 'gzip' }, code: 'unsupported_media_type' },
+    { name: 'a form', headers: { 'content-type': 'Multipart/form-data; boundary=x' }, code: 'unsupported_media_type' },
     { name: 'without credential', headers: { authorization: [] }, code: 'invalid_api_key' },
     { name: 'with a bad TTL', headers: { 'x-session-ttl': '0' }, code: 'invalid_ttl' },
     { name: 'with a TTL out of range', headers: { 'x-session-ttl': '9' }, code: 'ttl_out_of_range' },
