@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
-import type { PoolConfig } from '../config/pools.ts'
+import { defaultPoolName, type PoolConfig } from '../config/pools.ts'
 import type { EngineAccess } from '../engines/engine-http.ts'
 import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
 import type { KvConnector } from '../kvcache/kv-connector.ts'
@@ -30,7 +30,7 @@ export const engineAccessOf = ({ https, caFile, serverName, apiKey }: PoolConfig
 
 /** The pods of a pool, from a list or from DNS. */
 export const createPodSource = (
-  { pods, dns, models }: PoolConfig,
+  { name, pods, dns, models }: PoolConfig,
   { routing, turns }: Pick<Config, 'routing' | 'turns'>,
   parts: {
     readonly access: EngineAccess
@@ -51,7 +51,7 @@ export const createPodSource = (
       parts.onChange(change)
       switch (change.kind) {
         case 'unauthorized':
-          warnings.raise('engine_unauthorized', change.address, unauthorizedText(change))
+          warnings.raise('engine_unauthorized', change.address, unauthorizedText(name, change))
           return
         case 'authorized':
           warnings.clear('engine_unauthorized', change.address)
@@ -74,8 +74,13 @@ export const createPodSource = (
     : createDnsPodSource({ ...options, ...dns })
 }
 
-const unauthorizedText = ({ address, reason }: { readonly address: string; readonly reason: string }): string =>
-  `The engine ${address} refuses the gateway's key (${reason}), so that its KV is not loaded or stored: set its apiKey`
+const unauthorizedText = (
+  pool: string,
+  { address, reason }: { readonly address: string; readonly reason: string },
+): string => {
+  const option = pool === defaultPoolName ? 'engines.apiKey' : `apiKey of the pool ${pool}`
+  return `The engine ${address} refuses the gateway's key (${reason}), so that its KV is not loaded or stored: set ${option}`
+}
 
 const dayMs = 86_400_000
 

@@ -101,7 +101,7 @@ export const createCreateSession = (
         ...forward,
         // `/v1/context` is not a path of the engine.
         path: api === undefined ? inferencePaths[form] : undefined,
-        requestHeaders: { 'x-session-id': id },
+        requestHeaders: { ...forward.requestHeaders, 'x-session-id': id },
         responseHeaders: sessionHeaders(id, record, cacheStatus),
       }
     } catch (error) {

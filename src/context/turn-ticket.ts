@@ -16,6 +16,9 @@ export interface TurnTicket {
   readonly session?: SessionTicket | undefined
 }
 
+/** Name of the pool that a gateway without `pools` has. */
+export const defaultPool = 'default'
+
 const version = 3
 const text = z.string().min(1)
 
@@ -38,7 +41,7 @@ export type SessionTicket = Readonly<z.infer<typeof sessionSchema>>
 const envelope = z.object({
   version: z.literal(version),
   // Earlier versions had one pool.
-  ticket: z.object({ turnId: text, pool: text.default('default'), pod: text, session: sessionSchema.optional() }),
+  ticket: z.object({ turnId: text, pool: text.default(defaultPool), pod: text, session: sessionSchema.optional() }),
 })
 
 /** The ticket as JSON. */

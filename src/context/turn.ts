@@ -9,7 +9,7 @@ import type { ForwardDecision, GatewayRequest, RequestScope } from './context-ca
 import { type ContextEvents, reportFault } from './context-events.ts'
 import type { Pool, Pools } from './pools.ts'
 import { decisionMarginMs, loadBudgetMs, prepareKv, RequestCancelledError } from './prepare-kv.ts'
-import type { TurnTicket } from './turn-ticket.ts'
+import { defaultPool, type TurnTicket } from './turn-ticket.ts'
 
 /** What the start of a turn uses. */
 export interface TurnParts {
@@ -171,13 +171,17 @@ const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): Forw
   kind: 'forward',
   destinations: route.destinations,
   path: undefined,
-  requestHeaders: {},
+  requestHeaders: poolHeader(route.pool),
   // JSON members without the braces.
   splice: Object.keys(fields).length === 0 ? undefined : JSON.stringify(fields).slice(1, -1),
   expectModel: undefined,
   responseHeaders: {},
   ticket,
 })
+
+/** Names the cluster of a pool other than the default one, where Envoy has one for each; without such a cluster it means nothing. */
+const poolHeader = ({ name }: Pool): Readonly<Record<string, string>> =>
+  name === defaultPool ? {} : { 'x-context-pool': name }
 
 /**
  * Runs `start` when the turn is admitted. The turn holds its resources until its end, or until `start` fails. `laterMs` is how long `start`

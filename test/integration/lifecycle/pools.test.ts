@@ -1,8 +1,11 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { envoyStat } from '../support/metrics.ts'
 import { cacheLine, create, createdId, errorOf, prompt, remove, untilStored, use } from '../support/sessions.ts'
 import { embeddedPods, type StackPod } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -10,12 +13,93 @@ import { useStack } from '../support/use-stack.ts'
 const root = mkdtempSync(join(tmpdir(), 'pools-'))
 afterAll(() => rm(root, { recursive: true, force: true }))
 
+/** The changes of docs/envoy.md for one cluster for each pool: its first two pods are of the pool chat, the others of code. */
+const clusterForEachPool = (text: string): string => {
+  const page = readFileSync(new URL('../../../docs/envoy.md', import.meta.url), 'utf8')
+  const [, mutation = '', route = '', action = ''] =
+    /# early_header_mutation:[^\n]*\n(.*?)# the first route\n(.*?)# ext_proc:[^\n]*\n(.*?)```/s.exec(page) ?? []
+  const config = envoyForm.parse(parse(text, { merge: true }))
+  const [
+    {
+      filter_chains: [
+        {
+          filters: [manager],
+        },
+      ],
+    },
+  ] = config.static_resources.listeners
+  const {
+    early_header_mutation_extensions: [early],
+    route_config,
+    http_filters,
+  } = manager.typed_config
+  early.typed_config.mutations.push(...list.parse(parse(mutation)))
+  for (const host of route_config.virtual_hosts) host.routes.unshift(...list.parse(parse(route)))
+  for (const { typed_config: filter } of http_filters.filter(({ name }) => name === 'envoy.filters.http.ext_proc'))
+    Object.assign(filter, parse(action))
+  const [pods] = config.static_resources.clusters.filter(({ name }) => name === 'pods')
+  const [group] = pods?.load_assignment?.endpoints ?? []
+  const clusterOf = (name: string, first: number, end: number) => ({
+    ...pods,
+    name,
+    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: group?.lb_endpoints.slice(first, end) }] },
+  })
+  const clusters = [...config.static_resources.clusters, clusterOf('chat', 0, 2), clusterOf('code', 2, 4)]
+  return JSON.stringify({ ...config, static_resources: { ...config.static_resources, clusters } })
+}
+
+const list = z.array(z.unknown())
+const first = <Item extends z.ZodType>(item: Item) => z.tuple([item], z.unknown())
+const envoyForm = z.looseObject({
+  static_resources: z.looseObject({
+    listeners: first(
+      z.looseObject({
+        filter_chains: first(
+          z.looseObject({
+            filters: first(
+              z.looseObject({
+                typed_config: z.looseObject({
+                  early_header_mutation_extensions: first(
+                    z.looseObject({ typed_config: z.looseObject({ mutations: list }) }),
+                  ),
+                  route_config: z.looseObject({ virtual_hosts: z.array(z.looseObject({ routes: list })) }),
+                  http_filters: z.array(z.looseObject({ name: z.string(), typed_config: z.looseObject({}) })),
+                }),
+              }),
+            ),
+          }),
+        ),
+      }),
+    ),
+    clusters: z.array(
+      z.looseObject({
+        name: z.string(),
+        load_assignment: z.looseObject({ endpoints: z.array(z.looseObject({ lb_endpoints: list })) }).optional(),
+      }),
+    ),
+  }),
+})
+
 /** Two pools with a folder, a model and a key of their own; the client's key is that of the pool `chat`. */
-describe.each(['memory', 'redis'] as const)('with the %s store', (store) => {
+describe.each([
+  {
+    name: 'one cluster and the memory store',
+    store: 'memory',
+    clusters: ['pods'],
+    envoyConfig: (text: string) => text,
+  },
+  {
+    name: 'a cluster for each pool and Redis',
+    store: 'redis',
+    clusters: ['chat', 'code'],
+    envoyConfig: clusterForEachPool,
+  },
+] as const)('with $name', ({ store, clusters, envoyConfig }) => {
   const folderOf = (name: string) => join(root, store, name)
   const env: Record<string, string> = {}
   const stack = useStack({
     store,
+    envoyConfig,
     env,
     pods: async () => {
       const start = (name: string, model: string, key: readonly string[]): Promise<readonly StackPod[]> =>
@@ -57,6 +141,11 @@ describe.each(['memory', 'redis'] as const)('with the %s store', (store) => {
     expect(lines).toEqual(lines.map(() => expect.stringMatching(/^hit;/)))
     expect(lines).toContainEqual(expect.stringMatching(/tier=store/))
     expect((await remove(stack, id)).status).toBe(200)
+  })
+
+  test('Envoy sent the turns to these clusters', async () => {
+    const served = clusters.map((cluster) => envoyStat(stack, `cluster.${cluster}.upstream_rq_2xx`))
+    expect(Math.min(...(await Promise.all(served)))).toBeGreaterThanOrEqual(4)
   })
 
   test('a model of no pool gets 404', async () => {
