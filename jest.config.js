@@ -14,6 +14,7 @@ const shared = {
 /** Measure time, or load both processors: run one after the other, with nothing beside them. */
 const serial = [
   '<rootDir>/test/integration/processes/kill-nine.test.ts',
+  '<rootDir>/test/integration/processes/gateways-killed.test.ts',
   '<rootDir>/test/integration/lifecycle/expiry-moment.test.ts',
   '<rootDir>/test/integration/faults/expiry-race.test.ts',
   '<rootDir>/test/integration/faults/many-streams.test.ts',
