@@ -100,6 +100,8 @@ describe('a client that leaves while its context is loaded', () => {
 
     const turn = startTurn(`${stack.url}/v1/completions`, { 'x-session-id': id }, shortBody)
     await begun
+    // The gateway sends requests of its own to an engine that it does not know yet.
+    const seenBefore = other.seen().length
     await turn.leave()
 
     await eventually(async () => {
@@ -108,7 +110,8 @@ describe('a client that leaves while its context is loaded', () => {
     })
     expect(await metric(stack, 'turns_in_flight')).toBe(0)
     await untilExpired(stack, id)
-    expect(other.seen().filter((line) => line.startsWith('POST /v1'))).toEqual([])
+    const seen = other.seen().slice(seenBefore)
+    expect(seen.filter((line) => line.startsWith('POST /v1'))).toEqual([])
   })
 
   test('frees the slot as soon as the engine has responded', async () => {

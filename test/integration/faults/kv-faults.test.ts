@@ -100,7 +100,7 @@ describe('a load that fails', () => {
     { what: 'takes too long', at: restore, does: isLate, reason: 'load_timeout' },
     { what: 'fails', at: restore, does: answers500, reason: 'load_failed' },
     { what: 'breaks off', at: restore, does: resets, reason: 'load_failed' },
-    { what: 'is refused as foreign', at: restore, does: answers400, reason: 'kv_missing' },
+    { what: 'is refused as foreign', at: restore, does: answers400, reason: 'load_failed' },
     { what: 'meets a pod that does not list its slots', at: list, does: isLate, reason: 'load_timeout' },
     { what: 'meets a pod that cannot list its slots', at: list, does: answers500, reason: 'load_failed' },
     { what: 'meets a pod that returns nonsense', at: list, does: saysNonsense, reason: 'load_failed' },
