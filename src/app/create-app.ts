@@ -96,8 +96,17 @@ export const createApp = async (
   })
   metrics.beforeRender(async () => {
     metrics.set('ext_proc_streams_active', {}, openStreams)
-    const turnsInFlight = pods().reduce((sum, pod) => sum + pod.inFlight, 0)
-    metrics.set('turns_in_flight', {}, turnsInFlight)
+    for (const { pool, pods: podsOf } of pools) {
+      const states = podsOf()
+      const ready = states.filter((pod) => pod.ready).length
+      metrics.set('pods', { pool: pool.name, state: 'ready' }, ready)
+      metrics.set('pods', { pool: pool.name, state: 'not_ready' }, states.length - ready)
+      metrics.set(
+        'turns_in_flight',
+        { pool: pool.name },
+        states.reduce((sum, pod) => sum + pod.inFlight, 0),
+      )
+    }
     for (const kind of warningKinds)
       metrics.set('warnings', { kind }, warnings.list().filter((warning) => warning.kind === kind).length)
     const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])

@@ -22,7 +22,7 @@ import type { PoolStores } from './stores.ts'
 /** A pool with all that runs for it. */
 export interface RunningPool {
   readonly pool: Pool
-  pods(): readonly PodState[]
+  readonly pods: () => readonly PodState[]
   /** Resolves after the first check of each pod. */
   start(): Promise<void>
   /** Has the connector check each engine, now and whenever its pod becomes ready. */

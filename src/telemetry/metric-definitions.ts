@@ -69,7 +69,16 @@ export const metricDefinitions = {
     help: 'Ended turns by outcome.',
     labels: { outcome: ['completed', 'gone', 'engine_error', 'upstream_failed', 'client_left', 'incomplete'] },
   },
-  turns_in_flight: { type: 'gauge', help: 'Turns of this process that were forwarded and have not ended.', labels: {} },
+  pods: {
+    type: 'gauge',
+    help: 'Pods of each pool, by whether they get turns.',
+    labels: { pool: 'pools of the configuration', state: ['ready', 'not_ready'] },
+  },
+  turns_in_flight: {
+    type: 'gauge',
+    help: 'Turns of this process that were forwarded and have not ended, by pool.',
+    labels: { pool: 'pools of the configuration' },
+  },
   prompt_tokens_total: {
     type: 'counter',
     help: 'Prompt tokens of completed turns, from the usage of their answers.',

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { envoyStat } from '../support/metrics.ts'
+import { envoyStat, readMetric } from '../support/metrics.ts'
 import { cacheLine, create, createdId, errorOf, prompt, remove, untilStored, use } from '../support/sessions.ts'
 import { embeddedPods, type StackPod } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -146,6 +146,14 @@ describe.each([
   test('Envoy sent the turns to these clusters', async () => {
     const served = clusters.map((cluster) => envoyStat(stack, `cluster.${cluster}.upstream_rq_2xx`))
     expect(Math.min(...(await Promise.all(served)))).toBeGreaterThanOrEqual(4)
+  })
+
+  test('the pods of each pool are counted', async () => {
+    expect(await readMetric(stack, 'pods')).toMatchObject({
+      'pool="chat",state="ready"': 2,
+      'pool="code",state="ready"': 2,
+      'pool="code",state="not_ready"': 0,
+    })
   })
 
   test('a model of no pool gets 404', async () => {

@@ -132,6 +132,16 @@ test('a turn that another pod served makes that pod the last of its session, and
   expect(cacheStatusOf(next)).toBe('hit; tier=gpu; tokens=1020')
 })
 
+test('a turn of a pool that is gone from the configuration counts, and stores no KV', async () => {
+  const { gateway, id } = await gatewayWithSession()
+  const ended = gateway.answer(await gateway.use(id))
+  if (ended === undefined) throw new Error('the turn has no ticket')
+
+  await gateway.service.endTurn({ ...ended, ticket: ended.ticket.replace('"pool":"default"', '"pool":"gone"') })
+
+  expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { stored: { turn: 1 } } })
+})
+
 describe('a turn that failed', () => {
   const failures: readonly { readonly name: string; readonly answer: TurnAnswer; readonly outcome: string }[] = [
     { name: 'answered 400', answer: { status: 400 }, outcome: 'engine_error' },

@@ -27,7 +27,7 @@ describe('createMetrics', () => {
       record: (to) => to.add('store_errors_total', { op: 'begin' }, 0),
     },
     { line: 'degraded_total{reason="load_timeout"} 1', record: (to) => to.addDegraded('load_timeout') },
-    { line: 'turns_in_flight 6', record: (to) => to.set('turns_in_flight', {}, 6) },
+    { line: 'removals_pending 6', record: (to) => to.set('removals_pending', {}, 6) },
     {
       line: 'admission_resource_in_use{resource="R1",pod="a:1"} 2',
       record: (to) => to.set('admission_resource_in_use', { resource: 'R1', pod: 'a:1' }, 2),
@@ -119,10 +119,10 @@ describe('createMetrics', () => {
     metrics.beforeRender(async () => {
       await Promise.resolve()
       turns += 1
-      metrics.set('turns_in_flight', {}, turns)
+      metrics.set('removals_pending', {}, turns)
     })
-    expect(await lines('turns_in_flight')).toEqual(['turns_in_flight 1'])
-    expect(await lines('turns_in_flight')).toEqual(['turns_in_flight 2'])
+    expect(await lines('removals_pending')).toEqual(['removals_pending 1'])
+    expect(await lines('removals_pending')).toEqual(['removals_pending 2'])
   })
 
   test('two apps in one process share no metric', async () => {
