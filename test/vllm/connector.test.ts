@@ -3,7 +3,6 @@ import type { KvEvents } from '../../src/kvcache/kv-events/kv-events.ts'
 import { describeKvConnector } from '../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../contract/kvcache/kv-removal-suite.ts'
 import { lmcacheTraits } from '../contract/kvcache/lmcache-traits.ts'
-import { freshPrompt } from './support/prompts.ts'
 import { followFleet, startVllmBed } from './support/vllm-bed.ts'
 
 jest.setTimeout(240_000)
@@ -17,11 +16,7 @@ describe.each(['tenant', 'session'] as const)('real vLLM and LMCache, isolation 
     await events.stop()
   })
 
-  const traits = {
-    ...lmcacheTraits({ isolation, events: true, chunkTokens: 128 }),
-    newPrompt: () => freshPrompt(400),
-    more: ` ${freshPrompt(200)}`,
-  }
+  const traits = lmcacheTraits({ isolation, events: true })
   const bed = () => startVllmBed({ isolation, events })
   describeKvConnector('lmcache', bed, traits)
   describeKvRemoval('lmcache', bed, traits)

@@ -1,149 +1,136 @@
+import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { StoredKv } from '../../../src/sessions/session-record.ts'
+import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
 import {
   anySignal,
   type KvTestBed,
   type KvTraits,
   newSession,
+  releaseTurn,
+  removeArtefact,
+  removeSession,
   serveTurn,
-  slotTraits,
+  sweep,
   type TestPod,
   type TestSession,
   turnOf,
 } from './kv-test-bed.ts'
-import type { KvConnector } from './old-kv-port.ts'
 
 const timeoutMs = 60_000
 
 /** The contract of KvConnector for removal and for the sweep of orphans. */
-export const describeKvRemoval = (
-  name: string,
-  make: () => Promise<KvTestBed>,
-  traits: KvTraits = slotTraits,
-): void => {
+export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, traits: KvTraits): void => {
   describe(`KvConnector: ${name}, removal`, () => {
     let bed: KvTestBed
-    let connector: KvConnector
+    let cache: KvCache
     let first: TestPod
     let second: TestPod
     let session: TestSession
     let prompt: string
     beforeEach(async () => {
       bed = await make()
-      connector = bed.connect()
+      cache = bed.connect()
       ;[first, second] = bed.pods
       session = newSession()
-      prompt = traits.newPrompt()
+      prompt = bed.newPrompt()
     }, timeoutMs)
     afterEach(() => bed.close(), timeoutMs)
 
-    const serve = (pod: TestPod, kv?: StoredKv, text = prompt) =>
-      serveTurn(connector, { session, pod, prompt: text, kv })
-    const attach = (pod: TestPod, kv?: StoredKv) => connector.attach(turnOf(session, pod), kv, { signal: anySignal() })
+    const serve = (pod: TestPod, stored?: KvArtefact, text = prompt) =>
+      serveTurn(cache, { session, pod, prompt: text, stored })
+    const presenceOn = async (pod: TestPod, stored?: KvArtefact) =>
+      (await cache.prepare(turnOf(session, pod, { stored }), { signal: anySignal() })).presence
     /** Serves the first turn on the first pod. */
-    const begin = async (): Promise<StoredKv> => {
-      const { kv } = await serve(first)
-      if (kv === undefined) throw new Error('the first turn stored nothing')
-      return kv
+    const begin = async (): Promise<KvArtefact> => {
+      const { stored, finished } = await serve(first)
+      if (stored === undefined) throw new Error(`the first turn stored nothing: ${inspect(finished)}`)
+      return stored
     }
-    const removeSession = (kv: StoredKv | undefined) =>
-      connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
-    const longer = (): string => `${prompt}${traits.more}`
+    const longer = (): string => `${prompt}${bed.more}`
 
     describe('remove', () => {
       test('removes a session from the store and from every pod', async () => {
-        const kv = await begin()
-        const other = await serve(second, kv, longer())
-        if (traits.grows) {
-          await connector.remove({ kind: 'artefact', session: session.key, payload: kv.payload }, anySignal())
-        }
-        expect(await bed.artefacts()).toEqual([other.kv?.artefactId])
-        expect(await removeSession(other.kv)).toEqual({ kind: 'removed' })
+        const stored = await begin()
+        const next = await serve(second, stored, longer())
+        if (next.finished.kind === 'stored') await removeArtefact(cache, session, stored)
+        expect(await bed.artefacts()).toEqual([next.stored?.artefactId])
+        expect(await removeSession(cache, session, next.stored)).toEqual({ kind: 'removed' })
         expect(await bed.artefacts()).toEqual([])
         expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
       })
 
       test('can be repeated', async () => {
-        const kv = await begin()
-        expect([await removeSession(kv), await removeSession(kv)]).toEqual([{ kind: 'removed' }, { kind: 'removed' }])
+        const stored = await begin()
+        const removed = [await removeSession(cache, session, stored), await removeSession(cache, session, stored)]
+        expect(removed).toEqual([{ kind: 'removed' }, { kind: 'removed' }])
       })
 
-      test('of an artefact leaves the KV in its pod as the connector can use it', async () => {
-        const kv = await begin()
-        await connector.remove({ kind: 'artefact', session: session.key, payload: kv.payload }, anySignal())
+      test('of an artefact removes it from the store, and the session is stored again', async () => {
+        const stored = await begin()
+        expect(await removeArtefact(cache, session, stored)).toEqual({ kind: 'removed' })
         expect(await bed.artefacts()).toEqual([])
-        expect((await attach(first)).presence).toMatchObject(traits.afterItsArtefact(kv.tokens))
+        expect((await serve(first)).finished.kind).toBe('stored')
       })
 
       test('leaves other sessions unchanged', async () => {
-        const kv = await begin()
-        const stranger = await serveTurn(connector, { session: newSession(), pod: first, prompt: traits.newPrompt() })
-        await removeSession(kv)
-        expect(await bed.artefacts()).toEqual([stranger.kv?.artefactId])
+        const stored = await begin()
+        const stranger = await serveTurn(cache, { session: newSession(), pod: first, prompt: bed.newPrompt() })
+        await removeSession(cache, session, stored)
+        expect(await bed.artefacts()).toEqual([stranger.stored?.artefactId])
         expect(await second.probe(prompt)).toBe(0)
       })
 
-      const orNot = { busy: 'waits', removed: 'does not wait' }[traits.removalDuringTurn]
-      test(`${orNot} for a running turn, and can be repeated after it`, async () => {
-        const kv = await begin()
-        const turn = turnOf(session, first)
-        const { claim } = await connector.attach(turn, kv, { signal: anySignal() })
-        const removed = { busy: { kind: 'busy', reason: expect.any(String) }, removed: { kind: 'removed' } }
-        expect(await removeSession(kv)).toEqual(removed[traits.removalDuringTurn])
-        await connector.detach(turn, claim, anySignal())
-        expect(await removeSession(kv)).toEqual({ kind: 'removed' })
-        expect(await first.probe(prompt)).toBe(0)
+      test('during a turn succeeds or is busy, and leaves nothing when it is repeated after the turn', async () => {
+        const stored = await begin()
+        const turn = turnOf(session, first, { stored })
+        const prepared = await cache.prepare(turn, { signal: anySignal() })
+        expect(['removed', 'busy']).toContain((await removeSession(cache, session, stored)).kind)
+        await releaseTurn(cache, turn, prepared)
+        expect(await removeSession(cache, session, stored)).toEqual({ kind: 'removed' })
+        expect([await bed.artefacts(), await first.probe(prompt)]).toEqual([[], 0])
       })
 
       test('of an unknown session is done', async () => {
-        expect(await removeSession(undefined)).toEqual({ kind: 'removed' })
+        expect(await removeSession(cache, session)).toEqual({ kind: 'removed' })
       })
 
       test('ignores pods that are no longer configured', async () => {
-        const kv = await begin()
+        const stored = await begin()
         const survivor = bed.connect({ pods: [second.address] })
-        const removal = { kind: 'session', session: session.key, payload: kv.payload } as const
-        expect(await survivor.remove(removal, anySignal())).toEqual({ kind: 'removed' })
+        expect(await removeSession(survivor, session, stored)).toEqual({ kind: 'removed' })
       })
     })
 
-    const reconcile = (known: readonly string[]) =>
-      connector.reconcile(async (ids) => new Set(ids.filter((id) => known.includes(id))), anySignal())
-    const presenceOn = async (pod: TestPod, kv: StoredKv) => (await attach(pod, kv)).presence
+    if (traits.sweeps) {
+      describe('sweep', () => {
+        test('keeps known artefacts and removes unknown ones', async () => {
+          await sweep(cache, [])
+          const stored = await begin()
+          const orphan = await serveTurn(cache, { session: newSession(), pod: first, prompt: bed.newPrompt() })
+          expect(orphan.stored?.artefactId).not.toBe(stored.artefactId)
+          expect(await sweep(cache, [stored.artefactId])).toBe(1)
+          expect(await bed.artefacts()).toEqual([stored.artefactId])
+          expect(await presenceOn(first, stored)).toMatchObject({ kind: 'hit', tokens: stored.tokens })
+        })
 
-    const orphans = {
-      unknown: () =>
-        describe('reconcile', () => {
-          test('keeps known artefacts and removes unknown ones', async () => {
-            await reconcile([])
-            const kv = await begin()
-            const orphan = await serveTurn(connector, { session: newSession(), pod: first, prompt: traits.newPrompt() })
-            expect(await reconcile([kv.artefactId])).toBe(1)
-            expect(await bed.artefacts()).toEqual([kv.artefactId])
-            expect(orphan.kv?.artefactId).not.toBe(kv.artefactId)
-            expect((await attach(first, kv)).presence).toMatchObject({ kind: 'resident' })
-          })
-
-          test('after the loss of the shared state, removes a forgotten session from every pod', async () => {
-            const kv = await begin()
-            await serve(second, kv, longer())
-            bed.loseState()
-            connector = bed.connect()
-            expect(await reconcile([])).toBeGreaterThanOrEqual(3)
-            expect(await bed.artefacts()).toEqual([])
-            expect(await reconcile([])).toBe(0)
-            expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
-          })
-        }),
-      none: () =>
-        describe('reconcile', () => {
-          test('removes nothing', async () => {
-            const kv = await begin()
-            expect(await reconcile([])).toBe(0)
-            expect(await presenceOn(second, kv)).toEqual(traits.onAnotherPod(kv.tokens))
-          })
-        }),
+        test('after the loss of the shared state, removes a forgotten session from every pod', async () => {
+          const stored = await begin()
+          await serve(second, stored, longer())
+          bed.loseState()
+          cache = bed.connect()
+          expect(await sweep(cache, [])).toBeGreaterThanOrEqual(2)
+          expect(await bed.artefacts()).toEqual([])
+          expect(await sweep(cache, [])).toBe(0)
+          expect(await Promise.all([first.probe(prompt), second.probe(prompt)])).toEqual([0, 0])
+        })
+      })
+    } else {
+      test('a sweep removes nothing', async () => {
+        const stored = await begin()
+        expect(await sweep(cache, [])).toBe(0)
+        expect(await presenceOn(second, stored)).toMatchObject({ kind: 'hit', tokens: stored.tokens })
+      })
     }
-    orphans[traits.orphans]()
   })
 }

@@ -1,7 +1,18 @@
 import { createHash } from 'node:crypto'
-import { expect } from '@jest/globals'
-import type { SessionKey, StoredKv, TenantKey } from '../../../src/sessions/session-record.ts'
-import type { AttachOutcome, EngineField, KvConnector, KvTurn, OffloadOutcome } from './old-kv-port.ts'
+import { createClaimSeal } from '../../../src/kvcache/claim-seal.ts'
+import { createKvCache, type KvCache, type PreparedTurn, type SessionTurn } from '../../../src/kvcache/kv-cache.ts'
+import type {
+  EndedTurn,
+  EngineFields,
+  FinishOutcome,
+  KnownArtefacts,
+  KvArtefact,
+  KvConnector,
+  KvTurn,
+  RemoveOutcome,
+} from '../../../src/kvcache/kv-connector.ts'
+import type { KvLog } from '../../../src/kvcache/kv-log.ts'
+import type { SessionKey, TenantKey } from '../../../src/sessions/session-record.ts'
 
 /** Token counts of one response, as the engine reports them. */
 export interface TestUsage {
@@ -18,7 +29,7 @@ export interface TestPod {
   run(request: {
     readonly prompt: string
     readonly sessionId?: string
-    readonly fields?: Readonly<Record<string, EngineField>>
+    readonly fields?: EngineFields
   }): Promise<TestUsage>
   /** How many tokens of the prompt are anywhere in the pod, for any session. Leaves the prompt there. */
   probe(prompt: string): Promise<number>
@@ -33,66 +44,31 @@ export interface TestPod {
 /** Two pods, one store, and any number of connectors, as in several gateway processes. */
 export interface KvTestBed {
   readonly pods: readonly [TestPod, TestPod]
-  /** A connector that shares all state with the others of this bed. Artefacts of any age count as orphans. */
-  connect(options?: { readonly callTimeoutMs?: number; readonly pods?: readonly string[] }): KvConnector
+  /** A prompt that differs from all others at its first token, and is long enough to be stored. */
+  newPrompt(): string
+  /** Text that makes a prompt grow enough for more of it to be stored. */
+  readonly more: string
+  /** A connector, as a gateway calls it, that shares all state with the others of this bed. Artefacts of any age count as orphans. */
+  connect(options?: { readonly pods?: readonly string[] }): KvCache
   /** Names of the artefacts in the store. */
   artefacts(): Promise<readonly string[]>
   /** Changes stored bytes of an artefact, or truncates it. */
   damage(artefactId: string, how: Damage): Promise<void>
-  /** Deletes the state that the connectors share. */
+  /** Deletes the state that the connectors share, apart from the artefacts. */
   loseState(): void
   close(): Promise<void>
 }
 
-/** Where connectors may differ. Functions receive the number of stored tokens. */
+/** Where connectors rightly differ. */
 export interface KvTraits {
-  /** A prompt that differs from all others at its first token, and is long enough to be stored. */
-  readonly newPrompt: () => string
-  /** Text that makes a prompt grow enough for more of it to be stored. */
-  readonly more: string
-  /** How many tokens may be stored of a first turn. */
-  readonly storedTokens: (usage: TestUsage) => readonly number[]
-  /** Whether more is stored as the conversation grows. */
-  readonly grows: boolean
-  /** The presence on a pod that does not hold the KV. */
-  readonly onAnotherPod: (tokens: number) => object
-  /** Whether the gateway has the pod load KV before a turn, or the engine loads it by itself. */
+  /** Who loads stored KV. An engine that loads while it computes (LMCache) leaves nothing to wait for before the turn. */
   readonly loadedBy: 'gateway' | 'engine'
-  /** The presence after one turn, on its pod. */
-  readonly onItsPod: (tokens: number) => object
-  /** The presence after several turns, on the pod of the last one. */
-  readonly onItsLastPod: (tokens: number) => object
-  /** The presence on the pod of an earlier turn than the last. */
-  readonly onItsFormerPod: (tokens: number) => object
-  /** The presence on its pod after the artefact was removed. */
-  readonly afterItsArtefact: (tokens: number) => object
-  /** How many of 20 turns that overlap on two gateways find the KV. */
-  readonly hitsOfTwoGateways: number
-  /** Possible numbers of their loads. */
-  readonly loadsOfTwoGateways: readonly number[]
-  /** Possible outcomes of the offloads of two overlapping turns, in the order of their ends. */
-  readonly overlappingTurns: readonly (readonly string[])[]
-  /** The presence of an artefact whose payload the connector cannot read. */
-  readonly unreadable: 'missing' | 'incompatible'
-  /** Whether a removal waits for the session's turns. */
-  readonly removalDuringTurn: 'busy' | 'removed'
-  /** Whether a turn that another pod served is stored. */
-  readonly servedElsewhere: 'lost' | 'stored'
-  /** Whether a conversation can be too short to be stored. */
-  readonly storesShort: boolean
-  /** Whether sessions of one tenant use each other's KV. */
-  readonly sharing: 'nobody' | 'tenant'
-  /** Outcome of the offload of a turn whose artefact was missing. */
-  readonly afterMissing: 'stored' | 'none'
-  /** Damage that is detected: by the connector (`missing`), or by the engine alone (`on-demand`). */
+  /** Whose KV a session can use. Chunks that are named by their content can be shared; a file of a slot is one conversation. */
+  readonly sharing: 'session' | 'tenant'
+  /** Damage that is noticed. A store without checksums (LMCache) notices only what is too short. */
   readonly damage: readonly [Damage, ...Damage[]]
-  readonly damaged: 'missing' | 'on-demand'
-  /** Fields of a turn that continues without its KV. */
-  readonly fieldsAlone: object
-  /** The presence on an unreachable pod, of a session without KV. */
-  readonly unreachable: 'failed' | 'empty'
-  /** What `reconcile` removes: artefacts unknown to the sessions, or nothing. */
-  readonly orphans: 'unknown' | 'none'
+  /** Whether a sweep finds KV that nobody remembers. LMCache lists no chunks, and evicts what is not used. */
+  readonly sweeps: boolean
 }
 
 export type Damage = 'changed' | 'cut'
@@ -114,9 +90,26 @@ export const newSession = (tenant = 'tenant'): TestSession => {
 
 let turns = 0
 
-export const turnOf = ({ key, tenant }: TestSession, pod: Pick<TestPod, 'address'>): KvTurn => {
+/** The first turn of a session on a pod, unless `rest` says otherwise. */
+export const turnOf = (
+  { key, tenant }: TestSession,
+  pod: Pick<TestPod, 'address'>,
+  rest: Partial<SessionTurn> = {},
+): SessionTurn => {
   turns += 1
-  return { session: key, tenant, model: 'tiny', turnId: `turn-${turns}`, pod: pod.address }
+  return {
+    session: key,
+    tenant,
+    model: 'tiny',
+    turnId: `turn-${turns}`,
+    pod: pod.address,
+    stored: undefined,
+    restarted: false,
+    mayLoad: true,
+    createdAtMs: undefined,
+    kvStatus: undefined,
+    ...rest,
+  }
 }
 
 let prompts = 0
@@ -129,77 +122,89 @@ export const newPrompt = (): string => {
   return `${String.fromCharCode(firstLetter + (prompts % letters))} ${prompts} is where this conversation begins. ${'It goes on about caches. '.repeat(16)}`
 }
 
-/** Traits of llamacpp-slots: a slot holds one session at a time, and its file holds the whole conversation. */
-export const slotTraits: KvTraits = {
-  newPrompt,
-  more: ' And one more question.',
-  storedTokens: ({ promptTokens, outputTokens }) => [promptTokens + outputTokens, promptTokens + outputTokens - 1],
-  grows: true,
-  onAnotherPod: (tokens) => ({ kind: 'loaded', tokens, loadMs: expect.any(Number) }),
-  loadedBy: 'gateway',
-  onItsPod: (tokens) => ({ kind: 'resident', tokens }),
-  onItsLastPod: (tokens) => ({ kind: 'resident', tokens }),
-  onItsFormerPod: (tokens) => ({ kind: 'loaded', tokens }),
-  afterItsArtefact: (tokens) => ({ kind: 'resident', tokens }),
-  // As many as there are slots.
-  hitsOfTwoGateways: 2,
-  loadsOfTwoGateways: [2],
-  overlappingTurns: [['stored', 'stored']],
-  unreadable: 'incompatible',
-  removalDuringTurn: 'busy',
-  servedElsewhere: 'lost',
-  storesShort: false,
-  sharing: 'nobody',
-  afterMissing: 'stored',
-  damage: ['changed', 'cut'],
-  damaged: 'missing',
-  fieldsAlone: { id_slot: -1, cache_prompt: false, cache_salt: expect.any(String) },
-  unreachable: 'failed',
-  orphans: 'unknown',
-}
+/** Text that adds a little to a prompt. */
+export const more = ' And one more question.'
 
 export const anySignal = (): AbortSignal => AbortSignal.timeout(20_000)
 
-/** One turn from attach to offload. */
+/** A connector as the gateway calls it. */
+export const inGateway = (connector: KvConnector, log: KvLog = silent): KvCache =>
+  createKvCache(connector, { pool: 'tests', seal: createClaimSeal('secret of the tests'), log })
+
+const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
+
+/** Finishes a turn as its gateway does. */
+export const finishTurn = (
+  cache: KvCache,
+  turn: KvTurn,
+  end: {
+    readonly claim: string | undefined
+    /** Default: the response has none. */
+    readonly usage?: TestUsage
+    /** Default: announcements succeed. */
+    readonly announce?: EndedTurn['announce']
+  },
+): Promise<FinishOutcome> => {
+  const { claim = '', usage, announce = async () => {} } = end
+  const totalTokens = usage && usage.promptTokens + usage.outputTokens
+  return cache.finish({ ...turn, claim, totalTokens, promptTokens: usage?.promptTokens, announce, signal: anySignal() })
+}
+
+export const releaseTurn = (cache: KvCache, turn: KvTurn, { claim = '' }: PreparedTurn): Promise<void> =>
+  cache.release({ ...turn, claim, signal: anySignal() })
+
+export const removeSession = (cache: KvCache, { key }: TestSession, stored?: KvArtefact): Promise<RemoveOutcome> =>
+  cache.remove({ kind: 'session', session: key, payload: stored?.payload }, anySignal())
+
+export const removeArtefact = (
+  cache: KvCache,
+  { key }: TestSession,
+  { payload }: Pick<KvArtefact, 'payload'>,
+): Promise<RemoveOutcome> => cache.remove({ kind: 'artefact', session: key, payload }, anySignal())
+
+/** Sweeps while the sessions know some artefacts. Default: all that they are asked about. */
+export const sweep = (cache: KvCache, known?: readonly string[]): Promise<number> => {
+  const artefacts: KnownArtefacts = {
+    known: async (ids) => new Set(known === undefined ? ids : ids.filter((id) => known.includes(id))),
+    forget: async () => {},
+  }
+  return cache.sweep(artefacts, anySignal())
+}
+
+/** One turn from its preparation to its end. */
 export interface ServedTurn {
-  readonly attached: AttachOutcome
+  readonly prepared: PreparedTurn
   readonly usage: TestUsage
-  readonly offloaded: OffloadOutcome
+  readonly finished: FinishOutcome
   /** The KV that the session has stored after the turn. */
-  readonly kv: StoredKv | undefined
+  readonly stored: KvArtefact | undefined
 }
 
 export const serveTurn = async (
-  connector: KvConnector,
+  cache: KvCache,
   request: {
     readonly session: TestSession
     readonly pod: TestPod
     readonly prompt: string
-    readonly kv?: StoredKv | undefined
+    readonly stored?: KvArtefact | undefined
   },
 ): Promise<ServedTurn> => {
-  const { session, pod, prompt, kv } = request
-  const turn = turnOf(session, pod)
-  const attached = await connector.attach(turn, kv, { signal: anySignal() })
-  const usage = await pod.run({ prompt, sessionId: session.id, fields: attached.fields })
-  const offloaded = await connector.offload({
-    turn,
-    claim: attached.claim,
-    totalTokens: usage.promptTokens + usage.outputTokens,
-    promptTokens: usage.promptTokens,
-    announce: async () => {},
-    signal: anySignal(),
-  })
-  return { attached, usage, offloaded, kv: storedKv(offloaded) ?? kv }
+  const { session, pod, prompt, stored } = request
+  const turn = turnOf(session, pod, { stored })
+  const prepared = await cache.prepare(turn, { signal: anySignal() })
+  const usage = await pod.run({ prompt, sessionId: session.id, fields: prepared.fields })
+  const finished = await finishTurn(cache, turn, { claim: prepared.claim, usage })
+  return { prepared, usage, finished, stored: storedBy(finished) ?? stored }
 }
 
-export const storedKv = (offloaded: OffloadOutcome): StoredKv | undefined =>
-  offloaded.kind === 'stored'
-    ? {
-        artefactId: offloaded.artefactId,
-        payload: offloaded.payload,
-        tokens: offloaded.tokens,
-        bytes: offloaded.bytes,
-        turn: 1,
-      }
-    : undefined
+export const storedBy = (finished: FinishOutcome): KvArtefact | undefined =>
+  finished.kind === 'stored' ? finished : undefined
+
+/** What the connector wrote of an artefact: without the tag that its host put before it. */
+export const payloadOf = ({ payload }: KvArtefact): string => payload.slice(payload.indexOf(' ') + 1)
+
+/** The artefact, as if the connector had written something else of it. */
+export const withPayload = (stored: KvArtefact, payload: string): KvArtefact => ({
+  ...stored,
+  payload: stored.payload.replace(payloadOf(stored), () => payload),
+})

@@ -1,4 +1,6 @@
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
+import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
+import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
@@ -14,10 +16,8 @@ import {
   startSimulatedFleet,
 } from '../../support/simulated-fleet/simulated-fleet.ts'
 import { tokenize } from '../../support/simulated-fleet/tokenizer.ts'
-import type { KvTestBed, TestPod } from './kv-test-bed.ts'
+import { inGateway, type KvTestBed, more, newPrompt, type TestPod } from './kv-test-bed.ts'
 import { runOn } from './lmcache-pods.ts'
-import type { KvConnector } from './old-kv-port.ts'
-import { asOldConnector } from './old-port.ts'
 import { createOpenLedger, type OpenLedger } from './open-ledger.ts'
 
 export interface LmcacheBedOptions extends SimulatedFleetOptions {
@@ -40,7 +40,7 @@ export interface LmcacheBed extends KvTestBed {
   readonly secret: string
   /** The KV events of the first connector. */
   readonly events: KvEvents
-  connect(options?: LmcacheConnectOptions): KvConnector
+  connect(options?: LmcacheConnectOptions): KvCache
 }
 
 const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
@@ -133,7 +133,7 @@ const makeBed = (
   let vault = createVault()
   let ledger = createOpenLedger()
 
-  const connect = (wishes: LmcacheConnectOptions = {}): KvConnector => {
+  const connect = (wishes: LmcacheConnectOptions = {}): KvCache => {
     // Two gateways are enough to differ.
     const events = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
     const connector = createLmcacheConnector({
@@ -156,15 +156,15 @@ const makeBed = (
       log: wishes.log ?? silent,
     })
     connectors.push(connector)
-    const old = asOldConnector(connector)
-    return {
-      ...old,
+    const afterEvents: KvConnector = {
+      ...connector,
       // A gateway that has just started misses the events before its subscription.
-      attach: async (turn, kv, budget) => {
+      prepare: async (turn, budget) => {
         if (hasEvents) await followers.allReceive()
-        return old.attach(turn, kv, budget)
+        return connector.prepare(turn, budget)
       },
     }
+    return inGateway(afterEvents, wishes.log)
   }
 
   const viewOf = (pod: SimulatedPod): TestPod => ({
@@ -196,6 +196,8 @@ const makeBed = (
       return ledger
     },
     pods: [viewOf(fleet.pods[0]), viewOf(fleet.pods[1])],
+    newPrompt,
+    more: more.padEnd(fleet.chunkTokens, ' Please answer it at length.'),
     connect,
     artefacts: async () => ledger.names(),
     damage: async (artefactId) => {

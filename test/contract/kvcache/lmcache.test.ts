@@ -18,7 +18,7 @@ describe.each([
   })
   afterAll(() => fleet.close())
 
-  const traits = lmcacheTraits({ isolation, events, chunkTokens })
+  const traits = lmcacheTraits({ isolation, events })
   describeKvConnector('lmcache', () => fleet.bed(), traits)
   describeKvRemoval('lmcache', () => fleet.bed(), traits)
 })

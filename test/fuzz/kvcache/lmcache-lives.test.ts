@@ -1,17 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact, KvTurn, RemoveOutcome } from '../../../src/kvcache/kv-connector.ts'
 import { parseStoredPrefix } from '../../../src/kvcache/lmcache/stored-prefix.ts'
-import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
   anySignal,
+  finishTurn,
   newPrompt,
   newSession,
-  storedKv,
+  payloadOf,
+  releaseTurn,
+  removeArtefact,
+  removeSession,
+  storedBy,
   type TestSession,
+  type TestUsage,
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../contract/kvcache/lmcache-bed.ts'
-import type { KvConnector, OffloadRequest } from '../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../support/eventually.ts'
 
 const sessionCount = 4
@@ -21,7 +27,7 @@ const anyStep = fc.record({
   kind: fc.constantFrom(...Array<'turn'>(8).fill('turn'), 'remove' as const, 'remove' as const, 'forget' as const),
   session: fc.nat(sessionCount - 1),
   pod: fc.nat(1),
-  end: fc.constantFrom('offload', 'offload', 'offload', 'detach'),
+  end: fc.constantFrom('finish', 'finish', 'finish', 'release'),
 })
 type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
 
@@ -29,7 +35,7 @@ type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
 interface Life {
   session: TestSession
   turns: number
-  kv: StoredKv | undefined
+  stored: KvArtefact | undefined
 }
 
 describe('sessions of one tenant that share a beginning', () => {
@@ -53,59 +59,54 @@ describe('sessions of one tenant that share a beginning', () => {
 })
 
 const startWorld = (bed: LmcacheBed) => {
-  const connector: KvConnector = bed.connect({ settleMs: 500 })
+  const cache: KvCache = bed.connect({ settleMs: 500 })
   const opening = newPrompt()
-  const newLife = (): Life => ({ session: newSession(), turns: 0, kv: undefined })
+  const newLife = (): Life => ({ session: newSession(), turns: 0, stored: undefined })
   const lives = Array.from({ length: sessionCount }, newLife)
   const surprises: string[] = []
 
-  const takeTurn = async (life: Life, pod: number, end: 'offload' | 'detach'): Promise<void> => {
+  const takeTurn = async (life: Life, pod: number, end: 'finish' | 'release'): Promise<void> => {
     const testPod = bed.pods[pod] ?? bed.pods[0]
     life.turns += 1
     const prompt = `${opening} ${`${life.session.id} goes on and on and on.`.repeat(life.turns)}`
-    const turn = turnOf(life.session, testPod)
-    const { claim, fields, presence } = await connector.attach(turn, life.kv, { signal: anySignal() })
-    if (life.kv !== undefined && !['on-demand', 'resident'].includes(presence.kind)) surprises.push(presence.kind)
-    const { promptTokens, outputTokens, cachedTokens } = await testPod.run({ prompt, fields })
-    if (cachedTokens < (life.kv?.tokens ?? 0)) surprises.push('the engine did not use what lay there')
-    if (end === 'detach') {
+    const turn = turnOf(life.session, testPod, { stored: life.stored })
+    const prepared = await cache.prepare(turn, { signal: anySignal() })
+    if (life.stored !== undefined && prepared.presence.kind === 'miss') surprises.push(prepared.presence.reason)
+    const usage = await testPod.run({ prompt, fields: prepared.fields })
+    if (usage.cachedTokens < (life.stored?.tokens ?? 0)) surprises.push('the engine did not use what lay there')
+    if (end === 'release') {
       // What an engine still writes has no name yet.
       await eventually(async () => (await testPod.probe(prompt)) === Math.floor(prompt.length / 64) * 64)
-      return connector.detach(turn, claim, anySignal())
+      return releaseTurn(cache, turn, prepared)
     }
-    const { outcome, announced } = await offload({
-      turn,
-      claim,
-      totalTokens: promptTokens + outputTokens,
-      promptTokens,
-    })
+    const { outcome, announced } = await finish(turn, { claim: prepared.claim, usage })
     if (outcome.kind === 'none') surprises.push(outcome.reason)
     // What was announced and is not the session's KV now is removed, as the gateway does.
-    if (outcome.kind !== 'stored' && announced !== undefined) await remove(life.session, announced, 'artefact')
-    await keep(life, storedKv(outcome))
+    if (outcome.kind !== 'stored' && announced !== undefined) {
+      const payload = announced
+      await untilRemoved(() => removeArtefact(cache, life.session, { payload }))
+    }
+    await keep(life, storedBy(outcome))
   }
 
-  const offload = async (request: Omit<OffloadRequest, 'announce' | 'signal'>) => {
+  const finish = async (turn: KvTurn, end: { readonly claim: string | undefined; readonly usage: TestUsage }) => {
     let announced: string | undefined
     const announce = async ({ payload }: { readonly payload: string }): Promise<void> => {
       announced = payload
     }
-    const outcome = await connector.offload({ ...request, announce, signal: anySignal() })
+    const outcome = await finishTurn(cache, turn, { ...end, announce })
     return { outcome, announced }
   }
 
-  const keep = async (life: Life, kv: StoredKv | undefined): Promise<void> => {
-    if (kv === undefined) return
-    const former = life.kv
-    life.kv = kv
-    if (former !== undefined) await remove(life.session, former.payload, 'artefact')
+  const keep = async (life: Life, stored: KvArtefact | undefined): Promise<void> => {
+    if (stored === undefined) return
+    const former = life.stored
+    life.stored = stored
+    if (former !== undefined) await untilRemoved(() => removeArtefact(cache, life.session, former))
   }
 
-  const remove = (session: TestSession, payload: string, kind: 'artefact' | 'session'): Promise<true> =>
-    eventually(async () => {
-      const removal = { kind, session: session.key, payload } as const
-      return (await connector.remove(removal, anySignal())).kind === 'removed'
-    })
+  const untilRemoved = (remove: () => Promise<RemoveOutcome>): Promise<true> =>
+    eventually(async () => (await remove()).kind === 'removed')
 
   const act = (index: number, action: (life: Life) => Promise<void>): Promise<void> => action(lives[index] ?? newLife())
 
@@ -117,8 +118,8 @@ const startWorld = (bed: LmcacheBed) => {
           return act(step.session, (life) => takeTurn(life, step.pod, step.end))
         case 'remove':
           return act(step.session, async (life) => {
-            await remove(life.session, life.kv?.payload ?? '', 'session')
-            Object.assign(life, { session: newSession(), turns: 0, kv: undefined })
+            await untilRemoved(() => removeSession(cache, life.session, life.stored))
+            Object.assign(life, { session: newSession(), turns: 0, stored: undefined })
           })
         case 'forget':
           // An engine that drops blocks of its own cache.
@@ -129,9 +130,11 @@ const startWorld = (bed: LmcacheBed) => {
     end: async () => {
       const present = bed.fleet.chunks()
       const lost = lives
-        .flatMap(({ kv }) => (kv === undefined ? [] : (parseStoredPrefix(kv.payload)?.chunks ?? ['unreadable'])))
+        .flatMap(({ stored }) =>
+          stored === undefined ? [] : (parseStoredPrefix(payloadOf(stored))?.chunks ?? ['unreadable']),
+        )
         .filter((chunk) => !present.some((name) => name.includes(chunk)))
-      for (const life of lives) if (life.kv !== undefined) await remove(life.session, life.kv.payload, 'session')
+      for (const { session, stored } of lives) await untilRemoved(() => removeSession(cache, session, stored))
       return { lost, chunks: bed.fleet.chunks(), artefacts: await bed.artefacts() }
     },
   }

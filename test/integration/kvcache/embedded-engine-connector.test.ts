@@ -4,9 +4,10 @@ import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-sl
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { describeSlotKv } from './slot-kv-suite.ts'
 import { describeSlotTurns } from './slot-turns-suite.ts'
 import { describeSlots } from './slots-suite.ts'
-import { contextTokensPerSlot, type SlotEngines, slotsPerPod, startSlotEngines } from './slots-test-bed.ts'
+import { contextTokensPerSlot, type SlotEngines, slotsPerPod, slotTraits, startSlotEngines } from './slots-test-bed.ts'
 import { describeStorm } from './storm.ts'
 
 describe('embedded engine', () => {
@@ -34,8 +35,9 @@ describe('embedded engine', () => {
   })
 
   const makeBed = () => engines.bed(async () => createRedisSlotLedger(await redis.connect({ commandTimeoutMs: 2000 })))
-  describeKvConnector('llamacpp-slots', makeBed)
-  describeKvRemoval('llamacpp-slots', makeBed)
+  describeKvConnector('llamacpp-slots', makeBed, slotTraits)
+  describeKvRemoval('llamacpp-slots', makeBed, slotTraits)
+  describeSlotKv(makeBed)
   describeSlots(makeBed)
   describeSlotTurns(makeBed)
   describeStorm(makeBed)

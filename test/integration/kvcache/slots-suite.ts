@@ -2,35 +2,46 @@ import { readdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/engine-fields.ts'
-import type { StoredKv } from '../../../src/sessions/session-record.ts'
 import {
   anySignal,
+  finishTurn,
   newPrompt,
   newSession,
+  payloadOf,
+  releaseTurn,
+  removeSession,
   serveTurn,
-  storedKv,
+  storedBy,
+  sweep,
   type TestSession,
   turnOf,
+  withPayload,
 } from '../../contract/kvcache/kv-test-bed.ts'
-import type { KvConnector } from '../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 
 const timeoutMs = 60_000
 
+const noSlot = { kind: 'miss', reason: 'no_slot' }
+const failed = { kind: 'miss', reason: 'load_failed' }
+const resident = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'gpu', tokens })
+const loaded = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'store', tokens, loadMs: expect.any(Number) })
+
 /** What llamacpp-slots does beyond every connector: slots are few, and any request can use any of them at any time. */
 export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
   describe('slots', () => {
     let bed: SlotsTestBed
-    let connector: KvConnector
+    let cache: KvCache
     let first: SlotPod
     let second: SlotPod
     let session: TestSession
     let prompt: string
     beforeEach(async () => {
       bed = await make()
-      connector = bed.connect()
+      cache = bed.connect()
       ;[first, second] = bed.pods
       session = newSession()
       prompt = newPrompt()
@@ -40,21 +51,22 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       await bed.close()
     }, timeoutMs)
 
-    const serve = (pod: SlotPod, kv?: StoredKv, text = prompt) =>
-      serveTurn(connector, { session, pod, prompt: text, kv })
-    const begin = async (): Promise<StoredKv> => {
-      const { kv, offloaded } = await serve(first)
-      if (kv === undefined) throw new Error(`the first turn stored nothing: ${inspect(offloaded)}`)
-      return kv
+    const serve = (pod: SlotPod, stored?: KvArtefact, text = prompt) =>
+      serveTurn(cache, { session, pod, prompt: text, stored })
+    const prepare = (pod: SlotPod, stored?: KvArtefact) =>
+      cache.prepare(turnOf(session, pod, { stored }), { signal: anySignal() })
+    const begin = async (): Promise<KvArtefact> => {
+      const { stored, finished } = await serve(first)
+      if (stored === undefined) throw new Error(`the first turn stored nothing: ${inspect(finished)}`)
+      return stored
     }
-    /** Takes a turn as far as its answer; `meanwhile` happens before its offload. */
+    /** Takes a turn as far as its response; `meanwhile` happens before its finish. */
     const serveWith = async (meanwhile: (slot: number) => Promise<unknown>) => {
       const turn = turnOf(session, first)
-      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
+      const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
       const usage = await first.run({ prompt, sessionId: session.id, fields })
-      const totalTokens = usage.promptTokens + usage.outputTokens
       await meanwhile(Number(fields['id_slot']))
-      return connector.offload({ turn, claim, totalTokens, announce: async () => {}, signal: anySignal() })
+      return finishTurn(cache, turn, { claim, usage })
     }
     const files = () => readdir(bed.kvDirectory)
     /** Runs before the first request that contains `part` reaches the engine. */
@@ -71,98 +83,88 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       const entries = await bed.ledger.list(first.address)
       return entries.find(({ owner }) => owner === session.key)?.slot ?? -1
     }
-    const sweep = () => connector.reconcile(async (ids) => new Set(ids), anySignal())
-    const removeSession = (kv: StoredKv | undefined) =>
-      connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
 
     describe('traffic without a session', () => {
       const stranger = 'Somebody else says something quite different, and much shorter.'
 
-      test('request that takes the slot between a turn and its offload is not stored', async () => {
-        const offloaded = await serveWith((slot) => first.run({ prompt: stranger, fields: { id_slot: slot } }))
-        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+      test('request that takes the slot between a turn and its finish is not stored', async () => {
+        const finished = await serveWith((slot) => first.run({ prompt: stranger, fields: { id_slot: slot } }))
+        expect(finished).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
       })
 
       test('request that takes the slot during the save is not stored', async () => {
-        const offloaded = await serveWith(async (slot) => {
+        const finished = await serveWith(async (slot) => {
           beforeRequest(first, 'action=save', () => first.run({ prompt: stranger, fields: { id_slot: slot } }))
         })
-        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+        expect(finished).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
       })
 
       test('request that takes the slot right after the save invalidates the file', async () => {
-        const offloaded = await serveWith(async (slot) => {
+        const finished = await serveWith(async (slot) => {
           let hasSaved = false
           first.proxy.onRequest(async (line) => {
             if (hasSaved && line.endsWith('/slots')) await first.run({ prompt: stranger, fields: { id_slot: slot } })
             if (line.includes('action=save')) hasSaved = true
           })
         })
-        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+        expect(finished).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
       })
 
       test('request that took the slot is not mistaken for the session', async () => {
-        const kv = await begin()
+        const stored = await begin()
         await first.run({ prompt: stranger, fields: { id_slot: 0 } })
         await first.run({ prompt: `${stranger} And again.`, fields: { id_slot: 1 } })
-        const { attached, usage } = await serve(first, kv)
-        expect(attached.presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
-        expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+        const { prepared, usage } = await serve(first, stored)
+        expect(prepared.presence).toMatchObject(loaded(stored))
+        expect(usage.cachedTokens).toBeGreaterThanOrEqual(stored.tokens - 8)
       })
 
       test('request in the session’s slot moves its turn to another slot', async () => {
-        const kv = await begin()
+        const stored = await begin()
         const own = await ownSlot()
         const occupied = await first.occupy(own)
-        const { presence, fields } = await connector.attach(turnOf(session, first), kv, { signal: anySignal() })
-        expect(presence).toMatchObject({ kind: 'loaded' })
+        const { presence, fields } = await prepare(first, stored)
+        expect(presence).toMatchObject(loaded(stored))
         expect(fields['id_slot']).toBe(own === 0 ? 1 : 0)
         await occupied.end()
       })
 
       test('requests in every slot leave no slot for the turn', async () => {
         const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
-        const { presence, fields, claim } = await connector.attach(turnOf(session, first), undefined, {
-          signal: anySignal(),
-        })
-        expect([presence, fields]).toEqual([{ kind: 'no-room' }, expect.objectContaining(fieldsWithoutSlot)])
-        const turn = { turn: turnOf(session, first), claim, totalTokens: 400 }
-        expect(await connector.offload({ ...turn, announce: async () => {}, signal: anySignal() })).toEqual({
-          kind: 'none',
-          reason: 'no_room',
-        })
+        const turn = turnOf(session, first)
+        const { presence, fields, claim } = await cache.prepare(turn, { signal: anySignal() })
+        expect([presence, fields]).toEqual([noSlot, expect.objectContaining(fieldsWithoutSlot)])
+        expect(await finishTurn(cache, turn, { claim })).toEqual({ kind: 'none', reason: 'no_room' })
         await Promise.all(occupied.map((request) => request.end()))
       })
 
       test('request that begins just before a load delays the load, and neither KV is mixed up', async () => {
-        const kv = await begin()
-        connector = bed.connect({ callTimeoutMs: 400 })
+        const stored = await begin()
+        cache = bed.connect({ callTimeoutMs: 400 })
         const occupied: { end(): Promise<void> }[] = []
         beforeRequest(second, 'action=restore', async () => {
           occupied.push(await second.occupy(0), await second.occupy(1))
         })
-        expect((await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence).toMatchObject({
-          kind: 'failed',
-        })
-        expect(await removeSession(undefined)).toMatchObject({ kind: 'busy' })
+        expect((await prepare(second, stored)).presence).toMatchObject(failed)
+        expect(await removeSession(cache, session)).toMatchObject({ kind: 'busy' })
         await Promise.all(occupied.map((request) => request.end()))
-        connector = bed.connect()
-        await eventually(async () => (await removeSession(kv)).kind === 'removed')
+        cache = bed.connect()
+        await eventually(async () => (await removeSession(cache, session, stored)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
       })
 
       test('request that begins just before a save delays the save, and its file is removed', async () => {
-        connector = bed.connect({ callTimeoutMs: 400 })
+        cache = bed.connect({ callTimeoutMs: 400 })
         const occupied: { end(): Promise<void> }[] = []
-        const offloaded = await serveWith(async (slot) => {
+        const finished = await serveWith(async (slot) => {
           beforeRequest(first, 'action=save', async () => {
             occupied.push(await first.occupy(slot))
           })
         })
-        expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+        expect(finished).toMatchObject({ kind: 'none', reason: 'offload_failed' })
         await Promise.all(occupied.map((request) => request.end()))
         await eventually(async () => (await first.slots()).every((slot) => !slot.is_processing))
         await eventually(async () => (await files()).length === 0)
@@ -170,31 +172,27 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('request of the same length is not mistaken for the session', async () => {
         const text = newPrompt().padEnd(prompt.length, '.').slice(0, prompt.length)
-        const offloaded = await serveWith((slot) => first.run({ prompt: text, fields: { id_slot: slot } }))
-        expect(offloaded).toEqual({ kind: 'none', reason: 'not_verified' })
+        const finished = await serveWith((slot) => first.run({ prompt: text, fields: { id_slot: slot } }))
+        expect(finished).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
       })
     })
 
     test('turn without usage in the response is stored', async () => {
       const turn = turnOf(session, first)
-      const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
+      const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
       await first.run({ prompt, sessionId: session.id, fields })
-      const request = { turn, claim, totalTokens: undefined, announce: async () => {}, signal: anySignal() }
-      expect(await connector.offload(request)).toMatchObject({ kind: 'stored' })
+      expect(await finishTurn(cache, turn, { claim })).toMatchObject({ kind: 'stored' })
     })
 
     test('a sweep erases idle slots that the ledger does not account for, and no others', async () => {
-      await sweep()
-      expect(await sweep()).toBe(0)
-      const kv = await begin()
+      await sweep(cache)
+      expect(await sweep(cache)).toBe(0)
+      const stored = await begin()
       const passed = newPrompt()
       await first.run({ prompt: passed, fields: { id_slot: (await ownSlot()) === 0 ? 1 : 0 } })
-      expect(await sweep()).toBe(1)
-      expect((await connector.attach(turnOf(session, first), kv, { signal: anySignal() })).presence).toEqual({
-        kind: 'resident',
-        tokens: kv.tokens,
-      })
+      expect(await sweep(cache)).toBe(1)
+      expect((await prepare(first, stored)).presence).toEqual(resident(stored))
       expect(await first.probe(passed)).toBe(0)
     })
 
@@ -202,55 +200,49 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       const other = () => ({ session: newSession(), prompt: newPrompt() })
 
       test('least recently used session gives up its slot, leaves no KV to the next, and is loaded again', async () => {
-        const kv = await begin()
+        const stored = await begin()
         for (const { session: stranger, prompt: text } of [other(), { ...other(), prompt }]) {
-          const turn = await serveTurn(connector, { session: stranger, pod: first, prompt: text })
-          expect([turn.attached.presence.kind, turn.usage.cachedTokens, turn.offloaded.kind]).toEqual([
-            'empty',
+          const turn = await serveTurn(cache, { session: stranger, pod: first, prompt: text })
+          expect([turn.prepared.presence.kind, turn.usage.cachedTokens, turn.finished.kind]).toEqual([
+            'miss',
             0,
             'stored',
           ])
         }
         expect(await ownSlot()).toBe(-1)
-        const { attached, usage } = await serve(first, kv)
-        expect(attached.presence).toMatchObject({ kind: 'loaded', tokens: kv.tokens })
-        expect(usage.cachedTokens).toBeGreaterThanOrEqual(kv.tokens - 8)
+        const { prepared, usage } = await serve(first, stored)
+        expect(prepared.presence).toMatchObject(loaded(stored))
+        expect(usage.cachedTokens).toBeGreaterThanOrEqual(stored.tokens - 8)
       })
 
       test('turns that hold all slots leave none until one is released', async () => {
         const turns = [other(), other()].map(({ session: stranger }) => turnOf(stranger, first))
-        const claims: string[] = []
-        for (const turn of turns) claims.push((await connector.attach(turn, undefined, { signal: anySignal() })).claim)
-        expect((await connector.attach(turnOf(session, first), undefined, { signal: anySignal() })).presence).toEqual({
-          kind: 'no-room',
-        })
-        for (const [index, turn] of turns.entries()) await connector.detach(turn, claims[index] ?? '', anySignal())
-        expect((await serve(first)).offloaded.kind).toBe('stored')
+        const held = []
+        for (const turn of turns) held.push({ turn, prepared: await cache.prepare(turn, { signal: anySignal() }) })
+        expect((await prepare(first)).presence).toEqual(noSlot)
+        for (const { turn, prepared } of held) await releaseTurn(cache, turn, prepared)
+        expect((await serve(first)).finished.kind).toBe('stored')
       })
     })
 
     describe('engine killed', () => {
       test('during a save: nothing is stored or left behind', async () => {
-        const offloaded = await serveWith(async () => {
+        const finished = await serveWith(async () => {
           beforeRequest(first, 'action=save', () => first.child().kill())
         })
-        expect(offloaded).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+        expect(finished).toMatchObject({ kind: 'none', reason: 'offload_failed' })
         expect((await files()).filter((file) => file.startsWith('ctx-'))).toEqual([])
         await first.restart()
         expect(await first.probe(prompt)).toBe(0)
       })
 
       test('during a load: the turn continues, and the next one loads', async () => {
-        const kv = await begin()
-        connector = bed.connect({ callTimeoutMs: 1_000 })
+        const stored = await begin()
+        cache = bed.connect({ callTimeoutMs: 1_000 })
         beforeRequest(second, 'action=restore', () => second.child().kill())
-        expect((await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence.kind).toBe(
-          'failed',
-        )
+        expect((await prepare(second, stored)).presence).toMatchObject(failed)
         await second.restart()
-        const presence = async () =>
-          (await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence.kind
-        await eventually(async () => (await presence()) === 'loaded')
+        await eventually(async () => (await prepare(second, stored)).presence.kind === 'hit')
       })
     })
 
@@ -262,19 +254,17 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       }
 
       test('during a load: the next turn loads', async () => {
-        const kv = await begin()
+        const stored = await begin()
         await dead(second, 0, 60_000)
         await dead(second, 1, 1)
-        const presence = async () =>
-          (await connector.attach(turnOf(session, second), kv, { signal: anySignal() })).presence
-        await eventually(async () => (await presence()).kind === 'loaded')
+        await eventually(async () => (await prepare(second, stored)).presence.kind === 'hit')
       })
 
       test('after it took over a slot: the former session can still be removed', async () => {
-        const kv = await begin()
+        const stored = await begin()
         await dead(first, await ownSlot(), 300)
-        expect(await removeSession(kv)).toMatchObject({ kind: 'busy' })
-        await eventually(async () => (await removeSession(kv)).kind === 'removed')
+        expect(await removeSession(cache, session, stored)).toMatchObject({ kind: 'busy' })
+        await eventually(async () => (await removeSession(cache, session, stored)).kind === 'removed')
         expect(await first.probe(prompt)).toBe(0)
       })
 
@@ -282,51 +272,51 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await begin()
         await dead(first, await ownSlot(), 100)
         await eventually(async () => (await bed.ledger.list(first.address)).every(({ inUse }) => !inUse))
-        await sweep()
+        await sweep(cache)
         expect(await first.probe(prompt)).toBe(0)
       })
     })
 
     describe('files', () => {
       test('file of another engine or model is not loaded', async () => {
-        const kv = await begin()
-        const payload = JSON.stringify({ ...JSON.parse(kv.payload), fingerprint: 'of-another-engine' })
-        const { attached, usage } = await serve(second, { ...kv, payload })
-        expect(attached.presence).toEqual({ kind: 'incompatible' })
+        const stored = await begin()
+        const payload = JSON.stringify({ ...JSON.parse(payloadOf(stored)), fingerprint: 'of-another-engine' })
+        const { prepared, usage } = await serve(second, withPayload(stored, payload))
+        expect(prepared.presence).toEqual({ kind: 'miss', reason: 'kv_incompatible' })
         expect([usage.cachedTokens, second.loads(), await bed.artefacts()]).toEqual([
           0,
           0,
-          expect.arrayContaining([kv.artefactId]),
+          expect.arrayContaining([stored.artefactId]),
         ])
       })
 
       test('file with another number of tokens than the session’s is not used', async () => {
-        const kv = await begin()
-        const { attached, usage } = await serve(second, { ...kv, tokens: kv.tokens + 1 })
-        expect(attached.presence.kind).toBe('failed')
+        const stored = await begin()
+        const { prepared, usage } = await serve(second, { ...stored, tokens: stored.tokens + 1 })
+        expect(prepared.presence).toMatchObject(failed)
         expect(usage.cachedTokens).toBe(0)
       })
 
       test('unfinished files are removed when they are old, and young orphans are kept', async () => {
-        const kv = await begin()
-        connector = bed.connect({ orphanGraceMs: 60_000 })
+        const stored = await begin()
+        cache = bed.connect({ orphanGraceMs: 60_000 })
         const hourAgo = new Date(Date.now() - 3_600_000)
         const young = ['ctx-1.kv.part']
         const old = ['ctx-2.kv.part']
         const strange = ['notes.txt', 'other.kv']
         for (const name of [...young, ...old, ...strange]) await writeFile(join(bed.kvDirectory, name), 'x')
         for (const name of [...old, ...strange]) await utimes(join(bed.kvDirectory, name), hourAgo, hourAgo)
-        await connector.reconcile(async () => new Set(), anySignal())
-        expect((await files()).sort()).toEqual([...young, ...strange, `ctx-${kv.artefactId}.kv`].sort())
+        await sweep(cache, [])
+        expect((await files()).sort()).toEqual([...young, ...strange, `ctx-${stored.artefactId}.kv`].sort())
       })
 
       test('one file name is written once', async () => {
         const names = new Set<string>()
-        let kv: StoredKv | undefined
+        let stored: KvArtefact | undefined
         for (let turn = 0; turn < 4; turn += 1) {
-          const served = await serve(first, kv, prompt + ' More.'.repeat(turn))
-          names.add(storedKv(served.offloaded)?.artefactId ?? 'none')
-          kv = served.kv
+          const served = await serve(first, stored, prompt + ' More.'.repeat(turn))
+          names.add(storedBy(served.finished)?.artefactId ?? 'none')
+          stored = served.stored
         }
         expect(names.size).toBe(4)
         expect(await files()).toHaveLength(4)

@@ -4,10 +4,17 @@ import { join } from 'node:path'
 import type { ManagedChild } from '../../../playground/child-process.ts'
 import { randomModelPath } from '../../../playground/engine/random-model.ts'
 import { freePorts } from '../../../playground/free-port.ts'
+import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
 import { createLlamacppSlotsConnector } from '../../../src/kvcache/llamacpp-slots/connector.ts'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
-import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
-import { asOldConnector } from '../../contract/kvcache/old-port.ts'
+import {
+  inGateway,
+  type KvTestBed,
+  type KvTraits,
+  more,
+  newPrompt,
+  type TestPod,
+} from '../../contract/kvcache/kv-test-bed.ts'
 import { eventually } from '../../support/eventually.ts'
 import { call, post } from '../support/client.ts'
 import { flipByte } from '../support/flip-byte.ts'
@@ -34,6 +41,14 @@ export interface SlotPod extends TestPod {
   slots(): Promise<readonly { readonly id: number; readonly is_processing: boolean }[]>
 }
 
+/** A slot holds one session at a time, and its file, of which the connector keeps a checksum, the whole conversation. */
+export const slotTraits: KvTraits = {
+  loadedBy: 'gateway',
+  sharing: 'session',
+  damage: ['changed', 'cut'],
+  sweeps: true,
+}
+
 /** Two engines that share one folder; every test gets a bed of its own on them. */
 export interface SlotEngines {
   readonly pods: readonly [SlotPod, SlotPod]
@@ -50,7 +65,7 @@ export interface SlotsTestBed extends KvTestBed {
     readonly lateTimeoutMs?: number
     readonly pods?: readonly string[]
     readonly orphanGraceMs?: number
-  }): ReturnType<typeof asOldConnector>
+  }): KvCache
 }
 
 export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngines> => {
@@ -150,7 +165,7 @@ const makeBed = async (options: {
   const { pods, kvDirectory, makeLedger } = options
   let ledger = await makeLedger()
   const next = await makeLedger()
-  const connectors: ReturnType<typeof asOldConnector>[] = []
+  const caches: KvCache[] = []
   const before = pods.map((pod) => pod.loads())
   const viewOf = (pod: SlotPod, index: number): SlotPod => ({ ...pod, loads: () => pod.loads() - (before[index] ?? 0) })
   const fileOf = (artefactId: string): string => join(kvDirectory, `ctx-${artefactId}.kv`)
@@ -160,8 +175,10 @@ const makeBed = async (options: {
       return ledger
     },
     kvDirectory,
+    newPrompt,
+    more,
     connect: (wishes = {}) => {
-      const connector = asOldConnector(
+      const cache = inGateway(
         createLlamacppSlotsConnector({
           identity: { name: async () => 'store', staleAfterMs: 600_000 },
           onForeignFolder: () => {},
@@ -176,8 +193,8 @@ const makeBed = async (options: {
           log: { debug: () => {}, info: () => {}, warn: () => {} },
         }),
       )
-      connectors.push(connector)
-      return connector
+      caches.push(cache)
+      return cache
     },
     artefacts: async () => (await readdir(kvDirectory)).flatMap((file) => /^ctx-([\w-]+)\.kv$/.exec(file)?.[1] ?? []),
     damage: async (artefactId, how) => {
@@ -189,7 +206,7 @@ const makeBed = async (options: {
       ledger = next
     },
     close: async () => {
-      await Promise.all(connectors.map((connector) => connector.close()))
+      await Promise.all(caches.map((cache) => cache.close()))
       const files = await readdir(kvDirectory)
       await Promise.all(files.map((file) => rm(join(kvDirectory, file), { force: true })))
     },

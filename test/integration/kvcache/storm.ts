@@ -2,9 +2,19 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { StoredKv } from '../../../src/sessions/session-record.ts'
-import { anySignal, newSession, storedKv, type TestSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
-import type { KvConnector, KvPresence } from '../../contract/kvcache/old-kv-port.ts'
+import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact, KvPresence } from '../../../src/kvcache/kv-connector.ts'
+import {
+  anySignal,
+  finishTurn,
+  newSession,
+  releaseTurn,
+  removeSession,
+  storedBy,
+  sweep,
+  type TestSession,
+  turnOf,
+} from '../../contract/kvcache/kv-test-bed.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 
@@ -18,7 +28,7 @@ interface Conversation {
   readonly session: TestSession
   readonly marker: string
   turns: number
-  kv: StoredKv | undefined
+  stored: KvArtefact | undefined
 }
 
 type Step =
@@ -27,7 +37,7 @@ type Step =
       readonly conversation: number
       readonly pod: number
       readonly gateway: number
-      readonly end: 'offload' | 'detach' | 'detach-elsewhere'
+      readonly end: 'finish' | 'release' | 'release-elsewhere'
     }
   | { readonly kind: 'stranger'; readonly pod: number; readonly slot: number | undefined }
   | { readonly kind: 'sweep'; readonly gateway: number }
@@ -42,9 +52,9 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       pod: which(2),
       gateway: which(2),
       end: fc.oneof(
-        { weight: 8, arbitrary: fc.constant('offload' as const) },
-        { weight: 1, arbitrary: fc.constant('detach' as const) },
-        { weight: 1, arbitrary: fc.constant('detach-elsewhere' as const) },
+        { weight: 8, arbitrary: fc.constant('finish' as const) },
+        { weight: 1, arbitrary: fc.constant('release' as const) },
+        { weight: 1, arbitrary: fc.constant('release-elsewhere' as const) },
       ),
     }),
   },
@@ -99,8 +109,9 @@ const inParallel = async (steps: readonly Step[], take: (step: Step) => Promise<
 }
 
 const surprisesIn = (presence: KvPresence): readonly string[] => {
-  if (presence.kind === 'missing') return ['an artefact was missing']
-  return presence.kind === 'failed' ? [`attach failed: ${String(presence.cause)}`] : []
+  if (presence.kind === 'hit') return []
+  if (presence.reason === 'kv_missing') return ['an artefact was missing']
+  return presence.reason === 'load_failed' ? [`prepare failed: ${String(presence.cause)}`] : []
 }
 
 let markers = 0
@@ -113,7 +124,7 @@ const startStorm = async (bed: SlotsTestBed) => {
   }
   const conversations = Array.from(
     { length: sessionCount },
-    (): Conversation => ({ session: newSession(), marker: newMarker(), turns: 0, kv: undefined }),
+    (): Conversation => ({ session: newSession(), marker: newMarker(), turns: 0, stored: undefined }),
   )
   const strangers = newMarker()
   const allMarkers = [strangers, ...conversations.map(({ marker }) => marker)]
@@ -124,12 +135,12 @@ const startStorm = async (bed: SlotsTestBed) => {
   }
   const surprises: string[] = []
   let hits = 0
-  const gateway = (index: number): KvConnector => gateways[index === 0 ? 0 : 1]
+  const gateway = (index: number): KvCache => gateways[index === 0 ? 0 : 1]
   const podOf = (index: number): SlotPod => bed.pods[index === 0 ? 0 : 1]
 
   /** Slot files hold the ids of their tokens in the clear. */
-  const markersIn = async (kv: StoredKv): Promise<readonly string[]> => {
-    const content = await readFile(join(bed.kvDirectory, `ctx-${kv.artefactId}.kv`))
+  const markersIn = async ({ artefactId }: KvArtefact): Promise<readonly string[]> => {
+    const content = await readFile(join(bed.kvDirectory, `ctx-${artefactId}.kv`))
     return allMarkers.filter((marker) => content.includes(needles.get(marker) ?? ''))
   }
 
@@ -137,29 +148,22 @@ const startStorm = async (bed: SlotsTestBed) => {
     const conversation = conversations[step.conversation]
     if (conversation === undefined) return
     const { session, marker } = conversation
-    const connector = gateway(step.gateway)
+    const cache = gateway(step.gateway)
     const pod = podOf(step.pod)
     conversation.turns += 1
     const prompt = `${marker} ${'A conversation goes on. '.repeat(6 + conversation.turns)}`
-    const turn = turnOf(session, pod)
-    const attached = await connector.attach(turn, conversation.kv, { signal: anySignal() })
-    surprises.push(...surprisesIn(attached.presence))
-    const usage = await pod.run({ prompt, sessionId: session.id, fields: attached.fields })
-    if (attached.presence.kind === 'loaded' && usage.cachedTokens > 0) hits += 1
-    if (step.end === 'detach') return connector.detach(turn, attached.claim, anySignal())
-    if (step.end === 'detach-elsewhere') return gateway(1 - step.gateway).detach(turn, attached.claim, anySignal())
-    const offloaded = await connector.offload({
-      turn,
-      claim: attached.claim,
-      totalTokens: usage.promptTokens + usage.outputTokens,
-      announce: async () => {},
-      signal: anySignal(),
-    })
-    const kv = storedKv(offloaded)
-    if (kv === undefined) return
-    const found = await markersIn(kv)
+    const turn = turnOf(session, pod, { stored: conversation.stored })
+    const prepared = await cache.prepare(turn, { signal: anySignal() })
+    surprises.push(...surprisesIn(prepared.presence))
+    const usage = await pod.run({ prompt, sessionId: session.id, fields: prepared.fields })
+    if ('loadMs' in prepared.presence && usage.cachedTokens > 0) hits += 1
+    if (step.end === 'release') return releaseTurn(cache, turn, prepared)
+    if (step.end === 'release-elsewhere') return releaseTurn(gateway(1 - step.gateway), turn, prepared)
+    const stored = storedBy(await finishTurn(cache, turn, { claim: prepared.claim, usage }))
+    if (stored === undefined) return
+    const found = await markersIn(stored)
     if (found.join() !== marker) surprises.push(`a file of ${marker} holds ${found.join(' and ')}`)
-    if (kv.tokens >= (conversation.kv?.tokens ?? 0)) conversation.kv = kv
+    if (stored.tokens >= (conversation.stored?.tokens ?? 0)) conversation.stored = stored
   }
 
   const take = async (step: Step): Promise<void> => {
@@ -172,7 +176,7 @@ const startStorm = async (bed: SlotsTestBed) => {
         return
       }
       case 'sweep':
-        await gateway(step.gateway).reconcile(async (ids) => new Set(ids), anySignal())
+        await sweep(gateway(step.gateway))
     }
   }
 
@@ -182,12 +186,11 @@ const startStorm = async (bed: SlotsTestBed) => {
     take,
     /** Removes every conversation, and looks whether anything of it is left in a pod. */
     end: async () => {
-      for (const { session, kv } of conversations) {
-        const removal = { kind: 'session', session: session.key, payload: kv?.payload } as const
-        await eventually(async () => (await gateways[0].remove(removal, anySignal())).kind === 'removed')
+      for (const { session, stored } of conversations) {
+        await eventually(async () => (await removeSession(gateways[0], session, stored)).kind === 'removed')
       }
       // Turns that got no slot ran in any.
-      await gateways[0].reconcile(async (ids) => new Set(ids), anySignal())
+      await sweep(gateways[0])
       for (const { marker } of conversations) {
         const left = await Promise.all(
           bed.pods.map((pod) => pod.probe(`${marker} ${'A conversation goes on. '.repeat(6)}`)),

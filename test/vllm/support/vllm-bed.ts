@@ -2,19 +2,19 @@ import { randomBytes } from 'node:crypto'
 import { readdir, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
+import type { KvTurn } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
 import { createMemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
-import type { KvTestBed, TestPod } from '../../contract/kvcache/kv-test-bed.ts'
-import type { KvConnector, KvTurn } from '../../contract/kvcache/old-kv-port.ts'
-import { asOldConnector } from '../../contract/kvcache/old-port.ts'
+import { inGateway, type KvTestBed, type TestPod } from '../../contract/kvcache/kv-test-bed.ts'
 import { createOpenLedger } from '../../contract/kvcache/open-ledger.ts'
 import { orderServer } from './control.ts'
 import { eventually } from './eventually.ts'
 import { vllmFleet, vllmPod } from './fleet.ts'
 import { completeOn, tokenize } from './pod.ts'
+import { freshPrompt } from './prompts.ts'
 import { saltsInStore } from './salts.ts'
 import { lookUp } from './store.ts'
 
@@ -46,13 +46,13 @@ export const startVllmBed = async (options: {
   let vault = createVault()
   let ledger = createOpenLedger()
 
-  const named = (turn: KvTurn): KvTurn => ({
+  const named = <Turn extends KvTurn>(turn: Turn): Turn => ({
     ...turn,
     model: fleet.servedModelName,
     turnId: `${name}-${turn.turnId}`,
   })
 
-  const connect: KvTestBed['connect'] = (wishes = {}): KvConnector => {
+  const connect: KvTestBed['connect'] = (wishes = {}) => {
     const connector = createLmcacheConnector({
       identity: { name: async () => 'store', staleAfterMs: 600_000 },
       coordinator: new URL(fleet.coordinatorUrl).host,
@@ -65,29 +65,30 @@ export const startVllmBed = async (options: {
       events: { ...options.events, stop: async () => {} },
       hasEvents: true,
       pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address),
-      callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
+      callTimeoutMs: 10_000,
       minTokens: 1,
       settleMs: 2_000,
       vaultTtlMs: 600_000,
       log: silent,
     })
     connectors.push(connector)
-    const old = asOldConnector(connector)
-    return {
-      ...old,
-      attach: async (turn, kv, budget) => {
+    return inGateway({
+      ...connector,
+      prepare: async (turn, budget) => {
         await untilHeard(options.events)
-        const attached = await old.attach(named(turn), kv, budget)
-        salts.add(attached.fields['cache_salt'] as string)
-        return attached
+        const prepared = await connector.prepare(named(turn), budget)
+        salts.add(prepared.fields['cache_salt'] as string)
+        return prepared
       },
-      offload: (request) => old.offload({ ...request, turn: named(request.turn) }),
-      detach: (turn, claim, signal) => old.detach(named(turn), claim, signal),
-    }
+      finish: (turn) => connector.finish(named(turn)),
+      release: (turn) => connector.release(named(turn)),
+    })
   }
 
   return {
     pods: [podOf(0, { events: options.events, salts }), podOf(1, { events: options.events, salts })],
+    newPrompt: () => freshPrompt(400),
+    more: ` ${freshPrompt(200)}`,
     connect,
     artefacts: async () => ledger.names(),
     damage: async (artefactId) => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { StoredKv } from '../../../../src/sessions/session-record.ts'
+import type { KvCache } from '../../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
 import {
   anySignal,
   newPrompt,
@@ -9,26 +10,30 @@ import {
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
-import type { KvConnector, KvPresence } from '../../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../../support/eventually.ts'
 import type { SimFault } from '../../../support/simulated-fleet/sim-server.ts'
 
 describe('a store of KV that does not answer', () => {
   let bed: LmcacheBed
-  let connector: KvConnector
+  let cache: KvCache
   let session: TestSession
-  let kv: StoredKv | undefined
+  let stored: KvArtefact | undefined
   const prompt = newPrompt()
   beforeEach(async () => {
     bed = await startLmcacheBed({ events: false })
-    connector = bed.connect()
+    cache = bed.connect()
     session = newSession()
-    kv = (await serveTurn(connector, { session, pod: bed.pods[0], prompt })).kv
+    stored = (await serveTurn(cache, { session, pod: bed.pods[0], prompt })).stored
   })
   afterEach(() => bed.close())
 
-  const attach = async (): Promise<KvPresence> =>
-    (await connector.attach(turnOf(session, bed.pods[1]), kv, { signal: anySignal() })).presence
+  const presence = async (): Promise<KvPresence> =>
+    (await cache.prepare(turnOf(session, bed.pods[1], { stored }), { signal: anySignal() })).presence
+  /** Why the turn is a miss; undefined: it is a hit. */
+  const missed = async (): Promise<string | undefined> => {
+    const found = await presence()
+    return found.kind === 'miss' ? found.reason : undefined
+  }
   const failWith = (fault: SimFault): void =>
     bed.fleet.onCall(({ server }) => (server === 'coordinator' ? fault : undefined))
   /** Calls of turns: probes of whether it is back do not count. */
@@ -39,32 +44,33 @@ describe('a store of KV that does not answer', () => {
     'receives no calls of turns after three failures: %j',
     async (fault) => {
       failWith(fault)
-      const failures = [(await attach()).kind, (await attach()).kind, (await attach()).kind]
-      expect(failures).toEqual(['failed', 'failed', 'failed'])
+      const failures = [await missed(), await missed(), await missed()]
+      expect(failures).toEqual(['load_failed', 'load_failed', 'load_failed'])
       const before = storeCalls()
-      const { attached, offloaded } = await serveTurn(connector, { session, pod: bed.pods[1], prompt, kv })
-      expect(attached.presence).toMatchObject({ kind: 'unavailable', cause: { name: 'StoreUnavailableFault' } })
-      expect(offloaded).toMatchObject({ kind: 'none', reason: 'kv_store_unavailable' })
+      const { prepared, finished } = await serveTurn(cache, { session, pod: bed.pods[1], prompt, stored })
+      const cause = { name: 'StoreUnavailableFault' }
+      expect(prepared.presence).toMatchObject({ kind: 'miss', reason: 'kv_store_unavailable', cause })
+      expect(finished).toMatchObject({ kind: 'none', reason: 'kv_store_unavailable' })
       expect(storeCalls()).toBe(before)
     },
   )
 
   test('receives calls again once it answers', async () => {
     failWith('fail')
-    await eventually(async () => (await attach()).kind === 'unavailable')
+    await eventually(async () => (await missed()) === 'kv_store_unavailable')
     bed.fleet.onCall(() => undefined)
-    await eventually(async () => (await attach()).kind === 'on-demand')
+    await eventually(async () => (await presence()).kind === 'hit')
   })
 
   test('receives calls after two failures', async () => {
     failWith('fail')
-    await attach()
-    await attach()
+    await presence()
+    await presence()
     bed.fleet.onCall(() => undefined)
-    expect((await attach()).kind).toBe('on-demand')
+    expect((await presence()).kind).toBe('hit')
     failWith('fail')
-    expect([(await attach()).kind, (await attach()).kind]).toEqual(['failed', 'failed'])
+    expect([await missed(), await missed()]).toEqual(['load_failed', 'load_failed'])
     bed.fleet.onCall(() => undefined)
-    expect((await attach()).kind).toBe('on-demand')
+    expect((await presence()).kind).toBe('hit')
   })
 })

@@ -1,13 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { KvCache } from '../../../../src/kvcache/kv-cache.ts'
+import type { KvRemoval } from '../../../../src/kvcache/kv-connector.ts'
 import type { KvEvents } from '../../../../src/kvcache/kv-events/kv-events.ts'
 import { finish } from '../../../../src/kvcache/lmcache/finish.ts'
 import { prepare } from '../../../../src/kvcache/lmcache/prepare.ts'
 import { release } from '../../../../src/kvcache/lmcache/release.ts'
 import { remove } from '../../../../src/kvcache/lmcache/remove.ts'
 import { parseStoredPrefix } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
-import { anySignal, newPrompt, newSession, serveTurn, turnOf } from '../../../contract/kvcache/kv-test-bed.ts'
+import {
+  anySignal,
+  newPrompt,
+  newSession,
+  payloadOf,
+  serveTurn,
+  turnOf,
+} from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../../contract/kvcache/lmcache-bed.ts'
-import type { KvConnector, KvRemoval } from '../../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type InterruptibleParts, type Interruption, interruptibleParts } from './interruptible-parts.ts'
 
@@ -23,13 +31,13 @@ const interruptions = Array.from({ length: mostCalls }, (_none, index) => index 
 describe('interrupted at any of its calls and then repeated,', () => {
   let fleet: LmcacheFleet
   let bed: LmcacheBed
-  let connector: KvConnector
+  let cache: KvCache
   let events: KvEvents
   const prompt = newPrompt()
   beforeAll(async () => {
     fleet = await startLmcacheFleet({ isolation: 'tenant' })
     bed = await fleet.bed()
-    connector = bed.connect()
+    cache = bed.connect()
     events = bed.events
   })
   afterAll(async () => {
@@ -42,10 +50,12 @@ describe('interrupted at any of its calls and then repeated,', () => {
     const serve = async (addition: string) => {
       const session = newSession(tenant)
       const text = `${prompt}${addition.repeat(8)}`
-      const { kv } = await serveTurn(connector, { session, pod: bed.pods[0], prompt: text })
-      const stored = kv === undefined ? undefined : parseStoredPrefix(kv.payload)
-      if (kv === undefined || stored === undefined) throw new Error('a turn stored nothing')
-      return { removal: { kind: 'session', session: session.key, payload: kv.payload } satisfies KvRemoval, stored }
+      const turn = await serveTurn(cache, { session, pod: bed.pods[0], prompt: text })
+      if (turn.stored === undefined) throw new Error('a turn stored nothing')
+      const payload = payloadOf(turn.stored)
+      const stored = parseStoredPrefix(payload)
+      if (stored === undefined) throw new Error('a payload cannot be read')
+      return { removal: { kind: 'session', session: session.key, payload } satisfies KvRemoval, stored }
     }
     return { doomed: await serve(' I ask one thing.'), fellow: await serve(' I ask another thing.') }
   }
@@ -92,14 +102,12 @@ describe('interrupted at any of its calls and then repeated,', () => {
     expect([bed.vault.size, bed.ledger.size]).toEqual([0, 0])
   }, 120_000)
 
-  test('an offload leaves nothing that the removal of what it announced does not remove', async () => {
+  test('a finish leaves nothing that the removal of what it announced does not remove', async () => {
     const outcome = await withEach(async (parts, name) => {
-      const [session, text] = [newSession(`offload ${name}`), newPrompt()]
+      const [session, text] = [newSession(`finish ${name}`), newPrompt()]
       const whole = interruptibleParts({ bed, events })
       const turn = turnOf(session, bed.pods[0])
-      const unknown = { stored: undefined, createdAtMs: undefined }
-      const starting = { ...turn, ...unknown, restarted: false, mayLoad: true }
-      const { fields, claim } = await prepare(whole, starting, anySignal())
+      const { fields, claim } = await prepare(whole, turn, anySignal())
       const { promptTokens, outputTokens } = await bed.pods[0].run({ prompt: text, fields })
       const salt = fields['cache_salt'] as string
       await eventually(async () => hashesOf(salt).length === Math.floor(text.length / 64))

@@ -1,32 +1,33 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { StoredKv } from '../../../../src/sessions/session-record.ts'
+import type { KvCache } from '../../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact } from '../../../../src/kvcache/kv-connector.ts'
 import {
   anySignal,
+  finishTurn,
   newPrompt,
   newSession,
+  removeSession,
   serveTurn,
-  storedKv,
+  storedBy,
   type TestPod,
   type TestSession,
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
-import type { KvConnector } from '../../../contract/kvcache/old-kv-port.ts'
 
 describe('isolation', () => {
   let bed: LmcacheBed
-  let connector: KvConnector
+  let cache: KvCache
   const prompt = newPrompt()
+  const incompatible = { kind: 'miss', reason: 'kv_incompatible' }
   const start = async (options: LmcacheBedOptions): Promise<void> => {
     bed = await startLmcacheBed(options)
-    connector = bed.connect()
+    cache = bed.connect()
   }
   afterEach(() => bed.close())
 
-  const serve = (session: TestSession, pod: TestPod, kv?: StoredKv, text = prompt) =>
-    serveTurn(connector, { session, pod, prompt: text, kv })
-  const remove = (session: TestSession, kv: StoredKv | undefined) =>
-    connector.remove({ kind: 'session', session: session.key, payload: kv?.payload }, anySignal())
+  const serve = (session: TestSession, pod: TestPod, stored?: KvArtefact, text = prompt) =>
+    serveTurn(cache, { session, pod, prompt: text, stored })
 
   test('chunks that sessions of a tenant share stay until the last session is removed', async () => {
     await start({ isolation: 'tenant' })
@@ -36,56 +37,51 @@ describe('isolation', () => {
     expect(other.usage.cachedTokens).toBeGreaterThanOrEqual(Math.floor(prompt.length / 64) * 64)
     const both = bed.fleet.chunks().length
 
-    expect(await remove(first, own.kv)).toEqual({ kind: 'removed' })
+    expect(await removeSession(cache, first, own.stored)).toEqual({ kind: 'removed' })
     const left = bed.fleet.chunks().length
     expect(left).toBeLessThan(both)
-    expect(left).toBe((other.kv?.tokens ?? 0) / 64)
-    const again = await connector.attach(turnOf(second, bed.pods[0]), other.kv, { signal: anySignal() })
-    expect(again.presence).toMatchObject({ tokens: other.kv?.tokens })
+    expect(left).toBe((other.stored?.tokens ?? 0) / 64)
+    const again = await cache.prepare(turnOf(second, bed.pods[0], { stored: other.stored }), { signal: anySignal() })
+    expect(again.presence).toMatchObject({ tokens: other.stored?.tokens })
 
-    expect(await remove(second, other.kv)).toEqual({ kind: 'removed' })
+    expect(await removeSession(cache, second, other.stored)).toEqual({ kind: 'removed' })
     expect(bed.fleet.chunks()).toEqual([])
   })
 
   test('an engine of another version loads nothing of the others, whose KV stays', async () => {
     await start({ isolation: 'tenant', versions: ['0.32.0', '0.33.0'] })
     const session = newSession()
-    const { kv } = await serve(session, bed.pods[0])
-    const other = await serve(session, bed.pods[1], kv)
-    expect([other.attached.presence, other.usage.cachedTokens]).toEqual([{ kind: 'incompatible' }, 0])
-    expect((await serve(session, bed.pods[0], kv)).attached.presence).toMatchObject({ kind: 'resident' })
+    const { stored } = await serve(session, bed.pods[0])
+    const other = await serve(session, bed.pods[1], stored)
+    expect([other.prepared.presence, other.usage.cachedTokens]).toEqual([incompatible, 0])
+    expect((await serve(session, bed.pods[0], stored)).prepared.presence).toMatchObject({ kind: 'hit', tier: 'gpu' })
   })
 
   test('a session that starts anew reuses no KV of its earlier life, and keeps to its new one', async () => {
     await start({ isolation: 'session' })
     const session = newSession()
     const earlier = await serve(session, bed.pods[0])
-    const turn = { ...turnOf(session, bed.pods[0]), startsAnew: true }
-    const { fields, claim, presence } = await connector.attach(turn, undefined, { signal: anySignal() })
+    const turn = turnOf(session, bed.pods[0], { restarted: true })
+    const { fields, claim, presence } = await cache.prepare(turn, { signal: anySignal() })
     const usage = await bed.pods[0].run({ prompt, fields })
-    expect([presence, usage.cachedTokens]).toEqual([{ kind: 'empty' }, 0])
-    const { promptTokens } = usage
-    const totalTokens = promptTokens + usage.outputTokens
-    const announce = async (): Promise<void> => {}
-    const kv = storedKv(
-      await connector.offload({ turn, claim, totalTokens, promptTokens, announce, signal: anySignal() }),
-    )
-    const later = await serve(session, bed.pods[0], kv)
-    expect(later.attached.fields['cache_salt']).toBe(fields['cache_salt'])
-    expect(later.attached.fields['cache_salt']).not.toBe(earlier.attached.fields['cache_salt'])
+    expect([presence, usage.cachedTokens]).toEqual([{ kind: 'miss', reason: 'nothing_stored' }, 0])
+    const stored = storedBy(await finishTurn(cache, turn, { claim, usage }))
+    const later = await serve(session, bed.pods[0], stored)
+    expect(later.prepared.fields['cache_salt']).toBe(fields['cache_salt'])
+    expect(later.prepared.fields['cache_salt']).not.toBe(earlier.prepared.fields['cache_salt'])
   })
 
   test('a payload with the salt of another session is incompatible', async () => {
     await start({ isolation: 'session' })
-    const { kv } = await serve(newSession(), bed.pods[0])
-    const thief = await serve(newSession(), bed.pods[0], kv)
-    expect([thief.attached.presence, thief.usage.cachedTokens]).toEqual([{ kind: 'incompatible' }, 0])
+    const { stored } = await serve(newSession(), bed.pods[0])
+    const thief = await serve(newSession(), bed.pods[0], stored)
+    expect([thief.prepared.presence, thief.usage.cachedTokens]).toEqual([incompatible, 0])
   })
 
   test.each(['tenant', 'session'] as const)('a claim names no salt, isolation by %s', async (isolation) => {
     await start({ isolation })
-    const { attached } = await serve(newSession(), bed.pods[0])
-    expect(attached.claim).not.toContain(attached.fields['cache_salt'] as string)
+    const { prepared } = await serve(newSession(), bed.pods[0])
+    expect(prepared.claim).not.toContain(prepared.fields['cache_salt'] as string)
   })
 
   test.each(['tenant', 'session'] as const)(
@@ -93,10 +89,10 @@ describe('isolation', () => {
     async (isolation) => {
       await start({ isolation })
       const session = newSession()
-      const { attached } = await serve(session, bed.pods[0])
-      const fields = connector.fieldsWithoutSession(session.tenant)
+      const { prepared } = await serve(session, bed.pods[0])
+      const fields = cache.isolation(session.tenant)
       expect((await bed.pods[0].run({ prompt, fields })).cachedTokens).toBe(0)
-      expect(fields['cache_salt']).not.toBe(attached.fields['cache_salt'])
+      expect(fields['cache_salt']).not.toBe(prepared.fields['cache_salt'])
     },
   )
 })

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { StoredKv } from '../../../../src/sessions/session-record.ts'
+import type { KvCache } from '../../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
 import {
   anySignal,
   newPrompt,
@@ -9,32 +10,31 @@ import {
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
-import type { KvConnector, KvPresence } from '../../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 describe('presence of stored KV', () => {
   let bed: LmcacheBed
-  let connector: KvConnector
+  let cache: KvCache
   let session: TestSession
   let prompt: string
-  let kv: StoredKv
+  let stored: KvArtefact
   let salt: string
 
   beforeEach(async () => {
     bed = await startLmcacheBed()
-    connector = bed.connect()
+    cache = bed.connect()
     session = newSession()
     prompt = newPrompt()
-    const turn = await serveTurn(connector, { session, pod: bed.pods[0], prompt })
-    if (turn.kv === undefined) throw new Error('the first turn stored nothing')
-    kv = turn.kv
-    salt = turn.attached.fields['cache_salt'] as string
+    const turn = await serveTurn(cache, { session, pod: bed.pods[0], prompt })
+    if (turn.stored === undefined) throw new Error('the first turn stored nothing')
+    stored = turn.stored
+    salt = turn.prepared.fields['cache_salt'] as string
   })
   afterEach(() => bed.close())
 
-  const attach = async (pod: number, signal = anySignal()): Promise<KvPresence> => {
-    const outcome = await connector.attach(turnOf(session, bed.pods[pod] ?? bed.pods[0]), kv, { signal })
-    return outcome.presence
+  const presenceOn = async (pod: number, signal = anySignal()): Promise<KvPresence> => {
+    const turn = turnOf(session, bed.pods[pod] ?? bed.pods[0], { stored })
+    return (await cache.prepare(turn, { signal })).presence
   }
 
   interface Row {
@@ -43,24 +43,29 @@ describe('presence of stored KV', () => {
     readonly pod: number
     readonly expected: (tokens: number) => unknown
   }
-  const onDemand = (tokens: number) => ({ kind: 'on-demand', tokens })
-  const fault = { kind: 'failed', cause: expect.objectContaining({ name: 'LmcacheFault' }) }
+  const inEngine = (tokens: number) => ({ kind: 'hit', tier: 'gpu', tokens })
+  const inStore = (tokens: number) => ({ kind: 'hit', tier: 'store', tokens })
+  const notListed = () => ({ kind: 'miss', reason: 'kv_missing' })
+  const fault = { kind: 'miss', reason: 'load_failed', cause: expect.objectContaining({ name: 'LmcacheFault' }) }
   const rows: readonly Row[] = [
     {
       name: 'in the engine, and the store is away',
       arrange: () => bed.fleet.coordinator.server.stop(),
       pod: 0,
-      expected: (tokens) => ({ kind: 'resident', tokens }),
+      expected: inEngine,
     },
-    { name: 'in the store', arrange: () => {}, pod: 1, expected: onDemand },
+    { name: 'in the store', arrange: () => {}, pod: 1, expected: inStore },
     {
       name: 'in the memory beside the engine',
       arrange: async () => {
         await bed.fleet.pods[0].engine.evict(salt)
-        await eventually(async () => 'tier' in (await attach(0)))
+        await eventually(async () => {
+          const presence = await presenceOn(0)
+          return presence.kind === 'hit' && presence.tier !== 'gpu'
+        })
       },
       pod: 0,
-      expected: (tokens) => ({ kind: 'resident', tokens, tier: 'cpu' }),
+      expected: (tokens) => ({ kind: 'hit', tier: 'cpu', tokens }),
     },
     {
       name: 'in the memory beside another engine alone',
@@ -69,16 +74,16 @@ describe('presence of stored KV', () => {
         await bed.fleet.directory.arrived()
       },
       pod: 1,
-      expected: () => ({ kind: 'missing', isKept: true }),
+      expected: notListed,
     },
     {
       name: 'in the store, of which a new coordinator knows nothing',
       arrange: () => bed.fleet.coordinator.restart(),
       pod: 1,
-      expected: () => ({ kind: 'missing', isKept: true }),
+      expected: notListed,
     },
-    { name: 'nowhere', arrange: () => bed.fleet.empty(), pod: 1, expected: () => ({ kind: 'missing', isKept: true }) },
-    { name: 'in the store, and its token ids are lost', arrange: () => bed.loseState(), pod: 1, expected: onDemand },
+    { name: 'nowhere', arrange: () => bed.fleet.empty(), pod: 1, expected: notListed },
+    { name: 'in the store, and its token ids are lost', arrange: () => bed.loseState(), pod: 1, expected: inStore },
     {
       name: 'in a store that answers 500',
       arrange: () => bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined)),
@@ -95,7 +100,7 @@ describe('presence of stored KV', () => {
       name: 'in the store, and the pod has no LMCache server',
       arrange: () => {
         bed.fleet.absent.add('instance-1')
-        connector = bed.connect()
+        cache = bed.connect()
       },
       pod: 1,
       expected: () => fault,
@@ -107,17 +112,17 @@ describe('presence of stored KV', () => {
         await bed.fleet.directory.arrived()
       },
       pod: 1,
-      expected: (tokens) => onDemand(tokens - 64),
+      expected: (tokens) => inStore(tokens - 64),
     },
   ]
   test.each(rows)('$name', async ({ arrange, pod, expected }) => {
     await arrange()
-    expect(await attach(pod)).toEqual(expected(kv.tokens))
+    expect(await presenceOn(pod)).toEqual(expected(stored.tokens))
   })
 
   test('in a store that is slower than the budget', async () => {
     bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? 'freeze' : undefined))
-    expect(await attach(1, AbortSignal.timeout(50))).toEqual({ kind: 'timed-out' })
+    expect(await presenceOn(1, AbortSignal.timeout(50))).toEqual({ kind: 'miss', reason: 'load_timeout' })
   })
 
   test('in answers of more than 4 MiB', async () => {
@@ -130,12 +135,12 @@ describe('presence of stored KV', () => {
     const nonsense = JSON.stringify({ chunks: entries.length, results: entries })
     bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? { nonsense } : undefined))
     expect(nonsense.length).toBeGreaterThan(4 * 1024 * 1024)
-    expect(await attach(1)).toEqual(onDemand(kv.tokens))
+    expect(await presenceOn(1)).toEqual(inStore(stored.tokens))
   })
 
   test('a turn whose stored KV is not listed stores it again', async () => {
     bed.fleet.empty()
-    const { offloaded } = await serveTurn(connector, { session, pod: bed.pods[1], prompt, kv })
-    expect(offloaded).toMatchObject({ kind: 'stored', tokens: kv.tokens })
+    const { finished } = await serveTurn(cache, { session, pod: bed.pods[1], prompt, stored })
+    expect(finished).toMatchObject({ kind: 'stored', tokens: stored.tokens })
   })
 })

@@ -1,35 +1,42 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { StoredKv } from '../../../../src/sessions/session-record.ts'
-import { anySignal, newPrompt, newSession, serveTurn } from '../../../contract/kvcache/kv-test-bed.ts'
+import type { KvCache } from '../../../../src/kvcache/kv-cache.ts'
+import type { KvArtefact } from '../../../../src/kvcache/kv-connector.ts'
+import {
+  newPrompt,
+  newSession,
+  removeArtefact,
+  removeSession,
+  serveTurn,
+  withPayload,
+} from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
-import type { KvConnector } from '../../../contract/kvcache/old-kv-port.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 describe('removal', () => {
   let bed: LmcacheBed
-  let connector: KvConnector
+  let cache: KvCache
   const session = newSession()
   const prompt = newPrompt()
   afterEach(() => bed.close())
 
   /** A conversation of three turns that changed its pod twice. Resolves to its artefacts, oldest first. */
-  const converse = async (options: LmcacheBedOptions): Promise<readonly StoredKv[]> => {
+  const converse = async (options: LmcacheBedOptions): Promise<readonly KvArtefact[]> => {
     bed = await startLmcacheBed(options)
-    connector = bed.connect()
-    const artefacts: StoredKv[] = []
+    cache = bed.connect()
+    const artefacts: KvArtefact[] = []
     for (const pod of [bed.pods[0], bed.pods[1], bed.pods[0]]) {
       const text = prompt + ' And some more of it, please, at length.'.repeat(4 * artefacts.length)
-      const { kv } = await serveTurn(connector, { session, pod, prompt: text, kv: artefacts.at(-1) })
-      if (kv === undefined) throw new Error('a turn stored nothing')
-      if (kv !== artefacts.at(-1)) artefacts.push(kv)
+      const { stored } = await serveTurn(cache, { session, pod, prompt: text, stored: artefacts.at(-1) })
+      if (stored === undefined) throw new Error('a turn stored nothing')
+      if (stored !== artefacts.at(-1)) artefacts.push(stored)
     }
     return artefacts
   }
-  const removeAll = async (artefacts: readonly StoredKv[]): Promise<readonly string[]> => {
+  const removeAll = async (artefacts: readonly KvArtefact[]): Promise<readonly string[]> => {
     const kinds: string[] = []
-    for (const [at, { payload }] of artefacts.entries()) {
-      const kind = at === artefacts.length - 1 ? 'session' : 'artefact'
-      kinds.push((await connector.remove({ kind, session: session.key, payload }, anySignal())).kind)
+    for (const [at, stored] of artefacts.entries()) {
+      const remove = at === artefacts.length - 1 ? removeSession : removeArtefact
+      kinds.push((await remove(cache, session, stored)).kind)
     }
     return kinds
   }
@@ -117,10 +124,10 @@ describe('removal', () => {
 
   test('asks only the instances that hold something', async () => {
     bed = await startLmcacheBed({ isolation: 'tenant', pods: 4 })
-    connector = bed.connect()
-    const { kv } = await serveTurn(connector, { session, pod: bed.pods[1], prompt })
+    cache = bed.connect()
+    const { stored } = await serveTurn(cache, { session, pod: bed.pods[1], prompt })
     const before = bed.fleet.calls.length
-    expect(await removeAll(kv === undefined ? [] : [kv])).toEqual(['removed'])
+    expect(await removeAll(stored === undefined ? [] : [stored])).toEqual(['removed'])
     const asked = bed.fleet.calls
       .slice(before)
       .filter(({ method, path }) => `${method} ${path}` === 'DELETE /cache/objects')
@@ -130,7 +137,7 @@ describe('removal', () => {
 
   describe('without KV events', () => {
     /** What lies in the store alone has no name. */
-    const converseInStore = async (): Promise<readonly StoredKv[]> => {
+    const converseInStore = async (): Promise<readonly KvArtefact[]> => {
       const artefacts = await converse({ isolation: 'session', events: false })
       await bed.fleet.directory.arrived()
       for (const { instance } of bed.fleet.pods) instance.restart()
@@ -160,10 +167,11 @@ describe('removal', () => {
 
   test.each([
     { name: 'that cannot be read', payload: '{"file":"x"}', kind: 'foreign' },
-    { name: 'of a session without KV', payload: undefined, kind: 'removed' },
+    { name: 'that another connector wrote', payload: undefined, kind: 'foreign' },
   ])('of a payload $name is $kind', async ({ payload, kind }) => {
-    bed = await startLmcacheBed({ events: false })
-    const removal = { kind: 'session', session: session.key, payload } as const
-    expect(await bed.connect().remove(removal, anySignal())).toEqual({ kind })
+    const [stored] = await converse({ isolation: 'session', events: false })
+    if (stored === undefined) throw new Error('a turn stored nothing')
+    const other = payload === undefined ? { ...stored, payload: 'x' } : withPayload(stored, payload)
+    expect(await removeSession(cache, session, other)).toEqual({ kind })
   })
 })

@@ -1,13 +1,20 @@
 import { expect, test } from '@jest/globals'
 import { request } from 'undici'
 import { reportWholeTurn } from '../../../../src/kvcache/kv-events/kv-events.ts'
-import { anySignal, newPrompt, newSession, serveTurn, turnOf } from '../../../contract/kvcache/kv-test-bed.ts'
+import {
+  anySignal,
+  finishTurn,
+  newPrompt,
+  newSession,
+  serveTurn,
+  turnOf,
+} from '../../../contract/kvcache/kv-test-bed.ts'
 import { startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 
 test('a turn of a fleet without events carries no vllm_xargs', async () => {
   const bed = await startLmcacheBed({ events: false })
   const turn = turnOf(newSession(), bed.pods[0])
-  const { fields } = await bed.connect().attach(turn, undefined, { signal: anySignal() })
+  const { fields } = await bed.connect().prepare(turn, { signal: anySignal() })
   expect(fields).not.toHaveProperty('vllm_xargs')
   await bed.close()
 })
@@ -15,13 +22,13 @@ test('a turn of a fleet without events carries no vllm_xargs', async () => {
 test('a turn whose blocks are all cached reports them, and vllm_xargs of the client lose', async () => {
   const bed = await startLmcacheBed()
   const [pod] = bed.pods
-  const connector = bed.connect()
+  const cache = bed.connect()
   const prompt = newPrompt()
   const tenant = newSession()
-  const first = await serveTurn(connector, { session: tenant, pod, prompt })
+  const first = await serveTurn(cache, { session: tenant, pod, prompt })
 
   const turn = turnOf({ ...newSession(), tenant: tenant.tenant }, pod)
-  const { fields, claim } = await connector.attach(turn, undefined, { signal: anySignal() })
+  const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
   expect(fields).toMatchObject(reportWholeTurn)
   const own = { model: 'tiny', prompt, max_tokens: 1, vllm_xargs: { kv_cache_report_mode: 'incremental' } }
   // Members of both, the gateway's last, as Envoy splices them.
@@ -30,9 +37,7 @@ test('a turn whose blocks are all cached reports them, and vllm_xargs of the cli
   await request(`http://${pod.address}/v1/completions`, { method: 'POST', headers, body }).then((answer) =>
     answer.body.dump(),
   )
-  const totalTokens = first.usage.promptTokens + 1
-  const announce = async (): Promise<void> => {}
-  const offloaded = await connector.offload({ turn, claim, totalTokens, announce, signal: anySignal() })
-  expect(offloaded).toMatchObject({ kind: 'stored', tokens: first.kv?.tokens })
+  const finished = await finishTurn(cache, turn, { claim, usage: { ...first.usage, outputTokens: 1 } })
+  expect(finished).toMatchObject({ kind: 'stored', tokens: first.stored?.tokens })
   await bed.close()
 })
