@@ -24,13 +24,14 @@ const anyBase = fc.record({ chunks: fc.nat(), lastChunk: hex(0, 64), tokens: fc.
 const anyClaim = fc.record(
   {
     fingerprint: text(32),
+    store: text(40),
     life: fc.string({ maxLength: 8 }),
     modelRoot: text(60),
     blockTokens: fc.integer({ min: 1, max: 512 }),
     hasEvents: fc.boolean(),
     base: anyBase,
   },
-  { requiredKeys: ['fingerprint', 'life', 'modelRoot', 'blockTokens', 'hasEvents'] },
+  { requiredKeys: ['fingerprint', 'store', 'life', 'modelRoot', 'blockTokens', 'hasEvents'] },
 )
 
 /** Texts that are no record, and some that nearly are. */
