@@ -54,13 +54,22 @@ export const createFolderOwner = (options: {
     await rename(draft, path)
   }
 
+  const isForeignTo = async (store: string): Promise<boolean> => {
+    try {
+      const before = await read()
+      if (before === undefined || (before.store !== store && before.isStale)) await take(store)
+      else if (before.store === store) await utimes(path, new Date(), new Date())
+      // Of two stores that take the folder at once, the later one has it.
+      return (await read())?.store !== store
+    } catch (err) {
+      // In a folder that this process cannot use, it deletes nothing.
+      log.debug('the owner of the KV folder is unknown', { err })
+      return false
+    }
+  }
+
   const look = async (): Promise<boolean> => {
-    const store = await identity.name()
-    const before = await read()
-    if (before === undefined || (before.store !== store && before.isStale)) await take(store)
-    else if (before.store === store) await utimes(path, new Date(), new Date())
-    // Of two stores that take the folder at once, the later one has it.
-    const isForeign = (await read())?.store !== store
+    const isForeign = await isForeignTo(await identity.name())
     if (isForeign !== wasForeign) onForeign(isForeign)
     wasForeign = isForeign
     return !isForeign
@@ -69,9 +78,8 @@ export const createFolderOwner = (options: {
   const renew = (): Promise<boolean> => {
     const looking = look()
     looked = looking
-    looking.catch((err: unknown) => {
+    looking.catch(() => {
       looked = undefined
-      log.debug('the owner of the KV folder is unknown', { err })
     })
     return looking
   }

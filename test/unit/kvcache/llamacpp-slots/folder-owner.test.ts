@@ -73,6 +73,12 @@ describe('a folder', () => {
     expect(await readdir(directory)).toHaveLength(files)
   })
 
+  test('that is not there is nobody’s', async () => {
+    await rm(directory, { recursive: true })
+    const { owner, foreign } = gateway('a')
+    expect([await owner.isOurs(), foreign]).toEqual([true, []])
+  })
+
   test('with a marker that cannot be read is taken', async () => {
     await writeFile(join(directory, markerFile), 'not JSON')
     expect(await gateway('a').owner.isOurs()).toBe(true)
