@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
@@ -92,7 +91,7 @@ export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
     test('a conversation of a few tokens is not stored', async () => {
       const { finished } = await serve(first, undefined, 'Hi')
       expect(finished).toEqual({ kind: 'none', reason: 'too_short' })
-      expect(await readdir(bed.kvDirectory)).toEqual([])
+      expect(await bed.artefacts()).toEqual([])
     })
 
     test('a load that exceeds the time limit fails, and its claim is released when the engine answers', async () => {

@@ -68,7 +68,8 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       await meanwhile(Number(fields['id_slot']))
       return finishTurn(cache, turn, { claim, usage })
     }
-    const files = () => readdir(bed.kvDirectory)
+    /** Without the one that names the owner of the folder. */
+    const files = async () => (await readdir(bed.kvDirectory)).filter((name) => !name.startsWith('.'))
     /** Runs before the first request that contains `part` reaches the engine. */
     const beforeRequest = (pod: SlotPod, part: string, action: () => Promise<unknown>): void => {
       let isFirst = true
