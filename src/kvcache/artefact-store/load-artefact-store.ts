@@ -1,5 +1,4 @@
-import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { loadFunction, memberOf } from '../load-function.ts'
 import type { ArtefactStore } from './artefact-store.ts'
 
 /**
@@ -9,18 +8,13 @@ import type { ArtefactStore } from './artefact-store.ts'
  * @throws Error when there is no such module, or it exports something else.
  */
 export const loadArtefactStore = async (modulePath: string): Promise<ArtefactStore> => {
-  const loaded: unknown = await import(pathToFileURL(resolve(modulePath)).href)
-  const create = memberOf(loaded, 'createArtefactStore')
-  if (typeof create !== 'function') throw new Error(`${modulePath} does not export a function createArtefactStore`)
+  const create = await loadFunction(modulePath, 'createArtefactStore')
   const store: unknown = await create()
   if (!isArtefactStore(store)) {
     throw new Error(`createArtefactStore of ${modulePath} does not give an object with save, load and remove`)
   }
   return store
 }
-
-const memberOf = (object: unknown, name: string): unknown =>
-  typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
 
 const isArtefactStore = (store: unknown): store is ArtefactStore =>
   ['save', 'load', 'remove'].every((name) => typeof memberOf(store, name) === 'function')
