@@ -38,7 +38,7 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
     let prompt: string
     beforeEach(async () => {
       bed = await make()
-      cache = bed.connect()
+      cache = await bed.connect()
       ;[first, second] = bed.pods
       session = newSession()
       prompt = bed.newPrompt()
@@ -116,7 +116,7 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
     })
 
     test('a conversation that alternates between pods and gateways finds its KV at every turn', async () => {
-      const gateways = [cache, bed.connect()]
+      const gateways = [cache, await bed.connect()]
       let stored: KvArtefact | undefined
       const seen: string[] = []
       for (let index = 0; index < 6; index += 1) {
@@ -131,12 +131,12 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
 
     test('another gateway can finish a turn', async () => {
       const { turn, ...end } = await runFirst()
-      expect((await finishTurn(bed.connect(), turn, end)).kind).toBe('stored')
+      expect((await finishTurn(await bed.connect(), turn, end)).kind).toBe('stored')
     })
 
     test('20 concurrent turns on two gateways load the KV once for each place it is needed in', async () => {
       const stored = await begin()
-      const other = bed.connect()
+      const other = await bed.connect()
       const prepared = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
           (index % 2 === 0 ? cache : other).prepare(turnOf(session, second, { stored }), { signal: anySignal() }),
@@ -267,14 +267,14 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       const nowhere = '127.0.0.1:9'
 
       test('a turn continues without its KV', async () => {
-        cache = bed.connect({ pods: [nowhere] })
+        cache = await bed.connect({ pods: [nowhere] })
         const { presence, fields } = await prepare({ ...first, address: nowhere })
         expect(presence).toMatchObject({ kind: 'miss', reason: 'load_failed' })
         expect(Object.keys(fields)).toEqual(Object.keys(cache.isolation(session.tenant)))
       })
 
       test('an address that is not configured is never called', async () => {
-        cache = bed.connect({ pods: [second.address] })
+        cache = await bed.connect({ pods: [second.address] })
         expect((await prepare(first)).presence).toMatchObject({
           kind: 'miss',
           reason: 'load_failed',

@@ -30,7 +30,7 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, 
     let prompt: string
     beforeEach(async () => {
       bed = await make()
-      cache = bed.connect()
+      cache = await bed.connect()
       ;[first, second] = bed.pods
       session = newSession()
       prompt = bed.newPrompt()
@@ -97,7 +97,7 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, 
 
       test('ignores pods that are no longer configured', async () => {
         const stored = await begin()
-        const survivor = bed.connect({ pods: [second.address] })
+        const survivor = await bed.connect({ pods: [second.address] })
         expect(await removeSession(survivor, session, stored)).toEqual({ kind: 'removed' })
       })
     })
@@ -118,7 +118,7 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, 
           const stored = await begin()
           await serve(second, stored, longer())
           bed.loseState()
-          cache = bed.connect()
+          cache = await bed.connect()
           expect(await sweep(cache, [])).toBeGreaterThanOrEqual(2)
           expect(await bed.artefacts()).toEqual([])
           expect(await sweep(cache, [])).toBe(0)

@@ -49,7 +49,7 @@ export interface KvTestBed {
   /** Text that makes a prompt grow enough for more of it to be stored. */
   readonly more: string
   /** A connector, as a gateway calls it, that shares all state with the others of this bed. Artefacts of any age count as orphans. */
-  connect(options?: { readonly pods?: readonly string[] }): KvCache
+  connect(options?: { readonly pods?: readonly string[] }): KvCache | Promise<KvCache>
   /** Names of the artefacts in the store. */
   artefacts(): Promise<readonly string[]>
   /** Changes stored bytes of an artefact, or truncates it. */

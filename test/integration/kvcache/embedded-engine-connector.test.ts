@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe } from '@jest/globals'
-import { startEngine } from '../../../playground/start-engine.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
@@ -7,7 +6,8 @@ import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { describeSlotKv } from './slot-kv-suite.ts'
 import { describeSlotTurns } from './slot-turns-suite.ts'
 import { describeSlots } from './slots-suite.ts'
-import { contextTokensPerSlot, type SlotEngines, slotsPerPod, slotTraits, startSlotEngines } from './slots-test-bed.ts'
+import { type SlotEngines, slotTraits, startSlotEngines } from './slots-test-bed.ts'
+import { startEmbeddedEngine } from './start-embedded-engine.ts'
 import { describeStorm } from './storm.ts'
 
 describe('embedded engine', () => {
@@ -15,19 +15,7 @@ describe('embedded engine', () => {
   let redis: TestRedis
   beforeAll(async () => {
     redis = await startTestRedis()
-    engines = await startSlotEngines(async ({ name, port, modelPath, kvDirectory }) => {
-      const engine = await startEngine({
-        name,
-        port,
-        modelPath,
-        kvDirectory,
-        modelNames: ['tiny'],
-        slots: slotsPerPod,
-        contextTokensPerSlot,
-        extraArguments: ['--log-level', 'warn'],
-      })
-      return engine.child
-    })
+    engines = await startSlotEngines(startEmbeddedEngine)
   }, 300_000)
   afterAll(async () => {
     await engines.end()

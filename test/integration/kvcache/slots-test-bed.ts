@@ -52,6 +52,7 @@ export const slotTraits: KvTraits = {
 /** Two engines that share one folder; every test gets a bed of its own on them. */
 export interface SlotEngines {
   readonly pods: readonly [SlotPod, SlotPod]
+  readonly kvDirectory: string
   bed(makeLedger: () => Promise<SlotLedger>): Promise<SlotsTestBed>
   end(): Promise<void>
 }
@@ -78,6 +79,7 @@ export const startSlotEngines = async (start: StartSlotEngine): Promise<SlotEngi
   const pods = await Promise.all([startOn('pod-0', firstPort), startOn('pod-1', secondPort)])
   return {
     pods,
+    kvDirectory,
     bed: (makeLedger) => makeBed({ pods, kvDirectory, makeLedger }),
     end: async () => {
       await Promise.all(pods.flatMap((pod) => [pod.child().kill(), pod.proxy.close()]))
@@ -157,6 +159,12 @@ interface EngineResponse {
   }
 }
 
+/** The pod, of which only later loads count. */
+export const countingFromNow = <Pod extends TestPod>(pod: Pod): Pod => {
+  const before = pod.loads()
+  return { ...pod, loads: () => pod.loads() - before }
+}
+
 const makeBed = async (options: {
   readonly pods: readonly [SlotPod, SlotPod]
   readonly kvDirectory: string
@@ -166,11 +174,9 @@ const makeBed = async (options: {
   let ledger = await makeLedger()
   const next = await makeLedger()
   const caches: KvCache[] = []
-  const before = pods.map((pod) => pod.loads())
-  const viewOf = (pod: SlotPod, index: number): SlotPod => ({ ...pod, loads: () => pod.loads() - (before[index] ?? 0) })
   const fileOf = (artefactId: string): string => join(kvDirectory, `ctx-${artefactId}.kv`)
   return {
-    pods: [viewOf(pods[0], 0), viewOf(pods[1], 1)],
+    pods: [countingFromNow(pods[0]), countingFromNow(pods[1])],
     get ledger() {
       return ledger
     },

@@ -1,0 +1,141 @@
+/*
+ * A KV connector in one file: KV of llama-server's slots, kept as files in the folder that is the servers' --slot-save-path. A turn locks a slot,
+ * which is filled from the session's file; when the turn has ended, the slot is saved to a new file, emptied and unlocked.
+ * docs/connectors.md says what a connector has to do. The connector llamacpp-slots does more: it leaves KV in its slot between turns, keeps
+ * checksums, renews its claims, and notices a request that took the slot in the middle of a turn.
+ *
+ *   SLOT_FILES_DIR=/shared/kv CTX_KV_CONNECTOR_MODULE=examples/slot-files-connector.mjs context-cache-gateway serve
+ */
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** A claim this old belongs to a gateway that was killed. Longer than any turn. */
+const staleMs = 600_000
+const [artefactSuffix, lockSuffix] = ['.slotkv', '.lock']
+
+/** A request with these fields starts from no KV. */
+const alone = { id_slot: -1, cache_prompt: false }
+
+export const createKvConnector = ({ pods, log }) => {
+  const folder = process.env.SLOT_FILES_DIR
+  if (folder === undefined) throw new Error('SLOT_FILES_DIR names no folder')
+
+  const filesWith = async (suffix) => (await readdir(folder)).filter((name) => name.endsWith(suffix))
+
+  /** @throws when the pod answers with an error, does not answer, or `signal` fires */
+  const call = async (pod, path, { body, signal } = {}) => {
+    const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const response = await fetch(`http://${pod}${path}`, { ...(body === undefined ? {} : post), signal })
+    if (response.ok) return response.json()
+    throw new Error(`${pod} answered ${path} with ${response.status}: ${await response.text()}`)
+  }
+  const act = ({ pod, slot }, action, body = {}) => call(pod, `/slots/${slot}?action=${action}`, { body })
+
+  const lockOf = ({ pod, slot }) => join(folder, `${encodeURIComponent(pod)}-${slot}${lockSuffix}`)
+
+  /** False: another turn has the slot. */
+  const lock = async (claim) => {
+    try {
+      await writeFile(lockOf(claim), JSON.stringify(claim), { flag: 'wx' })
+      return true
+    } catch (error) {
+      if (error.code === 'EEXIST') return false
+      throw error
+    }
+  }
+
+  /** What turns hold at the moment. Throws if one of them ends meanwhile: removal and sweep are tried again. */
+  const claims = async () => {
+    const read = async (name) => JSON.parse(await readFile(join(folder, name), 'utf8'))
+    return Promise.all((await filesWith(lockSuffix)).map(read))
+  }
+
+  const lockIdleSlot = async ({ pod, session }, signal) => {
+    for (const { id: slot, is_processing: isBusy } of await call(pod, '/slots', { signal })) {
+      const claim = { pod, slot, session, sinceMs: Date.now() }
+      if (!isBusy && (await lock(claim))) return claim
+    }
+    return undefined
+  }
+
+  /** Empties the slot, also after an engine is done with what it was asked before, and unlocks it. */
+  const release = async (claim) => {
+    await act(claim, 'erase').catch((error) => log.warn('a slot was not emptied', { pod: claim.pod, err: error }))
+    await rm(lockOf(claim), { force: true })
+  }
+
+  /** Fills the slot with what is stored, or empties it. Resolves to the turn's presence. */
+  const fill = async (claim, { stored, restarted, mayLoad }) => {
+    await act(claim, 'erase')
+    if (stored === undefined || restarted) return { kind: 'miss', reason: 'nothing_stored' }
+    if (!mayLoad) return { kind: 'miss', reason: 'load_too_slow' }
+    if (!existsSync(join(folder, stored.payload))) return { kind: 'miss', reason: 'kv_missing', gone: true }
+    const startedMs = performance.now()
+    const { n_restored: tokens } = await act(claim, 'restore', { filename: stored.payload })
+    if (tokens !== stored.tokens) throw new Error(`${tokens} tokens were loaded, and ${stored.tokens} stored`)
+    return { kind: 'hit', tier: 'store', tokens, loadMs: performance.now() - startedMs }
+  }
+
+  return {
+    name: 'slot-files',
+
+    isolation: () => alone,
+
+    async prepare(turn, { signal }) {
+      if (!pods().includes(turn.pod)) throw new Error('the pod is not configured')
+      const claim = await lockIdleSlot(turn, signal)
+      if (claim === undefined) {
+        return { presence: { kind: 'miss', reason: 'no_slot' }, fields: alone, notStored: 'no_slot' }
+      }
+      const filling = fill(claim, turn)
+      const late = once(signal, 'abort').then(() => Promise.reject(signal.reason))
+      try {
+        signal.throwIfAborted()
+        const presence = await Promise.race([filling, late])
+        return { presence, fields: { id_slot: claim.slot, cache_prompt: true }, claim }
+      } catch (error) {
+        // An engine completes a load that nobody waits for: until then the slot stays locked.
+        void filling.catch(() => {}).then(() => release(claim))
+        throw error
+      }
+    },
+
+    async finish({ claim, session, turnId, pod, totalTokens, announce }) {
+      try {
+        if (pod !== claim.pod) return { kind: 'none', reason: 'served_elsewhere' }
+        // Unique for every turn. An id that begins with 22 characters of the session's key takes less room in Redis.
+        const file = `${session.slice(0, 22)}${turnId}${artefactSuffix}`
+        await announce({ artefactId: file, payload: file })
+        const { n_saved: tokens, n_written: bytes } = await act(claim, 'save', { filename: file })
+        // The last token of a response is not always computed.
+        if (totalTokens === undefined || tokens === totalTokens || tokens === totalTokens - 1) {
+          return { kind: 'stored', artefactId: file, payload: file, tokens, bytes }
+        }
+        await rm(join(folder, file), { force: true })
+        return { kind: 'none', reason: 'not_verified' }
+      } finally {
+        await release(claim)
+      }
+    },
+
+    release: ({ claim }) => release(claim),
+
+    async remove({ kind, session, payload }) {
+      if (payload !== undefined) await rm(join(folder, payload), { force: true })
+      const isHeld = kind === 'session' && (await claims()).some((claim) => claim.session === session)
+      return isHeld ? { kind: 'busy', reason: 'a turn runs' } : { kind: 'removed' }
+    },
+
+    async sweep(artefacts) {
+      const stale = (await claims()).filter(({ sinceMs }) => Date.now() - sinceMs > staleMs)
+      await Promise.all(stale.map(release))
+      const files = await filesWith(artefactSuffix)
+      const known = await artefacts.known(files)
+      const orphans = files.filter((file) => !known.has(file))
+      await Promise.all(orphans.map((file) => rm(join(folder, file), { force: true })))
+      return orphans.length
+    },
+  }
+}

@@ -1,0 +1,60 @@
+import { readdir, rm, stat, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe } from '@jest/globals'
+import { packageRoot } from '../../../playground/paths.ts'
+import { createCacheSalts } from '../../../src/kvcache/cache-salts.ts'
+import { loadConnector } from '../../../src/kvcache/load-connector.ts'
+import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
+import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
+import { inGateway, type KvTestBed, type KvTraits, more, newPrompt } from '../../contract/kvcache/kv-test-bed.ts'
+import { flipByte } from '../support/flip-byte.ts'
+import { countingFromNow, type SlotEngines, startSlotEngines } from './slots-test-bed.ts'
+import { startEmbeddedEngine } from './start-embedded-engine.ts'
+
+const modulePath = join(packageRoot(), 'examples/slot-files-connector.mjs')
+
+/** The example keeps no checksums. */
+const traits: KvTraits = { loadedBy: 'gateway', sharing: 'session', damage: ['cut'], sweeps: true }
+
+describe('example of a connector', () => {
+  let engines: SlotEngines
+  beforeAll(async () => {
+    engines = await startSlotEngines(startEmbeddedEngine)
+    process.env['SLOT_FILES_DIR'] = engines.kvDirectory
+  }, 300_000)
+  afterAll(async () => {
+    delete process.env['SLOT_FILES_DIR']
+    await engines.end()
+  })
+
+  const makeBed = async (): Promise<KvTestBed> => {
+    const { pods, kvDirectory } = engines
+    const files = () => readdir(kvDirectory)
+    return {
+      pods: [countingFromNow(pods[0]), countingFromNow(pods[1])],
+      newPrompt,
+      more,
+      connect: async (wishes = {}) =>
+        inGateway(
+          await loadConnector(modulePath, {
+            pods: () => wishes.pods ?? pods.map(({ address }) => address),
+            salts: createCacheSalts('secret'),
+            log: { debug: () => {}, info: () => {}, warn: () => {} },
+          }),
+        ),
+      artefacts: async () => (await files()).filter((file) => file.endsWith('.slotkv')),
+      damage: async (artefactId, how) => {
+        const path = join(kvDirectory, artefactId)
+        if (how === 'cut') return truncate(path, (await stat(path)).size - 100)
+        return flipByte(path)
+      },
+      // All that its connectors share lies in the folder.
+      loseState: () => {},
+      close: async () => {
+        for (const file of await files()) await rm(join(kvDirectory, file), { force: true })
+      },
+    }
+  }
+  describeKvConnector('slot-files', makeBed, traits)
+  describeKvRemoval('slot-files', makeBed, traits)
+})
