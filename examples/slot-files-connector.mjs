@@ -4,7 +4,7 @@
  * docs/connectors.md says what a connector has to do. The connector llamacpp-slots does more: it leaves KV in its slot between turns, keeps
  * checksums, renews its claims, and notices a request that took the slot in the middle of a turn.
  *
- *   SLOT_FILES_DIR=/shared/kv CTX_KV_CONNECTOR_MODULE=examples/slot-files-connector.mjs context-cache-gateway serve
+ *   KV_DIR=/shared/kv CTX_KV_CONNECTOR_MODULE=examples/slot-files-connector.mjs context-cache-gateway serve
  */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -19,8 +19,8 @@ const [artefactSuffix, lockSuffix] = ['.slotkv', '.lock']
 const alone = { id_slot: -1, cache_prompt: false }
 
 export const createKvConnector = ({ pods, log }) => {
-  const folder = process.env.SLOT_FILES_DIR
-  if (folder === undefined) throw new Error('SLOT_FILES_DIR names no folder')
+  const folder = process.env.KV_DIR
+  if (folder === undefined) throw new Error('KV_DIR names no folder')
 
   const filesWith = async (suffix) => (await readdir(folder)).filter((name) => name.endsWith(suffix))
 

@@ -48,14 +48,14 @@ export const createPool = async (
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
   const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
-  const connector = createConnector(poolConfig, config, { ...parts, secret, artefactStore, pods, access })
+  const connector = await createConnector(poolConfig, config, { ...parts, secret, artefactStore, pods, access })
   const kv = createKvCache(connector, { pool: name, seal: createClaimSeal(secret), log })
   const checks = createEngineChecks({ ...parts, kv, pods })
   const costs = createCostModel({ initialMsPerToken: kvConfig.prefillMsPerToken })
   const costKeeper = createCostModelKeeper({
     model: costs,
     store: stores.costs,
-    engine: kvConfig.connector,
+    engine: connector.name,
     saveIntervalMs: saveCostsMs,
     onFault: (operation, error) => log.warn('cost model load or save failed', { operation, err: error }),
   })

@@ -3,12 +3,14 @@ import type { Config } from '../config/config.ts'
 import { defaultPoolName, type PoolConfig } from '../config/pools.ts'
 import type { EngineAccess } from '../engines/engine-http.ts'
 import type { ArtefactStore } from '../kvcache/artefact-store/artefact-store.ts'
+import { createCacheSalts } from '../kvcache/cache-salts.ts'
 import type { KvConnector } from '../kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../kvcache/kv-events/event-sources.ts'
 import { createNoKvEvents } from '../kvcache/kv-events/kv-events.ts'
 import { createLlamacppSlotsConnector } from '../kvcache/llamacpp-slots/connector.ts'
 import { createLmcacheConnector } from '../kvcache/lmcache/connector.ts'
+import { loadConnector } from '../kvcache/load-connector.ts'
 import { createNoConnector } from '../kvcache/no-connector.ts'
 import { createPrefixCacheConnector } from '../kvcache/prefix-cache.ts'
 import { createDnsPodSource } from '../routing/dns-pod-source.ts'
@@ -84,8 +86,11 @@ const unauthorizedText = (
 
 const dayMs = 86_400_000
 
-/** The connector that the configuration of a pool names. */
-export const createConnector = (
+/**
+ * The connector that the configuration of a pool names.
+ * @throws when its module cannot be loaded
+ */
+export const createConnector = async (
   pool: PoolConfig,
   config: Pick<Config, 'kv' | 'turns' | 'sessions' | 'reaper'>,
   parts: {
@@ -99,7 +104,7 @@ export const createConnector = (
     readonly log: Logger
     readonly warnings: Warnings
   },
-): KvConnector => {
+): Promise<KvConnector> => {
   const { kv } = pool
   const { turns, sessions } = config
   const { maxStoreBytes, storeThreshold } = config.kv
@@ -110,6 +115,9 @@ export const createConnector = (
     leaseMs: turns.leaseSeconds * 1000,
     access,
     log,
+  }
+  if (kv.connectorModule !== undefined) {
+    return loadConnector(kv.connectorModule, { pods: common.pods, salts: createCacheSalts(secret), log })
   }
   switch (kv.connector) {
     case 'none':

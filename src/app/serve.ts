@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { poolsOf } from '../config/pools.ts'
+import { connectorOf, poolsOf } from '../config/pools.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { type App, createApp } from './create-app.ts'
@@ -22,7 +22,7 @@ export const serve = async (
       store: config.sessions.store,
       pools: poolsOf(config).map(({ name, kv, dns, pods }) => ({
         name,
-        connector: kv.connector,
+        connector: connectorOf(kv),
         pods: dns?.name ?? pods,
       })),
       policy: config.routing.policy,

@@ -64,10 +64,10 @@ const checkAdmission = (
       'Together with kv.loadBudgetMs and a second it must not exceed admission.messageTimeoutMs, else Envoy gives up turns that wait',
     ),
     ...problemIf(
-      pools.every(({ kv }) => kv.connector !== 'llamacpp-slots') &&
+      pools.every(({ kv }) => kv.connectorModule === undefined && kv.connector !== 'llamacpp-slots') &&
         admission.requirements.some((text) => text.startsWith('load')),
       'admission.requirements',
-      'Only with the connector llamacpp-slots does the gateway decide on loads: remove the requirements of load',
+      'Only with the connector llamacpp-slots or a module does the gateway decide on loads: remove the requirements of load',
     ),
   ]
 }

@@ -39,6 +39,9 @@ export const kv = group({
       'How KV is loaded and stored: slots of llama-server and the embedded engine; LMCache with vLLM; `prefix-cache`: the engine’s own prefix cache, kept apart by salts; or not at all.',
     plainEnv: 'CONNECTOR',
   }),
+  connectorModule: filePath
+    .optional()
+    .describe('Path of an ES module that exports `createKvConnector`: another connector, instead of `kv.connector`.'),
   directory: filePath.optional().meta({
     description: 'Folder of stored KV, shared with all pods. Required with `llamacpp-slots`.',
     plainEnv: 'KV_DIR',

@@ -1,5 +1,5 @@
 import { type ConfigProblem, problemIf } from './config-problem.ts'
-import { defaultPoolName } from './pools.ts'
+import { connectorOf, defaultPoolName } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
 
 type Groups = Pick<ParsedConfig, 'routing' | 'engines' | 'kv' | 'pools' | 'reaper'>
@@ -78,18 +78,18 @@ const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): reado
 
 const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => [
   ...problemIf(
-    kv.connector === 'lmcache' && kv.lmcache.url === undefined,
+    connectorOf(kv) === 'lmcache' && kv.lmcache.url === undefined,
     `${path}.lmcache.url`,
     'The connector lmcache needs the URL of the LMCache coordinator',
   ),
   ...problemIf(
-    kv.connector === 'llamacpp-slots' && kv.directory === undefined,
+    connectorOf(kv) === 'llamacpp-slots' && kv.directory === undefined,
     `${path}.directory`,
     'The connector llamacpp-slots needs the folder that the pods share',
   ),
   ...(['maxStoreBytes', 'storeModule'] as const).flatMap((name) =>
     problemIf(
-      kv.connector !== 'llamacpp-slots' && kv[name] !== undefined,
+      connectorOf(kv) !== 'llamacpp-slots' && kv[name] !== undefined,
       `${path}.${name}`,
       'Belongs to the connector llamacpp-slots',
     ),

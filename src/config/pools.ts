@@ -14,6 +14,12 @@ export const poolsOf = (config: Pick<Config, 'routing' | 'engines' | 'kv' | 'poo
   return hasDefault ? [{ name: defaultPoolName, models, pods, dns, ...engines, kv }, ...pools] : pools
 }
 
+/** What moves the KV of a pool: one of the gateway's connectors, or the path of a module. */
+export const connectorOf = ({
+  connector,
+  connectorModule,
+}: Pick<Config['kv'], 'connector' | 'connectorModule'>): string => connectorModule ?? connector
+
 /** The addresses of all pods in their order; undefined: DNS decides. */
 export const listedPods = (config: Parameters<typeof poolsOf>[0]): readonly string[] | undefined => {
   const pools = poolsOf(config)

@@ -20,10 +20,10 @@ describe('example of a connector', () => {
   let engines: SlotEngines
   beforeAll(async () => {
     engines = await startSlotEngines(startEmbeddedEngine)
-    process.env['SLOT_FILES_DIR'] = engines.kvDirectory
+    process.env['KV_DIR'] = engines.kvDirectory
   }, 300_000)
   afterAll(async () => {
-    delete process.env['SLOT_FILES_DIR']
+    delete process.env['KV_DIR']
     await engines.end()
   })
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
-import { listedPods, poolsOf } from '../../../src/config/pools.ts'
+import { connectorOf, listedPods, poolsOf } from '../../../src/config/pools.ts'
 import { essential, load, problemsOf } from './load.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'pools-'))
@@ -29,6 +29,11 @@ describe('poolsOf', () => {
     expect(listedPods(config)).toBeUndefined()
   })
 
+  test('with a module of its own a pool needs nothing of the connector that it does not use', () => {
+    const kv = { connector: 'lmcache', connectorModule: '/own.mjs' }
+    expect(poolsOf(load(variable({ ...chat, kv }))).map((pool) => connectorOf(pool.kv))).toEqual(['/own.mjs'])
+  })
+
   test('a key is read from its file', () => {
     const apiKeyFile = join(folder, 'key')
     writeFileSync(apiKeyFile, 'from-file\n')
@@ -53,6 +58,11 @@ test.each<[string, readonly object[], RegExp]>([
     /Another pool has this folder.*\n.*at pools\.1\.kv\.directory/,
   ],
   ['with a limit of the store', [{ ...chat, kv: { directory: '/kv', maxStoreBytes: 2048 } }], /at pools\.0\.kv\.maxSt/],
+  [
+    'with a module and an option of llamacpp-slots',
+    [{ ...chat, kv: { connectorModule: '/own.mjs', storeModule: '/store.mjs' } }],
+    /Belongs to the connector llamacpp-slots.*\n.*at pools\.0\.kv\.storeModule/,
+  ],
   ['with a certificate and no HTTPS', [{ ...chat, caFile: '/ca' }], /Belongs to.*https.*\n.*at pools\.0\.caFile/],
   ['whose key is given twice', [{ ...chat, apiKey: 'k', apiKeyFile: '/k' }], /at pools\.0\.apiKeyFile/],
 ])('a pool %s is refused', (_title, pools, problem) => {

@@ -1,0 +1,17 @@
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { packageRoot } from '../../../playground/paths.ts'
+import { model } from '../support/client.ts'
+import { cacheLine, createdId, prompt, remove, untilStored, use } from '../support/sessions.ts'
+import { useStack } from '../support/use-stack.ts'
+
+const stack = useStack({ env: { CTX_KV_CONNECTOR_MODULE: join(packageRoot(), 'examples/slot-files-connector.mjs') } })
+const body = { model, prompt: prompt(20), max_tokens: 2 }
+
+test('a gateway with a connector from a module stores a session and loads it', async () => {
+  const id = await createdId(stack, { body })
+  const { kv } = await untilStored(stack, id, 1)
+  const response = await use(stack, id, { body })
+  expect(cacheLine(response)).toMatch(new RegExp(`^hit; tier=store; tokens=${kv.stored?.tokens}; load=\\d+ms$`))
+  expect((await remove(stack, id)).status).toBe(200)
+})
