@@ -1,12 +1,22 @@
-import { readdir, rm, stat, truncate } from 'node:fs/promises'
+import { readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { packageRoot } from '../../../playground/paths.ts'
 import { createCacheSalts } from '../../../src/kvcache/cache-salts.ts'
 import { loadConnector } from '../../../src/kvcache/load-connector.ts'
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
-import { inGateway, type KvTestBed, type KvTraits, more, newPrompt } from '../../contract/kvcache/kv-test-bed.ts'
+import {
+  anySignal,
+  inGateway,
+  type KvTestBed,
+  type KvTraits,
+  more,
+  newPrompt,
+  newSession,
+  sweep,
+  turnOf,
+} from '../../contract/kvcache/kv-test-bed.ts'
 import { flipByte } from '../support/flip-byte.ts'
 import { countingFromNow, type SlotEngines, startSlotEngines } from './slots-test-bed.ts'
 import { startEmbeddedEngine } from './start-embedded-engine.ts'
@@ -55,6 +65,23 @@ describe('example of a connector', () => {
       },
     }
   }
+
+  test('slots that a killed gateway locked are free again after a sweep', async () => {
+    const bed = await makeBed()
+    const cache = await bed.connect()
+    const [{ address: pod }] = bed.pods
+    for (const slot of [0, 1]) {
+      const lock = join(engines.kvDirectory, `${encodeURIComponent(pod)}-${slot}.lock`)
+      await writeFile(lock, JSON.stringify({ pod, slot, session: newSession().key, sinceMs: 0 }))
+    }
+    const prepare = async () =>
+      (await cache.prepare(turnOf(newSession(), { address: pod }), { signal: anySignal() })).presence
+    expect(await prepare()).toMatchObject({ kind: 'miss', reason: 'no_slot' })
+    await sweep(cache)
+    expect(await prepare()).toMatchObject({ kind: 'miss', reason: 'nothing_stored' })
+    await bed.close()
+  })
+
   describeKvConnector('slot-files', makeBed, traits)
   describeKvRemoval('slot-files', makeBed, traits)
 })
