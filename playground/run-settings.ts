@@ -14,7 +14,7 @@ export interface RunSettings {
   readonly modelPath: string | undefined
   /** `PODS`: engines that run already; undefined: two embedded ones are started. */
   readonly pods: readonly string[] | undefined
-  /** `KV_DIR`: the folder that the engines save KV into; undefined: one in the state folder. */
+  /** `KV_DIR`: the folder that the engines save KV into; undefined: one in the state folder, with sessions in memory one for each port. */
   readonly kvDirectory: string | undefined
 }
 

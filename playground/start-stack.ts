@@ -42,7 +42,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
   if (!(await isPortFree(settings))) {
     throw new Error(`Port ${settings.port} is in use. Choose another: GATEWAY_PORT=8001 make run`)
   }
-  const kvDirectory = settings.kvDirectory ?? join(stateDir(env), 'kv')
+  const kvDirectory = settings.kvDirectory ?? join(stateDir(env), env['REDIS_URL'] ? 'kv' : `kv-${settings.port}`)
   await mkdir(kvDirectory, { recursive: true })
   const pods = settings.pods ?? (await startPods({ ...settings, kvDirectory }, launch))
   onLine('starting the gateway')
