@@ -40,8 +40,8 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
     claim: async ({ pod, session, turnId, leaseMs, artefactId, mayWait, slots }) => {
       const records = recordsOf(pod)
       const all = [...records.values()]
-      const own = all.filter((record) => mayWait && record.user === session && isHeld(record))
-      if (own.some(({ saving }) => saving)) return { kind: 'wait' }
+      const short = all.filter(({ user = session, ...record }) => mayWait && user === session && isHeld(record))
+      if (short.some(({ saving }) => saving)) return { kind: 'wait' }
       const rankOf = ({ id }: ReportedSlot): readonly number[] => {
         const { owner, content, used } = records.get(id) ?? unused
         const isOwn = owner === session
@@ -52,7 +52,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         .filter(({ id, idle }) => idle && !isHeld(records.get(id) ?? unused))
         .map((slot) => ({ slot: slot.id, rank: rankOf(slot) }))
         .sort((a, b) => compare(a.rank, b.rank))
-      if (best === undefined) return { kind: own.length > 0 ? 'wait' : 'no-room' }
+      if (best === undefined) return { kind: short.length > 0 ? 'wait' : 'no-room' }
       const { owner, content } = records.get(best.slot) ?? unused
       const used = Math.max(0, ...all.map((record) => record.used)) + 1
       const untilMs = now() + leaseMs

@@ -30,7 +30,7 @@ export interface ClaimSlot {
   readonly leaseMs: number
   /** A slot with this content is preferred. */
   readonly artefactId: string | undefined
-  /** The turn can wait for another turn of its session. */
+  /** The turn can wait for another turn of its session, or for a sweep. */
   readonly mayWait: boolean
   /** All slots of the pod. */
   readonly slots: readonly ReportedSlot[]
@@ -39,7 +39,7 @@ export interface ClaimSlot {
 export type ClaimOutcome =
   /** `content`: what the session left there; undefined: unknown, or another session's. */
   | { readonly kind: 'claimed'; readonly slot: number; readonly content?: SlotContent | undefined }
-  /** Another turn of the session is being saved, or holds a slot while there is no other. */
+  /** Another turn of the session is being saved; or one of the session, or a sweep, holds a slot while there is no other. */
   | { readonly kind: 'wait' }
   /** Every slot is busy or held. */
   | { readonly kind: 'no-room' }

@@ -138,6 +138,12 @@ describe.each([
       expect(await claim(alice, 't2', { mayWait: true })).toMatchObject({ kind: 'claimed', slot: 0 })
     })
 
+    test('a turn waits while a sweep holds the last slot', async () => {
+      await seize(0, 'sweep')
+      expect(await claim(alice, 't1', { mayWait: true, slots: idle(0) })).toEqual({ kind: 'wait' })
+      expect(await claim(alice, 't1', { mayWait: false, slots: idle(0) })).toEqual({ kind: 'no-room' })
+    })
+
     test('a turn waits while another turn of its session holds the last slot', async () => {
       await claim(alice, 't1', { slots: idle(0) })
       const outcomes = await Promise.all([

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
 import { type RunningEngine, startEngine } from '../../../playground/start-engine.ts'
+import { markerFile } from '../../../src/kvcache/llamacpp-slots/folder-owner.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type ObjectServer, startObjectServer } from '../../support/object-server.ts'
 import { call, model } from '../support/client.ts'
@@ -217,7 +218,7 @@ describe('store module', () => {
   })
   afterAll(() => server?.close())
 
-  const folder = () => readdir(stack.kvDirectory)
+  const folder = async () => (await readdir(stack.kvDirectory)).filter((name) => name !== markerFile)
   const gone = (id: string) =>
     eventually(async () => {
       await remove(stack, id)

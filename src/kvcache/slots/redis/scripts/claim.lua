@@ -2,16 +2,17 @@
 -- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of {id, idle}
 -- Returns JSON {slot, content}, 'wait', or nothing when there is no room.
 local session, turn, artefactId = ARGV[1], ARGV[2], ARGV[4]
-local mayWait, isHolding = ARGV[5] == '1', false
+-- A turn waits for those of its session, and for sweeps, which have no user.
+local mayWait, isShort = ARGV[5] == '1', false
 local records, lastUse = {}, 0
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do
   local record = parse(stored[i + 1])
   records[stored[i]] = record
   lastUse = math.max(lastUse, record.used)
-  if mayWait and record.user == session and isHeld(record) then
+  if mayWait and (record.user or session) == session and isHeld(record) then
     if record.saving then return 'wait' end
-    isHolding = true
+    isShort = true
   end
 end
 
@@ -31,7 +32,7 @@ for _, reported in ipairs(cjson.decode(ARGV[6])) do
     if isBetter then best = found end
   end
 end
-if not best then return isHolding and 'wait' end
+if not best then return isShort and 'wait' end
 
 local owner = best.record.owner
 local content = owner == session and best.record.content or nil
