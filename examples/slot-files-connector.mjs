@@ -96,7 +96,7 @@ export const createKvConnector = ({ pods, log }) => {
         const presence = await Promise.race([filling, late])
         return { presence, fields: { id_slot: claim.slot, cache_prompt: true }, claim }
       } catch (error) {
-        // An engine completes a load that nobody waits for: until then the slot stays locked.
+        // An engine completes a load after its turn has stopped waiting: until then the slot stays locked.
         void filling.catch(() => {}).then(() => release(claim))
         throw error
       }
