@@ -30,7 +30,7 @@ export interface App {
 const drainMs = 10_000
 const deleteWaitMs = 1_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
-const sweepIntervalsPerReconcile = 30
+const sweepIntervalsPerOrphanSearch = 30
 
 /** The composition root: the only place that knows all rooms, in the order of the first picture of docs/architecture.md, from right to left. */
 export const createApp = async (
@@ -66,7 +66,7 @@ export const createApp = async (
       offloadTimeoutMs: Math.max(...poolsOf(config).map(({ kv }) => kv.callTimeoutMs)),
       announceGraceMs: config.reaper.announceGraceMs,
       deleteWaitMs,
-      reaper: { ...config.reaper, reconcileIntervalMs: sweepIntervalsPerReconcile * config.reaper.intervalMs },
+      reaper: { ...config.reaper, orphanIntervalMs: sweepIntervalsPerOrphanSearch * config.reaper.intervalMs },
     },
   )
 

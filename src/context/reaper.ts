@@ -11,7 +11,7 @@ export interface ReaperSettings {
   /** Time between two sweeps. */
   readonly intervalMs: number
   /** Time between two searches for orphaned KV. */
-  readonly reconcileIntervalMs: number
+  readonly orphanIntervalMs: number
   /** Removals that run at once, at most. */
   readonly batchSize: number
   /** A claimed removal that is not finished is due again after this time. */
@@ -41,7 +41,7 @@ const removalTimeoutMs = 10_000
 const maxRetryDelayMs = 30_000
 /** Another connector's KV: nothing changes until an operator configures that connector again. */
 const foreignRetryMs = 600_000
-const reconcileTimeoutMs = 10_000
+const orphanTimeoutMs = 10_000
 
 /** `nowMs` is a clock that never goes back. */
 export const createReaper = (
@@ -61,7 +61,7 @@ export const createReaper = (
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
   let queued: Promise<void> | undefined
-  let reconcileAtMs = Number.NEGATIVE_INFINITY
+  let orphansDueAtMs = Number.NEGATIVE_INFINITY
 
   const expireDue = async (): Promise<void> => {
     for (;;) {
@@ -125,15 +125,15 @@ export const createReaper = (
     if (count > 0) events.kvUseless(count)
   }
 
-  const reconcile = async (): Promise<void> => {
+  const removeOrphans = async (): Promise<void> => {
     const nowMs = parts.nowMs()
-    if (nowMs < reconcileAtMs) return
+    if (nowMs < orphansDueAtMs) return
     await withinLimit(
-      reconcileTimeoutMs,
+      orphanTimeoutMs,
       (signal) => pools.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
       stopping.signal,
     )
-    reconcileAtMs = nowMs + settings.reconcileIntervalMs
+    orphansDueAtMs = nowMs + settings.orphanIntervalMs
   }
 
   const sweepOnce = async (): Promise<void> => {
@@ -141,7 +141,7 @@ export const createReaper = (
       await expireDue()
       await evictDue()
       await removeDue()
-      await reconcile()
+      await removeOrphans()
     } catch (error) {
       reportFault(events, 'sweep', error)
     }

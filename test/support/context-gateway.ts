@@ -115,7 +115,7 @@ export interface ContextGateway {
 
 export const outputTokens = 20
 /** Of the gateway's own clock. */
-export const reconcileIntervalMs = 30_000
+export const orphanIntervalMs = 30_000
 
 export const createContextGateway = (settings: GatewaySettings = {}): ContextGateway => {
   const addresses = settings.pods ?? [podA, podB]
@@ -186,7 +186,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       deleteWaitMs: 5000,
       reaper: {
         intervalMs: settings.sweepIntervalMs ?? 60_000,
-        reconcileIntervalMs,
+        orphanIntervalMs,
         batchSize: settings.batchSize ?? 100,
         removalLeaseMs: 30_000,
         retryDelayMs: 200,
