@@ -50,7 +50,8 @@ const converse = async (client: number, until: AbortSignal, seen: Seen): Promise
     const id = await createSafely(text, `${client}-${round}`)
     await turn(id, { prompt: `${text} and more` }, seen)
     await turn(id, { prompt: `${text} and more of it`, stream: true, max_tokens: 16 }, seen)
-    await eventually(async () => expect((await remove(stack, id)).status).toBe(200))
+    // A gateway may die after the deletion and before its response.
+    await eventually(async () => expect([200, 404]).toContain((await remove(stack, id)).status))
   }
 }
 

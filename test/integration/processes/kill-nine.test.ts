@@ -72,10 +72,10 @@ const slotTokens = async (): Promise<readonly number[]> => {
   return slots.flat().map((slot) => slot.n_prompt_tokens)
 }
 
-/** Keys in Redis beside tombstones (which end by themselves) and the slots' bookkeeping: sessions, indexes, deadlines, queued removals. */
+/** Keys in Redis beside the store's name, tombstones (which end by themselves) and the slots' bookkeeping: sessions, indexes, deadlines, queued removals. */
 const leftInRedis = async (redis: Redis): Promise<readonly string[]> => {
   const keys = await redis.keys('ctx:*')
-  return keys.filter((key) => !/^ctx:(s|kv:slots|routing:costs):/.test(key))
+  return keys.filter((key) => !/^ctx:(store$|(s|kv:slots|routing:costs):)/.test(key))
 }
 
 /** Slots that a turn holds. */
