@@ -30,6 +30,7 @@ var (
 	completions = `{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":"Yes."},"finish_reason":"stop"}],"usage":{"prompt_tokens":512,"completion_tokens":16,"total_tokens":528,"prompt_tokens_details":{"cached_tokens":496}}}`
 	completed   = answer("application/json", completions)
 	healthy     = answer("text/plain", "ok\n")
+	models      = answer("application/json", `{"object":"list","data":[{"id":"bench","object":"model"}]}`)
 	metrics     = answer("text/plain; version=0.0.4", fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", time.Now().Unix()))
 	streamHead  = []byte(answerHead + "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
 	token       = chunk(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}` + "\n\n")
@@ -124,6 +125,8 @@ func respond(connection net.Conn, seen request) error {
 	switch seen.path {
 	case "/health":
 		return write(connection, healthy)
+	case "/v1/models": // a check of the gateway, as the two above
+		return write(connection, models)
 	case "/metrics":
 		return write(connection, metrics)
 	case "/counts":
