@@ -1,9 +1,5 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { createFolderArtefactStore } from '../../../src/kvcache/artefact-store/folder-artefact-store.ts'
 import { loadArtefactStore } from '../../../src/kvcache/artefact-store/load-artefact-store.ts'
 import { startObjectServer } from '../../support/object-server.ts'
 import { describeArtefactStore } from './artefact-store-suite.ts'
@@ -15,15 +11,6 @@ const startExample = async () => {
   process.env['ARTEFACT_STORE_URL'] = server.url
   return { server, store: await loadArtefactStore(examplePath) }
 }
-
-describeArtefactStore('an artefact store in a folder', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
-  return {
-    store: await createFolderArtefactStore(directory),
-    names: () => readdir(directory),
-    close: () => rm(directory, { recursive: true, force: true }),
-  }
-})
 
 describeArtefactStore('examples/http-artefact-store.mjs', async () => {
   const { server, store } = await startExample()
@@ -40,16 +27,6 @@ test.each([500, 403, 302])('the example rejects status %i, and does not take it 
   } finally {
     await server.close()
   }
-})
-
-test('a folder store refuses names outside its folder', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
-  const store = await createFolderArtefactStore(directory)
-  const signal = AbortSignal.timeout(10_000)
-  for (const name of ['../out', '/etc/passwd', '', '..', 'a/b']) {
-    await expect(async () => store.load(name, { signal })).rejects.toThrow()
-  }
-  await rm(directory, { recursive: true, force: true })
 })
 
 test.each([
