@@ -112,7 +112,6 @@ export const createConnector = async (
   const common = {
     pods: () => parts.pods.pods().map((pod) => pod.address),
     callTimeoutMs: kv.callTimeoutMs,
-    leaseMs: turns.leaseSeconds * 1000,
     access,
     log,
   }
@@ -148,7 +147,7 @@ export const createConnector = async (
       return createLlamacppSlotsConnector({
         ...common,
         secret,
-        maxTurnMs: common.leaseMs,
+        maxTurnMs: turns.leaseSeconds * 1000,
         ledger: stores.ledger,
         kvDirectory: required(kv.directory),
         identity: stores.identity,

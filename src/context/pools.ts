@@ -26,7 +26,7 @@ export interface Pool {
 export interface Pools {
   /** The first pool that lists the model; else the first that may serve it; else the first, whose router refuses it. Undefined: the first. */
   forModel(model: string | undefined): Pool
-  /** Undefined: there is none of this name any more. */
+  /** Undefined: no pool has this name. */
   named(name: string): Pool | undefined
   /** The session's KV is removed from all pods: no predictor counts on it. */
   forget(session: SessionKey): void
