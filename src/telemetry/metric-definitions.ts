@@ -137,7 +137,7 @@ export const metricDefinitions = {
   warnings: {
     type: 'gauge',
     help: 'Findings that an operator has to settle, by kind; /readyz lists them, and none stops turns.',
-    labels: { kind: ['engine_unauthorized', 'engine_shares_kv', 'kv_folder_foreign'] },
+    labels: { kind: ['engine_unauthorized', 'engine_shares_kv', 'kv_folder_foreign', 'kubernetes_list_stale'] },
   },
   store_duration_seconds: {
     type: 'histogram',

@@ -14,10 +14,10 @@ export interface Instances {
 const maxAgeMs = 2_000
 const chunkSizeMaxAgeMs = 60_000
 
-/** `named` gives a pod's instance id; a pod that is not in it belongs to the only instance on its own address. */
+/** `nameOf` gives a pod's instance id; a pod without one belongs to the only instance on its own address. */
 export const createInstances = (
   client: Pick<LmcacheClient, 'instances' | 'chunkTokens'>,
-  named: ReadonlyMap<string, string>,
+  nameOf: (pod: string) => string | undefined,
 ): Instances => {
   const cache = new LRUCache<'all', readonly LmcacheInstance[]>({ max: 1, ttl: maxAgeMs, ttlResolution: 0 })
   const chunkSize = new LRUCache<'all', number>({ max: 1, ttl: chunkSizeMaxAgeMs, ttlResolution: 0 })
@@ -41,7 +41,7 @@ export const createInstances = (
     },
     of: async (pod, signal) => {
       const instances = await all(signal)
-      const name = named.get(pod)
+      const name = nameOf(pod)
       if (name !== undefined) return instances.find(({ id }) => id === name)
       const host = pod.slice(0, pod.lastIndexOf(':')).replace(/^\[|\]$/g, '')
       const local = instances.filter(({ ip }) => ip === host)

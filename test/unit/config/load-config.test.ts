@@ -167,7 +167,7 @@ describe('loadConfig', () => {
     ['a pod with a path', { PODS: 'a:1/x' }, /must be host:port/],
     ['a pod with a port above 65535', { PODS: 'a:70000' }, /at most 65535/],
     ['a pod twice', { PODS: 'a:1,a:1' }, /lists a pod twice/],
-    ['no pods', { PODS: '' }, /give routing\.pods or routing\.dns/],
+    ['no pods', { PODS: '' }, /give routing\.pods, routing\.dns or routing\.kubernetes/],
     ['pods and a DNS name', { CTX_ROUTING_DNS_NAME: 'x', CTX_ROUTING_DNS_PORT: '1' }, /not both\n.*at routing\.dns/],
     ['a DNS name without a port', { PODS: '', CTX_ROUTING_DNS_NAME: 'x' }, /at routing\.dns\.port/],
     ['no folder', { KV_DIR: '' }, /needs the folder.*\n.*at kv\.directory/],

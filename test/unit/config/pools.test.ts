@@ -29,6 +29,16 @@ describe('poolsOf', () => {
     expect(listedPods(config)).toBeUndefined()
   })
 
+  test('pods from Kubernetes make the default pool; ports come as numbers and as texts', () => {
+    const config = load({
+      CTX_ROUTING_KUBERNETES_SELECTOR: 'app=a',
+      CTX_ROUTING_KUBERNETES_PORTS: '8000,8001',
+      CONNECTOR: 'none',
+    })
+    expect(poolsOf(config)).toMatchObject([{ name: 'default', kubernetes: { selector: 'app=a', ports: [8000, 8001] } }])
+    expect(listedPods(config)).toBeUndefined()
+  })
+
   test('with a module of its own a pool needs nothing of the connector that it does not use', () => {
     const kv = { connector: 'lmcache', connectorModule: '/own.mjs' }
     expect(poolsOf(load(variable({ ...chat, kv }))).map((pool) => connectorOf(pool.kv))).toEqual(['/own.mjs'])
@@ -45,6 +55,21 @@ test.each<[string, readonly object[], RegExp]>([
   ['that is no JSON object', [{ ...chat, colour: 'red' }], /colour.*\n.*at pools\.0$/],
   ['without pods', [{ ...chat, pods: [] }], /no engines: give pools\.0\.pods.*\n.*at pools\.0\.pods/],
   ['with pods and DNS', [{ ...chat, dns: { name: 'n', port: 1 } }], /not both.*\n.*at pools\.0\.dns/],
+  [
+    'with no way to Kubernetes',
+    [{ ...chat, pods: [], kubernetes: {} }],
+    /Give one of service.*\n.*at pools\.0\.kubernetes/,
+  ],
+  [
+    'with pods and Kubernetes',
+    [{ ...chat, kubernetes: { service: 'engines' } }],
+    /not both.*\n.*at pools\.0\.kubernetes/,
+  ],
+  [
+    'with a selector and no ports',
+    [{ ...chat, pods: [], kubernetes: { selector: 'app=a' } }],
+    /give them.*\n.*at pools\.0\.kubernetes\.ports/,
+  ],
   ['with the name of another', [chat, { ...chat, pods: ['b:1'] }], /has this name.*\n.*at pools\.1\.name/],
   ['with the name of the default pool', [{ ...chat, name: 'default' }], /has this name.*\n.*at pools\.0\.name/],
   ['with a pod of another', [chat, { ...chat, name: 'code' }], /pod of another pool.*\n.*at pools\.1\.pods/],
