@@ -71,7 +71,7 @@ export const goTools: readonly GoTool[] = [
   {
     name: 'inference-conformance',
     version: '1.6.0',
-    module: 'sigs.k8s.io/gateway-api-inference-extension',
+    module: 'sigs.k8s.io/gateway-api-inference-extension/conformance',
     moduleVersion: 'v1.6.0',
     kind: 'test',
     package: 'sigs.k8s.io/gateway-api-inference-extension/conformance',
