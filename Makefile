@@ -47,6 +47,7 @@ bench-ttft: build
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-gateway: build
+	cd bench/go-server && go build -buildvcs=false -o ../../.run/go/ ./...
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/gateway/main.js $(ARGS)
 
 bench-sessions: install

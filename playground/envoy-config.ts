@@ -62,13 +62,13 @@ const forwardUnchanged = (document: Document): void => {
 
 type Path = readonly (string | number)[]
 
-const clusters: Path = ['static_resources', 'clusters']
+export const clusters: Path = ['static_resources', 'clusters']
 const listener: Path = ['static_resources', 'listeners', 0]
-const manager: Path = [...listener, 'filter_chains', 0, 'filters', 0, 'typed_config']
-const httpFilters: Path = [...manager, 'http_filters']
+export const manager: Path = [...listener, 'filter_chains', 0, 'filters', 0, 'typed_config']
+export const httpFilters: Path = [...manager, 'http_filters']
 
 /** -1 when the list has no entry of that name. */
-const indexOfNamed = (document: Document, path: Path, name: string): number => {
+export const indexOfNamed = (document: Document, path: Path, name: string): number => {
   const list = document.getIn(path)
   return isSeq(list) ? list.items.findIndex((item) => isMap(item) && item.get('name') === name) : -1
 }
