@@ -25,15 +25,15 @@ const renewalMs = 2_000
 const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(0) })
 
 export const createFolderOwner = (options: {
-  readonly directory: string
+  readonly kvDirectory: string
   readonly identity: StoreIdentity
   /** Told when the folder turns out to be another store's, and when it is ours again. */
-  readonly onForeign: (isForeign: boolean) => void
+  readonly onForeignFolder: (isForeign: boolean) => void
   readonly log: KvLog
 }): FolderOwner => {
-  const { directory, identity, onForeign, log } = options
+  const { identity, log } = options
   const { staleAfterMs } = identity
-  const path = join(directory, markerFile)
+  const path = join(options.kvDirectory, markerFile)
   let looked: Promise<boolean> | undefined
   let wasForeign = false
 
@@ -70,7 +70,7 @@ export const createFolderOwner = (options: {
 
   const look = async (): Promise<boolean> => {
     const isForeign = await isForeignTo(await identity.name())
-    if (isForeign !== wasForeign) onForeign(isForeign)
+    if (isForeign !== wasForeign) options.onForeignFolder(isForeign)
     wasForeign = isForeign
     return !isForeign
   }

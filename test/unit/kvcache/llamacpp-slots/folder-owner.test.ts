@@ -18,9 +18,9 @@ afterEach(async () => {
 const gateway = (store: string, staleAfterMs = 600_000) => {
   const foreign: boolean[] = []
   const owner = createFolderOwner({
-    directory,
+    kvDirectory: directory,
     identity: { name: async () => store, staleAfterMs },
-    onForeign: (isForeign) => foreign.push(isForeign),
+    onForeignFolder: (isForeign) => foreign.push(isForeign),
     log: { debug: () => {}, info: () => {}, warn: () => {} },
   })
   owners.push(owner)
@@ -87,9 +87,9 @@ describe('a folder', () => {
 
 test('the owner of a folder is unknown while the store does not answer', async () => {
   const away = createFolderOwner({
-    directory,
+    kvDirectory: directory,
     identity: { name: () => Promise.reject(new Error('away')), staleAfterMs: 7_000 },
-    onForeign: () => {},
+    onForeignFolder: () => {},
     log: { debug: () => {}, info: () => {}, warn: () => {} },
   })
   owners.push(away)
