@@ -1,5 +1,4 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import type { StartingTurn } from './kv-connector.ts'
@@ -41,7 +40,6 @@ export const lifeOf = (
 }
 
 const saltLength = 32
-const maxShared = 1_000
 
 export const createCacheSalts = (secret: string): CacheSalts => {
   const salt = (scope: readonly string[]): string =>
@@ -49,24 +47,9 @@ export const createCacheSalts = (secret: string): CacheSalts => {
       .update(`cache salt\n${JSON.stringify(scope)}`)
       .digest('hex')
       .slice(0, saltLength)
-  // A tenant's turns all ask for the same few.
-  const shared = new LRUCache<string, string>({ max: maxShared })
-  const sharedSalt = ({ tenant, model, fingerprint }: SaltScope): string => {
-    // Only a model may have any characters.
-    const name = `${tenant}\n${fingerprint}\n${model}`
-    const known = shared.get(name)
-    if (known !== undefined) return known
-    const made = salt(['session', tenant, '', '', model, fingerprint])
-    shared.set(name, made)
-    return made
-  }
   return {
-    of: (scope) => {
-      const { tenant, session, model, fingerprint } = scope
-      return session === undefined
-        ? sharedSalt(scope)
-        : salt(['session', tenant, session.key, session.life, model, fingerprint])
-    },
+    of: ({ tenant, session, model, fingerprint }) =>
+      salt(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint]),
     withoutSession: (tenant, isolation) =>
       salt(['none', tenant, isolation === 'session' ? randomBytes(16).toString('hex') : '']),
   }
