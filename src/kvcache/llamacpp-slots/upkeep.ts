@@ -95,7 +95,7 @@ export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: Abo
 }
 
 const removeFiles = async (
-  { files }: Parts,
+  { files, folder }: Parts,
   ageMs: number,
   accept: (file: string) => boolean,
   choose: (files: readonly string[]) => Promise<readonly string[]>,
@@ -103,6 +103,7 @@ const removeFiles = async (
   let removed = 0
   for await (const batch of files.olderThan(ageMs, accept)) {
     const chosen = await choose(batch)
+    if (chosen.length > 0 && !(await folder.isStillOurs())) return removed
     await Promise.all(chosen.map((file) => files.delete(file)))
     removed += chosen.length
   }
