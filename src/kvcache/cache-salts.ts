@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import type { StartingTurn } from './kv-connector.ts'
@@ -42,15 +43,16 @@ export const lifeOf = (
 const saltLength = 32
 
 export const createCacheSalts = (secret: string): CacheSalts => {
-  const salt = (scope: readonly string[]): string =>
-    createHmac('sha256', secret)
-      .update(`cache salt\n${JSON.stringify(scope)}`)
-      .digest('hex')
-      .slice(0, saltLength)
+  const saltOf = (scope: string): string =>
+    createHmac('sha256', secret).update(`cache salt\n${scope}`).digest('hex').slice(0, saltLength)
+  // A tenant's turns ask for the same few, and each turn twice.
+  const known = new LRUCache<string, string>({ max: 1_000, memoMethod: saltOf })
   return {
     of: ({ tenant, session, model, fingerprint }) =>
-      salt(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint]),
-    withoutSession: (tenant, isolation) =>
-      salt(['none', tenant, isolation === 'session' ? randomBytes(16).toString('hex') : '']),
+      known.memo(JSON.stringify(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint])),
+    withoutSession: (tenant, isolation) => {
+      const once = isolation === 'session' ? randomBytes(16).toString('hex') : ''
+      return saltOf(JSON.stringify(['none', tenant, once]))
+    },
   }
 }
