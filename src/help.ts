@@ -1,13 +1,12 @@
 import { unknownName } from './commandline/nearest-name.ts'
 import { optionGroups, renderOptionGroup, renderOptionGroups } from './config/option-help.ts'
+import { policyNames } from './routing/policies.ts'
 
 const commandNames = ['serve', 'run', 'vllm-up', 'replay', 'help'] as const
 
 /** A page, or what is wrong with the request for one. */
 export type HelpPage =
   | { readonly kind: 'page'; readonly text: string }
-  /** The playground prints this command's page. */
-  | { readonly kind: 'playground'; readonly command: 'replay' }
   | { readonly kind: 'unknown'; readonly message: string }
 
 /** The page of a command or of a group of options. */
@@ -23,7 +22,7 @@ export const findHelpPage = (name: string | undefined): HelpPage => {
     case 'vllm-up':
       return page(vllmUpPage)
     case 'replay':
-      return { kind: 'playground', command: name }
+      return page(replayPage)
     default:
       return optionGroups.includes(name)
         ? page(`Options of serve, group ${name}: in a YAML file (in the environment)\n\n${renderOptionGroup(name)}`)
@@ -68,8 +67,8 @@ ${renderOptionGroups()}`
 
 const runPage = `Usage: context-cache-gateway run
 
-Everything on this machine, until Ctrl-C: Envoy, the gateway, and two pods of the embedded engine. Missing
-programs are installed into ~/.cache/context-cache-gateway.
+Everything on this machine, until Ctrl-C: Envoy, the gateway, and two pods of the embedded engine. A process that ends is
+started again. Missing programs are installed into ~/.cache/context-cache-gateway.
 
 Environment, clients:
   GATEWAY_PORT=8000       where clients connect
@@ -80,7 +79,8 @@ Environment, engines:
   PODS=host:port,…        use these engines, with CONNECTOR=… and KV_DIR=… (llamacpp-slots) or LMCACHE_URL=… (lmcache)
 
 Environment, sessions:
-  REDIS_URL=redis://…     keep sessions in Redis instead of in memory
+  REDIS=1                 start a Redis, so that sessions outlive the gateway
+  REDIS_URL=redis://…     use this Redis
 
 Environment, Envoy:
   ACCELERATOR=1           with the Wasm filter (deploy/envoy/accelerated.yaml)
@@ -95,3 +95,25 @@ first what that takes, and installs it.
 
 Environment:
   PYTHON=python3.11   interpreter of version 3.11 to 3.13; default: the first one on PATH`
+
+const replayPage = `Usage: context-cache-gateway replay TRACE [options]
+
+Replays a trace of requests on a simulated fleet, in virtual time, with the routing, load and eviction code that serves
+traffic. TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens,
+"output_length": tokens, "hash_ids": [one for each 512 tokens of the prompt]}.
+
+Options, routing:
+  --policy=predicted-ttft            ${policyNames.slice(0, 4).join(', ')},
+                                     ${policyNames.slice(4).join(', ')}; several with commas between them, or all
+
+Options, fleet:
+  --pods=8                           how many pods there are
+  --pod-blocks=2000                  blocks of KV that fit into a pod, or unlimited
+  --store-blocks=unlimited           blocks of KV that fit into the persistent store; 0 is no store
+  --prefill-tokens-per-second=10000  prompt tokens that a pod computes
+  --load-tokens-per-second=100000    tokens whose KV a pod loads from the store
+  --decode-tokens-per-second=20      tokens that a request generates
+
+Options, trace and result:
+  --time-scale=1                     the trace's times are multiplied by this: 0.5 lets the requests come twice as fast
+  --json=FILE                        write the result there, too`

@@ -24,7 +24,7 @@ const runCommandLine = async (args: readonly string[]): Promise<number> => {
       return parsed.values.help ? showHelp(command) : runPlayground(command, [])
     }
     case 'replay':
-      return runPlayground(command, rest)
+      return rest.some((name) => name === '--help' || name === '-h') ? showHelp(command) : runPlayground(command, rest)
     case 'help':
     case '--help':
     case '-h':
@@ -43,8 +43,6 @@ const showHelp = async (name: string | undefined): Promise<number> => {
   switch (found.kind) {
     case 'page':
       return print(found.text)
-    case 'playground':
-      return runPlayground(found.command, ['--help'])
     case 'unknown':
       return failWithHelp(found.message)
   }

@@ -12,25 +12,6 @@ export interface ReplayOptions {
   readonly jsonPath: string | undefined
 }
 
-export const replayUsage = `Usage: context-cache-gateway replay TRACE [options]
-
-Replays a trace of requests on a simulated fleet, in virtual time, with the routing, load and eviction code that serves
-traffic. TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens,
-"output_length": tokens, "hash_ids": [one for each 512 tokens of the prompt]}.
-
-Options:
-  --policy=predicted-ttft            ${policyNames.slice(0, 4).join(', ')},
-                                     ${policyNames.slice(4).join(', ')}; several with commas between them, or all
-  --pods=8                           how many pods there are
-  --pod-blocks=2000                  blocks of KV that fit into a pod, or unlimited
-  --store-blocks=unlimited           blocks of KV that fit into the persistent store; 0 is no store
-  --prefill-tokens-per-second=10000  prompt tokens that a pod computes
-  --load-tokens-per-second=100000    tokens whose KV a pod loads from the store
-  --decode-tokens-per-second=20      tokens that a request generates
-  --time-scale=1                     the trace's times are multiplied by this: 0.5 lets the requests come twice as fast
-  --json=FILE                        write the result there, too
-`
-
 const flags = {
   policy: { type: 'string', default: 'predicted-ttft' },
   pods: { type: 'string', default: '8' },
@@ -41,17 +22,15 @@ const flags = {
   'decode-tokens-per-second': { type: 'string', default: '20' },
   'time-scale': { type: 'string', default: '1' },
   json: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json' | 'help'>
+type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json'>
 
 /** Reads what stands behind `replay` on the command line. @throws ReplayError */
-export const parseReplayOptions = (args: readonly string[]): ReplayOptions | 'help' => {
+export const parseReplayOptions = (args: readonly string[]): ReplayOptions => {
   const parsed = parseFlags(args, flags, { maxPositionals: 1 })
   if (parsed.kind === 'invalid') throw invalid(parsed.message)
   const { values, positionals } = parsed
-  if (values.help) return 'help'
   const [tracePath] = positionals
   if (tracePath === undefined) throw invalid('replay needs a trace file')
   const read = (name: NumberFlag, words: string, pattern: RegExp): number => {

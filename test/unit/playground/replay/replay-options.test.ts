@@ -57,10 +57,6 @@ describe('the options of replay', () => {
     })
   })
 
-  test.each([['--help'], ['-h'], ['trace', '--help']])('can be asked for: %s', (...args) => {
-    expect(parseReplayOptions(args)).toBe('help')
-  })
-
   test.each([
     { args: [], message: 'needs a trace file' },
     { args: ['a', 'b'], message: 'The argument b is one too many.' },
