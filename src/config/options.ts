@@ -82,15 +82,6 @@ const rangeOf = (node: Node): string => {
   return `${node.type === 'integer' ? 'whole number' : 'number'}, ${node.minimum} to ${node.maximum}`
 }
 
-const namesOf = ({ envName, plainEnvName }: ConfigOption): readonly string[] =>
+/** The environment variables that set an option. */
+export const namesOf = ({ envName, plainEnvName }: ConfigOption): readonly string[] =>
   plainEnvName === undefined ? [envName] : [envName, plainEnvName]
-
-/** The options for a terminal: one short paragraph each. */
-export const renderConfigHelp = (): string =>
-  listConfigOptions()
-    .map((option) => {
-      const facts = `${option.range}${option.defaultText === undefined ? '' : `; default: ${option.defaultText}`}`
-      const text = `${option.path.join('.')}  (${namesOf(option).join(', ')})\n  ${facts}\n  ${option.description}\n`
-      return text.replaceAll('`', '')
-    })
-    .join('\n')
