@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { decimal, filePath, group, integer, milliseconds, podAlias, serverUrl, share } from './values.ts'
+import { decimal, filePath, group, integer, milliseconds, podAlias, serverUrl, share } from '../options/values.ts'
 
 const lmcache = group({
   url: serverUrl.optional().meta({

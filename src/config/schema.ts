@@ -1,6 +1,4 @@
 import { z } from 'zod'
-import { kv } from './kv-schema.ts'
-import { dns, engines, models, pods, pools } from './pool-schema.ts'
 import {
   decimal,
   filePath,
@@ -10,15 +8,14 @@ import {
   integer,
   listenPort,
   milliseconds,
-  modelPriority,
   redisUrl,
-  requirement,
-  resourceCount,
-  resourceName,
   seconds,
   share,
   tenantSecret,
-} from './values.ts'
+} from '../options/values.ts'
+import { modelPriority, requirement, resourceCount, resourceName } from './admission-values.ts'
+import { kv } from './kv-schema.ts'
+import { dns, engines, models, pods, pools } from './pool-schema.ts'
 
 /*
  * Metadata of an option: `plainEnv`, a second environment variable that sets it; `defaultText`, the default in words where it depends on other
