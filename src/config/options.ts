@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { parseQuantity, unitsOf } from '../options/quantity.ts'
+import { isTree, type Tree } from './config-tree.ts'
 import { configSchema } from './schema.ts'
 
 /** One option of the configuration. */
@@ -32,14 +34,60 @@ const nodeSchema = z.object({
   maximum: z.number().optional(),
   minLength: z.number().optional(),
   plainEnv: z.string().optional(),
+  secret: z.boolean().optional(),
+  unit: z.enum(['ms', 's', 'bytes']).optional(),
   defaultText: z.string().optional(),
 })
 
 type Node = z.output<typeof nodeSchema>
 
+const rootNode = (): Node => nodeSchema.parse(z.toJSONSchema(configSchema, { io: 'input' }))
+
 /** Every option, in the order of the schema. */
-export const listConfigOptions = (): readonly ConfigOption[] =>
-  optionsUnder(nodeSchema.parse(z.toJSONSchema(configSchema, { io: 'input' })), [])
+export const listConfigOptions = (): readonly ConfigOption[] => optionsUnder(rootNode(), [])
+
+/** What the schema says at a path, whose parts within lists are numbers; undefined: nothing. */
+export const schemaAt = (path: readonly string[]): Node | undefined =>
+  path.reduce<Node | undefined>((node, name) => {
+    const { properties = {}, items } = node ?? {}
+    return Object.hasOwn(properties, name) ? properties[name] : items
+  }, rootNode())
+
+/** Whether messages may quote the value: it is neither a secret nor a group that may hold one. */
+export const isQuotable = (node: Node): boolean =>
+  node.type !== 'object' && !isListOfObjects(node) && node.secret !== true
+
+/** Type and limits, for a sentence. */
+export const allowedBy = (node: Node): string => {
+  if (node.type === 'object') return 'a group of options'
+  const range = `${node.enum || node.type === 'boolean' ? 'one of' : 'a'} ${plain(rangeOf(node))}`
+  if (node.unit === undefined) return range
+  return `${range}: a whole number of ${node.unit}, or one with a unit (${unitsOf(node.unit).join(', ')})`
+}
+
+/** The options with numbers in place of texts such as `90s` and `256MiB`. Other texts are kept for the schema to refuse. */
+export const readUnits = (tree: Tree): Tree => {
+  const read = (value: unknown, { unit, properties = {}, items }: Node): unknown => {
+    if (typeof value === 'string' && unit !== undefined) return parseQuantity(value, unit) ?? value
+    if (Array.isArray(value)) return items === undefined ? value : value.map((item) => read(item, items))
+    if (!isTree(value)) return value
+    const members = Object.entries(value).map(([name, member]) => {
+      const node = Object.hasOwn(properties, name) ? properties[name] : undefined
+      return [name, node === undefined ? member : read(member, node)]
+    })
+    return Object.fromEntries(members)
+  }
+  const root = rootNode()
+  return read(tree, root) as Tree
+}
+
+/** The variables that set the option, or the list that it is in. */
+export const variablesOf = (path: readonly string[]): readonly string[] =>
+  listConfigOptions()
+    .filter((option) => option.path.every((name, index) => path[index] === name))
+    .flatMap(namesOf)
+
+const plain = (text: string): string => text.replaceAll('`', '')
 
 const optionsUnder = (node: Node, path: readonly string[]): readonly ConfigOption[] =>
   Object.entries(node.properties ?? {}).flatMap(([name, child]) =>
@@ -79,10 +127,13 @@ const rangeOf = (node: Node): string => {
       ? `string of ${node.minLength} characters or more`
       : 'string'
   if (node.type === 'boolean') return '`true`, `false`'
+  if (node.unit !== undefined)
+    return `${node.unit === 'bytes' ? 'size' : 'duration'}, ${node.minimum} to ${node.maximum} ${node.unit}`
   return `${node.type === 'integer' ? 'whole number' : 'number'}, ${node.minimum} to ${node.maximum}`
 }
 
-const namesOf = ({ envName, plainEnvName }: ConfigOption): readonly string[] =>
+/** The variables that set an option. */
+export const namesOf = ({ envName, plainEnvName }: ConfigOption): readonly string[] =>
   plainEnvName === undefined ? [envName] : [envName, plainEnvName]
 
 /** The options for a terminal: one short paragraph each. */
@@ -91,6 +142,6 @@ export const renderConfigHelp = (): string =>
     .map((option) => {
       const facts = `${option.range}${option.defaultText === undefined ? '' : `; default: ${option.defaultText}`}`
       const text = `${option.path.join('.')}  (${namesOf(option).join(', ')})\n  ${facts}\n  ${option.description}\n`
-      return text.replaceAll('`', '')
+      return plain(text)
     })
     .join('\n')
