@@ -1,4 +1,4 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { constants, readFileSync } from 'node:fs'
 import { access } from 'node:fs/promises'
@@ -33,6 +33,7 @@ export const findStartProblems = async (
 ): Promise<readonly ConfigProblem[]> => {
   const { listen, sessions, routing, engines, kv, pools } = groups
   const servers: Server[] = []
+  if (listen?.extproc.socketPath !== undefined) await removeStaleSocket(listen.extproc.socketPath)
   const attempts = [
     ...(listen === undefined ? [] : [...listening(listen, servers), ...readingTls(listen.extproc.tls)]),
     ...(sessions === undefined || !asksRedis ? [] : askingRedis(sessions)),
@@ -59,21 +60,18 @@ const problemOf = async ({ option, problem, work }: Attempt): Promise<readonly C
 /** The servers listen until all attempts are over: both addresses may be the same. */
 const listening = ({ extproc, admin }: ParsedConfig['listen'], servers: Server[]): readonly Attempt[] => {
   const { host, port, socketPath: path } = extproc
-  const listenOn = (option: string, options: ListenOptions): Attempt => ({
-    option,
+  const listenOn = (name: string, options: ListenOptions): Attempt => ({
+    option: `listen.${name}`,
     problem: 'cannot be listened on',
     work: async () => {
-      if (options.path !== undefined) await removeStaleSocket(options.path)
       const server = createServer()
       servers.push(server)
       await once(server.listen(options), 'listening')
     },
   })
   return [
-    path === undefined
-      ? listenOn('listen.extproc.port', { host, port })
-      : listenOn('listen.extproc.socketPath', { path }),
-    listenOn('listen.admin.port', admin),
+    path === undefined ? listenOn('extproc.port', { host, port }) : listenOn('extproc.socketPath', { path }),
+    listenOn('admin.port', admin),
   ]
 }
 
@@ -87,24 +85,19 @@ const readingTls = (tls: ParsedConfig['listen']['extproc']['tls']): readonly Att
   const option = 'listen.extproc.tls'
   const readPair = (file: string): void => {
     const certificate = readCertificate(file)
-    // A key that cannot be read is a problem of its own.
-    if (isReadable(() => readKey(tls.key)) && !certificate.checkPrivateKey(readKey(tls.key)))
-      throw new Error(`it does not belong to ${option}.key`)
+    let key: KeyObject
+    try {
+      key = readKey(tls.key)
+    } catch {
+      return // A problem of its own.
+    }
+    if (!certificate.checkPrivateKey(key)) throw new Error(`it does not belong to ${option}.key`)
   }
   return [
     ...reading(`${option}.certificate`, readPair, tls.certificate),
     ...reading(`${option}.key`, readKey, tls.key),
     ...reading(`${option}.clientCa`, readCertificate, tls.clientCa),
   ]
-}
-
-const isReadable = (read: () => unknown): boolean => {
-  try {
-    read()
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Runs a script of the session store: a user may be let in, and not be allowed that. */

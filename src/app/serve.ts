@@ -51,7 +51,7 @@ const create = async (config: Config, parts: { readonly log: Logger; readonly ve
 
 const startFault = 'the gateway could not start'
 
-/** Mostly the configuration is at fault, and the stack would say nothing more. */
+/** The stack says nothing of a configuration, which mostly is at fault. */
 const logFault = (log: Logger, error: unknown): void => {
   log.fatal(startFault, { cause: sentenceOf(error) })
   log.debug(startFault, { err: error })

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import { nearestName } from '../commandline/nearest-name.ts'
 import type { ConfigProblem } from './config-problem.ts'
 import { type Tree, valueAt } from './config-tree.ts'
-import { nearestName } from './nearest-name.ts'
 import { allowedBy, isQuotable, schemaAt, variablesOf } from './options.ts'
 
 /** What zod found, in the words of the schema: what is allowed, and the nearest name. */

@@ -110,31 +110,30 @@ const readEnvironment = (environment: Environment, report: Report): readonly Env
   })
 }
 
-const settingsOf = (
-  { path, kind, envName, plainEnvName = envName }: ConfigOption,
-  environment: Environment,
-): readonly EnvironmentSetting[] =>
-  [...new Set([envName, plainEnvName])].flatMap((name) => {
-    const text = environment[name] ?? ''
-    return text === '' ? [] : [{ path, envName: name, value: toValue(text, kind) }]
+const settingsOf = (option: ConfigOption, environment: Environment): readonly EnvironmentSetting[] =>
+  namesOf(option).flatMap((envName) => {
+    const text = environment[envName] ?? ''
+    return text === '' ? [] : [{ path: option.path, envName, value: toValue(text, option.type) }]
   })
 
-/** Text of another kind is returned unchanged; the schema refuses it. */
-const toValue = (text: string, kind: ConfigOption['kind']): unknown => {
-  switch (kind) {
-    case 'string':
-      return text
+/** Text of another type is returned unchanged; the schema refuses it. */
+const toValue = (text: string, type: ConfigOption['type']): unknown => {
+  switch (type) {
+    case 'integer':
     case 'number':
       return /^-?[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
     case 'boolean':
       return text === 'true' ? true : text === 'false' ? false : text
-    case 'list':
+    case 'array':
       return text
         .split(',')
         .map((item) => item.trim())
         .filter((item) => item !== '')
-    case 'json':
+    case 'list of objects':
       return readJson(text) ?? text
+    case 'string':
+    case 'object':
+      return text
   }
 }
 
@@ -171,7 +170,7 @@ const fillFromFiles = (tree: Tree, report: Report): Filled => {
     const file = valueAt(from, filePath)
     if (typeof file !== 'string') return from
     const content = readText(file)
-    if (content.kind === 'unreadable') {
+    if ('problem' in content) {
       unread.add(path.join('.'))
       report(content.problem, filePath)
       return from
@@ -186,10 +185,10 @@ const fillFromFiles = (tree: Tree, report: Report): Filled => {
   return { tree: [...fileOptions, ...ofPools].reduce(fill, tree), filled, unread }
 }
 
-const validGroups = (tree: Tree): Partial<ParsedConfig> =>
+const validGroups = (tree: unknown): Partial<ParsedConfig> =>
   Object.fromEntries(
     Object.entries(configSchema.shape).flatMap(([name, schema]) => {
-      const group = schema.safeParse(tree[name])
+      const group = schema.safeParse(valueAt(tree, [name]))
       return group.success ? [[name, group.data]] : []
     }),
   )

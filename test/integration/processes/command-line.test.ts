@@ -80,6 +80,27 @@ describe('context-cache-gateway', () => {
     })
   })
 
+  test.each([
+    { args: ['--help'], begins: 'Usage: context-cache-gateway [COMMAND]' },
+    { args: ['serve', '--help'], begins: 'Usage: context-cache-gateway [serve]' },
+    { args: ['run', '-h'], begins: 'Usage: context-cache-gateway run' },
+    { args: ['help', 'vllm-up'], begins: 'Usage: context-cache-gateway vllm-up' },
+    { args: ['help', 'replay'], begins: 'Usage: context-cache-gateway replay TRACE' },
+    { args: ['help', 'kv'], begins: 'Options of serve, group kv:' },
+  ])('$args prints its page', async ({ args, begins }) => {
+    const { code, stdout, stderr } = await run(args)
+    expect({ code, stderr, begin: stdout.slice(0, begins.length) }).toEqual({ code: 0, stderr: '', begin: begins })
+  })
+
+  test.each([
+    [['sevre'], 'There is no command sevre. Did you mean serve?\nTry: context-cache-gateway help\n'],
+    [['--chekc'], 'There is no option --chekc. Did you mean --check?\nTry: context-cache-gateway help serve\n'],
+    [['run', '--check'], 'There is no option --check.\nTry: context-cache-gateway help run\n'],
+    [['run', 'now'], 'The argument now is one too many.\nTry: context-cache-gateway help run\n'],
+  ])('%s is refused with what was probably meant', async (args, stderr) => {
+    expect(await run(args)).toEqual({ code: 1, stdout: '', stderr })
+  })
+
   test('--check accepts a valid configuration', async () => {
     expect(await run(['--check'], { env: valid() })).toEqual({
       code: 0,

@@ -146,8 +146,8 @@ describe('loadConfig', () => {
     ['an unknown option', 'log:\n  colour: red', '2: log.colour: no such option'],
     [
       'another value than those of a list',
-      'log:\n  level: wran',
-      '2: log.level (CTX_LOG_LEVEL) = "wran": must be one of trace, debug, info, warn, error, fatal, silent; did you mean warn?',
+      'log:\n  level: wrn',
+      '2: log.level (CTX_LOG_LEVEL) = "wrn": must be one of trace, debug, info, warn, error, fatal, silent; did you mean warn?',
     ],
     ['a number instead of a group', 'routing: 5', '1: routing: must be a group of options'],
     [
@@ -158,7 +158,7 @@ describe('loadConfig', () => {
     [
       'a wrong item of a list, by an alias',
       'routing: &name\n  pods: [a:1,\n    b]\nadmission: *name',
-      '3: routing.pods.1 (CTX_ROUTING_PODS or PODS) = "b": must be host:port\n2: admission.pods: no such option',
+      '3: routing.pods.1 (CTX_ROUTING_PODS or PODS) = "b": must be host:port\n4: admission.pods: no such option',
     ],
     [
       'an option of a pool',
