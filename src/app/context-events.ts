@@ -1,5 +1,6 @@
 import type { ContextEvents } from '../context/context-events.ts'
-import type { KvMissReason, KvPresence } from '../kvcache/kv-connector.ts'
+import type { KvPresence } from '../kvcache/kv-connector.ts'
+import type { KvMissReason } from '../kvcache/reasons.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { LabelValue } from '../telemetry/metric-definitions.ts'
 import type { Metrics } from '../telemetry/metrics.ts'

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { untilAborted } from '../../async/deadline.ts'
-import type { KvMissReason, KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
+import type { KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
+import type { KvMissReason, NotStoredReason } from '../reasons.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import type { SlotClaim } from './claim.ts'
@@ -60,7 +61,7 @@ const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
 
 const withoutSlot = (parts: Parts, search: Search): Found => without(parts, search, 'no_slot', 'no_room')
 
-const without = ({ isolation }: Parts, { turn }: Search, reason: KvMissReason, notStored: string): Found => ({
+const without = ({ isolation }: Parts, { turn }: Search, reason: KvMissReason, notStored: NotStoredReason): Found => ({
   presence: { kind: 'miss', reason },
   fields: isolation(turn.tenant),
   notStored,
