@@ -1,8 +1,23 @@
-/** Whether the gateway can take turns now. */
+/** Whether the gateway can take turns now, and what it does without. */
 export interface Readiness {
   readonly ready: boolean
-  /** What is missing, and findings that do not stop turns, in a few words each. */
+  /** What keeps it from taking turns, in a few words each. */
   readonly reasons: readonly string[]
+  /** Something is missing that turns can do without, or a part of the pods. */
+  readonly degraded: boolean
+  readonly store: { readonly kind: string; readonly available: boolean }
+  readonly pools: readonly {
+    readonly name: string
+    readonly connector: string
+    readonly pods: readonly { readonly address: string; readonly ready: boolean; readonly inFlight: number }[]
+  }[]
+  /** Findings and outages that do not stop turns. */
+  readonly warnings: readonly {
+    readonly kind: string
+    readonly subject: string
+    readonly text: string
+    readonly sinceSeconds: number
+  }[]
 }
 
 /** The answer of an admin page. */
@@ -41,7 +56,7 @@ const indexOf = (version: string): string =>
     `Context Cache Gateway ${version}`,
     '',
     '/healthz  200 while the process is alive',
-    '/readyz   200 when it can take turns, else 503 with the reasons, as JSON',
+    '/readyz   200 when it can take turns, else 503; what is missing, as JSON',
     '/metrics  Prometheus metrics',
     '/config   the effective configuration, without secrets',
     '',
