@@ -1,23 +1,7 @@
-/** Whether the gateway can take turns now, and what it does without. */
+/** Whether the gateway can take turns now, and what else the page shows. */
 export interface Readiness {
   readonly ready: boolean
-  /** What keeps it from taking turns, in a few words each. */
-  readonly reasons: readonly string[]
-  /** Something is missing that turns can do without, or a part of the pods. */
-  readonly degraded: boolean
-  readonly store: { readonly kind: string; readonly available: boolean }
-  readonly pools: readonly {
-    readonly name: string
-    readonly connector: string
-    readonly pods: readonly { readonly address: string; readonly ready: boolean; readonly inFlight: number }[]
-  }[]
-  /** Findings and outages that do not stop turns. */
-  readonly warnings: readonly {
-    readonly kind: string
-    readonly subject: string
-    readonly text: string
-    readonly sinceSeconds: number
-  }[]
+  readonly [detail: string]: unknown
 }
 
 /** The answer of an admin page. */

@@ -1,15 +1,14 @@
-import type { Readiness } from '../admin/admin-routes.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
 import type { RunningPool } from './create-pool.ts'
 
-/** A gateway is ready when it serves and a pod is ready: turns do without anything else. */
+/** What /readyz shows. A gateway is ready when it serves and a pod is ready: turns do without anything else. */
 export const readinessOf = (parts: {
   readonly isServing: boolean
   /** Kind of the session store. */
   readonly store: string
   readonly pools: readonly Pick<RunningPool, 'pool' | 'connector' | 'pods'>[]
   readonly warnings: Pick<Warnings, 'list'>
-}): Readiness => {
+}) => {
   const { isServing, store } = parts
   const warnings = parts.warnings.list()
   const pools = parts.pools.map(({ pool, connector, pods }) => ({

@@ -43,14 +43,10 @@ const isOutage = (kind: WarningKind): kind is OutageKind => kind in outages
 
 const repeatMs = 60_000
 
-interface Finding {
-  readonly kind: WarningKind
-  readonly subject: string
-  readonly text: string
+interface Finding extends Omit<Warning, 'sinceSeconds'> {
   readonly sinceMs: number
-  readonly loggedMs: number
-  /** Raised so often since it was logged. */
-  readonly times: number
+  /** When it was logged last, and how often it was raised since. */
+  readonly logged: { readonly ms: number; readonly times: number }
 }
 
 /** `nowMs` is a clock that never goes back. */
@@ -66,11 +62,11 @@ export const createWarnings = (
     const now = nowMs()
     const text = scrubText(sentence)
     const known = findings.get(keyOf(kind, subject))
-    const { sinceMs = now, times = 0 } = known ?? {}
-    const isLogged = known === undefined || now - known.loggedMs >= repeatMs
-    if (isLogged) log.warn(text, { kind, ...(times > 0 ? { times: times + 1 } : {}) })
-    const seen = isLogged ? { loggedMs: now, times: 0 } : { loggedMs: known.loggedMs, times: times + 1 }
-    findings.set(keyOf(kind, subject), { kind, subject, text, sinceMs, ...seen })
+    const { sinceMs = now, logged: { ms, times } = { ms: Number.NEGATIVE_INFINITY, times: 0 } } = known ?? {}
+    const isDue = now - ms >= repeatMs
+    if (isDue) log.warn(text, { kind, ...(times > 0 ? { times: times + 1 } : {}) })
+    const logged = isDue ? { ms: now, times: 0 } : { ms, times: times + 1 }
+    findings.set(keyOf(kind, subject), { kind, subject, text, sinceMs, logged })
   }
 
   return {
@@ -89,12 +85,10 @@ export const createWarnings = (
       for (const [key, finding] of findings) if (finding.subject === subject) findings.delete(key)
     },
     list: () =>
-      [...findings.values()].map(({ kind, subject, text, sinceMs }) => ({
-        kind,
-        subject,
-        text,
-        sinceSeconds: secondsSince(sinceMs),
-      })),
+      [...findings.values()].map((finding) => {
+        const { sinceMs, logged: _, ...shown } = finding
+        return { ...shown, sinceSeconds: secondsSince(sinceMs) }
+      }),
   }
 }
 
