@@ -12,7 +12,7 @@ import { removeStaleSocket } from '../extproc/server.ts'
 import { loadFunction } from '../kvcache/load-function.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
-import { sentenceOf } from '../telemetry/outage-log.ts'
+import { sentenceOf } from '../telemetry/sentence-of.ts'
 
 const limitMs = 5_000
 
