@@ -213,11 +213,12 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     parts.admission?.release('prefill', turnId)
     if (pool !== undefined) reportPods(pool, ticket, turn)
     const isGood = turn.complete && isSuccess(turn.status)
+    const model = session?.model ?? ticket.model
+    if (model !== undefined) pool?.predictor.ended({ turnId, pod, model }, predictionEndOf(turn))
     if (session === undefined) {
       events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
       return
     }
-    pool?.predictor.ended({ turnId, pod, model: session.model }, predictionEndOf(turn))
     try {
       await (isGood ? endCompleted : endFailed)({ ticket: { ...ticket, session }, pool }, turn)
     } catch (error) {

@@ -31,10 +31,21 @@ export interface Route {
 
 /** A turn as far as the choice of its pod goes; without `model` it has no session. */
 export interface TurnToRoute {
-  readonly key: SessionKey
+  /** The session, or what else keeps requests at one pod. */
+  readonly key: string | undefined
   readonly model?: string | undefined
   readonly pod?: string | undefined
   readonly kv?: StoredKv | undefined
+  /** What of the request's body is known. Default: nothing. */
+  readonly prompt?: PromptKnowledge
+}
+
+/** Of a request whose body the gateway has seen. */
+export interface PromptKnowledge {
+  /** Bytes of the body until now. */
+  readonly bytes: number
+  /** Tokens of its beginning that pods computed lately. */
+  readonly residentTokens: ReadonlyMap<string, number>
 }
 
 /**
@@ -66,7 +77,7 @@ export const routeTurn = (
 }
 
 /** Bytes of a request body per token of its prompt: English text in JSON. */
-const bytesPerToken = 4
+export const bytesPerToken = 4
 /** A body may hold pictures, which take far more bytes than tokens. */
 const maxNewTokens = 32_768
 
@@ -77,15 +88,18 @@ export const routingInputOf = (
   session: TurnToRoute,
 ): RoutingInput => {
   const stored = session.kv?.tokens ?? 0
-  const bodyTokens = Math.ceil(Number(request.header('content-length')[0] ?? 0) / bytesPerToken)
+  const { key, prompt } = session
+  const bodyBytes = Number(request.header('content-length')[0] ?? prompt?.bytes ?? 0)
+  const bodyTokens = Math.ceil(bodyBytes / bytesPerToken)
   const estimate = Number.isFinite(bodyTokens) ? bodyTokens : 0
   return {
-    affinityKey: session.key,
+    affinityKey: key,
     lastPod: session.pod,
     model: session.model,
     promptTokens: Math.min(Math.max(stored, estimate), stored + maxNewTokens),
     stored: session.kv,
-    residentTokens: predictor.residentTokens(session.key),
+    residentTokens: prompt?.residentTokens ?? (key === undefined ? undefined : predictor.residentTokens(key)),
+    subset: request.pick?.subset,
   }
 }
 
@@ -136,22 +150,25 @@ export const startSessionTurn = (
 }
 
 /**
- * Forwards a turn without a session. It is only counted, and it is isolated from the KV of sessions.
+ * Forwards a turn without a session. It is only counted, and it is isolated from the KV of sessions: of a tenant, or (undefined) of everybody.
  * @throws GatewayError `rate_limit_exceeded`
  * @throws RequestCancelledError
  */
 export const startPlainTurn = (
   parts: TurnParts,
-  turn: { readonly turnId: string; readonly route: Route; readonly tenant: TenantKey },
+  turn: { readonly turnId: string; readonly route: Route; readonly tenant: TenantKey | undefined },
   scope: RequestScope,
 ): Promise<ForwardDecision> => {
-  const { turnId, route } = turn
+  const { turnId, route, tenant } = turn
   const work = { turnId, pod: route.pod, model: route.input.model }
   return whenAdmitted(parts.admission, work, { laterMs: 0, scope }, async () => {
     if (scope.signal.aborted) throw new RequestCancelledError()
-    const { pool, pod } = route
+    const { pool, pod, input } = route
+    const { model } = input
     pool.pods.turnStarted(pod, turnId)
-    return forwardTo(route, pool.kv.isolation(turn.tenant), { turnId, pool: pool.name, pod })
+    if (model !== undefined) pool.predictor.routed({ turnId, pod, model }, input)
+    const fields = tenant === undefined ? pool.kv.constants : pool.kv.isolation(tenant)
+    return forwardTo(route, fields, { turnId, pool: pool.name, pod, model })
   })
 }
 
