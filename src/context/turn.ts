@@ -76,6 +76,8 @@ export const routeTurn = (
   }
 }
 
+const nothing: ReadonlyMap<string, number> = new Map()
+
 /** Bytes of a request body per token of its prompt: English text in JSON. */
 export const bytesPerToken = 4
 /** A body may hold pictures, which take far more bytes than tokens. */
@@ -89,6 +91,7 @@ export const routingInputOf = (
 ): RoutingInput => {
   const stored = session.kv?.tokens ?? 0
   const { key, prompt } = session
+  const known = prompt?.residentTokens ?? nothing
   const bodyBytes = Number(request.header('content-length')[0] ?? prompt?.bytes ?? 0)
   const bodyTokens = Math.ceil(bodyBytes / bytesPerToken)
   const estimate = Number.isFinite(bodyTokens) ? bodyTokens : 0
@@ -98,7 +101,7 @@ export const routingInputOf = (
     model: session.model,
     promptTokens: Math.min(Math.max(stored, estimate), stored + maxNewTokens),
     stored: session.kv,
-    residentTokens: prompt?.residentTokens ?? (key === undefined ? undefined : predictor.residentTokens(key)),
+    residentTokens: known.size > 0 || key === undefined ? known : predictor.residentTokens(key),
     subset: request.pick?.subset,
   }
 }

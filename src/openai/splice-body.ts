@@ -75,8 +75,8 @@ export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptio
 
 const isWhite = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-const firstVisible = (bytes: Buffer): number => {
-  let at = 0
+const firstVisible = (bytes: Buffer, start = 0): number => {
+  let at = start
   while (at < bytes.length && isWhite(bytes[at])) at += 1
   return at
 }
@@ -89,26 +89,40 @@ const lastVisible = (bytes: Buffer, start: number, end = bytes.length): number =
 }
 
 const modelKey = Buffer.from('"model"')
-/** Longest white space, colon and name behind the key that are read. */
-const maxValueBytes = 1024
+const quote = 0x22
+const colon = 0x3a
+const backslash = 0x5c
+/** Longest key with white space and name behind it that is looked at when pieces part it. */
+const maxPartedBytes = 65_536
 
 /** Whether the pieces name another model, and never the expected one. A name with escapes is left to the engine. */
 const createModelCheck = (expected: string) => {
   let rest: Buffer = noBytes
   let namesOther = false
   let isDecided = false
+
+  /** False: the text ends before the name does. */
+  const lookBehindKey = (text: Buffer, start: number): boolean => {
+    const colonAt = firstVisible(text, start)
+    const nameAt = firstVisible(text, colonAt + 1)
+    if (nameAt >= text.length) return colonAt < text.length && text[colonAt] !== colon
+    if (text[colonAt] !== colon || text[nameAt] !== quote) return true
+    const end = text.indexOf(quote, nameAt + 1)
+    if (end === -1) return false
+    const name = text.subarray(nameAt + 1, end)
+    if (name.includes(backslash) || name.equals(Buffer.from(expected))) isDecided = true
+    else namesOther = true
+    return true
+  }
+
   return {
     look: (bytes: Buffer): void => {
       if (isDecided) return
       const text = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
       let keepFrom = Math.max(0, text.length - modelKey.length + 1)
       for (let at = text.indexOf(modelKey); at !== -1; at = text.indexOf(modelKey, at + 1)) {
-        const valueAt = at + modelKey.length
-        const value = text.toString('utf8', valueAt, valueAt + maxValueBytes)
-        const [, name, stop] = /^[ \t\r\n]*:[ \t\r\n]*"([^"\\]*)(["\\])/.exec(value) ?? []
-        if (stop === '\\' || name === expected) isDecided = true
-        else if (name !== undefined) namesOther = true
-        else if (text.length - valueAt < maxValueBytes) keepFrom = Math.min(keepFrom, at)
+        const isWhole = lookBehindKey(text, at + modelKey.length)
+        if (!isWhole && text.length - at <= maxPartedBytes) keepFrom = Math.min(keepFrom, at)
       }
       rest = Buffer.from(text.subarray(keepFrom))
     },

@@ -10,7 +10,6 @@ const internalHeaders: readonly string[] = [
   `${destinationKey}-subset`,
   `${destinationKey}-served`,
   'target-pod',
-  'x-envoy-original-dst-host',
   'x-context-cache',
   'x-session-expires-at',
   'x-context-pool',
