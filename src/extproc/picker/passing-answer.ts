@@ -6,6 +6,7 @@ import type {
 } from '../../context/context-cache-manager.ts'
 import { encodeTicket } from '../../context/turn-ticket.ts'
 import { type AnswerReader, createAnswerReader } from '../../openai/answer-reader.ts'
+import { GatewayError, toErrorResponse } from '../../openai/gateway-error.ts'
 import type { ExtProcEvent } from '../codec.ts'
 import { destinationKey } from '../replies.ts'
 
@@ -24,6 +25,15 @@ export interface AnswerParts {
 /** Headers by which the gateway tells which session an answer belongs to: an engine's own are removed. */
 const ownHeaders = ['x-session-id', 'x-context-cache'] as const
 
+const gatewayTimeout = 504
+
+/** Envoy's text about a pod that it cannot reach is replaced by an error that SDKs understand. */
+const unreachable = (() => {
+  const { headers, body } = toErrorResponse(new GatewayError('no_ready_endpoints'))
+  const setHeaders = { ':status': '503', 'content-type': 'application/json', ...headers }
+  return { setHeaders, removeHeaders: [], body: Buffer.from(JSON.stringify(body)) }
+})()
+
 /** The answer to one request as it passes. It ends the turn, once, however the answer ends. */
 export class PassingAnswer {
   readonly #forwarded: Forwarded
@@ -33,6 +43,7 @@ export class PassingAnswer {
   #sentMs: number | undefined
   #head: Pick<TurnEnd, 'status' | 'servedBy' | 'upstreamFailed' | 'ttfbMs'> | undefined
   #hasEnded = false
+  #isRefused = false
 
   constructor(forwarded: Forwarded, parts: AnswerParts) {
     this.#forwarded = forwarded
@@ -49,10 +60,11 @@ export class PassingAnswer {
     this.#sentMs = this.#parts.now()
   }
 
-  /** The answer begins. Returns the changes to its headers. */
+  /** The answer begins. Returns the changes to its headers, and a `body` that replaces its own. */
   head({ headers, metadata }: Extract<ExtProcEvent, { kind: 'response_headers' }>): {
     readonly setHeaders: Readonly<Record<string, string>>
     readonly removeHeaders: readonly string[]
+    readonly body?: Buffer
   } {
     const { responseHeaders, ticket } = this.#forwarded
     const status = Number(headers(':status')[0] ?? 0)
@@ -66,6 +78,7 @@ export class PassingAnswer {
       upstreamFailed: isEnvoys,
       ttfbMs: this.#sentMs === undefined ? undefined : this.#parts.now() - this.#sentMs,
     }
+    if (isEnvoys && status !== gatewayTimeout) return unreachable
     const isGood = status >= 200 && status < 300
     if (isGood && ticket !== undefined) this.#reader = createAnswerReader(contentType, headers('content-encoding'))
     this.#observe((observer) => observer.head(status, headers))
@@ -94,14 +107,15 @@ export class PassingAnswer {
     this.#endTurn({
       ...head,
       complete: how === 'complete' && isWhole,
-      // A pod that fails before it answers is reported by Envoy's own answer.
-      clientDisconnected: this.#head === undefined,
+      // A pod that dies in the middle of its answer looks the same; its health check tells.
+      clientDisconnected: how === 'broken' && !this.#isRefused,
       usage,
     })
   }
 
   /** The gateway answered instead of the pod. */
   refused(status: number): void {
+    this.#isRefused = true
     this.#head ??= { status, servedBy: undefined, upstreamFailed: false, ttfbMs: undefined }
     this.end('broken')
   }

@@ -43,6 +43,8 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   #heldBytes = 0
   #bodyEnd: 'open' | 'ended' | 'trailers' = 'open'
   #sinceMs = 0
+  /** Sent instead of the answer's body. */
+  #ownBody: Buffer | undefined
 
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
@@ -70,7 +72,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
         this.#answerBegins(event)
         return
       case 'response_body':
-        this.#stream.send({ ...event, phase: 'response_body', kind: 'body' })
+        this.#sendAnswer(event)
         this.#answer?.chunk(event.body)
         if (event.endOfStream) this.#answer?.end('complete')
         return
@@ -245,8 +247,16 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       this.#stream.send({ kind: 'continue', phase })
       return
     }
-    this.#stream.send({ kind: 'headers', phase, ...answer.head(event) })
+    const { setHeaders, removeHeaders, body } = answer.head(event)
+    this.#ownBody = event.endOfStream ? undefined : body
+    this.#stream.send({ kind: 'headers', phase, setHeaders, removeHeaders })
     if (event.endOfStream) answer.end('complete')
+  }
+
+  #sendAnswer({ body, endOfStream }: Extract<ExtProcEvent, { kind: 'response_body' }>): void {
+    const own = this.#ownBody
+    if (own === undefined) this.#stream.send({ kind: 'body', phase: 'response_body', body, endOfStream })
+    else if (endOfStream) this.#stream.send({ kind: 'body', phase: 'response_body', body: own, endOfStream })
   }
 
   /** A decision that comes too late: its turn ends at once. */
