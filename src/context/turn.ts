@@ -20,6 +20,9 @@ export interface TurnParts {
   readonly admission?: Admission | undefined
 }
 
+/** Names an InferenceObjective of the Gateway API inference extension. */
+const objectiveHeader = 'x-gateway-inference-objective'
+
 /** A pod for one turn, the destinations of retries, and the input of the choice. */
 export interface Route {
   /** The pool of the pod. */
@@ -27,6 +30,8 @@ export interface Route {
   readonly pod: string
   readonly destinations: readonly [string, ...string[]]
   readonly input: RoutingInput
+  /** Names the priority of the request. */
+  readonly objective: string | undefined
 }
 
 /** A turn as far as the choice of its pod goes; without `model` it has no session. */
@@ -63,7 +68,13 @@ export const routeTurn = (
   switch (outcome.kind) {
     case 'routed':
       parts.events.routed(outcome.policy, outcome.pod)
-      return { pool, pod: outcome.pod, destinations: [outcome.pod, ...outcome.fallbacks], input }
+      return {
+        pool,
+        pod: outcome.pod,
+        destinations: [outcome.pod, ...outcome.fallbacks],
+        input,
+        objective: request.header(objectiveHeader)[0],
+      }
     case 'no-ready-pod':
       throw new GatewayError('no_ready_endpoints')
     case 'unknown-model':
@@ -135,7 +146,7 @@ export const startSessionTurn = (
   scope: RequestScope,
 ): Promise<{ readonly presence: KvPresence; readonly forward: ForwardDecision }> => {
   const { route, session } = turn
-  const work = { turnId: turn.turnId, pod: route.pod, model: session.model }
+  const work = { turnId: turn.turnId, pod: route.pod, model: session.model, objective: route.objective }
   const budgetMs = loadBudgetMs(route.pool, session.model, session.kv?.tokens)
   return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
     const { presence, fields, claim } = await prepareKv(parts, turn, { budgetMs, scope })
@@ -163,7 +174,7 @@ export const startPlainTurn = (
   scope: RequestScope,
 ): Promise<ForwardDecision> => {
   const { turnId, route, tenant } = turn
-  const work = { turnId, pod: route.pod, model: route.input.model }
+  const work = { turnId, pod: route.pod, model: route.input.model, objective: route.objective }
   return whenAdmitted(parts.admission, work, { laterMs: 0, scope }, async () => {
     if (scope.signal.aborted) throw new RequestCancelledError()
     const { pool, pod, input } = route
