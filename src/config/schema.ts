@@ -39,6 +39,17 @@ const listen = group({
     port: listenPort.default(50051).describe('gRPC port for Envoy; 0: any free one.'),
     socketPath: filePath.optional().describe('Path of a Unix socket to listen on instead of host and port.'),
     tls: tls.optional(),
+    selfSigned: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Encrypts the gRPC port with a certificate made at each start, as endpoint pickers do. Clients cannot verify it: prefer `listen.extproc.tls`, which takes precedence.',
+      ),
+    drainMs: milliseconds
+      .default(10_000)
+      .describe(
+        'Longest time that running requests have to end after SIGTERM. As endpoint picker the gateway carries every answer: as long as the longest one.',
+      ),
   }),
   admin: group({
     host: host.default('127.0.0.1').describe('Address of the health, metrics and configuration pages.'),
@@ -176,6 +187,12 @@ const admission = group({
     .default([])
     .describe('Resources that all pods share. Every pod has copies of the others.'),
   priorities: z.array(modelPriority).default([]).describe('Priorities of models, as `my-model=2`. 1 is the highest.'),
+  objectives: z
+    .array(modelPriority)
+    .default([])
+    .describe(
+      'Priorities of InferenceObjectives, as `my-objective=1`. A request names its objective in `x-gateway-inference-objective`; it takes precedence over the model.',
+    ),
   defaultPriority: integer(1, 999_999_999).default(1).describe('Priority of every other model.'),
   maxWaiting: integer(0, 10_000)
     .default(100)

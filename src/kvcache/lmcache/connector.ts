@@ -50,7 +50,7 @@ export interface LmcacheOptions {
 }
 
 /** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check'>
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check' | 'constants'>
 
 const callsPerServer = 32
 
