@@ -1,0 +1,52 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createChildren } from '../../../playground/child-process.ts'
+import { type ControlPlane, startControlPlane } from './control-plane.ts'
+import { createNetwork, type Network } from './network.ts'
+import { startNode } from './node.ts'
+import type { Image } from './pod-process.ts'
+import { startServices } from './services.ts'
+
+/** A cluster of one node on this machine, without containers. */
+export interface Rig extends ControlPlane {
+  /** For files of the test. */
+  readonly folder: string
+  readonly network: Network
+  /** What pods, the node and the test itself said. */
+  readonly lines: string[]
+  readonly children: ReturnType<typeof createChildren>
+  stop(): Promise<void>
+}
+
+/** `images`: what stands for the images that contain the name, in this order. Without images there is a control plane alone. */
+export const startRig = async (images?: Readonly<Record<string, Image>>): Promise<Rig> => {
+  const folder = await mkdtemp(join(tmpdir(), 'cluster-'))
+  const children = createChildren()
+  const lines: string[] = []
+  const onLine = (line: string): void => void lines.push(line)
+  const network = await createNetwork(folder)
+  const ends: (() => Promise<void>)[] = [() => network.remove(), () => children.stop()]
+  const stop = async (): Promise<void> => {
+    for (const end of ends.reverse()) await end().catch((error: unknown) => onLine(`rig: ${error}`))
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const controlPlane = await startControlPlane(join(folder, 'control-plane'), children)
+    const imageOf = (image: string): Image => {
+      const found = Object.entries(images ?? {}).find(([name]) => image.includes(name))?.[1]
+      if (found === undefined) throw new Error(`the rig has nothing for the image ${image}`)
+      return found
+    }
+    const podsFolder = join(folder, 'pods')
+    if (images === undefined) return { ...controlPlane, folder, network, lines, children, stop }
+    const node = await startNode({ folder: podsFolder, controlPlane, network, children, imageOf, onLine })
+    ends.push(() => node.stop())
+    const services = await startServices(controlPlane, network)
+    ends.push(() => services.stop())
+    return { ...controlPlane, folder, network, lines, children, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
