@@ -5,6 +5,7 @@ import { type Children, startChild } from '../../../playground/child-process.ts'
 import { freePorts } from '../../../playground/free-port.ts'
 import { flags, runCommand } from '../../../playground/run-command.ts'
 import { startServer } from '../../../playground/start-server.ts'
+import { eventually } from '../../support/eventually.ts'
 import { folderOf } from '../install/folders.ts'
 import { goTools } from '../install/go-tools.ts'
 import { crdsTool } from '../install/install-crds.ts'
@@ -23,6 +24,8 @@ export interface ControlPlane {
   kubectl(...args: readonly string[]): Promise<string>
   /** Server-side apply of YAML. @throws Error with what kubectl says */
   apply(yaml: string): Promise<void>
+  /** Waits until a pod with the label `app` runs. */
+  podAddress(app: string): Promise<string>
   /** Custom resource definitions of a source, see install/install-crds.ts; resolves when they are served. */
   installCrds(source: 'gateway-api' | 'inference-extension' | 'envoy-gateway'): Promise<void>
 }
@@ -83,7 +86,7 @@ export const startControlPlane = async (folder: string, children: Children): Pro
   })
   const kubectl = async (...args: readonly string[]): Promise<string> => {
     const command = [clusterTool('kubectl'), '--kubeconfig', kubeconfigFile, ...args] as const
-    const outcome = await runCommand({ command, env: { PATH: process.env['PATH'], HOME: folder } })
+    const outcome = await runCommand({ command, env: { PATH: process.env['PATH'], HOME: folder }, timeoutMs: 180_000 })
     if (!outcome.ok) throw new Error(`kubectl ${args.join(' ')}: ${outcome.stderr || outcome.reason}`)
     return outcome.stdout
   }
@@ -142,10 +145,15 @@ export const startControlPlane = async (folder: string, children: Children): Pro
     await writeFile(file, yaml)
     await kubectl('apply', '--server-side', '-f', file)
   }
+  const podAddress = (app: string): Promise<string> =>
+    eventually(async () => {
+      const address = await kubectl('get', 'pods', '-l', `app=${app}`, '-o', 'jsonpath={.items[0].status.podIP}')
+      return address === '' ? false : address
+    })
   const installCrds = async (source: string): Promise<void> => {
     const from = join(folderOf(crdsTool), source)
     await kubectl('apply', '--server-side', '-f', from)
     await kubectl('wait', '--for=condition=Established', '--timeout=60s', '-f', from)
   }
-  return { server, kubeconfigFile, token, caFile, kubectl, apply, installCrds }
+  return { server, kubeconfigFile, token, caFile, kubectl, apply, podAddress, installCrds }
 }

@@ -1,5 +1,5 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, realpath } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import type { CoreV1Api, V1Container, V1Pod } from '@kubernetes/client-node'
 import { type Children, type ManagedChild, startChild } from '../../../playground/child-process.ts'
 import { runCommand } from '../../../playground/run-command.ts'
@@ -55,7 +55,9 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
     })),
     { from: place.resolverFile, to: '/etc/resolv.conf', readOnly: true },
   ]
-  const targets = binds.map(({ from, to, readOnly }) => ({ from, at: quote(join(root, to)), readOnly }))
+  const targets = await Promise.all(
+    binds.map(async ({ from, to, readOnly }) => ({ from, at: quote(join(root, await withoutLinks(to))), readOnly })),
+  )
   const user =
     context.runAsUser === undefined ? '' : `--userspec=${context.runAsUser}:${context.runAsGroup ?? context.runAsUser}`
   const script = [
@@ -83,6 +85,10 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
   })
   return { spec, child, stop: (graceMs) => stopContainer(spec, child, graceMs) }
 }
+
+/** The path without symbolic links, such as /var/run: below another root they would lead to this machine's own folders. */
+const withoutLinks = async (path: string): Promise<string> =>
+  realpath(path).catch(async () => (path === '/' ? path : join(await withoutLinks(dirname(path)), basename(path))))
 
 const stopContainer = async (spec: V1Container, child: ManagedChild, graceMs: number): Promise<void> => {
   const until = Date.now() + graceMs

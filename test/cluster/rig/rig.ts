@@ -15,12 +15,14 @@ export interface Rig extends ControlPlane {
   readonly network: Network
   /** What pods, the node and the test itself said. */
   readonly lines: string[]
+  /** What stands for the images that contain the name; more can be added. */
+  readonly images: Record<string, Image>
   readonly children: ReturnType<typeof createChildren>
   stop(): Promise<void>
 }
 
-/** `images`: what stands for the images that contain the name, in this order. Without images there is a control plane alone. */
-export const startRig = async (images?: Readonly<Record<string, Image>>): Promise<Rig> => {
+/** Without images there is a control plane alone. */
+export const startRig = async (given?: Readonly<Record<string, Image>>): Promise<Rig> => {
   const folder = await mkdtemp(join(tmpdir(), 'cluster-'))
   const children = createChildren()
   const lines: string[] = []
@@ -33,18 +35,20 @@ export const startRig = async (images?: Readonly<Record<string, Image>>): Promis
   }
   try {
     const controlPlane = await startControlPlane(join(folder, 'control-plane'), children)
+    const images = { ...given }
     const imageOf = (image: string): Image => {
-      const found = Object.entries(images ?? {}).find(([name]) => image.includes(name))?.[1]
+      const found = Object.entries(images).find(([name]) => image.includes(name))?.[1]
       if (found === undefined) throw new Error(`the rig has nothing for the image ${image}`)
       return found
     }
     const podsFolder = join(folder, 'pods')
-    if (images === undefined) return { ...controlPlane, folder, network, lines, children, stop }
+    const rig: Rig = { ...controlPlane, folder, network, lines, images, children, stop }
+    if (given === undefined) return rig
     const node = await startNode({ folder: podsFolder, controlPlane, network, children, imageOf, onLine })
     ends.push(() => node.stop())
     const services = await startServices(controlPlane, network)
     ends.push(() => services.stop())
-    return { ...controlPlane, folder, network, lines, children, stop }
+    return rig
   } catch (error) {
     await stop()
     throw error

@@ -1,4 +1,4 @@
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CoreV1Api, V1KeyToPath, V1Pod, V1Volume } from '@kubernetes/client-node'
 
@@ -6,8 +6,13 @@ type Files = Readonly<Record<string, string | Buffer>>
 
 /** Writes the volumes of a pod, each into a folder of its name below `folder`. */
 export const writeVolumes = async (api: CoreV1Api, pod: V1Pod, folder: string): Promise<void> => {
+  await mkdir(folder, { recursive: true })
   for (const volume of pod.spec?.volumes ?? []) {
     const into = join(folder, volume.name)
+    if (volume.hostPath !== undefined) {
+      await symlink(volume.hostPath.path, into)
+      continue
+    }
     await mkdir(into, { recursive: true })
     if (volume.emptyDir !== undefined) await chmod(into, 0o777)
     for (const [name, content] of Object.entries(await filesOf(api, pod, volume))) {
