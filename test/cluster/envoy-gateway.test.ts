@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
@@ -24,10 +23,7 @@ beforeAll(async () => {
   await rig.kubectl('rollout', 'status', 'deployment', '--timeout=60s')
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
-afterAll(async () => {
-  if (process.env['SHOW']) writeFileSync(process.env['SHOW'], rig.lines.join('\n'))
-  await rig?.stop()
-})
+afterAll(() => rig?.stop())
 
 const prompt = 'What the pods of a cluster have in common is a network. '.repeat(12)
 const body = { model, prompt, max_tokens: 4, temperature: 0 }
