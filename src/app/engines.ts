@@ -37,7 +37,7 @@ export const createPodSource = (
   parts: {
     readonly access: EngineAccess
     readonly log: Logger
-    readonly metrics: Pick<Metrics, 'removePod'>
+    readonly metrics: Pick<Metrics, 'forget'>
     readonly warnings: Warnings
     readonly onChange: (change: PodChange) => void
   },
@@ -58,14 +58,20 @@ export const createPodSource = (
         case 'authorized':
           warnings.clear('engine_unauthorized', change.address)
           return
-        case 'removed':
-          warnings.clear('engine_unauthorized', change.address)
-          void metrics.removePod(change.address)
-          break
-        case 'added':
-        case 'ready':
         case 'failing':
+          warnings.raiseOutage('engine_unavailable', change.address, change.reason)
+          return
+        case 'ready':
+          if (warnings.clear('engine_unavailable', change.address)) return
+          break
+        case 'removed':
+          warnings.forget(change.address)
+          void metrics.forget('pod', change.address)
+          break
         case 'resolve-failed':
+          log.warn('the name of the pods cannot be resolved; the known pods stay', { ...change })
+          return
+        case 'added':
           break
       }
       log.info('pod', { ...change })

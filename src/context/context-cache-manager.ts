@@ -117,6 +117,8 @@ export interface TurnEnd {
   readonly usage: TokenUsage | undefined
   /** From the request's last byte to the upstream's first, milliseconds. */
   readonly ttfbMs: number | undefined
+  /** The response was a stream of events. Default: it was not, or none came. */
+  readonly isStream?: boolean
 }
 
 /**

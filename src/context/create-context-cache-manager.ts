@@ -148,8 +148,10 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
         const target = targetOf(request)
         const report = (decision: Decision): Decision => {
           events.requestDecided(target.route, outcomeLabelOf(decision))
-          if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
-          return decision
+          if (decision.kind !== 'forward' || decision.ticket === undefined) return decision
+          const ticket = { ...decision.ticket, cacheStatus: decision.responseHeaders['x-context-cache'] }
+          turns.started(ticket)
+          return { ...decision, ticket }
         }
         const decision = await orError('headers', () => dispatch(request, target, scope))
         if (decision.kind !== 'need-body') return report(decision)

@@ -12,6 +12,9 @@ export interface TurnTicket {
   readonly pool: string
   /** `host:port` of the chosen pod. */
   readonly pod: string
+  /** Value of `x-context-cache`, and how long the pod was prepared, milliseconds: for the log and metrics. Default: unknown. */
+  readonly cacheStatus?: string | undefined
+  readonly preparedMs?: number | undefined
   /** Of a turn without a session; undefined: unknown. */
   readonly model?: string | undefined
   /** Undefined for a turn without a session (unknown id, store unavailable), which is only counted. */
@@ -47,6 +50,8 @@ const envelope = z.object({
     turnId: text,
     pool: text.default(defaultPool),
     pod: text,
+    cacheStatus: text.optional(),
+    preparedMs: z.number().optional(),
     model: text.optional(),
     session: sessionSchema.optional(),
   }),

@@ -149,7 +149,7 @@ export const startSessionTurn = (
   const work = { turnId: turn.turnId, pod: route.pod, model: session.model, objective: route.objective }
   const budgetMs = loadBudgetMs(route.pool, session.model, session.kv?.tokens)
   return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
-    const { presence, fields, claim } = await prepareKv(parts, turn, { budgetMs, scope })
+    const { presence, fields, claim, preparedMs } = await prepareKv(parts, turn, { budgetMs, scope })
     const { key, model } = session
     return {
       presence,
@@ -157,6 +157,7 @@ export const startSessionTurn = (
         turnId: turn.turnId,
         pool: route.pool.name,
         pod: route.pod,
+        preparedMs: Math.round(preparedMs),
         session: { key, tenant: turn.tenant, model, expiry: turn.expiry, claim },
       }),
     }
