@@ -1,6 +1,7 @@
 import type { Logger } from './logger.ts'
 import { type LabelValue, metricDefinitions } from './metric-definitions.ts'
 import { scrubText } from './redact.ts'
+import { sentenceOf } from './sentence-of.ts'
 
 export type WarningKind = LabelValue<'warnings', 'kind'>
 
@@ -90,11 +91,4 @@ export const createWarnings = (
         return { ...shown, sinceSeconds: secondsSince(sinceMs) }
       }),
   }
-}
-
-/** The messages of an error and its causes, without stacks. */
-const sentenceOf = (error: unknown): string => {
-  const messages: string[] = []
-  for (let at = error; at instanceof Error; at = at.cause) messages.push(at.message || at.name)
-  return messages.length === 0 ? String(error) : messages.join(': ')
 }
