@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { apiKey, filePath, group, host, hostPort, integer, milliseconds } from '../options/values.ts'
 import { kv } from './kv-schema.ts'
-import { apiKey, filePath, group, host, hostPort, integer, milliseconds } from './values.ts'
 
 export const pods = z
   .array(hostPort)
