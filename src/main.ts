@@ -56,13 +56,25 @@ const runServe = async (args: readonly string[]): Promise<number> => {
   if (values.help) return showHelp('serve')
   const { loadConfig } = await import('./config/load-config.ts')
   const loaded = loadConfig({ filePath: values.config })
-  if (loaded.kind === 'invalid') return fail(`The configuration is not valid:\n${loaded.problems}`)
-  if (values['print-config']) {
+  const { check, 'print-config': printsConfig } = values
+  const { findStartProblems } = await import('./app/find-start-problems.ts')
+  const problems = [
+    ...(loaded.kind === 'invalid' ? [loaded.problems] : []),
+    ...(printsConfig ? [] : await findStartProblems(loaded.groups, { asksRedis: check })).map(loaded.describe),
+  ]
+  // What a module opened, or a lookup that goes on, must not keep the process of a check.
+  const end = (code: number): number => (check ? process.exit(code) : code)
+  if (loaded.kind === 'invalid' || problems.length > 0)
+    return end(fail(['The configuration is not valid:', ...problems].join('\n')))
+  if (printsConfig) {
     const { redactConfig } = await import('./config/redact.ts')
     return print(JSON.stringify(redactConfig(loaded.config), null, 2))
   }
-  if (values.check) return print('The configuration is valid.')
-  const { serve } = await import('./app/serve.ts')
+  const { serve, findCreationFault } = await import('./app/serve.ts')
+  if (check) {
+    const fault = await findCreationFault(loaded.config, packageVersion())
+    return end(fault === undefined ? print('The configuration is valid.') : fail(fault))
+  }
   return serve(loaded.config, { version: packageVersion(), untilStopped })
 }
 

@@ -23,6 +23,8 @@ import type { PoolStores } from './stores.ts'
 export interface RunningPool {
   readonly pool: Pool
   readonly pods: () => readonly PodState[]
+  /** Name of the pool's connector. */
+  readonly connector: string
   /** Resolves after the first check of each pod. */
   start(): Promise<void>
   /** Has the connector check each engine, now and whenever its pod becomes ready. */
@@ -47,7 +49,11 @@ export const createPool = async (
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
-  const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
+  const pods = await createPodSource(poolConfig, config, {
+    ...parts,
+    access,
+    onChange: (pod) => checks.podChanged(pod),
+  })
   const connector = await createConnector(poolConfig, config, { ...parts, secret, artefactStore, pods, access })
   const kv = createKvCache(connector, { pool: name, seal: createClaimSeal(secret), log })
   const checks = createEngineChecks({ ...parts, kv, pods })
@@ -57,7 +63,7 @@ export const createPool = async (
     store: stores.costs,
     engine: connector.name,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('cost model load or save failed', { operation, err: error }),
+    onFault: (operation, error) => log.warn('costs were not loaded or saved', { operation, err: error }),
   })
   const nowMs = () => performance.now()
   const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
@@ -76,8 +82,12 @@ export const createPool = async (
       maxLoadMs: kvConfig.loadBudgetMs,
     },
     pods: () => pods.pods(),
+    connector: connector.name,
     start: async () => {
       await Promise.all([pods.start(), costKeeper.start()])
+      for (const { address, ready } of pods.pods())
+        if (!ready)
+          parts.warnings.raiseOutage('engine_unavailable', address, 'it has not answered its health check yet')
     },
     checkEngines: () => checks.start(),
     stop: async () => {

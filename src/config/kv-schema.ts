@@ -1,5 +1,15 @@
 import { z } from 'zod'
-import { decimal, filePath, group, integer, milliseconds, podAlias, serverUrl, share } from './values.ts'
+import {
+  bytes,
+  decimal,
+  filePath,
+  group,
+  integer,
+  milliseconds,
+  podAlias,
+  serverUrl,
+  share,
+} from '../options/values.ts'
 
 const lmcache = group({
   url: serverUrl.optional().meta({
@@ -75,7 +85,7 @@ export const kv = group({
     .default(10_000)
     .describe('Timeout of a call to a pod that stores, frees or lists KV.'),
   minTokens: integer(1, 1_000_000).default(1).describe('Contexts of fewer tokens are not stored.'),
-  maxStoreBytes: integer(1_024, 1_125_899_906_842_624)
+  maxStoreBytes: bytes(1_024, 1_125_899_906_842_624)
     .optional()
     .describe(
       'Most bytes of stored KV with `llamacpp-slots`. The same for every gateway. Beyond, KV of expired sessions is removed, then the least recently used, weighted by size; never KV of a session in a turn.',

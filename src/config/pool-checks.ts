@@ -9,6 +9,7 @@ interface CheckedPool {
   readonly name: string
   readonly pods: readonly string[]
   readonly dns?: ParsedConfig['routing']['dns'] | undefined
+  readonly kubernetes?: ParsedConfig['routing']['kubernetes'] | undefined
   readonly engines: Pick<ParsedConfig['engines'], 'https' | 'caFile' | 'serverName'>
   readonly kv: ParsedConfig['kv']
   readonly paths: { readonly pods: string; readonly engines: string; readonly kv: string }
@@ -21,7 +22,7 @@ export const checkPools = (groups: Groups): readonly ConfigProblem[] => {
     const path = `pools.${index}`
     return { ...pool, engines: pool, paths: { pods: path, engines: path, kv: `${path}.kv` } }
   })
-  const hasDefault = routing.pods.length > 0 || routing.dns !== undefined || pools.length === 0
+  const hasDefault = routing.pods.length > 0 || (routing.dns ?? routing.kubernetes) !== undefined || pools.length === 0
   const paths = { pods: 'routing', engines: 'engines', kv: 'kv' }
   const first: CheckedPool = { name: defaultPoolName, ...routing, engines, kv, paths }
   const all = hasDefault ? [first, ...further] : further
@@ -33,7 +34,7 @@ export const checkPools = (groups: Groups): readonly ConfigProblem[] => {
       ...checkReaper(pool, reaper),
     ]),
     ...further.flatMap(({ kv: own, paths: { kv: path } }) =>
-      problemIf(own.maxStoreBytes !== undefined, `${path}.maxStoreBytes`, 'Limits all pools: set kv.maxStoreBytes'),
+      problemIf(own.maxStoreBytes !== undefined, `${path}.maxStoreBytes`, 'limits all pools: set kv.maxStoreBytes'),
     ),
     ...all.flatMap((pool, index) => checkAgainst(pool, all.slice(0, index))),
   ]
@@ -44,54 +45,69 @@ const checkAgainst = ({ name, pods, kv, paths }: CheckedPool, others: readonly C
   ...problemIf(
     others.some((other) => other.name === name) || (paths.pods !== 'routing' && name === defaultPoolName),
     `${paths.pods}.name`,
-    'Another pool has this name',
+    'another pool has this name',
   ),
   ...problemIf(
     pods.some((pod) => others.some((other) => other.pods.includes(pod))),
     `${paths.pods}.pods`,
-    'Lists a pod of another pool',
+    'lists a pod of another pool',
   ),
   ...problemIf(
     kv.directory !== undefined && others.some((other) => other.kv.directory === kv.directory),
     `${paths.kv}.directory`,
-    'Another pool has this folder: each pool removes files of its folder that it does not know',
+    'another pool has this folder: each pool removes files of its folder that it does not know',
   ),
 ]
 
-const checkPods = ({ pods, dns, paths }: CheckedPool): readonly ConfigProblem[] => [
-  ...problemIf(
-    pods.length === 0 && dns === undefined,
-    `${paths.pods}.pods`,
-    `There are no engines: give ${paths.pods}.pods or ${paths.pods}.dns${paths.pods === 'routing' ? ', or pools' : ''}`,
-  ),
-  ...problemIf(
-    pods.length > 0 && dns !== undefined,
-    `${paths.pods}.dns`,
-    `Give either ${paths.pods}.pods or ${paths.pods}.dns, not both`,
-  ),
-]
+const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool): readonly ConfigProblem[] => {
+  const ways = [pods.length > 0, dns !== undefined, kubernetes !== undefined].filter(Boolean).length
+  const { service, selector, inferencePool, ports = [] } = kubernetes ?? {}
+  const named = [service, selector, inferencePool].filter((name) => name !== undefined).length
+  return [
+    ...problemIf(
+      ways === 0,
+      `${path}.pods`,
+      `there are no engines: give ${path}.pods, ${path}.dns or ${path}.kubernetes${path === 'routing' ? ', or pools' : ''}`,
+    ),
+    ...problemIf(
+      ways > 1,
+      `${path}.${dns === undefined ? 'kubernetes' : 'dns'}`,
+      `give one of ${path}.pods, ${path}.dns and ${path}.kubernetes, not both`,
+    ),
+    ...problemIf(
+      kubernetes !== undefined && named !== 1,
+      `${path}.kubernetes`,
+      'give one of service, selector and inferencePool',
+    ),
+    ...problemIf(
+      selector !== undefined && ports.length === 0,
+      `${path}.kubernetes.ports`,
+      'a selector does not name the ports of its pods: give them',
+    ),
+  ]
+}
 
 const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): readonly ConfigProblem[] =>
   (['caFile', 'serverName'] as const).flatMap((name) =>
-    problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `Belongs to ${path}.https`),
+    problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
   )
 
 const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => [
   ...problemIf(
     connectorOf(kv) === 'lmcache' && kv.lmcache.url === undefined,
     `${path}.lmcache.url`,
-    'The connector lmcache needs the URL of the LMCache coordinator',
+    'the connector lmcache needs the URL of the LMCache coordinator',
   ),
   ...problemIf(
     connectorOf(kv) === 'llamacpp-slots' && kv.directory === undefined,
     `${path}.directory`,
-    'The connector llamacpp-slots needs the folder that the pods share',
+    'the connector llamacpp-slots needs the folder that the pods share',
   ),
   ...(['maxStoreBytes', 'storeModule'] as const).flatMap((name) =>
     problemIf(
       connectorOf(kv) !== 'llamacpp-slots' && kv[name] !== undefined,
       `${path}.${name}`,
-      'Belongs to the connector llamacpp-slots',
+      'belongs to the connector llamacpp-slots',
     ),
   ),
 ]
@@ -103,11 +119,13 @@ const checkReaper = (
   ...problemIf(
     reaper.announceGraceMs <= kv.callTimeoutMs,
     'reaper.announceGraceMs',
-    `Must exceed ${path}.callTimeoutMs, else KV is removed while it is still being stored`,
+    `reaper.announceGraceMs (${reaper.announceGraceMs}) must exceed ${path}.callTimeoutMs (${kv.callTimeoutMs}), else KV is removed while it is still being stored`,
+    [`${path}.callTimeoutMs`],
   ),
   ...problemIf(
     reaper.removalLeaseMs <= kv.callTimeoutMs,
     'reaper.removalLeaseMs',
-    `Must exceed ${path}.callTimeoutMs, else two gateways remove the same KV at once`,
+    `reaper.removalLeaseMs (${reaper.removalLeaseMs}) must exceed ${path}.callTimeoutMs (${kv.callTimeoutMs}), else two gateways remove the same KV at once`,
+    [`${path}.callTimeoutMs`],
   ),
 ]

@@ -1,5 +1,5 @@
 import { decode } from '@msgpack/msgpack'
-import { readTokenIds } from '../token-ids.ts'
+import { decodedBytes } from './decoded-bytes.ts'
 
 /** What one engine reports of its own cache, reduced to the blocks of turns and to what LMCache names by tokens alone. */
 export type KvEvent =
@@ -28,10 +28,12 @@ export type BlockHash = string | number | bigint
 /** vLLM names the tier of its own cache `GPU`, also on a CPU. An event without a tier is older and means the same. */
 const ownMedium = 'GPU'
 const maxHashBytes = 64
+/** A batch that would take more memory is not decoded. Enough for a turn of 400,000 tokens in blocks of 16. */
+export const maxDecodedBytes = 20 * 1024 * 1024
 const maxTurnIdLength = 64
 
 /**
- * Reads one batch of vLLM's KV events: msgpack of `[timestamp, events, rank?]`, each event a map with a `type`. Undefined: it is not one.
+ * Reads one batch of vLLM's KV events: msgpack of `[timestamp, events, rank?]`, each event a map with a `type`. Undefined: it is not one, or too large.
  * Left out: unknown types, requests without a `session_id`, other tiers and cache groups, blocks with gaps in between (sliding windows), and
  * every block from the first one on that depends on more than tokens, salt and adapter (images, embeddings).
  */
@@ -51,8 +53,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const parse = (bytes: Uint8Array): unknown => {
   try {
-    // A list takes its whole memory before its items are read, and has no more items than the message has bytes.
-    return decode(bytes, { useBigInt64: true, maxArrayLength: bytes.byteLength, maxMapLength: 100 })
+    return decodedBytes(bytes) > maxDecodedBytes ? undefined : decode(bytes, { useBigInt64: true })
   } catch {
     return undefined
   }
@@ -120,6 +121,21 @@ const isOwnCache = (fields: Fields): boolean =>
   (fields['medium'] ?? ownMedium) === ownMedium &&
   (fields['group_idx'] ?? 0) === 0 &&
   (fields['locality'] ?? 'LOCAL') === 'LOCAL'
+
+/** The token ids of a decoded list; undefined where it is no list, or something in it cannot be a token id: a whole number of 32 bits. */
+export const readTokenIds = (value: unknown): Uint32Array | undefined => {
+  if (!Array.isArray(value)) return undefined
+  const list: readonly unknown[] = value
+  const tokens = new Uint32Array(list.length)
+  for (let at = 0; at < list.length; at += 1) {
+    const token = list[at]
+    if (typeof token !== 'number') return undefined
+    tokens[at] = token
+    // What the array made another number of was none.
+    if (tokens[at] !== token) return undefined
+  }
+  return tokens
+}
 
 const readHashes = (value: unknown): readonly BlockHash[] | undefined => {
   if (!Array.isArray(value)) return undefined

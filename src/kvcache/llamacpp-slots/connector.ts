@@ -7,9 +7,7 @@ import { createSlotClient } from '../slots/slot-client.ts'
 import type { SlotLedger } from '../slots/slot-ledger.ts'
 import type { StoreIdentity } from '../store-identity.ts'
 import { createArtefactFiles } from './artefact-files.ts'
-import { createBackground } from './background.ts'
-import { slotClaim } from './claim.ts'
-import { fieldsWithoutSlot } from './engine-fields.ts'
+import { fieldsWithoutSlot, slotClaim } from './claim.ts'
 import { createEngines } from './engines.ts'
 import { finish } from './finish.ts'
 import { createFolderOwner } from './folder-owner.ts'
@@ -34,22 +32,20 @@ export interface LlamacppSlotsOptions {
   readonly onForeignFolder: (isForeign: boolean) => void
   /** Key of the salts that keep sessions apart in engines that honour `cache_salt`. The same for every gateway. */
   readonly secret: string
-  /** How long one call to an engine may keep a turn or a sweep waiting. */
+  /** How long a call to an engine may keep its caller waiting. A load is limited by the turn's budget instead. */
   readonly callTimeoutMs: number
   /** Longest time of a turn: after it, its slot is given up although nobody reported its end. */
   readonly maxTurnMs: number
   /** How long an engine that is late with an action on a slot is followed; the slot stays held meanwhile. Default 120,000. */
-  readonly lateTimeoutMs?: number
+  readonly lateTimeoutMs?: number | undefined
   /** Larger artefacts are not stored. Default: no limit. */
   readonly maxArtefactBytes?: number | undefined
   /** Where artefacts rest between turns. Default: in `kvDirectory`. */
   readonly store?: ArtefactStore | undefined
-  /** A session of fewer tokens is not stored. Default 16. */
-  readonly minTokens?: number
-  /** A file younger than this is never removed as an orphan: its announcement may be on its way. Default 120,000. */
-  readonly orphanGraceMs?: number
-  /** Calls at a time to one pod; questions and actions count apart. Default 4. */
-  readonly callsPerPod?: number
+  /** A session of fewer tokens is not stored. */
+  readonly minTokens: number
+  /** A file younger than this is never removed as an orphan: its announcement may be on its way. */
+  readonly orphanGraceMs: number
   readonly log: KvLog
 }
 
@@ -58,42 +54,26 @@ export interface LlamacppSlotsOptions {
  * pod while it runs there; between turns the session's KV lies in a file that any pod of the same build, model and settings can load.
  */
 export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Required<KvConnector> => {
-  const { ledger, pods, log, maxTurnMs, callTimeoutMs } = options
-  const { lateTimeoutMs = 120_000, callsPerPod = 4, minTokens = 16, orphanGraceMs = 120_000 } = options
-  const client = createSlotClient({ callTimeoutMs, lateTimeoutMs, callsPerPod, access: options.access })
-  const claims = createOpenClaims(ledger, { maxTurnMs, log })
-  const background = createBackground(log)
-  const folder = createFolderOwner({
-    directory: options.kvDirectory,
-    identity: options.identity,
-    onForeign: options.onForeignFolder,
-    log,
-  })
+  const client = createSlotClient(options)
+  const claims = createOpenClaims(options.ledger, options)
+  const folder = createFolderOwner(options)
   const salts = createCacheSalts(options.secret)
-  const isolation: Parts['isolation'] = (tenant) => ({
-    ...fieldsWithoutSlot,
-    cache_salt: salts.withoutSession(tenant, 'session'),
-  })
   const parts: Parts = {
-    ledger,
+    ...options,
     claims,
     client,
-    engines: createEngines(client, pods),
+    engines: createEngines(client, options.pods),
     files: createArtefactFiles(options.kvDirectory, options.store),
     folder,
-    isolation,
+    isolation: (tenant) => ({ ...fieldsWithoutSlot, cache_salt: salts.withoutSession(tenant, 'session') }),
     saltOf: ({ tenant, session, model }) =>
       salts.of({ tenant, session: { key: session, life: '' }, model, fingerprint: '' }),
-    background,
-    pods,
-    log,
-    maxArtefactBytes: options.maxArtefactBytes,
-    minTokens,
-    orphanGraceMs,
+    background: new Set(),
   }
   return {
     name: 'llamacpp-slots',
-    isolation,
+    isolation: parts.isolation,
+    constants: fieldsWithoutSlot,
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
     finish: (turn) => finish(parts, turn),
     release: async ({ turnId, claim }) => {
@@ -105,7 +85,7 @@ export const createLlamacppSlotsConnector = (options: LlamacppSlotsOptions): Req
     check: (pod, signal) => checkPromptCache(parts, pod, signal),
     close: async () => {
       await client.close()
-      await background.drained()
+      while (parts.background.size > 0) await Promise.all(parts.background)
       claims.close()
       await folder.close()
     },

@@ -3,9 +3,9 @@ import { readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
-import { errorCodeOf } from '../error-code.ts'
 import type { KvLog } from '../kv-log.ts'
 import type { StoreIdentity } from '../store-identity.ts'
+import { unlessMissing } from './artefact-files.ts'
 
 /**
  * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A file in the folder names
@@ -14,6 +14,8 @@ import type { StoreIdentity } from '../store-identity.ts'
 export interface FolderOwner {
   /** Takes the folder if nobody has it, and says whether it is ours. What is known of a moment ago is not read again. */
   isOurs(): Promise<boolean>
+  /** The same, read anew: a process that stood still for longer than its store allows may have lost the folder without knowing it. */
+  isStillOurs(): Promise<boolean>
   /** Gives the folder back, if it goes with this process. */
   close(): Promise<void>
 }
@@ -25,27 +27,24 @@ const renewalMs = 2_000
 const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(0) })
 
 export const createFolderOwner = (options: {
-  readonly directory: string
+  readonly kvDirectory: string
   readonly identity: StoreIdentity
   /** Told when the folder turns out to be another store's, and when it is ours again. */
-  readonly onForeign: (isForeign: boolean) => void
+  readonly onForeignFolder: (isForeign: boolean) => void
   readonly log: KvLog
 }): FolderOwner => {
-  const { directory, identity, onForeign, log } = options
+  const { identity, log } = options
   const { staleAfterMs } = identity
-  const path = join(directory, markerFile)
+  const path = join(options.kvDirectory, markerFile)
   let looked: Promise<boolean> | undefined
   let wasForeign = false
 
   const read = async () => {
-    try {
-      const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)])
-      const marker = markerSchema.safeParse(readJson(text)).data
-      return marker === undefined ? undefined : { ...marker, isStale: Date.now() - mtimeMs > marker.staleAfterMs }
-    } catch (error) {
-      if (errorCodeOf(error) === 'ENOENT') return undefined
-      throw error
-    }
+    const found = await unlessMissing(Promise.all([readFile(path, 'utf8'), stat(path)]))
+    if (found === undefined) return undefined
+    const [text, { mtimeMs }] = found
+    const marker = markerSchema.safeParse(readJson(text)).data
+    return marker && { ...marker, isStale: Date.now() - mtimeMs > marker.staleAfterMs }
   }
 
   const take = async (store: string): Promise<void> => {
@@ -70,7 +69,7 @@ export const createFolderOwner = (options: {
 
   const look = async (): Promise<boolean> => {
     const isForeign = await isForeignTo(await identity.name())
-    if (isForeign !== wasForeign) onForeign(isForeign)
+    if (isForeign !== wasForeign) options.onForeignFolder(isForeign)
     wasForeign = isForeign
     return !isForeign
   }
@@ -88,6 +87,7 @@ export const createFolderOwner = (options: {
 
   return {
     isOurs: () => looked ?? renew(),
+    isStillOurs: renew,
     close: async () => {
       clearInterval(timer)
       // Data that ends with the process has no use for its KV.

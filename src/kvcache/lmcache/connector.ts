@@ -12,15 +12,14 @@ import { createInstances } from './instances.ts'
 import { createLmcacheClient, maxAnswerBytes } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
 import { prepare } from './prepare.ts'
-import { release } from './release.ts'
-import { remove } from './remove.ts'
+import { release, remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
 
 export interface LmcacheOptions {
   /** `host:port` of the LMCache coordinator. */
   readonly coordinator: string
-  /** Instance ids of pods whose LMCache server has another address than they. */
-  readonly instances: ReadonlyMap<string, string>
+  /** The instance id of a pod whose LMCache server has another address than it; undefined: the same address. */
+  readonly instanceOf: (pod: string) => string | undefined
   /** Workers that share one model: tensor times pipeline parallel size. */
   readonly worldSize: number
   readonly isolation: Isolation
@@ -39,10 +38,11 @@ export interface LmcacheOptions {
   /** How the engines are reached; LMCache is always reached by plain HTTP without a credential. Default: the same. */
   readonly access?: EngineAccess | undefined
   readonly callTimeoutMs: number
+  /** Shorter prefixes are not stored. */
   readonly minTokens: number
-  /** How long an offload waits for events and chunks that do not come. Default 2,000. */
+  /** How long an offload waits for events of the engine that do not come, and for chunks when no more come. Default 2,000. */
   readonly settleMs?: number
-  /** Time between a deletion and the look whether anything is left. Default 300. */
+  /** Time between a deletion and the look whether anything is left: reports to the coordinator come late. Default 300. */
   readonly lookAgainMs?: number
   /** The longest a session can live. */
   readonly vaultTtlMs: number
@@ -50,7 +50,7 @@ export interface LmcacheOptions {
 }
 
 /** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check'>
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check' | 'constants'>
 
 const callsPerServer = 32
 
@@ -61,31 +61,16 @@ const callsPerServer = 32
 export const createLmcacheConnector = (options: LmcacheOptions): LmcacheConnector => {
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
   const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access: options.access })
-  const lmcache = createLmcacheClient({ http, coordinator: options.coordinator, worldSize: options.worldSize })
-  const breaker = createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log: options.log })
+  const lmcache = createLmcacheClient({ ...options, http })
   const parts: Parts = {
+    settleMs: 2_000,
+    lookAgainMs: 300,
+    ...options,
     lmcache,
-    breaker,
-    instances: createInstances(lmcache, options.instances),
-    engines: createEngineFacts({
-      http: engineHttp,
-      callTimeoutMs: options.callTimeoutMs,
-      followsEvents: options.hasEvents,
-    }),
-    events: options.events,
-    ledger: options.ledger,
-    vault: options.vault,
+    breaker: createStoreBreaker((signal) => lmcache.healthy(signal), options.log),
+    instances: createInstances(lmcache, options.instanceOf),
+    engines: createEngineFacts({ ...options, http: engineHttp }),
     salts: createCacheSalts(options.secret),
-    identity: options.identity,
-    isolation: options.isolation,
-    pods: options.pods,
-    log: options.log,
-    limits: {
-      minTokens: options.minTokens,
-      settleMs: options.settleMs ?? 2_000,
-      lookAgainMs: options.lookAgainMs ?? 300,
-      vaultTtlMs: options.vaultTtlMs,
-    },
   }
   return {
     name: 'lmcache',
@@ -95,7 +80,6 @@ export const createLmcacheConnector = (options: LmcacheOptions): LmcacheConnecto
     release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),
     close: async () => {
-      breaker.stop()
       await options.events.stop()
       await Promise.all([http.close(), engineHttp.close()])
     },

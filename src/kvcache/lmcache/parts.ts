@@ -1,39 +1,17 @@
-import type { CacheSalts, Isolation } from '../cache-salts.ts'
-import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
-import type { KvEvents } from '../kv-events/kv-events.ts'
-import type { KvLog } from '../kv-log.ts'
-import type { StoreIdentity } from '../store-identity.ts'
-import type { TokenVault } from '../vault/token-vault.ts'
+import type { CacheSalts } from '../cache-salts.ts'
+import type { LmcacheOptions } from './connector.ts'
 import type { EngineFactsSource } from './engine-facts.ts'
 import type { Instances } from './instances.ts'
 import type { LmcacheClient } from './lmcache-client.ts'
 import type { StoreBreaker } from './store-breaker.ts'
 
 /** What the connector's operations share. */
-export interface Parts {
+export interface Parts
+  extends Pick<LmcacheOptions, 'events' | 'identity' | 'isolation' | 'ledger' | 'log' | 'minTokens' | 'pods'>,
+    Required<Pick<LmcacheOptions, 'lookAgainMs' | 'settleMs' | 'vault' | 'vaultTtlMs'>> {
   readonly lmcache: LmcacheClient
   readonly breaker: StoreBreaker
   readonly instances: Instances
   readonly engines: EngineFactsSource
-  readonly events: KvEvents
-  readonly ledger: ChunkLedger
-  readonly vault: TokenVault
   readonly salts: CacheSalts
-  readonly identity: Pick<StoreIdentity, 'name'>
-  readonly isolation: Isolation
-  /** Pods that are configured now. No other address is ever called. */
-  readonly pods: () => readonly string[]
-  readonly log: KvLog
-  readonly limits: Limits
-}
-
-export interface Limits {
-  /** Shorter prefixes are not stored. */
-  readonly minTokens: number
-  /** How long an offload waits for events of the engine that do not come, and for chunks when no more come, milliseconds. */
-  readonly settleMs: number
-  /** Time between a deletion and the look whether anything is left, milliseconds: reports to the coordinator come late. */
-  readonly lookAgainMs: number
-  /** Backstop for what is kept of a session's tokens, milliseconds. */
-  readonly vaultTtlMs: number
 }

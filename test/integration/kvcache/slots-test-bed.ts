@@ -63,7 +63,6 @@ export interface SlotsTestBed extends KvTestBed {
   readonly kvDirectory: string
   connect(options?: {
     readonly callTimeoutMs?: number
-    readonly lateTimeoutMs?: number
     readonly pods?: readonly string[]
     readonly orphanGraceMs?: number
   }): KvCache
@@ -192,7 +191,7 @@ const makeBed = async (options: {
           pods: () => wishes.pods ?? pods.map((pod) => pod.address),
           kvDirectory,
           callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
-          ...(wishes.lateTimeoutMs === undefined ? {} : { lateTimeoutMs: wishes.lateTimeoutMs }),
+          minTokens: 16,
           secret: 'secret',
           maxTurnMs: 60_000,
           orphanGraceMs: wishes.orphanGraceMs ?? 0,

@@ -2,7 +2,10 @@ import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { fileOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
+import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createFolderOwner, type FolderOwner, markerFile } from '../../../../src/kvcache/llamacpp-slots/folder-owner.ts'
+import { createMemorySlotLedger } from '../../../../src/kvcache/slots/memory-slot-ledger.ts'
 
 let directory: string
 const owners: FolderOwner[] = []
@@ -14,14 +17,19 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
+const optionsOf = (store: string, staleAfterMs: number) => ({
+  kvDirectory: directory,
+  identity: { name: async () => store, staleAfterMs },
+  onForeignFolder: () => {},
+  log: { debug: () => {}, info: () => {}, warn: () => {} },
+})
+
 /** A gateway of the store `store`. */
 const gateway = (store: string, staleAfterMs = 600_000) => {
   const foreign: boolean[] = []
   const owner = createFolderOwner({
-    directory,
-    identity: { name: async () => store, staleAfterMs },
-    onForeign: (isForeign) => foreign.push(isForeign),
-    log: { debug: () => {}, info: () => {}, warn: () => {} },
+    ...optionsOf(store, staleAfterMs),
+    onForeignFolder: (isForeign) => foreign.push(isForeign),
   })
   owners.push(owner)
   return { owner, foreign }
@@ -87,12 +95,33 @@ describe('a folder', () => {
 
 test('the owner of a folder is unknown while the store does not answer', async () => {
   const away = createFolderOwner({
-    directory,
+    ...optionsOf('a', 7_000),
     identity: { name: () => Promise.reject(new Error('away')), staleAfterMs: 7_000 },
-    onForeign: () => {},
-    log: { debug: () => {}, info: () => {}, warn: () => {} },
   })
   owners.push(away)
   await expect(away.isOurs()).rejects.toThrow('away')
   expect(await readdir(directory)).toEqual([])
+})
+
+test('a sweep deletes nothing in a folder that another store took while the process stood still', async () => {
+  const connector = createLlamacppSlotsConnector({
+    ...optionsOf('a', 7_000),
+    ledger: createMemorySlotLedger(),
+    pods: () => [],
+    secret: 'secret',
+    callTimeoutMs: 1_000,
+    maxTurnMs: 60_000,
+    minTokens: 1,
+    orphanGraceMs: 0,
+  })
+  const file = fileOf('ab'.repeat(20))
+  await writeFile(join(directory, file), 'of the other store')
+  const known = async (): Promise<ReadonlySet<string>> => {
+    await age(8_000)
+    expect(await gateway('b', 7_000).owner.isOurs()).toBe(true)
+    return new Set()
+  }
+  expect(await connector.sweep({ known, forget: async () => {} }, new AbortController().signal)).toBe(0)
+  await connector.close()
+  expect(await readdir(directory)).toContain(file)
 })

@@ -30,6 +30,7 @@ beforeEach(async () => {
     callTimeoutMs: 5_000,
     secret: 'secret',
     maxTurnMs: 60_000,
+    minTokens: 1,
     orphanGraceMs: 0,
     log: { debug: () => {}, info: () => {}, warn: (message) => warnings.push(message) },
   })

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+
+export const integer = (min: number, max: number) => z.int().min(min).max(max)
+
+export const decimal = (min: number, max: number) => z.number().min(min).max(max)
+
+/** TCP port to listen on; 0: any free one. */
+export const listenPort = integer(0, 65_535)
+
+/** Duration of one call or one interval, at most a day. */
+export const milliseconds = integer(1, 86_400_000).meta({ unit: 'ms' })
+
+/** At most nine digits, as in the header `x-session-ttl`. */
+export const seconds = integer(1, 999_999_999).meta({ unit: 's' })
+
+/** Size in bytes. */
+export const bytes = (min: number, max: number) => integer(min, max).meta({ unit: 'bytes' })
+
+export const share = decimal(0.1, 1)
+
+export const host = z.string().min(1).max(255)
+
+export const filePath = z.string().min(1)
+
+/** `host:port`, or `[ipv6]:port`. */
+export const hostPort = z
+  .string()
+  .regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$/, {
+    message: 'must be host:port',
+    abort: true,
+  })
+  .refine((value) => Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535, 'the port must be at most 65535')
+
+/** `http://host:port`, without a path. */
+export const serverUrl = z
+  .string()
+  .refine((text) => text.startsWith('http://') && hostPort.safeParse(text.slice(7)).success, 'must be http://host:port')
+
+/** `host:port=name` */
+export const podAlias = z.string().regex(/^[^=\s]+:[1-9][0-9]{0,4}=[^=\s]{1,256}$/, 'must be host:port=instance')
+
+/** HTTP header name, as Envoy sends it. */
+export const headerName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'must be a header name in lower case')
+
+const canDecode = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A URL as the Redis client reads it: a `#`, `/` or `?` in a password would end the host, or lead to another one. */
+const isRedisUrl = (text: string): boolean => {
+  if (!/^rediss?:\/\/[^\s/]/.test(text) || !URL.canParse(text)) return false
+  const { hostname, hash, username, password } = new URL(text)
+  return hostname !== '' && hash === '' && canDecode(username) && canDecode(password)
+}
+
+export const redisUrl = z
+  .string()
+  .refine(
+    isRedisUrl,
+    'must be redis:// or rediss://user:password@host:port/database, with special characters of the password percent-encoded',
+  )
+  .meta({ secret: true })
+
+/** White space around a secret, or instead of one, does not make it longer. */
+export const tenantSecret = z
+  .string()
+  .min(32)
+  .max(1024)
+  .refine(
+    (text) => text.length < 32 || text.trim().length >= 32,
+    'must have 32 characters without surrounding white space',
+  )
+  .meta({ secret: true })
+
+/** A credential as it is sent in a header: no white space. */
+export const apiKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII characters without spaces')
+  .meta({ secret: true })
+
+/** A group of options, each with its default. */
+export const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {
+  const options = z.strictObject(shape)
+  return options.prefault({} as z.input<typeof options>)
+}
