@@ -3,7 +3,7 @@ import { type Block, blocksOf, documents } from './blocks.ts'
 import { openTerminal } from './terminal.ts'
 
 /** Languages of blocks that nobody pastes into a terminal. */
-const quoted = ['json', 'lua', 'mermaid', 'redis', 'yaml']
+const quoted = ['json', 'lua', 'mermaid', 'redis', 'text', 'yaml']
 const pasted = ['console', 'shell']
 
 /** The first line of a block that a test cannot run: what it needs, for the reader too. */
