@@ -16,10 +16,9 @@ node_modules/.package-lock.json: package-lock.json
 
 build: dist/built dist/accelerator/turns.wasm
 
-# Empty; newer than what it was compiled from.
+# Empty; written last by the build.
 dist/built: node_modules/.package-lock.json $(wildcard tsconfig*.json) $(shell find src playground scripts -type f)
 	npm run --silent build:gateway
-	@touch $@
 
 dist/accelerator/turns.wasm: node_modules/.package-lock.json accelerator/build.mjs $(shell find accelerator/filter -type f)
 	node accelerator/build.mjs
