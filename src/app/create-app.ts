@@ -28,7 +28,6 @@ export interface App {
   stop(): Promise<void>
 }
 
-const drainMs = 10_000
 const deleteWaitMs = 1_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerOrphanSearch = 30
@@ -73,11 +72,11 @@ export const createApp = async (
 
   const health = createHealthState()
   let openStreams = 0
-  const { socketPath, host, port, tls } = config.listen.extproc
+  const { socketPath, host, port, tls, selfSigned, drainMs } = config.listen.extproc
   const extproc = createExtProcServer({
     service: manager,
     listen: socketPath === undefined ? { host, port } : { socketPath },
-    tls,
+    tls: tls ?? (selfSigned ? 'self-signed' : undefined),
     maxBodyBytes: config.turns.maxBodyBytes,
     health,
     hooks: {

@@ -49,7 +49,11 @@ export const createPool = async (
   const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
-  const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
+  const pods = await createPodSource(poolConfig, config, {
+    ...parts,
+    access,
+    onChange: (pod) => checks.podChanged(pod),
+  })
   const connector = await createConnector(poolConfig, config, { ...parts, secret, artefactStore, pods, access })
   const kv = createKvCache(connector, { pool: name, seal: createClaimSeal(secret), log })
   const checks = createEngineChecks({ ...parts, kv, pods })

@@ -14,6 +14,7 @@ import { loadConnector } from '../kvcache/load-connector.ts'
 import { createNoConnector } from '../kvcache/no-connector.ts'
 import { createPrefixCacheConnector } from '../kvcache/prefix-cache.ts'
 import { createDnsPodSource } from '../routing/dns-pod-source.ts'
+import { createKubernetesPodSource } from '../routing/kubernetes/kubernetes-pod-source.ts'
 import type { PodSource } from '../routing/pod.ts'
 import { createStaticPodSource, type PodChange } from '../routing/pod-monitor.ts'
 import type { Logger } from '../telemetry/logger.ts'
@@ -30,9 +31,12 @@ export const engineAccessOf = ({ https, caFile, serverName, apiKey }: PoolConfig
   tls: https ? { ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), serverName } : undefined,
 })
 
-/** The pods of a pool, from a list or from DNS. */
-export const createPodSource = (
-  { name, pods, dns, models }: PoolConfig,
+/**
+ * The pods of a pool: from a list, from DNS or from Kubernetes.
+ * @throws when there is no way to the Kubernetes API server
+ */
+export const createPodSource = async (
+  { name, pods, dns, kubernetes, models }: PoolConfig,
   { routing, turns }: Pick<Config, 'routing' | 'turns'>,
   parts: {
     readonly access: EngineAccess
@@ -41,7 +45,7 @@ export const createPodSource = (
     readonly warnings: Warnings
     readonly onChange: (change: PodChange) => void
   },
-): PodSource => {
+): Promise<PodSource> => {
   const { log, metrics, warnings } = parts
   const options = {
     healthIntervalMs: routing.healthIntervalMs,
@@ -57,6 +61,12 @@ export const createPodSource = (
           return
         case 'authorized':
           warnings.clear('engine_unauthorized', change.address)
+          return
+        case 'list-stale':
+          warnings.raise('kubernetes_list_stale', `${name} ${change.name}`, staleText(name, change))
+          return
+        case 'list-current':
+          warnings.clear('kubernetes_list_stale', `${name} ${change.name}`)
           return
         case 'failing':
           warnings.raiseOutage('engine_unavailable', change.address, change.reason)
@@ -77,10 +87,14 @@ export const createPodSource = (
       log.info('pod', { ...change })
     },
   }
+  if (kubernetes !== undefined) return createKubernetesPodSource({ ...options, ...kubernetes })
   return dns === undefined
     ? createStaticPodSource({ ...options, addresses: pods })
     : createDnsPodSource({ ...options, ...dns })
 }
+
+const staleText = (pool: string, list: { readonly name: string; readonly reason: string }): string =>
+  `The pool ${pool} keeps the pods that it knows, since Kubernetes does not list its ${list.name} (${list.reason}): check the API server and the role of the gateway`
 
 const unauthorizedText = (
   pool: string,
@@ -115,6 +129,7 @@ export const createConnector = async (
   const { turns, sessions } = config
   const { maxStoreBytes, storeThreshold } = config.kv
   const { stores, secret, access, log, warnings } = parts
+  const named = new Map(kv.lmcache.instances.map(splitAlias))
   const common = {
     pods: () => parts.pods.pods().map((pod) => pod.address),
     callTimeoutMs: kv.callTimeoutMs,
@@ -136,7 +151,7 @@ export const createConnector = async (
         secret,
         identity: stores.identity,
         coordinator: hostOf(kv.lmcache.url),
-        instances: new Map(kv.lmcache.instances.map(splitAlias)),
+        instanceOf: (pod) => named.get(pod) ?? parts.pods.pods().find(({ address }) => address === pod)?.instance,
         worldSize: kv.lmcache.worldSize,
         ledger: stores.chunks,
         events:

@@ -221,10 +221,11 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     parts.admission?.release('prefill', turnId)
     if (pool !== undefined) reportPods(pool, ticket, turn)
     const isGood = turn.complete && isSuccess(turn.status)
+    const model = session?.model ?? ticket.model
+    if (model !== undefined) pool?.predictor.ended({ turnId, pod, model }, predictionEndOf(turn))
     const seen: EndingTurn['seen'] = {}
     if (session === undefined) seen.outcome = isGood ? 'completed' : failureOf(turn)
     else {
-      pool?.predictor.ended({ turnId, pod, model: session.model }, predictionEndOf(turn))
       try {
         await (isGood ? endCompleted : endFailed)({ ticket: { ...ticket, session }, pool, seen }, turn)
       } catch (error) {

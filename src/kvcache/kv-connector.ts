@@ -137,6 +137,8 @@ export interface KvConnector {
   prepare(turn: StartingTurn, budget: PrepareBudget): Promise<Prepared>
   /** Fields of a turn that must meet no session's KV: without a session, or when `prepare` fails. Default: none. */
   isolation?(tenant: TenantKey): EngineFields
+  /** Fields of a request without a session, where the engine would start it from KV of a session. Default: none. */
+  readonly constants?: EngineFields
   /** Stores what the turn left in the pod, or confirms that the engine did. Releases the claim, also when it fails. */
   finish?(turn: EndedTurn): Promise<FinishOutcome>
   /** Releases the claim of a turn. */

@@ -18,8 +18,8 @@ import { createStoreBreaker } from './store-breaker.ts'
 export interface LmcacheOptions {
   /** `host:port` of the LMCache coordinator. */
   readonly coordinator: string
-  /** Instance ids of pods whose LMCache server has another address than they. */
-  readonly instances: ReadonlyMap<string, string>
+  /** The instance id of a pod whose LMCache server has another address than it; undefined: the same address. */
+  readonly instanceOf: (pod: string) => string | undefined
   /** Workers that share one model: tensor times pipeline parallel size. */
   readonly worldSize: number
   readonly isolation: Isolation
@@ -50,7 +50,7 @@ export interface LmcacheOptions {
 }
 
 /** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check'>
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check' | 'constants'>
 
 const callsPerServer = 32
 
@@ -68,7 +68,7 @@ export const createLmcacheConnector = (options: LmcacheOptions): LmcacheConnecto
     ...options,
     lmcache,
     breaker: createStoreBreaker((signal) => lmcache.healthy(signal), options.log),
-    instances: createInstances(lmcache, options.instances),
+    instances: createInstances(lmcache, options.instanceOf),
     engines: createEngineFacts({ ...options, http: engineHttp }),
     salts: createCacheSalts(options.secret),
   }

@@ -139,7 +139,7 @@ const makeBed = (
     const connector = createLmcacheConnector({
       identity: { name: async () => 'store', staleAfterMs: 600_000 },
       coordinator: fleet.coordinator.server.address,
-      instances: new Map(fleet.pods.map(({ address, instance }) => [address, instance.id])),
+      instanceOf: (pod) => fleet.pods.find(({ address }) => address === pod)?.instance.id,
       worldSize: 1,
       isolation: options.isolation ?? 'tenant',
       secret,

@@ -56,7 +56,7 @@ export const startVllmBed = async (options: {
     const connector = createLmcacheConnector({
       identity: { name: async () => 'store', staleAfterMs: 600_000 },
       coordinator: new URL(fleet.coordinatorUrl).host,
-      instances: new Map(fleet.pods.map(({ address, lmcacheInstance }) => [address, lmcacheInstance])),
+      instanceOf: (pod) => fleet.pods.find(({ address }) => address === pod)?.lmcacheInstance,
       worldSize: 1,
       isolation: options.isolation,
       secret,
