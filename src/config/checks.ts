@@ -1,4 +1,5 @@
 import { planAdmission } from '../admission/plan/plan-admission.ts'
+import { connectors } from '../kvcache/registry.ts'
 import { storeOf } from './config.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
 import { checkPools } from './pool-checks.ts'
@@ -52,6 +53,7 @@ const checkAdmission = (
 ): readonly ConfigProblem[] => {
   const outcome = planAdmission(admission, listedPods(groups))
   const pools = poolsOf(groups)
+  const loading = connectors.filter(({ loads }) => loads).map(({ name }) => name)
   const longestLoadMs = Math.max(...pools.map(({ kv }) => kv.loadBudgetMs))
   return [
     ...(outcome.kind === 'invalid'
@@ -64,10 +66,10 @@ const checkAdmission = (
       'Together with kv.loadBudgetMs and a second it must not exceed admission.messageTimeoutMs, else Envoy gives up turns that wait',
     ),
     ...problemIf(
-      pools.every(({ kv }) => kv.connectorModule === undefined && kv.connector !== 'llamacpp-slots') &&
+      pools.every(({ kv }) => kv.connectorModule === undefined && !loading.includes(kv.connector)) &&
         admission.requirements.some((text) => text.startsWith('load')),
       'admission.requirements',
-      'Only with the connector llamacpp-slots or a module does the gateway decide on loads: remove the requirements of load',
+      `Only with the connector ${loading.join(', ')} or a module does the gateway decide on loads: remove the requirements of load`,
     ),
   ]
 }

@@ -58,13 +58,13 @@ export interface KvCache {
   close(): Promise<void>
 }
 
-/** `pool` names the pool of pods that the connector serves. */
+/** `name` is the connector's, and `pool` that of the pods that it serves. */
 export const createKvCache = (
   connector: KvConnector,
-  parts: { readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
+  parts: { readonly name: string; readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
 ): KvCache => {
   const { seal, log } = parts
-  const tag = createPayloadTag(connector.name, parts.pool)
+  const tag = createPayloadTag(parts.name, parts.pool)
   const isolation = (tenant: TenantKey): EngineFields => connector.isolation?.(tenant) ?? {}
 
   const missOf = (cause: unknown, { signal }: PrepareBudget): KvMiss => ({

@@ -1,4 +1,4 @@
-import { loadFunction, memberOf } from '../load-function.ts'
+import { isFunction, loadMember, memberOf } from '../load-member.ts'
 import type { ArtefactStore } from './artefact-store.ts'
 
 /**
@@ -8,7 +8,8 @@ import type { ArtefactStore } from './artefact-store.ts'
  * @throws Error when there is no such module, or it exports something else.
  */
 export const loadArtefactStore = async (modulePath: string): Promise<ArtefactStore> => {
-  const create = await loadFunction(modulePath, 'createArtefactStore')
+  const create = await loadMember(modulePath, 'createArtefactStore')
+  if (!isFunction(create)) throw new Error(`${modulePath} does not export a function createArtefactStore`)
   const store: unknown = await create()
   if (!isArtefactStore(store)) {
     throw new Error(`createArtefactStore of ${modulePath} does not give an object with save, load and remove`)
@@ -17,4 +18,4 @@ export const loadArtefactStore = async (modulePath: string): Promise<ArtefactSto
 }
 
 const isArtefactStore = (store: unknown): store is ArtefactStore =>
-  ['save', 'load', 'remove'].every((name) => typeof memberOf(store, name) === 'function')
+  ['save', 'load', 'remove'].every((name) => isFunction(memberOf(store, name)))

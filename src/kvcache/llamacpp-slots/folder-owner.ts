@@ -3,9 +3,8 @@ import { readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
+import type { ConnectorParts } from '../connector-definition.ts'
 import { errorCodeOf } from '../error-code.ts'
-import type { KvLog } from '../kv-log.ts'
-import type { StoreIdentity } from '../store-identity.ts'
 
 /**
  * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A file in the folder names
@@ -24,18 +23,13 @@ const renewalMs = 2_000
 
 const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(0) })
 
-export const createFolderOwner = (options: {
-  readonly directory: string
-  readonly identity: StoreIdentity
-  /** Told when the folder turns out to be another store's, and when it is ours again. */
-  readonly onForeign: (isForeign: boolean) => void
-  readonly log: KvLog
-}): FolderOwner => {
-  const { directory, identity, onForeign, log } = options
+export const createFolderOwner = (
+  directory: string,
+  { identity, warnings, log }: Pick<ConnectorParts, 'identity' | 'warnings' | 'log'>,
+): FolderOwner => {
   const { staleAfterMs } = identity
   const path = join(directory, markerFile)
   let looked: Promise<boolean> | undefined
-  let wasForeign = false
 
   const read = async () => {
     try {
@@ -70,8 +64,8 @@ export const createFolderOwner = (options: {
 
   const look = async (): Promise<boolean> => {
     const isForeign = await isForeignTo(await identity.name())
-    if (isForeign !== wasForeign) onForeign(isForeign)
-    wasForeign = isForeign
+    if (isForeign) warnings.raise('kv_folder_foreign', directory, foreignFolderText(directory))
+    else warnings.clear('kv_folder_foreign', directory)
     return !isForeign
   }
 
@@ -95,3 +89,6 @@ export const createFolderOwner = (options: {
     },
   }
 }
+
+const foreignFolderText = (directory: string): string =>
+  `The KV folder ${directory} belongs to another session store, so that no KV is loaded or stored: give this gateway a folder of its own (kv.directory), or the other one's session store`

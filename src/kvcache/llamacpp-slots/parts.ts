@@ -1,6 +1,6 @@
 import type { TenantKey } from '../../sessions/session-record.ts'
+import type { ConnectorOptions, ConnectorParts } from '../connector-definition.ts'
 import type { EngineFields, KvTurn } from '../kv-connector.ts'
-import type { KvLog } from '../kv-log.ts'
 import type { ActionEnd, SlotClient } from '../slots/slot-client.ts'
 import type { SlotContent, SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 import type { ArtefactFiles } from './artefact-files.ts'
@@ -10,7 +10,9 @@ import type { FolderOwner } from './folder-owner.ts'
 import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
-export interface Parts {
+export interface Parts
+  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
+    Pick<ConnectorOptions, 'minTokens'> {
   readonly ledger: SlotLedger
   readonly claims: OpenClaims
   readonly client: SlotClient
@@ -22,15 +24,6 @@ export interface Parts {
   /** The salt of a turn that holds a slot. */
   readonly saltOf: (turn: KvTurn) => string
   readonly background: Background
-  /** All pods that are configured now. No other address is ever called. */
-  readonly pods: () => readonly string[]
-  readonly log: KvLog
-  /** Larger artefacts are not stored; undefined: there is no limit. */
-  readonly maxArtefactBytes: number | undefined
-  /** Fewer tokens are not stored. */
-  readonly minTokens: number
-  /** Files younger than this are not taken for orphans, milliseconds. */
-  readonly orphanGraceMs: number
 }
 
 /** Ends the turn's lease; `content`: what it left in the slot. A ledger that cannot be reached costs the rest of the lease. */

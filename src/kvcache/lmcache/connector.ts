@@ -1,103 +1,119 @@
-import { createEngineHttp, type EngineAccess } from '../../engines/engine-http.ts'
-import { createCacheSalts, type Isolation } from '../cache-salts.ts'
-import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
+import { z } from 'zod'
+import { createEngineHttp } from '../../engines/engine-http.ts'
+import { group, integer, podAlias, serverUrl } from '../../options/values.ts'
+import { createMemoryChunkLedger } from '../chunks/memory-chunk-ledger.ts'
+import { createRedisChunkLedger } from '../chunks/redis/redis-chunk-ledger.ts'
+import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
 import type { KvConnector } from '../kv-connector.ts'
-import type { KvEvents } from '../kv-events/kv-events.ts'
-import type { KvLog } from '../kv-log.ts'
-import type { StoreIdentity } from '../store-identity.ts'
-import type { TokenVault } from '../vault/token-vault.ts'
+import { createZmqKvEvents } from '../kv-events/create-zmq-kv-events.ts'
+import { createEventSources } from '../kv-events/event-sources.ts'
+import { createNoKvEvents } from '../kv-events/kv-events.ts'
+import { createMemoryTokenVault } from '../vault/memory-token-vault.ts'
+import { createRedisTokenVault } from '../vault/redis-token-vault.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
 import { createLmcacheClient, maxAnswerBytes } from './lmcache-client.ts'
-import type { Parts } from './parts.ts'
+import type { Limits, Parts } from './parts.ts'
 import { prepare } from './prepare.ts'
 import { release } from './release.ts'
 import { remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
 
-export interface LmcacheOptions {
-  /** `host:port` of the LMCache coordinator. */
-  readonly coordinator: string
-  /** Instance ids of pods whose LMCache server has another address than they. */
-  readonly instances: ReadonlyMap<string, string>
-  /** Workers that share one model: tensor times pipeline parallel size. */
-  readonly worldSize: number
-  readonly isolation: Isolation
-  /** Salts are derived from it. */
-  readonly secret: string
-  /** The session store whose KV it is. Each has salts of its own: it never deletes another one's chunks. */
-  readonly identity: StoreIdentity
-  /** Both shared by all gateway processes that send turns to the same pods. */
-  readonly ledger: ChunkLedger
-  readonly vault: TokenVault
-  readonly events: KvEvents
-  /** Whether `events` follows pods that publish events. */
-  readonly hasEvents: boolean
-  /** `host:port` of every pod that is configured now. No other engine is ever called. */
-  readonly pods: () => readonly string[]
-  /** How the engines are reached; LMCache is always reached by plain HTTP without a credential. Default: the same. */
-  readonly access?: EngineAccess | undefined
-  readonly callTimeoutMs: number
-  readonly minTokens: number
-  /** How long an offload waits for events and chunks that do not come. Default 2,000. */
-  readonly settleMs?: number
-  /** Time between a deletion and the look whether anything is left. Default 300. */
-  readonly lookAgainMs?: number
-  /** The longest a session can live. */
-  readonly vaultTtlMs: number
-  readonly log: KvLog
+const options = {
+  events: z
+    .enum(['auto', 'off'])
+    .default('auto')
+    .describe('Whether `lmcache` subscribes to the KV events of vLLM pods. Without them KV is isolated per session.'),
+  lmcache: group({
+    url: serverUrl.optional().meta({
+      description: 'URL of the LMCache coordinator. Required with `lmcache`.',
+      plainEnv: 'LMCACHE_URL',
+    }),
+    instances: z.array(podAlias).default([]).meta({
+      description:
+        'LMCache instances of pods, as `host:port=instance-id`. Needed where several LMCache servers share an IP address.',
+      plainEnv: 'LMCACHE_INSTANCES',
+    }),
+    worldSize: integer(1, 1_024)
+      .default(1)
+      .describe('Workers per model: tensor parallel size times pipeline parallel size.'),
+  }),
 }
 
 /** It stores, so it has all methods but a sweep. */
 export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check'>
 
 const callsPerServer = 32
+/** About four bytes per token of every session. */
+const memoryVaultBytes = 268_435_456
+const dayMs = 86_400_000
 
 /**
  * KV of vLLM pods that run LMCacheMPConnector, each with an LMCache server, under one coordinator. The engine writes KV through to the store by
  * itself, and loads it by itself; the connector names what came of a turn, keeps it from eviction, says what a pod can load, and deletes it.
+ * `own`: parts other than those that the options select.
  */
-export const createLmcacheConnector = (options: LmcacheOptions): LmcacheConnector => {
+export const createLmcacheConnector = (
+  { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
+  pool: Omit<ConnectorParts, 'http'>,
+  own: Partial<Pick<Parts, 'ledger' | 'vault' | 'events'> & { readonly limits: Partial<Limits> }> = {},
+): LmcacheConnector => {
+  const { redis, secret, pods, access, salts, identity, log } = pool
+  const { isolation, minTokens, callTimeoutMs } = kv
+  const followsEvents = kv.events === 'auto'
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
-  const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access: options.access })
-  const lmcache = createLmcacheClient({ http, coordinator: options.coordinator, worldSize: options.worldSize })
-  const breaker = createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log: options.log })
+  const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access })
+  const lmcache = createLmcacheClient({ http, coordinator: new URL(required(url)).host, worldSize })
   const parts: Parts = {
+    pods,
+    salts,
+    identity,
+    log,
+    isolation,
     lmcache,
-    breaker,
-    instances: createInstances(lmcache, options.instances),
-    engines: createEngineFacts({
-      http: engineHttp,
-      callTimeoutMs: options.callTimeoutMs,
-      followsEvents: options.hasEvents,
-    }),
-    events: options.events,
-    ledger: options.ledger,
-    vault: options.vault,
-    salts: createCacheSalts(options.secret),
-    identity: options.identity,
-    isolation: options.isolation,
-    pods: options.pods,
-    log: options.log,
-    limits: {
-      minTokens: options.minTokens,
-      settleMs: options.settleMs ?? 2_000,
-      lookAgainMs: options.lookAgainMs ?? 300,
-      vaultTtlMs: options.vaultTtlMs,
-    },
+    breaker: createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log }),
+    instances: createInstances(lmcache, new Map(instances.map(splitAlias))),
+    engines: createEngineFacts({ http: engineHttp, callTimeoutMs, followsEvents }),
+    ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
+    vault:
+      redis === undefined
+        ? createMemoryTokenVault({ secret, maxBytes: memoryVaultBytes })
+        : createRedisTokenVault(redis, secret),
+    ...own,
+    events:
+      own.events ??
+      (followsEvents ? createZmqKvEvents({ pods, sources: createEventSources({ access }), log }) : createNoKvEvents()),
+    // The vault's limit is a backstop: entries are removed with their session.
+    limits: { minTokens, settleMs: 2_000, lookAgainMs: 300, vaultTtlMs: pool.maxSessionMs + dayMs, ...own.limits },
   }
   return {
-    name: 'lmcache',
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
-    isolation: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
+    isolation: (tenant) => ({ cache_salt: salts.withoutSession(tenant, isolation) }),
     finish: (turn) => finish(parts, turn),
     release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),
     close: async () => {
-      breaker.stop()
-      await options.events.stop()
+      parts.breaker.stop()
+      await parts.events.stop()
       await Promise.all([http.close(), engineHttp.close()])
     },
   }
 }
+
+const splitAlias = (alias: string): readonly [pod: string, name: string] => {
+  const at = alias.indexOf('=')
+  return [alias.slice(0, at), alias.slice(at + 1)]
+}
+
+export const lmcache = defineConnector({
+  name: 'lmcache',
+  summary: 'LMCache with vLLM',
+  loads: false,
+  options,
+  check: ({ lmcache: { url } }) =>
+    url === undefined
+      ? [{ option: 'lmcache.url', message: 'The connector lmcache needs the URL of the LMCache coordinator' }]
+      : [],
+  create: (kv, pool) => createLmcacheConnector(kv, pool),
+})

@@ -1,8 +1,7 @@
-import type { CacheSalts, Isolation } from '../cache-salts.ts'
+import type { Isolation } from '../cache-salts.ts'
 import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
+import type { ConnectorParts } from '../connector-definition.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
-import type { KvLog } from '../kv-log.ts'
-import type { StoreIdentity } from '../store-identity.ts'
 import type { TokenVault } from '../vault/token-vault.ts'
 import type { EngineFactsSource } from './engine-facts.ts'
 import type { Instances } from './instances.ts'
@@ -10,7 +9,7 @@ import type { LmcacheClient } from './lmcache-client.ts'
 import type { StoreBreaker } from './store-breaker.ts'
 
 /** What the connector's operations share. */
-export interface Parts {
+export interface Parts extends Pick<ConnectorParts, 'pods' | 'salts' | 'identity' | 'log'> {
   readonly lmcache: LmcacheClient
   readonly breaker: StoreBreaker
   readonly instances: Instances
@@ -18,12 +17,7 @@ export interface Parts {
   readonly events: KvEvents
   readonly ledger: ChunkLedger
   readonly vault: TokenVault
-  readonly salts: CacheSalts
-  readonly identity: Pick<StoreIdentity, 'name'>
   readonly isolation: Isolation
-  /** Pods that are configured now. No other address is ever called. */
-  readonly pods: () => readonly string[]
-  readonly log: KvLog
   readonly limits: Limits
 }
 

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { createFolderOwner, type FolderOwner, markerFile } from '../../../../src/kvcache/llamacpp-slots/folder-owner.ts'
+import { createWarnings } from '../../../../src/telemetry/warnings.ts'
+import { connectorParts } from '../../../support/connector-parts.ts'
 
 let directory: string
 const owners: FolderOwner[] = []
@@ -16,15 +18,11 @@ afterEach(async () => {
 
 /** A gateway of the store `store`. */
 const gateway = (store: string, staleAfterMs = 600_000) => {
-  const foreign: boolean[] = []
-  const owner = createFolderOwner({
-    directory,
-    identity: { name: async () => store, staleAfterMs },
-    onForeign: (isForeign) => foreign.push(isForeign),
-    log: { debug: () => {}, info: () => {}, warn: () => {} },
-  })
+  const warnings = createWarnings({ warn: () => {}, info: () => {} })
+  const parts = connectorParts({ identity: { name: async () => store, staleAfterMs }, warnings })
+  const owner = createFolderOwner(directory, parts)
   owners.push(owner)
-  return { owner, foreign }
+  return { owner, warned: () => warnings.list().map(({ kind }) => kind) }
 }
 
 /** As if nobody had touched the marker for so long. */
@@ -37,11 +35,11 @@ describe('a folder', () => {
     expect(await Promise.all(answers)).toEqual([true, true])
   })
 
-  test('is left alone by the gateway of another store, which says so once', async () => {
+  test('is left alone by the gateway of another store, which says so', async () => {
     await gateway('a').owner.isOurs()
     const other = gateway('b')
     expect([await other.owner.isOurs(), await other.owner.isOurs()]).toEqual([false, false])
-    expect(other.foreign).toEqual([true])
+    expect(other.warned()).toEqual(['kv_folder_foreign'])
     expect(await readFile(join(directory, markerFile), 'utf8')).toContain('"a"')
   })
 
@@ -75,8 +73,8 @@ describe('a folder', () => {
 
   test('that is not there is nobody’s', async () => {
     await rm(directory, { recursive: true })
-    const { owner, foreign } = gateway('a')
-    expect([await owner.isOurs(), foreign]).toEqual([true, []])
+    const { owner, warned } = gateway('a')
+    expect([await owner.isOurs(), warned()]).toEqual([true, []])
   })
 
   test('with a marker that cannot be read is taken', async () => {
@@ -86,12 +84,8 @@ describe('a folder', () => {
 })
 
 test('the owner of a folder is unknown while the store does not answer', async () => {
-  const away = createFolderOwner({
-    directory,
-    identity: { name: () => Promise.reject(new Error('away')), staleAfterMs: 7_000 },
-    onForeign: () => {},
-    log: { debug: () => {}, info: () => {}, warn: () => {} },
-  })
+  const identity = { name: () => Promise.reject(new Error('away')), staleAfterMs: 7_000 }
+  const away = createFolderOwner(directory, connectorParts({ identity }))
   owners.push(away)
   await expect(away.isOurs()).rejects.toThrow('away')
   expect(await readdir(directory)).toEqual([])

@@ -59,7 +59,7 @@ export const interruptibleParts = (
     ledger: interruptedLedger(bed.ledger, interrupt),
     vault: interruptedVault(bed.vault, interrupt),
     salts: createCacheSalts(bed.secret),
-    identity: { name: async () => 'store' },
+    identity: { name: async () => 'store', staleAfterMs: 600_000 },
     isolation: 'tenant',
     pods: () => bed.fleet.pods.map(({ address }) => address),
     log: silent,

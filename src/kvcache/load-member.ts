@@ -1,0 +1,12 @@
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/** What an operator's own ES module exports under `name`; undefined: nothing. @throws Error when there is no such module. */
+export const loadMember = async (modulePath: string, name: string): Promise<unknown> =>
+  memberOf(await import(pathToFileURL(resolve(modulePath)).href), name)
+
+/** Undefined: `object` is none, or has no such member. */
+export const memberOf = (object: unknown, name: string): unknown =>
+  typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
+
+export const isFunction = (value: unknown): value is (...parts: unknown[]) => unknown => typeof value === 'function'
