@@ -1,5 +1,6 @@
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { nanoid } from 'nanoid'
+import { deriveKey, open, seal } from '../crypto/seal.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 
 const idForm = /^ctx_[A-Za-z0-9_-]{32}$/
@@ -17,12 +18,9 @@ export const containsSessionId = (values: readonly string[]): boolean => values.
 /** The form in which an id may be stored, logged and passed on. */
 export const sessionKeyOf = (id: string): SessionKey => hash('sha256', id, 'base64url') as SessionKey
 
-const nonceBytes = 12
-const tagBytes = 16
-
 /**
- * Encrypts session ids for the session store (AES-256-GCM), so that `GET /v1/context` can name a tenant's sessions while a dump of
- * the store shows no id. The key is derived from the gateway's secret and the tenant (HKDF, RFC 5869).
+ * Encrypts session ids for the session store so that `GET /v1/context` can name a tenant's sessions while a dump of
+ * the store shows no id. Each tenant has a key of its own.
  */
 export interface SessionIdCipher {
   encrypt(id: string, tenant: TenantKey): string
@@ -31,26 +29,9 @@ export interface SessionIdCipher {
 }
 
 export const createSessionIdCipher = (secret: string): SessionIdCipher => {
-  const keyFor = (tenant: TenantKey): Buffer => Buffer.from(hkdfSync('sha256', secret, tenant, 'session id', 32))
+  const keyFor = (tenant: TenantKey): Buffer => deriveKey(secret, 'session id', tenant)
   return {
-    encrypt: (id, tenant) => {
-      const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv('aes-256-gcm', keyFor(tenant), nonce)
-      const parts = [nonce, cipher.update(id, 'latin1'), cipher.final(), cipher.getAuthTag()]
-      return Buffer.concat(parts).toString('base64url')
-    },
-    decrypt: (encrypted, tenant) => {
-      const bytes = Buffer.from(encrypted, 'base64url')
-      if (bytes.length <= nonceBytes + tagBytes) return undefined
-      const decipher = createDecipheriv('aes-256-gcm', keyFor(tenant), bytes.subarray(0, nonceBytes), {
-        authTagLength: tagBytes,
-      })
-      decipher.setAuthTag(bytes.subarray(-tagBytes))
-      try {
-        return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'latin1') + decipher.final('latin1')
-      } catch {
-        return undefined
-      }
-    },
+    encrypt: (id, tenant) => seal(keyFor(tenant), Buffer.from(id, 'latin1')).toString('base64url'),
+    decrypt: (encrypted, tenant) => open(keyFor(tenant), Buffer.from(encrypted, 'base64url'))?.toString('latin1'),
   }
 }

@@ -41,33 +41,18 @@ export const lifeOf = (
 }
 
 const saltLength = 32
-const maxShared = 1_000
 
 export const createCacheSalts = (secret: string): CacheSalts => {
-  const salt = (scope: readonly string[]): string =>
-    createHmac('sha256', secret)
-      .update(`cache salt\n${JSON.stringify(scope)}`)
-      .digest('hex')
-      .slice(0, saltLength)
-  // A tenant's turns all ask for the same few.
-  const shared = new LRUCache<string, string>({ max: maxShared })
-  const sharedSalt = ({ tenant, model, fingerprint }: SaltScope): string => {
-    // Only a model may have any characters.
-    const name = `${tenant}\n${fingerprint}\n${model}`
-    const known = shared.get(name)
-    if (known !== undefined) return known
-    const made = salt(['session', tenant, '', '', model, fingerprint])
-    shared.set(name, made)
-    return made
-  }
+  const saltOf = (scope: string): string =>
+    createHmac('sha256', secret).update(`cache salt\n${scope}`).digest('hex').slice(0, saltLength)
+  // A tenant's turns ask for the same few, and each turn twice.
+  const known = new LRUCache<string, string>({ max: 1_000, memoMethod: saltOf })
   return {
-    of: (scope) => {
-      const { tenant, session, model, fingerprint } = scope
-      return session === undefined
-        ? sharedSalt(scope)
-        : salt(['session', tenant, session.key, session.life, model, fingerprint])
+    of: ({ tenant, session, model, fingerprint }) =>
+      known.memo(JSON.stringify(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint])),
+    withoutSession: (tenant, isolation) => {
+      const once = isolation === 'session' ? randomBytes(16).toString('hex') : ''
+      return saltOf(JSON.stringify(['none', tenant, once]))
     },
-    withoutSession: (tenant, isolation) =>
-      salt(['none', tenant, isolation === 'session' ? randomBytes(16).toString('hex') : '']),
   }
 }

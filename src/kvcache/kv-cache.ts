@@ -1,14 +1,13 @@
 import * as z from 'zod'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { ClaimSeal } from './claim-seal.ts'
-import type { EngineFinding } from './engine-finding.ts'
 import type {
   EndedTurn,
   EngineFields,
+  EngineFinding,
   FinishOutcome,
   KnownArtefacts,
   KvConnector,
-  KvMiss,
   KvPresence,
   KvRemoval,
   PrepareBudget,
@@ -18,7 +17,6 @@ import type {
   StartingTurn,
 } from './kv-connector.ts'
 import type { KvLog } from './kv-log.ts'
-import { createPayloadTag } from './payload-tag.ts'
 
 /** A turn that is ready to be forwarded. */
 export interface PreparedTurn {
@@ -58,26 +56,27 @@ export interface KvCache {
   close(): Promise<void>
 }
 
+/** Changes when payloads of an earlier version must not be read. */
+const payloadVersion = 1
+
 /** `name` is the connector's, and `pool` that of the pods that it serves. */
 export const createKvCache = (
   connector: KvConnector,
   parts: { readonly name: string; readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
 ): KvCache => {
   const { seal, log } = parts
-  const tag = createPayloadTag(parts.name, parts.pool)
+  const tag = `${payloadVersion}/${parts.name}/${parts.pool} `
+  /** Undefined: another connector or pool wrote it. */
+  const untagged = (payload: string | undefined): string | undefined =>
+    payload?.startsWith(tag) === true ? payload.slice(tag.length) : undefined
   const isolation = (tenant: TenantKey): EngineFields => connector.isolation?.(tenant) ?? {}
-
-  const missOf = (cause: unknown, { signal }: PrepareBudget): KvMiss => ({
-    kind: 'miss',
-    reason: signal.aborted ? 'load_timeout' : 'load_failed',
-    cause,
-  })
 
   const prepareOrMiss = async (turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
     try {
       return await connector.prepare(turn, budget)
     } catch (cause) {
-      return { presence: missOf(cause, budget), fields: isolation(turn.tenant), notStored: 'not_attached' }
+      const reason = budget.signal.aborted ? 'load_timeout' : 'load_failed'
+      return { presence: { kind: 'miss', reason, cause }, fields: isolation(turn.tenant), notStored: 'not_attached' }
     }
   }
 
@@ -88,7 +87,7 @@ export const createKvCache = (
   }
 
   const prepare = async (turn: SessionTurn, budget: PrepareBudget): Promise<PreparedTurn> => {
-    const payload = turn.stored === undefined ? undefined : tag.read(turn.stored.payload)
+    const payload = untagged(turn.stored?.payload)
     const stored = turn.stored === undefined || payload === undefined ? undefined : { ...turn.stored, payload }
     const isForeign = turn.stored !== undefined && stored === undefined
     const prepared = await prepareOrMiss({ ...turn, stored }, budget)
@@ -111,9 +110,9 @@ export const createKvCache = (
       const outcome = await connector.finish({
         ...turn,
         claim: opened.claim,
-        announce: ({ artefactId, payload }) => turn.announce({ artefactId, payload: tag.write(payload) }),
+        announce: ({ artefactId, payload }) => turn.announce({ artefactId, payload: tag + payload }),
       })
-      return outcome.kind === 'stored' ? { ...outcome, payload: tag.write(outcome.payload) } : outcome
+      return outcome.kind === 'stored' ? { ...outcome, payload: tag + outcome.payload } : outcome
     } catch (cause) {
       return { kind: 'none', reason: 'offload_failed', cause }
     }
@@ -130,7 +129,7 @@ export const createKvCache = (
   }
 
   const remove = async (removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
-    const payload = removal.payload === undefined ? undefined : tag.read(removal.payload)
+    const payload = untagged(removal.payload)
     const isForeign = removal.payload !== undefined && payload === undefined
     const ours: KvRemoval | undefined =
       removal.kind === 'session' ? { ...removal, payload } : payload === undefined ? undefined : { ...removal, payload }

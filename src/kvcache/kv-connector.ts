@@ -1,5 +1,4 @@
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
-import type { EngineFinding } from './engine-finding.ts'
 
 /** A JSON value. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [name: string]: JsonValue }
@@ -137,6 +136,14 @@ export interface KnownArtefacts {
   known(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
   /** Makes sessions forget artefacts that no pod can load any more. */
   forget(artefactIds: readonly string[]): Promise<void>
+}
+
+/** What a connector finds out about an engine by asking it, for the operator. Turns go on as they are. */
+export interface EngineFinding {
+  /** `engine_shares_kv`: the engine can start one tenant's request from another one's KV, whatever the gateway sends. */
+  readonly kind: 'engine_shares_kv'
+  /** One sentence that names the engine, the consequence and the remedy. */
+  readonly text: string
 }
 
 /**

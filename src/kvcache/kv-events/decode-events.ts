@@ -1,5 +1,4 @@
 import { decode } from '@msgpack/msgpack'
-import { readTokenIds } from '../token-ids.ts'
 
 /** What one engine reports of its own cache, reduced to the blocks of turns and to what LMCache names by tokens alone. */
 export type KvEvent =
@@ -120,6 +119,21 @@ const isOwnCache = (fields: Fields): boolean =>
   (fields['medium'] ?? ownMedium) === ownMedium &&
   (fields['group_idx'] ?? 0) === 0 &&
   (fields['locality'] ?? 'LOCAL') === 'LOCAL'
+
+/** The token ids of a decoded list; undefined where it is no list, or something in it cannot be a token id: a whole number of 32 bits. */
+export const readTokenIds = (value: unknown): Uint32Array | undefined => {
+  if (!Array.isArray(value)) return undefined
+  const list: readonly unknown[] = value
+  const tokens = new Uint32Array(list.length)
+  for (let at = 0; at < list.length; at += 1) {
+    const token = list[at]
+    if (typeof token !== 'number') return undefined
+    tokens[at] = token
+    // What the array made another number of was none.
+    if (tokens[at] !== token) return undefined
+  }
+  return tokens
+}
 
 const readHashes = (value: unknown): readonly BlockHash[] | undefined => {
   if (!Array.isArray(value)) return undefined

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { LRUCache } from 'lru-cache'
 import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
-import { errorCodeOf } from '../error-code.ts'
 import { type Artefact, partOf } from './artefact.ts'
 
 /**
@@ -53,13 +52,10 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
 
   /** Undefined: there is no such file. A rename changes neither inode, size nor time, so that a file keeps its digest. */
   const measure = async (file: string) => {
-    try {
-      const { ino, size, mtimeNs } = await stat(pathOf(file), { bigint: true })
-      return { bytes: Number(size), modifiedMs: Number(mtimeNs / 1_000_000n), key: `${ino}/${size}/${mtimeNs}` }
-    } catch (error) {
-      if (errorCodeOf(error) === 'ENOENT') return undefined
-      throw error
-    }
+    const found = await unlessMissing(stat(pathOf(file), { bigint: true }))
+    if (found === undefined) return undefined
+    const { ino, size, mtimeNs } = found
+    return { bytes: Number(size), modifiedMs: Number(mtimeNs / 1_000_000n), key: `${ino}/${size}/${mtimeNs}` }
   }
 
   const digestOf = async (file: string, key: string, signal: AbortSignal): Promise<string> => {
@@ -142,6 +138,13 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
     },
   }
 }
+
+/** Undefined where there is no such file. */
+export const unlessMissing = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  })
 
 /** A store that returns more than it was given must not fill the folder. */
 async function* upTo(maxBytes: number, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

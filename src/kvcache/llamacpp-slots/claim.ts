@@ -6,10 +6,19 @@ export const slotClaim = z.object({
   slot: z.int().nonnegative(),
   /** The last completion that ran in the slot before the turn; -1: none. */
   previousTask: z.int(),
-  /** The number by which the turn is known in its slot. */
+  /**
+   * A number that llama-server takes as `n_keep` and reports with the slot, which shows whose turn ran there last. It matters only with
+   * `--context-shift`, which excludes stored KV.
+   */
   tag: z.int(),
   /** Of the engine; it names the artefact that the turn leaves. */
   fingerprint: z.string(),
 })
 
 export type SlotClaim = z.infer<typeof slotClaim>
+
+/**
+ * Body fields of a request that must start from no KV of any session: any slot, and whatever lies there is not reused. The same for every
+ * request, so that Envoy can add them by itself.
+ */
+export const fieldsWithoutSlot = { id_slot: -1, cache_prompt: false } as const

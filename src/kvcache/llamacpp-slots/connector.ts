@@ -8,9 +8,7 @@ import { createRedisSlotLedger } from '../slots/redis/redis-slot-ledger.ts'
 import { createSlotClient } from '../slots/slot-client.ts'
 import type { SlotLedger } from '../slots/slot-ledger.ts'
 import { createArtefactFiles } from './artefact-files.ts'
-import { createBackground } from './background.ts'
-import { slotClaim } from './claim.ts'
-import { fieldsWithoutSlot } from './engine-fields.ts'
+import { fieldsWithoutSlot, slotClaim } from './claim.ts'
 import { createEngines } from './engines.ts'
 import { finish } from './finish.ts'
 import { createFolderOwner } from './folder-owner.ts'
@@ -38,9 +36,6 @@ const options = {
     ),
 }
 
-/** Questions and actions apart. */
-const callsPerPod = 4
-
 /**
  * KV of llama.cpp slots: llama-server (`--slots --slot-save-path DIR --cache-ram 0`) and the embedded engine. A turn has a slot of its own on a
  * pod while it runs there; between turns the session's KV lies in a file that any pod of the same build, model and settings can load.
@@ -58,34 +53,26 @@ export const createLlamacppSlotsConnector = (
     readonly store?: ArtefactStore | undefined
   } = {},
 ): Required<KvConnector> => {
-  const { redis, pods, access, salts, log } = pool
-  const { callTimeoutMs, minTokens } = kv
+  const { redis, salts } = pool
   const { ledger = redis === undefined ? createMemorySlotLedger() : createRedisSlotLedger(redis) } = own
   const directory = required(kv.directory)
-  const client = createSlotClient({ callTimeoutMs, lateTimeoutMs: own.lateTimeoutMs ?? 120_000, callsPerPod, access })
-  const claims = createOpenClaims(ledger, pool)
-  const background = createBackground(log)
-  const folder = createFolderOwner(directory, pool)
-  const isolation: Parts['isolation'] = (tenant) => ({
-    ...fieldsWithoutSlot,
-    cache_salt: salts.withoutSession(tenant, 'session'),
-  })
+  const client = createSlotClient({ ...pool, ...kv, ...own })
   const parts: Parts = {
     ...pool,
-    minTokens,
+    ...kv,
     ledger,
-    claims,
+    claims: createOpenClaims(ledger, pool),
     client,
-    engines: createEngines(client, pods),
+    engines: createEngines(client, pool.pods),
     files: createArtefactFiles(directory, own.store),
-    folder,
-    isolation,
+    folder: createFolderOwner(directory, pool),
+    isolation: (tenant) => ({ ...fieldsWithoutSlot, cache_salt: salts.withoutSession(tenant, 'session') }),
     saltOf: ({ tenant, session, model }) =>
       salts.of({ tenant, session: { key: session, life: '' }, model, fingerprint: '' }),
-    background,
+    background: new Set(),
   }
   return {
-    isolation,
+    isolation: parts.isolation,
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
     finish: (turn) => finish(parts, turn),
     release: async ({ turnId, claim }) => {
@@ -97,9 +84,9 @@ export const createLlamacppSlotsConnector = (
     check: (pod, signal) => checkPromptCache(parts, pod, signal),
     close: async () => {
       await client.close()
-      await background.drained()
-      claims.close()
-      await folder.close()
+      while (parts.background.size > 0) await Promise.all(parts.background)
+      parts.claims.close()
+      await parts.folder.close()
     },
   }
 }

@@ -1,10 +1,10 @@
 import type { EndedTurn, FinishOutcome } from '../kv-connector.ts'
-import type { SavedSlot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
+import type { SavedSlot } from '../slots/slot-snapshot.ts'
 import { artefactIdOf, fileOf, formatPayload, partOf } from './artefact.ts'
 import { type SlotClaim, slotClaim } from './claim.ts'
 import { leaseMs } from './open-claims.ts'
-import { type Parts, releaseAfter, releaseSlot } from './parts.ts'
+import { endInTime, type Parts, releaseSlot } from './parts.ts'
 import { isFromTurn, markOf } from './slot-evidence.ts'
 
 /** Saves what the turn left in its slot, if it is certain that the turn left it, and releases the slot in any case. */
@@ -37,13 +37,12 @@ const save = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<Fi
   const artefactId = artefactIdOf(turn, fingerprint)
   const file = fileOf(artefactId)
   await turn.announce({ artefactId, payload: formatPayload({ file, fingerprint, content: undefined }) })
-  const saved = await parts.client.save(claim, partOf(file), turn.signal)
+  turn.signal.throwIfAborted()
   // What is left behind all the same goes with the announced artefact, or as an unfinished file.
   const discard = (): Promise<void> => parts.files.delete(partOf(file)).catch(() => {})
-  if (saved.kind === 'late') {
-    releaseAfter(parts, place, saved.end.finally(discard))
-    return none('offload_failed', new Error('the engine is late with saving the slot'))
-  }
+  const saving = parts.client.save(claim, partOf(file))
+  const saved = await endInTime(parts, place, saving, { signal: turn.signal, lateEnd: discard })
+  if (saved === undefined) return none('offload_failed', new Error('the engine is late with saving the slot'))
   try {
     if (saved.kind !== 'done') throw saved.cause
     const { outcome, content } = await keep(parts, turn, { claim, artefactId, saved: saved.value })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
 import type { ConnectorParts } from '../connector-definition.ts'
-import { errorCodeOf } from '../error-code.ts'
+import { unlessMissing } from './artefact-files.ts'
 
 /**
  * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A file in the folder names
@@ -13,6 +13,8 @@ import { errorCodeOf } from '../error-code.ts'
 export interface FolderOwner {
   /** Takes the folder if nobody has it, and says whether it is ours. What is known of a moment ago is not read again. */
   isOurs(): Promise<boolean>
+  /** The same, read anew: a process that stood still for longer than its store allows may have lost the folder without knowing it. */
+  isStillOurs(): Promise<boolean>
   /** Gives the folder back, if it goes with this process. */
   close(): Promise<void>
 }
@@ -32,14 +34,11 @@ export const createFolderOwner = (
   let looked: Promise<boolean> | undefined
 
   const read = async () => {
-    try {
-      const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)])
-      const marker = markerSchema.safeParse(readJson(text)).data
-      return marker === undefined ? undefined : { ...marker, isStale: Date.now() - mtimeMs > marker.staleAfterMs }
-    } catch (error) {
-      if (errorCodeOf(error) === 'ENOENT') return undefined
-      throw error
-    }
+    const found = await unlessMissing(Promise.all([readFile(path, 'utf8'), stat(path)]))
+    if (found === undefined) return undefined
+    const [text, { mtimeMs }] = found
+    const marker = markerSchema.safeParse(readJson(text)).data
+    return marker && { ...marker, isStale: Date.now() - mtimeMs > marker.staleAfterMs }
   }
 
   const take = async (store: string): Promise<void> => {
@@ -82,6 +81,7 @@ export const createFolderOwner = (
 
   return {
     isOurs: () => looked ?? renew(),
+    isStillOurs: renew,
     close: async () => {
       clearInterval(timer)
       // Data that ends with the process has no use for its KV.

@@ -2,7 +2,7 @@ import type { KvMissReason, KvPresence, StartingTurn } from '../kv-connector.ts'
 import type { SlotTurn } from '../slots/slot-ledger.ts'
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
-import { type Parts, releaseAfter } from './parts.ts'
+import type { Parts } from './parts.ts'
 
 /** A turn that holds a slot without KV of its session. */
 export interface EmptySlot {
@@ -16,8 +16,8 @@ export interface EmptySlot {
 
 /**
  * Loads the session's stored KV, if there is any that this engine can load. After a miss the turn can use the slot, but must not reuse what
- * lies there. `taken`: something else runs in the slot.
- * @throws when the engine may still act on the slot, which is held until then
+ * lies there. `taken`: something else runs in the slot. Goes on after `signal` has fired, for as long as the engine may act on the slot.
+ * @throws when nobody knows whether the engine has loaded
  */
 export const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence | 'taken'> => {
   const { turn, place, fingerprint, signal } = empty
@@ -51,11 +51,6 @@ const restore = async (
   { opened, tokens }: { readonly opened: IntactFile; readonly tokens: number },
 ): Promise<KvPresence> => {
   const end = await parts.client.restore(place, opened.file)
-  if (end.kind === 'late') {
-    const settled = end.end.finally(() => opened.close())
-    releaseAfter(parts, place, settled)
-    throw new Error('the engine is late with loading KV')
-  }
   await opened.close()
   switch (end.kind) {
     case 'done': {

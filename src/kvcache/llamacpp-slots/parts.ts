@@ -1,10 +1,9 @@
-import type { TenantKey } from '../../sessions/session-record.ts'
+import { untilAborted, withinLimit } from '../../async/deadline.ts'
 import type { ConnectorOptions, ConnectorParts } from '../connector-definition.ts'
-import type { EngineFields, KvTurn } from '../kv-connector.ts'
+import type { KvConnector, KvTurn } from '../kv-connector.ts'
 import type { ActionEnd, SlotClient } from '../slots/slot-client.ts'
 import type { SlotContent, SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 import type { ArtefactFiles } from './artefact-files.ts'
-import type { Background } from './background.ts'
 import type { Engines } from './engines.ts'
 import type { FolderOwner } from './folder-owner.ts'
 import type { OpenClaims } from './open-claims.ts'
@@ -12,18 +11,20 @@ import type { OpenClaims } from './open-claims.ts'
 /** What the connector's operations share. */
 export interface Parts
   extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
-    Pick<ConnectorOptions, 'minTokens'> {
+    Pick<ConnectorOptions, 'callTimeoutMs' | 'minTokens'> {
+  /** Shared by all gateway processes that send turns to the same pods. */
   readonly ledger: SlotLedger
   readonly claims: OpenClaims
   readonly client: SlotClient
   readonly engines: Engines
   readonly files: ArtefactFiles
-  readonly folder: Pick<FolderOwner, 'isOurs'>
+  readonly folder: FolderOwner
   /** Fields of a turn that holds no slot. */
-  readonly isolation: (tenant: TenantKey) => EngineFields
+  readonly isolation: NonNullable<KvConnector['isolation']>
   /** The salt of a turn that holds a slot. */
   readonly saltOf: (turn: KvTurn) => string
-  readonly background: Background
+  /** What goes on after its caller has been answered. Never rejects. */
+  readonly background: Set<Promise<void>>
 }
 
 /** Ends the turn's lease; `content`: what it left in the slot. A ledger that cannot be reached costs the rest of the lease. */
@@ -37,11 +38,29 @@ export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotC
   }
 }
 
-/** Keeps the slot while an engine that is late will still act on it. */
-export const releaseAfter = (parts: Parts, place: SlotTurn, late: Promise<ActionEnd<unknown>>): void => {
+/** Follows work that nobody waits for. `close` waits for it. */
+export const follow = (parts: Parts, work: Promise<void>): void => {
+  parts.background.add(work)
+  void work.finally(() => parts.background.delete(work))
+}
+
+/**
+ * How an action on the slot ended; undefined: `signal` fired, or the engine is late. Then it may still act on the slot, which stays held until the
+ * action has ended, and `lateEnd` after it.
+ */
+export const endInTime = async <T>(
+  parts: Parts,
+  place: SlotTurn,
+  action: Promise<ActionEnd<T>>,
+  { signal, lateEnd = async () => {} }: { readonly signal: AbortSignal; readonly lateEnd?: () => Promise<void> },
+): Promise<ActionEnd<T> | undefined> => {
+  const wait = (limited: AbortSignal) => untilAborted(action, limited, () => undefined)
+  const end = await withinLimit(parts.callTimeoutMs, wait, signal)
+  if (end !== undefined) return end
   parts.log.warn('an engine is late with a slot', { pod: place.pod, slot: place.slot })
-  parts.background.run(
-    'late slot',
-    late.then(() => releaseSlot(parts, place)),
+  follow(
+    parts,
+    action.then(lateEnd).then(() => releaseSlot(parts, place)),
   )
+  return undefined
 }

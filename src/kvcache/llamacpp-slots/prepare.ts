@@ -5,10 +5,9 @@ import type { KvMissReason, KvPresence, Prepared, StartingTurn } from '../kv-con
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import type { SlotClaim } from './claim.ts'
-import { fieldsInSlot } from './engine-fields.ts'
 import { loadArtefact } from './load.ts'
 import { leaseMs } from './open-claims.ts'
-import { type Parts, releaseSlot } from './parts.ts'
+import { follow, type Parts, releaseSlot } from './parts.ts'
 import { stillHolds } from './slot-evidence.ts'
 
 /** How often a turn looks for another slot when something else has just begun to run in the one it claimed. */
@@ -38,7 +37,7 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
     const late = await work.catch(() => undefined)
     if (late?.place !== undefined) await releaseSlot(parts, late.place)
   }
-  parts.background.run('release of a late slot', releaseLate())
+  follow(parts, releaseLate())
   throw signal.reason
 }
 
@@ -84,9 +83,10 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'again'> =
     return 'again'
   }
   const tag = randomInt(1, maxTag)
-  const fields = fieldsInSlot({ slot: before.id, tag, holdsKv: presence.kind === 'hit' }, parts.saltOf(turn))
+  // Without KV of the session in the slot, the engine must not reuse what lies there.
+  const use = { id_slot: before.id, n_keep: tag, cache_prompt: presence.kind === 'hit' }
   const held: SlotClaim = { pod, slot: before.id, previousTask: before.task ?? -1, tag, fingerprint }
-  return { presence, fields, claim: held, place }
+  return { presence, fields: { ...use, cache_salt: parts.saltOf(turn) }, claim: held, place }
 }
 
 const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly SlotSnapshot[]): Promise<ClaimOutcome> =>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
-import type { EngineFinding } from '../engine-finding.ts'
+import type { EngineFinding } from '../kv-connector.ts'
 import { leaseMs } from './open-claims.ts'
 import { type Parts, releaseSlot } from './parts.ts'
 

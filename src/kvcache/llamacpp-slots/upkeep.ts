@@ -3,7 +3,7 @@ import type { SessionKey } from '../../sessions/session-record.ts'
 import type { KnownArtefacts, KvRemoval, RemoveOutcome } from '../kv-connector.ts'
 import { artefactIdIn, isOfOtherEngine, isUnfinished, parsePayload } from './artefact.ts'
 import { leaseMs } from './open-claims.ts'
-import { type Parts, releaseAfter, releaseSlot } from './parts.ts'
+import { endInTime, type Parts, releaseSlot } from './parts.ts'
 import { isAccountedFor, markOf } from './slot-evidence.ts'
 
 /** Files that are being written for longer than this were left by an engine that died. */
@@ -59,11 +59,8 @@ const eraseSlot = async (
     const isOwned = session !== undefined && known.owner === session
     if (seen === undefined || (!isOwned && isAccountedFor(known.content, seen))) return await leave({ tokens: 0 })
     if (seen.busy) return await leave({ tokens: 0, busy: 'the slot is busy' })
-    const end = await parts.client.erase(place, signal)
-    if (end.kind === 'late') {
-      releaseAfter(parts, place, end.end)
-      return { tokens: 0, busy: 'the engine is late' }
-    }
+    const end = await endInTime(parts, place, parts.client.erase(place), { signal })
+    if (end === undefined) return { tokens: 0, busy: 'the engine is late' }
     if (end.kind !== 'done') throw end.cause
     const mark = markOf({ ...seen, tokens: seen.tokens === undefined ? undefined : 0 })
     await releaseSlot(parts, place, { tokens: 0, mark })
@@ -98,7 +95,7 @@ export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: Abo
 }
 
 const removeFiles = async (
-  { files }: Parts,
+  { files, folder }: Parts,
   ageMs: number,
   accept: (file: string) => boolean,
   choose: (files: readonly string[]) => Promise<readonly string[]>,
@@ -106,6 +103,7 @@ const removeFiles = async (
   let removed = 0
   for await (const batch of files.olderThan(ageMs, accept)) {
     const chosen = await choose(batch)
+    if (chosen.length > 0 && !(await folder.isStillOurs())) return removed
     await Promise.all(chosen.map((file) => files.delete(file)))
     removed += chosen.length
   }

@@ -1,10 +1,8 @@
+import { setTimeout } from 'node:timers/promises'
 import type { EndedTurn } from '../kv-connector.ts'
-import type { DirectoryEntry } from './lmcache-answers.ts'
-import type { LmcacheClient } from './lmcache-client.ts'
-import type { Limits } from './parts.ts'
-import { untilGrown } from './polling.ts'
-import { leading } from './presence.ts'
-import { objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
+import type { DirectoryEntry } from './lmcache-client.ts'
+import type { Parts } from './parts.ts'
+import { leading, objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
 
 /** How much of a prefix lies in the store, from its beginning. */
 export interface Arrived {
@@ -20,7 +18,7 @@ const pollMs = 50
  * was started anew no longer lists them, and an engine that finds them does not write them again.
  */
 export const untilArrived = (
-  parts: { readonly lmcache: Pick<LmcacheClient, 'locate'>; readonly limits: Pick<Limits, 'settleMs'> },
+  parts: { readonly lmcache: Pick<Parts['lmcache'], 'locate'>; readonly settleMs: number },
   { promptTokens, signal }: Pick<EndedTurn, 'promptTokens' | 'signal'>,
   prefix: {
     readonly stored: Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
@@ -44,7 +42,7 @@ export const untilArrived = (
   return untilGrown(
     look,
     (arrived) => arrived.chunks,
-    { expected: Math.min(ofPrompt, stored.chunks.length), quietMs: parts.limits.settleMs, pollMs },
+    { expected: Math.min(ofPrompt, stored.chunks.length), quietMs: parts.settleMs, pollMs },
     signal,
   )
 }
@@ -52,3 +50,29 @@ export const untilArrived = (
 /** What each piece takes in the store; undefined for those that are not there. */
 const storedSizes = (entries: readonly DirectoryEntry[]): readonly (number | undefined)[] =>
   entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)
+
+interface Growth {
+  /** As much as there is to come. */
+  readonly expected: number
+  /** No more comes when nothing has for so long, milliseconds. */
+  readonly quietMs: number
+  readonly pollMs: number
+}
+
+/** Looks again and again until as much as is expected has come, or no more comes. Resolves to the last look. @throws when the signal fires */
+export const untilGrown = async <T>(
+  look: () => Promise<T>,
+  sizeOf: (seen: T) => number,
+  growth: Growth,
+  signal: AbortSignal,
+): Promise<T> => {
+  let size = 0
+  let grewAtMs = performance.now()
+  for (;;) {
+    const seen = await look()
+    if (sizeOf(seen) > size) grewAtMs = performance.now()
+    size = sizeOf(seen)
+    if (size >= growth.expected || performance.now() - grewAtMs > growth.quietMs) return seen
+    await setTimeout(growth.pollMs, undefined, { signal })
+  }
+}

@@ -14,10 +14,9 @@ import { createEngineFacts } from './engine-facts.ts'
 import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
 import { createLmcacheClient, maxAnswerBytes } from './lmcache-client.ts'
-import type { Limits, Parts } from './parts.ts'
+import type { Parts } from './parts.ts'
 import { prepare } from './prepare.ts'
-import { release } from './release.ts'
-import { remove } from './remove.ts'
+import { release, remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
 
 const options = {
@@ -57,44 +56,40 @@ const dayMs = 86_400_000
 export const createLmcacheConnector = (
   { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
   pool: Omit<ConnectorParts, 'http'>,
-  own: Partial<Pick<Parts, 'ledger' | 'vault' | 'events'> & { readonly limits: Partial<Limits> }> = {},
+  own: Partial<Pick<Parts, 'ledger' | 'vault' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
 ): LmcacheConnector => {
-  const { redis, secret, pods, access, salts, identity, log } = pool
-  const { isolation, minTokens, callTimeoutMs } = kv
-  const followsEvents = kv.events === 'auto'
+  const { redis, secret, pods, access, salts, log } = pool
+  const hasEvents = kv.events === 'auto'
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
   const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access })
   const lmcache = createLmcacheClient({ http, coordinator: new URL(required(url)).host, worldSize })
   const parts: Parts = {
-    pods,
-    salts,
-    identity,
-    log,
-    isolation,
+    ...pool,
+    ...kv,
     lmcache,
-    breaker: createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log }),
+    breaker: createStoreBreaker((signal) => lmcache.healthy(signal), log),
     instances: createInstances(lmcache, new Map(instances.map(splitAlias))),
-    engines: createEngineFacts({ http: engineHttp, callTimeoutMs, followsEvents }),
+    engines: createEngineFacts({ ...kv, http: engineHttp, hasEvents }),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
     vault:
       redis === undefined
         ? createMemoryTokenVault({ secret, maxBytes: memoryVaultBytes })
         : createRedisTokenVault(redis, secret),
+    settleMs: 2_000,
+    lookAgainMs: 300,
+    vaultTtlMs: pool.maxSessionMs + dayMs,
     ...own,
     events:
       own.events ??
-      (followsEvents ? createZmqKvEvents({ pods, sources: createEventSources({ access }), log }) : createNoKvEvents()),
-    // The vault's limit is a backstop: entries are removed with their session.
-    limits: { minTokens, settleMs: 2_000, lookAgainMs: 300, vaultTtlMs: pool.maxSessionMs + dayMs, ...own.limits },
+      (hasEvents ? createZmqKvEvents({ pods, sources: createEventSources({ access }), log }) : createNoKvEvents()),
   }
   return {
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
-    isolation: (tenant) => ({ cache_salt: salts.withoutSession(tenant, isolation) }),
+    isolation: (tenant) => ({ cache_salt: salts.withoutSession(tenant, kv.isolation) }),
     finish: (turn) => finish(parts, turn),
     release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),
     close: async () => {
-      parts.breaker.stop()
       await parts.events.stop()
       await Promise.all([http.close(), engineHttp.close()])
     },

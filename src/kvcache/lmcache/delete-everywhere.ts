@@ -1,7 +1,7 @@
-import type { DirectoryEntry, ObjectKey } from './lmcache-answers.ts'
-import type { LmcacheInstance } from './lmcache-client.ts'
+import { setTimeout } from 'node:timers/promises'
+import { untilGrown } from './arrived-chunks.ts'
+import type { DirectoryEntry, LmcacheInstance, ObjectKey } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
-import { pause } from './polling.ts'
 import { heldChunks, objectKeysOf, type StoredPrefix, wholeSalt } from './stored-prefix.ts'
 
 /** Takes an artefact's chunks from it, and deletes those that nobody else holds. False: something is left, after a while. Can be repeated. */
@@ -27,7 +27,7 @@ const deleteEverywhere = async (parts: Parts, keys: readonly ObjectKey[], signal
     // deleted twice by then, some time apart, so a writer that met the first time was met by the second.
     if (pass > 0 && !isListed('l1') && (pass > 1 || !isListed('l2'))) return true
     await deleteOnce(parts, { instances, entries }, signal)
-    await pause(parts.limits.lookAgainMs, signal)
+    await setTimeout(parts.lookAgainMs, undefined, { signal })
   }
   return false
 }
@@ -60,23 +60,17 @@ const deleteOnce = async (
   await Promise.all(work)
 }
 
-const evictionMs = 5_000
-const evictionPollMs = 500
-
 /**
  * Deletes everything under a salt that nothing uses any more: by name what lies in the memory beside engines; the store's part has the coordinator
  * evict, by a quota of 0. It keeps quotas for ever, so the salt's is lifted when it has done its work, also one that an interrupted removal left.
  */
 const purgeSalt = async (parts: Parts, salt: string, signal: AbortSignal): Promise<boolean> => {
   if (!(await deleteEverywhere(parts, await parts.lmcache.memoryKeysOf(salt, signal), signal))) return false
-  const isEmpty = async (): Promise<boolean> => (await parts.lmcache.usageBytes(salt, signal)) === 0
-  if (!(await isEmpty())) {
+  const usage = (): Promise<number> => parts.lmcache.usageBytes(salt, signal)
+  if ((await usage()) > 0) {
     await parts.lmcache.forbidSalt(salt, signal)
-    const endMs = performance.now() + evictionMs
-    while (!(await isEmpty())) {
-      if (performance.now() >= endMs) return false
-      await pause(evictionPollMs, signal)
-    }
+    const eviction = { expected: 1, quietMs: 5_000, pollMs: 500 }
+    if ((await untilGrown(usage, (bytes) => (bytes === 0 ? 1 : 0), eviction, signal)) > 0) return false
   }
   await parts.lmcache.allowSalt(salt, signal)
   return true

@@ -31,6 +31,8 @@ const sourcesSchema = z.record(z.string(), z.unknown())
 /** Labels of vLLM's `vllm:cache_config_info` that decide how KV lies in memory. */
 const layoutLabels = ['block_size', 'cache_dtype'] as const
 const defaultBlockTokens = 16
+/** How long answers count. An engine that was replaced within it is taken for the former one. */
+const maxAgeMs = 10_000
 
 interface Engine {
   readonly models: z.infer<typeof modelsSchema>['data']
@@ -41,11 +43,9 @@ interface Engine {
 
 export const createEngineFacts = (options: {
   readonly http: EngineHttp
-  /** How long answers count, milliseconds. An engine that was replaced within it is taken for the former one. Default 10,000. */
-  readonly maxAgeMs?: number
   readonly callTimeoutMs: number
   /** Whether somebody listens to what engines publish. */
-  readonly followsEvents: boolean
+  readonly hasEvents: boolean
 }): EngineFactsSource => {
   const { http, callTimeoutMs } = options
 
@@ -71,18 +71,15 @@ export const createEngineFacts = (options: {
       ]),
       blockTokens: Number(layout.get('block_size')) || defaultBlockTokens,
       hasEvents:
-        options.followsEvents &&
-        sources !== undefined &&
-        Object.keys(sourcesSchema.parse(JSON.parse(sources))).length > 0,
+        options.hasEvents && sources !== undefined && Object.keys(sourcesSchema.parse(JSON.parse(sources))).length > 0,
     }
   }
 
   // Several turns at once ask once, so none of them may break it off.
   const engines = new LRUCache<string, Engine>({
     max: 10_000,
-    ttl: options.maxAgeMs ?? 10_000,
+    ttl: maxAgeMs,
     ttlResolution: 0,
-    allowStale: false,
     fetchMethod: (pod) => askEngine(pod),
   })
 

@@ -2,10 +2,9 @@ import { nanoid } from 'nanoid'
 import { withinLimit } from '../../async/deadline.ts'
 import { artefactIdFor } from '../artefact-id.ts'
 import type { EndedTurn, FinishOutcome, KvTurn } from '../kv-connector.ts'
-import { untilArrived } from './arrived-chunks.ts'
+import { untilArrived, untilGrown } from './arrived-chunks.ts'
 import { type Claim, parseClaim, saltOf } from './claim.ts'
 import type { Parts } from './parts.ts'
-import { untilGrown } from './polling.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
 import { encodeStoredPrefix, heldChunks, type StoredPrefix } from './stored-prefix.ts'
 
@@ -21,7 +20,7 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
 
 const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome> => {
   const { totalTokens, signal } = turn
-  const fewest = Math.max(parts.limits.minTokens, await parts.instances.chunkTokens(signal))
+  const fewest = Math.max(parts.minTokens, await parts.instances.chunkTokens(signal))
   if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
   const tokens = await tokensOfTurn(parts, turn, claim)
   if (tokens === undefined) {
@@ -39,7 +38,7 @@ const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promi
 
   const { artefactId, modelRoot, salt } = stored
   const heldTokens = tokens.slice(0, arrived.chunks * stored.chunkTokens)
-  await parts.vault.put(artefactId, heldTokens, parts.limits.vaultTtlMs)
+  await parts.vault.put(artefactId, heldTokens, parts.vaultTtlMs)
   await pin(parts, { modelRoot, salt, tokens: heldTokens }, signal)
   return { kind: 'stored', artefactId, payload, tokens: heldTokens.length, bytes: arrived.bytes }
 }
@@ -52,7 +51,7 @@ const tokensOfTurn = (parts: Parts, turn: EndedTurn, claim: Claim): Promise<Uint
   const { totalTokens } = turn
   const expected = totalTokens === undefined ? 1 : Math.floor((totalTokens - 1) / claim.blockTokens) * claim.blockTokens
   return withinLimit(
-    parts.limits.settleMs,
+    parts.settleMs,
     (signal) => parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, signal),
     turn.signal,
   )
@@ -68,14 +67,14 @@ const confirmSalt = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise
   if (promptTokens === undefined) return { kind: 'none', reason: 'tokens_unknown' }
   const chunkTokens = await parts.instances.chunkTokens(signal)
   const tokens = Math.floor(promptTokens / chunkTokens) * chunkTokens
-  if (tokens === 0 || tokens < parts.limits.minTokens) return { kind: 'none', reason: 'too_short' }
+  if (tokens === 0 || tokens < parts.minTokens) return { kind: 'none', reason: 'too_short' }
   const stored = describePrefix(turn, claim, { salt: saltOf(parts, turn, claim), chunks: [], pieces: [], chunkTokens })
   const payload = await announce(parts, turn, stored)
   // The coordinator learns of what comes by and by.
   const bytes = await untilGrown(
     () => parts.lmcache.usageBytes(stored.salt, signal),
     (seen) => seen,
-    { expected: 1, quietMs: 2 * parts.limits.settleMs, pollMs: 250 },
+    { expected: 1, quietMs: 2 * parts.settleMs, pollMs: 250 },
     signal,
   )
   if (bytes === 0) return { kind: 'none', reason: 'not_stored' }

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import { type LmcacheClient, LmcacheFault, type LmcacheInstance } from './lmcache-client.ts'
 
 /** Which LMCache server serves which engine. */
@@ -14,33 +13,32 @@ export interface Instances {
 const maxAgeMs = 2_000
 const chunkSizeMaxAgeMs = 60_000
 
+/** The answer to a question, asked again when it is older than `ageMs`. */
+const remembered = <T>(ageMs: number, ask: (signal: AbortSignal) => Promise<T>) => {
+  let known: { readonly answer: T; readonly untilMs: number } | undefined
+  return async (signal: AbortSignal): Promise<T> => {
+    if (known === undefined || performance.now() > known.untilMs) {
+      known = { answer: await ask(signal), untilMs: performance.now() + ageMs }
+    }
+    return known.answer
+  }
+}
+
 /** `named` gives a pod's instance id; a pod that is not in it belongs to the only instance on its own address. */
 export const createInstances = (
   client: Pick<LmcacheClient, 'instances' | 'chunkTokens'>,
   named: ReadonlyMap<string, string>,
 ): Instances => {
-  const cache = new LRUCache<'all', readonly LmcacheInstance[]>({ max: 1, ttl: maxAgeMs, ttlResolution: 0 })
-  const chunkSize = new LRUCache<'all', number>({ max: 1, ttl: chunkSizeMaxAgeMs, ttlResolution: 0 })
-  const all = async (signal: AbortSignal): Promise<readonly LmcacheInstance[]> => {
-    const known = cache.get('all')
-    if (known !== undefined) return known
-    const asked = await client.instances(signal)
-    cache.set('all', asked)
-    return asked
-  }
+  const recent = remembered(maxAgeMs, (signal) => client.instances(signal))
   return {
     all: (signal) => client.instances(signal),
-    chunkTokens: async (signal) => {
-      const known = chunkSize.get('all')
-      if (known !== undefined) return known
-      const [first] = await all(signal)
+    chunkTokens: remembered(chunkSizeMaxAgeMs, async (signal) => {
+      const [first] = await recent(signal)
       if (first === undefined) throw new LmcacheFault('no instance is registered with the coordinator')
-      const asked = await client.chunkTokens(first.address, signal)
-      chunkSize.set('all', asked)
-      return asked
-    },
+      return client.chunkTokens(first.address, signal)
+    }),
     of: async (pod, signal) => {
-      const instances = await all(signal)
+      const instances = await recent(signal)
       const name = named.get(pod)
       if (name !== undefined) return instances.find(({ id }) => id === name)
       const host = pod.slice(0, pod.lastIndexOf(':')).replace(/^\[|\]$/g, '')

@@ -1,17 +1,49 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import type { EngineCall, EngineHttp } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
-import {
-  anySchema,
-  type DirectoryEntry,
-  deletedSchema,
-  instancesSchema,
-  listingSchema,
-  lookupSchema,
-  type ObjectKey,
-  statusSchema,
-  usageSchema,
-} from './lmcache-answers.ts'
+
+/** How LMCache names one piece of KV: a chunk of tokens, of one worker's share and one group of layers. */
+const objectKeySchema = z.object({
+  chunk_hash_hex: z.string().regex(/^[0-9a-f]{8,128}$/),
+  model_name: z.string().max(4096),
+  kv_rank: z.number(),
+  object_group_id: z.number(),
+  cache_salt: z.string().max(256),
+})
+
+/** Where a piece lies now: `l1` is memory beside an engine, `l2` the store behind it. */
+const placementSchema = z.object({
+  instance_id: z.string(),
+  tier: z.string(),
+  size_bytes: z.number(),
+})
+
+const entrySchema = z.object({ key: objectKeySchema, placements: z.array(placementSchema) })
+
+/** `POST /directory/lookup`: `chunks` whole chunks, and for each its keys (one per worker and layer group) in order. */
+const lookupSchema = z.object({ chunks: z.int().min(0), results: z.array(entrySchema).max(1_000_000) })
+
+/** `GET /directory/keys`. */
+const listingSchema = z.object({ total: z.int().min(0), keys: z.array(entrySchema) })
+
+/** `GET /instances`. */
+const instancesSchema = z.object({
+  instances: z.array(
+    z.object({ instance_id: z.string().min(1), ip: z.string().min(1), http_port: z.int().min(1).max(65_535) }),
+  ),
+})
+
+/** `GET /status` of one server. */
+const statusSchema = z.object({ chunk_size: z.int().min(1).max(1_000_000) })
+
+/** `GET /quota/{salt}`. */
+const usageSchema = z.object({ usage_gb: z.number().min(0) })
+
+/** `DELETE /cache/objects` of one server. */
+const deletedSchema = z.object({ deleted: z.int().min(0), skipped: z.int().min(0), ok: z.boolean() })
+
+export type ObjectKey = z.infer<typeof objectKeySchema>
+export type DirectoryEntry = z.infer<typeof entrySchema>
 
 /** A prefix as LMCache's interfaces take it: token ids from position 0. */
 export interface TokenPrefix {
@@ -82,7 +114,7 @@ export const createLmcacheClient = (options: {
 
   return {
     healthy: async (signal: AbortSignal): Promise<void> => {
-      await ask(anySchema, { method: 'GET', path: '/healthz', signal })
+      await ask(z.unknown(), { method: 'GET', path: '/healthz', signal })
     },
     instances: async (signal: AbortSignal): Promise<readonly LmcacheInstance[]> => {
       const { instances } = await ask(instancesSchema, { method: 'GET', path: '/instances', signal })
@@ -125,10 +157,10 @@ export const createLmcacheClient = (options: {
     },
     /** Keeps the prefix's chunks from eviction. Counted: every `pin` needs its `unpin`. */
     pin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
-      await ask(anySchema, { method: 'POST', path: '/cache/pins', body: bodyOf(prefix), signal })
+      await ask(z.unknown(), { method: 'POST', path: '/cache/pins', body: bodyOf(prefix), signal })
     },
     unpin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
-      await ask(anySchema, { method: 'DELETE', path: '/cache/pins', body: bodyOf(prefix), signal })
+      await ask(z.unknown(), { method: 'DELETE', path: '/cache/pins', body: bodyOf(prefix), signal })
     },
     /** Deletes from the instance's memory (`l1`) or from its store (`l2`), pinned or in use or not. Idempotent; done when it resolves. */
     deleteObjects: async (
@@ -153,10 +185,10 @@ export const createLmcacheClient = (options: {
       (await ask(usageSchema, { method: 'GET', path: `/quota/${salt}?tier=l2`, signal })).usage_gb * bytesPerGib,
     /** Lets the coordinator evict everything under the salt that is not pinned, from the store. */
     forbidSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
-      await ask(anySchema, { method: 'PUT', path: `/quota/${salt}`, body: { limit_gb: 0 }, signal })
+      await ask(z.unknown(), { method: 'PUT', path: `/quota/${salt}`, body: { limit_gb: 0 }, signal })
     },
     allowSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
-      await ask(anySchema, { method: 'DELETE', path: `/quota/${salt}`, signal })
+      await ask(z.unknown(), { method: 'DELETE', path: `/quota/${salt}`, signal })
     },
   }
 }

@@ -1,6 +1,5 @@
-import type { Isolation } from '../cache-salts.ts'
 import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
-import type { ConnectorParts } from '../connector-definition.ts'
+import type { ConnectorOptions, ConnectorParts } from '../connector-definition.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
 import type { TokenVault } from '../vault/token-vault.ts'
 import type { EngineFactsSource } from './engine-facts.ts'
@@ -9,21 +8,17 @@ import type { LmcacheClient } from './lmcache-client.ts'
 import type { StoreBreaker } from './store-breaker.ts'
 
 /** What the connector's operations share. */
-export interface Parts extends Pick<ConnectorParts, 'pods' | 'salts' | 'identity' | 'log'> {
+export interface Parts
+  extends Pick<ConnectorParts, 'identity' | 'log' | 'pods' | 'salts'>,
+    Pick<ConnectorOptions, 'isolation' | 'minTokens'> {
   readonly lmcache: LmcacheClient
   readonly breaker: StoreBreaker
   readonly instances: Instances
   readonly engines: EngineFactsSource
   readonly events: KvEvents
+  /** Both shared by all gateway processes that send turns to the same pods. */
   readonly ledger: ChunkLedger
   readonly vault: TokenVault
-  readonly isolation: Isolation
-  readonly limits: Limits
-}
-
-export interface Limits {
-  /** Shorter prefixes are not stored. */
-  readonly minTokens: number
   /** How long an offload waits for events of the engine that do not come, and for chunks when no more come, milliseconds. */
   readonly settleMs: number
   /** Time between a deletion and the look whether anything is left, milliseconds: reports to the coordinator come late. */

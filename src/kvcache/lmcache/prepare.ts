@@ -1,9 +1,14 @@
-import type { KvArtefact, Prepared, StartingTurn } from '../kv-connector.ts'
+import { untilAborted } from '../../async/deadline.ts'
+import type { KvArtefact, KvMiss, KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
 import { reportWholeTurn } from '../kv-events/kv-events.ts'
 import { lifeFor, saltOf } from './claim.ts'
+import { type DirectoryEntry, LmcacheFault } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
-import { presenceOf } from './presence.ts'
-import { parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
+import { StoreUnavailableFault } from './store-breaker.ts'
+import { leading, objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
+
+/** How long LMCache may take for one answer before it counts as not answering. */
+const answerMs = 1_000
 
 /** Gives the turn its salt, and looks what of the session's KV its pod can load. The engine loads by itself. */
 export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSignal): Promise<Prepared> => {
@@ -27,4 +32,52 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
 const baseOf = ({ chunks, chunkTokens }: StoredPrefix, { tokens }: KvArtefact) => {
   const arrived = chunks.slice(0, Math.floor(tokens / chunkTokens))
   return { chunks: arrived.length, lastChunk: arrived.at(-1) ?? '', tokens }
+}
+
+/** What of the session's KV the pod's engine will find: in its own cache, in the memory beside it, or in the store. Answers when `signal` fires. */
+const presenceOf = async (
+  parts: Parts,
+  session: {
+    readonly pod: string
+    readonly stored: KvArtefact | undefined
+    /** What the artefact's payload says; undefined: it cannot be read. */
+    readonly prefix: StoredPrefix | undefined
+    /** The salt of the turn. */
+    readonly salt: string
+  },
+  signal: AbortSignal,
+): Promise<KvPresence> => {
+  const { pod, stored, prefix, salt } = session
+  if (stored === undefined) return miss('nothing_stored')
+  if (prefix?.salt !== salt) return miss('kv_incompatible')
+  const inEngine = Math.min(stored.tokens, parts.events.residentTokens(pod, prefix.turnId))
+  if (inEngine > 0 && inEngine === stored.tokens) return { kind: 'hit', tier: 'gpu', tokens: inEngine }
+  if (!parts.breaker.isClosed()) return miss('kv_store_unavailable', new StoreUnavailableFault())
+  const look = () => (prefix.chunks.length === 0 ? lookAtSalt(parts, prefix, stored) : lookAtChunks(parts, prefix, pod))
+  const presence = parts.breaker.run(look).catch((cause: unknown) => miss('load_failed', cause))
+  return untilAborted(presence, signal, () => miss('load_timeout'))
+}
+
+const miss = (reason: KvMiss['reason'], cause?: unknown): KvMiss => ({ kind: 'miss', reason, cause })
+
+const lookAtChunks = async (parts: Parts, stored: StoredPrefix, pod: string): Promise<KvPresence> => {
+  const [instance, entries] = await Promise.all([
+    parts.instances.of(pod, AbortSignal.timeout(answerMs)),
+    parts.lmcache.locate(objectKeysOf(stored, stored.chunks), AbortSignal.timeout(answerMs)),
+  ])
+  if (instance === undefined) throw new LmcacheFault('no LMCache instance is registered for the pod')
+  const isBeside = ({ placements }: DirectoryEntry): boolean =>
+    placements.some(({ tier, instance_id }) => tier === 'l1' && instance_id === instance.id)
+  const isStored = ({ placements }: DirectoryEntry): boolean => placements.some(({ tier }) => tier === 'l2')
+  const tokensOf = (isThere: (entry: DirectoryEntry) => boolean): number =>
+    Math.floor(leading(entries, isThere) / stored.pieces.length) * stored.chunkTokens
+  const tokens = tokensOf((entry) => isBeside(entry) || isStored(entry))
+  // A coordinator that was started anew lists it again when an engine reports it.
+  if (tokens === 0) return miss('kv_missing')
+  return { kind: 'hit', tier: tokensOf(isBeside) === tokens ? 'cpu' : 'store', tokens }
+}
+
+const lookAtSalt = async (parts: Parts, { salt }: StoredPrefix, { tokens }: KvArtefact): Promise<KvPresence> => {
+  const bytes = await parts.lmcache.usageBytes(salt, AbortSignal.timeout(answerMs))
+  return bytes > 0 ? { kind: 'hit', tier: 'store', tokens } : miss('kv_missing')
 }

@@ -1,5 +1,8 @@
-import type { KvRemoval, RemoveOutcome } from '../kv-connector.ts'
+import { withinLimit } from '../../async/deadline.ts'
+import type { KvRemoval, ReleasedTurn, RemoveOutcome } from '../kv-connector.ts'
+import { parseClaim, saltOf } from './claim.ts'
 import { deleteUnheld } from './delete-everywhere.ts'
+import { describePrefix, namePrefix } from './finish.ts'
 import type { Parts } from './parts.ts'
 import { parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 
@@ -34,4 +37,29 @@ const unpin = async (
 ): Promise<void> => {
   const tokens = await parts.vault.get(artefactId)
   if (tokens !== undefined) await parts.lmcache.unpin({ modelRoot, salt, tokens }, signal)
+}
+
+/** All events of a turn come within some milliseconds of its end. How many tokens they report is unknown. */
+const eventsMs = 250
+
+/**
+ * Deletes what a turn left that failed or whose session is gone: the chunks that no artefact holds. What stays, because LMCache or the turn's events
+ * were away, leaves by LMCache's own eviction.
+ */
+export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> => {
+  const claim = parseClaim(turn.claim)
+  if (claim === undefined) return
+  const { pod, turnId, signal } = turn
+  if (!claim.hasEvents) {
+    const salt = saltOf(parts, turn, claim)
+    await deleteUnheld(parts, describePrefix(turn, claim, { salt, chunks: [], pieces: [], chunkTokens: 1 }), signal)
+    return
+  }
+  const tokens = await withinLimit(
+    eventsMs,
+    (limited) => parts.events.turnTokens(pod, { turnId, minTokens: Number.POSITIVE_INFINITY }, limited),
+    signal,
+  )
+  const left = tokens === undefined ? undefined : await namePrefix(parts, turn, { claim, tokens }, signal)
+  if (left !== undefined) await deleteUnheld(parts, left, signal)
 }

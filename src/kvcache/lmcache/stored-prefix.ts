@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
-import type { ObjectKey } from './lmcache-answers.ts'
+import type { ObjectKey } from './lmcache-client.ts'
 
 /** What is kept with a session of its KV in LMCache: enough to find and delete it. No token and no prompt. */
 export interface StoredPrefix {
@@ -32,11 +32,6 @@ export const heldChunks = ({ chunks }: Pick<StoredPrefix, 'chunks'>): readonly s
 const maxChunks = 100_000
 const chunkHash = /^[0-9a-f]{8,128}$/
 
-const isChunkList = (value: unknown): boolean =>
-  Array.isArray(value) &&
-  value.length <= maxChunks &&
-  value.every((chunk: unknown) => typeof chunk === 'string' && chunkHash.test(chunk))
-
 const schema = z.strictObject({
   v: z.literal(2),
   artefactId: z.string().min(1).max(64),
@@ -44,8 +39,7 @@ const schema = z.strictObject({
   modelRoot: z.string().min(1).max(4096),
   salt: z.string().regex(/^[0-9a-f]{32}$/),
   life: z.string().max(64),
-  // One check for all, since a long conversation has hundreds.
-  chunks: z.custom<readonly string[]>((value) => isChunkList(value)),
+  chunks: z.array(z.string().regex(chunkHash)).max(maxChunks),
   pieces: z.array(z.tuple([z.number(), z.number()])).max(4096),
   chunkTokens: z.int().min(1).max(1_000_000),
 })
@@ -75,3 +69,9 @@ export const objectKeysOf = (
       cache_salt: stored.salt,
     })),
   )
+
+/** How many leading items are there. */
+export const leading = <T>(items: readonly T[], isThere: (item: T) => boolean): number => {
+  const firstMissing = items.findIndex((item) => !isThere(item))
+  return firstMissing === -1 ? items.length : firstMissing
+}

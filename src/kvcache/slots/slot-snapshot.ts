@@ -42,6 +42,7 @@ export const completionAnswer = z
 export const saveAnswer = z
   .object({ id_slot: z.int(), n_saved: z.int().nonnegative(), n_written: z.int().nonnegative() })
   .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_saved, bytes: answer.n_written }))
+export type SavedSlot = z.output<typeof saveAnswer>
 
 /** The answer to `action=restore`. */
 export const restoreAnswer = z

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { createTokenCipher } from './token-cipher.ts'
-import type { TokenVault } from './token-vault.ts'
+import { createTokenCipher, type TokenVault } from './token-vault.ts'
 
 export interface MemoryTokenVaultOptions {
   /** The tenant secret. */

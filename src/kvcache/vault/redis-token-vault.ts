@@ -1,6 +1,5 @@
 import type { RedisConnection } from '../../redis/redis-connection.ts'
-import { createTokenCipher } from './token-cipher.ts'
-import type { TokenVault } from './token-vault.ts'
+import { createTokenCipher, type TokenVault } from './token-vault.ts'
 
 /** The vault that all gateway processes share: one Redis string for each entry, which expires by Redis' own clock. `secret` is the tenant secret. */
 export const createRedisTokenVault = (redis: RedisConnection, secret: string): TokenVault => {

@@ -150,7 +150,7 @@ const makeBed = (
         minTokens: 1,
       },
       connectorParts({ secret, pods: () => wishes.pods ?? addresses, log: wishes.log ?? silent }),
-      { ledger, vault, events, limits: { settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 } },
+      { ledger, vault, events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
     )
     connectors.push(connector)
     const afterEvents: KvConnector = {

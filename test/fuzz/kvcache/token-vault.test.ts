@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createTokenCipher } from '../../../src/kvcache/vault/token-cipher.ts'
+import { createTokenCipher } from '../../../src/kvcache/vault/token-vault.ts'
 
 const tokens = fc.uint32Array({ maxLength: 300 })
 const cipher = createTokenCipher('a secret of the tests')

@@ -14,12 +14,10 @@ import {
   type TestSession,
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
-import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
 
 const timeoutMs = 60_000
 
-const failed = { kind: 'miss', reason: 'load_failed' }
 const resident = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'gpu', tokens })
 const loaded = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'store', tokens, loadMs: expect.any(Number) })
 
@@ -92,18 +90,6 @@ export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
       const { finished } = await serve(first, undefined, 'Hi')
       expect(finished).toEqual({ kind: 'none', reason: 'too_short' })
       expect(await bed.artefacts()).toEqual([])
-    })
-
-    test('a load that exceeds the time limit fails, and its claim is released when the engine answers', async () => {
-      const stored = await begin()
-      cache = bed.connect({ callTimeoutMs: 200 })
-      const completeLoads = second.holdLoads()
-      expect((await prepare(second, stored)).presence).toMatchObject(failed)
-      expect(await removeSession(cache, session)).toMatchObject({ kind: 'busy' })
-      completeLoads()
-      cache = bed.connect()
-      await eventually(async () => (await removeSession(cache, session, stored)).kind === 'removed')
-      expect(await second.probe(prompt)).toBe(0)
     })
 
     test.each(['changed', 'cut'] as const)('file that was %s is gone for good', async (how) => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvCache, PreparedTurn } from '../../../src/kvcache/kv-cache.ts'
 import type { EngineFields, KvArtefact } from '../../../src/kvcache/kv-connector.ts'
-import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/engine-fields.ts'
+import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import type { SlotTurn } from '../../../src/kvcache/slots/slot-ledger.ts'
 import {

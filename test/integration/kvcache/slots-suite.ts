@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
-import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/engine-fields.ts'
+import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 import {
   anySignal,
   finishTurn,
@@ -53,8 +53,8 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
     const serve = (pod: SlotPod, stored?: KvArtefact, text = prompt) =>
       serveTurn(cache, { session, pod, prompt: text, stored })
-    const prepare = (pod: SlotPod, stored?: KvArtefact) =>
-      cache.prepare(turnOf(session, pod, { stored }), { signal: anySignal() })
+    const prepare = (pod: SlotPod, stored?: KvArtefact, signal = anySignal()) =>
+      cache.prepare(turnOf(session, pod, { stored }), { signal })
     const begin = async (): Promise<KvArtefact> => {
       const { stored, finished } = await serve(first)
       if (stored === undefined) throw new Error(`the first turn stored nothing: ${inspect(finished)}`)
@@ -144,15 +144,14 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('request that begins just before a load delays the load, and neither KV is mixed up', async () => {
         const stored = await begin()
-        cache = bed.connect({ callTimeoutMs: 400 })
         const occupied: { end(): Promise<void> }[] = []
         beforeRequest(second, 'action=restore', async () => {
           occupied.push(await second.occupy(0), await second.occupy(1))
         })
-        expect((await prepare(second, stored)).presence).toMatchObject(failed)
+        const { presence } = await prepare(second, stored, AbortSignal.timeout(400))
+        expect(presence).toEqual({ kind: 'miss', reason: 'load_timeout', cause: expect.anything() })
         expect(await removeSession(cache, session)).toMatchObject({ kind: 'busy' })
         await Promise.all(occupied.map((request) => request.end()))
-        cache = bed.connect()
         await eventually(async () => (await removeSession(cache, session, stored)).kind === 'removed')
         expect(await second.probe(prompt)).toBe(0)
       })

@@ -64,7 +64,6 @@ export interface SlotsTestBed extends KvTestBed {
   readonly kvDirectory: string
   connect(options?: {
     readonly callTimeoutMs?: number
-    readonly lateTimeoutMs?: number
     readonly pods?: readonly string[]
     readonly orphanGraceMs?: number
   }): KvCache
@@ -192,7 +191,7 @@ const makeBed = async (options: {
             pods: () => wishes.pods ?? pods.map((pod) => pod.address),
             orphanGraceMs: wishes.orphanGraceMs ?? 0,
           }),
-          { ledger, ...(wishes.lateTimeoutMs === undefined ? {} : { lateTimeoutMs: wishes.lateTimeoutMs }) },
+          { ledger },
         ),
       )
       caches.push(cache)

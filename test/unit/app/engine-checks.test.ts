@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { createEngineChecks } from '../../../src/app/engine-checks.ts'
-import type { EngineFinding } from '../../../src/kvcache/engine-finding.ts'
+import type { EngineFinding } from '../../../src/kvcache/kv-connector.ts'
 import { createWarnings } from '../../../src/telemetry/warnings.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createStaticPods } from '../../support/static-pods.ts'

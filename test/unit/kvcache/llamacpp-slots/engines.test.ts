@@ -21,7 +21,7 @@ interface Self {
   models: object
 }
 
-const client = createSlotClient({ callTimeoutMs: 5_000, lateTimeoutMs: 5_000, callsPerPod: 2 })
+const client = createSlotClient({ callTimeoutMs: 5_000 })
 const engineFor = (pod: string) => createEngines(client, () => [pod])
 const engines: ScriptedEngine[] = []
 const start = async (self: Self): Promise<ScriptedEngine> => {

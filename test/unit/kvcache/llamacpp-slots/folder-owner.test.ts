@@ -2,6 +2,8 @@ import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { fileOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
+import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createFolderOwner, type FolderOwner, markerFile } from '../../../../src/kvcache/llamacpp-slots/folder-owner.ts'
 import { createWarnings } from '../../../../src/telemetry/warnings.ts'
 import { connectorParts } from '../../../support/connector-parts.ts'
@@ -16,11 +18,13 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
+const partsOf = (store: string, staleAfterMs: number) =>
+  connectorParts({ identity: { name: async () => store, staleAfterMs } })
+
 /** A gateway of the store `store`. */
 const gateway = (store: string, staleAfterMs = 600_000) => {
   const warnings = createWarnings({ warn: () => {}, info: () => {} })
-  const parts = connectorParts({ identity: { name: async () => store, staleAfterMs }, warnings })
-  const owner = createFolderOwner(directory, parts)
+  const owner = createFolderOwner(directory, { ...partsOf(store, staleAfterMs), warnings })
   owners.push(owner)
   return { owner, warned: () => warnings.list().map(({ kind }) => kind) }
 }
@@ -89,4 +93,18 @@ test('the owner of a folder is unknown while the store does not answer', async (
   owners.push(away)
   await expect(away.isOurs()).rejects.toThrow('away')
   expect(await readdir(directory)).toEqual([])
+})
+
+test('a sweep deletes nothing in a folder that another store took while the process stood still', async () => {
+  const connector = createLlamacppSlotsConnector({ directory, callTimeoutMs: 1_000, minTokens: 1 }, partsOf('a', 7_000))
+  const file = fileOf('ab'.repeat(20))
+  await writeFile(join(directory, file), 'of the other store')
+  const known = async (): Promise<ReadonlySet<string>> => {
+    await age(8_000)
+    expect(await gateway('b', 7_000).owner.isOurs()).toBe(true)
+    return new Set()
+  }
+  expect(await connector.sweep({ known, forget: async () => {} }, new AbortController().signal)).toBe(0)
+  await connector.close()
+  expect(await readdir(directory)).toContain(file)
 })

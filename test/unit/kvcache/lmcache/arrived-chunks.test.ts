@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { untilArrived } from '../../../../src/kvcache/lmcache/arrived-chunks.ts'
-import type { ObjectKey } from '../../../../src/kvcache/lmcache/lmcache-answers.ts'
+import type { ObjectKey } from '../../../../src/kvcache/lmcache/lmcache-client.ts'
 import type { Piece } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
 import { anySignal } from '../../../contract/kvcache/kv-test-bed.ts'
 
@@ -28,7 +28,7 @@ const arrived = async (
     })
   }
   const seen = await untilArrived(
-    { lmcache: { locate }, limits: { settleMs } },
+    { lmcache: { locate }, settleMs },
     { promptTokens: undefined, signal: anySignal() },
     { stored: { modelRoot: 'm', salt: 's', chunks, pieces, chunkTokens }, known },
   )

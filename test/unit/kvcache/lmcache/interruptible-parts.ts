@@ -44,17 +44,14 @@ export const interruptibleParts = (
     close: () => real.close(),
   }
   const lmcache = createLmcacheClient({ http, coordinator: bed.fleet.coordinator.server.address, worldSize: 1 })
-  const breaker = createStoreBreaker({ probe: (signal) => lmcache.healthy(signal), log: silent })
+  const breaker = createStoreBreaker((signal) => lmcache.healthy(signal), silent)
   return {
     calls: () => calls,
-    close: async () => {
-      breaker.stop()
-      await real.close()
-    },
+    close: () => real.close(),
     lmcache,
     breaker,
     instances: createInstances(lmcache, new Map(bed.fleet.pods.map((pod) => [pod.address, pod.instance.id]))),
-    engines: createEngineFacts({ http, callTimeoutMs: 5_000, followsEvents: true }),
+    engines: createEngineFacts({ http, callTimeoutMs: 5_000, hasEvents: true }),
     events,
     ledger: interruptedLedger(bed.ledger, interrupt),
     vault: interruptedVault(bed.vault, interrupt),
@@ -63,12 +60,10 @@ export const interruptibleParts = (
     isolation: 'tenant',
     pods: () => bed.fleet.pods.map(({ address }) => address),
     log: silent,
-    limits: {
-      minTokens: 1,
-      settleMs: 1_000,
-      lookAgainMs: 40,
-      vaultTtlMs: 60_000,
-    },
+    minTokens: 1,
+    settleMs: 1_000,
+    lookAgainMs: 40,
+    vaultTtlMs: 60_000,
   }
 }
 

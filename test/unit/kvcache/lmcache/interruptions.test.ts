@@ -4,8 +4,7 @@ import type { KvRemoval } from '../../../../src/kvcache/kv-connector.ts'
 import type { KvEvents } from '../../../../src/kvcache/kv-events/kv-events.ts'
 import { finish } from '../../../../src/kvcache/lmcache/finish.ts'
 import { prepare } from '../../../../src/kvcache/lmcache/prepare.ts'
-import { release } from '../../../../src/kvcache/lmcache/release.ts'
-import { remove } from '../../../../src/kvcache/lmcache/remove.ts'
+import { release, remove } from '../../../../src/kvcache/lmcache/remove.ts'
 import { parseStoredPrefix } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
 import {
   anySignal,

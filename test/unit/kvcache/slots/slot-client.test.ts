@@ -1,13 +1,12 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createSlotClient, NoSuchPathError, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
-import { eventually } from '../../../support/eventually.ts'
 import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 let engine: ScriptedEngine
 let client: SlotClient
 const start = async (answer: Answer, times: { callTimeoutMs?: number; lateTimeoutMs?: number } = {}): Promise<void> => {
   engine = await startScriptedEngine(answer)
-  client = createSlotClient({ callTimeoutMs: 5_000, lateTimeoutMs: 5_000, callsPerPod: 2, ...times })
+  client = createSlotClient({ callTimeoutMs: 5_000, lateTimeoutMs: 5_000, ...times })
 }
 afterEach(async () => {
   await client.close()
@@ -84,42 +83,13 @@ describe('actions', () => {
     expect(outcome).toMatchObject({ kind: 'unsent' })
   })
 
-  test('are unsent after an earlier abort', async () => {
-    await start(json(saved))
-    expect(await client.save(address(), 'x.kv', AbortSignal.abort())).toMatchObject({ kind: 'unsent' })
-    expect(engine.requests).toEqual([])
-  })
-
-  const startSilent = async (times: { callTimeoutMs?: number; lateTimeoutMs?: number }) => {
-    let answer: (() => void) | undefined
-    const arrived = new AbortController()
-    await start((request, response) => {
-      answer = () => json(saved)(request, response)
-      arrived.abort()
-    }, times)
-    const whenAsked = () => eventually(() => answer !== undefined)
-    return { arrived: arrived.signal, whenAsked, answer: () => answer?.() }
-  }
-
-  test.each([
-    { name: 'after the timeout', times: { callTimeoutMs: 20 }, isAborted: false },
-    { name: 'after an abort', times: {}, isAborted: true },
-  ])('are late $name, and end when the engine answers', async ({ times, isAborted }) => {
-    const silent = await startSilent(times)
-    const outcome = await client.save(address(), 'x.kv', ...(isAborted ? [silent.arrived] : []))
-    expect(outcome.kind).toBe('late')
-    await silent.whenAsked()
-    silent.answer()
-    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'done', value: { tokens: 3 } })
-  })
-
   test.each([
     { name: 'when no answer ever comes', lateTimeoutMs: 40, isClosed: false },
     { name: 'when the client is closed', lateTimeoutMs: 5_000, isClosed: true },
   ])('end unknown $name', async ({ lateTimeoutMs, isClosed }) => {
-    await startSilent({ callTimeoutMs: 10, lateTimeoutMs })
-    const outcome = await client.save(address(), 'x.kv')
+    await start(() => {}, { lateTimeoutMs })
+    const ending = client.save(address(), 'x.kv')
     if (isClosed) await client.close()
-    expect(outcome.kind === 'late' && (await outcome.end)).toMatchObject({ kind: 'unknown' })
+    expect(await ending).toMatchObject({ kind: 'unknown' })
   })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { readTokenIds } from '../../../src/kvcache/token-ids.ts'
+import { readTokenIds } from '../../../../src/kvcache/kv-events/decode-events.ts'
 
 test.each<{ readonly name: string; readonly value: unknown; readonly expected: readonly number[] | undefined }>([
   { name: 'whole numbers of 32 bits', value: [0, 1, 0xffff_ffff], expected: [0, 1, 0xffff_ffff] },

@@ -1,0 +1,28 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+const algorithm = 'aes-256-gcm'
+const [keyBytes, nonceBytes, tagBytes] = [32, 12, 16]
+
+/** A key of its own for each purpose, and for each `salt` within it (HKDF, RFC 5869). `secret` is what all gateways of a deployment share. */
+export const deriveKey = (secret: string, purpose: string, salt = ''): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, salt, purpose, keyBytes))
+
+/** Encrypts with AES-256-GCM under a random nonce: nonce, content, tag. It can be opened only with the same key and `name`. */
+export const seal = (key: Buffer, content: Uint8Array, name = ''): Buffer => {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(name))
+  return Buffer.concat([nonce, cipher.update(content), cipher.final(), cipher.getAuthTag()])
+}
+
+/** Undefined: sealed with another key or name, or damaged. */
+export const open = (key: Buffer, sealed: Uint8Array, name = ''): Buffer | undefined => {
+  if (sealed.length < nonceBytes + tagBytes) return undefined
+  const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes })
+    .setAAD(Buffer.from(name))
+    .setAuthTag(sealed.subarray(-tagBytes))
+  try {
+    return Buffer.concat([decipher.update(sealed.subarray(nonceBytes, -tagBytes)), decipher.final()])
+  } catch {
+    return undefined
+  }
+}
