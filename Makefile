@@ -1,4 +1,4 @@
-# make run        start Envoy, the gateway and two pods on this machine; ACCELERATOR=1 with the Wasm filter
+# make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis, ACCELERATOR=1 with the Wasm filter
 # make test       everything: format, lint, types, and every test on real parts
 # make test-accelerator  the tests through Envoy, with the accelerator (accelerator/README.md)
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
@@ -13,11 +13,18 @@ node_modules/.package-lock.json: package-lock.json
 	npm ci --no-audit --no-fund
 	@touch $@
 
-build: install
-	npm run --silent build
+build: dist/built dist/accelerator/turns.wasm
 
-run: build
-	@ACCELERATOR=$(ACCELERATOR) node dist/src/main.js run
+# Empty; newer than what it was compiled from.
+dist/built: node_modules/.package-lock.json $(wildcard tsconfig*.json) $(shell find src playground scripts -type f)
+	npm run --silent build:gateway
+	@touch $@
+
+dist/accelerator/turns.wasm: node_modules/.package-lock.json accelerator/build.mjs $(shell find accelerator/filter -type f)
+	node accelerator/build.mjs
+
+run: dist/built $(if $(ACCELERATOR),dist/accelerator/turns.wasm)
+	@node dist/src/main.js run
 
 check: install
 	npm run --silent lint
@@ -47,6 +54,7 @@ bench-ttft: build
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/ttft.js --engine $(or $(ENGINE),embedded) $(ARGS)
 
 bench-gateway: build
+	cd bench/go-server && go build -buildvcs=false -o ../../.run/go/ ./...
 	npx tsc -p bench/tsconfig.json && node .run/bench/bench/gateway/main.js $(ARGS)
 
 bench-sessions: install

@@ -1,9 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { eventually } from '../test/support/eventually.ts'
 
 const requestTimeoutMs = 120_000
-const tries = 2000
-const pauseMs = 10
 
 /** A request of the bench's one tenant. */
 export const call = (
@@ -20,16 +18,12 @@ const context = z.object({
   turns: z.number(),
   kv: z.object({ pod: z.string().nullable(), stored: z.object({ turn: z.number() }).nullable() }),
 })
-export type Context = z.infer<typeof context>
+type Context = z.infer<typeof context>
 
 /** Gets a session until the condition holds: a turn ends a moment after its answer. */
-export const waitForContext = async (url: string, condition: (seen: Context) => boolean): Promise<Context> => {
-  let seen: Context | undefined
-  for (let count = 0; count < tries; count += 1) {
-    const response = await call(url)
-    seen = context.parse(await response.json())
+export const waitForContext = (url: string, condition: (seen: Context) => boolean): Promise<Context> =>
+  eventually(async () => {
+    const seen = context.parse(await (await call(url)).json())
     if (condition(seen)) return seen
-    await delay(pauseMs)
-  }
-  throw new Error(`a turn did not end: ${JSON.stringify(seen)}`)
-}
+    throw new Error(`a turn did not end: ${JSON.stringify(seen)}`)
+  })

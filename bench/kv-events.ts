@@ -8,6 +8,7 @@ import { decodeEvents } from '../src/kvcache/kv-events/decode-events.ts'
 import { createTurnChains } from '../src/kvcache/kv-events/turn-chains.ts'
 import { storedEvent } from '../test/support/kv-event-messages.ts'
 import { say } from './bench-process.ts'
+import { median } from './statistics.ts'
 
 const mebibyte = 1024 * 1024
 const rounds = 300
@@ -19,14 +20,14 @@ const hashOf = (turn: number, block: number): bigint => 2n ** 63n + BigInt(turn)
 const hashesOf = (turn: number, blocks: number): readonly bigint[] =>
   Array.from({ length: blocks }, (_, block) => hashOf(turn, block))
 
-const medianMs = (run: (round: number) => void): number => {
-  const times = Array.from({ length: rounds }, (_, round) => {
-    const startedMs = performance.now()
-    run(round)
-    return performance.now() - startedMs
-  })
-  return times.toSorted((a, b) => a - b)[rounds / 2] ?? Number.NaN
-}
+const medianMs = (run: (round: number) => void): number =>
+  median(
+    Array.from({ length: rounds }, (_, round) => {
+      const startedMs = performance.now()
+      run(round)
+      return performance.now() - startedMs
+    }),
+  )
 
 for (const blockTokens of [16, 128]) {
   const blocks = 32_768 / blockTokens

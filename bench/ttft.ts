@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { outputFile, say, writeFigures } from './bench-process.ts'
 import { type BenchStack, type EngineName, engineNames, startBenchStack } from './bench-stack.ts'
 import { measureConversation, measureRun, type RunFigures } from './measure-ttft.ts'
-import { readOptions } from './read-options.ts'
+import { listOf, readOptions } from './read-options.ts'
 import { markdownTable, median, spread } from './statistics.ts'
 import { renderTtftChart } from './ttft-chart.ts'
 
@@ -23,7 +23,7 @@ const values = readOptions(
   },
 )
 const runs = Number(values.runs)
-const sizes = values.tokens.split(',').map(Number)
+const sizes = listOf(values.tokens).map(Number)
 const engineName = engineNames.find((name) => name === values.engine)
 if (engineName === undefined) throw new Error(`--engine must be one of ${engineNames.join(', ')}`)
 
@@ -31,14 +31,14 @@ if (engineName === undefined) throw new Error(`--engine must be one of ${engineN
 const unique = randomUUID()
 const figuresFiles: Readonly<Record<EngineName, string>> = { embedded: 'ttft.json', vllm: 'ttft-vllm.json' }
 
-const cases = ['cold', 'samePod', 'otherPodLoaded', 'otherPodNotLoaded'] as const
-type Case = (typeof cases)[number]
-const titles: Readonly<Record<Case, string>> = {
+const titles = {
   cold: 'cold',
   samePod: 'same pod',
   otherPodLoaded: 'other pod, KV loaded',
   otherPodNotLoaded: 'other pod, not loaded',
 }
+type Case = keyof typeof titles
+const cases = Object.keys(titles) as readonly Case[]
 
 const measureRuns = async (stack: BenchStack): Promise<ReadonlyMap<number, readonly RunFigures[]>> => {
   const figures = new Map<number, RunFigures[]>(sizes.map((size) => [size, []]))
@@ -77,7 +77,7 @@ const measure = async (stack: BenchStack, file: string): Promise<void> => {
     [
       `Time to first token, median of ${runs} runs, ${engine} on ${processors} processors`,
       markdownTable(
-        ['prompt tokens', ...cases.map((name) => titles[name]), 'loaded / cold', 'loaded / same pod'],
+        ['prompt tokens', ...Object.values(titles), 'loaded / cold', 'loaded / same pod'],
         rows.map(({ tokens, medianMs, loadedToCold, loadedToSamePod }) => [
           String(tokens),
           ...cases.map((name) => msText(medianMs[name])),

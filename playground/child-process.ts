@@ -13,8 +13,6 @@ export interface StartChildOptions {
   readonly env?: Environment | undefined
   /** Default: this process's working directory. */
   readonly cwd?: string | undefined
-  /** Written to the child's standard input, which is then closed. Default: nothing to read. */
-  readonly stdin?: string | undefined
   /** Receives every line that the child prints, from both streams. */
   readonly onLine?: Report | undefined
   /** Gets the child. Default: the caller stops it. */
@@ -73,7 +71,7 @@ export interface ManagedChild {
 
 /** How a child ended, for a sentence that begins with its name. */
 export const describeExit = ({ code, signal }: ChildExit): string =>
-  signal === undefined ? `ended with exit code ${code}` : `was ended by ${signal}`
+  signal === undefined ? `ended with exit code ${code}` : `ended by ${signal}`
 
 /** The last lines that a child printed, for the end of a message. */
 export const describeOutput = (child: ManagedChild): string => {
@@ -98,7 +96,7 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
   const child = spawn(file, args, {
     cwd: options.cwd,
     ...(options.env === undefined ? {} : { env: { ...options.env } }),
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })
   const lines: string[] = []
@@ -109,8 +107,6 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
       options.onLine?.(line)
     })
   }
-  // A child that ends before it has read its input breaks the pipe; how it ended says more.
-  child.stdin.on('error', () => undefined).end(options.stdin ?? '')
 
   const exited = whenExited(child)
   // Stays for good: later, it is a signal that could not be sent, and how the child ends tells what came of it.
@@ -124,7 +120,10 @@ export async function startChild(options: StartChildOptions): Promise<ManagedChi
   const signal = (name: NodeJS.Signals): void => {
     if (isRunning(child)) child.kill(name)
   }
-  endOnExit({ exited, end: () => signal('SIGKILL') })
+  const end = (): void => signal('SIGKILL')
+  // Every running child has a listener: their number is no sign of a leak.
+  process.setMaxListeners(0).on('exit', end)
+  void exited.then(() => process.off('exit', end))
 
   const managed: ManagedChild = {
     name: options.name,
@@ -183,14 +182,4 @@ const endWithParent = async (command: Command): Promise<Command> => {
   } catch {
     return command
   }
-}
-
-/** One listener per running child; the limit on listeners, a guard against leaks, moves with their number. */
-function endOnExit({ exited, end }: { exited: Promise<ChildExit>; end: () => void }): void {
-  process.setMaxListeners(process.getMaxListeners() + 1)
-  process.on('exit', end)
-  void exited.then(() => {
-    process.off('exit', end)
-    process.setMaxListeners(process.getMaxListeners() - 1)
-  })
 }

@@ -9,6 +9,8 @@ export type EnvoyConfigFile = 'envoy.yaml' | 'deploy/envoy/accelerated.yaml'
 /** Where the parts of one Envoy meet. Addresses are `host:port`. */
 export interface EnvoyAddresses {
   readonly listen: string
+  /** Default: any free port of 127.0.0.1. */
+  readonly admin?: string | undefined
   readonly pods: readonly string[]
   /** One or several gateway processes. */
   readonly gateways: readonly string[]
@@ -17,8 +19,8 @@ export interface EnvoyAddresses {
 }
 
 /**
- * One of the package's configurations with other addresses, any free port for Envoy's admin interface, and absolute paths of the
- * Lua file and the Wasm filter; everything else is unchanged.
+ * One of the package's configurations with other addresses, and absolute paths of the Lua file and the Wasm filter; everything
+ * else is unchanged.
  * @throws Error when the file lacks an expected part
  */
 export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAddresses): Promise<string> => {
@@ -37,7 +39,7 @@ export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAdd
     const path = [...httpFilters, indexOfNamed(document, httpFilters, filter), ...file]
     set(path, resolve(packageRoot(), String(document.getIn(path))))
   }
-  set(['admin', 'address'], addressOf('127.0.0.1:0'))
+  set(['admin', 'address'], addressOf(addresses.admin ?? '127.0.0.1:0'))
   set([...listener, 'address'], addressOf(addresses.listen))
   setEndpoints('pods', addresses.pods)
   setEndpoints('gateway', addresses.gateways)
@@ -62,13 +64,13 @@ const forwardUnchanged = (document: Document): void => {
 
 type Path = readonly (string | number)[]
 
-const clusters: Path = ['static_resources', 'clusters']
+export const clusters: Path = ['static_resources', 'clusters']
 const listener: Path = ['static_resources', 'listeners', 0]
-const manager: Path = [...listener, 'filter_chains', 0, 'filters', 0, 'typed_config']
-const httpFilters: Path = [...manager, 'http_filters']
+export const manager: Path = [...listener, 'filter_chains', 0, 'filters', 0, 'typed_config']
+export const httpFilters: Path = [...manager, 'http_filters']
 
 /** -1 when the list has no entry of that name. */
-const indexOfNamed = (document: Document, path: Path, name: string): number => {
+export const indexOfNamed = (document: Document, path: Path, name: string): number => {
   const list = document.getIn(path)
   return isSeq(list) ? list.items.findIndex((item) => isMap(item) && item.get('name') === name) : -1
 }

@@ -10,11 +10,13 @@ export interface RunSettings {
   readonly port: number
   /** `ACCELERATOR=1`: deploy/envoy/accelerated.yaml instead of envoy.yaml. */
   readonly envoyConfig: EnvoyConfigFile
+  /** `REDIS=1`: a Redis of its own for the sessions, kept from run to run. */
+  readonly startsRedis: boolean
   /** `MODEL`: a GGUF file for the embedded engines; undefined: random weights. */
   readonly modelPath: string | undefined
   /** `PODS`: engines that run already; undefined: two embedded ones are started. */
   readonly pods: readonly string[] | undefined
-  /** `KV_DIR`: the folder that the engines save KV into; undefined: one in the state folder, with sessions in memory one for each port. */
+  /** `KV_DIR`: the folder that the engines save KV into; undefined: one in the state folder, for each port, or for all runs with a REDIS_URL. */
   readonly kvDirectory: string | undefined
 }
 
@@ -34,10 +36,13 @@ export const readRunSettings = (env: Environment): RunSettings | string => {
   if (pods !== undefined && connector === 'llamacpp-slots' && !env['KV_DIR']) {
     return 'With PODS, say where the engines save KV: KV_DIR=/shared/folder (their --slot-save-path), or CONNECTOR=lmcache with LMCACHE_URL=…, or CONNECTOR=none for no KV at all.'
   }
+  const startsRedis = env['REDIS'] === '1'
+  if (startsRedis && env['REDIS_URL']) return 'REDIS=1 starts a Redis, and REDIS_URL names one: set one of them.'
   return {
     host,
     port,
     envoyConfig: env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml',
+    startsRedis,
     pods,
     modelPath: env['MODEL'] ? resolve(env['MODEL']) : undefined,
     kvDirectory: env['KV_DIR'] ? resolve(env['KV_DIR']) : undefined,

@@ -1,11 +1,12 @@
 import type { CommandContext } from '../src/playground-commands.d.ts'
 import { createChildren } from './child-process.ts'
+import { createKeeper } from './keep-running.ts'
 import { type RunSettings, readRunSettings } from './run-settings.ts'
 import { type RunningStack, startStack } from './start-stack.ts'
 
 /**
  * `context-cache-gateway run`: Envoy, the gateway and pods on this machine, until Ctrl-C, which also ends a start in
- * progress. Resolves to the exit code; no process stays behind.
+ * progress. What ends by itself is started again. Resolves to the exit code; no process stays behind.
  */
 export const runEverything = async ({ env, print, fail, untilStopped }: CommandContext): Promise<number> => {
   const settings = readRunSettings(env)
@@ -17,14 +18,17 @@ export const runEverything = async ({ env, print, fail, untilStopped }: CommandC
     stopping.abort(new Error('interrupted'))
   })
   try {
-    const stack = await startStack(settings, { env, children, onLine: print, signal: stopping.signal })
+    const { signal } = stopping
+    const keep = createKeeper({ report: print, signal })
+    const stack = await startStack(settings, { env, children, onLine: print, signal, keep })
     print(readyText(settings, stack))
-    await Promise.race([stopped, children.untilOneEnds()])
+    await stopped
     return 0
   } catch (error) {
     if (stopping.signal.aborted) return 0
     return fail(error instanceof Error ? error.message : String(error))
   } finally {
+    stopping.abort(new Error('ended'))
     // Envoy first, so that clients see a closed port and not a half-dead gateway.
     await children.stop()
   }

@@ -12,6 +12,8 @@ export interface StartGatewayOptions extends Launch {
   readonly env: Environment
   /** Where Envoy connects, on 127.0.0.1. Default: a free port. */
   readonly extprocPort?: number | undefined
+  /** Metrics and health, on 127.0.0.1. Default: a free port. */
+  readonly adminPort?: number | undefined
 }
 
 export interface RunningGateway {
@@ -27,8 +29,7 @@ export interface RunningGateway {
  * @throws NotReadyError, or the signal's reason
  */
 export const startGateway = async (options: StartGatewayOptions): Promise<RunningGateway> => {
-  const { extprocPort = await freePort(), env } = options
-  const adminPort = await freePort()
+  const { extprocPort = await freePort(), adminPort = await freePort(), env } = options
   const adminUrl = `http://127.0.0.1:${adminPort}`
   const child = await startServer({
     ...options,

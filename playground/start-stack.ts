@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Children } from './child-process.ts'
-import { isPortFree } from './free-port.ts'
-import { stateDir } from './paths.ts'
+import { freePort, freePorts, isPortFree } from './free-port.ts'
+import { findEnvoy } from './install/find-envoy.ts'
+import type { StartServer } from './keep-running.ts'
+import { stateDir, toolsDir } from './paths.ts'
 import type { Environment, Report } from './run-command.ts'
 import type { RunSettings } from './run-settings.ts'
 import { startEngine } from './start-engine.ts'
 import { startEnvoy } from './start-envoy.ts'
 import { startGateway } from './start-gateway.ts'
+import { startRedis } from './start-redis.ts'
 import type { Launch } from './start-server.ts'
 import { httpGet, waitUntilReady } from './wait-until-ready.ts'
 
@@ -25,68 +28,89 @@ export interface RunningStack {
 }
 
 interface StackLaunch extends Launch {
-  /** Passed on to the gateway, with secret, pods and KV folder. */
+  /** Passed on to the gateway, with secret, pods, Redis and KV folder. */
   readonly env: Environment
   readonly children: Children
   readonly onLine: Report
+  /** Starts each server. Default: once. */
+  readonly keep?: StartServer | undefined
 }
 
 /**
- * Starts pods of the embedded engine unless `settings` names others, the gateway, and Envoy. After an error the caller stops
- * what is in `launch.children`.
+ * Starts pods of the embedded engine unless `settings` names others, a Redis if it asks for one, the gateway, and Envoy. After
+ * an error the caller stops what is in `launch.children`.
  * @throws InstallError, NotReadyError, Error when the port is in use, or the signal's reason
  */
 export const startStack = async (settings: RunSettings, launch: StackLaunch): Promise<RunningStack> => {
-  const { env, onLine, signal } = launch
+  const { env, onLine, signal, keep = (start) => start() } = launch
+  const { host, port, modelPath, startsRedis } = settings
   // Envoy shares its ports (SO_REUSEPORT), so it would start beside another one.
   if (!(await isPortFree(settings))) {
-    throw new Error(`Port ${settings.port} is in use. Choose another: GATEWAY_PORT=8001 make run`)
+    throw new Error(`Port ${port} is in use. Choose another: GATEWAY_PORT=8001 make run`)
   }
-  const kvDirectory = settings.kvDirectory ?? join(stateDir(env), env['REDIS_URL'] ? 'kv' : `kv-${settings.port}`)
-  await mkdir(kvDirectory, { recursive: true })
-  const pods = settings.pods ?? (await startPods({ ...settings, kvDirectory }, launch))
+  // Gateways with sessions in different places cannot share a folder of KV.
+  const kvFolder = startsRedis ? `kv-redis-${port}` : env['REDIS_URL'] ? 'kv' : `kv-${port}`
+  const kvDirectory = settings.kvDirectory ?? join(stateDir(env), kvFolder)
+  // Not the logs of pods (JSON) and Redis (`pid:role`).
+  const progress = (line: string): void => void (/^(\{|\d+:[A-Z] )/.test(line) || onLine(line))
+
+  const startPod = async (name: string): Promise<string> => {
+    onLine(`starting ${name}, an embedded engine`)
+    const modelNames = modelPath === undefined ? ['tiny-random', 'facebook-opt-125m'] : undefined
+    const extraArguments = ['--log-level', 'warn']
+    const engine = { name, port: await freePort(), kvDirectory, modelPath, modelNames, extraArguments }
+    return (await keep(() => startEngine({ ...launch, ...engine, onLine: progress }))).address
+  }
+  const startOwnRedis = async (): Promise<string> => {
+    const [redisPort, dir] = [await freePort(), join(stateDir(env), `redis-${port}`)]
+    const start = () => startRedis({ ...launch, port: redisPort, dir, persistence: 'append-only', onLine: progress })
+    return (await keep(start)).url
+  }
+  // What has to be installed is installed meanwhile.
+  const [pods, redisUrl] = await Promise.all([
+    settings.pods ?? Promise.all(['pod-a', 'pod-b'].map(startPod)),
+    startsRedis ? startOwnRedis() : env['REDIS_URL'],
+    findEnvoy({ env, toolsDir: toolsDir(env), report: onLine, signal }),
+  ])
   onLine('starting the gateway')
-  const gateway = await startGateway({
-    ...launch,
-    env: {
-      ...env,
-      CTX_TENANT_SECRET: env['CTX_TENANT_SECRET'] ?? (await ownSecret(env)),
-      CTX_LOG_LEVEL: env['CTX_LOG_LEVEL'] ?? 'warn',
-      PODS: pods.join(','),
-      KV_DIR: kvDirectory,
+  const secret = env['CTX_TENANT_SECRET'] ?? (await ownSecret(env))
+  const [extprocPort = 0, adminPort, envoyAdminPort] = await freePorts(3)
+  const gatewayEnv = {
+    ...env,
+    CTX_TENANT_SECRET: secret,
+    CTX_LOG_LEVEL: env['CTX_LOG_LEVEL'] ?? 'warn',
+    PODS: pods.join(','),
+    KV_DIR: kvDirectory,
+    REDIS_URL: redisUrl,
+  }
+  const gateway = await keep(
+    async () => {
+      // KV of sessions that were in memory is of no use, and would count as another gateway's.
+      if (!redisUrl && settings.kvDirectory === undefined) await rm(kvDirectory, { recursive: true, force: true })
+      await mkdir(kvDirectory, { recursive: true })
+      return startGateway({ ...launch, extprocPort, adminPort, env: gatewayEnv })
     },
-  })
-  const listen = `${settings.host}:${settings.port}`
-  const addresses = { listen, pods, gateways: [gateway.extproc], connector: env['CONNECTOR'] || undefined }
-  const envoy = await startEnvoy({ ...launch, file: settings.envoyConfig, addresses })
-  const url = `http://${urlHost(settings)}:${settings.port}`
+    redisUrl ? '' : '; its sessions were in memory and are gone (make run REDIS=1 keeps them)',
+  )
+  const envoy = await keep(() =>
+    startEnvoy({
+      ...launch,
+      file: settings.envoyConfig,
+      addresses: {
+        listen: `${host}:${port}`,
+        admin: `127.0.0.1:${envoyAdminPort}`,
+        pods,
+        gateways: [gateway.extproc],
+        connector: env['CONNECTOR'] || undefined,
+      },
+    }),
+  )
+  const url = `http://${urlHost(settings)}:${port}`
   // Envoy is ready when its listeners are; each of its workers learns a moment later that the gateway is healthy, and
   // answers 503 until then. The gateway refuses a request without credentials.
   const check = async (): Promise<boolean> => ((await httpGet(`${url}/v1/context`))?.status ?? 503) < 500
   await waitUntilReady(envoy.child, { description: `an answer of the gateway at ${url}`, check }, { signal })
   return { url, pods, adminUrl: gateway.adminUrl, envoyAdmin: envoy.adminAddress }
-}
-
-/** One after the other: the first one may have to write the model. */
-const startPods = async (
-  { modelPath, kvDirectory }: Pick<RunSettings, 'modelPath'> & { readonly kvDirectory: string },
-  launch: StackLaunch,
-): Promise<readonly string[]> => {
-  launch.onLine('starting two pods of the embedded engine')
-  const pods: string[] = []
-  for (const name of ['pod-a', 'pod-b']) {
-    const { address } = await startEngine({
-      ...launch,
-      name,
-      kvDirectory,
-      onLine: (line) => void (line.startsWith('{') || launch.onLine(line)),
-      modelPath,
-      modelNames: modelPath === undefined ? ['tiny-random', 'facebook-opt-125m'] : undefined,
-      extraArguments: ['--log-level', 'warn'],
-    })
-    pods.push(address)
-  }
-  return pods
 }
 
 /** Sessions in Redis outlive the process only if the secret does too. */

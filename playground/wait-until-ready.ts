@@ -52,12 +52,9 @@ export const waitUntilReady = async (
 }
 
 /** GETs a small text over a connection of its own, so that none stays open towards a server that is then stopped. Undefined: no answer. */
-export const httpGet = async (
-  url: string,
-  { timeoutMs = 1000 }: { readonly timeoutMs?: number } = {},
-): Promise<{ readonly status: number; readonly body: string } | undefined> => {
+export const httpGet = async (url: string): Promise<{ readonly status: number; readonly body: string } | undefined> => {
   try {
-    const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(timeoutMs) })
+    const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(1000) })
     return { status: response.status, body: await response.text() }
   } catch {
     return undefined

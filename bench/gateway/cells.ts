@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto'
 import { type GatewayCase, targetName, type Wiring } from './targets.ts'
 
-const smallBytes = 2048
-const largeBytes = 102_400
-
 /** What is sent in one measurement. Without a rate, each of 32 connections sends its next request when the last one is answered. */
 export const loads = {
-  'closed 2k': { bodyBytes: smallBytes },
-  'closed 100k': { bodyBytes: largeBytes },
-  '500 rps': { bodyBytes: smallBytes, rate: 500 },
-  stream: { bodyBytes: smallBytes, stream: true },
+  'closed 2k': { bodyBytes: 2048 },
+  'closed 100k': { bodyBytes: 102_400 },
+  '500 rps': { bodyBytes: 2048, rate: 500 },
+  stream: { bodyBytes: 2048, stream: true },
 } as const
 export type LoadName = keyof typeof loads
 export const loadNames = ['closed 2k', 'closed 100k', '500 rps', 'stream'] as const satisfies readonly LoadName[]

@@ -1,4 +1,5 @@
 import { call, waitForContext } from '../context-api.ts'
+import { forEachNumber } from '../for-each-number.ts'
 
 const ttlSeconds = 86_400
 const concurrency = 8
@@ -8,17 +9,14 @@ const body = JSON.stringify({ model: 'bench', messages: [{ role: 'user', content
 /** Creates sessions through the API and waits until their first turns have ended. Resolves to their ids. */
 export const createSessions = async (url: string, count: number): Promise<readonly string[]> => {
   const ids: string[] = []
-  const createSome = async (): Promise<void> => {
-    while (ids.length < count) {
-      const headers = { 'x-session-ttl': String(ttlSeconds) }
-      const response = await call(`${url}/v1/context`, { method: 'POST', headers, body })
-      const text = await response.text()
-      const id = response.headers.get('x-session-id')
-      if (!response.ok || id === null) throw new Error(`a session was not created: ${response.status} ${text}`)
-      ids.push(id)
-      await waitForContext(`${url}/v1/context/${id}`, ({ turns }) => turns > 0)
-    }
-  }
-  await Promise.all(Array.from({ length: concurrency }, createSome))
+  await forEachNumber(count, concurrency, async () => {
+    const headers = { 'x-session-ttl': String(ttlSeconds) }
+    const response = await call(`${url}/v1/context`, { method: 'POST', headers, body })
+    const text = await response.text()
+    const id = response.headers.get('x-session-id')
+    if (!response.ok || id === null) throw new Error(`a session was not created: ${response.status} ${text}`)
+    ids.push(id)
+    await waitForContext(`${url}/v1/context/${id}`, ({ turns }) => turns > 0)
+  })
   return ids
 }

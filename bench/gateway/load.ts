@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { startChild } from '../../playground/child-process.ts'
+import { goProgram } from './go-programs.ts'
 
 /** What the load generator sends. */
 export interface LoadPlan {
@@ -18,11 +19,9 @@ export interface LoadPlan {
   readonly createTtl?: number
 }
 
-const none = Number.NaN
 /** Milliseconds. Missing when there was nothing to measure. */
-const quantiles = z
-  .object({ mean: z.number(), p50: z.number(), p99: z.number(), max: z.number() })
-  .default({ mean: none, p50: none, p99: none, max: none })
+const quantile = z.number().default(Number.NaN)
+const quantiles = z.object({ mean: quantile, p50: quantile, p99: quantile, max: quantile }).prefault({})
 
 const loadEvent = z.object({
   event: z.enum(['progress', 'result']),
@@ -32,19 +31,14 @@ const loadEvent = z.object({
   firstFailure: z.string().optional(),
   seconds: z.number(),
   latencyMs: quantiles,
-  firstEventMs: quantiles,
   gapMs: quantiles,
 })
-export type LoadResult = z.infer<typeof loadEvent>
+type LoadResult = z.infer<typeof loadEvent>
 
 const connections = 32
 
 /** Runs the load generator as a child process until it ends. `onProgress` is called every second. @throws Error when it printed no result */
-export const runLoad = async (
-  program: string,
-  plan: LoadPlan,
-  onProgress?: (progress: LoadResult) => void,
-): Promise<LoadResult> => {
+export const runLoad = async (plan: LoadPlan, onProgress?: (progress: LoadResult) => void): Promise<LoadResult> => {
   let result: LoadResult | undefined
   const onLine = (line: string): void => {
     if (!line.startsWith('{')) return
@@ -53,7 +47,7 @@ export const runLoad = async (
     else onProgress?.(event)
   }
   const argument = JSON.stringify({ ...plan, connections, progress: onProgress !== undefined })
-  const child = await startChild({ name: 'load', command: [program, argument], onLine })
+  const child = await startChild({ name: 'load', command: [goProgram('load'), argument], onLine })
   const exit = await child.exited
   if (result === undefined) throw new Error(`the load generator ended with ${exit.code}: ${child.output().at(-1)}`)
   return result

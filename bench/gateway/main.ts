@@ -8,9 +8,9 @@ import { createChildren } from '../../playground/child-process.ts'
 import { findEnvoy } from '../../playground/install/find-envoy.ts'
 import { toolsDir } from '../../playground/paths.ts'
 import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
-import { readOptions } from '../read-options.ts'
+import { listOf, readOptions } from '../read-options.ts'
 import { listCells } from './cells.ts'
-import { buildGoPrograms, type GoPrograms } from './go-programs.ts'
+import { goVersion } from './go-programs.ts'
 import { measureRounds } from './measure-rounds.ts'
 import { figureTables, resultTable } from './report.ts'
 import { checkRounds } from './results.ts'
@@ -26,18 +26,26 @@ const values = readOptions(
     seconds: { value: 'N', meaning: 'seconds of each measurement that count', default: '2' },
     'warm-up': { value: 'N', meaning: 'seconds of each measurement that do not count', default: '0.5' },
     'warm-up-requests': { value: 'N', meaning: 'requests to each target before the first round', default: '30000' },
-    wiring: { value: 'NAME', meaning: `only this one: ${wiringNames.join(' or ')}`, multiple: true },
-    only: { value: 'TEXT', meaning: 'only measurements whose name (closed 2k/go) contains the text', multiple: true },
-    workers: { value: 'N', meaning: 'worker threads of each Envoy; default: one for each processor' },
-    soak: { value: 'N', meaning: 'instead of the rounds: N turns as fast as possible, then creates; counts failures' },
+    wiring: { value: 'NAME,…', meaning: 'wirings to measure', default: wiringNames.join() },
+    only: {
+      value: 'TEXT,…',
+      meaning: 'only measurements whose name (closed 2k/go) contains one of these',
+      default: '',
+    },
+    workers: { value: 'N', meaning: 'worker threads of each Envoy', default: String(availableParallelism()) },
+    soak: {
+      value: 'N',
+      meaning: 'no rounds, but N turns as fast as possible, then creates; counts failures',
+      default: '',
+    },
     creates: { value: 'N', meaning: 'creates of a soak', default: '200000' },
     'create-rate': { value: 'N', meaning: 'creates per second of a soak', default: '400' },
   },
 )
 
-const wirings = wiringNames.filter((name) => values.wiring.length === 0 || values.wiring.includes(name))
-if (wirings.length === 0) throw new Error(`--wiring must be ${wiringNames.join(' or ')}`)
-const envoyWorkers = Number(values.workers ?? availableParallelism())
+const wirings = wiringNames.filter((name) => listOf(values.wiring).includes(name))
+if (wirings.length === 0) throw new Error(`--wiring must be ${wiringNames.join(', ')}`)
+const envoyWorkers = Number(values.workers)
 
 /** Sessions of a soak expire while it runs, so that the reaper works too. */
 const createTtlSeconds = 60
@@ -46,14 +54,14 @@ type Common = Omit<TargetOptions, 'wants'>
 
 const measureAll = async (common: Common): Promise<void> => {
   const [rounds, starts, seconds] = [Number(values.rounds), Number(values.starts), Number(values.seconds)]
-  const cells = listCells(wirings, values.only)
+  const cells = listCells(wirings, listOf(values.only))
   if (cells.length === 0) throw new Error('--only matches no measurement')
   const machine = machineNow()
   const durations = { rounds, starts, seconds }
   const [warmUpSeconds, warmUpRequests] = [Number(values['warm-up']), Number(values['warm-up-requests'])]
   const figures = await measureRounds({ ...common, ...durations, cells, warmUpSeconds, warmUpRequests })
   const results = wirings.map((wiring) => ({ wiring, results: checkRounds(figures, wiring) }))
-  const versions = { envoy: envoy.version, go: common.programs.version }
+  const versions = { envoy: envoy.version, go: goVersion() }
   process.stdout.write(
     [
       `${rounds} rounds of ${seconds} s, ${starts} start${starts === 1 ? '' : 's'}, ${machineText(machine)}; Envoy ${versions.envoy} (workers: ${envoyWorkers}), ${versions.go}`,
@@ -86,20 +94,13 @@ const soakAll = async (common: Common, turns: number): Promise<void> => {
   ]
   for (const name of names) {
     for (const phase of phases.filter(({ requests }) => requests > 0)) {
-      if ((await soak(findTarget(name, targets), common.programs.load, phase)) > 0) process.exitCode = 1
+      if ((await soak(findTarget(name, targets), phase)) > 0) process.exitCode = 1
     }
   }
 }
 
-const run = async (programs: GoPrograms): Promise<void> => {
-  const children = createChildren()
-  const common = { programs, children, wirings, envoyWorkers }
-  await (values.soak === undefined ? measureAll(common) : soakAll(common, Number(values.soak)))
-  await children.stop()
-}
-
 const envoy = await findEnvoy({ env: process.env, toolsDir: toolsDir(), report: say })
-const go = await buildGoPrograms()
-if (typeof go === 'string')
-  process.stdout.write(`bench-gateway is skipped: its load generator, upstream and reference are in Go, and ${go}\n`)
-else await run(go)
+const children = createChildren()
+const common = { children, wirings, envoyWorkers }
+await (values.soak === '' ? measureAll(common) : soakAll(common, Number(values.soak)))
+await children.stop()

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Cell, loads } from './cells.ts'
-import { type LoadResult, runLoad } from './load.ts'
+import { type LoadName, loads } from './cells.ts'
+import { runLoad } from './load.ts'
 import { type ProcessName, usagesOf } from './process-usage.ts'
 import type { Target } from './targets.ts'
 
 /** One measurement. Times are milliseconds. */
-export type Figures = ReturnType<typeof figuresOf>
+export type Figures = Awaited<ReturnType<typeof measureCell>>
 
 /** The figures that are reported with their spread. */
 export type FigureName = Exclude<keyof Figures, 'firstFailure'>
@@ -15,36 +15,45 @@ export type FigureName = Exclude<keyof Figures, 'firstFailure'>
 const settleMs = 150
 
 export const measureCell = async (
-  { load }: Cell,
+  load: LoadName,
   options: {
     readonly target: Target
     /** Address of the upstream. */
     readonly upstream: string
-    readonly program: string
     readonly seconds: number
     readonly warmUpSeconds: number
   },
-): Promise<Figures> => {
-  const { target, upstream, program, seconds, warmUpSeconds } = options
+) => {
+  const { target, upstream, seconds, warmUpSeconds } = options
   const plan = { ...loads[load], target: target.address, ids: target.ids }
   const counted = await countsOf(upstream)
-  const warmUp = warmUpSeconds > 0 ? await runLoad(program, { ...plan, seconds: warmUpSeconds }) : undefined
+  const warmUp = warmUpSeconds > 0 ? await runLoad({ ...plan, seconds: warmUpSeconds }) : undefined
   const before = await usagesOf(target.pids)
-  const result = await runLoad(program, { ...plan, seconds })
+  const result = await runLoad({ ...plan, seconds })
   await delay(settleMs)
   const after = await usagesOf(target.pids)
   const unexpected = countUnexpected(target, counted, await countsOf(upstream))
   const reason = `${unexpected} requests reached the upstream without the expected mark or field`
-  return figuresOf({
-    result,
-    before,
-    after,
+  const { requests, latencyMs, gapMs } = result
+  /** CPU seconds for 1,000 requests. */
+  const cpu = (name: ProcessName): number => ((after[name].cpuSeconds - before[name].cpuSeconds) / requests) * 1000
+  return {
+    requests,
     failures: (warmUp?.failures ?? 0) + result.failures + unexpected,
     firstFailure: warmUp?.firstFailure ?? result.firstFailure ?? (unexpected > 0 ? reason : undefined),
-  })
+    ratePerSecond: requests / result.seconds,
+    p50: latencyMs.p50,
+    p99: latencyMs.p99,
+    pluginCpu: cpu('plugin'),
+    envoyCpu: cpu('envoy'),
+    redisCpu: cpu('redis'),
+    pluginBytes: after.plugin.residentBytes,
+    // Streamed answers: time from one event to the next.
+    gapP50: gapMs.p50,
+    gapMean: gapMs.mean,
+    gapP99: gapMs.p99,
+  }
 }
-
-type Usages = Awaited<ReturnType<typeof usagesOf>>
 
 const counts = z.object({ requests: z.number(), marked: z.number(), spliced: z.number() })
 type Counts = z.infer<typeof counts>
@@ -58,35 +67,4 @@ const countUnexpected = ({ arrives }: Target, before: Counts, after: Counts): nu
   const excess = (name: 'marked' | 'spliced'): number =>
     Math.abs(after[name] - before[name] - (arrives === name ? requests : 0))
   return excess('marked') + excess('spliced')
-}
-
-const figuresOf = (seen: {
-  readonly result: LoadResult
-  readonly before: Usages
-  readonly after: Usages
-  /** Failed requests, and requests that reached the upstream without the expected mark or field. */
-  readonly failures: number
-  readonly firstFailure: string | undefined
-}) => {
-  const { before, after, failures, firstFailure } = seen
-  const { requests, seconds, latencyMs, gapMs, firstEventMs } = seen.result
-  /** CPU seconds for 1,000 requests. */
-  const cpu = (name: ProcessName): number => ((after[name].cpuSeconds - before[name].cpuSeconds) / requests) * 1000
-  return {
-    requests,
-    failures,
-    firstFailure,
-    ratePerSecond: requests / seconds,
-    p50: latencyMs.p50,
-    p99: latencyMs.p99,
-    pluginCpu: cpu('plugin'),
-    envoyCpu: cpu('envoy'),
-    redisCpu: cpu('redis'),
-    pluginBytes: after.plugin.residentBytes,
-    // Streamed answers: time from one event to the next.
-    gapP50: gapMs.p50,
-    gapMean: gapMs.mean,
-    gapP99: gapMs.p99,
-    firstEventP50: firstEventMs.p50,
-  }
 }

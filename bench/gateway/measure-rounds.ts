@@ -3,7 +3,7 @@ import { type Cell, loads, orderOfRound } from './cells.ts'
 import { runLoad } from './load.ts'
 import { type Figures, measureCell } from './measure-cell.ts'
 import type { Rounds } from './results.ts'
-import { startTargets, type TargetOptions, type Targets } from './start-targets.ts'
+import { startTargets, type TargetOptions } from './start-targets.ts'
 import { findTarget, type Target } from './targets.ts'
 
 export interface RoundsOptions extends Omit<TargetOptions, 'wants'> {
@@ -24,11 +24,12 @@ export const measureRounds = async (options: RoundsOptions): Promise<Rounds> => 
   let round = 0
   for (let start = 1; start <= options.starts; start += 1) {
     const wants = (name: string): boolean => cells.some(({ target }) => target === name)
-    const started = await startTargets({ ...options, wants })
-    for (const target of started.targets) await warmUp(target, options)
+    const { upstream, targets } = await startTargets({ ...options, wants })
+    for (const target of targets) await warmUp(target, options.warmUpRequests)
     for (; round < Math.round((rounds * start) / options.starts); round += 1) {
       for (const cell of orderOfRound(cells, round + 1)) {
-        const measured = await Promise.race([measureOne(cell, started, options), children.untilOneEnds()])
+        const measuring = measureCell(cell.load, { ...options, upstream, target: findTarget(cell.target, targets) })
+        const measured = await Promise.race([measuring, children.untilOneEnds()])
         figures.get(cell.name)?.push(measured)
         say(`round ${round + 1} of ${rounds}: ${cell.name}: ${describe(measured)}`)
       }
@@ -38,21 +39,13 @@ export const measureRounds = async (options: RoundsOptions): Promise<Rounds> => 
   return figures
 }
 
-const measureOne = (cell: Cell, { upstream, targets }: Targets, options: RoundsOptions): Promise<Figures> =>
-  measureCell(cell, {
-    ...options,
-    target: findTarget(cell.target, targets),
-    upstream: upstream[0] ?? '',
-    program: options.programs.load,
-  })
-
 const describe = ({ ratePerSecond, p50, failures, firstFailure }: Figures): string => {
   const failed = failures > 0 ? `, ${failures} FAILED: ${firstFailure}` : ''
   return `${ratePerSecond.toFixed(0)}/s, p50 ${p50.toFixed(2)} ms${failed}`
 }
 
 /** Node.js compiles the hot path while it runs: the first seconds of a gateway do not count. */
-const warmUp = async ({ name, address, ids }: Target, { programs, warmUpRequests }: RoundsOptions): Promise<void> => {
+const warmUp = async ({ name, address, ids }: Target, requests: number): Promise<void> => {
   say(`warming up: ${name}`)
-  await runLoad(programs.load, { ...loads['closed 2k'], target: address, ids, requests: warmUpRequests })
+  await runLoad({ ...loads['closed 2k'], target: address, ids, requests })
 }

@@ -26,37 +26,31 @@ const limits: Readonly<
 export const checkRounds = (rounds: Rounds, wiring: Wiring): readonly Result[] => {
   const figure = (load: LoadName, target: string, name: FigureName): readonly number[] =>
     rounds.get(cellName(load, target))?.map((figures) => figures[name]) ?? []
-  const ratio = (load: LoadName, gatewayCase: GatewayCase, reference: 'floor' | 'go', name: FigureName) =>
-    each(
-      (one, other) => one / other,
-      figure(load, targetName(wiring, gatewayCase), name),
-      figure(load, reference, name),
-    )
+  const own = (gatewayCase: GatewayCase): string => targetName(wiring, gatewayCase)
+  const ratio = (load: LoadName, target: string, reference: string, name: FigureName = 'ratePerSecond') =>
+    each((one, other) => one / other, figure(load, target, name), figure(load, reference, name))
   const floorP50 = figure('500 rps', 'floor', 'p50')
   const added = (target: string) => each((one, floor) => one - floor, figure('500 rps', target, 'p50'), floorP50)
   const failures = [...rounds.values()].flat().reduce((sum, one) => sum + one.failures, 0)
   const { memory, redis, spliced, addedP50 } = limits[wiring]
-  const rate = (load: LoadName, gatewayCase: GatewayCase, reference: 'floor' | 'go') =>
-    ratio(load, gatewayCase, reference, 'ratePerSecond')
-  const ratioOfConstants = (load: LoadName) =>
-    each(
-      (one, other) => one / other,
-      figure(load, targetName(wiring, 'constants'), 'ratePerSecond'),
-      figure(load, targetName(wiring, 'no session'), 'ratePerSecond'),
-    )
-  const addedRatio = each((one, go) => one / go, added(targetName(wiring, 'redis')), added('go'))
-  const gaps = ratio('stream', 'redis', 'floor', 'gapMean')
+  const ratioOfConstants = (load: LoadName) => ratio(load, own('constants'), own('no session'))
+  const addedRatio = each((one, go) => one / go, added(own('redis')), added('go'))
+  const gaps = ratio('stream', own('redis'), 'floor', 'gapMean')
   const splicedTitle = 'session, 100 KB, Redis, one field spliced: rate to the Go server'
   const gapsTitle = 'streamed answer, Redis: mean time between events to the floor’s'
   return [
-    check('no session header, 2 KB: rate to the floor', { atLeast: 0.97 }, rate('closed 2k', 'no session', 'floor')),
+    check(
+      'no session header, 2 KB: rate to the floor',
+      { atLeast: 0.97 },
+      ratio('closed 2k', own('no session'), 'floor'),
+    ),
     check('no session header, constants, 2 KB: rate without them', {}, ratioOfConstants('closed 2k')),
     check('no session header, constants, 100 KB: rate without them', {}, ratioOfConstants('closed 100k')),
-    check('session, 2 KB, memory: rate to the Go server', { atLeast: memory }, rate('closed 2k', 'memory', 'go')),
-    check('session, 2 KB, Redis: rate to the Go server', { atLeast: redis }, rate('closed 2k', 'redis', 'go')),
-    check(splicedTitle, { atLeast: spliced }, rate('closed 100k', 'spliced', 'go')),
+    check('session, 2 KB, memory: rate to the Go server', { atLeast: memory }, ratio('closed 2k', own('memory'), 'go')),
+    check('session, 2 KB, Redis: rate to the Go server', { atLeast: redis }, ratio('closed 2k', own('redis'), 'go')),
+    check(splicedTitle, { atLeast: spliced }, ratio('closed 100k', own('spliced'), 'go')),
     check('500 rps, Redis: added p50 to the Go server’s', { atMost: addedP50 }, addedRatio),
-    check('500 rps, Redis: p99 to the Go server’s', {}, ratio('500 rps', 'redis', 'go', 'p99')),
+    check('500 rps, Redis: p99 to the Go server’s', {}, ratio('500 rps', own('redis'), 'go', 'p99')),
     check(gapsTitle, { atLeast: 0.95, atMost: 1.05 }, gaps),
     check('failures in all measurements', { atMost: 0 }, [failures]),
   ]

@@ -17,12 +17,12 @@ const titles = { plugin: 'gateway', envoy: 'Envoy', redis: 'Redis' } as const
  * Sends the requests of a phase, and prints failed requests, rate, latencies, the resets between Envoy and the gateway, and resident memory before and
  * after. Resolves to the number of failed requests.
  */
-export const soak = async (target: Target, program: string, phase: SoakPhase): Promise<number> => {
+export const soak = async (target: Target, phase: SoakPhase): Promise<number> => {
   const [memoryBefore, before] = [await usagesOf(target.pids), await resetsOf(target)]
   const { name, ...load } = phase
   const ids = phase.createTtl === undefined ? target.ids : []
   const plan = { ...loads['closed 2k'], ...load, target: target.address, ids }
-  const result = await runLoad(program, plan, ({ requests, failures, seconds }) => {
+  const result = await runLoad(plan, ({ requests, failures, seconds }) => {
     if (Math.round(seconds) % secondsBetweenLines !== 0) return
     say(`${target.name}, ${name}: ${requests} of ${phase.requests}, ${failures} failed, ${seconds.toFixed(0)} s`)
   })

@@ -1,5 +1,5 @@
 import type { Children } from '../../playground/child-process.ts'
-import { freePort, freePorts } from '../../playground/free-port.ts'
+import { freePort } from '../../playground/free-port.ts'
 import { startEnvoy } from '../../playground/start-envoy.ts'
 import { startGateway } from '../../playground/start-gateway.ts'
 import { startRedis } from '../../playground/start-redis.ts'
@@ -7,11 +7,10 @@ import { startServer } from '../../playground/start-server.ts'
 import { answers, prints } from '../../playground/wait-until-ready.ts'
 import { createSessions } from './create-sessions.ts'
 import { floorConfig, referenceConfig } from './envoy-configs.ts'
-import type { GoPrograms } from './go-programs.ts'
+import { goProgram } from './go-programs.ts'
 import { type GatewayCase, gatewayCases, type Target, targetName, type Wiring, wirings } from './targets.ts'
 
 export interface TargetOptions {
-  readonly programs: GoPrograms
   readonly children: Children
   readonly wirings: readonly Wiring[]
   /** Worker threads of every Envoy. */
@@ -22,91 +21,86 @@ export interface TargetOptions {
 
 /** All that runs: the targets, and the upstream behind them, which stands in for the engines. */
 export interface Targets {
-  /** Addresses of the upstream, one for each pod. */
-  readonly upstream: readonly string[]
+  /** One of the upstream's addresses. */
+  readonly upstream: string
   readonly targets: readonly Target[]
 }
 
 interface Start extends TargetOptions {
-  readonly upstream: readonly string[]
+  /** Addresses of the upstream, one for each pod. */
+  readonly upstream: readonly [string, string]
 }
 
-/** What stands behind an Envoy, and what it does to requests. */
+/** What stands behind an Envoy: nothing, the reference, or a gateway. */
+type BackendName = 'floor' | 'go' | GatewayCase
+
+/** It, and what it does to requests. */
 interface Backend extends Pick<Target, 'arrives' | 'pids'> {
+  readonly name: BackendName
   /** Where Envoy connects. */
   readonly gateway: string
-  readonly hasSessions: boolean
-}
-
-/** An Envoy in front of a backend. */
-interface Front {
-  readonly name: string
-  readonly wiring: Wiring
-  /** Requests without a session get the constants of envoy.yaml. Default: they are forwarded unchanged. */
-  readonly hasConstants?: boolean
-  /** Leaves parts of its configuration out. */
-  readonly reduce?: (text: string) => string
 }
 
 const sessionCount = 128
 const secret = 'a secret of the benchmark that is long enough'
 
-/** Starts an upstream with two addresses and all targets in front of it. Both wirings use the same gateway process for a case. */
+/** Starts an upstream with two addresses and all targets in front of it. All wirings use the same gateway process for a case. */
 export const startTargets = async (options: TargetOptions): Promise<Targets> => {
   const start: Start = { ...options, upstream: await startUpstream(options) }
-  const backends: readonly { readonly open: () => Promise<Backend>; readonly fronts: readonly Front[] }[] = [
-    { open: async () => noBackend, fronts: [{ name: 'floor', wiring: 'ext_proc', reduce: floorConfig }] },
-    { open: () => startReference(start), fronts: [{ name: 'go', wiring: 'ext_proc', reduce: referenceConfig }] },
-    ...gatewayCases.map((gatewayCase) => ({
-      open: () => startPlugin(start, gatewayCase),
-      fronts: options.wirings.map((wiring) => ({
-        name: targetName(wiring, gatewayCase),
-        wiring,
-        hasConstants: gatewayCase === 'constants',
-      })),
-    })),
-  ]
   const targets: Target[] = []
-  for (const { open, fronts } of backends) {
-    const wanted = fronts.filter(({ name }) => options.wants(name))
+  for (const name of ['floor', 'go', ...gatewayCases] as const) {
+    const isReference = name === 'floor' || name === 'go'
+    const fronts = isReference
+      ? [{ target: name, wiring: 'ext_proc' as const }]
+      : options.wirings.map((wiring) => ({ target: targetName(wiring, name), wiring }))
+    const wanted = fronts.filter(({ target }) => options.wants(target))
     if (wanted.length === 0) continue
-    const backend = await open()
-    for (const front of wanted) targets.push(await startFront(start, front, backend))
+    const backend = await startBackend(start, name)
+    for (const { target, wiring } of wanted) targets.push(await startFront(start, target, wiring, backend))
   }
-  return { upstream: start.upstream, targets }
+  return { upstream: start.upstream[0], targets }
 }
 
-const startUpstream = async ({ programs, children }: TargetOptions): Promise<readonly string[]> => {
-  const [first, second] = (await freePorts(2)).map((port) => `127.0.0.1:${port}`)
-  const command = [programs.upstream, '-listen', `${first},${second}`] as const
-  await startServer({ name: 'upstream', command, children, ready: answers(`http://${second}/health`) })
-  return [`${first}`, `${second}`]
+const startUpstream = async ({ children }: TargetOptions): Promise<Start['upstream']> => {
+  const upstream = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`] as const
+  const command = [goProgram('upstream'), '-listen', upstream.join()] as const
+  await startServer({ name: 'upstream', command, children, ready: answers(`http://${upstream[1]}/health`) })
+  return upstream
 }
 
-const startFront = async (start: Start, front: Front, backend: Backend): Promise<Target> => {
-  const { name, wiring, hasConstants = false, reduce } = front
-  const { gateway, hasSessions, arrives, pids } = backend
+/** The parts that a reference leaves out of its configuration. */
+const reductions: Readonly<Partial<Record<BackendName, (text: string) => string>>> = {
+  floor: floorConfig,
+  go: referenceConfig,
+}
+
+const casesWithSessions: ReadonlySet<BackendName> = new Set(['memory', 'redis', 'spliced'])
+
+const startFront = async (start: Start, name: string, wiring: Wiring, backend: Backend): Promise<Target> => {
   const address = `127.0.0.1:${await freePort()}`
-  const connector = hasConstants ? undefined : 'none'
-  const envoy = await startEnvoy({
+  // With any connector but the default one, requests without a session are forwarded unchanged.
+  const connector = backend.name === 'constants' ? undefined : 'none'
+  const { adminAddress, child } = await startEnvoy({
     children: start.children,
     file: wirings[wiring],
-    addresses: { listen: address, pods: start.upstream, gateways: [gateway], connector },
-    change: reduce,
+    addresses: { listen: address, pods: start.upstream, gateways: [backend.gateway], connector },
+    change: reductions[backend.name],
     concurrency: start.envoyWorkers,
   })
-  const ids = hasSessions ? await createSessions(`http://${address}`, sessionCount) : []
-  const { adminAddress, child } = envoy
-  return { name, address, adminAddress, ids, arrives, pids: { ...pids, envoy: child.pid } }
+  const ids = casesWithSessions.has(backend.name) ? await createSessions(`http://${address}`, sessionCount) : []
+  return { name, address, adminAddress, ids, arrives: backend.arrives, pids: { ...backend.pids, envoy: child.pid } }
 }
 
-const noBackend: Backend = { gateway: '127.0.0.1:1', hasSessions: false, arrives: 'plain', pids: {} }
+const startBackend = async (start: Start, name: BackendName): Promise<Backend> => {
+  if (name === 'floor') return { name, gateway: '127.0.0.1:1', arrives: 'plain', pids: {} }
+  return name === 'go' ? startReference(start) : startPlugin(start, name)
+}
 
-const startReference = async ({ programs, children }: Start): Promise<Backend> => {
+const startReference = async ({ children }: Start): Promise<Backend> => {
   const gateway = `127.0.0.1:${await freePort()}`
-  const command = [programs.extproc, '-listen', gateway] as const
+  const command = [goProgram('extproc'), '-listen', gateway] as const
   const child = await startServer({ name: 'go', command, children, ready: prints(/listening/) })
-  return { gateway, hasSessions: false, arrives: 'marked', pids: { plugin: child.pid } }
+  return { name: 'go', gateway, arrives: 'marked', pids: { plugin: child.pid } }
 }
 
 /** The connector `prefix-cache` splices `cache_salt` into every turn of a session, and never calls an engine. */
@@ -125,8 +119,8 @@ const startPlugin = async ({ children, upstream }: Start, name: GatewayCase): Pr
     },
   })
   return {
+    name,
     gateway: extproc,
-    hasSessions: name !== 'no session' && name !== 'constants',
     arrives: isSpliced ? 'spliced' : 'plain',
     pids: { plugin: child.pid, ...(redis && { redis: redis.child.pid }) },
   }

@@ -1,4 +1,5 @@
 import { say } from '../bench-process.ts'
+import { forEachNumber } from '../for-each-number.ts'
 import { newSession, storeKv, writeSession } from './realistic-sessions.ts'
 import type { StoreUnderBench } from './stores.ts'
 
@@ -7,8 +8,6 @@ export interface Footprint {
   readonly bytesPerSession: number
   /** What a session's stored KV adds, its payload apart. */
   readonly bytesPerStoredKv: number
-  /** To write one, many at a time. */
-  readonly secondsPerSession: number
 }
 
 const concurrency = 128
@@ -26,30 +25,15 @@ export const fill = async (
   await storeKv(store, first)
   await store.remove(first)
   const empty = await usedBytes()
-  const startedMs = performance.now()
-  await forEachNumber(sessions, async (number) => {
+  await forEachNumber(sessions, concurrency, async (number) => {
     await writeSession(store, newSession(series, number))
     if (number > 0 && number % sessionsBetweenLines === 0) say(`${series}: ${number} of ${sessions}`)
   })
-  const seconds = (performance.now() - startedMs) / 1000
   const filled = await usedBytes()
   const withKv = Math.min(sessions, storedKvs)
-  await forEachNumber(withKv, (number) => storeKv(store, newSession(series, number)))
+  await forEachNumber(withKv, concurrency, (number) => storeKv(store, newSession(series, number)))
   return {
     bytesPerSession: (filled - empty) / sessions,
     bytesPerStoredKv: ((await usedBytes()) - filled) / withKv,
-    secondsPerSession: seconds / sessions,
   }
-}
-
-/** Does the work for the numbers from 0 on, many at a time. */
-const forEachNumber = async (count: number, work: (number: number) => Promise<void>): Promise<void> => {
-  let next = 0
-  const workSome = async (): Promise<void> => {
-    while (next < count) {
-      next += 1
-      await work(next - 1)
-    }
-  }
-  await Promise.all(Array.from({ length: concurrency }, workSome))
 }

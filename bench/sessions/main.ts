@@ -5,7 +5,7 @@
 
 import { createChildren } from '../../playground/child-process.ts'
 import { machineNow, machineText, say, writeFigures } from '../bench-process.ts'
-import { readOptions } from '../read-options.ts'
+import { listOf, readOptions } from '../read-options.ts'
 import { type Footprint, fill } from './fill.ts'
 import { measureOperations, type Timings } from './measure-operations.ts'
 import { resultTable, type SizeFigures, sizeTable } from './report.ts'
@@ -15,11 +15,11 @@ const values = readOptions('What sessions cost in the session store, and how tha
   sizes: { value: 'N,…', meaning: 'numbers of sessions', default: '1000,100000,1000000' },
   rounds: { value: 'N', meaning: 'rounds', default: '15' },
   lookups: { value: 'N', meaning: 'lookups in each round, ten times as many in memory', default: '1000' },
-  only: { value: 'STORE', meaning: 'redis or memory', default: 'redis,memory' },
+  only: { value: 'STORE,…', meaning: 'stores to measure', default: 'redis,memory' },
 })
-const sizes = values.sizes.split(',').map(Number)
+const sizes = listOf(values.sizes).map(Number)
 const rounds = Number(values.rounds)
-const wanted = values.only.split(',')
+const wanted = listOf(values.only)
 
 const children = createChildren()
 

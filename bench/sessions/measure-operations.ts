@@ -7,11 +7,8 @@ export interface Timing {
   readonly p99: number
 }
 
-/**
- * Operations timed one after the other. `lookup`: session and lease of a turn (`begin`). `release`: of that lease (`abandon`). `create`: the session
- * itself.
- */
-export type Timings = Readonly<Record<'lookup' | 'release' | 'create' | 'remove', Timing>>
+/** Operations timed one after the other. `lookup`: session and lease of a turn (`begin`). `create`: the session itself. */
+export type Timings = Readonly<Record<'lookup' | 'create' | 'remove', Timing>>
 
 /** Looks up sessions chosen at random, and creates and deletes others. The number of live sessions stays. */
 export const measureOperations = async (
@@ -26,7 +23,7 @@ export const measureOperations = async (
   },
 ): Promise<Timings> => {
   const { series, sessions, round } = options
-  const times = { lookup: [] as number[], release: [] as number[], create: [] as number[], remove: [] as number[] }
+  const times = { lookup: [] as number[], create: [] as number[], remove: [] as number[] }
   const timed = async <Result>(name: keyof Timings, work: () => Promise<Result>): Promise<Result> => {
     const startedMs = performance.now()
     const result = await work()
@@ -38,7 +35,7 @@ export const measureOperations = async (
     const turn = { key: keyOf(series, number), turnId: `lookup-${round}-${count}` }
     const begun = await timed('lookup', () => store.begin({ ...turn, tenant: tenantOf(number), leaseMs }))
     if (begun.kind !== 'active') throw new Error(`session ${number} of ${sessions} is ${begun.kind}`)
-    await timed('release', () => store.abandon(turn))
+    await store.abandon(turn)
   }
   const passing = Array.from({ length: options.creates }, (_, count) => newSession(`${series} passing ${round}`, count))
   for (const session of passing) await timed('create', () => store.create(session))
@@ -46,8 +43,7 @@ export const measureOperations = async (
   for (const { key, tenant } of passing) {
     if (!(await timed('remove', () => store.remove({ key, tenant })))) throw new Error('a session was not deleted')
   }
-  const { lookup, release, create, remove } = times
-  return { lookup: timing(lookup), release: timing(release), create: timing(create), remove: timing(remove) }
+  return { lookup: timing(times.lookup), create: timing(times.create), remove: timing(times.remove) }
 }
 
 const timing = (microseconds: readonly number[]): Timing => {

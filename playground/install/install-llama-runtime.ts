@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { packageRoot } from '../paths.ts'
 import type { FindToolOptions } from './find-tool.ts'
 import { InstallError, installOnce, runInstaller } from './install-once.ts'
@@ -13,8 +12,6 @@ const platformPackages: Readonly<Record<string, string>> = {
   'darwin-arm64': 'mac-arm64-metal',
   'darwin-x64': 'mac-x64',
 }
-
-const lockSchema = z.object({ packages: z.record(z.string(), z.object({ version: z.string().optional() })) })
 
 /**
  * The folder of llama.cpp for the embedded engine: node-llama-cpp without its fourteen platform packages (725 MB), and
@@ -29,7 +26,7 @@ export const installLlamaRuntime = async (options: FindToolOptions): Promise<str
   }
   const source = join(packageRoot(), 'playground/engine/runtime-package')
   const lock = await readFile(join(source, 'package-lock.json'), 'utf8')
-  const version = lockSchema.parse(JSON.parse(lock)).packages['node_modules/node-llama-cpp']?.version
+  const [, version] = /"node-llama-cpp": "([^"]+)"/.exec(lock) ?? []
   const digest = createHash('sha256').update(lock).update(platform).digest('hex').slice(0, 8)
   const directory = join(options.toolsDir, `llama-runtime-${digest}`)
   await installOnce({

@@ -44,11 +44,8 @@ const columns: readonly { readonly title: string; readonly of: (result: ReplayRe
 
 const renderTable = (results: readonly ReplayResult[]): readonly string[] => {
   const rows = [columns.map(({ title }) => title), ...results.map((result) => columns.map(({ of }) => of(result)))]
-  const widths = columns.map((_column, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, index) => (index === 0 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0)))
-      .join('  '),
+  return rows.map(([policy = '', ...cells]) =>
+    [policy.padEnd(16), ...cells.map((cell) => cell.padStart(10))].join('  '),
   )
 }
 

@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util'
+import { parseFlags } from '../../src/commandline/parse-flags.ts'
 import { type PolicyName, policyNames } from '../../src/routing/policies.ts'
 import type { FleetSettings } from './fleet-settings.ts'
-import { errorText, ReplayError } from './trace.ts'
+import { ReplayError } from './trace.ts'
 
 /** What a replay was asked for. */
 export interface ReplayOptions {
@@ -11,24 +11,6 @@ export interface ReplayOptions {
   /** Where the result goes as JSON. Undefined: nowhere. */
   readonly jsonPath: string | undefined
 }
-
-export const replayUsage = `context-cache-gateway replay TRACE [options]
-
-  Replays a trace of requests on a fleet that is not there, in virtual time, with the routing, load and eviction code that serves traffic.
-  TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens, "output_length": tokens,
-  "hash_ids": [one for each 512 tokens of the prompt]}.
-
-    --policy=predicted-ttft            one of ${policyNames.join(', ')};
-                                       several with commas between them, or all
-    --pods=8                           how many pods there are
-    --pod-blocks=2000                  blocks of KV that fit into a pod, or unlimited
-    --store-blocks=unlimited           blocks of KV that fit into the persistent store; 0 is no store
-    --prefill-tokens-per-second=10000  prompt tokens that a pod computes
-    --load-tokens-per-second=100000    tokens whose KV a pod loads from the store
-    --decode-tokens-per-second=20      tokens that a request generates
-    --time-scale=1                     the trace's times are multiplied by this: 0.5 lets the requests come twice as fast
-    --json=FILE                        write the result there, too
-`
 
 const flags = {
   policy: { type: 'string', default: 'predicted-ttft' },
@@ -40,18 +22,17 @@ const flags = {
   'decode-tokens-per-second': { type: 'string', default: '20' },
   'time-scale': { type: 'string', default: '1' },
   json: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json' | 'help'>
+type NumberFlag = Exclude<keyof typeof flags, 'policy' | 'json'>
 
 /** Reads what stands behind `replay` on the command line. @throws ReplayError */
-export const parseReplayOptions = (args: readonly string[]): ReplayOptions | 'help' => {
-  const { values, positionals } = parseFlags(args)
-  if (values.help) return 'help'
-  const [tracePath, ...surplus] = positionals
+export const parseReplayOptions = (args: readonly string[]): ReplayOptions => {
+  const parsed = parseFlags(args, flags, { maxPositionals: 1 })
+  if (parsed.kind === 'invalid') throw invalid(parsed.message)
+  const { values, positionals } = parsed
+  const [tracePath] = positionals
   if (tracePath === undefined) throw invalid('replay needs a trace file')
-  if (surplus.length > 0) throw invalid(`replay takes one trace file, and "${surplus[0]}" is another`)
   const read = (name: NumberFlag, words: string, pattern: RegExp): number => {
     const text = values[name]
     if (!pattern.test(text)) throw invalid(`--${name} must be ${words}, not "${text}"`)
@@ -75,16 +56,7 @@ export const parseReplayOptions = (args: readonly string[]): ReplayOptions | 'he
   }
 }
 
-const invalid = (message: string): ReplayError =>
-  new ReplayError(`${message}\nTry: context-cache-gateway replay --help`)
-
-const parseFlags = (args: readonly string[]) => {
-  try {
-    return parseArgs({ args: [...args], options: flags, allowPositionals: true })
-  } catch (error) {
-    throw invalid(errorText(error))
-  }
-}
+const invalid = (message: string): ReplayError => new ReplayError(`${message}\nTry: context-cache-gateway help replay`)
 
 const policyList = (text: string): readonly PolicyName[] => {
   if (text === 'all') return policyNames

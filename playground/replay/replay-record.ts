@@ -20,8 +20,6 @@ export interface ReplayResult {
   readonly balance: number
   /** Prefill time over the time in which it could have been done, from the first arrival to the last: above 1 the fleet falls behind. */
   readonly utilisation: number
-  /** From the first arrival to the end of the last response. */
-  readonly elapsedSeconds: number
 }
 
 /** Sums a replay up. */
@@ -34,7 +32,6 @@ export const summariseReplay = (
     readonly prefills: readonly Prefill[]
     readonly pods: readonly SimulatedPod[]
     readonly conversations: number
-    readonly endedMs: number
   },
 ): ReplayResult => {
   const { policy, settings, pods, prefills, conversations } = replay
@@ -60,7 +57,6 @@ export const summariseReplay = (
     prefillSeconds: sum(prefillMs) / 1000,
     balance: ratio(Math.max(...prefillMs), sum(prefillMs) / pods.length),
     utilisation: ratio(sum(prefillMs), pods.length * (arrivedMs(trace.at(-1)) - firstMs)),
-    elapsedSeconds: (replay.endedMs - firstMs) / 1000,
   }
 }
 

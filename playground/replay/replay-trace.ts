@@ -120,7 +120,7 @@ export const replayTrace = (
   }
   runUntil(Number.POSITIVE_INFINITY)
   const { conversations } = gateway
-  return summariseReplay(trace, { policy, settings, ttftsMs, prefills, pods, conversations, endedMs: nowMs })
+  return summariseReplay(trace, { policy, settings, ttftsMs, prefills, pods, conversations })
 }
 
 /** The same numbers for the same seed, so that a replay gives the same result each time (mulberry32). */

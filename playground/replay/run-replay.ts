@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import type { CommandContext } from '../../src/playground-commands.d.ts'
 import { renderReplay, replayToJson } from './render-replay.ts'
-import { parseReplayOptions, type ReplayOptions, replayUsage } from './replay-options.ts'
+import { parseReplayOptions, type ReplayOptions } from './replay-options.ts'
 import { replayTrace } from './replay-trace.ts'
 import { errorText, ReplayError, readTrace } from './trace.ts'
 import { surveyTrace } from './trace-facts.ts'
@@ -9,8 +9,7 @@ import { surveyTrace } from './trace-facts.ts'
 /** `context-cache-gateway replay`. Resolves to the exit code. */
 export const runReplay = async (context: Pick<CommandContext, 'args' | 'print' | 'fail'>): Promise<number> => {
   try {
-    const options = parseReplayOptions(context.args)
-    return context.print(options === 'help' ? replayUsage : await replayAll(options))
+    return context.print(await replayAll(parseReplayOptions(context.args)))
   } catch (error) {
     if (error instanceof ReplayError) return context.fail(error.message)
     throw error

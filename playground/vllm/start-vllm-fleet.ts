@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../free-port.ts'
+import { freePort, freePorts } from '../free-port.ts'
 import { toolsDir } from '../paths.ts'
 import type { Environment, Report } from '../run-command.ts'
 import { type FleetDescription, fleetDescriptionSchema } from './fleet-description.ts'
@@ -124,11 +124,10 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
   return { description, stop }
 }
 
-const podPorts = async (): Promise<PodPorts> => ({
-  vllm: await freePort(),
-  lmcache: await freePort(),
-  queue: await freePort(),
-})
+const podPorts = async (): Promise<PodPorts> => {
+  const [vllm = 0, lmcache = 0, queue = 0] = await freePorts(3)
+  return { vllm, lmcache, queue }
+}
 
 const planFleet = async (prepared: Pick<FleetPlan, 'folder' | 'interpreter' | 'modelPath'>): Promise<FleetPlan> => {
   const fleetName = `ctx-vllm-${randomBytes(4).toString('hex')}`

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import { connectorOf, poolsOf } from '../config/pools.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
+import { sentenceOf } from '../telemetry/outage-log.ts'
 import { type App, createApp } from './create-app.ts'
 
 /** Runs the gateway until `untilStopped` resolves. Resolves to the exit code. */
@@ -28,7 +29,7 @@ export const serve = async (
       policy: config.routing.policy,
     })
   } catch (error) {
-    log.fatal('the gateway could not start', { err: error })
+    logFault(log, error)
     await app.stop()
     return 1
   }
@@ -42,8 +43,26 @@ const create = async (config: Config, parts: { readonly log: Logger; readonly ve
   try {
     return await createApp(config, { ...parts, metrics: createMetrics(parts) })
   } catch (error) {
-    parts.log.fatal('the gateway could not start', { err: error })
+    logFault(parts.log, error)
     // Connections that were opened before the failure would keep the process alive.
     return process.exit(1)
+  }
+}
+
+const startFault = 'the gateway could not start'
+
+/** The stack says nothing of a configuration, which mostly is at fault. */
+const logFault = (log: Logger, error: unknown): void => {
+  log.fatal(startFault, { cause: sentenceOf(error) })
+  log.debug(startFault, { err: error })
+}
+
+/** Creates all parts and starts none. Resolves to what `serve` would say if it failed. What was opened ends with the process. */
+export const findCreationFault = async (config: Config, version: string): Promise<string | undefined> => {
+  try {
+    await createApp(config, { log: createLogger({ level: 'silent' }), metrics: createMetrics({ version }), version })
+    return undefined
+  } catch (error) {
+    return `${startFault}: ${sentenceOf(error)}`
   }
 }

@@ -19,29 +19,34 @@ export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly Conf
   ]
 }
 
-const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProblem[] => [
-  ...problemIf(
-    sessions.store === 'redis' && sessions.redisUrl === undefined,
-    'sessions.redisUrl',
-    'The Redis store needs sessions.redisUrl or sessions.redisUrlFile',
-  ),
-  ...problemIf(
-    sessions.minTtlSeconds > sessions.maxTtlSeconds,
-    'sessions.minTtlSeconds',
-    'Must not exceed sessions.maxTtlSeconds',
-  ),
-  ...problemIf(
-    sessions.defaultTtlSeconds < sessions.minTtlSeconds || sessions.defaultTtlSeconds > sessions.maxTtlSeconds,
-    'sessions.defaultTtlSeconds',
-    'Must lie between sessions.minTtlSeconds and sessions.maxTtlSeconds',
-  ),
-]
+const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProblem[] => {
+  const { store, redisUrl, defaultTtlSeconds: ttl, minTtlSeconds: min, maxTtlSeconds: max } = sessions
+  return [
+    ...problemIf(
+      store === 'redis' && redisUrl === undefined,
+      'sessions.redisUrl',
+      'the Redis store needs sessions.redisUrl or sessions.redisUrlFile',
+    ),
+    ...problemIf(
+      min > max,
+      'sessions.minTtlSeconds',
+      `sessions.minTtlSeconds (${min}) must not exceed sessions.maxTtlSeconds (${max})`,
+      ['sessions.maxTtlSeconds'],
+    ),
+    ...problemIf(
+      min <= max && (ttl < min || ttl > max),
+      'sessions.defaultTtlSeconds',
+      `sessions.defaultTtlSeconds (${ttl}) must lie between sessions.minTtlSeconds (${min}) and sessions.maxTtlSeconds (${max})`,
+      ttl < min ? ['sessions.minTtlSeconds'] : ['sessions.maxTtlSeconds'],
+    ),
+  ]
+}
 
 const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] =>
   problemIf(
     storeOf(sessions) === 'redis' && tenant.secret === undefined,
     'tenant.secret',
-    'Sessions in Redis outlive the process, and so must the secret: give tenant.secret or tenant.secretFile',
+    'sessions in Redis outlive the process, and so must the secret: give tenant.secret or tenant.secretFile',
   )
 
 /** What the gateway adds when it tells Envoy how long a decision may take. */
@@ -53,7 +58,7 @@ const checkAdmission = (
 ): readonly ConfigProblem[] => {
   const outcome = planAdmission(admission, listedPods(groups))
   const pools = poolsOf(groups)
-  const loading = connectors.filter(({ loads }) => loads).map(({ name }) => name)
+  const loading = connectors.filter(({ loads }) => loads === true).map(({ name }) => name)
   const longestLoadMs = Math.max(...pools.map(({ kv }) => kv.loadBudgetMs))
   return [
     ...(outcome.kind === 'invalid'
@@ -63,13 +68,14 @@ const checkAdmission = (
       admission.requirements.length > 0 &&
         admission.maxWaitMs + longestLoadMs + decisionMarginMs > admission.messageTimeoutMs,
       'admission.maxWaitMs',
-      'Together with kv.loadBudgetMs and a second it must not exceed admission.messageTimeoutMs, else Envoy gives up turns that wait',
+      `admission.maxWaitMs (${admission.maxWaitMs}), the longest kv.loadBudgetMs (${longestLoadMs}) and ${decisionMarginMs} ms together must not exceed admission.messageTimeoutMs (${admission.messageTimeoutMs}), else Envoy gives up turns that wait`,
+      ['admission.messageTimeoutMs'],
     ),
     ...problemIf(
       pools.every(({ kv }) => kv.connectorModule === undefined && !loading.includes(kv.connector)) &&
         admission.requirements.some((text) => text.startsWith('load')),
       'admission.requirements',
-      `Only with the connector ${loading.join(', ')} or a module does the gateway decide on loads: remove the requirements of load`,
+      `only with the connector ${loading.join(', ')} or a module does the gateway decide on loads: remove the requirements of load`,
     ),
   ]
 }

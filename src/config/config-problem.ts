@@ -1,15 +1,17 @@
-import { z } from 'zod'
-
-/** A problem of the configuration. Never quotes a value, which may be a secret. */
+/** A problem of the configuration. Its message quotes no value that may be a secret. */
 export interface ConfigProblem {
   readonly message: string
   /** The option; empty: the configuration as a whole. */
   readonly path: readonly string[]
+  /** Options that contradict this one. The first that is set is named where this one has its default. */
+  readonly against?: readonly (readonly string[])[]
 }
 
-/** The problem in a list, or an empty list. `option` is a path with dots. */
-export const problemIf = (isWrong: boolean, option: string, message: string): readonly ConfigProblem[] =>
-  isWrong ? [{ message, path: option.split('.') }] : []
-
-/** All problems as text, with the option of each. */
-export const renderProblems = (problems: readonly ConfigProblem[]): string => z.prettifyError({ issues: problems })
+/** The problem in a list, or an empty list. `option` and those of `against` are paths with dots. */
+export const problemIf = (
+  isWrong: boolean,
+  option: string,
+  message: string,
+  against: readonly string[] = [],
+): readonly ConfigProblem[] =>
+  isWrong ? [{ message, path: option.split('.'), against: against.map((other) => other.split('.')) }] : []

@@ -1,26 +1,30 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { parseDocument } from 'yaml'
 import { readJson } from '../json/read-json.ts'
 import { checkAcrossOptions } from './checks.ts'
 import { type Config, completeConfig } from './config.ts'
-import { type ConfigProblem, renderProblems } from './config-problem.ts'
-import { type ConfigOption, listConfigOptions } from './options.ts'
+import { noConfigFile, readConfigFile, readText } from './config-file.ts'
+import type { ConfigProblem } from './config-problem.ts'
+import { type Tree, valueAt, withValue } from './config-tree.ts'
+import { describeProblem, hint, problemsOfIssue } from './describe-problem.ts'
+import { type ConfigOption, listConfigOptions, namesOf, readUnits } from './options.ts'
 import { configSchema, type ParsedConfig } from './schema.ts'
 
 /** Environment variables by name; an empty one counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-export type LoadConfigOutcome =
+export type LoadConfigOutcome = {
+  /** The groups that are valid by themselves, for checks of what they name. */
+  readonly groups: Partial<ParsedConfig>
+  /** A problem that such a check found, as one line in the form of `problems`. */
+  readonly describe: (problem: ConfigProblem) => string
+} & (
   | { readonly kind: 'loaded'; readonly config: Config }
-  /** All problems as text, without secrets. */
+  /** All problems, one a line, without secrets. */
   | { readonly kind: 'invalid'; readonly problems: string }
+)
 
 /** Names the configuration file. Not an option. */
 const configFileEnvName = 'CTX_CONFIG_FILE'
-
-/** A YAML mapping. */
-type Tree = Readonly<Record<string, unknown>>
 
 /** Adds a problem. `path` is that of the option. */
 type Report = (message: string, path?: readonly string[]) => void
@@ -39,25 +43,48 @@ interface EnvironmentSetting {
 export const loadConfig = (
   options: { readonly filePath?: string | undefined; readonly environment?: Environment } = {},
 ): LoadConfigOutcome => {
-  const problems: ConfigProblem[] = []
-  const report: Report = (message, path = []) => void problems.push({ message, path })
   const environment = withoutServiceVariables(options.environment ?? process.env)
-  const file = readConfigFile(options.filePath ?? (environment[configFileEnvName] || undefined), report)
+  const filePath = options.filePath ?? (environment[configFileEnvName] || undefined)
+  const file = filePath === undefined ? noConfigFile : readConfigFile(filePath)
+  const problems: ConfigProblem[] = file.problem === undefined ? [] : [{ message: file.problem, path: [] }]
+  const report: Report = (message, path = []) => void problems.push({ message, path })
   const settings = readEnvironment(environment, report)
-  const layered = settings.reduce((tree, { path, value }) => withValue(tree, path, value), file)
-  const { tree, unread } = fillFromFiles(layered, report)
-  const parsed = checkTree(tree, settings, (message, path = []) => {
-    // An option whose file cannot be read is not reported as missing too.
-    if (!unread.includes(path.join('.'))) report(message, path)
-  })
-  if (parsed === undefined || problems.length > 0) return { kind: 'invalid', problems: renderProblems(problems) }
+  const layered = settings.reduce((tree, { path, value }) => withValue(tree, path, value), file.tree)
+  const { tree, filled, unread } = fillFromFiles(layered, report)
+  const isSetByEnvironment = (path: readonly string[]) => settings.find((setting) => isBelow(path, setting.path))
+  const sources = {
+    tree,
+    variableOf: (path: readonly string[]) => isSetByEnvironment(path)?.envName,
+    placeInFile: file.placeOf,
+  }
+  const describe: LoadConfigOutcome['describe'] = (problem) => {
+    const path = filled.get(problem.path.join('.'))
+    return describeProblem(path === undefined ? problem : { path, message: `its content ${problem.message}` }, sources)
+  }
+
+  const numeric = readUnits(tree)
+  const whole = configSchema.safeParse(numeric)
+  const groups = file.problem === undefined ? (whole.data ?? validGroups(numeric)) : {}
+  const found = [
+    ...(whole.error?.issues ?? []).flatMap((issue) => problemsOfIssue(issue, tree)),
+    ...checkAcrossOptions(groups),
+  ].filter(({ path }) =>
+    // What an unreadable file would set is not reported as missing too.
+    file.problem === undefined ? !unread.has(path.join('.')) : isSetByEnvironment(path) !== undefined,
+  )
+  const lines = [...problems, ...found].map(describe)
+  if (whole.data === undefined || lines.length > 0)
+    return { kind: 'invalid', problems: lines.join('\n'), groups, describe }
   const generateSecret = (): string => randomBytes(32).toString('base64url')
-  return { kind: 'loaded', config: completeConfig(parsed, { generateSecret }) }
+  return { kind: 'loaded', config: completeConfig(whole.data, { generateSecret }), groups, describe }
 }
 
-/** Drops the variables that Kubernetes sets in every pod for a Service named `ctx-…`. */
+const isBelow = (path: readonly string[], group: readonly string[]): boolean =>
+  group.every((name, index) => path[index] === name)
+
+/** Drops the variables that Kubernetes sets in every pod for a Service named `ctx` or `ctx-…`. */
 const withoutServiceVariables = (environment: Environment): Environment => {
-  const services = Object.keys(environment).flatMap((name) => /^(CTX_\w+)_SERVICE_HOST$/.exec(name)?.[1] ?? [])
+  const services = Object.keys(environment).flatMap((name) => /^(CTX(?:_\w+)?)_SERVICE_HOST$/.exec(name)?.[1] ?? [])
   const isInjected = (name: string, value: string): boolean =>
     services.some((service) => {
       if (!name.startsWith(`${service}_`)) return false
@@ -71,9 +98,9 @@ const withoutServiceVariables = (environment: Environment): Environment => {
 /** Reads every option that the environment sets. Any other name that begins with `CTX_` is a problem: mostly it is misspelt. */
 const readEnvironment = (environment: Environment, report: Report): readonly EnvironmentSetting[] => {
   const options = listConfigOptions()
-  const known = new Set([configFileEnvName, ...options.flatMap(({ envName, plainEnvName }) => [envName, plainEnvName])])
+  const known = new Set([configFileEnvName, ...options.flatMap(namesOf)])
   const unknown = Object.keys(environment).filter((name) => name.startsWith('CTX_') && !known.has(name))
-  for (const name of unknown.sort()) report(`Unknown environment variable ${name}`)
+  for (const name of unknown.sort()) report(`${name}: no such option${hint(name, [...known])}`)
   return options.flatMap((option) => {
     const settings = settingsOf(option, environment)
     const [first, second] = settings.map(({ envName }) => envName)
@@ -83,61 +110,30 @@ const readEnvironment = (environment: Environment, report: Report): readonly Env
   })
 }
 
-const settingsOf = (
-  { path, kind, envName, plainEnvName = envName }: ConfigOption,
-  environment: Environment,
-): readonly EnvironmentSetting[] =>
-  [...new Set([envName, plainEnvName])].flatMap((name) => {
-    const text = environment[name] ?? ''
-    return text === '' ? [] : [{ path, envName: name, value: toValue(text, kind) }]
+const settingsOf = (option: ConfigOption, environment: Environment): readonly EnvironmentSetting[] =>
+  namesOf(option).flatMap((envName) => {
+    const text = environment[envName] ?? ''
+    return text === '' ? [] : [{ path: option.path, envName, value: toValue(text, option.type) }]
   })
 
-/** Text of another kind is returned unchanged; the schema refuses it. */
-const toValue = (text: string, kind: ConfigOption['kind']): unknown => {
-  switch (kind) {
-    case 'string':
-      return text
+/** Text of another type is returned unchanged; the schema refuses it. */
+const toValue = (text: string, type: ConfigOption['type']): unknown => {
+  switch (type) {
+    case 'integer':
     case 'number':
       return /^-?[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
     case 'boolean':
       return text === 'true' ? true : text === 'false' ? false : text
-    case 'list':
+    case 'array':
       return text
         .split(',')
         .map((item) => item.trim())
         .filter((item) => item !== '')
-    case 'json':
+    case 'list of objects':
       return readJson(text) ?? text
-  }
-}
-
-const readConfigFile = (filePath: string | undefined, report: Report): Tree => {
-  if (filePath === undefined) return {}
-  const text = readText(filePath)
-  if (text === undefined) {
-    report(`${filePath} cannot be read`)
-    return {}
-  }
-  const document = parseDocument(text)
-  // Only line and code: the messages quote lines of the file, which may hold a secret.
-  for (const { code, linePos } of document.errors)
-    report(`${filePath}, line ${linePos?.[0].line ?? 1}: no valid YAML (${code})`)
-  if (document.errors.length > 0) return {}
-  try {
-    const value: unknown = document.toJS() ?? {}
-    if (isTree(value)) return value
-  } catch {
-    // An alias without an anchor, or too many aliases.
-  }
-  report(`${filePath} must hold a mapping of options`)
-  return {}
-}
-
-const readText = (filePath: string): string | undefined => {
-  try {
-    return readFileSync(filePath, 'utf8')
-  } catch {
-    return undefined
+    case 'string':
+    case 'object':
+      return text
   }
 }
 
@@ -153,62 +149,46 @@ interface FileOption {
   readonly filePath: readonly string[]
 }
 
-/** Sets options from the files named for them, without surrounding white space. `unread`: options whose file cannot be read. */
-const fillFromFiles = (tree: Tree, report: Report): { readonly tree: Tree; readonly unread: readonly string[] } => {
-  const unread: string[] = []
-  const fill = (from: Tree, { path, filePath }: FileOption, parents: readonly string[] = []): Tree => {
-    const name = [...parents, ...path].join('.')
+interface Filled {
+  readonly tree: Tree
+  /** The options that were read, by name, with the option that names the file. */
+  readonly filled: ReadonlyMap<string, readonly string[]>
+  /** Options whose file cannot be read. */
+  readonly unread: ReadonlySet<string>
+}
+
+/** Sets options from the files named for them, without surrounding white space. */
+const fillFromFiles = (tree: Tree, report: Report): Filled => {
+  const { pools } = tree
+  const ofPools = (Array.isArray(pools) ? pools : []).map((_, index) => ({
+    path: ['pools', `${index}`, 'apiKey'],
+    filePath: ['pools', `${index}`, 'apiKeyFile'],
+  }))
+  const filled = new Map<string, readonly string[]>()
+  const unread = new Set<string>()
+  const fill = (from: Tree, { path, filePath }: FileOption): Tree => {
     const file = valueAt(from, filePath)
     if (typeof file !== 'string') return from
-    const text = readText(file)
-    if (text !== undefined && valueAt(from, path) === undefined) return withValue(from, path, text.trim())
-    report(text === undefined ? 'The file cannot be read' : `Give either this or ${name}, not both`, [
-      ...parents,
-      ...filePath,
-    ])
-    if (text === undefined) unread.push(name)
-    return from
+    const content = readText(file)
+    if ('problem' in content) {
+      unread.add(path.join('.'))
+      report(content.problem, filePath)
+      return from
+    }
+    if (valueAt(from, path) !== undefined) {
+      report(`give either this or ${path.join('.')}, not both`, filePath)
+      return from
+    }
+    filled.set(path.join('.'), filePath)
+    return withValue(from, path, content.text.trim())
   }
-  const filled = fileOptions.reduce((from, option) => fill(from, option), tree)
-  const { pools } = filled
-  if (!Array.isArray(pools)) return { tree: filled, unread }
-  const key = { path: ['apiKey'], filePath: ['apiKeyFile'] }
-  const filledPools = pools.map((pool: unknown, index) =>
-    isTree(pool) ? fill(pool, key, ['pools', `${index}`]) : pool,
-  )
-  return { tree: { ...filled, pools: filledPools }, unread }
+  return { tree: [...fileOptions, ...ofPools].reduce(fill, tree), filled, unread }
 }
 
-/** Undefined: not valid by itself. */
-const checkTree = (tree: Tree, settings: readonly EnvironmentSetting[], report: Report): ParsedConfig | undefined => {
-  const whole = configSchema.safeParse(tree)
-  const single = (whole.error?.issues ?? []).map(({ message, path }) => ({ message, path: path.map(String) }))
-  for (const { message, path } of [...single, ...checkAcrossOptions(whole.data ?? validGroups(tree))]) {
-    const setting = settings.find((candidate) => candidate.path.every((name, index) => path[index] === name))
-    report(setting === undefined ? message : `${message} (set by ${setting.envName})`, path)
-  }
-  return whole.data
-}
-
-const validGroups = (tree: Tree): Partial<ParsedConfig> =>
+const validGroups = (tree: unknown): Partial<ParsedConfig> =>
   Object.fromEntries(
     Object.entries(configSchema.shape).flatMap(([name, schema]) => {
-      const group = schema.safeParse(tree[name])
+      const group = schema.safeParse(valueAt(tree, [name]))
       return group.success ? [[name, group.data]] : []
     }),
   )
-
-const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** The value at a path; undefined if a part of the path is not a mapping. */
-const valueAt = (tree: unknown, path: readonly string[]): unknown =>
-  path.reduce((value, name) => (isTree(value) && Object.hasOwn(value, name) ? value[name] : undefined), tree)
-
-/** A copy with `value` at the path. A part of the path that is not a mapping is kept for the schema to refuse. */
-const withValue = (tree: Tree, path: readonly string[], value: unknown): Tree => {
-  const [name, ...rest] = path
-  if (name === undefined) return tree
-  if (rest.length === 0) return { ...tree, [name]: value }
-  const below = Object.hasOwn(tree, name) ? (tree[name] ?? {}) : {}
-  return isTree(below) ? { ...tree, [name]: withValue(below, rest, value) } : tree
-}

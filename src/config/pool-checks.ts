@@ -35,7 +35,7 @@ export const checkPools = (groups: Groups): readonly ConfigProblem[] => {
       ...checkReaper(pool, reaper),
     ]),
     ...further.flatMap(({ kv: own, paths: { kv: path } }) =>
-      problemIf(own.maxStoreBytes !== undefined, `${path}.maxStoreBytes`, 'Limits all pools: set kv.maxStoreBytes'),
+      problemIf(own.maxStoreBytes !== undefined, `${path}.maxStoreBytes`, 'limits all pools: set kv.maxStoreBytes'),
     ),
     ...all.flatMap((pool, index) => checkAgainst(pool, all.slice(0, index))),
   ]
@@ -46,17 +46,17 @@ const checkAgainst = ({ name, pods, kv, paths }: CheckedPool, others: readonly C
   ...problemIf(
     others.some((other) => other.name === name) || (paths.pods !== 'routing' && name === defaultPoolName),
     `${paths.pods}.name`,
-    'Another pool has this name',
+    'another pool has this name',
   ),
   ...problemIf(
     pods.some((pod) => others.some((other) => other.pods.includes(pod))),
     `${paths.pods}.pods`,
-    'Lists a pod of another pool',
+    'lists a pod of another pool',
   ),
   ...problemIf(
     kv.directory !== undefined && others.some((other) => other.kv.directory === kv.directory),
     `${paths.kv}.directory`,
-    'Another pool has this folder: each pool removes files of its folder that it does not know',
+    'another pool has this folder: each pool removes files of its folder that it does not know',
   ),
 ]
 
@@ -64,18 +64,18 @@ const checkPods = ({ pods, dns, paths }: CheckedPool): readonly ConfigProblem[] 
   ...problemIf(
     pods.length === 0 && dns === undefined,
     `${paths.pods}.pods`,
-    `There are no engines: give ${paths.pods}.pods or ${paths.pods}.dns${paths.pods === 'routing' ? ', or pools' : ''}`,
+    `there are no engines: give ${paths.pods}.pods or ${paths.pods}.dns${paths.pods === 'routing' ? ', or pools' : ''}`,
   ),
   ...problemIf(
     pods.length > 0 && dns !== undefined,
-    `${paths.pods}.dns`,
-    `Give either ${paths.pods}.pods or ${paths.pods}.dns, not both`,
+    `${paths.pods}.dns.name`,
+    `give either ${paths.pods}.pods or ${paths.pods}.dns, not both`,
   ),
 ]
 
 const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): readonly ConfigProblem[] =>
   (['caFile', 'serverName'] as const).flatMap((name) =>
-    problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `Belongs to ${path}.https`),
+    problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
   )
 
 /** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
@@ -84,7 +84,7 @@ const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProbl
   return connectors.flatMap((connector) => {
     const foreign = Object.entries<z.ZodType>(connector.options)
       .filter(([option, schema]) => values.get(option) !== undefined && schema.safeParse(undefined).data === undefined)
-      .map(([option]) => ({ option, message: `Belongs to the connector ${connector.name}` }))
+      .map(([option]) => ({ option, message: `belongs to the connector ${connector.name}` }))
     const found = connectorOf(kv) === connector.name ? (connector.check?.(kv) ?? []) : foreign
     return found.flatMap(({ option, message }) => problemIf(true, `${path}.${option}`, message))
   })
@@ -97,11 +97,13 @@ const checkReaper = (
   ...problemIf(
     reaper.announceGraceMs <= kv.callTimeoutMs,
     'reaper.announceGraceMs',
-    `Must exceed ${path}.callTimeoutMs, else KV is removed while it is still being stored`,
+    `reaper.announceGraceMs (${reaper.announceGraceMs}) must exceed ${path}.callTimeoutMs (${kv.callTimeoutMs}), else KV is removed while it is still being stored`,
+    [`${path}.callTimeoutMs`],
   ),
   ...problemIf(
     reaper.removalLeaseMs <= kv.callTimeoutMs,
     'reaper.removalLeaseMs',
-    `Must exceed ${path}.callTimeoutMs, else two gateways remove the same KV at once`,
+    `reaper.removalLeaseMs (${reaper.removalLeaseMs}) must exceed ${path}.callTimeoutMs (${kv.callTimeoutMs}), else two gateways remove the same KV at once`,
+    [`${path}.callTimeoutMs`],
   ),
 ]

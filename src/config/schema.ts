@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  bytes,
   decimal,
   filePath,
   group,
@@ -19,7 +20,7 @@ import { dns, engines, models, pods, pools } from './pool-schema.ts'
 
 /*
  * Metadata of an option: `plainEnv`, a second environment variable that sets it; `defaultText`, the default in words where it depends on other
- * options. redact.ts redacts secrets.
+ * options; `unit`, what its number counts; `secret`: messages do not quote it. redact.ts redacts secrets.
  */
 
 const tls = z.strictObject({
@@ -117,9 +118,9 @@ const turns = group({
     .describe(
       'How long a turn counts as running if no end is reported. Must exceed the timeout of Envoy’s routes to the engines.',
     ),
-  maxBodyBytes: integer(1_024, 1_073_741_824)
+  maxBodyBytes: bytes(1_024, 1_073_741_824)
     .default(16_777_216)
-    .describe('Largest body of a create, bytes. Envoy’s limit must not be lower.'),
+    .describe('Largest body of a create. Envoy’s limit must not be lower.'),
   maxJsonDepth: integer(1, 1_024).default(64).describe('Deepest nesting of the body of a create.'),
   maxJsonKeys: integer(1, 1_000_000)
     .default(20_000)
@@ -195,12 +196,12 @@ const responseCache = group({
     .array(z.string().min(1))
     .default([])
     .describe('Models whose deterministic requests may be answered from the response cache.'),
-  maxBytes: integer(0, 1_000_000_000_000)
+  maxBytes: bytes(0, 1_000_000_000_000)
     .default(0)
     .describe(
       'Size of the response cache in memory, for all models; 0: off. Answers that are being collected may take as much again.',
     ),
-  maxEntryBytes: integer(1_024, 1_073_741_824)
+  maxEntryBytes: bytes(1_024, 1_073_741_824)
     .default(1_048_576)
     .describe('Largest size of an answer with its request. A larger answer is not cached.'),
 })

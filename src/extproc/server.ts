@@ -183,7 +183,7 @@ const bind = (server: Server, listen: ListenAddress, credentials: ServerCredenti
   })
 
 /** Removes the socket that a killed process left. One that is in use stays, and binding to it fails. */
-const removeStaleSocket = async (socketPath: string): Promise<void> => {
+export const removeStaleSocket = async (socketPath: string): Promise<void> => {
   const found = await lstat(socketPath).catch(() => undefined)
   if (found?.isSocket() !== true || (await isInUse(socketPath))) return
   await unlink(socketPath)

@@ -60,11 +60,13 @@ export interface ConnectorDefinition<Name extends string = string, Own extends S
   readonly name: Name
   /** Which engines it is for, in the documentation of `kv.connector`. */
   readonly summary: string
-  /** Whether it loads KV for turns that `mayLoad` admits; if not, the engine does. */
-  readonly loads: boolean
+  /** Whether it loads KV for turns that `mayLoad` admits. Default: the engine does. */
+  readonly loads?: boolean
+  /** Whether it keeps KV in `kv.directory`, which then has to be usable at the start. Default false. */
+  readonly usesDirectory?: boolean
   /** Options of its own in `kv`, with descriptions. One without a default is refused where another connector is selected. */
   readonly options: Own
-  /** What is wrong with the options of a pool that selects it. `option` is a path in `kv`; no message quotes a value. */
+  /** What is wrong with the options of a pool that selects it. `option` is a path in `kv`; no message quotes a value that may be a secret. */
   check?(options: ConnectorOptions<Own>): readonly { readonly option: string; readonly message: string }[]
   /** @throws when it cannot work, with the reason */
   create(options: ConnectorOptions<Own>, parts: ConnectorParts): KvConnector | Promise<KvConnector>

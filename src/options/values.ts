@@ -8,10 +8,13 @@ export const decimal = (min: number, max: number) => z.number().min(min).max(max
 export const listenPort = integer(0, 65_535)
 
 /** Duration of one call or one interval, at most a day. */
-export const milliseconds = integer(1, 86_400_000)
+export const milliseconds = integer(1, 86_400_000).meta({ unit: 'ms' })
 
 /** At most nine digits, as in the header `x-session-ttl`. */
-export const seconds = integer(1, 999_999_999)
+export const seconds = integer(1, 999_999_999).meta({ unit: 's' })
+
+/** Size in bytes. */
+export const bytes = (min: number, max: number) => integer(min, max).meta({ unit: 'bytes' })
 
 export const share = decimal(0.1, 1)
 
@@ -22,7 +25,10 @@ export const filePath = z.string().min(1)
 /** `host:port`, or `[ipv6]:port`. */
 export const hostPort = z
   .string()
-  .regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$/, 'must be host:port')
+  .regex(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}$/, {
+    message: 'must be host:port',
+    abort: true,
+  })
   .refine((value) => Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535, 'the port must be at most 65535')
 
 /** `http://host:port`, without a path. */
@@ -58,6 +64,7 @@ export const redisUrl = z
     isRedisUrl,
     'must be redis:// or rediss://user:password@host:port/database, with special characters of the password percent-encoded',
   )
+  .meta({ secret: true })
 
 /** White space around a secret, or instead of one, does not make it longer. */
 export const tenantSecret = z
@@ -68,9 +75,13 @@ export const tenantSecret = z
     (text) => text.length < 32 || text.trim().length >= 32,
     'must have 32 characters without surrounding white space',
   )
+  .meta({ secret: true })
 
 /** A credential as it is sent in a header: no white space. */
-export const apiKey = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII characters without spaces')
+export const apiKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII characters without spaces')
+  .meta({ secret: true })
 
 /** A group of options, each with its default. */
 export const group = <Shape extends z.core.$ZodLooseShape>(shape: Shape) => {

@@ -10,12 +10,7 @@ import { type PolicyName, policyNames } from '../../src/routing/policies.ts'
 
 const tracePath = fileURLToPath(new URL('traces/conversation_trace.jsonl.gz', import.meta.url))
 
-const defaults = (): FleetSettings => {
-  const options = parseReplayOptions([tracePath])
-  if (options === 'help') throw new Error('the command takes a trace alone')
-  return options.settings
-}
-const settings = defaults()
+const { settings } = parseReplayOptions([tracePath])
 
 const replayedRequests = 2_000
 

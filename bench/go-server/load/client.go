@@ -47,11 +47,6 @@ type client struct {
 	nextID int
 }
 
-type outcome struct {
-	firstEvent time.Time
-	gaps       []time.Duration
-}
-
 func newClient(p plan, number int) *client {
 	body := chatBody(p.BodyBytes, p.Stream)
 	path, ttl := "/v1/chat/completions", ""
@@ -105,38 +100,39 @@ func (c *client) connect() error {
 	return err
 }
 
-func (c *client) exchange() (outcome, error) {
+// exchange sends one request and reads its answer. Returns the times between its events, if it is streamed.
+func (c *client) exchange() ([]time.Duration, error) {
 	if err := c.connect(); err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	if len(c.IDs) > 0 {
 		copy(c.request[c.idAt:], c.IDs[c.nextID])
 		c.nextID = (c.nextID + 1) % len(c.IDs)
 	}
 	if err := c.connection.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	if _, err := c.connection.Write(c.request); err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	return c.readAnswer()
 }
 
-func (c *client) readAnswer() (outcome, error) {
+func (c *client) readAnswer() ([]time.Duration, error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	if !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
 		status := strings.TrimSpace(string(line))
 		rest, _ := c.reader.Peek(min(c.reader.Buffered(), 400))
-		return outcome{}, fmt.Errorf("%s: %s", status, rest)
+		return nil, fmt.Errorf("%s: %s", status, rest)
 	}
 	length, isChunked, hasSession := 0, false, false
 	for {
 		line, err = c.reader.ReadSlice('\n')
 		if err != nil {
-			return outcome{}, err
+			return nil, err
 		}
 		name, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(": "))
 		if len(name) == 0 {
@@ -146,7 +142,7 @@ func (c *client) readAnswer() (outcome, error) {
 		switch string(name) {
 		case "content-length":
 			if length, err = strconv.Atoi(string(value)); err != nil {
-				return outcome{}, err
+				return nil, err
 			}
 		case "transfer-encoding":
 			isChunked = true
@@ -155,21 +151,21 @@ func (c *client) readAnswer() (outcome, error) {
 		}
 	}
 	if (len(c.IDs) > 0 || c.CreateTTL > 0) && !hasSession {
-		return outcome{}, errors.New("an answer without x-session-id: the request bypassed the gateway")
+		return nil, errors.New("an answer without x-session-id: the request bypassed the gateway")
 	}
 	if isChunked {
 		return c.readEvents()
 	}
 	if c.Stream {
-		return outcome{}, errors.New("the answer was not streamed")
+		return nil, errors.New("the answer was not streamed")
 	}
 	_, err = c.reader.Discard(length)
-	return outcome{}, err
+	return nil, err
 }
 
-// readEvents notes when each token came.
-func (c *client) readEvents() (outcome, error) {
-	var result outcome
+// readEvents returns the times between tokens.
+func (c *client) readEvents() ([]time.Duration, error) {
+	var gaps []time.Duration
 	var last time.Time
 	tokens := 0
 	lines := bufio.NewScanner(httputil.NewChunkedReader(c.reader))
@@ -178,21 +174,19 @@ func (c *client) readEvents() (outcome, error) {
 			continue
 		}
 		now := time.Now()
-		if tokens == 0 {
-			result.firstEvent = now
-		} else {
-			result.gaps = append(result.gaps, now.Sub(last))
+		if tokens > 0 {
+			gaps = append(gaps, now.Sub(last))
 		}
 		last = now
 		tokens++
 	}
 	if err := lines.Err(); err != nil {
-		return result, err
+		return nil, err
 	}
 	if tokens != streamedEvents {
-		return result, fmt.Errorf("%d events instead of %d", tokens, streamedEvents)
+		return nil, fmt.Errorf("%d events instead of %d", tokens, streamedEvents)
 	}
 	// The empty line behind the last chunk.
 	_, err := c.reader.Discard(2)
-	return result, err
+	return gaps, err
 }

@@ -35,9 +35,8 @@ type plan struct {
 
 // tally is what one connection saw.
 type tally struct {
-	latencies  []time.Duration
-	firstEvent []time.Duration
-	gaps       []time.Duration
+	latencies []time.Duration
+	gaps      []time.Duration
 }
 
 type run struct {
@@ -73,7 +72,7 @@ func (r *run) work(client *client, queue <-chan time.Time, seen *tally) {
 		if !ok {
 			return
 		}
-		outcome, err := client.exchange()
+		gaps, err := client.exchange()
 		if err != nil {
 			r.fail(err.Error())
 			client.close()
@@ -83,10 +82,7 @@ func (r *run) work(client *client, queue <-chan time.Time, seen *tally) {
 		}
 		r.answered.Add(1)
 		seen.latencies = append(seen.latencies, time.Since(at))
-		if r.Stream {
-			seen.firstEvent = append(seen.firstEvent, outcome.firstEvent.Sub(at))
-			seen.gaps = append(seen.gaps, outcome.gaps...)
-		}
+		seen.gaps = append(seen.gaps, gaps...)
 	}
 }
 
@@ -144,16 +140,13 @@ func (r *run) summary(seen []tally) map[string]any {
 	var all tally
 	for _, one := range seen {
 		all.latencies = append(all.latencies, one.latencies...)
-		all.firstEvent = append(all.firstEvent, one.firstEvent...)
 		all.gaps = append(all.gaps, one.gaps...)
 	}
 	result := map[string]any{}
-	if len(all.latencies) > 0 {
-		result["latencyMs"] = summarise(all.latencies)
-	}
-	if len(all.gaps) > 0 {
-		result["firstEventMs"] = summarise(all.firstEvent)
-		result["gapMs"] = summarise(all.gaps)
+	for name, times := range map[string][]time.Duration{"latencyMs": all.latencies, "gapMs": all.gaps} {
+		if len(times) > 0 {
+			result[name] = summarise(times)
+		}
 	}
 	if reason := r.failure.Load(); reason != nil {
 		result["firstFailure"] = reason

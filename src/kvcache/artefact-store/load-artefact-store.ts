@@ -1,4 +1,4 @@
-import { isFunction, loadMember, memberOf } from '../load-member.ts'
+import { isFunction, loadFunction, memberOf } from '../load-member.ts'
 import type { ArtefactStore } from './artefact-store.ts'
 
 /**
@@ -8,8 +8,7 @@ import type { ArtefactStore } from './artefact-store.ts'
  * @throws Error when there is no such module, or it exports something else.
  */
 export const loadArtefactStore = async (modulePath: string): Promise<ArtefactStore> => {
-  const create = await loadMember(modulePath, 'createArtefactStore')
-  if (!isFunction(create)) throw new Error(`${modulePath} does not export a function createArtefactStore`)
+  const create = await loadFunction(modulePath, 'createArtefactStore')
   const store: unknown = await create()
   if (!isArtefactStore(store)) {
     throw new Error(`createArtefactStore of ${modulePath} does not give an object with save, load and remove`)

@@ -1,4 +1,4 @@
-import { filePath, integer, share } from '../../options/values.ts'
+import { bytes, filePath, share } from '../../options/values.ts'
 import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
 import { loadArtefactStore } from '../artefact-store/load-artefact-store.ts'
 import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
@@ -24,7 +24,7 @@ const options = {
     .describe(
       'Path of an ES module that exports `createArtefactStore`, which stores KV of `llamacpp-slots` instead of the folder.',
     ),
-  maxStoreBytes: integer(1_024, 1_125_899_906_842_624)
+  maxStoreBytes: bytes(1_024, 1_125_899_906_842_624)
     .optional()
     .describe(
       'Most bytes of stored KV with `llamacpp-slots`. The same for every gateway. Beyond, KV of expired sessions is removed, then the least recently used, weighted by size; never KV of a session in a turn.',
@@ -95,10 +95,11 @@ export const llamacppSlots = defineConnector({
   name: 'llamacpp-slots',
   summary: 'slots of llama-server and the embedded engine',
   loads: true,
+  usesDirectory: true,
   options,
   check: ({ directory }) =>
     directory === undefined
-      ? [{ option: 'directory', message: 'The connector llamacpp-slots needs the folder that the pods share' }]
+      ? [{ option: 'directory', message: 'the connector llamacpp-slots needs the folder that the pods share' }]
       : [],
   create: async (kv, pool) =>
     createLlamacppSlotsConnector(kv, pool, {

@@ -104,11 +104,10 @@ const splitAlias = (alias: string): readonly [pod: string, name: string] => {
 export const lmcache = defineConnector({
   name: 'lmcache',
   summary: 'LMCache with vLLM',
-  loads: false,
   options,
   check: ({ lmcache: { url } }) =>
     url === undefined
-      ? [{ option: 'lmcache.url', message: 'The connector lmcache needs the URL of the LMCache coordinator' }]
+      ? [{ option: 'lmcache.url', message: 'the connector lmcache needs the URL of the LMCache coordinator' }]
       : [],
   create: (kv, pool) => createLmcacheConnector(kv, pool),
 })

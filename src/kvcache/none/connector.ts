@@ -9,7 +9,6 @@ export const createNoConnector = (): KvConnector => ({
 export const none = defineConnector({
   name: 'none',
   summary: 'no KV is loaded or stored',
-  loads: false,
   options: {},
   create: createNoConnector,
 })

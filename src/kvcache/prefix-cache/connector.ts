@@ -52,7 +52,6 @@ export const createPrefixCacheConnector = (
 export const prefixCache = defineConnector({
   name: 'prefix-cache',
   summary: 'the engine’s own prefix cache, kept apart by salts',
-  loads: false,
   options,
   create: createPrefixCacheConnector,
 })

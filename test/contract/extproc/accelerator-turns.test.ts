@@ -1,9 +1,9 @@
 import { status } from '@grpc/grpc-js'
 import { describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
-import { paths, useBench } from './extproc-bench.ts'
+import { paths, useFixture } from './extproc-fixture.ts'
 
-const { start, startHolding } = useBench()
+const { start, startHolding } = useFixture()
 
 const turn = (id: number): Buffer => Buffer.from([0x0a, 8, 0x08, id, 0x12, 4, 0, 0, 0, 0])
 const retire = Buffer.from([0x10, 1])

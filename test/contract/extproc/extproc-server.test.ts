@@ -8,10 +8,10 @@ import { describe, expect, test } from '@jest/globals'
 import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import type { ExtProcServer } from '../../../src/extproc/server.ts'
 import { field, struct } from '../../unit/extproc/protobuf-bytes.ts'
-import { buffered, paths, requestBody, requestHeaders, useBench } from './extproc-bench.ts'
+import { buffered, paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
 import type { RawClient } from './raw-client.ts'
 
-const { cleanups, connect, prepare, start, startHolding } = useBench()
+const { cleanups, connect, prepare, start, startHolding } = useFixture()
 
 describe('ext_proc', () => {
   test('a stream gets its decision, and ends once Envoy has half closed it', async () => {

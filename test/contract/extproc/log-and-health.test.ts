@@ -2,10 +2,10 @@ import { status } from '@grpc/grpc-js'
 import { describe, expect, test } from '@jest/globals'
 import { answered, batchOf, entryOf } from '../../unit/accesslog/log-entries.ts'
 import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
-import { paths, useBench } from './extproc-bench.ts'
+import { paths, useFixture } from './extproc-fixture.ts'
 import type { RawClient } from './raw-client.ts'
 
-const { start } = useBench()
+const { start } = useFixture()
 
 describe('access log', () => {
   const usage = '{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}'

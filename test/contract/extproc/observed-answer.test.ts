@@ -3,9 +3,9 @@ import { status } from '@grpc/grpc-js'
 import { expect, test } from '@jest/globals'
 import type { ResponseObserver } from '../../../src/context/context-cache-manager.ts'
 import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
-import { paths, requestBody, requestHeaders, useBench } from './extproc-bench.ts'
+import { paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
 
-const { start } = useBench()
+const { start } = useFixture()
 
 const header = (name: string, value: string): Buffer => field(1, field(1, name), field(3, value))
 /** Both bodies cross. */

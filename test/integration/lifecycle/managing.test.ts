@@ -10,14 +10,14 @@ import {
   expectNotFound,
   spread,
   use,
-  useTenantBench,
-} from './tenant-bench.ts'
+  useTenantFixture,
+} from './tenant-fixture.ts'
 
-const bench = useTenantBench()
+const fixture = useTenantFixture()
 
 describe('GET /v1/context/{id}', () => {
   test('returns model, TTL, turns, tokens and KV of the session', async () => {
-    const client = bench.newTenant()
+    const client = fixture.newTenant()
     const before = Math.floor(Date.now() / 1000)
     const { id, response } = await create(client, 'getting', { 'x-session-ttl': '120' })
     const after = Math.ceil(Date.now() / 1000)
@@ -28,7 +28,7 @@ describe('GET /v1/context/{id}', () => {
     expect(seen.created_at).toBeGreaterThanOrEqual(before)
     expect(seen.created_at).toBeLessThanOrEqual(after)
     expect(seen.expires_at - seen.created_at).toBe(120)
-    expect(bench.stack.pods.map(({ address }) => address)).toContain(seen.kv.pod)
+    expect(fixture.stack.pods.map(({ address }) => address)).toContain(seen.kv.pod)
     expect(seen.kv.stored?.bytes).toBeGreaterThan(1000)
     expect(seen.tokens).toEqual(response.usage)
   })
@@ -36,7 +36,7 @@ describe('GET /v1/context/{id}', () => {
 
 describe('GET /v1/context', () => {
   test('SDK pagination lists sessions, newest first', async () => {
-    const client = bench.newTenant()
+    const client = fixture.newTenant()
     const created: string[] = []
     for (const topic of ['one', 'two', 'three', 'four', 'five']) created.unshift((await create(client, topic)).id)
 
@@ -56,7 +56,7 @@ describe('GET /v1/context', () => {
 
 describe('PATCH /v1/context/{id}', () => {
   test('new TTL counts from now', async () => {
-    const client = bench.newTenant()
+    const client = fixture.newTenant()
     const { id } = await create(client, 'patching', { 'x-session-ttl': '60' })
     const nowSeconds = Math.floor(Date.now() / 1000)
 
@@ -70,9 +70,9 @@ describe('PATCH /v1/context/{id}', () => {
 
 describe('DELETE /v1/context/{id}', () => {
   test('session, its file and its KV in the pods are removed, and its prompt is computed again', async () => {
-    const client = bench.newTenant()
-    const session = await spread(bench.stack, client, 'Deleting')
-    await eventually(async () => expect(await bench.stack.kvFiles()).toHaveLength(1))
+    const client = fixture.newTenant()
+    const session = await spread(fixture.stack, client, 'Deleting')
+    await eventually(async () => expect(await fixture.stack.kvFiles()).toHaveLength(1))
 
     const deleted = await client.delete(`/context/${session.id}`)
 
@@ -80,16 +80,16 @@ describe('DELETE /v1/context/{id}', () => {
     await expectNotFound(client.get(`/context/${session.id}`))
     await expectNotFound(client.delete(`/context/${session.id}`))
     await expectNotFound(client.patch(`/context/${session.id}`, { body: { ttl: 60 } }))
-    await expectGoneEverywhere(bench.stack)
-    expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
+    await expectGoneEverywhere(fixture.stack)
+    expect(await cachedInPods(fixture.stack, session)).toEqual([0, 0])
   })
 
   test('turn with the id of a deleted session is answered and restores nothing', async () => {
-    const client = bench.newTenant()
+    const client = fixture.newTenant()
     const session = await create(client, 'never again')
     await untilStored(client, session.id, 1)
     await client.delete(`/context/${session.id}`)
-    await expectGoneEverywhere(bench.stack)
+    await expectGoneEverywhere(fixture.stack)
 
     const { response } = await use(client, session)
 
@@ -98,13 +98,13 @@ describe('DELETE /v1/context/{id}', () => {
     expect(response.headers.get('x-session-id')).toBeNull()
     await expectNotFound(client.get(`/context/${session.id}`))
     await expect(client.get('/context')).resolves.toMatchObject({ data: [] })
-    expect(await bench.stack.kvFiles()).toEqual([])
+    expect(await fixture.stack.kvFiles()).toEqual([])
   })
 })
 
 describe('two tenants', () => {
   test('turn with another tenant’s session id uses none of its KV', async () => {
-    const [alice, bob] = [bench.newTenant(), bench.newTenant()]
+    const [alice, bob] = [fixture.newTenant(), fixture.newTenant()]
     const session = await create(alice, 'Private')
     await untilStored(alice, session.id, 1)
 
@@ -118,18 +118,18 @@ describe('two tenants', () => {
 
 describe('time to live', () => {
   test('expired session is removed with its file and its KV in the pods', async () => {
-    const client = bench.newTenant()
-    const session = await spread(bench.stack, client, 'Expiring')
+    const client = fixture.newTenant()
+    const session = await spread(fixture.stack, client, 'Expiring')
 
     await client.patch(`/context/${session.id}`, { body: { ttl: 1 } })
 
     await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
-    await expectGoneEverywhere(bench.stack)
-    expect(await cachedInPods(bench.stack, session)).toEqual([0, 0])
+    await expectGoneEverywhere(fixture.stack)
+    expect(await cachedInPods(fixture.stack, session)).toEqual([0, 0])
   })
 
   test('turn of an expired session with x-session-ttl starts it again with that TTL', async () => {
-    const client = bench.newTenant()
+    const client = fixture.newTenant()
     const session = await create(client, 'reviving', { 'x-session-ttl': '1' })
     await eventually(() => expectNotFound(client.get(`/context/${session.id}`)))
 

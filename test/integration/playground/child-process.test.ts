@@ -15,8 +15,8 @@ import { isAlive } from './support.ts'
 
 const children: ManagedChild[] = []
 
-const start = async (script: string, options: { readonly stdin?: string } = {}): Promise<ManagedChild> => {
-  const child = await startChild({ name: 'script', command: [process.execPath, '--eval', script], ...options })
+const start = async (script: string): Promise<ManagedChild> => {
+  const child = await startChild({ name: 'script', command: [process.execPath, '--eval', script] })
   children.push(child)
   return child
 }
@@ -33,17 +33,6 @@ describe('startChild', () => {
     expect(await child.exited).toEqual({ code: 3, signal: undefined })
     expect([...child.output()].sort()).toEqual(['err', 'out'])
     expect({ running: child.isRunning(), alive: isAlive(child.pid) }).toEqual({ running: false, alive: false })
-  })
-
-  test('gives it its input and nothing more', async () => {
-    const child = await start('process.stdin.pipe(process.stdout)', { stdin: 'a line\n' })
-    expect(await child.exited).toEqual({ code: 0, signal: undefined })
-    expect(child.output()).toEqual(['a line'])
-  })
-
-  test('outlives input that the child does not read', async () => {
-    const child = await start('process.stdin.destroy(); process.exit(0)', { stdin: 'x'.repeat(4_000_000) })
-    expect((await child.exited).code).toBe(0)
   })
 
   test('a folder that is not there', async () => {

@@ -14,22 +14,24 @@ const running: ManagedChild[] = []
 const folders: string[] = []
 
 /** Starts `context-cache-gateway run`. */
-const begin = async (): Promise<{ readonly child: ManagedChild; readonly url: string }> => {
+const begin = async (
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly child: ManagedChild; readonly url: string }> => {
   const port = await freePort()
   const folder = await mkdtemp(join(tmpdir(), 'run-'))
   folders.push(folder)
   const child = await startChild({
     name: 'run',
     command: [process.execPath, join(packageRoot(), 'dist/src/main.js'), 'run'],
-    env: { ...process.env, GATEWAY_PORT: String(port), KV_DIR: folder },
+    env: { ...process.env, GATEWAY_PORT: String(port), XDG_STATE_HOME: folder, ...env },
   })
   running.push(child)
   return { child, url: `http://127.0.0.1:${port}` }
 }
 
 /** Waits for the line that says it is ready. */
-const run: typeof begin = async () => {
-  const started = await begin()
+const run: typeof begin = async (env) => {
+  const started = await begin(env)
   await waitUntilReady(started.child, prints(/^ready {2}http/))
   return started
 }
@@ -43,52 +45,93 @@ afterEach(async () => {
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true, force: true })))
 })
 
+const headers = { authorization: 'Bearer test-key-1234567890', 'content-type': 'application/json' }
+const send = (url: string, path: string, more: Readonly<Record<string, string>>): Promise<Response> =>
+  fetch(`${url}${path}`, {
+    method: 'POST',
+    headers: { ...headers, ...more },
+    body: JSON.stringify({ model: 'tiny-random', prompt: 'Say this is a test', max_tokens: 5 }),
+  })
+const createSession = async (url: string): Promise<string> =>
+  (await send(url, '/v1/context', { 'x-session-ttl': '3600' })).headers.get('x-session-id') ?? ''
+/** What `x-context-cache` says of a turn; empty while there is no answer. */
+const turn = async (url: string, id: string): Promise<string> => {
+  const response = await send(url, '/v1/completions', { 'x-session-id': id }).catch(() => undefined)
+  return (response?.status === 200 && response.headers.get('x-context-cache')) || ''
+}
+
+/** How the command lines are told apart; words are separated by NUL. Redis writes its own. */
+const servers = {
+  'pod-b': /--name\0pod-b\0/,
+  gateway: /main\.js\0serve/,
+  envoy: /envoy\.yaml/,
+  redis: /(redis|valkey)-server/,
+} as const
+
+/** Ends a server of a run by SIGKILL. */
+const kill = ({ pid }: ManagedChild, name: keyof typeof servers): void => {
+  const found = childrenOf(pid).find((child) => servers[name].test(readFileSync(`/proc/${child}/cmdline`, 'utf8')))
+  if (found === undefined) throw new Error(`${name} does not run`)
+  process.kill(found, 'SIGKILL')
+}
+
 describe('context-cache-gateway run', () => {
   test('serves from its line "ready" on, and leaves no process behind', async () => {
     const { child, url } = await run()
-    const headers = { authorization: 'Bearer test-key-1234567890', 'content-type': 'application/json' }
-    const send = (path: string, more: Readonly<Record<string, string>>): Promise<Response> =>
-      fetch(`${url}${path}`, {
-        method: 'POST',
-        headers: { ...headers, ...more },
-        body: JSON.stringify({ model: 'tiny-random', prompt: 'Say this is a test', max_tokens: 5 }),
-      })
-
-    const created = await send('/v1/context', { 'x-session-ttl': '3600' })
-    const id = created.headers.get('x-session-id') ?? ''
-    const turn = await send('/v1/completions', { 'x-session-id': id })
+    const id = await createSession(url)
+    const cache = await turn(url, id)
     const deleted = await fetch(`${url}/v1/context/${id}`, { method: 'DELETE', headers })
 
-    expect({ created: created.status, turn: turn.status, deleted: deleted.status }).toEqual({
-      created: 200,
-      turn: 200,
-      deleted: 200,
-    })
-    expect(turn.headers.get('x-session-id')).toBe(id)
+    expect(id).toMatch(/^ctx_/)
+    expect(cache).toMatch(/^(hit|miss)/)
+    expect(deleted.status).toBe(200)
     expect(child.output().join('\n')).toContain('Ctrl-C ends everything')
 
-    const servers = childrenOf(child.pid)
+    const pids = childrenOf(child.pid)
 
     const exit = await child.stop({ graceMs: 30_000 })
 
     expect(exit).toEqual({ code: 0, signal: undefined })
-    expect(servers.length).toBeGreaterThanOrEqual(4)
-    await eventually(() => !servers.some(isAlive))
+    expect(pids.length).toBeGreaterThanOrEqual(4)
+    await eventually(() => !pids.some(isAlive))
   })
 
   test('SIGTERM during the start ends it, and nothing is started afterwards', async () => {
     const { child } = await begin()
-    await waitUntilReady(child, prints(/^starting two pods/))
+    await waitUntilReady(child, prints(/^starting pod-a/))
     const exit = await child.stop({ graceMs: 30_000 })
     expect(exit).toEqual({ code: 0, signal: undefined })
     expect(child.output().filter((line) => /^(ready|starting the gateway)/.test(line))).toEqual([])
   })
 
-  test('a child that ends is reported by its name, its signal and its last lines', async () => {
-    const { child } = await run()
-    const gateway = childrenOf(child.pid).find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('serve'))
-    process.kill(gateway ?? 0, 'SIGKILL')
-    expect((await child.exited).code).toBe(1)
-    expect(child.output().join('\n')).toMatch(/gateway was ended by SIGKILL\. It printed (last:|nothing)/)
+  test('the gateway is started again, and its sessions in memory are said to be gone', async () => {
+    const { child, url } = await run()
+    const id = await createSession(url)
+
+    kill(child, 'gateway')
+
+    await eventually(async () => (await turn(url, id)) === 'miss; reason=session_not_found')
+    const another = await createSession(url)
+    await eventually(async () => (await turn(url, another)).startsWith('hit'))
+    const news =
+      'gateway ended by SIGKILL, restarting; its sessions were in memory and are gone (make run REDIS=1 keeps them)'
+    expect(child.output().filter((line) => line.includes('restarting'))).toEqual([news])
+  })
+
+  test('with REDIS=1 every server is started again on its port, sessions outlive it, and the end leaves no process behind', async () => {
+    const { child, url } = await run({ REDIS: '1' })
+    const id = await createSession(url)
+    await eventually(async () => (await turn(url, id)).startsWith('hit'))
+
+    for (const name of ['pod-b', 'envoy', 'redis', 'gateway'] as const) {
+      kill(child, name)
+      const news = `${name} ended by SIGKILL, restarting`
+      await eventually(() => child.output().includes(news) && childrenOf(child.pid).length === 5)
+      await eventually(async () => (await turn(url, id)).startsWith('hit'))
+    }
+
+    const pids = childrenOf(child.pid)
+    expect(await child.stop({ graceMs: 30_000 })).toEqual({ code: 0, signal: undefined })
+    await eventually(() => !pids.some(isAlive))
   })
 })

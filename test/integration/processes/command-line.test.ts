@@ -1,9 +1,13 @@
 import { spawn } from 'node:child_process'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { once } from 'node:events'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { makeCertificate } from '../../support/certificates.ts'
+import { startTestRedis } from '../../support/test-redis.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -16,14 +20,20 @@ interface Ended {
 /** Runs the compiled command line to its end, with these variables alone. */
 const run = (
   args: readonly string[],
-  options: { readonly packageRoot?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  options: {
+    readonly packageRoot?: string
+    readonly env?: Readonly<Record<string, string>>
+    /** When it prints this, it is told to stop. */
+    readonly until?: string
+  } = {},
 ): Promise<Ended> =>
   new Promise((resolve, reject) => {
-    const { packageRoot = root, env = {} } = options
+    const { packageRoot = root, env = {}, until } = options
     const child = spawn(process.execPath, [join(packageRoot, 'dist/src/main.js'), ...args], { env })
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk: Buffer) => {
       stdout += chunk.toString()
+      if (until !== undefined && stdout.includes(until)) child.kill()
     })
     child.stderr.on('data', (chunk: Buffer) => {
       stderr += chunk.toString()
@@ -43,8 +53,21 @@ describe('context-cache-gateway', () => {
     await rm(folder, { recursive: true })
   })
 
-  /** The least configuration. */
-  const valid = (): Readonly<Record<string, string>> => ({ PODS: '127.0.0.1:1', KV_DIR: folder })
+  /** The least configuration, on free ports. */
+  const valid = (): Readonly<Record<string, string>> => ({
+    PODS: '127.0.0.1:1',
+    KV_DIR: folder,
+    CTX_LISTEN_EXTPROC_PORT: '0',
+    CTX_LISTEN_ADMIN_PORT: '0',
+  })
+
+  const write = async (name: string, text: string): Promise<string> => {
+    await writeFile(join(folder, name), text)
+    return join(folder, name)
+  }
+
+  const invalid = (...problems: readonly string[]): string =>
+    ['The configuration is not valid:', ...problems, ''].join('\n')
 
   test('--version prints the version without loading any dependency', async () => {
     // Without node_modules an import of any dependency would fail.
@@ -55,6 +78,27 @@ describe('context-cache-gateway', () => {
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
       stderr: '',
     })
+  })
+
+  test.each([
+    { args: ['--help'], begins: 'Usage: context-cache-gateway [COMMAND]' },
+    { args: ['serve', '--help'], begins: 'Usage: context-cache-gateway [serve]' },
+    { args: ['run', '-h'], begins: 'Usage: context-cache-gateway run' },
+    { args: ['help', 'vllm-up'], begins: 'Usage: context-cache-gateway vllm-up' },
+    { args: ['help', 'replay'], begins: 'Usage: context-cache-gateway replay TRACE' },
+    { args: ['help', 'kv'], begins: 'Options of serve, group kv:' },
+  ])('$args prints its page', async ({ args, begins }) => {
+    const { code, stdout, stderr } = await run(args)
+    expect({ code, stderr, begin: stdout.slice(0, begins.length) }).toEqual({ code: 0, stderr: '', begin: begins })
+  })
+
+  test.each([
+    [['sevre'], 'There is no command sevre. Did you mean serve?\nTry: context-cache-gateway help\n'],
+    [['--chekc'], 'There is no option --chekc. Did you mean --check?\nTry: context-cache-gateway help serve\n'],
+    [['run', '--check'], 'There is no option --check.\nTry: context-cache-gateway help run\n'],
+    [['run', 'now'], 'The argument now is one too many.\nTry: context-cache-gateway help run\n'],
+  ])('%s is refused with what was probably meant', async (args, stderr) => {
+    expect(await run(args)).toEqual({ code: 1, stdout: '', stderr })
   })
 
   test('--check accepts a valid configuration', async () => {
@@ -72,15 +116,80 @@ describe('context-cache-gateway', () => {
     expect(ended.stderr).not.toContain('hid')
   })
 
-  test('serve logs one line and exits with 1 when a part cannot be created', async () => {
-    const { code, stdout, stderr } = await run([], {
-      env: { ...valid(), CTX_KV_STORE_MODULE: join(folder, 'none.mjs') },
+  test('--check reports every problem of one run in a line of its own', async () => {
+    const inUse = createServer().listen(0, '127.0.0.1')
+    await once(inUse, 'listening')
+    const { port } = inUse.address() as AddressInfo
+    const [one, other] = await Promise.all([makeCertificate('one'), makeCertificate('other')])
+    const nothing = join(folder, 'none')
+    const env = {
+      PODS: '127.0.0.1:1',
+      CTX_LISTEN_EXTPROC_SOCKET_PATH: join(nothing, 'socket'),
+      CTX_LISTEN_EXTPROC_TLS_CERTIFICATE: await write('cert', one.cert),
+      CTX_LISTEN_EXTPROC_TLS_KEY: await write('key', other.key),
+      CTX_LISTEN_EXTPROC_TLS_CLIENT_CA: nothing,
+      CTX_TENANT_SECRET_FILE: nothing,
+      REDIS_URL: 'redis://:hidden@127.0.0.1:1',
+      CTX_ENGINES_HTTPS: 'true',
+      CTX_ENGINES_CA_FILE: await write('ca', 'no certificate'),
+      CTX_CONFIG_FILE: await write(
+        'config.yaml',
+        `listen:\n  admin: { port: ${port} }\nkv:\n  directory: ${await write('file', '')}\n  storeModule: ${await write('store.mjs', '')}\n` +
+          `pools:\n- name: own\n  pods: [127.0.0.1:2]\n  kv: { connectorModule: ${nothing} }\n`,
+      ),
+    }
+    const { stderr, ...ended } = await run(['--check'], { env })
+    inUse.close()
+    const lines = stderr.replaceAll(`${folder}/`, '').trimEnd().split('\n').sort()
+    expect({ ...ended, lines }).toEqual({
+      code: 1,
+      stdout: '',
+      lines: [
+        'CTX_ENGINES_CA_FILE: engines.caFile = "ca": cannot be used (error:0480006C:PEM routines::no start line)',
+        'CTX_LISTEN_EXTPROC_SOCKET_PATH: listen.extproc.socketPath = "none/socket": cannot be listened on (listen EACCES: permission denied none/socket)',
+        'CTX_LISTEN_EXTPROC_TLS_CERTIFICATE: listen.extproc.tls.certificate = "cert": cannot be used (it does not belong to listen.extproc.tls.key)',
+        'CTX_LISTEN_EXTPROC_TLS_CLIENT_CA: listen.extproc.tls.clientCa = "none": cannot be used (ENOENT: no such file or directory)',
+        'CTX_TENANT_SECRET_FILE: tenant.secretFile = "none": cannot be read (ENOENT: no such file or directory)',
+        'REDIS_URL: sessions.redisUrl: Redis cannot be used (connect ECONNREFUSED 127.0.0.1:1)',
+        'The configuration is not valid:',
+        `config.yaml:2: listen.admin.port (CTX_LISTEN_ADMIN_PORT) = ${port}: cannot be listened on (listen EADDRINUSE: address already in use 127.0.0.1:${port})`,
+        'config.yaml:4: kv.directory (CTX_KV_DIRECTORY or KV_DIR) = "file": cannot be used (ENOTDIR: not a directory)',
+        'config.yaml:5: kv.storeModule (CTX_KV_STORE_MODULE) = "store.mjs": cannot be used (store.mjs does not export a function createArtefactStore)',
+        'config.yaml:9: pools.0.kv.connectorModule (CTX_POOLS) = "none": cannot be used (Cannot find module \'none\')',
+      ],
     })
-    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
-    expect(JSON.parse(stdout)).toMatchObject({
-      level: 'fatal',
-      msg: 'the gateway could not start',
-      err: { message: expect.stringContaining('none.mjs') },
+  })
+
+  test('a module that fails is named by --check and by serve, without a stack', async () => {
+    const store = `setInterval(() => {}, 1000)\nexport const createArtefactStore = () => { throw new Error('no URL') }`
+    const env = { ...valid(), CTX_KV_STORE_MODULE: await write('store.mjs', store) }
+    const stderr = 'the gateway could not start: no URL\n'
+    expect(await run(['--check'], { env })).toEqual({ code: 1, stdout: '', stderr })
+    const served = await run(['serve'], { env })
+    expect(served).toMatchObject({ code: 1, stderr: '' })
+    expect(JSON.parse(served.stdout)).toMatchObject({ msg: 'the gateway could not start', cause: 'no URL' })
+  })
+
+  test('serve refuses a folder that is not there', async () => {
+    const stderr = invalid('KV_DIR: kv.directory = "/none": cannot be used (ENOENT: no such file or directory)')
+    expect(await run(['serve'], { env: { ...valid(), KV_DIR: '/none' } })).toEqual({ code: 1, stdout: '', stderr })
+  })
+
+  test('a Redis that refuses the password is named by --check, and by serve in one sentence', async () => {
+    const redis = await startTestRedis({ password: 'right' })
+    const url = redis.server.url.replace('right', 'wrong')
+    const env = { ...valid(), REDIS_URL: url, CTX_TENANT_SECRET: 'x'.repeat(32) }
+    const cause = 'WRONGPASS invalid username-password pair or user is disabled.'
+    expect(await run(['--check'], { env })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: invalid(`REDIS_URL: sessions.redisUrl: Redis cannot be used (${cause})`),
     })
+    const { stdout } = await run(['serve'], { env, until: '"ready"' })
+    await redis.close()
+    expect(stdout.split('\n').filter((line) => line.includes('WRONGPASS'))).toEqual([
+      expect.stringContaining(`"cause":"${cause}","faults":1,"msg":"The session store is unavailable"`),
+    ])
+    expect(stdout).not.toContain('stack')
   })
 })

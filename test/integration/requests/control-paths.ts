@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { bench } from './shared-bench.ts'
+import { fixture } from './shared-fixture.ts'
 import { asJson, askRaw, credential, expectRefusal, someJson, watching, wellFramed } from './support.ts'
 
 /** Control calls that the documentation of an engine names, and calls that show what other clients do. */
@@ -197,11 +197,11 @@ const calls = [...Object.entries(controlCalls), ['disguised', disguised] as cons
 describe('a control call gets 404 and reaches no pod', () => {
   test.each(calls)('$group: $line', async ({ line }) => {
     const body = line.startsWith('GET') ? {} : { body: someJson }
-    const variants = [[], [`x-session-id: ${bench.sessionId}`], ['x-session-ttl: 60'], ['x-response-cache: on']]
-    const { arrivals } = await watching(bench, async () => {
+    const variants = [[], [`x-session-id: ${fixture.sessionId}`], ['x-session-ttl: 60'], ['x-response-cache: on']]
+    const { arrivals } = await watching(fixture, async () => {
       for (const own of variants) {
         const headers = [credential, asJson, ...own]
-        expectRefusal(await askRaw(bench.stack, wellFramed(line, { headers, ...body })), {
+        expectRefusal(await askRaw(fixture.stack, wellFramed(line, { headers, ...body })), {
           status: 404,
           code: 'unknown_path',
         })

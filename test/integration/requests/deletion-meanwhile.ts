@@ -7,10 +7,10 @@ import { metric } from '../support/metrics.ts'
 import type { PodScript } from '../support/scripted-pod.ts'
 import { streamedResponse } from '../support/scripted-responses.ts'
 import { createdId, look, remove, untilTurns } from '../support/sessions.ts'
-import { bench } from './shared-bench.ts'
+import { fixture } from './shared-fixture.ts'
 import { anyResponse, someBody } from './support.ts'
 
-const { stack, pods } = bench
+const { stack, pods } = fixture
 
 const readAll = async (stream: AsyncIterable<OpenAI.Completion>): Promise<string> => {
   let text = ''

@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts'
 import { call, model, openai } from '../support/client.ts'
 import { rawRequest, readMessages, uploadRaw } from '../support/raw-http.ts'
 import { view } from '../support/sessions.ts'
-import { useBench } from './bench.ts'
+import { useFixture } from './fixture.ts'
 import {
   asJson,
   credential,
@@ -18,7 +18,7 @@ import {
 } from './support.ts'
 
 /** Envoy waits for a gateway that is paused until a body has come, however long that takes. */
-const bench = useBench({ envoyConfig: (text) => text.replaceAll(/timeout: [12]s/g, 'timeout: 60s') })
+const fixture = useFixture({ envoyConfig: (text) => text.replaceAll(/timeout: [12]s/g, 'timeout: 60s') })
 
 const mebibyte = 1024 * 1024
 const limit = 16 * mebibyte
@@ -32,7 +32,7 @@ const bodyOf = (bytes: number): string => {
 const routes = [
   { route: 'create by POST /v1/context', path: '/v1/context', own: () => [] },
   { route: 'create by x-session-ttl', path: '/v1/completions', own: () => ['x-session-ttl: 3600'] },
-  { route: 'use', path: '/v1/completions', own: () => [`x-session-id: ${bench.sessionId}`] },
+  { route: 'use', path: '/v1/completions', own: () => [`x-session-id: ${fixture.sessionId}`] },
 ]
 
 const framings = [
@@ -64,7 +64,7 @@ const upload = async ({ path, own, header, frame }: (typeof cases)[number], byte
     startLine: `POST ${path} HTTP/1.1`,
     headers: ['host: gateway', 'connection: close', credential, asJson, ...own(), header(bytes)],
   })
-  const messages = readMessages(await uploadRaw(bench.stack.port, [head, ...piecesOf(bodyOf(bytes), frame)]))
+  const messages = readMessages(await uploadRaw(fixture.stack.port, [head, ...piecesOf(bodyOf(bytes), frame)]))
   const [message] = messages
   if (message === undefined || messages.length > 1) throw new Error(`there are ${messages.length} responses`)
   return rawReading(message)
@@ -73,14 +73,14 @@ const upload = async ({ path, own, header, frame }: (typeof cases)[number], byte
 /** What Envoy has read of clients' connections so far. */
 const bytesReceived = async (): Promise<number> => {
   const stats = await call(
-    `http://${bench.stack.envoy.adminAddress}/stats?filter=http.clients.downstream_cx_rx_bytes_total`,
+    `http://${fixture.stack.envoy.adminAddress}/stats?filter=http.clients.downstream_cx_rx_bytes_total`,
   )
   return Number(/: (\d+)/.exec(stats.text)?.[1])
 }
 
 /** The gateway decides when Envoy has taken in as much as it does until then. */
 const uploadMeanwhile = async (one: (typeof cases)[number], bytes: number): Promise<Reading> => {
-  const { child } = bench.stack.gateway()
+  const { child } = fixture.stack.gateway()
   const before = await bytesReceived()
   child.pause()
   try {
@@ -95,7 +95,7 @@ const uploadMeanwhile = async (one: (typeof cases)[number], bytes: number): Prom
 
 describe('a body of 16 MiB', () => {
   test.each(cases)('reaches the engine unchanged ($route, $framing)', async (one) => {
-    const { result, arrivals } = await watching(bench, () => upload(one, limit))
+    const { result, arrivals } = await watching(fixture, () => upload(one, limit))
 
     expect(result.status).toBe(200)
     expect(arrivals).toHaveLength(1)
@@ -105,7 +105,7 @@ describe('a body of 16 MiB', () => {
 
 describe('a body of 16 MiB that comes while the gateway is slow', () => {
   test.each(useCases)('reaches the engine unchanged ($framing)', async (one) => {
-    const { result, arrivals } = await watching(bench, () => uploadMeanwhile(one, limit))
+    const { result, arrivals } = await watching(fixture, () => uploadMeanwhile(one, limit))
 
     expect(result.status).toBe(200)
     expect(arrivals).toHaveLength(1)
@@ -115,19 +115,23 @@ describe('a body of 16 MiB that comes while the gateway is slow', () => {
 
 describe('a larger body', () => {
   test.each(cases)('is refused ($route, $framing)', async (one) => {
-    const before = { sessions: await listed(bench.stack), turns: (await view(bench.stack, bench.sessionId)).turns }
+    const before = {
+      sessions: await listed(fixture.stack),
+      turns: (await view(fixture.stack, fixture.sessionId)).turns,
+    }
 
-    const { result, arrivals } = await watching(bench, () => upload(one, limit + mebibyte))
+    const { result, arrivals } = await watching(fixture, () => upload(one, limit + mebibyte))
 
     expectRefusal(result, { status: 413, code: 'request_too_large' })
     expect(arrivals).toEqual([])
-    expect({ sessions: await listed(bench.stack), turns: (await view(bench.stack, bench.sessionId)).turns }).toEqual(
-      before,
-    )
+    expect({
+      sessions: await listed(fixture.stack),
+      turns: (await view(fixture.stack, fixture.sessionId)).turns,
+    }).toEqual(before)
   })
 
   test.each(useCases)('is refused when it comes while the gateway is slow ($framing)', async (one) => {
-    const { result, arrivals } = await watching(bench, () => uploadMeanwhile(one, limit + mebibyte))
+    const { result, arrivals } = await watching(fixture, () => uploadMeanwhile(one, limit + mebibyte))
 
     expectRefusal(result, { status: 413, code: 'request_too_large' })
     expect(arrivals).toEqual([])
@@ -138,7 +142,7 @@ describe('a larger body', () => {
     {
       name: 'a turn',
       send: (client: OpenAI, body: object) =>
-        client.post('/completions', { body, headers: { 'x-session-id': bench.sessionId } }),
+        client.post('/completions', { body, headers: { 'x-session-id': fixture.sessionId } }),
     },
   ])('is an error that the SDK understands, and does not send again ($name)', async ({ send }) => {
     // Envoy closes the connection beside its answer: a client that is still sending may not see it, and rightly tries again. So does one that comes
@@ -149,7 +153,12 @@ describe('a larger body', () => {
       if (response.status === 413) refusals += 1
       return response
     }
-    const client = new OpenAI({ baseURL: `${bench.stack.url}/v1`, apiKey: 'test-key', maxRetries: 2, fetch: counting })
+    const client = new OpenAI({
+      baseURL: `${fixture.stack.url}/v1`,
+      apiKey: 'test-key',
+      maxRetries: 2,
+      fetch: counting,
+    })
 
     const error = await send(client, { model, prompt: 'x'.repeat(limit) }).then(
       () => undefined,
@@ -185,13 +194,13 @@ const bombs = [
 describe('bodies that are slow to parse', () => {
   /** Sent while the bombs are under way. */
   const innocent = () => [
-    openai(bench.stack.url).completions.create({ ...someBody }),
-    openai(bench.stack.url, { headers: { 'x-session-id': bench.sessionId } }).completions.create({ ...someBody }),
-    openai(bench.stack.url, { headers: { 'x-session-ttl': '60' } }).completions.create({ ...someBody }),
+    openai(fixture.stack.url).completions.create({ ...someBody }),
+    openai(fixture.stack.url, { headers: { 'x-session-id': fixture.sessionId } }).completions.create({ ...someBody }),
+    openai(fixture.stack.url, { headers: { 'x-session-ttl': '60' } }).completions.create({ ...someBody }),
   ]
 
   test.each(bombs.slice(0, 3))('delay no other request when they create: $name', async ({ body }) => {
-    const responses = [1, 2, 3].map(() => call(`${bench.stack.url}/v1/context`, { rawBody: body }))
+    const responses = [1, 2, 3].map(() => call(`${fixture.stack.url}/v1/context`, { rawBody: body }))
 
     await expect(Promise.all(innocent())).resolves.toHaveLength(3)
 
@@ -199,9 +208,9 @@ describe('bodies that are slow to parse', () => {
   })
 
   test.each(bombs.slice(3))('delay no other request when they are turns: $name', async ({ body }) => {
-    const headers = { 'x-session-id': bench.sessionId }
-    const { result } = await watching(bench, async () => {
-      const responses = [1, 2, 3].map(() => call(`${bench.stack.url}/v1/completions`, { headers, rawBody: body }))
+    const headers = { 'x-session-id': fixture.sessionId }
+    const { result } = await watching(fixture, async () => {
+      const responses = [1, 2, 3].map(() => call(`${fixture.stack.url}/v1/completions`, { headers, rawBody: body }))
       await expect(Promise.all(innocent())).resolves.toHaveLength(3)
       return Promise.all(responses)
     })
@@ -210,12 +219,12 @@ describe('bodies that are slow to parse', () => {
   })
 
   test.each(bombs.slice(0, 4))('are refused when they create: $name', async ({ body }) => {
-    const response = await call(`${bench.stack.url}/v1/context`, { rawBody: body })
+    const response = await call(`${fixture.stack.url}/v1/context`, { rawBody: body })
 
     expectRefusal(reading(response), { status: 400, code: 'json_too_complex' })
   })
 
   test('leave the gateway ready', async () => {
-    await eventually(async () => expect((await call(`${bench.stack.gateway().adminUrl}/readyz`)).status).toBe(200))
+    await eventually(async () => expect((await call(`${fixture.stack.gateway().adminUrl}/readyz`)).status).toBe(200))
   })
 })

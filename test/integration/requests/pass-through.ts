@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { call, openai } from '../support/client.ts'
 import { unknownId } from '../support/sessions.ts'
-import { bench } from './shared-bench.ts'
+import { fixture } from './shared-fixture.ts'
 import {
   anyResponse,
   asJson,
@@ -18,7 +18,7 @@ import {
 
 /** How often the gateway was asked, by Envoy's account and by its own. */
 const asked = async (): Promise<unknown> => {
-  const { stack } = bench
+  const { stack } = fixture
   const stats = await call(`http://${stack.envoy.adminAddress}/stats?filter=ext_proc`)
   const metrics = await call(`${stack.gateway().adminUrl}/metrics`)
   return [
@@ -30,7 +30,7 @@ const asked = async (): Promise<unknown> => {
 test('a request that has to do with sessions meets the gateway, and the counts show it', async () => {
   const before = await asked()
 
-  await call(`${bench.stack.url}/v1/context`)
+  await call(`${fixture.stack.url}/v1/context`)
 
   expect(await asked()).not.toEqual(before)
 })
@@ -54,8 +54,8 @@ describe('a request without a session', () => {
   ])('never meets the gateway: $name', async ({ method, path, body }) => {
     const before = await asked()
 
-    const { result, arrivals } = await watching(bench, () =>
-      call(`${bench.stack.url}${path}`, { method, ...(body === undefined ? {} : { body }) }),
+    const { result, arrivals } = await watching(fixture, () =>
+      call(`${fixture.stack.url}${path}`, { method, ...(body === undefined ? {} : { body }) }),
     )
 
     expectPassedOn(reading(result))
@@ -65,7 +65,7 @@ describe('a request without a session', () => {
 
   test('never meets the gateway from the SDK either', async () => {
     const before = await asked()
-    const client = openai(bench.stack.url)
+    const client = openai(fixture.stack.url)
 
     await client.completions.create({ ...someBody })
     await client.responses.create({ model: 'tiny-random', input: 'x' })
@@ -76,20 +76,21 @@ describe('a request without a session', () => {
   test('never meets it for a session header on a path that knows none', async () => {
     const before = await asked()
 
-    await call(`${bench.stack.url}/v1/models`, { headers: { 'x-session-id': unknownId, 'x-session-ttl': '60' } })
+    await call(`${fixture.stack.url}/v1/models`, { headers: { 'x-session-id': unknownId, 'x-session-ttl': '60' } })
 
     expect(await asked()).toEqual(before)
   })
 
   test('reaches the pod unchanged, and its response reaches the client unchanged', async () => {
     const rawBody = ' { "prompt" : "\\u00e9" ,\n "id_slot":3, "cache_salt": "mine" } '
-    for (const pod of bench.pods) pod.otherwise((_request, reply) => reply.json(418, { mine: true }, { 'x-pod': 'a' }))
+    for (const pod of fixture.pods)
+      pod.otherwise((_request, reply) => reply.json(418, { mine: true }, { 'x-pod': 'a' }))
 
-    const { result, arrivals } = await watching(bench, () =>
-      call(`${bench.stack.url}/v1/completions`, { rawBody, headers: { 'x-mine': 'kept' } }),
+    const { result, arrivals } = await watching(fixture, () =>
+      call(`${fixture.stack.url}/v1/completions`, { rawBody, headers: { 'x-mine': 'kept' } }),
     )
 
-    for (const pod of bench.pods) pod.otherwise(anyResponse)
+    for (const pod of fixture.pods) pod.otherwise(anyResponse)
     expect(arrivals).toMatchObject([
       { request: { body: rawBody, headers: { 'x-mine': 'kept', authorization: 'Bearer test-key' } } },
     ])
@@ -117,7 +118,7 @@ describe('an x-session-id of another form', () => {
       body: someJson,
     })
 
-    const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+    const { result, arrivals } = await watching(fixture, () => askRaw(fixture.stack, request))
 
     expectPassedOn(result)
     expect(arrivals).toMatchObject([{ request: { body: someJson, headers: { 'x-session-id': id } } }])
@@ -126,14 +127,14 @@ describe('an x-session-id of another form', () => {
   test('needs no credential', async () => {
     const request = wellFramed('POST /v1/completions', { headers: [asJson, 'x-session-id: other'], body: someJson })
 
-    expectPassedOn(await askRaw(bench.stack, request))
+    expectPassedOn(await askRaw(fixture.stack, request))
   })
 
   test('leads to the same pod every time, and different ones to different pods', async () => {
     const podOf = async (id: string): Promise<string | undefined> => {
       const headers = { 'x-session-id': id }
-      const { arrivals } = await watching(bench, () =>
-        call(`${bench.stack.url}/v1/completions`, { headers, body: someBody }),
+      const { arrivals } = await watching(fixture, () =>
+        call(`${fixture.stack.url}/v1/completions`, { headers, body: someBody }),
       )
       return arrivals[0]?.pod
     }
@@ -144,7 +145,7 @@ describe('an x-session-id of another form', () => {
     for (const id of [...ids].reverse()) second.unshift(await podOf(id))
 
     expect(second).toEqual(first)
-    expect(new Set(first)).toEqual(new Set(bench.pods.map((pod) => pod.address)))
+    expect(new Set(first)).toEqual(new Set(fixture.pods.map((pod) => pod.address)))
   })
 
   test('twice passes too', async () => {
@@ -153,7 +154,7 @@ describe('an x-session-id of another form', () => {
       body: someJson,
     })
 
-    expectPassedOn(await askRaw(bench.stack, request))
+    expectPassedOn(await askRaw(fixture.stack, request))
   })
 })
 
@@ -169,7 +170,7 @@ describe('several x-session-id headers of which one is the gateway’s', () => {
       body: someJson,
     })
 
-    const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+    const { result, arrivals } = await watching(fixture, () => askRaw(fixture.stack, request))
 
     expectRefusal(result, { status: 400, code: 'invalid_session_id', param: 'x-session-id' })
     expect(arrivals).toEqual([])

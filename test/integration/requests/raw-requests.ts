@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { call } from '../support/client.ts'
 import { exchangeRaw, headerOf, rawRequest, readMessages, readWhole } from '../support/raw-http.ts'
 import { createdId, unknownId } from '../support/sessions.ts'
-import { bench } from './shared-bench.ts'
+import { fixture } from './shared-fixture.ts'
 import {
   anyResponse,
   asJson,
@@ -43,7 +43,7 @@ describe('headers beyond the limits', () => {
         body: someJson,
       })
 
-      const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+      const { result, arrivals } = await watching(fixture, () => askRaw(fixture.stack, request))
 
       expectRefusal(result, { status: 431, code: 'request_headers_too_large' })
       expect(arrivals).toEqual([])
@@ -53,7 +53,7 @@ describe('headers beyond the limits', () => {
   test('are refused in the path, too', async () => {
     const request = wellFramed(`GET /v1/context/${'x'.repeat(61 * 1024)}`, { headers: [credential] })
 
-    expectRefusal(await askRaw(bench.stack, request), { status: 431, code: 'request_headers_too_large' })
+    expectRefusal(await askRaw(fixture.stack, request), { status: 431, code: 'request_headers_too_large' })
   })
 })
 
@@ -96,7 +96,7 @@ describe('framing', () => {
       const all = first ? [...headers, ...standing, ...own] : [...standing, ...own, ...headers]
       const request = rawRequest({ startLine: start, headers: all, body: body + hidden })
 
-      const { result, arrivals } = await watching(bench, () => exchangeRaw(bench.stack.port, request))
+      const { result, arrivals } = await watching(fixture, () => exchangeRaw(fixture.stack.port, request))
 
       const responses = readMessages(result).map(rawReading)
       expect(responses).toHaveLength(1)
@@ -113,7 +113,7 @@ describe('framing', () => {
     const headers = [...standing, ...own, `transfer-encoding: ${encoding}`]
     const request = rawRequest({ startLine: start, headers, body: inChunks + hidden })
 
-    const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+    const { result, arrivals } = await watching(fixture, () => askRaw(fixture.stack, request))
 
     expectRefusal(result, { status: 501, code: 'bad_request' })
     expect(arrivals).toEqual([])
@@ -142,7 +142,7 @@ describe('framing', () => {
       const all = [...standing, ...own, ...headers, length]
       const request = rawRequest({ startLine: start, headers: all, body: someJson + hidden })
 
-      const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+      const { result, arrivals } = await watching(fixture, () => askRaw(fixture.stack, request))
 
       expect(result.status).toBe(200)
       expect(arrivals).toMatchObject([{ request: { body: someJson, headers: arrived } }])
@@ -156,7 +156,7 @@ describe('framing', () => {
     const body = `${someJson.length.toString(16)};a="b"\r\n${someJson}\r\n0\r\nx-trailer: t\r\n\r\n`
     const request = rawRequest({ startLine: start, headers: [...standing, ...own, chunked], body: body + hidden })
 
-    const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+    const { result, arrivals } = await watching(fixture, () => askRaw(fixture.stack, request))
 
     expect(result.status).toBe(200)
     expect(arrivals).toMatchObject([{ request: { body: someJson } }])
@@ -169,10 +169,10 @@ describe('framing', () => {
       body: someJson,
     })
     const cutShort = async (): Promise<void> => {
-      await expect(exchangeRaw(bench.stack.port, complete, { timeoutMs: 300 })).rejects.toThrow('stayed open')
+      await expect(exchangeRaw(fixture.stack.port, complete, { timeoutMs: 300 })).rejects.toThrow('stayed open')
     }
 
-    const { arrivals } = await watching(bench, cutShort)
+    const { arrivals } = await watching(fixture, cutShort)
 
     // Without a session nothing holds a request back: its pod waits for the rest and is left with it.
     expect(arrivals).toEqual([])
@@ -199,7 +199,7 @@ describe('framing', () => {
   test.each(refusedStarts)('with $name is refused', async ({ startLine, headers, status }) => {
     const request = rawRequest({ startLine, headers: [...headers, length], body: someJson })
 
-    const { result, arrivals } = await watching(bench, () => askRaw(bench.stack, request))
+    const { result, arrivals } = await watching(fixture, () => askRaw(fixture.stack, request))
 
     expectRefusal(result, { status, code: 'bad_request' })
     expect(arrivals).toEqual([])
@@ -223,8 +223,8 @@ describe('a path that is written in another way', () => {
   ]
 
   test.each(same)('is the same path, with the same need of a credential: %s', async (path) => {
-    const known = await askRaw(bench.stack, wellFramed(`GET ${path}`, { headers: [newcomer] }))
-    const unknown = await askRaw(bench.stack, wellFramed(`GET ${path}`))
+    const known = await askRaw(fixture.stack, wellFramed(`GET ${path}`, { headers: [newcomer] }))
+    const unknown = await askRaw(fixture.stack, wellFramed(`GET ${path}`))
 
     expect([known.status, JSON.parse(known.text)]).toEqual([200, list])
     expectRefusal(unknown, { status: 401, code: 'invalid_api_key', type: 'authentication_error' })
@@ -233,8 +233,8 @@ describe('a path that is written in another way', () => {
   test.each(['/v1%2fcontext', '/v1%5ccontext', '/V1/CONTEXT', '/v1/context/../x', '/v1/contextx'])(
     'is an unknown path, which reaches no engine: %s',
     async (path) => {
-      const { result, arrivals } = await watching(bench, () =>
-        askRaw(bench.stack, wellFramed(`GET ${path}`, { headers: [credential] })),
+      const { result, arrivals } = await watching(fixture, () =>
+        askRaw(fixture.stack, wellFramed(`GET ${path}`, { headers: [credential] })),
       )
 
       expectRefusal(result, { status: 404, code: 'unknown_path' })
@@ -247,7 +247,7 @@ describe('a path that is written in another way', () => {
     async (path) => {
       const headers = [credential, asJson, `x-session-id: ${unknownId}`]
 
-      const response = await askRaw(bench.stack, wellFramed(`POST ${path}`, { headers, body: someJson }))
+      const response = await askRaw(fixture.stack, wellFramed(`POST ${path}`, { headers, body: someJson }))
 
       expect(response.header('x-context-cache')).toBe('miss; reason=session_not_found')
     },
@@ -266,8 +266,8 @@ describe('headers that only the gateway may set', () => {
   ]
 
   test.each(routes)('are not taken from a client, which cannot choose the pod of a request ($route)', async (route) => {
-    const { stack } = bench
-    const targets = [stack.envoy.adminAddress, new URL(stack.gateway().adminUrl).host, bench.pod.address]
+    const { stack } = fixture
+    const targets = [stack.envoy.adminAddress, new URL(stack.gateway().adminUrl).host, fixture.pod.address]
     const seen: string[] = []
     for (const target of targets) {
       const claims = forbidden.flatMap((name) => [`${name}: ${target}`, `${name.toUpperCase()}: ${target}`])
@@ -278,7 +278,7 @@ describe('headers that only the gateway may set', () => {
       const request = rawRequest({ startLine: route.start, headers: [...headers, length], body: someJson })
 
       for (const _ of Array(8).keys()) {
-        const { result, arrivals } = await watching(bench, () => askRaw(stack, request))
+        const { result, arrivals } = await watching(fixture, () => askRaw(stack, request))
 
         expect(result.status).toBe(200)
         expect(JSON.parse(result.text)).toMatchObject({ object: 'text_completion' })
@@ -296,17 +296,17 @@ describe('headers that only the gateway may set', () => {
 
   test('is not taken from a pod: the response of a turn names only the gateway’s session', async () => {
     const claims = { 'x-session-id': `ctx_${'p'.repeat(32)}`, 'x-context-cache': 'hit; tier=gpu; tokens=1' }
-    for (const pod of bench.pods) pod.otherwise((_request, reply) => reply.json(200, {}, claims))
+    for (const pod of fixture.pods) pod.otherwise((_request, reply) => reply.json(200, {}, claims))
     const turn = async (id: string): Promise<readonly (string | null)[]> => {
       const headers = { 'x-session-id': id }
-      const response = await call(`${bench.stack.url}/v1/completions`, { headers, body: someBody })
+      const response = await call(`${fixture.stack.url}/v1/completions`, { headers, body: someBody })
       return [response.headers.get('x-session-id'), response.headers.get('x-context-cache')]
     }
 
-    const id = await createdId(bench.stack)
+    const id = await createdId(fixture.stack)
     const turns = [await turn(id), await turn(unknownId)]
 
-    for (const pod of bench.pods) pod.otherwise(anyResponse)
+    for (const pod of fixture.pods) pod.otherwise(anyResponse)
     expect(id).not.toBe(claims['x-session-id'])
     expect(turns).toEqual([
       [id, expect.stringMatching(/^(miss|none); reason=/)],
@@ -316,7 +316,7 @@ describe('headers that only the gateway may set', () => {
 })
 
 test('pods receive well-formed requests alone, one after the other', () => {
-  for (const pod of bench.pods) {
+  for (const pod of fixture.pods) {
     const messages = pod.wire().flatMap((bytes) => readWhole(bytes).messages)
     // The gateway's checks do not pass Envoy, and Envoy has checks of its own.
     const forwarded = messages.filter((message) => headerOf(message, 'x-forwarded-proto').length > 0)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { call } from '../support/client.ts'
 import { createdId } from '../support/sessions.ts'
-import { creates } from './bench.ts'
-import { bench } from './shared-bench.ts'
+import { creates } from './fixture.ts'
+import { fixture } from './shared-fixture.ts'
 import { asJson, credential, expectRefusal, type Refusal, reading, someJson, watching } from './support.ts'
 
 describe('a body that creates a session', () => {
@@ -45,7 +45,7 @@ describe('a body that creates a session', () => {
   test.each(creates.flatMap((route) => bodies.map((body) => ({ route, ...body }))))(
     'is refused when it $name ($route)',
     async ({ route, body, refusal }) => {
-      await bench.expectRefused(() => bench.ask(route, { body }), { status: 400, ...refusal })
+      await fixture.expectRefused(() => fixture.ask(route, { body }), { status: 400, ...refusal })
     },
   )
 
@@ -53,11 +53,11 @@ describe('a body that creates a session', () => {
     const body =
       '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"model":"tiny-random","prompt":"x"}'
 
-    const { result, arrivals } = await watching(bench, () => bench.ask(route, { body }))
+    const { result, arrivals } = await watching(fixture, () => fixture.ask(route, { body }))
 
     expect(result.status).toBe(200)
     expect(arrivals).toMatchObject([{ request: { body } }])
-    expect((await bench.ask('get')).text).not.toContain('polluted')
+    expect((await fixture.ask('get')).text).not.toContain('polluted')
   })
 
   const mediaTypes = [
@@ -72,7 +72,7 @@ describe('a body that creates a session', () => {
   test.each(creates.flatMap((route) => mediaTypes.map((value) => ({ route, ...value }))))(
     'is refused as $name ($route)',
     async ({ route, headers, param }) => {
-      await bench.expectRefused(() => bench.ask(route, { headers: [credential, ...headers] }), {
+      await fixture.expectRefused(() => fixture.ask(route, { headers: [credential, ...headers] }), {
         status: 415,
         code: 'unsupported_media_type',
         param,
@@ -83,7 +83,9 @@ describe('a body that creates a session', () => {
   test.each(['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/vnd.api+json'])(
     'may be called %s',
     async (type) => {
-      const response = await bench.ask('create by POST /v1/context', { headers: [credential, `content-type: ${type}`] })
+      const response = await fixture.ask('create by POST /v1/context', {
+        headers: [credential, `content-type: ${type}`],
+      })
 
       expect(response.status).toBe(200)
     },
@@ -100,13 +102,13 @@ describe('the body of a turn', () => {
     { name: 'cut short', body: someJson.slice(0, -1) },
     { name: 'a byte order mark and an object', body: `\xef\xbb\xbf${someJson}` },
   ])('cannot be changed, and is refused: $name', async ({ body }) => {
-    await bench.expectRefused(() => bench.ask('use', { body }), { status: 400, code: 'invalid_json' })
+    await fixture.expectRefused(() => fixture.ask('use', { body }), { status: 400, code: 'invalid_json' })
   })
 
   test.each(['gzip', 'br', 'identity, zstd'])('is refused in the encoding %s', async (encoding) => {
     const headers = [credential, asJson, `content-encoding: ${encoding}`]
 
-    await bench.expectRefused(() => bench.ask('use', { headers }), {
+    await fixture.expectRefused(() => fixture.ask('use', { headers }), {
       status: 415,
       code: 'unsupported_media_type',
       param: 'content-encoding',
@@ -121,7 +123,11 @@ describe('the body of a turn', () => {
     { name: 'far behind its key', body: `{"model"${' '.repeat(1000)}:${'\n'.repeat(1000)}"other"}` },
     { name: 'that begins alike', body: '{"model":"tiny-random-2","prompt":"x"}' },
   ])('is refused when it names another model $name', async ({ body }) => {
-    await bench.expectRefused(() => bench.ask('use', { body }), { status: 400, code: 'model_mismatch', param: 'model' })
+    await fixture.expectRefused(() => fixture.ask('use', { body }), {
+      status: 400,
+      code: 'model_mismatch',
+      param: 'model',
+    })
   })
 
   test.each([
@@ -145,7 +151,7 @@ describe('the body of a turn', () => {
     { name: 'a long blank end', body: `${someJson}${' \r\n\t'.repeat(500)}` },
     { name: 'nothing', body: '{}' },
   ])('reaches the engine with $name', async ({ body }) => {
-    const { result, arrivals } = await watching(bench, () => bench.ask('use', { body }))
+    const { result, arrivals } = await watching(fixture, () => fixture.ask('use', { body }))
 
     expect(result.status).toBe(200)
     expect(arrivals.map(({ request }) => request.bytes.toString('latin1'))).toEqual([body])
@@ -153,12 +159,12 @@ describe('the body of a turn', () => {
 
   test('may name a model with characters that some writers of JSON escape', async () => {
     const name = 'org/model é'
-    const id = await createdId(bench.stack, { body: { model: name, prompt: 'x' } })
+    const id = await createdId(fixture.stack, { body: { model: name, prompt: 'x' } })
     const headers = { 'x-session-id': id }
 
     const escaped = '{"model":"org\\/model \\u00E9","prompt":"x"}'
-    const response = await call(`${bench.stack.url}/v1/completions`, { headers, rawBody: escaped })
-    const other = await call(`${bench.stack.url}/v1/completions`, {
+    const response = await call(`${fixture.stack.url}/v1/completions`, { headers, rawBody: escaped })
+    const other = await call(`${fixture.stack.url}/v1/completions`, {
       headers,
       body: { model: 'org/model e', prompt: 'x' },
     })

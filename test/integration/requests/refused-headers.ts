@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { call } from '../support/client.ts'
-import { allRoutes, bounds } from './bench.ts'
-import { bench } from './shared-bench.ts'
+import { allRoutes, bounds } from './fixture.ts'
+import { fixture } from './shared-fixture.ts'
 import { asJson, askRaw, credential, reading, someBody, someJson, wellFramed } from './support.ts'
 
 describe('x-session-ttl', () => {
@@ -16,7 +16,7 @@ describe('x-session-ttl', () => {
   const paths = [
     { route: 'POST /v1/context', start: 'POST /v1/context', own: () => [] },
     { route: 'an inference path', start: 'POST /v1/responses', own: () => [] },
-    { route: 'a turn', start: 'POST /v1/completions', own: () => [`x-session-id: ${bench.sessionId}`] },
+    { route: 'a turn', start: 'POST /v1/completions', own: () => [`x-session-id: ${fixture.sessionId}`] },
   ]
 
   test.each(paths.flatMap((path) => malformed.map((value) => ({ ...path, ...value }))))(
@@ -24,7 +24,7 @@ describe('x-session-ttl', () => {
     async ({ start, own, values }) => {
       const headers = [credential, asJson, ...own(), ...values.map((value) => `x-session-ttl: ${value}`)]
 
-      await bench.expectRefused(() => askRaw(bench.stack, wellFramed(start, { headers, body: someJson })), {
+      await fixture.expectRefused(() => askRaw(fixture.stack, wellFramed(start, { headers, body: someJson })), {
         status: 400,
         code: 'invalid_ttl',
         param: 'x-session-ttl',
@@ -39,8 +39,8 @@ describe('x-session-ttl', () => {
   )('out of bounds is refused on $route, and the bounds are named: $value', async ({ start, own, value }) => {
     const headers = [credential, asJson, ...own(), `x-session-ttl: ${value}`]
 
-    const response = await bench.expectRefused(
-      () => askRaw(bench.stack, wellFramed(start, { headers, body: someJson })),
+    const response = await fixture.expectRefused(
+      () => askRaw(fixture.stack, wellFramed(start, { headers, body: someJson })),
       {
         status: 400,
         code: 'ttl_out_of_range',
@@ -57,7 +57,7 @@ describe('x-session-ttl', () => {
     { name: 'the longest', headers: [`x-session-ttl: ${bounds.max}`], expected: String(bounds.max) },
     { name: 'with the blanks that HTTP strips', headers: ['x-session-ttl:   60  '], expected: '60' },
   ])('is returned in the response: $name', async ({ headers, expected }) => {
-    const response = await bench.ask('create by POST /v1/context', { headers: [credential, asJson, ...headers] })
+    const response = await fixture.ask('create by POST /v1/context', { headers: [credential, asJson, ...headers] })
 
     expect([response.status, response.header('x-session-ttl')]).toEqual([200, expected])
   })
@@ -76,7 +76,7 @@ describe('Authorization', () => {
   test.each(allRoutes.flatMap((route) => credentials.map((value) => ({ route, ...value }))))(
     'is needed once to $route: $name',
     async ({ route, headers }) => {
-      await bench.expectRefused(() => bench.ask(route, { headers: [asJson, ...headers] }), {
+      await fixture.expectRefused(() => fixture.ask(route, { headers: [asJson, ...headers] }), {
         status: 401,
         code: 'invalid_api_key',
         type: 'authentication_error',
@@ -91,12 +91,12 @@ describe('a method that a path does not have', () => {
     { method: 'PATCH', path: () => '/v1/context', allow: 'GET, POST' },
     { method: 'DELETE', path: () => '/v1/context', allow: 'GET, POST' },
     { method: 'OPTIONS', path: () => '/v1/context', allow: 'GET, POST' },
-    { method: 'POST', path: () => `/v1/context/${bench.sessionId}`, allow: 'GET, PATCH, DELETE' },
-    { method: 'PUT', path: () => `/v1/context/${bench.sessionId}`, allow: 'GET, PATCH, DELETE' },
+    { method: 'POST', path: () => `/v1/context/${fixture.sessionId}`, allow: 'GET, PATCH, DELETE' },
+    { method: 'PUT', path: () => `/v1/context/${fixture.sessionId}`, allow: 'GET, PATCH, DELETE' },
   ])('is refused: $method, allowed are $allow', async ({ method, path, allow }) => {
     const request = wellFramed(`${method} ${path()}`, { headers: [credential, asJson], body: someJson })
 
-    const response = await bench.expectRefused(() => askRaw(bench.stack, request), {
+    const response = await fixture.expectRefused(() => askRaw(fixture.stack, request), {
       status: 405,
       code: 'method_not_allowed',
     })
@@ -108,12 +108,12 @@ describe('a method that a path does not have', () => {
 describe('routing-strategy', () => {
   test.each([
     { name: 'create', path: '/v1/context', headers: () => ({}) },
-    { name: 'use', path: '/v1/completions', headers: () => ({ 'x-session-id': bench.sessionId }) },
+    { name: 'use', path: '/v1/completions', headers: () => ({ 'x-session-id': fixture.sessionId }) },
   ])('is refused when it names no policy ($name)', async ({ path, headers }) => {
     const all = { ...headers(), 'routing-strategy': 'the-best' }
 
-    const response = await bench.expectRefused(
-      async () => reading(await call(`${bench.stack.url}${path}`, { headers: all, body: someBody })),
+    const response = await fixture.expectRefused(
+      async () => reading(await call(`${fixture.stack.url}${path}`, { headers: all, body: someBody })),
       { status: 400, code: 'invalid_routing_strategy', param: 'routing-strategy' },
     )
 

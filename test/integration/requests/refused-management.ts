@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { call } from '../support/client.ts'
 import { createdId, unknownId, untilGone, view } from '../support/sessions.ts'
-import { bounds } from './bench.ts'
-import { bench } from './shared-bench.ts'
+import { bounds } from './fixture.ts'
+import { fixture } from './shared-fixture.ts'
 import { asJson, askRaw, credential, expectRefusal, reading, wellFramed } from './support.ts'
 
 describe('a session that is not there', () => {
@@ -15,7 +15,7 @@ describe('a session that is not there', () => {
 
   const expectNotFound = async (id: string, credentials: Record<string, string> = {}): Promise<void> => {
     for (const { method, request } of managing) {
-      const response = await call(`${bench.stack.url}/v1/context/${id}`, { method, headers: credentials, ...request })
+      const response = await call(`${fixture.stack.url}/v1/context/${id}`, { method, headers: credentials, ...request })
       expectRefusal(reading(response), { status: 404, code: 'session_not_found' })
     }
   }
@@ -25,28 +25,28 @@ describe('a session that is not there', () => {
   })
 
   test('because it has expired', async () => {
-    const id = await createdId(bench.stack, { headers: { 'x-session-ttl': String(bounds.min) } })
+    const id = await createdId(fixture.stack, { headers: { 'x-session-ttl': String(bounds.min) } })
 
-    await untilGone(bench.stack, id)
+    await untilGone(fixture.stack, id)
 
     await expectNotFound(id)
   })
 
   test('because it was deleted', async () => {
-    const id = await createdId(bench.stack)
+    const id = await createdId(fixture.stack)
 
-    const deleted = await call(`${bench.stack.url}/v1/context/${id}`, { method: 'DELETE' })
+    const deleted = await call(`${fixture.stack.url}/v1/context/${id}`, { method: 'DELETE' })
 
     expect([deleted.status, deleted.body]).toEqual([200, { id, object: 'context.deleted', deleted: true }])
     await expectNotFound(id)
   })
 
   test('because it is another tenant’s', async () => {
-    const before = await view(bench.stack, bench.sessionId)
+    const before = await view(fixture.stack, fixture.sessionId)
 
-    await expectNotFound(bench.sessionId, { authorization: 'Bearer another-key' })
+    await expectNotFound(fixture.sessionId, { authorization: 'Bearer another-key' })
 
-    expect(await view(bench.stack, bench.sessionId)).toEqual(before)
+    expect(await view(fixture.stack, fixture.sessionId)).toEqual(before)
   })
 
   const ids = [
@@ -73,20 +73,20 @@ describe('a session that is not there', () => {
       const body = method === 'PATCH' ? { body: '{"ttl":60}' } : {}
       const request = wellFramed(`${method} /v1/context/${id}`, { headers: [credential, asJson], ...body })
 
-      await bench.expectRefused(() => askRaw(bench.stack, request), { status: 404, code: 'session_not_found' })
+      await fixture.expectRefused(() => askRaw(fixture.stack, request), { status: 404, code: 'session_not_found' })
     },
   )
 
   test.each(['/', '/a/b', `/${unknownId}/`, '/.', '/%2e'])('because %s leads nowhere', async (path) => {
     const request = wellFramed(`DELETE /v1/context${path}`, { headers: [credential] })
 
-    await bench.expectRefused(() => askRaw(bench.stack, request), { status: 404, code: 'unknown_path' })
+    await fixture.expectRefused(() => askRaw(fixture.stack, request), { status: 404, code: 'unknown_path' })
   })
 
   test.each(['%00', `${unknownId}%00`, `${unknownId}#x`])('because %s is no path', async (id) => {
     const request = wellFramed(`DELETE /v1/context/${id}`, { headers: [credential] })
 
-    await bench.expectRefused(() => askRaw(bench.stack, request), { status: 400, code: 'bad_request' })
+    await fixture.expectRefused(() => askRaw(fixture.stack, request), { status: 400, code: 'bad_request' })
   })
 })
 
@@ -97,13 +97,13 @@ describe('PATCH /v1/context/{id}', () => {
     { name: 'too much', body: '{"ttl":86401}', refusal: { code: 'ttl_out_of_range', param: 'ttl' } },
     { name: 'no body', body: '', refusal: { code: 'invalid_json' } },
   ])('is refused with $name', async ({ body, refusal }) => {
-    await bench.expectRefused(() => bench.ask('patch', { body }), { status: 400, ...refusal })
+    await fixture.expectRefused(() => fixture.ask('patch', { body }), { status: 400, ...refusal })
   })
 
   test('is refused as a form', async () => {
     const headers = [credential, 'content-type: application/x-www-form-urlencoded']
 
-    await bench.expectRefused(() => bench.ask('patch', { headers, body: 'ttl=60' }), {
+    await fixture.expectRefused(() => fixture.ask('patch', { headers, body: 'ttl=60' }), {
       status: 415,
       code: 'unsupported_media_type',
       param: 'content-type',
@@ -116,7 +116,7 @@ describe('GET /v1/context', () => {
     { query: 'limit=101', param: 'limit' },
     { query: 'after=%00', param: 'after' },
   ])('is refused with $query', async ({ query, param }) => {
-    await bench.expectRefused(async () => reading(await call(`${bench.stack.url}/v1/context?${query}`)), {
+    await fixture.expectRefused(async () => reading(await call(`${fixture.stack.url}/v1/context?${query}`)), {
       status: 400,
       code: 'invalid_page',
       param,

@@ -21,12 +21,12 @@ export interface Arrival {
 
 /** Runs `act`, and returns the requests that reached the pods meanwhile. */
 export const watching = async <T>(
-  bench: Pick<ScriptedStack, 'pods'>,
+  fixture: Pick<ScriptedStack, 'pods'>,
   act: () => Promise<T>,
 ): Promise<{ readonly result: T; readonly arrivals: readonly Arrival[] }> => {
-  const before = bench.pods.map((pod) => pod.requests().length)
+  const before = fixture.pods.map((pod) => pod.requests().length)
   const result = await act()
-  const arrivals = bench.pods.flatMap((pod, index) =>
+  const arrivals = fixture.pods.flatMap((pod, index) =>
     pod
       .requests()
       .slice(before[index])

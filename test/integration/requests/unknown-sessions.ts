@@ -4,11 +4,11 @@ import { call } from '../support/client.ts'
 import { exchangeRaw } from '../support/raw-http.ts'
 import { inferencePaths } from '../support/scripted-responses.ts'
 import { createdId, look, remove, unknownId, untilGone, untilTurns } from '../support/sessions.ts'
-import { bounds } from './bench.ts'
-import { bench } from './shared-bench.ts'
+import { bounds } from './fixture.ts'
+import { fixture } from './shared-fixture.ts'
 import { asJson, expectRefusal, reading, someBody, someJson, watching, wellFramed } from './support.ts'
 
-const { stack } = bench
+const { stack } = fixture
 const other = { authorization: 'Bearer another-key' }
 
 const use = (id: string, headers: Record<string, string> = {}, path = '/v1/completions') =>
@@ -18,7 +18,7 @@ const status = async (id: string): Promise<number> => (await look(stack, id)).st
 
 describe('a turn of a session that is not there', () => {
   test.each(inferencePaths)('gets a whole response on %s', async (path) => {
-    const { result, arrivals } = await watching(bench, () => use(unknownId, {}, path))
+    const { result, arrivals } = await watching(fixture, () => use(unknownId, {}, path))
 
     expect(result.status).toBe(200)
     expect(result.headers.get('x-context-cache')).toBe('miss; reason=session_not_found')

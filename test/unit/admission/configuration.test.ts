@@ -88,7 +88,7 @@ describe('the configuration', () => {
 
   test('refuses requirements of loads that the engine decides on', () => {
     const problems = problemsOf({ CTX_ADMISSION_REQUIREMENTS: 'load/A=R1:1', CONNECTOR: 'none' })
-    expect(problems).toContain('Only with the connector llamacpp-slots')
+    expect(problems).toContain('only with the connector llamacpp-slots')
     expect(problems).toContain('admission.requirements')
   })
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { essential, load, problemsOf, secret } from './load.ts'
 
 describe('the Redis URL', () => {
-  const refusal = /must be redis:\/\/ .*\(set by REDIS_URL\)\n.*at sessions\.redisUrl/
+  const refusal = /^REDIS_URL: sessions\.redisUrl: must be redis:\/\/ /
 
   test.each([
     ['another protocol', 'http://host'],
@@ -43,7 +43,7 @@ describe('variables that Kubernetes sets for a Service', () => {
     [`${prefix}_PORT_50051_TCP_ADDR`]: '10.96.0.7',
   })
 
-  test.each(['CTX_GATEWAY', 'CTX_LISTEN_ADMIN'])('%s_… are ignored', (prefix) => {
+  test.each(['CTX', 'CTX_GATEWAY', 'CTX_LISTEN_ADMIN'])('%s_… are ignored', (prefix) => {
     expect(load({ ...essential, ...serviceVariables(prefix) })).toMatchObject({ listen: { admin: { port: 9090 } } })
   })
 
@@ -59,6 +59,6 @@ describe('variables that Kubernetes sets for a Service', () => {
       CTX_GATEWAY_PORTS: '1',
       CTX_OTHER_PORT: '1',
     }
-    expect(problemsOf(environment)).toMatch(/CTX_GATEWAY_PORTS\n.*CTX_OTHER_PORT$/)
+    expect(problemsOf(environment)).toMatch(/^CTX_GATEWAY_PORTS: no .*\nCTX_OTHER_PORT: no .*$/)
   })
 })

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { levels } from 'pino'
-import { listConfigOptions, renderConfigHelp } from '../../../src/config/options.ts'
+import { optionGroups, renderOptionGroup } from '../../../src/config/option-help.ts'
+import { listConfigOptions } from '../../../src/config/options.ts'
 import { configSchema } from '../../../src/config/schema.ts'
 import { policyNames } from '../../../src/routing/policies.ts'
 
@@ -63,16 +64,15 @@ describe('docs/configuration.md', () => {
   })
 })
 
-describe('renderConfigHelp', () => {
-  test('has a paragraph for every option', () => {
-    const paragraphs = renderConfigHelp().trim().split('\n\n')
-    expect(paragraphs.map((paragraph) => paragraph.split(' ')[0])).toEqual(options.map(({ name }) => name))
-    expect(paragraphs[0]).toBe(
-      [
-        'listen.extproc.host  (CTX_LISTEN_EXTPROC_HOST)',
-        '  string; default: "127.0.0.1"',
-        '  Address of the gRPC port for Envoy. Encrypted only with listen.extproc.tls.',
-      ].join('\n'),
+describe('renderOptionGroup', () => {
+  test('shows every option in the page of one group', () => {
+    const lines = optionGroups.flatMap((group) => renderOptionGroup(group).split('\n'))
+    expect(lines.filter((_, index) => index % 2 === 0).map((line) => line.trim().split(' ')[0])).toEqual(
+      options.map(({ name }) => name),
     )
+    expect(lines.slice(0, 2)).toEqual([
+      '  listen.extproc.host (CTX_LISTEN_EXTPROC_HOST): string; default: "127.0.0.1"',
+      '      Address of the gRPC port for Envoy. Encrypted only with listen.extproc.tls.',
+    ])
   })
 })

@@ -42,29 +42,29 @@ describe('poolsOf', () => {
 })
 
 test.each<[string, readonly object[], RegExp]>([
-  ['that is no JSON object', [{ ...chat, colour: 'red' }], /colour.*\n.*at pools\.0$/],
-  ['without pods', [{ ...chat, pods: [] }], /no engines: give pools\.0\.pods.*\n.*at pools\.0\.pods/],
-  ['with pods and DNS', [{ ...chat, dns: { name: 'n', port: 1 } }], /not both.*\n.*at pools\.0\.dns/],
-  ['with the name of another', [chat, { ...chat, pods: ['b:1'] }], /has this name.*\n.*at pools\.1\.name/],
-  ['with the name of the default pool', [{ ...chat, name: 'default' }], /has this name.*\n.*at pools\.0\.name/],
-  ['with a pod of another', [chat, { ...chat, name: 'code' }], /pod of another pool.*\n.*at pools\.1\.pods/],
-  ['without its folder', [{ ...chat, kv: {} }], /needs the folder.*\n.*at pools\.0\.kv\.directory/],
+  ['that is no JSON object', [{ ...chat, colour: 'red' }], /pools\.0\.colour: no such option/],
+  ['without pods', [{ ...chat, pods: [] }], /pools\.0\.pods.*: there are no engines: give pools\.0\.pods/],
+  ['with pods and DNS', [{ ...chat, dns: { name: 'n', port: 1 } }], /pools\.0\.dns.*not both/],
+  ['with the name of another', [chat, { ...chat, pods: ['b:1'] }], /pools\.1\.name.*has this name/],
+  ['with the name of the default pool', [{ ...chat, name: 'default' }], /pools\.0\.name.*has this name/],
+  ['with a pod of another', [chat, { ...chat, name: 'code' }], /pools\.1\.pods.*pod of another pool/],
+  ['without its folder', [{ ...chat, kv: {} }], /pools\.0\.kv\.directory.*needs the folder/],
   [
     'with the folder of another',
     [
       { ...chat, kv: { directory: '/kv' } },
       { ...chat, name: 'code', pods: ['b:1'], kv: { directory: '/kv' } },
     ],
-    /Another pool has this folder.*\n.*at pools\.1\.kv\.directory/,
+    /pools\.1\.kv\.directory.*another pool has this folder/,
   ],
-  ['with a limit of the store', [{ ...chat, kv: { directory: '/kv', maxStoreBytes: 2048 } }], /at pools\.0\.kv\.maxSt/],
+  ['with a limit of the store', [{ ...chat, kv: { directory: '/kv', maxStoreBytes: 2048 } }], /pools\.0\.kv\.maxStore/],
   [
     'with a module and an option of llamacpp-slots',
     [{ ...chat, kv: { connectorModule: '/own.mjs', storeModule: '/store.mjs' } }],
-    /Belongs to the connector llamacpp-slots.*\n.*at pools\.0\.kv\.storeModule/,
+    /pools\.0\.kv\.storeModule.*belongs to the connector llamacpp-slots/,
   ],
-  ['with a certificate and no HTTPS', [{ ...chat, caFile: '/ca' }], /Belongs to.*https.*\n.*at pools\.0\.caFile/],
-  ['whose key is given twice', [{ ...chat, apiKey: 'k', apiKeyFile: '/k' }], /at pools\.0\.apiKeyFile/],
+  ['with a certificate and no HTTPS', [{ ...chat, caFile: '/ca' }], /pools\.0\.caFile.*belongs to.*https/],
+  ['whose key is given twice', [{ ...chat, apiKey: 'k', apiKeyFile: '/k' }], /pools\.0\.apiKeyFile/],
 ])('a pool %s is refused', (_title, pools, problem) => {
   expect(problemsOf(variable(...pools))).toMatch(problem)
 })

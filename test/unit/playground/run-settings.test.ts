@@ -4,6 +4,7 @@ import { readRunSettings } from '../../../playground/run-settings.ts'
 test.each([
   ['nothing', {}, { host: '127.0.0.1', port: 8000, envoyConfig: 'envoy.yaml', pods: undefined }],
   ['LISTEN_HOST', { LISTEN_HOST: '0.0.0.0' }, { host: '0.0.0.0' }],
+  ['REDIS', { REDIS: '1' }, { startsRedis: true }],
   ['ACCELERATOR', { ACCELERATOR: '1' }, { envoyConfig: 'deploy/envoy/accelerated.yaml' }],
   ['PODS and KV_DIR', { PODS: 'a:1, b:2', KV_DIR: '/kv' }, { pods: ['a:1', 'b:2'], kvDirectory: '/kv' }],
 ])('run with %s in the environment', (_name, env, expected) => {
@@ -14,6 +15,7 @@ test.each([
   ['a port out of range', { GATEWAY_PORT: '65536' }, 'GATEWAY_PORT'],
   ['a host that is no address', { LISTEN_HOST: 'a b' }, 'LISTEN_HOST'],
   ['a pod without a port', { PODS: 'a:1,b', KV_DIR: '/kv' }, 'this part does not: b'],
+  ['two Redis', { REDIS: '1', REDIS_URL: 'redis://a' }, 'set one of them'],
   ['pods without a folder for KV', { PODS: 'a:1' }, 'KV_DIR'],
 ])('run is refused with %s', (_name, env, message) => {
   expect(readRunSettings(env)).toContain(message)

@@ -31,7 +31,6 @@ describe('a replay', () => {
       ttftMs: { mean: 700, p50: 700, p90: 700, p99: 700 },
       prefillSeconds: 0.7,
       loadSeconds: 0,
-      elapsedSeconds: 1.2,
     })
   })
 

@@ -49,10 +49,6 @@ describe('the command replay', () => {
     })
   })
 
-  test('shows its options', async () => {
-    expect(await run('--help')).toMatchObject({ exitCode: 0, printed: expect.stringContaining('--time-scale=1') })
-  })
-
   test.each([
     { name: 'an option that makes no sense', args: ['trace', '--pods=x'], failed: '--pods must be' },
     { name: 'a trace that is not there', args: ['none'], failed: 'none cannot be read: ENOENT' },

@@ -17,13 +17,13 @@ export interface Session {
 }
 
 /** A stack for tests that each have tenants of their own. After each test all sessions of its tenants are deleted. */
-export interface TenantBench {
+export interface TenantFixture {
   readonly stack: Stack
   /** The SDK with a credential that no other test has, so that its lists hold its own sessions alone. */
   newTenant(options?: Partial<ClientOptions>): OpenAI
 }
 
-export const useTenantBench = (): TenantBench => {
+export const useTenantFixture = (): TenantFixture => {
   const stack = useStack()
   let count = 0
   let tenants: OpenAI[] = []

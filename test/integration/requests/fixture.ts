@@ -37,7 +37,7 @@ export const creates = ['create by POST /v1/context', 'create by x-session-ttl']
 const withBody: ReadonlySet<RouteName> = new Set([...creates, 'use', 'patch'])
 
 /** A stack in front of two scripted pods, with a session that no refused request changes. */
-export interface Bench extends ScriptedStack {
+export interface Fixture extends ScriptedStack {
   /** A session of one turn. */
   readonly sessionId: string
   /** Sends a request that is correct apart from what is given. Default: a credential, the content type, and a body where the route has one. */
@@ -46,7 +46,7 @@ export interface Bench extends ScriptedStack {
   expectRefused(ask: () => Promise<Reading>, refusal: Refusal): Promise<Reading>
 }
 
-export const useBench = (options: Pick<StackOptions, 'envoyConfig'> = {}): Bench => {
+export const useFixture = (options: Pick<StackOptions, 'envoyConfig'> = {}): Fixture => {
   let sessionId = ''
   const scripted = useScriptedStack({
     ...options,

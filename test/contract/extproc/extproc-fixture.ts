@@ -23,19 +23,19 @@ export const buffered = field(11, int(1, 2))
 export const requestBody = (content: string | Buffer): Buffer => field(4, field(1, content), int(2, 1))
 
 /** A server that was not started. The log has what its hooks and its service were called with. */
-export interface Bench {
+export interface Fixture {
   readonly server: ExtProcServer
   readonly health: HealthState
   readonly log: EventLog
   readonly turns: readonly EndedTurn[]
 }
 
-export interface StartedBench extends Bench {
+export interface StartedFixture extends Fixture {
   readonly address: ListenAddress
   readonly client: RawClient
 }
 
-export interface HoldingBench extends StartedBench {
+export interface HoldingFixture extends StartedFixture {
   /** Makes the latest decision. */
   readonly finish: () => void
   /** Opens a call and waits until the service was asked for a decision. */
@@ -44,8 +44,8 @@ export interface HoldingBench extends StartedBench {
 
 const anyPort: ListenAddress = { host: '127.0.0.1', port: 0 }
 
-/** Benches that are closed after each test. */
-export const useBench = () => {
+/** Fixtures that are closed after each test. */
+export const useFixture = () => {
   const cleanups: (() => unknown)[] = []
   afterEach(async () => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
@@ -61,7 +61,7 @@ export const useBench = () => {
     part: Partial<ContextCacheManager> = {},
     listen: ListenAddress = anyPort,
     log: EventLog = createEventLog(),
-  ): Bench => {
+  ): Fixture => {
     const health = createHealthState()
     const turns: EndedTurn[] = []
     const server = createExtProcServer({
@@ -89,14 +89,14 @@ export const useBench = () => {
     return { server, health, log, turns }
   }
 
-  const start = async (...of: Parameters<typeof prepare>): Promise<StartedBench> => {
-    const bench = prepare(...of)
-    const address = await bench.server.start()
-    return { ...bench, address, client: connect(address) }
+  const start = async (...of: Parameters<typeof prepare>): Promise<StartedFixture> => {
+    const fixture = prepare(...of)
+    const address = await fixture.server.start()
+    return { ...fixture, address, client: connect(address) }
   }
 
-  /** A started bench whose decisions wait for `finish`. */
-  const startHolding = async (): Promise<HoldingBench> => {
+  /** A started fixture whose decisions wait for `finish`. */
+  const startHolding = async (): Promise<HoldingFixture> => {
     const log = createEventLog()
     let finish = (): void => {}
     const onHeaders: ContextCacheManager['onHeaders'] = (_request, { signal }) =>
@@ -105,14 +105,14 @@ export const useBench = () => {
         signal.addEventListener('abort', () => log.note('aborted'))
         log.note('asked')
       })
-    const bench = await start({ onHeaders }, anyPort, log)
+    const fixture = await start({ onHeaders }, anyPort, log)
     const ask = async (path: string, message: Buffer): Promise<RawCall> => {
-      const call = bench.client.call(path)
+      const call = fixture.client.call(path)
       call.stream.write(message)
       await log.noted('asked')
       return call
     }
-    return { ...bench, finish: () => finish(), ask }
+    return { ...fixture, finish: () => finish(), ask }
   }
 
   return { cleanups, connect, prepare, start, startHolding }

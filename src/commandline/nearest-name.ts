@@ -1,0 +1,23 @@
+import { closest, distance } from 'fastest-levenshtein'
+
+const maxDifference = 0.4
+
+/**
+ * The name that a misspelt one was probably meant to be: at most two in five of its letters differ. Undefined: none is near.
+ * Upper and lower case count as the same.
+ */
+export const nearestName = (name: string, names: readonly string[]): string | undefined => {
+  const wanted = name.toLowerCase()
+  const nearest = closest(
+    wanted,
+    names.map((known) => known.toLowerCase()),
+  )
+  if (distance(wanted, nearest ?? '') > Math.max(1, wanted.length * maxDifference)) return undefined
+  return names.find((known) => known.toLowerCase() === nearest)
+}
+
+/** `There is no command sevre. Did you mean serve?` */
+export const unknownName = (what: string, name: string, names: readonly string[]): string => {
+  const nearest = nearestName(name, names)
+  return `There is no ${what} ${name}.${nearest === undefined ? '' : ` Did you mean ${nearest}?`}`
+}

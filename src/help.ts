@@ -1,0 +1,119 @@
+import { unknownName } from './commandline/nearest-name.ts'
+import { optionGroups, renderOptionGroup, renderOptionGroups } from './config/option-help.ts'
+import { policyNames } from './routing/policies.ts'
+
+const commandNames = ['serve', 'run', 'vllm-up', 'replay', 'help'] as const
+
+/** A page, or what is wrong with the request for one. */
+export type HelpPage =
+  | { readonly kind: 'page'; readonly text: string }
+  | { readonly kind: 'unknown'; readonly message: string }
+
+/** The page of a command or of a group of options. */
+export const findHelpPage = (name: string | undefined): HelpPage => {
+  switch (name) {
+    case undefined:
+    case 'help':
+      return page(mainPage)
+    case 'serve':
+      return page(servePage())
+    case 'run':
+      return page(runPage)
+    case 'vllm-up':
+      return page(vllmUpPage)
+    case 'replay':
+      return page(replayPage)
+    default:
+      return optionGroups.includes(name)
+        ? page(`Options of serve, group ${name}: in a YAML file (in the environment)\n\n${renderOptionGroup(name)}`)
+        : { kind: 'unknown', message: unknownName('command', name, [...commandNames, ...optionGroups]) }
+  }
+}
+
+const page = (text: string): HelpPage => ({ kind: 'page', text })
+
+const mainPage = `Usage: context-cache-gateway [COMMAND] [options]
+
+Commands:
+  serve     the gateway alone, for an Envoy configured as in envoy.yaml (default)
+  run       everything on this machine: Envoy, the gateway, and two pods of the embedded engine
+  vllm-up   two pods of real vLLM with LMCache on this machine's processors
+  replay    a trace of requests on a simulated fleet: time to first token, hit ratio, load
+  help      this page; help COMMAND: its page; help GROUP: a group of options of serve
+
+Options:
+  -h, --help   the page of a command
+  --version    the version`
+
+const servePage = (): string => `Usage: context-cache-gateway [serve] [options]
+
+The gateway alone, for an Envoy configured as in envoy.yaml.
+
+Options:
+  --config FILE    YAML file with options; the environment overrides it
+  --check          check the configuration and exit
+  --print-config   print the effective configuration, without secrets, and exit
+
+Environment, of most installations:
+  PODS=host:port,…        the engines, as in Envoy's cluster
+  CONNECTOR=…             how KV is loaded and stored: llamacpp-slots (default), lmcache, prefix-cache, none
+  KV_DIR=/shared/kv       the folder of stored KV, for llamacpp-slots
+  LMCACHE_URL=http://…    the coordinator, for lmcache
+  REDIS_URL=redis://…     sessions in Redis instead of in memory
+  CTX_TENANT_SECRET=…     32 characters or more, the same for every gateway; required with Redis
+
+Groups of options (context-cache-gateway help GROUP shows the options of one):
+${renderOptionGroups()}`
+
+const runPage = `Usage: context-cache-gateway run
+
+Everything on this machine, until Ctrl-C: Envoy, the gateway, and two pods of the embedded engine. A process that ends is
+started again. Missing programs are installed into ~/.cache/context-cache-gateway.
+
+Environment, clients:
+  GATEWAY_PORT=8000       where clients connect
+  LISTEN_HOST=127.0.0.1   address that accepts clients; 0.0.0.0: all
+
+Environment, engines:
+  MODEL=file.gguf         serve this model instead of one with random weights
+  PODS=host:port,…        use these engines, with CONNECTOR=… and KV_DIR=… (llamacpp-slots) or LMCACHE_URL=… (lmcache)
+
+Environment, sessions:
+  REDIS=1                 start a Redis, so that sessions outlive the gateway
+  REDIS_URL=redis://…     use this Redis
+
+Environment, Envoy:
+  ACCELERATOR=1           with the Wasm filter (deploy/envoy/accelerated.yaml)
+  ENVOY_BIN=…             the Envoy to run; default: the one on PATH, else one is installed
+
+Every option of the gateway (help serve) can be set in the environment too.`
+
+const vllmUpPage = `Usage: context-cache-gateway vllm-up
+
+Two pods of real vLLM with LMCache on this machine's processors, until Ctrl-C, for a gateway with CONNECTOR=lmcache. Says
+first what that takes, and installs it.
+
+Environment:
+  PYTHON=python3.11   interpreter of version 3.11 to 3.13; default: the first one on PATH`
+
+const replayPage = `Usage: context-cache-gateway replay TRACE [options]
+
+Replays a trace of requests on a simulated fleet, in virtual time, with the routing, load and eviction code that serves
+traffic. TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens,
+"output_length": tokens, "hash_ids": [one for each 512 tokens of the prompt]}.
+
+Options, routing:
+  --policy=predicted-ttft            ${policyNames.slice(0, 4).join(', ')},
+                                     ${policyNames.slice(4).join(', ')}; several with commas between them, or all
+
+Options, fleet:
+  --pods=8                           how many pods there are
+  --pod-blocks=2000                  blocks of KV that fit into a pod, or unlimited
+  --store-blocks=unlimited           blocks of KV that fit into the persistent store; 0 is no store
+  --prefill-tokens-per-second=10000  prompt tokens that a pod computes
+  --load-tokens-per-second=100000    tokens whose KV a pod loads from the store
+  --decode-tokens-per-second=20      tokens that a request generates
+
+Options, trace and result:
+  --time-scale=1                     the trace's times are multiplied by this: 0.5 lets the requests come twice as fast
+  --json=FILE                        write the result there, too`
