@@ -1,11 +1,12 @@
 # make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis, ACCELERATOR=1 with the Wasm filter
 # make test       everything: format, lint, types, and every test on real parts
 # make test-accelerator  the tests through Envoy, with the accelerator (accelerator/README.md)
+# make test-cluster  Kubernetes, Envoy Gateway and Istio themselves, with pods that are processes (says first what it builds; as root)
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test test-accelerator check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
+.PHONY: run test test-cluster test-accelerator check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
 
 install: node_modules/.package-lock.json
 
@@ -43,6 +44,10 @@ test-memory-store: install
 
 test-accelerator: build
 	ACCELERATOR=1 npm run --silent test:accelerator
+
+test-cluster: build
+	npx tsc -p test/cluster/tsconfig.json && node .run/cluster/test/cluster/install/main.js
+	npm run --silent test:cluster
 
 vllm-up: build
 	@node dist/src/main.js vllm-up

@@ -16,7 +16,6 @@ import { serviceOf } from '../routing/served-models.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { sentenceOf } from '../telemetry/outage-log.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
 import { createEngineChecks } from './engine-checks.ts'
 import { createPodSource, engineAccessOf } from './engines.ts'
@@ -26,6 +25,8 @@ import type { PoolStores } from './stores.ts'
 export interface RunningPool {
   readonly pool: Pool
   readonly pods: () => readonly PodState[]
+  /** Name of the pool's connector. */
+  readonly connector: string
   /** Resolves after the first check of each pod. */
   start(): Promise<void>
   /** Has the connector check each engine, now and whenever its pod becomes ready. */
@@ -51,7 +52,11 @@ export const createPool = async (
   const selected = await selectedConnector(kvConfig)
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
-  const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
+  const pods = await createPodSource(poolConfig, config, {
+    ...parts,
+    access,
+    onChange: (pod) => checks.podChanged(pod),
+  })
   // Stored KV is limited for all pools together.
   const { maxStoreBytes, storeThreshold } = config.kv
   const http = createEngineHttp({ callsPerPod, access })
@@ -59,6 +64,7 @@ export const createPool = async (
     identity: stores.identity,
     redis: stores.redis,
     pods: () => pods.pods().map(({ address }) => address),
+    instanceOf: (pod) => pods.pods().find(({ address }) => address === pod)?.instance,
     http,
     access,
     salts: createCacheSalts(secret),
@@ -78,7 +84,7 @@ export const createPool = async (
     store: stores.costs,
     engine: selected.name,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('cost model load or save failed', { operation, cause: sentenceOf(error) }),
+    onFault: (operation, error) => log.warn('costs were not loaded or saved', { operation, err: error }),
   })
   const nowMs = () => performance.now()
   const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
@@ -97,8 +103,12 @@ export const createPool = async (
       maxLoadMs: kvConfig.loadBudgetMs,
     },
     pods: () => pods.pods(),
+    connector: selected.name,
     start: async () => {
       await Promise.all([pods.start(), costKeeper.start()])
+      for (const { address, ready } of pods.pods())
+        if (!ready)
+          parts.warnings.raiseOutage('engine_unavailable', address, 'it has not answered its health check yet')
     },
     checkEngines: () => checks.start(),
     stop: async () => {

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { defaultPoolName, type PoolConfig } from '../config/pools.ts'
 import type { EngineAccess } from '../engines/engine-http.ts'
 import { createDnsPodSource } from '../routing/dns-pod-source.ts'
+import { createKubernetesPodSource } from '../routing/kubernetes/kubernetes-pod-source.ts'
 import type { PodSource } from '../routing/pod.ts'
 import { createStaticPodSource, type PodChange } from '../routing/pod-monitor.ts'
 import type { Logger } from '../telemetry/logger.ts'
@@ -18,18 +19,21 @@ export const engineAccessOf = ({ https, caFile, serverName, apiKey }: PoolConfig
   tls: https ? { ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), serverName } : undefined,
 })
 
-/** The pods of a pool, from a list or from DNS. */
-export const createPodSource = (
-  { name, pods, dns, models }: PoolConfig,
+/**
+ * The pods of a pool: from a list, from DNS or from Kubernetes.
+ * @throws when there is no way to the Kubernetes API server
+ */
+export const createPodSource = async (
+  { name, pods, dns, kubernetes, models }: PoolConfig,
   { routing, turns }: Pick<Config, 'routing' | 'turns'>,
   parts: {
     readonly access: EngineAccess
     readonly log: Logger
-    readonly metrics: Pick<Metrics, 'removePod'>
+    readonly metrics: Pick<Metrics, 'forget'>
     readonly warnings: Warnings
     readonly onChange: (change: PodChange) => void
   },
-): PodSource => {
+): Promise<PodSource> => {
   const { log, metrics, warnings } = parts
   const options = {
     healthIntervalMs: routing.healthIntervalMs,
@@ -46,23 +50,39 @@ export const createPodSource = (
         case 'authorized':
           warnings.clear('engine_unauthorized', change.address)
           return
-        case 'removed':
-          warnings.clear('engine_unauthorized', change.address)
-          void metrics.removePod(change.address)
-          break
-        case 'added':
-        case 'ready':
+        case 'list-stale':
+          warnings.raise('kubernetes_list_stale', `${name} ${change.name}`, staleText(name, change))
+          return
+        case 'list-current':
+          warnings.clear('kubernetes_list_stale', `${name} ${change.name}`)
+          return
         case 'failing':
+          warnings.raiseOutage('engine_unavailable', change.address, change.reason)
+          return
+        case 'ready':
+          if (warnings.clear('engine_unavailable', change.address)) return
+          break
+        case 'removed':
+          warnings.forget(change.address)
+          void metrics.forget('pod', change.address)
+          break
         case 'resolve-failed':
+          log.warn('the name of the pods cannot be resolved; the known pods stay', { ...change })
+          return
+        case 'added':
           break
       }
       log.info('pod', { ...change })
     },
   }
+  if (kubernetes !== undefined) return createKubernetesPodSource({ ...options, ...kubernetes })
   return dns === undefined
     ? createStaticPodSource({ ...options, addresses: pods })
     : createDnsPodSource({ ...options, ...dns })
 }
+
+const staleText = (pool: string, list: { readonly name: string; readonly reason: string }): string =>
+  `The pool ${pool} keeps the pods that it knows, since Kubernetes does not list its ${list.name} (${list.reason}): check the API server and the role of the gateway`
 
 const unauthorizedText = (
   pool: string,

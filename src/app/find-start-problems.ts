@@ -14,7 +14,7 @@ import { loadFunction } from '../kvcache/load-member.ts'
 import { connectors } from '../kvcache/registry.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
-import { sentenceOf } from '../telemetry/outage-log.ts'
+import { sentenceOf } from '../telemetry/sentence-of.ts'
 
 const limitMs = 5_000
 

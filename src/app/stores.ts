@@ -14,7 +14,7 @@ import type { SessionStore } from '../sessions/session-store.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { measureOperations } from '../telemetry/measure-operations.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { OutageLog } from '../telemetry/outage-log.ts'
+import type { Warnings } from '../telemetry/warnings.ts'
 
 /** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
@@ -24,26 +24,37 @@ const memoryStaleMs = 7_000
 /** Longer than all gateways of a deployment are down for a restart or an update. */
 const redisStaleMs = 600_000
 
+const storeSubject = 'sessions'
+
 interface StoreParts {
   readonly log: Logger
   readonly metrics: Metrics
-  /** Logs outages of the session store. */
-  readonly storeOutage: OutageLog
+  readonly warnings: Pick<Warnings, 'raiseOutage' | 'clear'>
 }
 
 /** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
 export const createStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
   const { store, ...others } = await openStores(config, parts)
-  const { metrics } = parts
+  const { log, metrics, warnings } = parts
   const measured = measureOperations(store, ({ op, durationMs, failed }) => {
     metrics.observe('store_duration_seconds', { op }, durationMs)
     metrics.add('store_errors_total', { op }, failed ? 1 : 0)
   })
-  return { store: measured, ...others }
+  return {
+    store: measured,
+    onFault: (operation, error) => {
+      // Memory only refuses what it has no room for.
+      if (config.sessions.store === 'memory') log.warn('the session store refused', { operation, err: error })
+      else warnings.raiseOutage('store_unavailable', storeSubject, error instanceof Error ? error.cause : error)
+    },
+    ...others,
+  }
 }
 
 export interface Stores {
   readonly store: SessionStore & RemovalQueue
+  /** Tells the operator what the store failed at. */
+  readonly onFault: (operation: string, error: unknown) => void
   /** Called once for each pool. */
   readonly forPool: (name: string) => PoolStores
 }
@@ -56,8 +67,8 @@ export interface PoolStores {
   readonly costs: CostModelStore
 }
 
-const openStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
-  const { metrics, storeOutage } = parts
+const openStores = async (config: Config, parts: StoreParts): Promise<Omit<Stores, 'onFault'>> => {
+  const { metrics, warnings } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
@@ -84,12 +95,12 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         url: sessions.redisUrl,
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
-        onFault: (error) => storeOutage.failed(error),
-        onRecovered: () => storeOutage.recovered(),
+        onFault: (error) => warnings.raiseOutage('store_unavailable', storeSubject, error),
+        onRecovered: () => warnings.clear('store_unavailable', storeSubject),
         onBreaker: (state) => {
           metrics.set('store_circuit_open', {}, state === 'closed' ? 0 : 1)
-          if (state === 'open') storeOutage.failed('Redis does not answer in time')
-          if (state === 'closed') storeOutage.recovered()
+          if (state === 'open') warnings.raiseOutage('store_unavailable', storeSubject, 'Redis does not answer in time')
+          if (state === 'closed') warnings.clear('store_unavailable', storeSubject)
         },
       })
       const store = createRedisSessionStore({

@@ -26,6 +26,8 @@ export type ConnectorOptions<Own extends Shape = NoOptions> = SharedOptions & Ou
 export interface ConnectorParts {
   /** `host:port` of every pod that is configured now, ready or not. A connector calls no other engine. */
   readonly pods: () => readonly string[]
+  /** What the source of pods calls the store of KV beside this pod; undefined: nothing. */
+  readonly instanceOf: (pod: string) => string | undefined
   /** Calls engines with the pool's key, TLS and authorities; four calls at a time to each. The gateway closes it. */
   readonly http: EngineHttp
   /** Key and TLS of the pool, for a client of one's own. */

@@ -47,6 +47,8 @@ export interface KvCache {
   prepare(turn: SessionTurn, budget: PrepareBudget): Promise<PreparedTurn>
   /** Fields of a turn without a session. */
   isolation(tenant: TenantKey): EngineFields
+  /** Fields of a request that is no turn of a session, whoever sends it. */
+  readonly constants: EngineFields
   finish(turn: Sealed<EndedTurn>): Promise<FinishOutcome>
   release(turn: Sealed<ReleasedTurn>): Promise<void>
   remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
@@ -140,6 +142,7 @@ export const createKvCache = (
   return {
     prepare,
     isolation,
+    constants: connector.constants ?? {},
     finish,
     release,
     remove,

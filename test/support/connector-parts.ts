@@ -5,6 +5,7 @@ import type { ConnectorParts } from '../../src/kvcache/connector-definition.ts'
 /** What the gateway gives a connector, of a store in memory. Salts follow from the secret. */
 export const connectorParts = ({ secret = 'secret', ...own }: Partial<ConnectorParts> = {}): ConnectorParts => ({
   pods: () => [],
+  instanceOf: () => undefined,
   http: createEngineHttp({ callsPerPod: 4 }),
   access: {},
   salts: createCacheSalts(secret),

@@ -73,6 +73,7 @@ export const createLlamacppSlotsConnector = (
   }
   return {
     isolation: parts.isolation,
+    constants: fieldsWithoutSlot,
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
     finish: (turn) => finish(parts, turn),
     release: async ({ turnId, claim }) => {

@@ -1,4 +1,5 @@
-import type { KvMissReason, KvPresence, StartingTurn } from '../kv-connector.ts'
+import type { KvPresence, StartingTurn } from '../kv-connector.ts'
+import type { KvMissReason } from '../reasons.ts'
 import type { SlotTurn } from '../slots/slot-ledger.ts'
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'

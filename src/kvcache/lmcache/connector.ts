@@ -41,7 +41,7 @@ const options = {
 }
 
 /** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check'>
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check' | 'constants'>
 
 const callsPerServer = 32
 /** About four bytes per token of every session. */
@@ -60,6 +60,7 @@ export const createLmcacheConnector = (
 ): LmcacheConnector => {
   const { redis, secret, pods, access, salts, log } = pool
   const hasEvents = kv.events === 'auto'
+  const named = new Map(instances.map(splitAlias))
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
   const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access })
   const lmcache = createLmcacheClient({ http, coordinator: new URL(required(url)).host, worldSize })
@@ -68,7 +69,7 @@ export const createLmcacheConnector = (
     ...kv,
     lmcache,
     breaker: createStoreBreaker((signal) => lmcache.healthy(signal), log),
-    instances: createInstances(lmcache, new Map(instances.map(splitAlias))),
+    instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
     engines: createEngineFacts({ ...kv, http: engineHttp, hasEvents }),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
     vault:

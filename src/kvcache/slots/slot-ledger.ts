@@ -14,6 +14,8 @@ export interface SlotContent {
 export interface ReportedSlot {
   readonly id: number
   readonly idle: boolean
+  /** The last completion that ran there. Default: none, or the engine does not tell. */
+  readonly task?: number | undefined
 }
 
 /** A slot, and the turn (or sweep) that holds it. */
@@ -39,7 +41,7 @@ export interface ClaimSlot {
 export type ClaimOutcome =
   /** `content`: what the session left there; undefined: unknown, or another session's. */
   | { readonly kind: 'claimed'; readonly slot: number; readonly content?: SlotContent | undefined }
-  /** Another turn of the session is being saved; or one of the session, or a sweep, holds a slot while there is no other. */
+  /** Another turn of the session has run and is not saved yet; or one of the session, or a sweep, holds a slot while there is no other. */
   | { readonly kind: 'wait' }
   /** Every slot is busy or held. */
   | { readonly kind: 'no-room' }
@@ -67,7 +69,8 @@ export interface SlotEntry {
 export interface SlotLedger {
   /**
    * Takes an idle slot that nobody holds: one of the session, best with `artefactId`; else one without an owner; else the one that was claimed
-   * least recently. What lies there counts as unknown until the slot is released with its content.
+   * least recently. What lies there counts as unknown until the slot is released with its content. First of all a turn that may not wait takes the
+   * slot of a turn of its session that has run and whose end nobody has reported.
    */
   claim(request: ClaimSlot): Promise<ClaimOutcome>
   /**

@@ -138,6 +138,18 @@ describe.each([
       expect(await claim(alice, 't2', { mayWait: true })).toMatchObject({ kind: 'claimed', slot: 0 })
     })
 
+    test.each([
+      { name: 'waits for the end of', mayWait: true, task: 8, expected: { kind: 'wait' } },
+      { name: 'that may not wait takes the slot of', mayWait: false, task: 8, expected: { kind: 'claimed', slot: 0 } },
+      { name: 'has another slot than', mayWait: true, task: 7, expected: { kind: 'claimed', slot: 1 } },
+    ])('a turn $name another one of its session whose slot reports task $task, after 7', async (row) => {
+      const slotsAfter = (task: number) => [{ id: 0, idle: true, task }, ...idle(1)]
+      await claim(alice, 't1', { slots: slotsAfter(7) })
+      const { mayWait } = row
+      expect(await claim(alice, 't2', { mayWait, slots: slotsAfter(row.task) })).toMatchObject(row.expected)
+      expect(await renew(0, 't1')).toEqual([mayWait])
+    })
+
     test('a turn waits while a sweep holds the last slot', async () => {
       await seize(0, 'sweep')
       expect(await claim(alice, 't1', { mayWait: true, slots: idle(0) })).toEqual({ kind: 'wait' })
