@@ -10,6 +10,7 @@ import { Client, credentials, Server, ServerCredentials, type ServiceDefinition 
 import { loadSync } from '@grpc/proto-loader'
 import { startChild } from '../../../playground/child-process.ts'
 import { packageRoot } from '../../../playground/paths.ts'
+import { createAnyAuthorityListener } from '../../../src/extproc/any-authority.ts'
 
 const { values } = parseArgs({
   options: {
@@ -110,8 +111,7 @@ server.addService(health, {
     )
   },
 })
-for (const port of [values['grpc-port'], values['grpc-health-port']]) {
-  server.bindAsync(`0.0.0.0:${port}`, ServerCredentials.createInsecure(), (error) => {
-    if (error !== null) throw error
-  })
+for (const port of [values['grpc-port'], values['grpc-health-port']].map(Number)) {
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
+  await createAnyAuthorityListener(injector).listen({ host: '0.0.0.0', port })
 }
