@@ -1,3 +1,5 @@
+import type { z } from 'zod'
+import { connectors } from '../kvcache/registry.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
 import { connectorOf, defaultPoolName } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
@@ -71,7 +73,7 @@ const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool
     ),
     ...problemIf(
       ways > 1,
-      `${path}.${dns === undefined ? 'kubernetes' : 'dns'}`,
+      `${path}.${dns === undefined ? 'kubernetes' : 'dns.name'}`,
       `give one of ${path}.pods, ${path}.dns and ${path}.kubernetes, not both`,
     ),
     ...problemIf(
@@ -92,25 +94,17 @@ const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): reado
     problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
   )
 
-const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => [
-  ...problemIf(
-    connectorOf(kv) === 'lmcache' && kv.lmcache.url === undefined,
-    `${path}.lmcache.url`,
-    'the connector lmcache needs the URL of the LMCache coordinator',
-  ),
-  ...problemIf(
-    connectorOf(kv) === 'llamacpp-slots' && kv.directory === undefined,
-    `${path}.directory`,
-    'the connector llamacpp-slots needs the folder that the pods share',
-  ),
-  ...(['maxStoreBytes', 'storeModule'] as const).flatMap((name) =>
-    problemIf(
-      connectorOf(kv) !== 'llamacpp-slots' && kv[name] !== undefined,
-      `${path}.${name}`,
-      'belongs to the connector llamacpp-slots',
-    ),
-  ),
-]
+/** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
+const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => {
+  const values = new Map<string, unknown>(Object.entries(kv))
+  return connectors.flatMap((connector) => {
+    const foreign = Object.entries<z.ZodType>(connector.options)
+      .filter(([option, schema]) => values.get(option) !== undefined && schema.safeParse(undefined).data === undefined)
+      .map(([option]) => ({ option, message: `belongs to the connector ${connector.name}` }))
+    const found = connectorOf(kv) === connector.name ? (connector.check?.(kv) ?? []) : foreign
+    return found.flatMap(({ option, message }) => problemIf(true, `${path}.${option}`, message))
+  })
+}
 
 const checkReaper = (
   { kv, paths: { kv: path } }: CheckedPool,

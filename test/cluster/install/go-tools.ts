@@ -79,3 +79,14 @@ export const goTools: readonly GoTool[] = [
     megabytes: 80,
   },
 ]
+
+/** Checks manifests against schemas; `make test` builds it. */
+export const kubeconformTool: GoTool = {
+  name: 'kubeconform',
+  version: '0.8.0',
+  module: 'github.com/yannh/kubeconform',
+  moduleVersion: 'v0.8.0',
+  package: 'github.com/yannh/kubeconform/cmd/kubeconform',
+  cpuSeconds: 10,
+  megabytes: 15,
+}

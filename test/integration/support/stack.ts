@@ -79,7 +79,7 @@ const configFiles = {
 type Wiring = keyof typeof configFiles
 
 /** How Envoy is wired to the gateway: `make test-accelerator` and `make test-picker` run the same tests with another wiring. */
-const wiring: Wiring =
+export const wiring: Wiring =
   process.env['ACCELERATOR'] === '1' ? 'accelerator' : process.env['PICKER'] === '1' ? 'picker' : 'lua'
 
 const secret = 'a secret of the integration tests that is long enough'

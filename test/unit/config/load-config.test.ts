@@ -304,7 +304,8 @@ describe('loadConfig', () => {
       'sessions.minTtlSeconds',
       'sessions.maxTtlSeconds',
       'routing.pods',
-      'routing.pods',
+      // Named by the message on routing.pods.
+      'routing.dns',
       'kv.directory',
     ])
   })
