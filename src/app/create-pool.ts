@@ -2,9 +2,11 @@ import { createHmac } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { defaultPoolName, type PoolConfig } from '../config/pools.ts'
 import type { Pool } from '../context/pools.ts'
-import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
+import { createEngineHttp } from '../engines/engine-http.ts'
+import { createCacheSalts } from '../kvcache/cache-salts.ts'
 import { createClaimSeal } from '../kvcache/claim-seal.ts'
 import { createKvCache } from '../kvcache/kv-cache.ts'
+import { selectedConnector } from '../kvcache/registry.ts'
 import { createCostModel } from '../routing/cost-model.ts'
 import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import type { PodState } from '../routing/pod.ts'
@@ -16,7 +18,7 @@ import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
 import { createEngineChecks } from './engine-checks.ts'
-import { createConnector, createPodSource, engineAccessOf } from './engines.ts'
+import { createPodSource, engineAccessOf } from './engines.ts'
 import type { PoolStores } from './stores.ts'
 
 /** A pool with all that runs for it. */
@@ -35,6 +37,8 @@ export interface RunningPool {
   close(): Promise<void>
 }
 
+/** Of a connector's calls to one pod, at a time. */
+const callsPerPod = 4
 const saveCostsMs = 60_000
 const maxRoutedSessions = 100_000
 
@@ -44,20 +48,41 @@ export const createPool = async (
   parts: { readonly stores: PoolStores; readonly log: Logger; readonly metrics: Metrics; readonly warnings: Warnings },
 ): Promise<RunningPool> => {
   const { name, kv: kvConfig } = poolConfig
-  const { stores, log } = parts
-  const { storeModule } = kvConfig
-  const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
+  const { stores, log, warnings } = parts
+  const selected = await selectedConnector(kvConfig)
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
-  const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
-  const connector = await createConnector(poolConfig, config, { ...parts, secret, artefactStore, pods, access })
-  const kv = createKvCache(connector, { pool: name, seal: createClaimSeal(secret), log })
+  const pods = await createPodSource(poolConfig, config, {
+    ...parts,
+    access,
+    onChange: (pod) => checks.podChanged(pod),
+  })
+  // Stored KV is limited for all pools together.
+  const { maxStoreBytes, storeThreshold } = config.kv
+  const http = createEngineHttp({ callsPerPod, access })
+  const connector = await selected.create(kvConfig, {
+    identity: stores.identity,
+    redis: stores.redis,
+    pods: () => pods.pods().map(({ address }) => address),
+    instanceOf: (pod) => pods.pods().find(({ address }) => address === pod)?.instance,
+    http,
+    access,
+    salts: createCacheSalts(secret),
+    secret,
+    maxTurnMs: config.turns.leaseSeconds * 1000,
+    maxSessionMs: config.sessions.maxTtlSeconds * 1000,
+    orphanGraceMs: config.reaper.announceGraceMs,
+    maxArtefactBytes: maxStoreBytes === undefined ? undefined : maxStoreBytes * storeThreshold,
+    warnings,
+    log,
+  })
+  const kv = createKvCache(connector, { name: selected.name, pool: name, seal: createClaimSeal(secret), log })
   const checks = createEngineChecks({ ...parts, kv, pods })
   const costs = createCostModel({ initialMsPerToken: kvConfig.prefillMsPerToken })
   const costKeeper = createCostModelKeeper({
     model: costs,
     store: stores.costs,
-    engine: connector.name,
+    engine: selected.name,
     saveIntervalMs: saveCostsMs,
     onFault: (operation, error) => log.warn('costs were not loaded or saved', { operation, err: error }),
   })
@@ -78,7 +103,7 @@ export const createPool = async (
       maxLoadMs: kvConfig.loadBudgetMs,
     },
     pods: () => pods.pods(),
-    connector: connector.name,
+    connector: selected.name,
     start: async () => {
       await Promise.all([pods.start(), costKeeper.start()])
       for (const { address, ready } of pods.pods())
@@ -90,7 +115,10 @@ export const createPool = async (
       await costKeeper.stop()
       await pods.stop()
     },
-    close: () => kv.close(),
+    close: async () => {
+      await kv.close()
+      await http.close()
+    },
   }
 }
 

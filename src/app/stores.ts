@@ -1,16 +1,8 @@
 import type { Config } from '../config/config.ts'
 import { defaultPoolName } from '../config/pools.ts'
-import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
-import { createMemoryChunkLedger } from '../kvcache/chunks/memory-chunk-ledger.ts'
-import { createRedisChunkLedger } from '../kvcache/chunks/redis/redis-chunk-ledger.ts'
-import { createMemorySlotLedger } from '../kvcache/slots/memory-slot-ledger.ts'
-import { createRedisSlotLedger } from '../kvcache/slots/redis/redis-slot-ledger.ts'
-import type { SlotLedger } from '../kvcache/slots/slot-ledger.ts'
 import type { StoreIdentity } from '../kvcache/store-identity.ts'
-import { createMemoryTokenVault } from '../kvcache/vault/memory-token-vault.ts'
-import { createRedisTokenVault } from '../kvcache/vault/redis-token-vault.ts'
-import type { TokenVault } from '../kvcache/vault/token-vault.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
+import type { RedisConnection } from '../redis/redis-connection.ts'
 import { type CostModelStore, createMemoryCostModelStore } from '../routing/cost-model-store.ts'
 import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import type { Evicted, KvLimit } from '../sessions/limits.ts'
@@ -31,9 +23,6 @@ const supersededGraceMs = 1000
 const memoryStaleMs = 7_000
 /** Longer than all gateways of a deployment are down for a restart or an update. */
 const redisStaleMs = 600_000
-
-/** About four bytes per token of every session. */
-const memoryVaultBytes = 268_435_456
 
 const storeSubject = 'sessions'
 
@@ -73,9 +62,8 @@ export interface Stores {
 /** What a pool keeps beside sessions; no other pool sees it. */
 export interface PoolStores {
   readonly identity: StoreIdentity
-  readonly ledger: SlotLedger
-  readonly chunks: ChunkLedger
-  readonly vault: TokenVault
+  /** With a prefix of keys for the pool; undefined: sessions are in memory. */
+  readonly redis: RedisConnection | undefined
   readonly costs: CostModelStore
 }
 
@@ -97,9 +85,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Omit<Store
         store,
         forPool: (name) => ({
           identity: identityOf(store, name, memoryStaleMs),
-          ledger: createMemorySlotLedger(),
-          chunks: createMemoryChunkLedger(),
-          vault: createMemoryTokenVault({ secret: config.tenant.secret, maxBytes: memoryVaultBytes }),
+          redis: undefined,
           costs: createMemoryCostModelStore(),
         }),
       }
@@ -129,13 +115,12 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Omit<Store
         store,
         forPool: (name) => {
           const { keyPrefix } = connection
-          const own = name === defaultPoolName ? connection : { ...connection, keyPrefix: `${keyPrefix}pool:${name}:` }
+          const redis =
+            name === defaultPoolName ? connection : { ...connection, keyPrefix: `${keyPrefix}pool:${name}:` }
           return {
             identity: identityOf(store, name, redisStaleMs),
-            ledger: createRedisSlotLedger(own),
-            chunks: createRedisChunkLedger(own),
-            vault: createRedisTokenVault(own, config.tenant.secret),
-            costs: createRedisCostModelStore(own),
+            redis,
+            costs: createRedisCostModelStore(redis),
           }
         },
       }

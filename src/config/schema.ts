@@ -16,7 +16,7 @@ import {
 } from '../options/values.ts'
 import { modelPriority, requirement, resourceCount, resourceName } from './admission-values.ts'
 import { kv } from './kv-schema.ts'
-import { dns, engines, models, pods, pools } from './pool-schema.ts'
+import { dns, engines, kubernetes, models, pods, pools } from './pool-schema.ts'
 
 /*
  * Metadata of an option: `plainEnv`, a second environment variable that sets it; `defaultText`, the default in words where it depends on other
@@ -156,6 +156,7 @@ const routing = group({
     plainEnv: 'PODS',
   }),
   dns: dns.optional(),
+  kubernetes: kubernetes.optional(),
   models: models.describe(
     'Names of models that these engines serve. Others are answered with 404. Default: learnt from `GET /v1/models` of each engine.',
   ),
@@ -254,7 +255,7 @@ export const configSchema = z.strictObject({
   engines,
   kv,
   pools: pools.describe(
-    'Further pools of engines, each with a name, models, pods or dns, engine options and kv: see [Pools](#pools).',
+    'Further pools of engines, each with a name, models, pods, dns or kubernetes, engine options and kv: see [Pools](#pools).',
   ),
   admission,
   reaper,

@@ -61,13 +61,13 @@ export interface KvCache {
 /** Changes when payloads of an earlier version must not be read. */
 const payloadVersion = 1
 
-/** `pool` names the pool of pods that the connector serves. */
+/** `name` is the connector's, and `pool` that of the pods that it serves. */
 export const createKvCache = (
   connector: KvConnector,
-  parts: { readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
+  parts: { readonly name: string; readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
 ): KvCache => {
   const { seal, log } = parts
-  const tag = `${payloadVersion}/${connector.name}/${parts.pool} `
+  const tag = `${payloadVersion}/${parts.name}/${parts.pool} `
   /** Undefined: another connector or pool wrote it. */
   const untagged = (payload: string | undefined): string | undefined =>
     payload?.startsWith(tag) === true ? payload.slice(tag.length) : undefined

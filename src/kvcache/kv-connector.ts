@@ -131,8 +131,6 @@ export interface EngineFinding {
  * it, and the turn goes on. Every method can be called from any gateway process. docs/connectors.md shows how to write one.
  */
 export interface KvConnector {
-  /** Part of every payload's tag: KV of one connector is never given to another. */
-  readonly name: string
   /** Finds the session's KV in the pod, or loads what is stored. Settles soon after `budget.signal` fires, and has then claimed nothing. */
   prepare(turn: StartingTurn, budget: PrepareBudget): Promise<Prepared>
   /** Fields of a turn that must meet no session's KV: without a session, or when `prepare` fails. Default: none. */

@@ -187,6 +187,7 @@ export const metricDefinitions = {
         'kv_folder_foreign',
         'engine_unauthorized',
         'engine_shares_kv',
+        'kubernetes_list_stale',
       ],
     },
     gateways: 'max',

@@ -137,7 +137,6 @@ export const createMemoryKvConnector = (options: {
   }
 
   return {
-    name: 'memory',
     faults: {
       holdLoads: (isHeld) => gate.hold(isHeld),
       refuse: (operation, isRefused) => {

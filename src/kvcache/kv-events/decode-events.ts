@@ -1,4 +1,5 @@
 import { decode } from '@msgpack/msgpack'
+import { decodedBytes } from './decoded-bytes.ts'
 
 /** What one engine reports of its own cache, reduced to the blocks of turns and to what LMCache names by tokens alone. */
 export type KvEvent =
@@ -27,10 +28,12 @@ export type BlockHash = string | number | bigint
 /** vLLM names the tier of its own cache `GPU`, also on a CPU. An event without a tier is older and means the same. */
 const ownMedium = 'GPU'
 const maxHashBytes = 64
+/** A batch that would take more memory is not decoded. Enough for a turn of 400,000 tokens in blocks of 16. */
+export const maxDecodedBytes = 20 * 1024 * 1024
 const maxTurnIdLength = 64
 
 /**
- * Reads one batch of vLLM's KV events: msgpack of `[timestamp, events, rank?]`, each event a map with a `type`. Undefined: it is not one.
+ * Reads one batch of vLLM's KV events: msgpack of `[timestamp, events, rank?]`, each event a map with a `type`. Undefined: it is not one, or too large.
  * Left out: unknown types, requests without a `session_id`, other tiers and cache groups, blocks with gaps in between (sliding windows), and
  * every block from the first one on that depends on more than tokens, salt and adapter (images, embeddings).
  */
@@ -50,8 +53,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const parse = (bytes: Uint8Array): unknown => {
   try {
-    // A list takes its whole memory before its items are read, and has no more items than the message has bytes.
-    return decode(bytes, { useBigInt64: true, maxArrayLength: bytes.byteLength, maxMapLength: 100 })
+    return decodedBytes(bytes) > maxDecodedBytes ? undefined : decode(bytes, { useBigInt64: true })
   } catch {
     return undefined
   }

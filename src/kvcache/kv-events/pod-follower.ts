@@ -2,9 +2,9 @@ import { EventEmitter, once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { pause } from '../../async/deadline.ts'
 import type { KvLog } from '../kv-log.ts'
-import { decodeEvents } from './decode-events.ts'
+import { decodeEvents, maxDecodedBytes } from './decode-events.ts'
 import type { EventSources, KvEventSource } from './event-sources.ts'
-import { maxQueuedMessages, openSubscription, type Subscription } from './subscription.ts'
+import { maxMessagesInMemory, openSubscription, type Subscription } from './subscription.ts'
 import { createTurnChains, type TurnChains } from './turn-chains.ts'
 
 /** Follows the KV events of one pod. */
@@ -28,10 +28,10 @@ export interface PodFollowerOptions {
   readonly log: KvLog
 }
 
-/** Memory for what one pod publishes, shared by its engine processes: half for chains, half for messages on their way. */
-const maxBytesPerPod = 64 * 1024 * 1024
-/** Beside those that wait: the one being read, and the one before it. */
-const messagesInMemory = maxQueuedMessages + 2
+/** Memory for what one pod publishes: for messages on their way, for the one that is decoded, and for chains. */
+const maxBytes = 64 * 1024 * 1024
+const maxMessageBytes = 24 * 1024 * 1024
+const maxChainBytes = maxBytes - maxMessageBytes - maxDecodedBytes
 
 /** One engine process. */
 interface Rank {
@@ -46,8 +46,9 @@ export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions)
   let followed: readonly KvEventSource[] = []
   let ranks: readonly Rank[] = []
 
-  const openRank = (source: KvEventSource, maxBytes: number): Rank => {
-    const chains = createTurnChains(maxBytes / 2)
+  /** One of `count` engine processes, which share the memory. */
+  const openRank = (source: KvEventSource, count: number): Rank => {
+    const chains = createTurnChains(maxChainBytes / count)
     let isReadable = true
     const onBatch = (batch: Uint8Array): void => {
       const events = decodeEvents(batch)
@@ -65,7 +66,7 @@ export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions)
       chains,
       isConnected: false,
       subscription: openSubscription(source, {
-        maxMessageBytes: Math.floor(maxBytes / 2 / messagesInMemory),
+        maxMessageBytes: Math.floor(maxMessageBytes / maxMessagesInMemory / count),
         onBatch,
         onGap: () => chains.forgetResident(),
         onConnection: (isConnected) => {
@@ -89,7 +90,7 @@ export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions)
   const follow = async (found: readonly KvEventSource[]): Promise<void> => {
     if (isDeepStrictEqual(found, followed)) return
     await closeRanks()
-    for (const source of found) ranks = [...ranks, openRank(source, maxBytesPerPod / found.length)]
+    for (const source of found) ranks = [...ranks, openRank(source, found.length)]
     followed = found
   }
 

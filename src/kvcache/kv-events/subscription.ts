@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { KvEventSource } from './event-sources.ts'
 import { loadZeromq } from './load-zeromq.ts'
 
@@ -21,7 +22,9 @@ export interface SubscriptionOptions extends SubscriptionListener {
 }
 
 /** Messages that wait on this side. Others wait at the publisher: the connection holds them back, and none is lost. */
-export const maxQueuedMessages = 2
+const maxQueuedMessages = 1
+/** Messages in memory at most: beside those that wait, the one that is arriving, and the one that is being read. */
+export const maxMessagesInMemory = maxQueuedMessages + 2
 
 /** The head of a list of three and a 64-bit float: the timestamp, in which repeats differ. */
 const timestampBytes = 10
@@ -44,7 +47,7 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
     tcpKeepaliveCount: 3,
   })
   let isOpen = true
-  let previous: { readonly sequence: bigint; readonly content: Buffer } | undefined
+  let previous: { readonly sequence: bigint; readonly digest: string } | undefined
 
   /** vLLM sends a topic, a big-endian number that counts up, and the batch. */
   const receive = ([topic, number, batch]: readonly Buffer[]): void => {
@@ -52,9 +55,9 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
     if (topic?.toString() !== source.topic || number?.length !== 8 || batch === undefined) return
     const sequence = number.readBigInt64BE()
     if (previous !== undefined && sequence !== previous.sequence + 1n) options.onGap()
-    const content = batch.subarray(timestampBytes)
-    const isRepeat = previous?.content.equals(content) === true
-    previous = { sequence, content }
+    const digest = hash('sha256', batch.subarray(timestampBytes))
+    const isRepeat = previous?.digest === digest
+    previous = { sequence, digest }
     // vLLM reports a turn once for each try of its scheduler, four or five times while LMCache looks up the prompt.
     if (!isRepeat) options.onBatch(batch)
   }

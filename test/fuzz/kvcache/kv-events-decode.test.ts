@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { encode } from '@msgpack/msgpack'
 import fc from 'fast-check'
 import { decodeEvents } from '../../../src/kvcache/kv-events/decode-events.ts'
+import { decodedBytes } from '../../../src/kvcache/kv-events/decoded-bytes.ts'
 import { storedEvent } from '../../support/kv-event-messages.ts'
 
 /** Nothing that arrives may throw; what is taken for an event has whole blocks. */
@@ -58,5 +59,21 @@ test('decodeEvents never throws for a batch with a byte changed or cut', () => {
       expectSound(changed)
     }),
     { numRuns: 1_000 },
+  )
+})
+
+test('decodedBytes finds the end of any value', () => {
+  const leaf = fc.oneof(
+    fc.constantFrom(null, true, false, 'x'.repeat(70_000), new Uint8Array(300), new Uint8Array(70_000)),
+    fc.oneof(fc.string(), fc.string({ minLength: 20, maxLength: 300 }), fc.uint8Array()),
+    fc.oneof(fc.double(), fc.integer(), fc.nat(300), fc.maxSafeInteger(), fc.bigInt(-(2n ** 63n), 2n ** 64n - 1n)),
+  )
+  const value = fc.oneof(leaf, fc.array(leaf, { maxLength: 40 }), fc.dictionary(fc.string(), leaf, { maxKeys: 40 }))
+  fc.assert(
+    fc.property(fc.array(value), (values) => {
+      const bytes = encode(values, { useBigInt64: true })
+      expect(decodedBytes(bytes)).toBeGreaterThan(0)
+      expect(() => decodedBytes(Buffer.concat([bytes, Buffer.of(0)]))).toThrow(RangeError)
+    }),
   )
 })
