@@ -5,7 +5,7 @@ import type { EngineAccess } from '../engines/engine-http.ts'
 import type { EngineLoad } from './engine-metrics.ts'
 import { InFlightTurns } from './in-flight-turns.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
-import { createPodProbe, type PodProbe } from './pod-probe.ts'
+import { createPodProbe, type PodProbe, type ProbeResult } from './pod-probe.ts'
 import { restrictModels, type ServedModels } from './served-models.ts'
 
 /** A change of the pods, for the log. */
@@ -29,6 +29,8 @@ export type ListChange =
 export interface PodFacts {
   /** False: it gets no turns, however well it answers. */
   readonly isServing: boolean
+  /** The engine cannot be asked: it counts as healthy, and its load and models are unknown. Default: it is asked. */
+  readonly isUnchecked?: boolean | undefined
   /** Its only model. Default: those of the pool. */
   readonly model?: string | undefined
   readonly instance?: string | undefined
@@ -128,6 +130,7 @@ interface PodWatch extends Loop {
 }
 
 const noFacts: PodFacts = { isServing: true }
+const unasked: ProbeResult = { problem: undefined, load: undefined }
 const unknownLoad = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }
 
 const createPodWatch = (
@@ -180,7 +183,7 @@ const createPodWatch = (
 
   const check = async (stopping: AbortSignal): Promise<void> => {
     const markingsBefore = markings
-    const result = await probe.probe(address, stopping)
+    const result = facts.isUnchecked ? unasked : await probe.probe(address, stopping)
     if (stopping.aborted) return
     readLoad(result.load)
     if (result.models !== undefined) {

@@ -1,5 +1,3 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -13,11 +11,9 @@ let url: string
 
 beforeAll(async () => {
   rig = await startRig(await projectImages())
-  const kvDirectory = join(rig.folder, 'kv')
-  await mkdir(kvDirectory)
-  await rig.apply(engines({ kvDirectory, replicas: 2 }))
+  await rig.apply(engines({ replicas: 2 }))
   const env = { CTX_ROUTING_KUBERNETES_SERVICE: 'engines' }
-  await rig.apply(gateways({ kvDirectory, replicas: 1, env }))
+  await rig.apply(gateways({ replicas: 1, env }))
   await startEnvoyGateway(rig)
   url = await applyEnvoyGatewayFiles(rig, '1.40.0')
   await rig.kubectl('rollout', 'status', 'deployment', '--timeout=60s')

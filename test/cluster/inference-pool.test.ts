@@ -1,4 +1,4 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from '@jest/globals'
 import { stringify } from 'yaml'
@@ -15,12 +15,10 @@ let url: string
 
 beforeAll(async () => {
   rig = await startRig(await projectImages())
-  const kvDirectory = join(rig.folder, 'kv')
-  await mkdir(kvDirectory)
   const istiod = await startIstiod(rig)
-  await rig.apply(engines({ kvDirectory, replicas: 2 }))
+  await rig.apply(engines({ replicas: 2 }))
   const env = { CTX_ROUTING_KUBERNETES_INFERENCE_POOL: 'engines', CTX_LISTEN_EXTPROC_ANY_AUTHORITY: 'true' }
-  await rig.apply(gateways({ kvDirectory, replicas: 1, env }))
+  await rig.apply(gateways({ replicas: 1, env }))
   const gateway = {
     apiVersion: 'gateway.networking.k8s.io/v1',
     kind: 'Gateway',

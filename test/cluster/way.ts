@@ -10,12 +10,16 @@ const contextOf = (url: string, id: string, init: Parameters<typeof call>[1] = {
   call(`${url}/v1/context/${id}`, init)
 
 /** Creates a context, and waits until its KV is stored. */
-export const create = async (url: string): Promise<string> => {
+export const create = (url: string): Promise<string> => eventually(() => createOnce(url))
+
+/** A create that Envoy had to send to another pod is not stored. */
+const createOnce = async (url: string): Promise<string> => {
   const created = await call(`${url}/v1/context`, { body })
   expect([created.status, created.text]).toEqual([200, expect.anything()])
   const id = created.headers.get('x-session-id') ?? ''
   // Envoy Gateway's access log reports the end of a turn up to a second later; then its KV is stored.
-  await eventually(async () => expect((await contextOf(url, id)).body).toMatchObject({ kv: { stored: { turn: 1 } } }))
+  const isStored = async () => expect((await contextOf(url, id)).body).toMatchObject({ kv: { stored: { turn: 1 } } })
+  await eventually(isStored, { timeoutMs: 10_000 })
   return id
 }
 /** A turn of a session. */

@@ -40,17 +40,25 @@ const pool = z.object({
   spec: z.object({
     selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
     targetPorts: z.array(z.object({ number: port })).min(1),
+    appProtocol: z.string().nullish(),
   }),
 })
 
-/** What an InferencePool says about its pods: a label selector, and their ports. Undefined: the object is none. */
-export const poolOf = (
-  object: unknown,
-): { readonly selector: string; readonly ports: readonly number[] } | undefined => {
+/** What an InferencePool says about its pods. */
+export interface PoolPods {
+  readonly selector: string
+  readonly ports: readonly number[]
+  /** HTTP/2 without TLS, which the gateway does not speak to engines. */
+  readonly isH2c: boolean
+}
+
+/** Undefined: the object is no InferencePool. */
+export const poolOf = (object: unknown): PoolPods | undefined => {
   const spec = pool.safeParse(object).data?.spec
   if (spec === undefined) return undefined
   const terms = Object.entries(spec.selector.matchLabels).map(([name, value]) => `${name}=${value}`)
-  return { selector: terms.sort().join(','), ports: spec.targetPorts.map(({ number }) => number) }
+  const ports = spec.targetPorts.map(({ number }) => number)
+  return { selector: terms.sort().join(','), ports, isH2c: spec.appProtocol === 'kubernetes.io/h2c' }
 }
 
 /** The endpoints of a Pod, one for each port: none while it has no address, and once it ends, since it gets no new turns. */

@@ -1,7 +1,7 @@
 import type { PodSource } from '../pod.ts'
 import { createPodMonitor, type PodChange, type PodFacts, type PodMonitorOptions } from '../pod-monitor.ts'
 import { type ApiServer, connectApiServer } from './api-server.ts'
-import { endpointsOfPod, endpointsOfSlice, type KubernetesEndpoint, poolOf } from './endpoints.ts'
+import { endpointsOfPod, endpointsOfSlice, type KubernetesEndpoint, type PoolPods, poolOf } from './endpoints.ts'
 import { followList } from './follow-list.ts'
 
 export interface KubernetesPodSourceOptions extends PodMonitorOptions {
@@ -39,7 +39,7 @@ export const createKubernetesPodSource = async (options: KubernetesPodSourceOpti
       new Promise((started) => {
         following = follow(server, options, {
           signal: stopping.signal,
-          onEndpoints: (endpoints) => {
+          onEndpoints: (endpoints, isUnchecked = false) => {
             const { modelLabel, instanceLabel } = options
             const sorted = endpoints.toSorted((a, b) => (a.address < b.address ? -1 : 1))
             const facts = new Map(
@@ -47,6 +47,7 @@ export const createKubernetesPodSource = async (options: KubernetesPodSourceOpti
                 address,
                 {
                   isServing: isReady,
+                  isUnchecked,
                   model: modelLabel === undefined ? undefined : labels[modelLabel],
                   instance: instanceLabel === undefined ? undefined : labels[instanceLabel],
                 },
@@ -70,7 +71,7 @@ export const createKubernetesPodSource = async (options: KubernetesPodSourceOpti
 
 interface Listener {
   readonly signal: AbortSignal
-  readonly onEndpoints: (endpoints: readonly KubernetesEndpoint[]) => void
+  readonly onEndpoints: (endpoints: readonly KubernetesEndpoint[], isUnchecked?: boolean) => void
   readonly onChange: (change: PodChange) => void
 }
 
@@ -84,16 +85,23 @@ const follow = async (
   const namespace = encodeURIComponent(options.namespace ?? server.namespace)
   const common = { server, resyncMs, timeoutMs, onChange }
 
-  const followPods = (labelSelector: string, podPorts: readonly number[], until: AbortSignal): Promise<void> =>
+  const followPods = (
+    { selector: labelSelector, ports: podPorts, isH2c }: PoolPods,
+    until: AbortSignal,
+  ): Promise<void> =>
     followList({
       ...common,
       path: `/api/v1/namespaces/${namespace}/pods`,
       query: { labelSelector },
-      onObjects: (pods) => onEndpoints(pods.flatMap((pod) => endpointsOfPod(pod, podPorts))),
+      onObjects: (pods) =>
+        onEndpoints(
+          pods.flatMap((pod) => endpointsOfPod(pod, podPorts)),
+          isH2c,
+        ),
       signal: until,
     })
 
-  if (selector !== undefined) return followPods(selector, ports, signal)
+  if (selector !== undefined) return followPods({ selector, ports, isH2c: false }, signal)
   if (service !== undefined) {
     return followList({
       ...common,
@@ -119,7 +127,7 @@ const follow = async (
       stopPods.abort()
       if (pool === undefined) return onEndpoints([])
       stopPods = new AbortController()
-      const pods = followPods(pool.selector, ports.length > 0 ? ports : pool.ports, stopPods.signal)
+      const pods = followPods(ports.length > 0 ? { ...pool, ports } : pool, stopPods.signal)
       ended = Promise.all([ended, pods])
     },
     signal,

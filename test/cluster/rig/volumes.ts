@@ -4,13 +4,21 @@ import type { CoreV1Api, V1KeyToPath, V1Pod, V1Volume } from '@kubernetes/client
 
 type Files = Readonly<Record<string, string | Buffer>>
 
-/** Writes the volumes of a pod, each into a folder of its name below `folder`. */
-export const writeVolumes = async (api: CoreV1Api, pod: V1Pod, folder: string): Promise<void> => {
+/** Writes the volumes of a pod, each into a folder of its name below `folder`. Claims are folders below `claims`. */
+export const writeVolumes = async (
+  api: CoreV1Api,
+  pod: V1Pod,
+  { folder, claims }: { readonly folder: string; readonly claims: string },
+): Promise<void> => {
   await mkdir(folder, { recursive: true })
   for (const volume of pod.spec?.volumes ?? []) {
     const into = join(folder, volume.name)
-    if (volume.hostPath !== undefined) {
-      await symlink(volume.hostPath.path, into)
+    const claim = volume.persistentVolumeClaim?.claimName
+    const shared = claim === undefined ? volume.hostPath?.path : join(claims, claim)
+    if (shared !== undefined) {
+      await mkdir(shared, { recursive: true })
+      await chmod(shared, 0o777)
+      await symlink(shared, into)
       continue
     }
     await mkdir(into, { recursive: true })

@@ -59,9 +59,13 @@ const yamlOf = (objects: readonly object[]): string => objects.map((one) => stri
 export const deployment = (name: string, replicas: number, spec: object): string =>
   stringify(deploymentOf(name, replicas, spec))
 
-/** Engines that share a folder of this machine, behind the Service `engines` on port 8000. */
-export const engines = (options: { readonly kvDirectory: string; readonly replicas: number }): string => {
-  const { kvDirectory, replicas } = options
+/** The claim that engines and gateways share. */
+export const kvClaim = 'kv'
+const kvVolumes = [{ name: 'kv', persistentVolumeClaim: { claimName: kvClaim } }]
+
+/** Engines that share their KV, behind the Service `engines` on port 8000. */
+export const engines = (options: { readonly replicas: number }): string => {
+  const { replicas } = options
   const container = {
     name: 'engine',
     image: 'embedded-engine',
@@ -83,16 +87,18 @@ export const engines = (options: { readonly kvDirectory: string; readonly replic
     readinessProbe: { httpGet: { path: '/health', port: 8000 }, periodSeconds: 1 },
     volumeMounts: [{ name: 'kv', mountPath: '/kv' }],
   }
-  const volumes = [{ name: 'kv', hostPath: { path: kvDirectory } }]
   return yamlOf([
-    deploymentOf('engines', replicas, { containers: [container], volumes, terminationGracePeriodSeconds: 5 }),
+    deploymentOf('engines', replicas, {
+      containers: [container],
+      volumes: kvVolumes,
+      terminationGracePeriodSeconds: 5,
+    }),
     service('engines', 8000),
   ])
 }
 
 /** Gateways behind the Service `context-cache-gateway`, which find the engines through the API server, with the least role. */
 export const gateways = (options: {
-  readonly kvDirectory: string
   readonly replicas: number
   readonly env: Readonly<Record<string, string>>
 }): string => {
@@ -134,7 +140,7 @@ export const gateways = (options: {
       serviceAccountName: name,
       enableServiceLinks: false,
       containers: [container],
-      volumes: [{ name: 'kv', hostPath: { path: options.kvDirectory } }],
+      volumes: kvVolumes,
     }),
     service(name, 50051, 'kubernetes.io/h2c'),
   ])

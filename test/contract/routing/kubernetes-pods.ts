@@ -54,7 +54,7 @@ const sliceOf = (name: string, port: number, endpoints: readonly object[]) => ({
   endpoints,
 })
 
-const poolOf = (matchLabels: Readonly<Record<string, string>>, ports: readonly number[]) => ({
+const poolOf = (matchLabels: Readonly<Record<string, string>>, ports: readonly number[], more: object = {}) => ({
   apiVersion: 'inference.networking.k8s.io/v1',
   kind: 'InferencePool',
   metadata: { name: 'engines' },
@@ -62,6 +62,7 @@ const poolOf = (matchLabels: Readonly<Record<string, string>>, ports: readonly n
     selector: { matchLabels },
     targetPorts: ports.map((number) => ({ number })),
     endpointPickerRef: { name: 'picker', port: { number: 9002 } },
+    ...more,
   },
 })
 
@@ -163,6 +164,14 @@ export const describeKubernetesPods = (bedOf: () => ApiServerBed): void => {
     await eventually(() => expect(pods()).toEqual({ [at(0)]: true, [at(1)]: false }))
     await bedOf().remove(paths.slices, 'engines-1')
     await eventually(() => expect(pods()).toEqual({ [at(1)]: false }))
+  })
+
+  test('pods that speak HTTP/2 alone are ready by the word of Kubernetes', async () => {
+    const closed = 9
+    await bedOf().put(paths.pods, podOf('a', bedOf().hosts[0], true))
+    await bedOf().put(paths.pools, poolOf({ app: 'engines' }, [closed], { appProtocol: 'kubernetes.io/h2c' }))
+    await start({ inferencePool: 'engines' })
+    await eventually(() => expect(pods()).toEqual({ [at(0, closed)]: true }))
   })
 
   test('an InferencePool: its selector and ports, also when they change', async () => {
