@@ -33,7 +33,7 @@ export const startRig = async (given?: Readonly<Record<string, Image>>): Promise
   const network = await createNetwork(folder)
   const ends: (() => Promise<void>)[] = [() => network.remove(), () => children.stop()]
   const stop = async (): Promise<void> => {
-    for (const end of ends.reverse()) await end().catch((error: unknown) => log(`rig: ${error}`))
+    for (const end of ends.reverse()) await end().catch((error: unknown) => log(`rig: ${String(error)}`))
     await rm(folder, { recursive: true, force: true })
   }
   try {
