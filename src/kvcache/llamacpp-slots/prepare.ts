@@ -97,7 +97,7 @@ const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly S
     leaseMs,
     artefactId: turn.stored?.artefactId,
     mayWait: performance.now() - startedMs < maxWaitMs,
-    slots: slots.map(({ id, busy }) => ({ id, idle: !busy })),
+    idle: slots.flatMap(({ id, busy }) => (busy ? [] : id)),
   })
 
 /** A claim of no slot only says whether to wait on. */

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { SessionKey } from '../../sessions/session-record.ts'
-import type { ReportedSlot, SlotContent, SlotLedger, SlotTurn } from './slot-ledger.ts'
+import type { SlotContent, SlotLedger, SlotTurn } from './slot-ledger.ts'
 
 /** The Redis scripts keep the same fields as JSON. */
 interface SlotRecord {
@@ -37,20 +37,20 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
   }
 
   return {
-    claim: async ({ pod, session, turnId, leaseMs, artefactId, mayWait, slots }) => {
+    claim: async ({ pod, session, turnId, leaseMs, artefactId, mayWait, idle }) => {
       const records = recordsOf(pod)
       const all = [...records.values()]
       const short = all.filter(({ user = session, ...record }) => mayWait && user === session && isHeld(record))
       if (short.some(({ saving }) => saving)) return { kind: 'wait' }
-      const rankOf = ({ id }: ReportedSlot): readonly number[] => {
+      const rankOf = (id: number): readonly number[] => {
         const { owner, content, used } = records.get(id) ?? unused
         const isOwn = owner === session
         const hasArtefact = isOwn && artefactId !== undefined && content?.artefactId === artefactId
         return [hasArtefact ? 0 : isOwn ? 1 : owner === undefined ? 2 : 3, used, id]
       }
-      const [best] = slots
-        .filter(({ id, idle }) => idle && !isHeld(records.get(id) ?? unused))
-        .map((slot) => ({ slot: slot.id, rank: rankOf(slot) }))
+      const [best] = idle
+        .filter((id) => !isHeld(records.get(id) ?? unused))
+        .map((slot) => ({ slot, rank: rankOf(slot) }))
         .sort((a, b) => compare(a.rank, b.rank))
       if (best === undefined) return { kind: short.length > 0 ? 'wait' : 'no-room' }
       const { owner, content } = records.get(best.slot) ?? unused

@@ -10,12 +10,6 @@ export interface SlotContent {
   readonly mark: string
 }
 
-/** One slot as its engine just reported it. */
-export interface ReportedSlot {
-  readonly id: number
-  readonly idle: boolean
-}
-
 /** A slot, and the turn (or sweep) that holds it. */
 export interface SlotTurn {
   readonly pod: string
@@ -32,8 +26,8 @@ export interface ClaimSlot {
   readonly artefactId: string | undefined
   /** The turn can wait for another turn of its session, or for a sweep. */
   readonly mayWait: boolean
-  /** All slots of the pod. */
-  readonly slots: readonly ReportedSlot[]
+  /** The slots in which nothing runs, as the engine just reported. */
+  readonly idle: readonly number[]
 }
 
 export type ClaimOutcome =

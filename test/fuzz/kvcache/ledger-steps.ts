@@ -44,8 +44,8 @@ export const take = (ledger: SlotLedger, step: Step): Promise<unknown> => {
   const turn = { pod, slot, turnId: turnOf(step) }
   switch (step.kind) {
     case 'claim': {
-      const slots = slotIds.map((id, index) => ({ id, idle: step.idle[index] === true }))
-      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, slots })
+      const idle = slotIds.filter((_id, index) => step.idle[index])
+      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, idle })
     }
     case 'renew':
       return ledger.renew([turn], { leaseMs, saving })

@@ -133,8 +133,7 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
           artefactId: undefined,
           mayWait: false,
         }
-        const slots = [{ id: place.slot, idle: true }]
-        if (isTaken) await bed.ledger.claim({ ...other, pod: place.pod, slots })
+        if (isTaken) await bed.ledger.claim({ ...other, pod: place.pod, idle: [place.slot] })
       })
       expect(finished).toMatchObject(expected)
     })

@@ -31,8 +31,7 @@ afterEach(() => {
 })
 
 const claim = async (slot: number, turnId: string): Promise<void> => {
-  const slots = [{ id: slot, idle: true }]
-  const request = { pod, session: 'alice' as SessionKey, leaseMs, artefactId: undefined, mayWait: false, slots }
+  const request = { pod, session: 'alice' as SessionKey, leaseMs, artefactId: undefined, mayWait: false, idle: [slot] }
   await ledger.claim({ ...request, turnId })
 }
 const inUse = async (): Promise<readonly number[]> =>

@@ -1,5 +1,5 @@
 --- @include records
--- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of {id, idle}
+-- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of idle slots
 -- Returns JSON {slot, content}, 'wait', or nothing when there is no room.
 local session, turn, artefactId = ARGV[1], ARGV[2], ARGV[4]
 -- A turn waits for those of its session, and for sweeps, which have no user.
@@ -22,10 +22,10 @@ local function rankOf(record)
 end
 
 local best
-for _, reported in ipairs(cjson.decode(ARGV[6])) do
-  local record = records[tostring(reported.id)] or parse()
-  if reported.idle and not isHeld(record) then
-    local found = { slot = reported.id, record = record, rank = rankOf(record) }
+for _, slot in ipairs(cjson.decode(ARGV[6])) do
+  local record = records[tostring(slot)] or parse()
+  if not isHeld(record) then
+    local found = { slot = slot, record = record, rank = rankOf(record) }
     local isBetter = not best or found.rank < best.rank
       or (found.rank == best.rank and (record.used < best.record.used
         or (record.used == best.record.used and found.slot < best.slot)))
