@@ -79,8 +79,4 @@ const keep = async (
   return { outcome: { kind: 'stored', artefactId, payload, tokens, bytes }, content: { ...content, artefactId } }
 }
 
-const none = (reason: string, cause?: unknown): FinishOutcome => ({
-  kind: 'none',
-  reason,
-  ...(cause === undefined ? {} : { cause }),
-})
+const none = (reason: string, cause?: unknown): FinishOutcome => ({ kind: 'none', reason, cause })
