@@ -1,11 +1,13 @@
 # make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis, ACCELERATOR=1 with the Wasm filter
 # make test       everything: format, lint, types, and every test on real parts
 # make test-accelerator  the tests through Envoy, with the accelerator (accelerator/README.md)
+# make test-picker       the tests through Envoy, with the gateway as endpoint picker (docs/endpoint-picker.md)
+# make test-cluster  Kubernetes, Envoy Gateway and Istio themselves, with pods that are processes (says first what it builds; as root)
 # make test-memory-store  a million operations on the memory store, of which `make test` makes 50,000
 # make vllm-up    start two pods of real vLLM with LMCache on this machine's processors (says first what that takes)
 # make test-vllm  the tests on real vLLM, which `make test` leaves out; VLLM_FLEET=file takes the fleet of make vllm-up
 
-.PHONY: run test test-accelerator check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
+.PHONY: run test test-cluster test-accelerator test-picker check build install unit integration test-memory-store vllm-up test-vllm bench-ttft bench-gateway bench-sessions bench-kv-events clean
 
 install: node_modules/.package-lock.json
 
@@ -15,10 +17,9 @@ node_modules/.package-lock.json: package-lock.json
 
 build: dist/built dist/accelerator/turns.wasm
 
-# Empty; newer than what it was compiled from.
+# Empty; written last by the build.
 dist/built: node_modules/.package-lock.json $(wildcard tsconfig*.json) $(shell find src playground scripts -type f)
 	npm run --silent build:gateway
-	@touch $@
 
 dist/accelerator/turns.wasm: node_modules/.package-lock.json accelerator/build.mjs $(shell find accelerator/filter -type f)
 	node accelerator/build.mjs
@@ -43,6 +44,14 @@ test-memory-store: install
 
 test-accelerator: build
 	ACCELERATOR=1 npm run --silent test:accelerator
+
+test-cluster: build
+	npx tsc -p test/cluster/tsconfig.json && node .run/cluster/test/cluster/install/main.js
+	npm run --silent test:cluster
+
+# Left out: what Envoy's own errors, routes and limits of envoy.yaml do, and what a gateway outside of the data path does.
+test-picker: build
+	PICKER=1 npm run --silent test:picker
 
 vllm-up: build
 	@node dist/src/main.js vllm-up

@@ -38,6 +38,7 @@ export default {
       testPathIgnorePatterns: ['/node_modules/', ...serial],
     },
     { ...shared, displayName: 'integration-serial', testMatch: serial },
+    { ...shared, displayName: 'cluster', testMatch: ['<rootDir>/test/cluster/**/*.test.ts'] },
     {
       ...shared,
       displayName: 'vllm',

@@ -13,23 +13,23 @@ import { join } from 'node:path'
 
 /** A claim this old belongs to a gateway that was killed. Longer than any turn. */
 const staleMs = 600_000
+/** An engine that is late with a slot is followed for this long. */
+const lateMs = 120_000
 const [artefactSuffix, lockSuffix] = ['.slotkv', '.lock']
 
 /** A request with these fields starts from no KV. */
 const alone = { id_slot: -1, cache_prompt: false }
 
-export const createKvConnector = ({ pods, log }) => {
-  const folder = process.env.KV_DIR
-  if (folder === undefined) throw new Error('KV_DIR names no folder')
+const create = ({ directory: folder }, { pods, http, log }) => {
+  if (folder === undefined) throw new Error('kv.directory names no folder')
 
   const filesWith = async (suffix) => (await readdir(folder)).filter((name) => name.endsWith(suffix))
 
   /** @throws when the pod answers with an error, does not answer, or `signal` fires */
-  const call = async (pod, path, { body, signal } = {}) => {
-    const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-    const response = await fetch(`http://${pod}${path}`, { ...(body === undefined ? {} : post), signal })
-    if (response.ok) return response.json()
-    throw new Error(`${pod} answered ${path} with ${response.status}: ${await response.text()}`)
+  const call = async (pod, path, { body, signal = AbortSignal.timeout(lateMs) } = {}) => {
+    const reply = await http.call({ method: body === undefined ? 'GET' : 'POST', pod, path, body, signal })
+    if (reply.kind === 'answered' && reply.status === 200) return JSON.parse(reply.text)
+    throw new Error(`${pod} answered ${path} with ${reply.status}: ${reply.text}`, { cause: reply.cause })
   }
   const act = ({ pod, slot }, action, body = {}) => call(pod, `/slots/${slot}?action=${action}`, { body })
 
@@ -79,8 +79,6 @@ export const createKvConnector = ({ pods, log }) => {
   }
 
   return {
-    name: 'slot-files',
-
     isolation: () => alone,
 
     async prepare(turn, { signal }) {
@@ -139,3 +137,5 @@ export const createKvConnector = ({ pods, log }) => {
     },
   }
 }
+
+export const connector = { name: 'slot-files', create }

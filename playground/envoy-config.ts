@@ -4,7 +4,7 @@ import { type Document, isMap, isSeq, parseDocument, visit } from 'yaml'
 import { packageRoot } from './paths.ts'
 
 /** Envoy's configurations in this package: how Envoy is wired to the gateway. */
-export type EnvoyConfigFile = 'envoy.yaml' | 'deploy/envoy/accelerated.yaml'
+export type EnvoyConfigFile = 'envoy.yaml' | 'deploy/envoy/accelerated.yaml' | 'deploy/envoy/picker.yaml'
 
 /** Where the parts of one Envoy meet. Addresses are `host:port`. */
 export interface EnvoyAddresses {
@@ -43,7 +43,9 @@ export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAdd
   set([...listener, 'address'], addressOf(addresses.listen))
   setEndpoints('pods', addresses.pods)
   setEndpoints('gateway', addresses.gateways)
-  resolveFile('envoy.filters.http.lua', ['typed_config', 'default_source_code', 'filename'])
+  // deploy/envoy/picker.yaml has none.
+  if (indexOfNamed(document, httpFilters, 'envoy.filters.http.lua') !== -1)
+    resolveFile('envoy.filters.http.lua', ['typed_config', 'default_source_code', 'filename'])
   // Only deploy/envoy/accelerated.yaml has it.
   if (indexOfNamed(document, httpFilters, 'envoy.filters.http.wasm') !== -1)
     resolveFile('envoy.filters.http.wasm', ['typed_config', 'config', 'vm_config', 'code', 'local', 'filename'])

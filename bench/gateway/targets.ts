@@ -5,9 +5,10 @@ import type { ProcessName } from './process-usage.ts'
 export const wirings = {
   ext_proc: 'envoy.yaml',
   accelerator: 'deploy/envoy/accelerated.yaml',
+  picker: 'deploy/envoy/picker.yaml',
 } as const satisfies Readonly<Record<string, EnvoyConfigFile>>
 export type Wiring = keyof typeof wirings
-export const wiringNames = ['ext_proc', 'accelerator'] as const satisfies readonly Wiring[]
+export const wiringNames = ['ext_proc', 'accelerator', 'picker'] as const satisfies readonly Wiring[]
 
 /**
  * What a gateway target does with a request. `constants`: no session either, and the constants of envoy.yaml in each body. `spliced`: with Redis,

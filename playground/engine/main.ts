@@ -13,13 +13,13 @@ import { randomModelName, randomModelPath } from './random-model.ts'
 /** How long requests may take to finish after the first signal; a second signal cuts them at once. */
 const drainMs = 5000
 const standardError = 2
-const host = '127.0.0.1'
 
 const { values } = parseArgs({
   options: {
     /** Folder in which the installation of llama.cpp lies. */
     runtime: { type: 'string', default: '.' },
-    /** 0 takes a free one. */
+    /** Where it listens; port 0 takes a free one. */
+    host: { type: 'string', default: '127.0.0.1' },
     port: { type: 'string', default: '0' },
     /** Folder of saved slots, shared between pods; without it slots cannot be saved. */
     'kv-dir': { type: 'string' },
@@ -64,7 +64,7 @@ const run = async (): Promise<void> => {
     modelNames,
     apiKey: values['api-key'],
   })
-  await once(server.listen(Number(values.port), host), 'listening')
+  await once(server.listen(Number(values.port), values.host), 'listening')
   log.info({ modelPath }, isRandom ? 'model loaded; its weights are random, so its text is noise' : 'model loaded')
 
   const stop = async (): Promise<void> => {

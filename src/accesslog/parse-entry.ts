@@ -42,6 +42,7 @@ export const parseEntry = (entry: string): ParsedEntry => {
       ticket,
       status: httpStatus,
       complete: httpStatus > 0 && !flags.isCut && isWholeStream(stream),
+      isStream: stream !== undefined,
       clientDisconnected: flags.clientDisconnected,
       upstreamFailed: flags.upstreamFailed,
       // Envoy also names the address of a connection that failed.

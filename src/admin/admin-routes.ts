@@ -1,8 +1,7 @@
-/** Whether the gateway can take turns now. */
+/** Whether the gateway can take turns now, and what else the page shows. */
 export interface Readiness {
   readonly ready: boolean
-  /** What is missing, and findings that do not stop turns, in a few words each. */
-  readonly reasons: readonly string[]
+  readonly [detail: string]: unknown
 }
 
 /** The answer of an admin page. */
@@ -41,7 +40,7 @@ const indexOf = (version: string): string =>
     `Context Cache Gateway ${version}`,
     '',
     '/healthz  200 while the process is alive',
-    '/readyz   200 when it can take turns, else 503 with the reasons, as JSON',
+    '/readyz   200 when it can take turns, else 503; what is missing, as JSON',
     '/metrics  Prometheus metrics',
     '/config   the effective configuration, without secrets',
     '',

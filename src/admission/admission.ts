@@ -9,6 +9,8 @@ export interface AdmissionWork {
   /** Undefined: unknown, and only the requirements of any model apply. */
   readonly model: string | undefined
   readonly pod: string
+  /** The InferenceObjective that the request names. Default: none. */
+  readonly objective?: string | undefined
 }
 
 export type AdmissionAnswer =
@@ -130,7 +132,7 @@ export const createAdmission = (options: {
       const needs = poolsOf(work)
       if (needs.length === 0) return { kind: 'admitted' }
       const id = idOf(work.kind, work.turnId)
-      const answer = queue.request({ id, priority: plan.priorityOf(work.model), needs, waitMs })
+      const answer = queue.request({ id, priority: plan.priorityOf(work.model, work.objective), needs, waitMs })
       switch (answer) {
         case 'admitted':
           events.settled(work.kind, { kind: 'admitted' }, 0)

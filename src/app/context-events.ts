@@ -1,10 +1,11 @@
-import type { ContextEvents } from '../context/context-events.ts'
-import type { KvMissReason, KvPresence } from '../kvcache/kv-connector.ts'
+import type { ContextEvents, EndedTurnFacts, TurnOutcome } from '../context/context-events.ts'
+import type { KvPresence } from '../kvcache/kv-connector.ts'
+import type { KvMissReason } from '../kvcache/reasons.ts'
+import type { TokenUsage } from '../openai/usage.ts'
+import { digestOf } from '../sessions/session-record.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { LabelValue } from '../telemetry/metric-definitions.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { OutageLog } from '../telemetry/outage-log.ts'
-import { shortKey } from '../telemetry/redact.ts'
 
 type LoadResult = LabelValue<'kv_load_duration_seconds', 'result'>
 
@@ -28,39 +29,43 @@ const loadResultOf = (presence: KvPresence): LoadResult => {
   return presence.loadMs === undefined ? 'on_demand' : 'loaded'
 }
 
-/** Records events of the context room as metrics and log lines. */
-export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: OutageLog): ContextEvents => ({
+/** Records events of the context room as metrics and log lines. `onStoreFault` is told what the session store failed at. */
+export const createContextEvents = (
+  metrics: Metrics,
+  log: Logger,
+  onStoreFault: ContextEvents['storeFault'],
+): ContextEvents => ({
   requestDecided: (route, outcome) => metrics.add('requests_total', { route, outcome }),
   routed: (policy, pod) => metrics.add('routing_decisions_total', { policy, pod }),
   sessionCreated: (key) => {
     metrics.add('sessions_created_total', {})
-    log.debug('session created', { session: shortKey(key) })
+    log.debug('session created', { session: digestOf(key) })
   },
   sessionDeleted: (key) => {
     metrics.add('sessions_deleted_total', { reason: 'api' })
-    log.info('session deleted', { session: shortKey(key) })
+    log.info('session deleted', { session: digestOf(key) })
   },
   sessionsExpired: (count) => metrics.add('sessions_deleted_total', { reason: 'ttl' }, count),
   lookedUp: (result) => {
     metrics.add('lookups_total', { result })
     if (result === 'store_unavailable') metrics.addDegraded('store_unavailable')
   },
-  prepared: (presence, milliseconds) => {
-    metrics.observe('kv_load_duration_seconds', { result: loadResultOf(presence) }, milliseconds)
+  prepared: (presence, milliseconds, pool) => {
+    metrics.observe('kv_load_duration_seconds', { pool, result: loadResultOf(presence) }, milliseconds)
     if (presence.kind === 'hit') return
     const { reason, cause } = presence
     switch (reason) {
       case 'load_failed':
         metrics.addDegraded(reason)
-        log.warn('KV load failed; the turn computes its KV', { err: cause })
+        log.warn('KV load failed; the turn computes its KV', { pool, err: cause })
         return
       case 'load_timeout':
         metrics.addDegraded(reason)
-        log.warn('KV load timed out; the turn computes its KV', { budgetMs: Math.round(milliseconds) })
+        log.warn('KV load timed out; the turn computes its KV', { pool, budgetMs: Math.round(milliseconds) })
         return
       case 'kv_missing':
         metrics.addDegraded(reason)
-        log.warn('stored KV is missing or damaged; the turn computes its KV')
+        log.warn('stored KV is missing or damaged; the turn computes its KV', { pool })
         return
       case 'kv_store_unavailable':
         metrics.addDegraded(reason)
@@ -76,18 +81,17 @@ export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: 
         return
     }
   },
-  turnEnded: (outcome, usage) => {
-    metrics.add('turns_total', { outcome })
-    if (usage === undefined) return
-    metrics.add('prompt_tokens_total', {}, usage.promptTokens)
-    metrics.add('cached_tokens_total', {}, usage.cachedTokens)
+  turnEnded: (outcome, usage, turn) => {
+    countTurn(metrics, outcome, usage, turn)
+    const { session, model: _, ...facts } = turn
+    log.debug('turn', { session: session && digestOf(session), outcome, ...facts, ...usage })
   },
-  offloaded: (outcome, milliseconds) => {
+  offloaded: (outcome, milliseconds, pool) => {
     const isFault = outcome.kind === 'none' && outcome.cause !== undefined
-    metrics.observe('kv_offload_duration_seconds', { result: outcome.kind }, milliseconds)
+    metrics.observe('kv_offload_duration_seconds', { pool, result: outcome.kind }, milliseconds)
     if (!isFault) return
     metrics.addDegraded(outcome.reason)
-    log.warn('KV could not be stored', { reason: outcome.reason, err: outcome.cause })
+    log.warn('KV could not be stored', { pool, reason: outcome.reason, err: outcome.cause })
   },
   kvUseless: (count) => {
     metrics.add('kv_evictions_total', { reason: 'stale' }, count)
@@ -98,6 +102,25 @@ export const createContextEvents = (metrics: Metrics, log: Logger, storeOutage: 
   removalForeign: (attempt) => {
     if (attempt === 1) log.warn('KV of another connector stays until a gateway runs that connector again')
   },
-  storeFault: (operation, error) => storeOutage.failed(new Error(`at ${operation}`, { cause: error })),
+  storeFault: onStoreFault,
   fault: (where, error) => log.error('unexpected fault', { where, err: error }),
 })
+
+const countTurn = (
+  metrics: Metrics,
+  outcome: TurnOutcome,
+  usage: TokenUsage | undefined,
+  { model = 'other', cacheStatus, ttfbMs, isStream }: EndedTurnFacts,
+): void => {
+  metrics.add('turns_total', { outcome, model })
+  const [cache = ''] = cacheStatus?.split(';') ?? []
+  if (outcome === 'completed' && isStream === true && ttfbMs !== undefined && isCacheResult(cache))
+    metrics.observe('ttft_seconds', { cache, model }, ttfbMs)
+  if (usage === undefined) return
+  metrics.add('prompt_tokens_total', { model }, usage.promptTokens)
+  metrics.add('cached_tokens_total', { model }, usage.cachedTokens)
+  metrics.add('output_tokens_total', { model }, usage.outputTokens)
+}
+
+const isCacheResult = (text: string): text is LabelValue<'ttft_seconds', 'cache'> =>
+  text === 'hit' || text === 'miss' || text === 'none'

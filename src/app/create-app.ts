@@ -6,14 +6,15 @@ import { createContextCacheManager } from '../context/create-context-cache-manag
 import { createPools } from '../context/pools.ts'
 import { createHealthState } from '../extproc/health.ts'
 import { createExtProcServer, type ListenAddress } from '../extproc/server.ts'
-import { watchEventLoop } from '../telemetry/event-loop.ts'
+import { limitRepeats } from '../telemetry/limit-repeats.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createOutageLog } from '../telemetry/outage-log.ts'
-import { createWarnings, warningKinds } from '../telemetry/warnings.ts'
+import { createWarnings } from '../telemetry/warnings.ts'
 import { createContextEvents } from './context-events.ts'
 import { createPool } from './create-pool.ts'
+import { updateGauges } from './gauges.ts'
 import { createConfiguredAdmission, createResponseCaching } from './optional-parts.ts'
+import { readinessOf } from './readiness.ts'
 import { createStores } from './stores.ts'
 
 /** A gateway: everything that runs in a process. */
@@ -27,7 +28,6 @@ export interface App {
   stop(): Promise<void>
 }
 
-const drainMs = 10_000
 const deleteWaitMs = 1_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerOrphanSearch = 30
@@ -37,11 +37,11 @@ export const createApp = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
 ): Promise<App> => {
-  const { log, metrics } = parts
-  const storeOutage = createOutageLog(log, { subject: 'The session store' })
-  const events = createContextEvents(metrics, log, storeOutage)
-  const warnings = createWarnings(log)
-  const { store, forPool } = await createStores(config, { log, metrics, storeOutage })
+  const { metrics } = parts
+  const log = limitRepeats(parts.log)
+  const warnings = createWarnings(parts.log)
+  const { store, forPool, onFault } = await createStores(config, { log, metrics, warnings })
+  const events = createContextEvents(metrics, log, onFault)
   const [firstPool, ...otherPools] = await Promise.all(
     poolsOf(config).map((pool) => createPool(pool, config, { stores: forPool(pool.name), log, metrics, warnings })),
   )
@@ -72,11 +72,11 @@ export const createApp = async (
 
   const health = createHealthState()
   let openStreams = 0
-  const { socketPath, host, port, tls } = config.listen.extproc
+  const { socketPath, host, port, tls, selfSigned, drainMs } = config.listen.extproc
   const extproc = createExtProcServer({
     service: manager,
     listen: socketPath === undefined ? { host, port } : { socketPath },
-    tls,
+    tls: tls ?? (selfSigned ? 'self-signed' : undefined),
     maxBodyBytes: config.turns.maxBodyBytes,
     health,
     hooks: {
@@ -94,43 +94,15 @@ export const createApp = async (
       fault: (error) => log.warn('ext_proc fault', { err: error }),
     },
   })
-  metrics.beforeRender(async () => {
-    metrics.set('ext_proc_streams_active', {}, openStreams)
-    for (const { pool, pods: podsOf } of pools) {
-      const states = podsOf()
-      const ready = states.filter((pod) => pod.ready).length
-      metrics.set('pods', { pool: pool.name, state: 'ready' }, ready)
-      metrics.set('pods', { pool: pool.name, state: 'not_ready' }, states.length - ready)
-      metrics.set(
-        'turns_in_flight',
-        { pool: pool.name },
-        states.reduce((sum, pod) => sum + pod.inFlight, 0),
-      )
-    }
-    for (const kind of warningKinds)
-      metrics.set('warnings', { kind }, warnings.list().filter((warning) => warning.kind === kind).length)
-    const [{ removals, sessions }, { kvBytes, sessionBytes }] = await Promise.all([store.counts(), store.sizes()])
-    metrics.set('removals_pending', {}, removals)
-    metrics.set('sessions_active', {}, sessions)
-    if (kvBytes !== undefined) metrics.set('kv_stored_bytes', {}, kvBytes)
-    if (sessionBytes !== undefined) metrics.set('sessions_bytes', {}, sessionBytes)
-  })
+  updateGauges(metrics, { pools, store, warnings, openStreams: () => openStreams })
   const admin = createAdminServer({
     ...config.listen.admin,
     metrics,
     version: parts.version,
     redactedConfig: redactConfig(config),
-    readiness: () => ({
-      ready: health.isServing() && pods().some((pod) => pod.ready),
-      reasons: [
-        ...(health.isServing() ? [] : ['not serving']),
-        ...(pods().some((pod) => pod.ready) ? [] : ['no pod is ready']),
-        ...warnings.list().map(({ text }) => text),
-      ],
-    }),
+    readiness: () => readinessOf({ isServing: health.isServing(), store: config.sessions.store, pools, warnings }),
     onError: (error) => log.warn('an admin page failed', { err: error }),
   })
-  const eventLoop = watchEventLoop((lagMs) => metrics.observe('eventloop_lag_seconds', {}, lagMs))
 
   return {
     start: async () => {
@@ -151,7 +123,6 @@ export const createApp = async (
       await reaper.stop()
       await Promise.all(pools.map((pool) => pool.stop()))
       await admin.stop()
-      eventLoop.stop()
       await Promise.all(pools.map((pool) => pool.close()))
       await store.close()
     },

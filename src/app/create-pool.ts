@@ -2,9 +2,11 @@ import { createHmac } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { defaultPoolName, type PoolConfig } from '../config/pools.ts'
 import type { Pool } from '../context/pools.ts'
-import { loadArtefactStore } from '../kvcache/artefact-store/load-artefact-store.ts'
+import { createEngineHttp } from '../engines/engine-http.ts'
+import { createCacheSalts } from '../kvcache/cache-salts.ts'
 import { createClaimSeal } from '../kvcache/claim-seal.ts'
 import { createKvCache } from '../kvcache/kv-cache.ts'
+import { selectedConnector } from '../kvcache/registry.ts'
 import { createCostModel } from '../routing/cost-model.ts'
 import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import type { PodState } from '../routing/pod.ts'
@@ -14,16 +16,18 @@ import { serviceOf } from '../routing/served-models.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { sentenceOf } from '../telemetry/outage-log.ts'
+import { sentenceOf } from '../telemetry/sentence-of.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
 import { createEngineChecks } from './engine-checks.ts'
-import { createConnector, createPodSource, engineAccessOf } from './engines.ts'
+import { createPodSource, engineAccessOf } from './engines.ts'
 import type { PoolStores } from './stores.ts'
 
 /** A pool with all that runs for it. */
 export interface RunningPool {
   readonly pool: Pool
   readonly pods: () => readonly PodState[]
+  /** Name of the pool's connector. */
+  readonly connector: string
   /** Resolves after the first check of each pod. */
   start(): Promise<void>
   /** Has the connector check each engine, now and whenever its pod becomes ready. */
@@ -34,6 +38,8 @@ export interface RunningPool {
   close(): Promise<void>
 }
 
+/** Of a connector's calls to one pod, at a time. */
+const callsPerPod = 4
 const saveCostsMs = 60_000
 const maxRoutedSessions = 100_000
 
@@ -43,22 +49,43 @@ export const createPool = async (
   parts: { readonly stores: PoolStores; readonly log: Logger; readonly metrics: Metrics; readonly warnings: Warnings },
 ): Promise<RunningPool> => {
   const { name, kv: kvConfig } = poolConfig
-  const { stores, log } = parts
-  const { storeModule } = kvConfig
-  const artefactStore = storeModule === undefined ? undefined : await loadArtefactStore(storeModule)
+  const { stores, log, warnings } = parts
+  const selected = await selectedConnector(kvConfig)
   const access = engineAccessOf(poolConfig)
   const secret = secretOf(name, config.tenant.secret)
-  const pods = createPodSource(poolConfig, config, { ...parts, access, onChange: (pod) => checks.podChanged(pod) })
-  const connector = await createConnector(poolConfig, config, { ...parts, secret, artefactStore, pods, access })
-  const kv = createKvCache(connector, { pool: name, seal: createClaimSeal(secret), log })
+  const pods = await createPodSource(poolConfig, config, {
+    ...parts,
+    access,
+    onChange: (pod) => checks.podChanged(pod),
+  })
+  // Stored KV is limited for all pools together.
+  const { maxStoreBytes, storeThreshold } = config.kv
+  const http = createEngineHttp({ callsPerPod, access })
+  const connector = await selected.create(kvConfig, {
+    identity: stores.identity,
+    redis: stores.redis,
+    pods: () => pods.pods().map(({ address }) => address),
+    instanceOf: (pod) => pods.pods().find(({ address }) => address === pod)?.instance,
+    http,
+    access,
+    salts: createCacheSalts(secret),
+    secret,
+    maxTurnMs: config.turns.leaseSeconds * 1000,
+    maxSessionMs: config.sessions.maxTtlSeconds * 1000,
+    orphanGraceMs: config.reaper.announceGraceMs,
+    maxArtefactBytes: maxStoreBytes === undefined ? undefined : maxStoreBytes * storeThreshold,
+    warnings,
+    log,
+  })
+  const kv = createKvCache(connector, { name: selected.name, pool: name, seal: createClaimSeal(secret), log })
   const checks = createEngineChecks({ ...parts, kv, pods })
   const costs = createCostModel({ initialMsPerToken: kvConfig.prefillMsPerToken })
   const costKeeper = createCostModelKeeper({
     model: costs,
     store: stores.costs,
-    engine: connector.name,
+    engine: selected.name,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('cost model load or save failed', { operation, cause: sentenceOf(error) }),
+    onFault: (operation, error) => log.warn('costs were not loaded or saved', { operation, cause: sentenceOf(error) }),
   })
   const nowMs = () => performance.now()
   const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
@@ -77,15 +104,22 @@ export const createPool = async (
       maxLoadMs: kvConfig.loadBudgetMs,
     },
     pods: () => pods.pods(),
+    connector: selected.name,
     start: async () => {
       await Promise.all([pods.start(), costKeeper.start()])
+      for (const { address, ready } of pods.pods())
+        if (!ready)
+          parts.warnings.raiseOutage('engine_unavailable', address, 'it has not answered its health check yet')
     },
     checkEngines: () => checks.start(),
     stop: async () => {
       await costKeeper.stop()
       await pods.stop()
     },
-    close: () => kv.close(),
+    close: async () => {
+      await kv.close()
+      await http.close()
+    },
   }
 }
 

@@ -44,7 +44,6 @@ export const createEngineChecks = (parts: {
       await Promise.all(ready.map(({ address }) => check(address)))
     },
     podChanged: (change) => {
-      if (change.kind === 'removed') for (const kind of kinds) warnings.clear(kind, change.address)
       if (change.kind === 'ready' && isStarted) void check(change.address)
     },
   }

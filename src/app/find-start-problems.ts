@@ -9,10 +9,12 @@ import { type ConfigProblem, problemIf } from '../config/config-problem.ts'
 import { connectorOf, type PoolConfig, poolsOf } from '../config/pools.ts'
 import type { ParsedConfig } from '../config/schema.ts'
 import { removeStaleSocket } from '../extproc/server.ts'
-import { loadFunction } from '../kvcache/load-function.ts'
+import { loadConnector } from '../kvcache/load-connector.ts'
+import { loadFunction } from '../kvcache/load-member.ts'
+import { connectors } from '../kvcache/registry.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
-import { sentenceOf } from '../telemetry/outage-log.ts'
+import { sentenceOf } from '../telemetry/sentence-of.ts'
 
 const limitMs = 5_000
 
@@ -52,7 +54,7 @@ const problemOf = async ({ option, problem, work }: Attempt): Promise<readonly C
     return []
   } catch (error) {
     // Without the path that Node.js adds: the option tells it.
-    const [reason] = sentenceOf(error).split(/, \w+ '| imported from .*load-function/)
+    const [reason] = sentenceOf(error).split(/, \w+ '| imported from .*load-member/)
     return problemIf(true, option, `${problem} (${reason})`)
   }
 }
@@ -118,14 +120,13 @@ const askingRedis = (sessions: ParsedConfig['sessions']): readonly Attempt[] => 
 /** `index`: in `pools`; less than 0: the default pool. */
 const using = ({ https, caFile, kv }: PoolConfig, index: number): readonly Attempt[] => {
   const [enginesPath, kvPath] = index < 0 ? ['engines', 'kv'] : [`pools.${index}`, `pools.${index}.kv`]
-  const loading = (option: 'connectorModule' | 'storeModule', name: string): readonly Attempt[] =>
-    reading(`${kvPath}.${option}`, (file) => loadFunction(file, name), kv[option])
+  const usesDirectory = connectors.some((connector) => connector.name === connectorOf(kv) && connector.usesDirectory)
   // The slash: a file is no folder.
   const enter = (directory: string) => access(`${directory}/`, constants.R_OK | constants.W_OK | constants.X_OK)
   return [
     ...(https ? reading(`${enginesPath}.caFile`, readCertificate, caFile) : []),
-    ...loading('connectorModule', 'createKvConnector'),
-    ...loading('storeModule', 'createArtefactStore'),
-    ...(connectorOf(kv) === 'llamacpp-slots' ? reading(`${kvPath}.directory`, enter, kv.directory) : []),
+    ...reading(`${kvPath}.connectorModule`, loadConnector, kv.connectorModule),
+    ...reading(`${kvPath}.storeModule`, (file) => loadFunction(file, 'createArtefactStore'), kv.storeModule),
+    ...(usesDirectory ? reading(`${kvPath}.directory`, enter, kv.directory) : []),
   ]
 }

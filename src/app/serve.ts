@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import { connectorOf, poolsOf } from '../config/pools.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { sentenceOf } from '../telemetry/outage-log.ts'
+import { sentenceOf } from '../telemetry/sentence-of.ts'
 import { type App, createApp } from './create-app.ts'
 
 /** Runs the gateway until `untilStopped` resolves. Resolves to the exit code. */

@@ -1,16 +1,8 @@
 import type { Config } from '../config/config.ts'
 import { defaultPoolName } from '../config/pools.ts'
-import type { ChunkLedger } from '../kvcache/chunks/chunk-ledger.ts'
-import { createMemoryChunkLedger } from '../kvcache/chunks/memory-chunk-ledger.ts'
-import { createRedisChunkLedger } from '../kvcache/chunks/redis/redis-chunk-ledger.ts'
-import { createMemorySlotLedger } from '../kvcache/slots/memory-slot-ledger.ts'
-import { createRedisSlotLedger } from '../kvcache/slots/redis/redis-slot-ledger.ts'
-import type { SlotLedger } from '../kvcache/slots/slot-ledger.ts'
 import type { StoreIdentity } from '../kvcache/store-identity.ts'
-import { createMemoryTokenVault } from '../kvcache/vault/memory-token-vault.ts'
-import { createRedisTokenVault } from '../kvcache/vault/redis-token-vault.ts'
-import type { TokenVault } from '../kvcache/vault/token-vault.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
+import type { RedisConnection } from '../redis/redis-connection.ts'
 import { type CostModelStore, createMemoryCostModelStore } from '../routing/cost-model-store.ts'
 import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import type { Evicted, KvLimit } from '../sessions/limits.ts'
@@ -22,7 +14,7 @@ import type { SessionStore } from '../sessions/session-store.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { measureOperations } from '../telemetry/measure-operations.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { OutageLog } from '../telemetry/outage-log.ts'
+import type { Warnings } from '../telemetry/warnings.ts'
 
 /** How long a superseded artefact is kept for loads that have looked it up and not opened it yet. */
 const supersededGraceMs = 1000
@@ -32,29 +24,37 @@ const memoryStaleMs = 7_000
 /** Longer than all gateways of a deployment are down for a restart or an update. */
 const redisStaleMs = 600_000
 
-/** About four bytes per token of every session. */
-const memoryVaultBytes = 268_435_456
+const storeSubject = 'sessions'
 
 interface StoreParts {
   readonly log: Logger
   readonly metrics: Metrics
-  /** Logs outages of the session store. */
-  readonly storeOutage: OutageLog
+  readonly warnings: Pick<Warnings, 'raiseOutage' | 'clear'>
 }
 
 /** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
 export const createStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
   const { store, ...others } = await openStores(config, parts)
-  const { metrics } = parts
+  const { log, metrics, warnings } = parts
   const measured = measureOperations(store, ({ op, durationMs, failed }) => {
     metrics.observe('store_duration_seconds', { op }, durationMs)
     metrics.add('store_errors_total', { op }, failed ? 1 : 0)
   })
-  return { store: measured, ...others }
+  return {
+    store: measured,
+    onFault: (operation, error) => {
+      // Memory only refuses what it has no room for.
+      if (config.sessions.store === 'memory') log.warn('the session store refused', { operation, err: error })
+      else warnings.raiseOutage('store_unavailable', storeSubject, error instanceof Error ? error.cause : error)
+    },
+    ...others,
+  }
 }
 
 export interface Stores {
   readonly store: SessionStore & RemovalQueue
+  /** Tells the operator what the store failed at. */
+  readonly onFault: (operation: string, error: unknown) => void
   /** Called once for each pool. */
   readonly forPool: (name: string) => PoolStores
 }
@@ -62,14 +62,13 @@ export interface Stores {
 /** What a pool keeps beside sessions; no other pool sees it. */
 export interface PoolStores {
   readonly identity: StoreIdentity
-  readonly ledger: SlotLedger
-  readonly chunks: ChunkLedger
-  readonly vault: TokenVault
+  /** With a prefix of keys for the pool; undefined: sessions are in memory. */
+  readonly redis: RedisConnection | undefined
   readonly costs: CostModelStore
 }
 
-const openStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
-  const { metrics, storeOutage } = parts
+const openStores = async (config: Config, parts: StoreParts): Promise<Omit<Stores, 'onFault'>> => {
+  const { metrics, warnings } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
@@ -86,9 +85,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         store,
         forPool: (name) => ({
           identity: identityOf(store, name, memoryStaleMs),
-          ledger: createMemorySlotLedger(),
-          chunks: createMemoryChunkLedger(),
-          vault: createMemoryTokenVault({ secret: config.tenant.secret, maxBytes: memoryVaultBytes }),
+          redis: undefined,
           costs: createMemoryCostModelStore(),
         }),
       }
@@ -98,12 +95,12 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         url: sessions.redisUrl,
         keyPrefix: sessions.keyPrefix,
         commandTimeoutMs: sessions.commandTimeoutMs,
-        onFault: (error) => storeOutage.failed(error),
-        onRecovered: () => storeOutage.recovered(),
+        onFault: (error) => warnings.raiseOutage('store_unavailable', storeSubject, error),
+        onRecovered: () => warnings.clear('store_unavailable', storeSubject),
         onBreaker: (state) => {
           metrics.set('store_circuit_open', {}, state === 'closed' ? 0 : 1)
-          if (state === 'open') storeOutage.failed('Redis does not answer in time')
-          if (state === 'closed') storeOutage.recovered()
+          if (state === 'open') warnings.raiseOutage('store_unavailable', storeSubject, 'Redis does not answer in time')
+          if (state === 'closed') warnings.clear('store_unavailable', storeSubject)
         },
       })
       const store = createRedisSessionStore({
@@ -118,13 +115,12 @@ const openStores = async (config: Config, parts: StoreParts): Promise<Stores> =>
         store,
         forPool: (name) => {
           const { keyPrefix } = connection
-          const own = name === defaultPoolName ? connection : { ...connection, keyPrefix: `${keyPrefix}pool:${name}:` }
+          const redis =
+            name === defaultPoolName ? connection : { ...connection, keyPrefix: `${keyPrefix}pool:${name}:` }
           return {
             identity: identityOf(store, name, redisStaleMs),
-            ledger: createRedisSlotLedger(own),
-            chunks: createRedisChunkLedger(own),
-            vault: createRedisTokenVault(own, config.tenant.secret),
-            costs: createRedisCostModelStore(own),
+            redis,
+            costs: createRedisCostModelStore(redis),
           }
         },
       }

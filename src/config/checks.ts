@@ -1,4 +1,5 @@
 import { planAdmission } from '../admission/plan/plan-admission.ts'
+import { connectors } from '../kvcache/registry.ts'
 import { storeOf } from './config.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
 import { checkPools } from './pool-checks.ts'
@@ -57,6 +58,7 @@ const checkAdmission = (
 ): readonly ConfigProblem[] => {
   const outcome = planAdmission(admission, listedPods(groups))
   const pools = poolsOf(groups)
+  const loading = connectors.filter(({ loads }) => loads === true).map(({ name }) => name)
   const longestLoadMs = Math.max(...pools.map(({ kv }) => kv.loadBudgetMs))
   return [
     ...(outcome.kind === 'invalid'
@@ -70,10 +72,10 @@ const checkAdmission = (
       ['admission.messageTimeoutMs'],
     ),
     ...problemIf(
-      pools.every(({ kv }) => kv.connectorModule === undefined && kv.connector !== 'llamacpp-slots') &&
+      pools.every(({ kv }) => kv.connectorModule === undefined && !loading.includes(kv.connector)) &&
         admission.requirements.some((text) => text.startsWith('load')),
       'admission.requirements',
-      'only with the connector llamacpp-slots or a module does the gateway decide on loads: remove the requirements of load',
+      `only with the connector ${loading.join(', ')} or a module does the gateway decide on loads: remove the requirements of load`,
     ),
   ]
 }

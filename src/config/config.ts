@@ -1,10 +1,5 @@
+import type { DeepReadonly } from '../options/deep-readonly.ts'
 import type { ParsedConfig } from './schema.ts'
-
-type DeepReadonly<T> = T extends readonly (infer Item)[]
-  ? readonly DeepReadonly<Item>[]
-  : T extends object
-    ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
-    : T
 
 /** The store of the sessions. */
 type StoreChoice = { readonly store: 'memory' } | { readonly store: 'redis'; readonly redisUrl: string }

@@ -1,3 +1,5 @@
+import type { z } from 'zod'
+import { connectors } from '../kvcache/registry.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
 import { connectorOf, defaultPoolName } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
@@ -9,6 +11,7 @@ interface CheckedPool {
   readonly name: string
   readonly pods: readonly string[]
   readonly dns?: ParsedConfig['routing']['dns'] | undefined
+  readonly kubernetes?: ParsedConfig['routing']['kubernetes'] | undefined
   readonly engines: Pick<ParsedConfig['engines'], 'https' | 'caFile' | 'serverName'>
   readonly kv: ParsedConfig['kv']
   readonly paths: { readonly pods: string; readonly engines: string; readonly kv: string }
@@ -21,7 +24,7 @@ export const checkPools = (groups: Groups): readonly ConfigProblem[] => {
     const path = `pools.${index}`
     return { ...pool, engines: pool, paths: { pods: path, engines: path, kv: `${path}.kv` } }
   })
-  const hasDefault = routing.pods.length > 0 || routing.dns !== undefined || pools.length === 0
+  const hasDefault = routing.pods.length > 0 || (routing.dns ?? routing.kubernetes) !== undefined || pools.length === 0
   const paths = { pods: 'routing', engines: 'engines', kv: 'kv' }
   const first: CheckedPool = { name: defaultPoolName, ...routing, engines, kv, paths }
   const all = hasDefault ? [first, ...further] : further
@@ -58,43 +61,50 @@ const checkAgainst = ({ name, pods, kv, paths }: CheckedPool, others: readonly C
   ),
 ]
 
-const checkPods = ({ pods, dns, paths }: CheckedPool): readonly ConfigProblem[] => [
-  ...problemIf(
-    pods.length === 0 && dns === undefined,
-    `${paths.pods}.pods`,
-    `there are no engines: give ${paths.pods}.pods or ${paths.pods}.dns${paths.pods === 'routing' ? ', or pools' : ''}`,
-  ),
-  ...problemIf(
-    pods.length > 0 && dns !== undefined,
-    `${paths.pods}.dns.name`,
-    `give either ${paths.pods}.pods or ${paths.pods}.dns, not both`,
-  ),
-]
+const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool): readonly ConfigProblem[] => {
+  const ways = [pods.length > 0, dns !== undefined, kubernetes !== undefined].filter(Boolean).length
+  const { service, selector, inferencePool, ports = [] } = kubernetes ?? {}
+  const named = [service, selector, inferencePool].filter((name) => name !== undefined).length
+  return [
+    ...problemIf(
+      ways === 0,
+      `${path}.pods`,
+      `there are no engines: give ${path}.pods, ${path}.dns or ${path}.kubernetes${path === 'routing' ? ', or pools' : ''}`,
+    ),
+    ...problemIf(
+      ways > 1,
+      `${path}.${dns === undefined ? 'kubernetes' : 'dns.name'}`,
+      `give one of ${path}.pods, ${path}.dns and ${path}.kubernetes, not both`,
+    ),
+    ...problemIf(
+      kubernetes !== undefined && named !== 1,
+      `${path}.kubernetes`,
+      'give one of service, selector and inferencePool',
+    ),
+    ...problemIf(
+      selector !== undefined && ports.length === 0,
+      `${path}.kubernetes.ports`,
+      'a selector does not name the ports of its pods: give them',
+    ),
+  ]
+}
 
 const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): readonly ConfigProblem[] =>
   (['caFile', 'serverName'] as const).flatMap((name) =>
     problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
   )
 
-const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => [
-  ...problemIf(
-    connectorOf(kv) === 'lmcache' && kv.lmcache.url === undefined,
-    `${path}.lmcache.url`,
-    'the connector lmcache needs the URL of the LMCache coordinator',
-  ),
-  ...problemIf(
-    connectorOf(kv) === 'llamacpp-slots' && kv.directory === undefined,
-    `${path}.directory`,
-    'the connector llamacpp-slots needs the folder that the pods share',
-  ),
-  ...(['maxStoreBytes', 'storeModule'] as const).flatMap((name) =>
-    problemIf(
-      connectorOf(kv) !== 'llamacpp-slots' && kv[name] !== undefined,
-      `${path}.${name}`,
-      'belongs to the connector llamacpp-slots',
-    ),
-  ),
-]
+/** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
+const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => {
+  const values = new Map<string, unknown>(Object.entries(kv))
+  return connectors.flatMap((connector) => {
+    const foreign = Object.entries<z.ZodType>(connector.options)
+      .filter(([option, schema]) => values.get(option) !== undefined && schema.safeParse(undefined).data === undefined)
+      .map(([option]) => ({ option, message: `belongs to the connector ${connector.name}` }))
+    const found = connectorOf(kv) === connector.name ? (connector.check?.(kv) ?? []) : foreign
+    return found.flatMap(({ option, message }) => problemIf(true, `${path}.${option}`, message))
+  })
+}
 
 const checkReaper = (
   { kv, paths: { kv: path } }: CheckedPool,

@@ -14,6 +14,43 @@ export const dns = z.strictObject({
   lookupTimeoutMs: milliseconds.default(2_000).describe('Timeout of a lookup.'),
 })
 
+const kubernetesName = z.string().regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be a name of Kubernetes')
+const labelKey = z
+  .string()
+  .regex(/^(?:[a-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, 'must be a label')
+
+export const kubernetes = z.strictObject({
+  namespace: kubernetesName
+    .optional()
+    .describe('Namespace of the pods. Default: that of the gateway’s own pod, or of the kubeconfig’s context.'),
+  service: kubernetesName
+    .optional()
+    .describe(
+      'Service whose EndpointSlices list the pods, instead of `routing.pods`; the other ways are the next two.',
+    ),
+  selector: z.string().min(1).max(4_096).optional().describe('Label selector of the pods, as `kubectl -l` takes it.'),
+  inferencePool: kubernetesName.optional().describe('InferencePool whose selector and ports name the pods.'),
+  ports: z
+    // A variable holds texts.
+    .array(z.coerce.number().pipe(integer(1, 65_535)))
+    .default([])
+    .describe('Ports of each pod; each is an engine. Required with `selector`. Default: those of the service or pool.'),
+  modelLabel: labelKey
+    .optional()
+    .describe('Label that names the model of a pod (of a service, the service’s label). Default: what engines list.'),
+  instanceLabel: labelKey
+    .optional()
+    .describe('Label that holds the id of the pod’s LMCache instance. Default: by IP address.'),
+  resyncMs: milliseconds
+    .min(1_000)
+    .default(60_000)
+    .describe('Time after which the whole list is read again, besides every change as it comes.'),
+  timeoutMs: milliseconds.default(10_000).describe('Timeout of reading the list.'),
+  kubeconfigFile: filePath
+    .optional()
+    .describe('Kubeconfig of the API server. Default: the service account of the pod that the gateway runs in.'),
+})
+
 export const models = z.array(z.string().min(1)).default([])
 
 const access = {
@@ -33,12 +70,13 @@ const access = {
 /** How the engines of the default pool are reached. */
 export const engines = group(access)
 
-/** A further pool. Its options mean what those of the default pool mean: `routing.pods`, `routing.dns`, `routing.models`, `engines`, `kv`. */
+/** A further pool. Its options mean what those of the default pool mean: `routing.pods`, `routing.dns`, `routing.kubernetes`, `routing.models`, `engines`, `kv`. */
 const pool = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lower case letters, digits and hyphens'),
   models,
   pods,
   dns: dns.optional(),
+  kubernetes: kubernetes.optional(),
   ...access,
   kv,
 })

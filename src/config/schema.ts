@@ -16,7 +16,7 @@ import {
 } from '../options/values.ts'
 import { modelPriority, requirement, resourceCount, resourceName } from './admission-values.ts'
 import { kv } from './kv-schema.ts'
-import { dns, engines, models, pods, pools } from './pool-schema.ts'
+import { dns, engines, kubernetes, models, pods, pools } from './pool-schema.ts'
 
 /*
  * Metadata of an option: `plainEnv`, a second environment variable that sets it; `defaultText`, the default in words where it depends on other
@@ -39,6 +39,17 @@ const listen = group({
     port: listenPort.default(50051).describe('gRPC port for Envoy; 0: any free one.'),
     socketPath: filePath.optional().describe('Path of a Unix socket to listen on instead of host and port.'),
     tls: tls.optional(),
+    selfSigned: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Encrypts the gRPC port with a certificate made at each start, as endpoint pickers do. Clients cannot verify it: prefer `listen.extproc.tls`, which takes precedence.',
+      ),
+    drainMs: milliseconds
+      .default(10_000)
+      .describe(
+        'Longest time that running requests have to end after SIGTERM. As endpoint picker the gateway carries every answer: as long as the longest one.',
+      ),
   }),
   admin: group({
     host: host.default('127.0.0.1').describe('Address of the health, metrics and configuration pages.'),
@@ -145,6 +156,7 @@ const routing = group({
     plainEnv: 'PODS',
   }),
   dns: dns.optional(),
+  kubernetes: kubernetes.optional(),
   models: models.describe(
     'Names of models that these engines serve. Others are answered with 404. Default: learnt from `GET /v1/models` of each engine.',
   ),
@@ -176,6 +188,12 @@ const admission = group({
     .default([])
     .describe('Resources that all pods share. Every pod has copies of the others.'),
   priorities: z.array(modelPriority).default([]).describe('Priorities of models, as `my-model=2`. 1 is the highest.'),
+  objectives: z
+    .array(modelPriority)
+    .default([])
+    .describe(
+      'Priorities of InferenceObjectives, as `my-objective=1`. A request names its objective in `x-gateway-inference-objective`; it takes precedence over the model.',
+    ),
   defaultPriority: integer(1, 999_999_999).default(1).describe('Priority of every other model.'),
   maxWaiting: integer(0, 10_000)
     .default(100)
@@ -237,7 +255,7 @@ export const configSchema = z.strictObject({
   engines,
   kv,
   pools: pools.describe(
-    'Further pools of engines, each with a name, models, pods or dns, engine options and kv: see [Pools](#pools).',
+    'Further pools of engines, each with a name, models, pods, dns or kubernetes, engine options and kv: see [Pools](#pools).',
   ),
   admission,
   reaper,

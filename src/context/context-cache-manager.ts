@@ -13,6 +13,8 @@ export interface GatewayRequest {
   readonly endOfStream: boolean
   /** Whether Envoy sends the body when it is asked to; where it does not, the headers decide. */
   readonly bodyReadable: boolean
+  /** Set where the gateway is the endpoint picker, which routes every request. Default: Envoy routes requests without a session. */
+  readonly pick?: { readonly subset: readonly string[] | undefined }
 }
 
 /** Scope of a request while a decision is made. */
@@ -86,7 +88,12 @@ export interface ResponseObserver {
 
 export type HeadersDecision =
   | Decision
-  | { readonly kind: 'need-body'; readonly decide: (body: Buffer, scope: RequestScope) => Promise<Decision> }
+  | {
+      readonly kind: 'need-body'
+      /** So many of its first bytes are enough. Default: the whole body is needed. */
+      readonly prefixBytes?: number
+      readonly decide: (body: Buffer, scope: RequestScope) => Promise<Decision>
+    }
 
 /** A turn that has ended, from Envoy's access log. */
 export interface EndedTurn extends TurnEnd {
@@ -110,6 +117,8 @@ export interface TurnEnd {
   readonly usage: TokenUsage | undefined
   /** From the request's last byte to the upstream's first, milliseconds. */
   readonly ttfbMs: number | undefined
+  /** The response was a stream of events. Default: it was not, or none came. */
+  readonly isStream?: boolean
 }
 
 /**

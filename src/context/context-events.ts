@@ -27,6 +27,29 @@ export type RequestOutcome = 'forwarded' | 'answered' | 'passed' | 'rejected' | 
 /** Result of a turn. `gone`: it completed, but its session had been deleted. */
 export type TurnOutcome = 'completed' | 'gone' | 'engine_error' | 'upstream_failed' | 'client_left' | 'incomplete'
 
+/** What is known of a turn that has ended, beside its outcome. */
+export interface EndedTurnFacts {
+  readonly pool: string
+  /** The pod that served, else the chosen one. */
+  readonly pod: string
+  /** Undefined: the turn had no session. */
+  readonly session: SessionKey | undefined
+  /** Undefined: no engine lists it, or it is not known. */
+  readonly model: string | undefined
+  /** HTTP status; 0 when no response was sent. */
+  readonly status: number
+  /** Value of `x-context-cache`. Default: none was sent. */
+  readonly cacheStatus?: string | undefined
+  /** Time to find or load the session's KV, milliseconds. Default: not looked for. */
+  readonly preparedMs?: number | undefined
+  /** From the request's last byte to the first byte of the response, milliseconds. */
+  readonly ttfbMs?: number | undefined
+  readonly isStream?: boolean | undefined
+  /** `stored`, `unchanged`, or why nothing was stored. Default: nothing was to be stored. */
+  readonly offload?: string | undefined
+  readonly offloadMs?: number | undefined
+}
+
 /** Events of the context room, for metrics and the log. None holds a prompt, a credential or a raw session id. */
 export interface ContextEvents {
   requestDecided(route: RequestRoute, outcome: RequestOutcome): void
@@ -36,10 +59,11 @@ export interface ContextEvents {
   /** Sessions were ended because their time to live was over. */
   sessionsExpired(count: number): void
   lookedUp(result: LookupResult): void
-  /** A pod was prepared for a turn, within `milliseconds`. */
-  prepared(presence: KvPresence, milliseconds: number): void
-  turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined): void
-  offloaded(outcome: FinishOutcome, milliseconds: number): void
+  /** A pod of the pool was prepared for a turn, within `milliseconds`. */
+  prepared(presence: KvPresence, milliseconds: number, pool: string): void
+  /** Called once for each turn, last. */
+  turnEnded(outcome: TurnOutcome, usage: TokenUsage | undefined, turn: EndedTurnFacts): void
+  offloaded(outcome: FinishOutcome, milliseconds: number, pool: string): void
   /** Stored KV of sessions was dropped because no pod can load it. */
   kvUseless(count: number): void
   /** KV was removed from the store and the pods. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type InferenceApi, inferenceApiOf } from '../openai/create-body.ts'
+import { engineUseOf } from '../openai/engine-paths.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { JsonLimits } from '../openai/parse-json-object.ts'
 import type {
@@ -22,6 +23,7 @@ import {
   createResponseCacheHandler,
   type ResponseCacheParts,
 } from './response-cache-handler.ts'
+import { createPlainRequests } from './route-plain.ts'
 import { containsSessionId, createSessionIdCipher, isSessionId } from './session-id.ts'
 import { createTenants } from './tenant.ts'
 import type { TurnParts } from './turn.ts'
@@ -61,6 +63,7 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
   const createSession = createCreateSession({ ...parts, tenants, sessionIds }, settings)
   const useSession = createUseSession({ ...parts, tenants, turns }, settings)
   const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper }, settings)
+  const plain = createPlainRequests(parts)
   const responseCache =
     parts.responseCache === undefined
       ? undefined
@@ -90,14 +93,28 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     if (id !== undefined && ids.length === 1 && isSessionId(id)) return useSession(request, id, scope, cached)
     if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
     if (cached !== undefined) return cachedResponse(cached)
+    if (request.pick !== undefined) return plain.generate(request, id, scope)
     return id === undefined ? { kind: 'passthrough', destinations: [] } : passForeign(request, id)
+  }
+
+  /** Paths that Envoy's own routes leave to the engines where the gateway is no endpoint picker. */
+  const pickForOther = async (request: GatewayRequest, scope: RequestScope): Promise<Decision> => {
+    const [path = ''] = request.path.split('?')
+    const use = request.pick === undefined ? undefined : engineUseOf(request.method, path)
+    if (use === 'reads') return plain.read(request)
+    const decision = use === 'generates-otherwise' ? plain.generateOtherwise(request, scope) : undefined
+    if (decision === undefined) throw new GatewayError('unknown_path')
+    return decision
   }
 
   const dispatch = async (request: GatewayRequest, target: Target, scope: RequestScope): Promise<HeadersDecision> => {
     switch (target.kind) {
       case 'inference': {
         const { api } = target
-        if (request.method !== 'POST') return { kind: 'passthrough', destinations: [] }
+        if (request.method !== 'POST')
+          return request.pick === undefined
+            ? { kind: 'passthrough', destinations: [] }
+            : plain.generate(request, undefined, scope)
         const handled = responseCache?.(request, api, (bodyScope, cached) =>
           decideTurn(request, api, bodyScope, cached),
         )
@@ -110,7 +127,7 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
       case 'context':
         return manage.one(request, target.id)
       case 'other':
-        throw new GatewayError('unknown_path')
+        return pickForOther(request, scope)
     }
   }
 
@@ -131,13 +148,15 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
         const target = targetOf(request)
         const report = (decision: Decision): Decision => {
           events.requestDecided(target.route, outcomeLabelOf(decision))
-          if (decision.kind === 'forward' && decision.ticket !== undefined) turns.started(decision.ticket)
-          return decision
+          if (decision.kind !== 'forward' || decision.ticket === undefined) return decision
+          const ticket = { ...decision.ticket, cacheStatus: decision.responseHeaders['x-context-cache'] }
+          turns.started(ticket)
+          return { ...decision, ticket }
         }
         const decision = await orError('headers', () => dispatch(request, target, scope))
         if (decision.kind !== 'need-body') return report(decision)
         return {
-          kind: 'need-body',
+          ...decision,
           decide: async (body, bodyScope) => report(await orError('body', () => decision.decide(body, bodyScope))),
         }
       },

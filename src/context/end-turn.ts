@@ -10,7 +10,7 @@ import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { ContextCacheManager, TurnEnd } from './context-cache-manager.ts'
-import { reportFault, type TurnOutcome } from './context-events.ts'
+import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
 import type { Pool } from './pools.ts'
 import type { TurnParts } from './turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
@@ -32,10 +32,12 @@ export interface EndTurnSettings {
 
 type SessionTurnTicket = TurnTicket & { readonly session: SessionTicket }
 
-/** Its pool is undefined if the configuration has none of the name any more: then its claim ends with its lease. */
 interface EndingTurn {
   readonly ticket: SessionTurnTicket
+  /** Undefined if the configuration has none of the name any more: then the turn's claim ends with its lease. */
   readonly pool: Pool | undefined
+  /** What is known of the end so far. */
+  readonly seen: { outcome?: TurnOutcome; offload?: Pick<EndedTurnFacts, 'offload' | 'offloadMs'> }
 }
 
 /** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in whatever order. */
@@ -46,7 +48,7 @@ export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clie
    * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
    * the client waits. Never rejects.
    */
-  completeCached(ticket: Omit<SessionTurnTicket, 'pool'>, usage: TokenUsage | undefined): Promise<void>
+  completeCached(ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void>
   /** Resolves when no end of a turn is being processed. */
   drain: () => Promise<void>
 }
@@ -95,7 +97,10 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
     },
     completeCached: async (ticket, usage) => {
       try {
-        await complete(ticket, ticket.pod, usage)
+        const outcome = await complete(ticket, ticket.pod, usage)
+        const { pod, cacheStatus, session } = ticket
+        const facts = { pool: ticket.pool, pod, session: session.key, model: undefined, status: 200, cacheStatus }
+        parts.events.turnEnded(outcome.kind, usage, facts)
       } catch (error) {
         // The turn's lease expires.
         reportFault(parts.events, 'complete', error)
@@ -125,16 +130,14 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     backoff: new ExponentialBackoff({ initialDelay: 50, maxDelay: 5000 }),
   })
 
-  const complete = async (ticket: Omit<SessionTurnTicket, 'pool'>, pod: string, usage: TokenUsage | undefined) => {
+  const complete = (ticket: SessionTurnTicket, pod: string, usage: TokenUsage | undefined) => {
     const { key, tenant, expiry } = ticket.session
     const { promptTokens: prompt = 0, outputTokens: output = 0, cachedTokens: cached = 0 } = usage ?? {}
     const tokens = { prompt, output, cached }
-    const outcome = await store.complete({ key, tenant, turnId: ticket.turnId, pod, usage: tokens, expiry })
-    events.turnEnded(outcome.kind, usage)
-    return outcome
+    return store.complete({ key, tenant, turnId: ticket.turnId, pod, usage: tokens, expiry })
   }
 
-  const endCompleted = async ({ ticket, pool }: EndingTurn, { servedBy, usage }: TurnEnd): Promise<void> => {
+  const endCompleted = async ({ ticket, pool, seen }: EndingTurn, { servedBy, usage }: TurnEnd): Promise<void> => {
     const pod = servedBy ?? ticket.pod
     const { key, claim } = ticket.session
     const completed = storeRetry.execute(() => complete(ticket, pod, usage))
@@ -142,18 +145,27 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
       await releaseClaim({ ticket, pool })
       throw error
     })
+    seen.outcome = outcome.kind
     if (outcome.kind === 'gone') {
       await releaseClaim({ ticket, pool })
       parts.triggerSweep()
       return
     }
     if (usage !== undefined && usage.promptTokens > 0) pool?.predictor.kept(key, pod, totalTokensOf(usage))
-    if (pool !== undefined && claim !== undefined)
-      await offload(pool.kv, { ...kvTurnOf(ticket, pod), claim }, usage, outcome.record)
+    if (pool === undefined || claim === undefined) return
+    const startedMs = performance.now()
+    const offloaded = await offload(pool.kv, { ...kvTurnOf(ticket, pod), claim }, usage)
+    const offloadMs = performance.now() - startedMs
+    seen.offload = {
+      offload: offloaded.kind === 'none' ? offloaded.reason : offloaded.kind,
+      offloadMs: Math.round(offloadMs),
+    }
+    events.offloaded(offloaded, offloadMs, pool.name)
+    await storeRetry.execute(() => recordOffload(outcome.record, offloaded))
   }
 
-  const endFailed = async ({ ticket, pool }: EndingTurn, turn: TurnEnd): Promise<void> => {
-    events.turnEnded(failureOf(turn), turn.usage)
+  const endFailed = async ({ ticket, pool, seen }: EndingTurn, turn: TurnEnd): Promise<void> => {
+    seen.outcome = failureOf(turn)
     // The pod first: the store may be unavailable for longer.
     await releaseClaim({ ticket, pool })
     await storeRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }))
@@ -161,34 +173,30 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
   }
 
   /** A turn's claim on its pod never outlives the turn. */
-  const releaseClaim = async ({ ticket, pool }: EndingTurn): Promise<void> => {
+  const releaseClaim = async ({ ticket, pool }: Pick<EndingTurn, 'ticket' | 'pool'>): Promise<void> => {
     const { claim } = ticket.session
     if (pool === undefined || claim === undefined) return
     const kvTurn = kvTurnOf(ticket, ticket.pod)
     await withinLimit(settings.offloadTimeoutMs, (signal) => pool.kv.release({ ...kvTurn, claim, signal }))
   }
 
-  const offload = async (
+  const offload = (
     kv: KvCache,
     turn: KvTurn & { readonly claim: string },
     usage: TokenUsage | undefined,
-    record: SessionRecord,
-  ): Promise<void> => {
-    const { session } = turn
-    const startedMs = performance.now()
-    const outcome = await withinLimit(settings.offloadTimeoutMs, (signal) =>
+  ): Promise<FinishOutcome> =>
+    withinLimit(settings.offloadTimeoutMs, (signal) =>
       kv.finish({
         ...turn,
         totalTokens: usage === undefined ? undefined : totalTokensOf(usage),
         promptTokens: usage?.promptTokens,
         announce: (artefact) =>
-          storeRetry.execute(() => store.announce({ ...artefact, session, graceMs: settings.announceGraceMs })),
+          storeRetry.execute(() =>
+            store.announce({ ...artefact, session: turn.session, graceMs: settings.announceGraceMs }),
+          ),
         signal,
       }),
     )
-    events.offloaded(outcome, performance.now() - startedMs)
-    await storeRetry.execute(() => recordOffload(record, outcome))
-  }
 
   const recordOffload = async ({ key, turns, kvStatus }: SessionRecord, outcome: FinishOutcome): Promise<void> => {
     switch (outcome.kind) {
@@ -213,20 +221,31 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     parts.admission?.release('prefill', turnId)
     if (pool !== undefined) reportPods(pool, ticket, turn)
     const isGood = turn.complete && isSuccess(turn.status)
-    if (session === undefined) {
-      events.turnEnded(isGood ? 'completed' : failureOf(turn), turn.usage)
-      return
+    const model = session?.model ?? ticket.model
+    if (model !== undefined) pool?.predictor.ended({ turnId, pod, model }, predictionEndOf(turn))
+    const seen: EndingTurn['seen'] = {}
+    if (session === undefined) seen.outcome = isGood ? 'completed' : failureOf(turn)
+    else {
+      try {
+        await (isGood ? endCompleted : endFailed)({ ticket: { ...ticket, session }, pool, seen }, turn)
+      } catch (error) {
+        // The turn's lease expires, and the reaper removes what the turn left.
+        reportFault(events, 'end_turn', error)
+      }
     }
-    pool?.predictor.ended({ turnId, pod, model: session.model }, predictionEndOf(turn))
-    try {
-      await (isGood ? endCompleted : endFailed)({ ticket: { ...ticket, session }, pool }, turn)
-    } catch (error) {
-      // The turn's lease expires, and the reaper removes what the turn left.
-      reportFault(events, 'end_turn', error)
-    }
+    if (seen.outcome !== undefined)
+      events.turnEnded(seen.outcome, turn.usage, { ...factsOf(ticket, turn, pool), ...seen.offload })
   }
 
   return { complete, end }
+}
+
+const factsOf = (ticket: TurnTicket, turn: TurnEnd, pool: Pool | undefined): EndedTurnFacts => {
+  const { session, cacheStatus, preparedMs } = ticket
+  const { status, ttfbMs, isStream } = turn
+  const model = session !== undefined && pool?.serves(session.model) === 'listed' ? session.model : undefined
+  const pod = turn.servedBy ?? ticket.pod
+  return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, preparedMs, ttfbMs, isStream }
 }
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300

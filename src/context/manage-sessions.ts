@@ -1,7 +1,7 @@
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
+import { digestOf, type SessionRecord, type TenantKey } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
@@ -133,6 +133,7 @@ const readPage = (query: URLSearchParams): { readonly limit: number; readonly af
 const sessionView = (id: string, record: SessionRecord): unknown => ({
   id,
   object: 'context',
+  digest: digestOf(record.key),
   model: record.model,
   created_at: Math.floor(record.createdAtMs / 1000),
   expires_at: Math.floor(record.expiresAtMs / 1000),

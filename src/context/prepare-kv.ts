@@ -63,7 +63,7 @@ export const prepareKv = async (
   parts: TurnParts,
   turn: SessionTurn,
   limits: { readonly budgetMs: number; readonly scope: RequestScope },
-): Promise<PreparedTurn> => {
+): Promise<PreparedTurn & { readonly preparedMs: number }> => {
   const { turnId, route, session } = turn
   const { pods, costs, predictor } = route.pool
   const { kv, model } = session
@@ -106,13 +106,14 @@ export const prepareKv = async (
       await withinLimit(releaseTimeoutMs, (signal) => route.pool.kv.release({ ...kvTurn, claim, signal }))
     throw new RequestCancelledError()
   }
-  parts.events.prepared(presence, performance.now() - startedMs)
+  const preparedMs = performance.now() - startedMs
+  parts.events.prepared(presence, preparedMs, route.pool.name)
   predictor.forwarded(predicted, (input.promptTokens ?? 0) - presentTokensOf(presence))
   if (presence.kind === 'miss' && presence.gone === true && kv !== undefined) {
     const drop = parts.store.dropKv({ key: session.key, artefactId: kv.artefactId, reason: 'kv_missing' })
     drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
   }
-  return prepared
+  return { ...prepared, preparedMs }
 }
 
 /** Where loads are limited, a turn that is not admitted within `waitMs` is prepared without a load. */

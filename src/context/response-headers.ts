@@ -1,5 +1,6 @@
-import type { KvMissReason, KvPresence } from '../kvcache/kv-connector.ts'
-import { kvEvictedStatus, kvStaleStatus } from '../sessions/limits.ts'
+import type { KvPresence } from '../kvcache/kv-connector.ts'
+import { notStoredReasons } from '../kvcache/reasons.ts'
+import { kvEvictedStatus, kvStaleStatus, kvStoreFullStatus } from '../sessions/limits.ts'
 
 /** Response headers of a session's turn. `cacheStatus` is the value of `x-context-cache`. */
 export const sessionHeaders = (
@@ -13,18 +14,31 @@ export const sessionHeaders = (
   'x-context-cache': cacheStatus,
 })
 
-/** Why a turn starts without its session's KV. */
-export type MissReason =
-  | 'new_session'
-  | 'session_not_found'
-  | 'session_expired'
-  | 'session_deleted'
-  | 'session_evicted'
-  | 'store_unavailable'
-  | 'offload_pending'
-  | 'kv_evicted'
-  | 'kv_stale'
-  | Exclude<KvMissReason, 'nothing_stored' | 'engine_cache' | 'no_connector'>
+/** Reasons of `miss`: why a turn starts without its session's KV. */
+export const missReasons = [
+  'new_session',
+  'session_not_found',
+  'session_expired',
+  'session_deleted',
+  'session_evicted',
+  'store_unavailable',
+  'offload_pending',
+  kvEvictedStatus,
+  kvStaleStatus,
+  'kv_missing',
+  'kv_incompatible',
+  'load_too_slow',
+  'load_timeout',
+  'load_failed',
+  'kv_store_unavailable',
+  'no_slot',
+  'kv_folder_foreign',
+] as const
+
+export type MissReason = (typeof missReasons)[number]
+
+/** Reasons of `none`: why a session keeps no KV. A connector that is loaded from a module may add its own. */
+export const noneReasons = [...notStoredReasons, kvStoreFullStatus, 'store_unavailable', 'response_cached'] as const
 
 /** `x-context-cache` of a turn that cannot use its session's KV. */
 export const missStatus = (reason: MissReason): string => `miss; reason=${reason}`
@@ -57,6 +71,7 @@ const emptyStatus = (kvStatus: string | undefined): string => {
       return missStatus('offload_pending')
     case kvEvictedStatus:
     case kvStaleStatus:
+    case 'kv_missing':
       return missStatus(kvStatus)
     default:
       return noneStatus(kvStatus)

@@ -12,6 +12,11 @@ export interface TurnTicket {
   readonly pool: string
   /** `host:port` of the chosen pod. */
   readonly pod: string
+  /** Value of `x-context-cache`, and how long the pod was prepared, milliseconds: for the log and metrics. Default: unknown. */
+  readonly cacheStatus?: string | undefined
+  readonly preparedMs?: number | undefined
+  /** Of a turn without a session; undefined: unknown. */
+  readonly model?: string | undefined
   /** Undefined for a turn without a session (unknown id, store unavailable), which is only counted. */
   readonly session?: SessionTicket | undefined
 }
@@ -41,7 +46,15 @@ export type SessionTicket = Readonly<z.infer<typeof sessionSchema>>
 const envelope = z.object({
   version: z.literal(version),
   // Earlier versions had one pool.
-  ticket: z.object({ turnId: text, pool: text.default(defaultPool), pod: text, session: sessionSchema.optional() }),
+  ticket: z.object({
+    turnId: text,
+    pool: text.default(defaultPool),
+    pod: text,
+    cacheStatus: text.optional(),
+    preparedMs: z.number().optional(),
+    model: text.optional(),
+    session: sessionSchema.optional(),
+  }),
 })
 
 /** The ticket as JSON. */

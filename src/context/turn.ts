@@ -20,6 +20,9 @@ export interface TurnParts {
   readonly admission?: Admission | undefined
 }
 
+/** Names an InferenceObjective of the Gateway API inference extension. */
+const objectiveHeader = 'x-gateway-inference-objective'
+
 /** A pod for one turn, the destinations of retries, and the input of the choice. */
 export interface Route {
   /** The pool of the pod. */
@@ -27,14 +30,27 @@ export interface Route {
   readonly pod: string
   readonly destinations: readonly [string, ...string[]]
   readonly input: RoutingInput
+  /** Names the priority of the request. */
+  readonly objective: string | undefined
 }
 
 /** A turn as far as the choice of its pod goes; without `model` it has no session. */
 export interface TurnToRoute {
-  readonly key: SessionKey
+  /** The session, or what else keeps requests at one pod. */
+  readonly key: string | undefined
   readonly model?: string | undefined
   readonly pod?: string | undefined
   readonly kv?: StoredKv | undefined
+  /** What of the request's body is known. Default: nothing. */
+  readonly prompt?: PromptKnowledge
+}
+
+/** Of a request whose body the gateway has seen. */
+export interface PromptKnowledge {
+  /** Bytes of the body until now. */
+  readonly bytes: number
+  /** Tokens of its beginning that pods computed lately. */
+  readonly residentTokens: ReadonlyMap<string, number>
 }
 
 /**
@@ -52,7 +68,13 @@ export const routeTurn = (
   switch (outcome.kind) {
     case 'routed':
       parts.events.routed(outcome.policy, outcome.pod)
-      return { pool, pod: outcome.pod, destinations: [outcome.pod, ...outcome.fallbacks], input }
+      return {
+        pool,
+        pod: outcome.pod,
+        destinations: [outcome.pod, ...outcome.fallbacks],
+        input,
+        objective: request.header(objectiveHeader)[0],
+      }
     case 'no-ready-pod':
       throw new GatewayError('no_ready_endpoints')
     case 'unknown-model':
@@ -65,8 +87,10 @@ export const routeTurn = (
   }
 }
 
+const nothing: ReadonlyMap<string, number> = new Map()
+
 /** Bytes of a request body per token of its prompt: English text in JSON. */
-const bytesPerToken = 4
+export const bytesPerToken = 4
 /** A body may hold pictures, which take far more bytes than tokens. */
 const maxNewTokens = 32_768
 
@@ -77,15 +101,19 @@ export const routingInputOf = (
   session: TurnToRoute,
 ): RoutingInput => {
   const stored = session.kv?.tokens ?? 0
-  const bodyTokens = Math.ceil(Number(request.header('content-length')[0] ?? 0) / bytesPerToken)
+  const { key, prompt } = session
+  const known = prompt?.residentTokens ?? nothing
+  const bodyBytes = Number(request.header('content-length')[0] ?? prompt?.bytes ?? 0)
+  const bodyTokens = Math.ceil(bodyBytes / bytesPerToken)
   const estimate = Number.isFinite(bodyTokens) ? bodyTokens : 0
   return {
-    affinityKey: session.key,
+    affinityKey: key,
     lastPod: session.pod,
     model: session.model,
     promptTokens: Math.min(Math.max(stored, estimate), stored + maxNewTokens),
     stored: session.kv,
-    residentTokens: predictor.residentTokens(session.key),
+    residentTokens: known.size > 0 || key === undefined ? known : predictor.residentTokens(key),
+    subset: request.pick?.subset,
   }
 }
 
@@ -118,10 +146,10 @@ export const startSessionTurn = (
   scope: RequestScope,
 ): Promise<{ readonly presence: KvPresence; readonly forward: ForwardDecision }> => {
   const { route, session } = turn
-  const work = { turnId: turn.turnId, pod: route.pod, model: session.model }
+  const work = { turnId: turn.turnId, pod: route.pod, model: session.model, objective: route.objective }
   const budgetMs = loadBudgetMs(route.pool, session.model, session.kv?.tokens)
   return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
-    const { presence, fields, claim } = await prepareKv(parts, turn, { budgetMs, scope })
+    const { presence, fields, claim, preparedMs } = await prepareKv(parts, turn, { budgetMs, scope })
     const { key, model } = session
     return {
       presence,
@@ -129,6 +157,7 @@ export const startSessionTurn = (
         turnId: turn.turnId,
         pool: route.pool.name,
         pod: route.pod,
+        preparedMs: Math.round(preparedMs),
         session: { key, tenant: turn.tenant, model, expiry: turn.expiry, claim },
       }),
     }
@@ -136,22 +165,25 @@ export const startSessionTurn = (
 }
 
 /**
- * Forwards a turn without a session. It is only counted, and it is isolated from the KV of sessions.
+ * Forwards a turn without a session. It is only counted, and it is isolated from the KV of sessions: of a tenant, or (undefined) of everybody.
  * @throws GatewayError `rate_limit_exceeded`
  * @throws RequestCancelledError
  */
 export const startPlainTurn = (
   parts: TurnParts,
-  turn: { readonly turnId: string; readonly route: Route; readonly tenant: TenantKey },
+  turn: { readonly turnId: string; readonly route: Route; readonly tenant: TenantKey | undefined },
   scope: RequestScope,
 ): Promise<ForwardDecision> => {
-  const { turnId, route } = turn
-  const work = { turnId, pod: route.pod, model: route.input.model }
+  const { turnId, route, tenant } = turn
+  const work = { turnId, pod: route.pod, model: route.input.model, objective: route.objective }
   return whenAdmitted(parts.admission, work, { laterMs: 0, scope }, async () => {
     if (scope.signal.aborted) throw new RequestCancelledError()
-    const { pool, pod } = route
+    const { pool, pod, input } = route
+    const { model } = input
     pool.pods.turnStarted(pod, turnId)
-    return forwardTo(route, pool.kv.isolation(turn.tenant), { turnId, pool: pool.name, pod })
+    if (model !== undefined) pool.predictor.routed({ turnId, pod, model }, input)
+    const fields = tenant === undefined ? pool.kv.constants : pool.kv.isolation(tenant)
+    return forwardTo(route, fields, { turnId, pool: pool.name, pod, model })
   })
 }
 

@@ -63,9 +63,11 @@ export const createUseSession = (
     const expiresAtMs = (expiry.kind === 'keep' ? record?.expiresAtMs : undefined) ?? restartedMs
     const headers = (cacheStatus: string) => sessionHeaders(id, { expiresAtMs, ttlSeconds }, cacheStatus)
     if (cached?.model === model && record?.pod !== undefined) {
-      const ticket = { turnId, pod: record.pod, session: { key, tenant, model, expiry } }
+      const cacheStatus = noneStatus('response_cached')
+      const pool = parts.pools.forModel(model).name
+      const ticket = { turnId, pool, pod: record.pod, cacheStatus, session: { key, tenant, model, expiry } }
       await parts.turns.completeCached(ticket, cached.response.usage)
-      return cachedResponse(cached, headers(noneStatus('response_cached')))
+      return cachedResponse(cached, headers(cacheStatus))
     }
     if (record === undefined) parts.pools.forget(key)
     const session = record ?? { key, model }

@@ -1,6 +1,6 @@
 import type { Decision } from '../context/context-cache-manager.ts'
 import { loadProtoMethod } from './protos.ts'
-import { decisionMessage, headerMutation } from './replies.ts'
+import { decisionMessage, headerMutation, lbMetadata } from './replies.ts'
 
 /** Full name of the service, which is also its name in health checks. */
 export const externalProcessorService = 'envoy.service.ext_proc.v3.ExternalProcessor'
@@ -23,6 +23,9 @@ export type BodyMode = (typeof bodyModes)[number] | 'unknown'
 /** All values of a header in their order, bytes as latin1; empty when there are none. `name` in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]
 
+/** The texts of a value in Envoy's dynamic metadata: a list, or a text with commas. Undefined when Envoy does not send it. */
+export type MetadataLookup = (namespace: string, key: string) => readonly string[] | undefined
+
 /** One message of Envoy. */
 export type ExtProcEvent =
   | {
@@ -33,8 +36,14 @@ export type ExtProcEvent =
       readonly bodyMode: BodyMode
       /** Whether Envoy sends the response on this stream too. */
       readonly responseBodySent: boolean
+      readonly metadata?: MetadataLookup
     }
-  | { readonly kind: 'response_headers'; readonly headers: HeaderLookup; readonly endOfStream: boolean }
+  | {
+      readonly kind: 'response_headers'
+      readonly headers: HeaderLookup
+      readonly endOfStream: boolean
+      readonly metadata?: MetadataLookup
+    }
   /** A whole body has no `endOfStream` when trailers follow. `body` is valid until the callback returns. */
   | { readonly kind: 'request_body'; readonly body: Buffer; readonly endOfStream: boolean }
   | { readonly kind: 'response_body'; readonly body: Buffer; readonly endOfStream: boolean }
@@ -52,6 +61,21 @@ export type Reply =
       readonly kind: 'decision'
       readonly phase: 'request_headers' | 'request_body' | 'request_trailers'
       readonly decision: Decision
+    }
+  /** Continue with changed headers; `destinations` names the pods of a request in Envoy's metadata. */
+  | {
+      readonly kind: 'headers'
+      readonly phase: 'request_headers' | 'response_headers'
+      readonly setHeaders: Readonly<Record<string, string>>
+      readonly removeHeaders: readonly string[]
+      readonly destinations?: string | undefined
+    }
+  /** The next piece of a body. Only with FULL_DUPLEX_STREAMED, where pieces go out as they come in, or otherwise. */
+  | {
+      readonly kind: 'body'
+      readonly phase: 'request_body' | 'response_body'
+      readonly body: Buffer
+      readonly endOfStream: boolean
     }
   /** The reply follows later; wait this much longer. */
   | { readonly kind: 'extend'; readonly milliseconds: number }
@@ -92,6 +116,16 @@ interface WireBody {
   readonly end_of_stream?: boolean
 }
 
+/** A google.protobuf.Struct, as far as it holds texts and lists of texts. */
+interface WireStruct {
+  readonly fields?: Readonly<Record<string, WireValue>>
+}
+
+interface WireValue {
+  readonly stringValue?: string
+  readonly listValue?: { readonly values?: readonly WireValue[] }
+}
+
 /** A decoded ProcessingRequest. `request` names the field that is set. */
 interface WireRequest {
   readonly request?: string
@@ -99,6 +133,7 @@ interface WireRequest {
   readonly request_body?: WireBody
   readonly response_headers?: WireHeaders
   readonly response_body?: WireBody
+  readonly metadata_context?: { readonly filter_metadata?: Readonly<Record<string, WireStruct>> }
   readonly protocol_config?: { readonly request_body_mode?: number; readonly response_body_mode?: number }
 }
 
@@ -107,9 +142,14 @@ const noBytes = Buffer.alloc(0)
 const toEvent = (wire: WireRequest): ExtProcEvent => {
   switch (wire.request) {
     case 'request_headers':
-      return { kind: 'request_headers', ...headersOf(wire.request_headers), ...modesOf(wire.protocol_config) }
+      return {
+        kind: 'request_headers',
+        ...headersOf(wire.request_headers),
+        ...modesOf(wire.protocol_config),
+        metadata: metadataOf(wire),
+      }
     case 'response_headers':
-      return { kind: 'response_headers', ...headersOf(wire.response_headers) }
+      return { kind: 'response_headers', ...headersOf(wire.response_headers), metadata: metadataOf(wire) }
     case 'request_body':
     case 'response_body': {
       const body = wire[wire.request]
@@ -127,6 +167,17 @@ const headersOf = (wire: WireHeaders | undefined) => ({
   headers: createHeaderLookup(wire?.headers?.headers ?? []),
   endOfStream: wire?.end_of_stream ?? false,
 })
+
+const metadataOf =
+  ({ metadata_context }: WireRequest): MetadataLookup =>
+  (namespace, key) => {
+    const value = ownMember(ownMember(metadata_context?.filter_metadata, namespace)?.fields, key)
+    const texts = value?.listValue?.values?.map(({ stringValue = '' }) => stringValue) ?? value?.stringValue?.split(',')
+    return texts?.map((text) => text.trim())
+  }
+
+const ownMember = <T>(members: Readonly<Record<string, T>> | undefined, name: string): T | undefined =>
+  members !== undefined && Object.hasOwn(members, name) ? members[name] : undefined
 
 /** Mode NONE is number 0, which is not sent; only the first message of a stream has the modes at all. */
 const modesOf = (
@@ -156,6 +207,15 @@ const toMessage = (reply: Reply): object => {
       return { [reply.phase]: continueMessage(reply.phase, reply.setHeaders ?? {}) }
     case 'decision':
       return decisionMessage(reply.phase, reply.decision)
+    case 'headers':
+      return {
+        [reply.phase]: { response: headerMutation(reply.setHeaders, reply.removeHeaders) },
+        ...lbMetadata(reply.destinations),
+      }
+    case 'body': {
+      const { phase, body, endOfStream: end_of_stream } = reply
+      return { [phase]: { response: { body_mutation: { streamed_response: { body, end_of_stream } } } } }
+    }
     case 'extend':
       return {
         override_message_timeout: {

@@ -13,13 +13,8 @@ export type DecideOnBody = Extract<HeadersDecision, { kind: 'need-body' }>['deci
 export type ExchangeState =
   /** No message received. */
   | { readonly kind: 'fresh' }
-  /** The decision on the headers is pending, and their reply is owed. `body`: pieces that Envoy sent in the meantime. */
-  | {
-      readonly kind: 'deciding_on_headers'
-      readonly request: RequestHeaders
-      readonly extended: boolean
-      readonly body: CollectedBody
-    }
+  /** The decision on the headers is pending, and their reply is owed. */
+  | { readonly kind: 'deciding_on_headers'; readonly request: RequestHeaders; readonly extended: boolean }
   /** The body is needed and incomplete. No reply is owed. */
   | {
       readonly kind: 'collecting'
@@ -46,7 +41,6 @@ export type ExchangeState =
 /** Pieces of a body, the last one first: a value, so that adding a piece copies nothing. */
 interface CollectedBody {
   readonly bytes: number
-  readonly pieces: number
   readonly complete: boolean
   readonly last: { readonly piece: Buffer; readonly before: CollectedBody } | undefined
 }
@@ -106,7 +100,7 @@ export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes
     case 'request_headers':
       return state.kind === 'fresh'
         ? step(
-            { kind: 'deciding_on_headers', request: input, extended: false, body: emptyBody },
+            { kind: 'deciding_on_headers', request: input, extended: false },
             { kind: 'decide_on_headers', request: input },
           )
         : violation(state, 'request_headers after the first message')
@@ -177,7 +171,7 @@ const onExtend = (state: ExchangeState, milliseconds: number): ExchangeStep =>
     ? step({ ...state, extended: true }, { kind: 'reply', reply: { kind: 'extend', milliseconds } })
     : step(state)
 
-const emptyBody: CollectedBody = { bytes: 0, pieces: 0, complete: false, last: undefined }
+const emptyBody: CollectedBody = { bytes: 0, complete: false, last: undefined }
 
 /** The body in one piece, without a copy if it came in one. */
 const joinBody = (body: CollectedBody): Buffer => {
@@ -190,7 +184,6 @@ const joinBody = (body: CollectedBody): Buffer => {
 /** Trailers may follow a buffered body, which then has no end of stream: it is always complete. */
 const appendPiece = (before: CollectedBody, part: Part<'request_body'>, bodyMode: BodyMode): CollectedBody => ({
   bytes: before.bytes + part.body.length,
-  pieces: before.pieces + 1,
   complete: part.endOfStream || bodyMode === 'buffered',
   last: { piece: part.body, before },
 })
@@ -198,20 +191,11 @@ const appendPiece = (before: CollectedBody, part: Part<'request_body'>, bodyMode
 /** In every other mode Envoy has forwarded the headers, or never sends the whole body. */
 export const canReadBody = (bodyMode: BodyMode): boolean => bodyMode === 'buffered' || bodyMode === 'unknown'
 
-/** Envoy sends pieces of the body in this mode without waiting for the reply to the headers. */
-const sendsEarly = (bodyMode: BodyMode): boolean => bodyMode === 'full_duplex_streamed'
-
 const onRequestBody = (state: ExchangeState, part: Part<'request_body'>, maxBodyBytes: number): ExchangeStep => {
   switch (state.kind) {
-    case 'deciding_on_headers':
     case 'collecting': {
-      const { bodyMode } = state.request
-      if (state.kind === 'deciding_on_headers' && !sendsEarly(bodyMode))
-        return violation(state, 'request_body before the reply to request_headers')
-      if (state.body.complete || state.request.endOfStream) return violation(state, 'request_body after its end')
-      const body = appendPiece(state.body, part, bodyMode)
-      if (body.bytes > maxBodyBytes) return tooLarge(state)
-      if (state.kind === 'deciding_on_headers') return step({ ...state, body })
+      const body = appendPiece(state.body, part, state.request.bodyMode)
+      if (body.bytes > maxBodyBytes) return step(replied, reject('request_body', 'request_too_large'))
       return body.complete
         ? decideOnBody({ ...state, body }, 'request_body')
         : step({ ...state, body }, continuePhase('request_body'))
@@ -220,6 +204,7 @@ const onRequestBody = (state: ExchangeState, part: Part<'request_body'>, maxBody
     case 'observing':
       return step(state, continuePhase('request_body'))
     case 'fresh':
+    case 'deciding_on_headers':
     case 'deciding_on_body':
     case 'overtaken':
     case 'over':
@@ -254,11 +239,6 @@ const reject = (phase: RequestPhase, code: 'request_too_large' | 'internal_error
   reply: { kind: 'decision', phase, decision: { kind: 'reject', error: new GatewayError(code) } },
 })
 
-const tooLarge = (state: StateOf<'deciding_on_headers' | 'collecting'>): ExchangeStep => {
-  const phase = state.kind === 'collecting' ? 'request_body' : 'request_headers'
-  return step(replied, ...giveUp(state), reject(phase, 'request_too_large'))
-}
-
 const onDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeStep => {
   if (!isDeciding(state)) return discardLateDecision(state, decision)
   if (decision.kind !== 'need-body') return applyDecision(state, decision)
@@ -268,10 +248,10 @@ const onDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeSt
 }
 
 const readBody = (state: StateOf<'deciding_on_headers'>, decide: DecideOnBody): ExchangeStep => {
-  const { request, body, extended } = state
-  if (request.endOfStream) return decideOnBody({ request, decide, body, extended }, 'request_headers')
+  const { request, extended } = state
+  if (request.endOfStream) return decideOnBody({ request, decide, body: emptyBody, extended }, 'request_headers')
   if (canReadBody(request.bodyMode))
-    return step({ kind: 'collecting', request, decide, body }, continuePhase('request_headers'))
+    return step({ kind: 'collecting', request, decide, body: emptyBody }, continuePhase('request_headers'))
   const { bodyMode } = request
   const reason = `a request body is needed, but request_body_mode is ${bodyMode}: it must be BUFFERED on this route`
   return unsupported('request_headers', reason)
@@ -288,17 +268,12 @@ const applyDecision = (state: Deciding, decision: Decision): ExchangeStep => {
   const { observer } = decision
   if (phase === 'request_trailers')
     return unsupported(phase, 'a request without a body cannot be changed at its trailers', observer)
-  const effects = [reply, ...earlyPieces(state)]
+  const effects: ExchangeEffect[] = [reply]
   const { responseBodySent } = state.request
   if (observer !== undefined && responseBodySent) return step({ kind: 'observing', observer, next: 'head' }, ...effects)
   effects.push(...abortObserver(observer))
   return responseBodySent ? step(ended, ...effects, end('ok')) : step({ kind: 'decided' }, ...effects)
 }
-
-const earlyPieces = (state: Deciding): readonly ExchangeEffect[] =>
-  state.kind === 'deciding_on_headers'
-    ? Array.from({ length: state.body.pieces }, () => continuePhase('request_body'))
-    : []
 
 const unsupported = (phase: RequestPhase, reason: string, observer?: ResponseObserver): ExchangeStep =>
   step(replied, ...abortObserver(observer), { kind: 'fault', reason }, reject(phase, 'internal_error'))

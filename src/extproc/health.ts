@@ -32,7 +32,12 @@ const servingStatus = { serving: 1, not_serving: 2, service_unknown: 3 } as cons
 type ServingStatus = keyof typeof servingStatus
 
 /** Services whose health follows the state; `''` is the server as a whole. */
-const readinessServices: ReadonlySet<string> = new Set(['', 'readiness', 'envoy.service.ext_proc.v3.ExternalProcessor'])
+const readinessServices: ReadonlySet<string> = new Set([
+  '',
+  'readiness',
+  'inference-extension',
+  'envoy.service.ext_proc.v3.ExternalProcessor',
+])
 
 /** `liveness` is always serving. */
 const statusOf = (service: string, serving: boolean): ServingStatus => {

@@ -15,7 +15,7 @@ import {
   type ExchangeState,
   initialExchange,
 } from './exchange.ts'
-import type { GrpcStream, StreamHandler, StreamMethod, StreamStatus } from './grpc-stream.ts'
+import type { GrpcStream, StreamHandler, StreamStatus } from './grpc-stream.ts'
 
 /** Callbacks for metrics and logs. They must not throw. */
 export interface ProcessHooks {
@@ -30,7 +30,7 @@ export interface ProcessHooks {
 
 /** What a stream needs. */
 export interface ProcessOptions {
-  readonly service: Pick<ContextCacheManager, 'onHeaders'>
+  readonly service: Pick<ContextCacheManager, 'onHeaders' | 'endTurn'>
   readonly codec: ExtProcCodec
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
@@ -38,23 +38,6 @@ export interface ProcessOptions {
   /** Monotonic clock, milliseconds. */
   readonly now: () => number
 }
-
-/** The method of ExternalProcessor: one stream for each HTTP request. */
-export const createProcessMethod = (options: ProcessOptions): StreamMethod<ExtProcEvent, Reply> => ({
-  path: options.codec.path,
-  longLived: false,
-  decode: (bytes) => options.codec.decode(bytes),
-  encode: (reply) => {
-    try {
-      return options.codec.encode(reply)
-    } catch (thrown) {
-      options.hooks.fault(thrown)
-      const phase = reply.kind === 'decision' ? reply.phase : 'request_headers'
-      return options.codec.encode({ kind: 'decision', phase, decision: failure(thrown) })
-    }
-  },
-  open: (stream) => new ProcessStream(stream, options),
-})
 
 /** The HTTP request behind the headers that Envoy sent. */
 export const toGatewayRequest = (head: {
@@ -82,10 +65,11 @@ export const decideSafely = async (
   }
 }
 
-const failure = (thrown: unknown): Decision => ({ kind: 'reject', error: GatewayError.from(thrown) })
+/** What a client gets for an unexpected error. */
+export const failure = (thrown: unknown): Decision => ({ kind: 'reject', error: GatewayError.from(thrown) })
 
 /** One HTTP request in Envoy. */
-class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
+export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
   readonly #stream: GrpcStream<Reply>
   readonly #options: ProcessOptions
   /** Messages without a reply, in order: when each arrived. */
@@ -97,7 +81,6 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
     this.#options = options
-    options.hooks.streamOpened()
   }
 
   message(event: ExtProcEvent): void {
@@ -116,7 +99,6 @@ class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope {
 
   closed(): void {
     this.#take({ kind: 'closed' })
-    this.#options.hooks.streamClosed()
   }
 
   get signal(): AbortSignal {

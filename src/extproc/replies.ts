@@ -96,19 +96,29 @@ export const decisionMessage = (phase: string, decision: Decision): object => {
     return { immediate_response: { status: { code: status }, headers: headerOptions(headers), body, details } }
   }
   const { setHeaders, destinations, ctx } = outcome
-  const metadata = {
-    ...(destinations === undefined ? {} : { 'envoy.lb': structOf({ 'x-gateway-destination-endpoint': destinations }) }),
-    ...(Object.keys(ctx).length === 0 ? {} : { ctx: structOf(ctx) }),
-  }
   return {
     [phase]: { response: headerMutation(setHeaders) },
-    ...(Object.keys(metadata).length === 0 ? {} : { dynamic_metadata: { fields: metadata } }),
+    ...lbMetadata(destinations, Object.keys(ctx).length === 0 ? {} : { ctx: structOf(ctx) }),
   }
 }
 
-/** A CommonResponse that sets these headers. */
-export const headerMutation = (headers: Readonly<Record<string, string>>): object =>
-  Object.keys(headers).length === 0 ? {} : { header_mutation: headerOptions(headers) }
+/** Name of the header and of the metadata by which a picker names the pods of a request. */
+export const destinationKey = 'x-gateway-destination-endpoint'
+
+/** The part of a ProcessingResponse that sets dynamic metadata: the pods of a request, and what `others` has. */
+export const lbMetadata = (destinations: string | undefined, others: Readonly<Record<string, object>> = {}): object => {
+  const fields = {
+    ...(destinations === undefined ? {} : { 'envoy.lb': structOf({ [destinationKey]: destinations }) }),
+    ...others,
+  }
+  return Object.keys(fields).length === 0 ? {} : { dynamic_metadata: { fields } }
+}
+
+/** A CommonResponse that sets and removes headers. */
+export const headerMutation = (headers: Readonly<Record<string, string>>, remove: readonly string[] = []): object =>
+  Object.keys(headers).length === 0 && remove.length === 0
+    ? {}
+    : { header_mutation: { ...headerOptions(headers), remove_headers: remove } }
 
 const overwriteOrAdd = 2
 

@@ -7,7 +7,9 @@ import type { ContextCacheManager } from '../context/context-cache-manager.ts'
 import { createExtProcCodec } from './codec.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
-import { createProcessMethod, type ProcessHooks } from './process-stream.ts'
+import { createProcessMethod } from './process-method.ts'
+import type { ProcessHooks } from './process-stream.ts'
+import { createSelfSignedCredentials } from './self-signed.ts'
 import { createTlsCredentials, type TlsCredentials, type TlsFiles } from './tls-credentials.ts'
 import { createTurnsMethod } from './turns-stream.ts'
 
@@ -18,7 +20,7 @@ export interface ExtProcServerOptions {
   readonly service: ContextCacheManager
   readonly listen: ListenAddress
   /** Undefined: the port is not encrypted. */
-  readonly tls?: TlsFiles | undefined
+  readonly tls?: TlsFiles | 'self-signed' | undefined
   /** Longer request bodies are answered 413. Envoy's limit for the route must not be lower. */
   readonly maxBodyBytes: number
   /** The caller sets it to serving once everything else runs; a drain sets it to not serving. */
@@ -141,9 +143,10 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
   return {
     start: async () => {
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
-      if (options.tls !== undefined)
+      if (options.tls !== undefined && options.tls !== 'self-signed')
         tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
-      const address = await bind(server, listen, tls?.credentials ?? ServerCredentials.createInsecure())
+      const plain = options.tls === undefined ? ServerCredentials.createInsecure() : createSelfSignedCredentials()
+      const address = await bind(server, listen, tls?.credentials ?? plain)
       bound = targetOf(address)
       return address
     },

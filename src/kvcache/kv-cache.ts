@@ -47,6 +47,8 @@ export interface KvCache {
   prepare(turn: SessionTurn, budget: PrepareBudget): Promise<PreparedTurn>
   /** Fields of a turn without a session. */
   isolation(tenant: TenantKey): EngineFields
+  /** Fields of a request that is no turn of a session, whoever sends it. */
+  readonly constants: EngineFields
   finish(turn: Sealed<EndedTurn>): Promise<FinishOutcome>
   release(turn: Sealed<ReleasedTurn>): Promise<void>
   remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
@@ -59,13 +61,13 @@ export interface KvCache {
 /** Changes when payloads of an earlier version must not be read. */
 const payloadVersion = 1
 
-/** `pool` names the pool of pods that the connector serves. */
+/** `name` is the connector's, and `pool` that of the pods that it serves. */
 export const createKvCache = (
   connector: KvConnector,
-  parts: { readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
+  parts: { readonly name: string; readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
 ): KvCache => {
   const { seal, log } = parts
-  const tag = `${payloadVersion}/${connector.name}/${parts.pool} `
+  const tag = `${payloadVersion}/${parts.name}/${parts.pool} `
   /** Undefined: another connector or pool wrote it. */
   const untagged = (payload: string | undefined): string | undefined =>
     payload?.startsWith(tag) === true ? payload.slice(tag.length) : undefined
@@ -140,6 +142,7 @@ export const createKvCache = (
   return {
     prepare,
     isolation,
+    constants: connector.constants ?? {},
     finish,
     release,
     remove,

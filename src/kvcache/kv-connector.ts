@@ -1,4 +1,5 @@
 import type { SessionKey, StoredKv, TenantKey } from '../sessions/session-record.ts'
+import type { KvMissReason } from './reasons.ts'
 
 /** A JSON value. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [name: string]: JsonValue }
@@ -59,27 +60,6 @@ export interface KvMiss {
   readonly cause?: unknown
 }
 
-/** Why the turn starts without stored KV. */
-export type KvMissReason =
-  /** Nothing is stored of the session. */
-  | 'nothing_stored'
-  /** The connector stores nothing: the engine has a cache of its own, or none. */
-  | 'engine_cache'
-  | 'no_connector'
-  /** The stored KV is gone or damaged. */
-  | 'kv_missing'
-  /** Another connector, build or model stored it. It stays for pods that can load it. */
-  | 'kv_incompatible'
-  | 'load_too_slow'
-  | 'load_timeout'
-  | 'load_failed'
-  /** The store of KV did not answer several times, and was not asked. */
-  | 'kv_store_unavailable'
-  /** The pod has no room to keep the session apart. */
-  | 'no_slot'
-  /** The folder of stored KV belongs to another session store. */
-  | 'kv_folder_foreign'
-
 /** Outcome of `prepare`. */
 export interface Prepared {
   readonly presence: KvPresence
@@ -105,12 +85,12 @@ export interface EndedTurn extends KvTurn {
 }
 
 /** Outcome of `finish`. */
-export type FinishOutcome =
+export type FinishOutcome<Reason extends string = string> =
   | ({ readonly kind: 'stored' } & KvArtefact)
   /** The turn left nothing new: what is stored stays. */
   | { readonly kind: 'unchanged' }
-  /** Nothing is stored. `reason` is one word for people (`too_short`, `no_slot`, …), and the session shows it. */
-  | { readonly kind: 'none'; readonly reason: string; readonly cause?: unknown }
+  /** Nothing is stored. `reason` is one word for people ([reasons.ts](reasons.ts) has those in use), and the session shows it. */
+  | { readonly kind: 'none'; readonly reason: Reason; readonly cause?: unknown }
 
 /** A turn that failed, or that another pod served. */
 export interface ReleasedTurn extends KvTurn {
@@ -151,12 +131,12 @@ export interface EngineFinding {
  * it, and the turn goes on. Every method can be called from any gateway process. docs/connectors.md shows how to write one.
  */
 export interface KvConnector {
-  /** Part of every payload's tag: KV of one connector is never given to another. */
-  readonly name: string
   /** Finds the session's KV in the pod, or loads what is stored. Settles soon after `budget.signal` fires, and has then claimed nothing. */
   prepare(turn: StartingTurn, budget: PrepareBudget): Promise<Prepared>
   /** Fields of a turn that must meet no session's KV: without a session, or when `prepare` fails. Default: none. */
   isolation?(tenant: TenantKey): EngineFields
+  /** Fields of a request without a session, where the engine would start it from KV of a session. Default: none. */
+  readonly constants?: EngineFields
   /** Stores what the turn left in the pod, or confirms that the engine did. Releases the claim, also when it fails. */
   finish?(turn: EndedTurn): Promise<FinishOutcome>
   /** Releases the claim of a turn. */

@@ -1,29 +1,30 @@
-import type { CacheSalts } from './cache-salts.ts'
+import type { ConnectorDefinition } from './connector-definition.ts'
 import type { KvConnector } from './kv-connector.ts'
-import type { KvLog } from './kv-log.ts'
-import { loadFunction, memberOf } from './load-function.ts'
+import { isFunction, loadMember, memberOf } from './load-member.ts'
 
-/** What the gateway gives a connector of one's own. Anything else it takes from where it likes, such as the environment. */
-export interface ConnectorParts {
-  /** `host:port` of every pod that is configured now, ready or not. */
-  readonly pods: () => readonly string[]
-  /** Names of KV that nobody can guess, for engines that keep KV of different salts apart. */
-  readonly salts: CacheSalts
-  readonly log: KvLog
-}
+/** What a module defines of a connector of one's own. It receives the shared options and the parts, as every connector does. */
+export type LoadedConnector = Pick<ConnectorDefinition, 'name' | 'create'>
 
 /**
- * Loads a connector of one's own: an ES module that exports `createKvConnector`, a function that receives {@link ConnectorParts} and returns a
- * {@link KvConnector} or a promise of one. docs/connectors.md explains it.
- *
- * @throws Error when there is no such module, or it exports something else.
+ * Loads a connector of one's own: an ES module that exports `connector`, a {@link LoadedConnector}. docs/connectors.md explains it.
+ * @throws Error when there is no such module, or it exports something else; `create` throws when it creates something else
  */
-export const loadConnector = async (modulePath: string, parts: ConnectorParts): Promise<KvConnector> => {
-  const create = await loadFunction(modulePath, 'createKvConnector')
-  const connector: unknown = await create(parts)
-  if (isConnector(connector)) return connector
-  throw new Error(`createKvConnector of ${modulePath} does not return an object with a name and a method prepare`)
+export const loadConnector = async (modulePath: string): Promise<LoadedConnector> => {
+  const exported = await loadMember(modulePath, 'connector')
+  if (!isDefinition(exported)) {
+    throw new Error(`${modulePath} does not export an object connector with a name and a method create`)
+  }
+  return {
+    name: exported.name,
+    create: async (options, parts) => {
+      const connector: unknown = await exported.create(options, parts)
+      if (isConnector(connector)) return connector
+      throw new Error(`create of ${modulePath} does not return an object with a method prepare`)
+    },
+  }
 }
 
-const isConnector = (value: unknown): value is KvConnector =>
-  typeof memberOf(value, 'name') === 'string' && typeof memberOf(value, 'prepare') === 'function'
+const isDefinition = (value: unknown): value is LoadedConnector =>
+  typeof memberOf(value, 'name') === 'string' && isFunction(memberOf(value, 'create'))
+
+const isConnector = (value: unknown): value is KvConnector => isFunction(memberOf(value, 'prepare'))

@@ -1,3 +1,5 @@
+import { readJson } from '../json/read-json.ts'
+
 /** Result of a scan of the bytes before they are parsed. */
 export type JsonScan =
   | {
@@ -6,6 +8,37 @@ export type JsonScan =
       readonly modelKeys: number
     }
   | { readonly kind: 'too-complex' }
+
+const maxModelLength = 1024
+
+/** The first `model` of the outermost object in the beginning of a JSON text. Undefined: not in there, or not a text. */
+export const modelIn = (beginning: Buffer): string | undefined => {
+  let depth = 0
+  for (let at = 0; at < beginning.length; at += 1) {
+    switch (beginning[at]) {
+      case quote: {
+        const end = endOfString(beginning, at)
+        if (depth === 1 && isModelKey(beginning, at, end)) {
+          const behind = beginning.toString('utf8', end + 1, end + 1 + maxModelLength)
+          const [, literal] = /^[ \t\r\n]*:[ \t\r\n]*("(?:[^"\\]|\\.)*")/s.exec(behind) ?? []
+          const model = literal === undefined ? undefined : readJson(literal)
+          if (typeof model === 'string' && model !== '') return model
+        }
+        at = end
+        break
+      }
+      case 0x7b:
+      case 0x5b:
+        depth += 1
+        break
+      case 0x7d:
+      case 0x5d:
+        depth -= 1
+        break
+    }
+  }
+  return undefined
+}
 
 const quote = 0x22
 const backslash = 0x5c

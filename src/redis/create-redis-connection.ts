@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { types } from 'node:util'
 import { Redis } from 'ioredis'
 import { createRedisBreaker, type RedisBreakerState } from './redis-breaker.ts'
-import type { RedisConnection, RedisScript } from './redis-connection.ts'
+import { type RedisConnection, type RedisScript, RedisUnavailableError } from './redis-connection.ts'
 import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault.ts'
 import { withinTime } from './time-limit.ts'
 
@@ -17,7 +17,7 @@ export interface RedisConnectionOptions {
   readonly connectTimeoutMs?: number
   /** Called for every fault of the connection itself (not of single commands). The error names neither URL nor password. */
   readonly onFault: (error: Error) => void
-  /** Called when Redis answers a command for the first time after a fault. */
+  /** Called when Redis answers a command for the first time after a fault; after one that it refused or was late with, 5 s later. */
   readonly onRecovered?: () => void
   /** Called at every change of the circuit breaker, for metrics and logs. */
   readonly onBreaker?: (state: RedisBreakerState) => void
@@ -27,6 +27,9 @@ const firstRetryMs = 50
 const maxRetryMs = 1000
 /** A connection without an answer for this many command timeouts is closed and made anew: its other end may be gone. */
 const silentTimeouts = 10
+
+/** A Redis that refuses some commands and answers others has recovered when it refused none for so long. */
+const quietMs = 5_000
 
 const openClient = (
   url: string,
@@ -70,9 +73,12 @@ export const createRedisConnection = async ({
 }: RedisConnectionOptions): Promise<RedisConnection> => {
   const client = openClient(url, { connectTimeoutMs, silenceMs: commandTimeoutMs * silentTimeouts })
   let isFaulty = false
+  let lostBy: Error | undefined
+  let failedMs = Number.NEGATIVE_INFINITY
   client.on('error', (error: Error) => {
     isFaulty = true
-    onFault(withoutArguments(error))
+    lostBy = withoutArguments(error)
+    onFault(lostBy)
   })
   const breaker = createRedisBreaker({ onState: onBreaker })
   const digests = new Map<RedisScript, string>()
@@ -96,11 +102,18 @@ export const createRedisConnection = async ({
     breaker.run(async () => {
       try {
         const answer = await withinTime(command(), commandTimeoutMs)
-        if (isFaulty) onRecovered?.()
-        isFaulty = false
+        if (isFaulty && performance.now() - failedMs >= quietMs) {
+          onRecovered?.()
+          isFaulty = false
+        }
         return answer
       } catch (error) {
-        throw toRedisFault(error, action)
+        const isConnected = client.status === 'ready'
+        // What a command without a connection says of itself tells nobody why there is none.
+        const fault = toRedisFault(isConnected ? error : (lostBy ?? error), action)
+        if (fault instanceof RedisUnavailableError) isFaulty = true
+        if (isConnected) failedMs = performance.now()
+        throw fault
       }
     })
 

@@ -17,11 +17,12 @@ export type Candidates =
  * pod: an adapter is loaded in less time than a prompt is computed.
  */
 export const candidatesFor = (
-  pods: readonly PodState[],
-  turn: Pick<RoutingInput, 'model' | 'lastPod'>,
+  allPods: readonly PodState[],
+  turn: Pick<RoutingInput, 'model' | 'lastPod' | 'subset'>,
   stickiness: Stickiness,
 ): Candidates => {
-  const { model } = turn
+  const { model, subset } = turn
+  const pods = subset === undefined ? allPods : allPods.filter(({ address }) => isIn(subset, address))
   if (model === undefined) return readyOf(pods)
   if (pods.length > 0 && serviceOf(pods, model) === 'no') return { kind: 'unknown-model' }
   const listing = readyOf(pods.filter(({ models }) => models?.names.has(model)))
@@ -32,6 +33,9 @@ export const candidatesFor = (
   const running = served.pods.filter((pod) => pod.activeAdapters?.has(model) && podLoad(pod) <= limit)
   return isNotEmpty(running) ? { ...served, preferred: running } : served
 }
+
+const isIn = (subset: readonly string[], address: string): boolean =>
+  subset.includes(address) || subset.includes(address.slice(0, address.lastIndexOf(':')))
 
 const readyOf = (pods: readonly PodState[]): Exclude<Candidates, { readonly kind: 'unknown-model' }> => {
   const ready = pods.filter((pod) => pod.ready)

@@ -6,7 +6,7 @@ import type { EngineLoad } from './engine-metrics.ts'
 import { InFlightTurns } from './in-flight-turns.ts'
 import type { PodAddress, PodSource, PodState } from './pod.ts'
 import { createPodProbe, type PodProbe } from './pod-probe.ts'
-import { restrictModels } from './served-models.ts'
+import { restrictModels, type ServedModels } from './served-models.ts'
 
 /** A change of the pods, for the log. */
 export type PodChange =
@@ -18,6 +18,21 @@ export type PodChange =
   | { readonly kind: 'authorized'; readonly address: PodAddress }
   /** The name of the pods could not be resolved; the known pods stay. */
   | { readonly kind: 'resolve-failed'; readonly name: string; readonly reason: string }
+  | ListChange
+
+/** Whether a list of Kubernetes, such as `pods`, follows the cluster. While it is stale the known pods stay. */
+export type ListChange =
+  | { readonly kind: 'list-stale'; readonly name: string; readonly reason: string }
+  | { readonly kind: 'list-current'; readonly name: string }
+
+/** What is known of a pod besides its own answers. */
+export interface PodFacts {
+  /** False: it gets no turns, however well it answers. */
+  readonly isServing: boolean
+  /** Its only model. Default: those of the pool. */
+  readonly model?: string | undefined
+  readonly instance?: string | undefined
+}
 
 /** Options that all pod sources share. */
 export interface PodMonitorOptions {
@@ -39,8 +54,8 @@ export interface PodMonitorOptions {
 
 /** Watches the health and the load of a set of pods. Shared by all pod sources. */
 export interface PodMonitor extends Omit<PodSource, 'start'> {
-  /** Replaces the pods by `addresses`, in this order. Resolves when each new one was checked once. */
-  watch(addresses: readonly PodAddress[]): Promise<void>
+  /** Replaces the pods by `addresses`, in this order, and their facts. Resolves when each new one was checked once. */
+  watch(addresses: readonly PodAddress[], facts?: ReadonlyMap<PodAddress, PodFacts>): Promise<void>
 }
 
 /** A pod gets no more turns after this many failed checks in a row: a single one may be chance. */
@@ -83,13 +98,14 @@ export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
     turnStarted: (address, turnId) => turns.started(address, turnId),
     turnEnded: (address, turnId) => turns.ended(address, turnId),
     markUnhealthy: (address) => watches.find((watch) => watch.address === address)?.markUnhealthy(),
-    watch: async (addresses) => {
+    watch: async (addresses, facts) => {
       const before = watches
-      watches = [...new Set(addresses)].map(
-        (address) =>
-          before.find((watch) => watch.address === address) ??
-          createPodWatch({ ...options, probe, address, inFlight: () => turns.count(address) }),
-      )
+      watches = [...new Set(addresses)].map((address) => {
+        const known = before.find((watch) => watch.address === address)
+        const watch = known ?? createPodWatch({ ...options, probe, address, inFlight: () => turns.count(address) })
+        watch.learn(facts?.get(address) ?? noFacts)
+        return watch
+      })
       const added = watches.filter((watch) => !before.includes(watch))
       const removed = before.filter((watch) => !watches.includes(watch))
       for (const { address } of added) onChange({ kind: 'added', address })
@@ -108,8 +124,10 @@ interface PodWatch extends Loop {
   readonly address: PodAddress
   state(): PodState
   markUnhealthy(): void
+  learn(facts: PodFacts): void
 }
 
+const noFacts: PodFacts = { isServing: true }
 const unknownLoad = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }
 
 const createPodWatch = (
@@ -120,18 +138,32 @@ const createPodWatch = (
   },
 ): PodWatch => {
   const { address, probe, inFlight, onChange } = options
-  let ready = false
+  let isHealthy = false
+  let facts = noFacts
   let failures = 0
   let markings = 0
   let load: EngineLoad & { readonly inFlightAtRead: number } = unknownLoad
-  let models = restrictModels(undefined, options.models ?? [])
+  let listed: ServedModels | undefined
+  let models: ServedModels | undefined
   let checksWithoutLoad = 0
   let isAuthorized = true
 
-  const takeOut = (reason: string): void => {
-    if (!ready) return
-    ready = false
-    onChange({ kind: 'failing', address, reason })
+  const isReady = (): boolean => isHealthy && facts.isServing
+
+  /** Reports if the pod is ready after `change` and was not before it, or the other way round. */
+  const apply = (change: () => void, reason: string): void => {
+    const before = isReady()
+    change()
+    if (before !== isReady()) onChange(before ? { kind: 'failing', address, reason } : { kind: 'ready', address })
+  }
+
+  const setHealthy = (to: boolean, reason: string): void =>
+    apply(() => {
+      isHealthy = to
+    }, reason)
+
+  const readModels = (): void => {
+    models = restrictModels(listed, facts.model === undefined ? (options.models ?? []) : [facts.model])
   }
 
   const readLoad = (reported: EngineLoad | undefined): void => {
@@ -151,29 +183,35 @@ const createPodWatch = (
     const result = await probe.probe(address, stopping)
     if (stopping.aborted) return
     readLoad(result.load)
-    if (result.models !== undefined) models = restrictModels(result.models, options.models ?? [])
+    if (result.models !== undefined) {
+      listed = result.models
+      readModels()
+    }
     // An engine that does not answer has not changed its mind.
     if (result.problem === undefined) readRefusal(result.refusal)
     if (result.problem !== undefined) {
       failures += 1
-      if (failures >= failuresUntilOut) takeOut(result.problem)
+      if (failures >= failuresUntilOut) setHealthy(false, result.problem)
       return
     }
     // A turn failed at the pod while this check ran: the answer may be older than the failure.
     if (markings !== markingsBefore) return
     failures = 0
-    if (ready) return
-    ready = true
-    onChange({ kind: 'ready', address })
+    setHealthy(true, 'healthy')
   }
 
   return {
     ...createLoop({ work: check, intervalMs: options.healthIntervalMs }),
     address,
-    state: () => ({ address, ready, inFlight: inFlight(), models, ...load }),
+    state: () => ({ address, ready: isReady(), inFlight: inFlight(), models, instance: facts.instance, ...load }),
     markUnhealthy: () => {
       markings += 1
-      takeOut('upstream failure reported by a turn')
+      setHealthy(false, 'upstream failure reported by a turn')
     },
+    learn: (next) =>
+      apply(() => {
+        facts = next
+        readModels()
+      }, 'not ready in Kubernetes'),
   }
 }

@@ -18,6 +18,8 @@ export interface PodState {
   readonly kvUsage: number
   /** The models that the engine lists. Default: unknown. */
   readonly models?: ServedModels | undefined
+  /** Id of the engine's LMCache instance. Default: not known. */
+  readonly instance?: string | undefined
   /** LoRA adapters with running or waiting requests (`vllm:lora_requests_info`). Default: the engine does not report them. */
   readonly activeAdapters?: ReadonlySet<string> | undefined
   /** `inFlight` at the time of the engine's report: that part of `running` and `waiting` is this gateway's own. Default 0. */

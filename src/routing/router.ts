@@ -19,6 +19,8 @@ export interface RoutingInput {
    * is known.
    */
   readonly residentTokens?: ReadonlyMap<PodAddress, number> | undefined
+  /** The pods that may be chosen, as `host:port` or (all ports of it) `host`. Default: any. */
+  readonly subset?: readonly string[] | undefined
 }
 
 /** A prefix whose KV is in the persistent store. */

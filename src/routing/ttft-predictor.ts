@@ -28,6 +28,8 @@ export interface TtftPredictor {
   pods(): readonly PodState[]
   /** Tokens of a session that each pod probably holds; empty when nothing is known. */
   residentTokens(sessionKey: string): ReadonlyMap<PodAddress, number>
+  /** Sessions whose KV the pod probably holds. */
+  sessionsAt(pod: PodAddress): number
   /** A pod was chosen for a turn: its predicted work counts from now on, although its KV may have to be loaded first. */
   routed(turn: TurnAtPod, input: RoutingInput): void
   /** The load of a turn ended. `loaded` is set when all of it was loaded. */
@@ -62,7 +64,18 @@ export const createTtftPredictor = (options: {
   const queues = new LRUCache<PodAddress, PrefillQueue>({ max: maxPods })
   /** Predicted wait by turn id, milliseconds; the oldest turn first. */
   const waits = new Map<string, number>()
-  const sessions = new LRUCache<string, ReadonlyMap<PodAddress, number>>({ max: options.maxSessions })
+  const sessionsByPod = new Map<PodAddress, number>()
+  const count = (pods: ReadonlyMap<PodAddress, number>, change: number): void => {
+    for (const pod of pods.keys()) {
+      const now = (sessionsByPod.get(pod) ?? 0) + change
+      if (now === 0) sessionsByPod.delete(pod)
+      else sessionsByPod.set(pod, now)
+    }
+  }
+  const sessions = new LRUCache<string, ReadonlyMap<PodAddress, number>>({
+    max: options.maxSessions,
+    dispose: (pods) => count(pods, -1),
+  })
 
   const setWork = ({ turnId, pod }: TurnAtPod, workMs: number): void => {
     const now = nowMs()
@@ -81,6 +94,7 @@ export const createTtftPredictor = (options: {
     pods.delete(pod)
     pods.set(pod, tokens)
     if (pods.size > maxPodsPerSession) deleteOldest(pods)
+    count(pods, 1)
     sessions.set(sessionKey, pods)
   }
 
@@ -92,6 +106,7 @@ export const createTtftPredictor = (options: {
         .map((pod) => ({ ...pod, prefillBacklogMs: queues.peek(pod.address)?.remainingMs(now) ?? 0 }))
     },
     residentTokens: (sessionKey) => sessions.get(sessionKey) ?? nowhere,
+    sessionsAt: (pod) => sessionsByPod.get(pod) ?? 0,
     routed: (turn, input) => {
       setWork(turn, predictWork(costs, input, turn.pod).prefillMs)
       // The session's next turn may start before this one ends.

@@ -1,6 +1,9 @@
 /** SHA-256 of a session id, base64url, 43 characters: the only form in which an id is stored, logged or passed between rooms. */
 export type SessionKey = string & { readonly __brand: 'SessionKey' }
 
+/** By which the log and `GET /v1/context` name a session: the first 8 characters of its key. */
+export const digestOf = (key: SessionKey): string => key.slice(0, 8)
+
 /** HMAC-SHA256 of the caller's principal or credential, base64url, 43 characters. */
 export type TenantKey = string & { readonly __brand: 'TenantKey' }
 

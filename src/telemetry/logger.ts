@@ -1,7 +1,7 @@
 import { type DestinationStream, type LevelWithSilent, pino, stdTimeFunctions } from 'pino'
 import { redactFields, scrubText } from './redact.ts'
 
-/** Fields of a log line. The name of an error is `err`; a session or tenant is named by `shortKey`. */
+/** Fields of a log line. The name of an error is `err`; a session is named by its digest. */
 export type LogFields = Readonly<Record<string, unknown>>
 
 /** Writes log lines. Fields and message pass the redaction of redact.ts. Methods do not throw. */

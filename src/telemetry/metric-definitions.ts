@@ -1,6 +1,6 @@
 /**
  * The values a label may take. A list is closed: every other value counts as `other`. A text says in words which set of the gateway's own bounds
- * the label. The label `pod` is bounded by the current pods: series of a removed pod are removed.
+ * the label. The labels `pod` and `model` are bounded by what is there now: series of a removed pod or model are removed.
  */
 export type LabelRange = readonly string[] | string
 
@@ -12,6 +12,8 @@ export interface MetricDefinition {
   readonly labels: Readonly<Record<string, LabelRange>>
   /** Upper bounds of a histogram's buckets, in the unit of its name. */
   readonly buckets?: readonly number[]
+  /** How the values of several gateways become one: `max` where each exports the whole. Default: `sum`. */
+  readonly gateways?: 'sum' | 'max'
 }
 
 /** Prefix of the names of all metrics in {@link metricDefinitions}. */
@@ -21,7 +23,11 @@ const loadSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 const storeSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
 const messageSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const waitSeconds = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
-const lagSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+const ttftSeconds = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+const pools = 'pools of the configuration'
+const pods = 'current pods'
+const models = 'models that engines list, `other`'
 
 /** Every metric of the gateway's own. docs/metrics.md lists them; a test compares the two. */
 export const metricDefinitions = {
@@ -40,8 +46,9 @@ export const metricDefinitions = {
   },
   sessions_active: {
     type: 'gauge',
-    help: 'Sessions in the store. With Redis every gateway exports the same value: aggregate with max.',
+    help: 'Sessions in the store.',
     labels: {},
+    gateways: 'max',
   },
   sessions_created_total: { type: 'counter', help: 'Created sessions.', labels: {} },
   sessions_deleted_total: {
@@ -56,8 +63,9 @@ export const metricDefinitions = {
   },
   kv_stored_bytes: {
     type: 'gauge',
-    help: 'Stored KV of sessions, bytes; with Redis only where kv.maxStoreBytes is set. With Redis every gateway exports the same value: aggregate with max.',
+    help: 'Stored KV of sessions, bytes; with Redis only where kv.maxStoreBytes is set.',
     labels: {},
+    gateways: 'max',
   },
   kv_evictions_total: {
     type: 'counter',
@@ -66,33 +74,65 @@ export const metricDefinitions = {
   },
   turns_total: {
     type: 'counter',
-    help: 'Ended turns by outcome.',
-    labels: { outcome: ['completed', 'gone', 'engine_error', 'upstream_failed', 'client_left', 'incomplete'] },
+    help: 'Ended turns by outcome and model.',
+    labels: {
+      outcome: ['completed', 'gone', 'engine_error', 'upstream_failed', 'client_left', 'incomplete'],
+      model: models,
+    },
+  },
+  ttft_seconds: {
+    type: 'histogram',
+    help: 'Time from the end of the request to the first byte of the response, of completed turns with a streamed response, by what x-context-cache said.',
+    labels: { cache: ['hit', 'miss', 'none'], model: models },
+    buckets: ttftSeconds,
+  },
+  prompt_tokens_total: {
+    type: 'counter',
+    help: 'Prompt tokens of ended turns, from the usage of their answers.',
+    labels: { model: models },
+  },
+  cached_tokens_total: {
+    type: 'counter',
+    help: 'Prompt tokens of ended turns that the engine read from its cache, from the usage of their answers.',
+    labels: { model: models },
+  },
+  output_tokens_total: {
+    type: 'counter',
+    help: 'Output tokens of ended turns, from the usage of their answers.',
+    labels: { model: models },
   },
   pods: {
     type: 'gauge',
     help: 'Pods of each pool, by whether they get turns.',
-    labels: { pool: 'pools of the configuration', state: ['ready', 'not_ready'] },
+    labels: { pool: pools, state: ['ready', 'not_ready'] },
+    gateways: 'max',
   },
   turns_in_flight: {
     type: 'gauge',
     help: 'Turns of this process that were forwarded and have not ended, by pool.',
-    labels: { pool: 'pools of the configuration' },
+    labels: { pool: pools },
   },
-  prompt_tokens_total: {
-    type: 'counter',
-    help: 'Prompt tokens of completed turns, from the usage of their answers.',
-    labels: {},
+  pod_ready: {
+    type: 'gauge',
+    help: '1 while the pod gets turns, else 0.',
+    labels: { pool: pools, pod: pods },
+    gateways: 'max',
   },
-  cached_tokens_total: {
-    type: 'counter',
-    help: 'Prompt tokens of completed turns that the engine read from its cache, from the usage of their answers.',
-    labels: {},
+  pod_turns_in_flight: {
+    type: 'gauge',
+    help: 'Turns of this process that were forwarded to the pod and have not ended.',
+    labels: { pool: pools, pod: pods },
+  },
+  pod_sessions: {
+    type: 'gauge',
+    help: 'Sessions whose KV the pod probably holds, of the last 100,000 that this process routed in the pool. A session that several gateways routed counts at each.',
+    labels: { pool: pools, pod: pods },
   },
   kv_load_duration_seconds: {
     type: 'histogram',
-    help: 'Time to find the KV of a session in the chosen pod or to load it there, by result.',
+    help: 'Time to find the KV of a session in the chosen pod or to load it there, by pool and result.',
     labels: {
+      pool: pools,
       result: [
         'resident',
         'loaded',
@@ -111,14 +151,15 @@ export const metricDefinitions = {
   },
   kv_offload_duration_seconds: {
     type: 'histogram',
-    help: 'Time to store the KV of a turn, by result.',
-    labels: { result: ['stored', 'unchanged', 'none'] },
+    help: 'Time to store the KV of a turn, by pool and result.',
+    labels: { pool: pools, result: ['stored', 'unchanged', 'none'] },
     buckets: loadSeconds,
   },
   removals_pending: {
     type: 'gauge',
-    help: 'KV removals that are not done. Should return to zero. With Redis every gateway exports the same value: aggregate with max.',
+    help: 'KV removals that are not done. Should return to zero.',
     labels: {},
+    gateways: 'max',
   },
   degraded_total: {
     type: 'counter',
@@ -136,8 +177,20 @@ export const metricDefinitions = {
   },
   warnings: {
     type: 'gauge',
-    help: 'Findings that an operator has to settle, by kind; /readyz lists them, and none stops turns.',
-    labels: { kind: ['engine_unauthorized', 'engine_shares_kv', 'kv_folder_foreign'] },
+    help: 'Findings that an operator has to settle, and dependencies that are unavailable, by kind; /readyz lists them, and none stops turns.',
+    labels: {
+      kind: [
+        'store_unavailable',
+        'engine_unavailable',
+        'kv_store_unavailable',
+        'kv_folder_unavailable',
+        'kv_folder_foreign',
+        'engine_unauthorized',
+        'engine_shares_kv',
+        'kubernetes_list_stale',
+      ],
+    },
+    gateways: 'max',
   },
   store_duration_seconds: {
     type: 'histogram',
@@ -154,6 +207,7 @@ export const metricDefinitions = {
     type: 'gauge',
     help: '1 while the circuit breaker of the session store is open, else 0.',
     labels: {},
+    gateways: 'max',
   },
   corrupted_records_total: {
     type: 'counter',
@@ -163,7 +217,7 @@ export const metricDefinitions = {
   routing_decisions_total: {
     type: 'counter',
     help: 'Turns by chosen pod and routing policy.',
-    labels: { policy: 'routing policies', pod: 'current pods' },
+    labels: { policy: 'routing policies', pod: pods },
   },
   response_cache_lookups_total: {
     type: 'counter',
@@ -237,16 +291,11 @@ export const metricDefinitions = {
     help: 'Unreadable entries of Envoy’s access log; the end of each such turn is lost.',
     labels: {},
   },
-  eventloop_lag_seconds: {
-    type: 'histogram',
-    help: 'Delay of a timer of the process: the time a request may wait for the event loop.',
-    labels: {},
-    buckets: lagSeconds,
-  },
   build_info: {
     type: 'gauge',
     help: 'Always 1; the labels are the versions of gateway and Node.js.',
     labels: { version: 'of the gateway', node_version: 'of Node.js' },
+    gateways: 'max',
   },
 } as const satisfies Record<string, MetricDefinition>
 

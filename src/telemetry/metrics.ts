@@ -18,8 +18,8 @@ export interface Metrics {
   observe<Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void
   /** Counts a turn that went on without a part of the cache. A reason that the metric does not list counts as `other`. */
   addDegraded(reason: string): void
-  /** Removes all series of a pod that no longer exists. */
-  removePod(pod: string): Promise<void>
+  /** Removes all series of a pod or model that no longer exists. */
+  forget(label: 'pod' | 'model', value: string): Promise<void>
   /** Calls `update` before each rendering, to set gauges. An `update` that fails leaves its gauges unchanged. */
   beforeRender(update: () => void | Promise<void>): void
   /** All metrics in the Prometheus text format. */
@@ -64,10 +64,14 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
     set: (name, labels, value) => gauges.get(name)?.set(labels, valid(value)),
     observe: (name, labels, durationMs) => histograms.get(name)?.observe(labels, valid(durationMs) / 1000),
     addDegraded: (reason) => counters.get('degraded_total')?.inc({ reason: isListed(reason) ? reason : 'other' }),
-    removePod: async (pod) => {
-      for (const metric of [...counters.values(), ...gauges.values()]) {
+    forget: async (label, value) => {
+      for (const metric of [...counters.values(), ...gauges.values(), ...histograms.values()]) {
         const { values } = await metric.get()
-        for (const { labels } of values) if (labels['pod'] === pod) metric.remove(labels)
+        for (const { labels } of values) {
+          // The bucket of a histogram is no label of its series.
+          const { le: _, ...ofSeries } = labels
+          if (labels[label] === value) metric.remove(ofSeries)
+        }
       }
     },
     beforeRender: (update) => void updates.push(update),

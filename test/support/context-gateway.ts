@@ -156,6 +156,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
           }),
           pods,
           kv: createKvCache(connector, {
+            name: 'memory',
             pool: 'default',
             seal: createClaimSeal('a secret that is long enough for a gateway'),
             log: { debug: () => {}, info: () => {}, warn: () => {} },

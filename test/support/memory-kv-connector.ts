@@ -27,7 +27,7 @@ export interface KvFaults {
 }
 
 /** What a test can see of it. */
-export interface MemoryKvConnector extends Required<KvConnector> {
+export interface MemoryKvConnector extends Required<Omit<KvConnector, 'constants'>> {
   readonly faults: KvFaults
   /** Turns that hold a claim. */
   claims(): readonly KvTurn[]
@@ -137,7 +137,6 @@ export const createMemoryKvConnector = (options: {
   }
 
   return {
-    name: 'memory',
     faults: {
       holdLoads: (isHeld) => gate.hold(isHeld),
       refuse: (operation, isRefused) => {

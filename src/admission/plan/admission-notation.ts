@@ -31,7 +31,7 @@ const resourceName = new RegExp(`^${name}$`)
 const requirement = /^(prefill|load)(?:\/(.+))?=([^=]*)$/s
 const need = new RegExp(`^(${name}):(${count})$`)
 const resourceCount = new RegExp(`^(${name}):(${count})(?::(?:(${count})|((?:[^:]+|\\[[^\\]]+\\]):${positive})))?$`)
-const modelPriority = new RegExp(`^(.+)=(${positive})$`, 's')
+const namedPriority = new RegExp(`^(.+)=(${positive})$`, 's')
 
 export const isResourceName = (text: string): boolean => resourceName.test(text)
 
@@ -61,8 +61,8 @@ export const parseResourceCount = (text: string): ResourceCountText | undefined 
   return { resource, count: Number(copies), pod: index === undefined ? address : Number(index) }
 }
 
-/** Reads `my-model=2`: the model's priority, 1 is the highest. Undefined for anything else. */
-export const parsePriority = (text: string): { readonly model: string; readonly priority: number } | undefined => {
-  const [, model, priority] = modelPriority.exec(text) ?? []
-  return model === undefined ? undefined : { model, priority: Number(priority) }
+/** Reads `my-model=2`: the priority of a model or an objective, 1 is the highest. Undefined for anything else. */
+export const parsePriority = (text: string): { readonly name: string; readonly priority: number } | undefined => {
+  const [, named, priority] = namedPriority.exec(text) ?? []
+  return named === undefined ? undefined : { name: named, priority: Number(priority) }
 }

@@ -15,6 +15,7 @@ export interface AdmissionSettings {
   readonly resources: readonly string[]
   readonly globalResources: readonly string[]
   readonly priorities: readonly string[]
+  readonly objectives: readonly string[]
   readonly defaultPriority: number
 }
 
@@ -40,7 +41,7 @@ export interface AdmissionPlan {
   /** Copies at a pod; of a global resource, copies in all. */
   countOf(resource: string, pod: string): number
   /** 1 is the highest. */
-  priorityOf(model: string | undefined): number
+  priorityOf(model: string | undefined, objective?: string): number
 }
 
 export type PlanOutcome =
@@ -64,7 +65,8 @@ export const planAdmission = (settings: AdmissionSettings, pods: readonly string
   }
   const counted = parsed(settings.resources, parseResourceCount)
   const counts = readCounts(counted, { required: largest, globalResources: settings.globalResources, pods, report })
-  const priorities = readPriorities(settings.priorities, report)
+  const priorities = readPriorities('priorities', settings, report)
+  const objectives = readPriorities('objectives', settings, report)
   if (problems.length > 0) return { kind: 'invalid', problems }
   if (largest.size === 0) return { kind: 'off' }
 
@@ -76,7 +78,8 @@ export const planAdmission = (settings: AdmissionSettings, pods: readonly string
     needsOf: (kind, model = anyModel) => needs.get(workName(kind, model)) ?? needs.get(kind) ?? noNeeds,
     countOf: (resource, pod) =>
       counts.get(placeName(resource, pod)) ?? counts.get(resource) ?? largest.get(resource) ?? 0,
-    priorityOf: (model) => priorities.get(model ?? anyModel) ?? settings.defaultPriority,
+    priorityOf: (model = anyModel, objective = '') =>
+      objectives.get(objective) ?? priorities.get(model) ?? settings.defaultPriority,
   }
   // Where pods come and go: those that are named, and any other.
   const named = counted.map(({ pod }) => pod).filter((pod) => typeof pod === 'string')
@@ -166,11 +169,11 @@ const readCounts = (
 const unusedMessage = (resource: string): string =>
   `Nothing requires ${resource}; name it in admission.requirements, or leave it out here`
 
-const readPriorities = (texts: readonly string[], report: Report): Counts => {
+const readPriorities = (option: 'priorities' | 'objectives', settings: AdmissionSettings, report: Report): Counts => {
   const priorities = new Map<string, number>()
-  for (const { model, priority } of parsed(texts, parsePriority)) {
-    if (priorities.has(model)) report('priorities', `${model} has two priorities; give it one`)
-    priorities.set(model, priority)
+  for (const { name, priority } of parsed(settings[option], parsePriority)) {
+    if (priorities.has(name)) report(option, `${name} has two priorities; give it one`)
+    priorities.set(name, priority)
   }
   return priorities
 }

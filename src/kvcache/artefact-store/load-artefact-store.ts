@@ -1,4 +1,4 @@
-import { loadFunction, memberOf } from '../load-function.ts'
+import { isFunction, loadFunction, memberOf } from '../load-member.ts'
 import type { ArtefactStore } from './artefact-store.ts'
 
 /**
@@ -17,4 +17,4 @@ export const loadArtefactStore = async (modulePath: string): Promise<ArtefactSto
 }
 
 const isArtefactStore = (store: unknown): store is ArtefactStore =>
-  ['save', 'load', 'remove'].every((name) => typeof memberOf(store, name) === 'function')
+  ['save', 'load', 'remove'].every((name) => isFunction(memberOf(store, name)))

@@ -1,4 +1,5 @@
 import type { EndedTurn, FinishOutcome } from '../kv-connector.ts'
+import type { NotStoredReason } from '../reasons.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
 import type { SavedSlot } from '../slots/slot-snapshot.ts'
 import { artefactIdOf, fileOf, formatPayload, partOf } from './artefact.ts'
@@ -79,4 +80,4 @@ const keep = async (
   return { outcome: { kind: 'stored', artefactId, payload, tokens, bytes }, content: { ...content, artefactId } }
 }
 
-const none = (reason: string, cause?: unknown): FinishOutcome => ({ kind: 'none', reason, cause })
+const none = (reason: NotStoredReason, cause?: unknown): FinishOutcome => ({ kind: 'none', reason, cause })

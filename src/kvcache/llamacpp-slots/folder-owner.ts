@@ -3,8 +3,7 @@ import { readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
-import type { KvLog } from '../kv-log.ts'
-import type { StoreIdentity } from '../store-identity.ts'
+import type { ConnectorParts } from '../connector-definition.ts'
 import { unlessMissing } from './artefact-files.ts'
 
 /**
@@ -26,18 +25,13 @@ const renewalMs = 2_000
 
 const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(0) })
 
-export const createFolderOwner = (options: {
-  readonly kvDirectory: string
-  readonly identity: StoreIdentity
-  /** Told when the folder turns out to be another store's, and when it is ours again. */
-  readonly onForeignFolder: (isForeign: boolean) => void
-  readonly log: KvLog
-}): FolderOwner => {
-  const { identity, log } = options
+export const createFolderOwner = (
+  directory: string,
+  { identity, warnings, log }: Pick<ConnectorParts, 'identity' | 'warnings' | 'log'>,
+): FolderOwner => {
   const { staleAfterMs } = identity
-  const path = join(options.kvDirectory, markerFile)
+  const path = join(directory, markerFile)
   let looked: Promise<boolean> | undefined
-  let wasForeign = false
 
   const read = async () => {
     const found = await unlessMissing(Promise.all([readFile(path, 'utf8'), stat(path)]))
@@ -69,8 +63,8 @@ export const createFolderOwner = (options: {
 
   const look = async (): Promise<boolean> => {
     const isForeign = await isForeignTo(await identity.name())
-    if (isForeign !== wasForeign) options.onForeignFolder(isForeign)
-    wasForeign = isForeign
+    if (isForeign) warnings.raise('kv_folder_foreign', directory, foreignFolderText(directory))
+    else warnings.clear('kv_folder_foreign', directory)
     return !isForeign
   }
 
@@ -95,3 +89,6 @@ export const createFolderOwner = (options: {
     },
   }
 }
+
+const foreignFolderText = (directory: string): string =>
+  `The KV folder ${directory} belongs to another session store, so that no KV is loaded or stored: give this gateway a folder of its own (kv.directory), or the other one's session store`

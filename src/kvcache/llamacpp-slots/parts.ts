@@ -1,15 +1,19 @@
 import { untilAborted, withinLimit } from '../../async/deadline.ts'
+import type { ConnectorOptions, ConnectorParts } from '../connector-definition.ts'
 import type { KvConnector, KvTurn } from '../kv-connector.ts'
 import type { ActionEnd, SlotClient } from '../slots/slot-client.ts'
-import type { SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
+import type { SlotContent, SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 import type { ArtefactFiles } from './artefact-files.ts'
-import type { LlamacppSlotsOptions } from './connector.ts'
 import type { Engines } from './engines.ts'
 import type { FolderOwner } from './folder-owner.ts'
 import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
-export interface Parts extends LlamacppSlotsOptions {
+export interface Parts
+  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
+    Pick<ConnectorOptions, 'callTimeoutMs' | 'minTokens'> {
+  /** Shared by all gateway processes that send turns to the same pods. */
+  readonly ledger: SlotLedger
   readonly claims: OpenClaims
   readonly client: SlotClient
   readonly engines: Engines

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { untilAborted } from '../../async/deadline.ts'
-import type { KvMissReason, KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
+import type { KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
+import type { KvMissReason, NotStoredReason } from '../reasons.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import { parsePayload } from './artefact.ts'
@@ -13,7 +14,7 @@ import { stillHolds } from './slot-evidence.ts'
 
 /** How often a turn looks for another slot when something else has just begun to run in the one it claimed. */
 const maxTries = 3
-/** How long a turn waits for another turn of its session, which is being saved, or holds the last slot. */
+/** How long a turn waits for another turn of its session, which is not saved yet, or holds the last slot. */
 const maxWaitMs = 500
 const pollMs = 20
 /** Below any context length, to which older builds of llama-server reduce it. */
@@ -49,30 +50,29 @@ interface Found extends Prepared {
 
 const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
   if (!(await parts.folder.isOurs())) return without(parts, search, 'kv_folder_foreign', 'kv_folder_foreign')
-  for (let tries = 0; tries < maxTries; tries += 1) {
+  for (let tries = 0; tries < maxTries && !search.signal.aborted; ) {
     const found = await tryOnce(parts, search)
-    if (found !== 'again') return found
+    if (typeof found === 'object') return found
+    if (found === 'taken') tries += 1
+    else await delay(pollMs)
   }
   return withoutSlot(parts, search)
 }
 
 const withoutSlot = (parts: Parts, search: Search): Found => without(parts, search, 'no_slot', 'no_room')
 
-const without = ({ isolation }: Parts, { turn }: Search, reason: KvMissReason, notStored: string): Found => ({
+const without = ({ isolation }: Parts, { turn }: Search, reason: KvMissReason, notStored: NotStoredReason): Found => ({
   presence: miss(reason),
   fields: isolation(turn.tenant),
   notStored,
 })
 
-const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'again'> => {
+const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 'wait'> => {
   const { turn, signal } = search
   const { pod, turnId } = turn
   const { slots, fingerprint } = await parts.engines.look(pod, signal)
   const claimed = await claim(parts, search, slots)
-  if (claimed.kind === 'wait') {
-    await waitForTurn(parts, search)
-    return 'again'
-  }
+  if (claimed.kind === 'wait') return 'wait'
   const before = slots.find(({ id }) => claimed.kind === 'claimed' && id === claimed.slot)
   if (claimed.kind === 'no-room' || before === undefined) return withoutSlot(parts, search)
   const place = { pod, slot: before.id, turnId }
@@ -81,7 +81,7 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'again'> =
   const presence = resident ?? (await loadArtefact(parts, { ...search, place, fingerprint }))
   if (presence === 'taken') {
     await releaseSlot(parts, place)
-    return 'again'
+    return 'taken'
   }
   const tag = randomInt(1, maxTag)
   // Without KV of the session in the slot, the engine must not reuse what lies there.
@@ -98,14 +98,8 @@ const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly S
     leaseMs,
     artefactId: turn.stored?.artefactId,
     mayWait: performance.now() - startedMs < maxWaitMs,
-    idle: slots.flatMap(({ id, busy }) => (busy ? [] : id)),
+    slots: slots.map(({ id, busy, task }) => ({ id, idle: !busy, task })),
   })
-
-/** A claim of no slot only says whether to wait on. */
-const waitForTurn = async (parts: Parts, search: Search): Promise<void> => {
-  do await delay(pollMs)
-  while (!search.signal.aborted && (await claim(parts, search, [])).kind === 'wait')
-}
 
 /** KV of the session in the slot, if ledger and engine agree on that and nothing newer is stored. */
 const residentIn = (

@@ -1,11 +1,15 @@
-import { createEngineHttp, type EngineAccess } from '../../engines/engine-http.ts'
-import { createCacheSalts, type Isolation } from '../cache-salts.ts'
-import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
+import { z } from 'zod'
+import { createEngineHttp } from '../../engines/engine-http.ts'
+import { group, integer, podAlias, serverUrl } from '../../options/values.ts'
+import { createMemoryChunkLedger } from '../chunks/memory-chunk-ledger.ts'
+import { createRedisChunkLedger } from '../chunks/redis/redis-chunk-ledger.ts'
+import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
 import type { KvConnector } from '../kv-connector.ts'
-import type { KvEvents } from '../kv-events/kv-events.ts'
-import type { KvLog } from '../kv-log.ts'
-import type { StoreIdentity } from '../store-identity.ts'
-import type { TokenVault } from '../vault/token-vault.ts'
+import { createZmqKvEvents } from '../kv-events/create-zmq-kv-events.ts'
+import { createEventSources } from '../kv-events/event-sources.ts'
+import { createNoKvEvents } from '../kv-events/kv-events.ts'
+import { createMemoryTokenVault } from '../vault/memory-token-vault.ts'
+import { createRedisTokenVault } from '../vault/redis-token-vault.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
@@ -15,73 +19,96 @@ import { prepare } from './prepare.ts'
 import { release, remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
 
-export interface LmcacheOptions {
-  /** `host:port` of the LMCache coordinator. */
-  readonly coordinator: string
-  /** Instance ids of pods whose LMCache server has another address than they. */
-  readonly instances: ReadonlyMap<string, string>
-  /** Workers that share one model: tensor times pipeline parallel size. */
-  readonly worldSize: number
-  readonly isolation: Isolation
-  /** Salts are derived from it. */
-  readonly secret: string
-  /** The session store whose KV it is. Each has salts of its own: it never deletes another one's chunks. */
-  readonly identity: StoreIdentity
-  /** Both shared by all gateway processes that send turns to the same pods. */
-  readonly ledger: ChunkLedger
-  readonly vault: TokenVault
-  readonly events: KvEvents
-  /** Whether `events` follows pods that publish events. */
-  readonly hasEvents: boolean
-  /** `host:port` of every pod that is configured now. No other engine is ever called. */
-  readonly pods: () => readonly string[]
-  /** How the engines are reached; LMCache is always reached by plain HTTP without a credential. Default: the same. */
-  readonly access?: EngineAccess | undefined
-  readonly callTimeoutMs: number
-  /** Shorter prefixes are not stored. */
-  readonly minTokens: number
-  /** How long an offload waits for events of the engine that do not come, and for chunks when no more come. Default 2,000. */
-  readonly settleMs?: number
-  /** Time between a deletion and the look whether anything is left: reports to the coordinator come late. Default 300. */
-  readonly lookAgainMs?: number
-  /** The longest a session can live. */
-  readonly vaultTtlMs: number
-  readonly log: KvLog
+const options = {
+  events: z
+    .enum(['auto', 'off'])
+    .default('auto')
+    .describe('Whether `lmcache` subscribes to the KV events of vLLM pods. Without them KV is isolated per session.'),
+  lmcache: group({
+    url: serverUrl.optional().meta({
+      description: 'URL of the LMCache coordinator. Required with `lmcache`.',
+      plainEnv: 'LMCACHE_URL',
+    }),
+    instances: z.array(podAlias).default([]).meta({
+      description:
+        'LMCache instances of pods, as `host:port=instance-id`. Needed where several LMCache servers share an IP address.',
+      plainEnv: 'LMCACHE_INSTANCES',
+    }),
+    worldSize: integer(1, 1_024)
+      .default(1)
+      .describe('Workers per model: tensor parallel size times pipeline parallel size.'),
+  }),
 }
 
 /** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check'>
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check' | 'constants'>
 
 const callsPerServer = 32
+/** About four bytes per token of every session. */
+const memoryVaultBytes = 268_435_456
+const dayMs = 86_400_000
 
 /**
  * KV of vLLM pods that run LMCacheMPConnector, each with an LMCache server, under one coordinator. The engine writes KV through to the store by
  * itself, and loads it by itself; the connector names what came of a turn, keeps it from eviction, says what a pod can load, and deletes it.
+ * `own`: parts other than those that the options select.
  */
-export const createLmcacheConnector = (options: LmcacheOptions): LmcacheConnector => {
+export const createLmcacheConnector = (
+  { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
+  pool: Omit<ConnectorParts, 'http'>,
+  own: Partial<Pick<Parts, 'ledger' | 'vault' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
+): LmcacheConnector => {
+  const { redis, secret, pods, access, salts, log } = pool
+  const hasEvents = kv.events === 'auto'
+  const named = new Map(instances.map(splitAlias))
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
-  const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access: options.access })
-  const lmcache = createLmcacheClient({ ...options, http })
+  const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access })
+  const lmcache = createLmcacheClient({ http, coordinator: new URL(required(url)).host, worldSize })
   const parts: Parts = {
+    ...pool,
+    ...kv,
+    lmcache,
+    breaker: createStoreBreaker((signal) => lmcache.healthy(signal), log),
+    instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
+    engines: createEngineFacts({ ...kv, http: engineHttp, hasEvents }),
+    ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
+    vault:
+      redis === undefined
+        ? createMemoryTokenVault({ secret, maxBytes: memoryVaultBytes })
+        : createRedisTokenVault(redis, secret),
     settleMs: 2_000,
     lookAgainMs: 300,
-    ...options,
-    lmcache,
-    breaker: createStoreBreaker((signal) => lmcache.healthy(signal), options.log),
-    instances: createInstances(lmcache, options.instances),
-    engines: createEngineFacts({ ...options, http: engineHttp }),
-    salts: createCacheSalts(options.secret),
+    vaultTtlMs: pool.maxSessionMs + dayMs,
+    ...own,
+    events:
+      own.events ??
+      (hasEvents ? createZmqKvEvents({ pods, sources: createEventSources({ access }), log }) : createNoKvEvents()),
   }
   return {
-    name: 'lmcache',
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
-    isolation: (tenant) => ({ cache_salt: parts.salts.withoutSession(tenant, options.isolation) }),
+    isolation: (tenant) => ({ cache_salt: salts.withoutSession(tenant, kv.isolation) }),
     finish: (turn) => finish(parts, turn),
     release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),
     close: async () => {
-      await options.events.stop()
+      await parts.events.stop()
       await Promise.all([http.close(), engineHttp.close()])
     },
   }
 }
+
+const splitAlias = (alias: string): readonly [pod: string, name: string] => {
+  const at = alias.indexOf('=')
+  return [alias.slice(0, at), alias.slice(at + 1)]
+}
+
+export const lmcache = defineConnector({
+  name: 'lmcache',
+  summary: 'LMCache with vLLM',
+  options,
+  check: ({ lmcache: { url } }) =>
+    url === undefined
+      ? [{ option: 'lmcache.url', message: 'the connector lmcache needs the URL of the LMCache coordinator' }]
+      : [],
+  create: (kv, pool) => createLmcacheConnector(kv, pool),
+})

@@ -2,6 +2,7 @@ import { nanoid } from 'nanoid'
 import { withinLimit } from '../../async/deadline.ts'
 import { artefactIdFor } from '../artefact-id.ts'
 import type { EndedTurn, FinishOutcome, KvTurn } from '../kv-connector.ts'
+import type { NotStoredReason } from '../reasons.ts'
 import { untilArrived, untilGrown } from './arrived-chunks.ts'
 import { type Claim, parseClaim, saltOf } from './claim.ts'
 import type { Parts } from './parts.ts'
@@ -9,7 +10,7 @@ import { StoreUnavailableFault } from './store-breaker.ts'
 import { encodeStoredPrefix, heldChunks, type StoredPrefix } from './stored-prefix.ts'
 
 /** Finds out what of a turn's KV the engine wrote to the store, holds it, and pins it. */
-export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutcome> => {
+export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutcome<NotStoredReason>> => {
   const claim = parseClaim(turn.claim)
   if (claim === undefined) return { kind: 'none', reason: 'not_attached' }
   if (!parts.breaker.isClosed()) {
@@ -18,7 +19,7 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   return claim.hasEvents ? confirmChunks(parts, turn, claim) : confirmSalt(parts, turn, claim)
 }
 
-const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome> => {
+const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome<NotStoredReason>> => {
   const { totalTokens, signal } = turn
   const fewest = Math.max(parts.minTokens, await parts.instances.chunkTokens(signal))
   if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
@@ -61,7 +62,7 @@ const tokensOfTurn = (parts: Parts, turn: EndedTurn, claim: Claim): Promise<Uint
  * Without events chunks have no names: the artefact stands for all KV under the session's own salt. It counts the tokens of the turn that stored it;
  * what later turns add lies under the same salt, so that nothing new is to be recorded.
  */
-const confirmSalt = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome> => {
+const confirmSalt = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome<NotStoredReason>> => {
   const { promptTokens, signal } = turn
   if (claim.base !== undefined) return { kind: 'unchanged' }
   if (promptTokens === undefined) return { kind: 'none', reason: 'tokens_unknown' }

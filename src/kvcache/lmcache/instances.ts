@@ -24,10 +24,10 @@ const remembered = <T>(ageMs: number, ask: (signal: AbortSignal) => Promise<T>) 
   }
 }
 
-/** `named` gives a pod's instance id; a pod that is not in it belongs to the only instance on its own address. */
+/** `nameOf` gives a pod's instance id; a pod without one belongs to the only instance on its own address. */
 export const createInstances = (
   client: Pick<LmcacheClient, 'instances' | 'chunkTokens'>,
-  named: ReadonlyMap<string, string>,
+  nameOf: (pod: string) => string | undefined,
 ): Instances => {
   const recent = remembered(maxAgeMs, (signal) => client.instances(signal))
   return {
@@ -39,7 +39,7 @@ export const createInstances = (
     }),
     of: async (pod, signal) => {
       const instances = await recent(signal)
-      const name = named.get(pod)
+      const name = nameOf(pod)
       if (name !== undefined) return instances.find(({ id }) => id === name)
       const host = pod.slice(0, pod.lastIndexOf(':')).replace(/^\[|\]$/g, '')
       const local = instances.filter(({ ip }) => ip === host)

@@ -1,5 +1,7 @@
-import type { CacheSalts } from '../cache-salts.ts'
-import type { LmcacheOptions } from './connector.ts'
+import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
+import type { ConnectorOptions, ConnectorParts } from '../connector-definition.ts'
+import type { KvEvents } from '../kv-events/kv-events.ts'
+import type { TokenVault } from '../vault/token-vault.ts'
 import type { EngineFactsSource } from './engine-facts.ts'
 import type { Instances } from './instances.ts'
 import type { LmcacheClient } from './lmcache-client.ts'
@@ -7,11 +9,20 @@ import type { StoreBreaker } from './store-breaker.ts'
 
 /** What the connector's operations share. */
 export interface Parts
-  extends Pick<LmcacheOptions, 'events' | 'identity' | 'isolation' | 'ledger' | 'log' | 'minTokens' | 'pods'>,
-    Required<Pick<LmcacheOptions, 'lookAgainMs' | 'settleMs' | 'vault' | 'vaultTtlMs'>> {
+  extends Pick<ConnectorParts, 'identity' | 'log' | 'pods' | 'salts'>,
+    Pick<ConnectorOptions, 'isolation' | 'minTokens'> {
   readonly lmcache: LmcacheClient
   readonly breaker: StoreBreaker
   readonly instances: Instances
   readonly engines: EngineFactsSource
-  readonly salts: CacheSalts
+  readonly events: KvEvents
+  /** Both shared by all gateway processes that send turns to the same pods. */
+  readonly ledger: ChunkLedger
+  readonly vault: TokenVault
+  /** How long an offload waits for events of the engine that do not come, and for chunks when no more come, milliseconds. */
+  readonly settleMs: number
+  /** Time between a deletion and the look whether anything is left, milliseconds: reports to the coordinator come late. */
+  readonly lookAgainMs: number
+  /** Backstop for what is kept of a session's tokens, milliseconds. */
+  readonly vaultTtlMs: number
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { SessionKey } from '../../sessions/session-record.ts'
-import type { SlotContent, SlotLedger, SlotTurn } from './slot-ledger.ts'
+import type { ReportedSlot, SlotContent, SlotLedger, SlotTurn } from './slot-ledger.ts'
 
 /** The Redis scripts keep the same fields as JSON. */
 interface SlotRecord {
@@ -12,6 +12,8 @@ interface SlotRecord {
   readonly user?: SessionKey | undefined
   readonly untilMs: number
   readonly saving: boolean
+  /** The last completion in the slot when the turn claimed it. */
+  readonly task?: number | undefined
   /** Ordinal of the last claim in the pod. */
   readonly used: number
 }
@@ -37,26 +39,31 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
   }
 
   return {
-    claim: async ({ pod, session, turnId, leaseMs, artefactId, mayWait, idle }) => {
+    claim: async ({ pod, session, turnId, leaseMs, artefactId, mayWait, slots }) => {
       const records = recordsOf(pod)
       const all = [...records.values()]
       const short = all.filter(({ user = session, ...record }) => mayWait && user === session && isHeld(record))
-      if (short.some(({ saving }) => saving)) return { kind: 'wait' }
-      const rankOf = (id: number): readonly number[] => {
-        const { owner, content, used } = records.get(id) ?? unused
+      const hasRun = (slot: ReportedSlot): boolean => {
+        const record = records.get(slot.id) ?? unused
+        return isHeld(record) && record.user === session && !record.saving && slot.idle && slot.task !== record.task
+      }
+      if (short.some(({ saving }) => saving) || (mayWait && slots.some(hasRun))) return { kind: 'wait' }
+      const rankOf = (slot: ReportedSlot): readonly number[] => {
+        const { owner, content, used } = records.get(slot.id) ?? unused
         const isOwn = owner === session
         const hasArtefact = isOwn && artefactId !== undefined && content?.artefactId === artefactId
-        return [hasArtefact ? 0 : isOwn ? 1 : owner === undefined ? 2 : 3, used, id]
+        return [hasRun(slot) ? -1 : hasArtefact ? 0 : isOwn ? 1 : owner === undefined ? 2 : 3, used, slot.id]
       }
-      const [best] = idle
-        .filter((id) => !isHeld(records.get(id) ?? unused))
-        .map((slot) => ({ slot, rank: rankOf(slot) }))
+      const [best] = slots
+        .filter((slot) => slot.idle && (hasRun(slot) || !isHeld(records.get(slot.id) ?? unused)))
+        .map((slot) => ({ slot: slot.id, task: slot.task, rank: rankOf(slot) }))
         .sort((a, b) => compare(a.rank, b.rank))
       if (best === undefined) return { kind: short.length > 0 ? 'wait' : 'no-room' }
       const { owner, content } = records.get(best.slot) ?? unused
+      const { task } = best
       const used = Math.max(0, ...all.map((record) => record.used)) + 1
       const untilMs = now() + leaseMs
-      records.set(best.slot, { owner, turnId, user: session, untilMs, saving: false, used })
+      records.set(best.slot, { owner, turnId, user: session, untilMs, saving: false, task, used })
       return { kind: 'claimed', slot: best.slot, content: owner === session ? content : undefined }
     },
     renew: async (turns, { leaseMs, saving = false }) =>
@@ -71,7 +78,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
       const record = heldBy(turn)
       if (record === undefined) return
       const left = content === undefined ? {} : { owner: record.user, content }
-      const free = { turnId: undefined, user: undefined, untilMs: 0, saving: false }
+      const free = { turnId: undefined, user: undefined, untilMs: 0, saving: false, task: undefined }
       recordsOf(turn.pod).set(turn.slot, { ...record, ...left, ...free })
     },
     list: async (pod) =>
@@ -83,7 +90,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
       const record = recordsOf(pod).get(slot) ?? unused
       if (isHeld(record)) return undefined
       const untilMs = now() + leaseMs
-      recordsOf(pod).set(slot, { ...record, turnId, user: undefined, untilMs, saving: false })
+      recordsOf(pod).set(slot, { ...record, turnId, user: undefined, untilMs, saving: false, task: undefined })
       return { owner: record.owner, content: record.content }
     },
   }

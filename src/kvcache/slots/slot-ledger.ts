@@ -10,6 +10,14 @@ export interface SlotContent {
   readonly mark: string
 }
 
+/** One slot as its engine just reported it. */
+export interface ReportedSlot {
+  readonly id: number
+  readonly idle: boolean
+  /** The last completion that ran there. Default: none, or the engine does not tell. */
+  readonly task?: number | undefined
+}
+
 /** A slot, and the turn (or sweep) that holds it. */
 export interface SlotTurn {
   readonly pod: string
@@ -26,14 +34,14 @@ export interface ClaimSlot {
   readonly artefactId: string | undefined
   /** The turn can wait for another turn of its session, or for a sweep. */
   readonly mayWait: boolean
-  /** The slots in which nothing runs, as the engine just reported. */
-  readonly idle: readonly number[]
+  /** All slots of the pod. */
+  readonly slots: readonly ReportedSlot[]
 }
 
 export type ClaimOutcome =
   /** `content`: what the session left there; undefined: unknown, or another session's. */
   | { readonly kind: 'claimed'; readonly slot: number; readonly content?: SlotContent | undefined }
-  /** Another turn of the session is being saved; or one of the session, or a sweep, holds a slot while there is no other. */
+  /** Another turn of the session has run and is not saved yet; or one of the session, or a sweep, holds a slot while there is no other. */
   | { readonly kind: 'wait' }
   /** Every slot is busy or held. */
   | { readonly kind: 'no-room' }
@@ -61,7 +69,8 @@ export interface SlotEntry {
 export interface SlotLedger {
   /**
    * Takes an idle slot that nobody holds: one of the session, best with `artefactId`; else one without an owner; else the one that was claimed
-   * least recently. What lies there counts as unknown until the slot is released with its content.
+   * least recently. What lies there counts as unknown until the slot is released with its content. First of all a turn that may not wait takes the
+   * slot of a turn of its session that has run and whose end nobody has reported.
    */
   claim(request: ClaimSlot): Promise<ClaimOutcome>
   /**

@@ -29,6 +29,7 @@ describe('access log', () => {
       servedBy: '10.0.0.1:8000',
       usage: { promptTokens: 12, outputTokens: 3, cachedTokens: 8 },
       ttfbMs: 1002.5,
+      isStream: expect.any(Boolean),
     })
     expect(log.events.filter((event) => event === 'malformed')).toHaveLength(1)
   })

@@ -129,7 +129,7 @@ export const anySignal = (): AbortSignal => AbortSignal.timeout(20_000)
 
 /** A connector as the gateway calls it. */
 export const inGateway = (connector: KvConnector, log: KvLog = silent): KvCache =>
-  createKvCache(connector, { pool: 'tests', seal: createClaimSeal('secret of the tests'), log })
+  createKvCache(connector, { name: 'tested', pool: 'tests', seal: createClaimSeal('secret of the tests'), log })
 
 const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
 

@@ -7,6 +7,7 @@ import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/
 import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
 import { createMemoryTokenVault, type MemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
+import { connectorParts } from '../../support/connector-parts.ts'
 import { eventually } from '../../support/eventually.ts'
 import { chunkKeysOf } from '../../support/simulated-fleet/chunk-keys.ts'
 import {
@@ -136,25 +137,21 @@ const makeBed = (
   const connect = (wishes: LmcacheConnectOptions = {}): KvCache => {
     // Two gateways are enough to differ.
     const events = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
-    const connector = createLmcacheConnector({
-      identity: { name: async () => 'store', staleAfterMs: 600_000 },
-      coordinator: fleet.coordinator.server.address,
-      instances: new Map(fleet.pods.map(({ address, instance }) => [address, instance.id])),
-      worldSize: 1,
-      isolation: options.isolation ?? 'tenant',
-      secret,
-      ledger,
-      vault,
-      events,
-      hasEvents,
-      pods: () => wishes.pods ?? addresses,
-      callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
-      minTokens: 1,
-      settleMs: wishes.settleMs ?? 1_000,
-      lookAgainMs: 40,
-      vaultTtlMs: 60_000,
-      log: wishes.log ?? silent,
-    })
+    const connector = createLmcacheConnector(
+      {
+        lmcache: {
+          url: `http://${fleet.coordinator.server.address}`,
+          instances: fleet.pods.map(({ address, instance }) => `${address}=${instance.id}`),
+          worldSize: 1,
+        },
+        events: hasEvents ? 'auto' : 'off',
+        isolation: options.isolation ?? 'tenant',
+        callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
+        minTokens: 1,
+      },
+      connectorParts({ secret, pods: () => wishes.pods ?? addresses, log: wishes.log ?? silent }),
+      { ledger, vault, events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
+    )
     connectors.push(connector)
     const afterEvents: KvConnector = {
       ...connector,

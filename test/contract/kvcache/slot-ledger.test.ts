@@ -10,6 +10,7 @@ import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 const [alice, bob, carol] = ['alice', 'bob', 'carol'] as SessionKey[] as [SessionKey, SessionKey, SessionKey]
 const pod = '10.0.0.1:8080'
 const content: SlotContent = { artefactId: 'a1', tokens: 100, mark: 'm1' }
+const idle = (...ids: readonly number[]) => ids.map((id) => ({ id, idle: true }))
 
 let redis: TestRedis
 let connection: RedisConnection
@@ -63,7 +64,7 @@ describe.each([
       leaseMs,
       artefactId: undefined,
       mayWait: false,
-      idle: [0, 1],
+      slots: idle(0, 1),
       ...options,
     })
   const release = (slot: number, turnId: string, left?: SlotContent) =>
@@ -73,7 +74,7 @@ describe.each([
   const seize = (slot: number, turnId = 'sweep') => ledger.seize({ pod, slot, turnId, leaseMs })
   /** A turn of the session leaves content in the slot. */
   const leave = async (session: SessionKey, slot: number, left = content): Promise<void> => {
-    await claim(session, `${session}-before`, { idle: [slot] })
+    await claim(session, `${session}-before`, { slots: idle(slot) })
     await release(slot, `${session}-before`, left)
   }
   const slotOf = async (session: SessionKey, options: Partial<ClaimSlot> = {}) => {
@@ -91,20 +92,20 @@ describe.each([
 
     test('returns nothing of another session’s content', async () => {
       await leave(bob, 0)
-      expect(await claim(alice, 't1', { idle: [0] })).toEqual({ kind: 'claimed', slot: 0, content: undefined })
+      expect(await claim(alice, 't1', { slots: idle(0) })).toEqual({ kind: 'claimed', slot: 0, content: undefined })
     })
 
     test.each<{ name: string; options: Partial<ClaimSlot>; expected: number }>([
       { name: 'the one with the stored content', options: { artefactId: 'a2' }, expected: 2 },
       { name: 'one of the session', options: {}, expected: 1 },
-      { name: 'one without an owner, where the session’s are busy', options: { idle: [0, 3] }, expected: 3 },
-      { name: 'the least recently claimed one of others', options: { idle: [0, 4] }, expected: 4 },
+      { name: 'one without an owner, where the session’s are busy', options: { slots: idle(0, 3) }, expected: 3 },
+      { name: 'the least recently claimed one of others', options: { slots: idle(0, 4) }, expected: 4 },
     ])('of several slots takes $name', async ({ options, expected }) => {
       await leave(bob, 4)
       await leave(alice, 1)
       await leave(alice, 2, { ...content, artefactId: 'a2' })
       await leave(bob, 0)
-      expect(await slotOf(alice, { idle: [0, 1, 2, 3, 4], ...options })).toBe(expected)
+      expect(await slotOf(alice, { slots: idle(0, 1, 2, 3, 4), ...options })).toBe(expected)
     })
 
     test('overlapping turns of a session get slots of their own', async () => {
@@ -114,16 +115,17 @@ describe.each([
     })
 
     test.each([
-      { name: 'held', idle: [0] },
-      { name: 'busy', idle: [] },
-    ])('finds no room when the slot is $name', async ({ idle }) => {
+      { name: 'held', slots: idle(0) },
+      { name: 'busy', slots: [{ id: 1, idle: false }] },
+      { name: 'not reported', slots: [] },
+    ])('finds no room when the slot is $name', async ({ slots }) => {
       await claim(bob, 'b1')
-      expect(await claim(alice, 't1', { idle })).toEqual({ kind: 'no-room' })
+      expect(await claim(alice, 't1', { slots })).toEqual({ kind: 'no-room' })
     })
 
     test('slots of two pods are independent', async () => {
-      await claim(alice, 't1', { idle: [0] })
-      expect(await slotOf(bob, { pod: '[::1]:9', idle: [0] })).toBe(0)
+      await claim(alice, 't1', { slots: idle(0) })
+      expect(await slotOf(bob, { pod: '[::1]:9', slots: idle(0) })).toBe(0)
     })
 
     test('a turn waits while another turn of its session is being saved', async () => {
@@ -136,18 +138,30 @@ describe.each([
       expect(await claim(alice, 't2', { mayWait: true })).toMatchObject({ kind: 'claimed', slot: 0 })
     })
 
+    test.each([
+      { name: 'waits for the end of', mayWait: true, task: 8, expected: { kind: 'wait' } },
+      { name: 'that may not wait takes the slot of', mayWait: false, task: 8, expected: { kind: 'claimed', slot: 0 } },
+      { name: 'has another slot than', mayWait: true, task: 7, expected: { kind: 'claimed', slot: 1 } },
+    ])('a turn $name another one of its session whose slot reports task $task, after 7', async (row) => {
+      const slotsAfter = (task: number) => [{ id: 0, idle: true, task }, ...idle(1)]
+      await claim(alice, 't1', { slots: slotsAfter(7) })
+      const { mayWait } = row
+      expect(await claim(alice, 't2', { mayWait, slots: slotsAfter(row.task) })).toMatchObject(row.expected)
+      expect(await renew(0, 't1')).toEqual([mayWait])
+    })
+
     test('a turn waits while a sweep holds the last slot', async () => {
       await seize(0, 'sweep')
-      expect(await claim(alice, 't1', { mayWait: true, idle: [0] })).toEqual({ kind: 'wait' })
-      expect(await claim(alice, 't1', { mayWait: false, idle: [0] })).toEqual({ kind: 'no-room' })
+      expect(await claim(alice, 't1', { mayWait: true, slots: idle(0) })).toEqual({ kind: 'wait' })
+      expect(await claim(alice, 't1', { mayWait: false, slots: idle(0) })).toEqual({ kind: 'no-room' })
     })
 
     test('a turn waits while another turn of its session holds the last slot', async () => {
-      await claim(alice, 't1', { idle: [0] })
+      await claim(alice, 't1', { slots: idle(0) })
       const outcomes = await Promise.all([
-        claim(alice, 't2', { mayWait: true, idle: [0] }),
-        claim(alice, 't2', { mayWait: false, idle: [0] }),
-        claim(bob, 'b1', { mayWait: true, idle: [0] }),
+        claim(alice, 't2', { mayWait: true, slots: idle(0) }),
+        claim(alice, 't2', { mayWait: false, slots: idle(0) }),
+        claim(bob, 'b1', { mayWait: true, slots: idle(0) }),
       ])
       expect(outcomes.map(({ kind }) => kind)).toEqual(['wait', 'no-room', 'no-room'])
       expect(await claim(alice, 't2', { mayWait: true })).toMatchObject({ kind: 'claimed', slot: 1 })
@@ -156,16 +170,16 @@ describe.each([
 
   describe('leases', () => {
     test('a slot whose lease is not renewed is free after 6 seconds', async () => {
-      await claim(bob, 'killed', { idle: [0] })
+      await claim(bob, 'killed', { slots: idle(0) })
       await pass(5_900)
-      expect(await slotOf(alice, { idle: [0] })).toBe('no-room')
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
       await pass(100)
-      expect(await slotOf(alice, { idle: [0] })).toBe(0)
+      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
     })
 
     test('renewal keeps the slots of several pods', async () => {
-      await claim(bob, 'b1', { idle: [0] })
-      await claim(bob, 'b2', { pod: '[::1]:9', idle: [3] })
+      await claim(bob, 'b1', { slots: idle(0) })
+      await claim(bob, 'b2', { pod: '[::1]:9', slots: idle(3) })
       await pass(5_900)
       const turns = [
         { pod, slot: 0, turnId: 'b1' },
@@ -174,23 +188,23 @@ describe.each([
       ]
       expect(await ledger.renew(turns, { leaseMs })).toEqual([true, true, false])
       await pass(5_900)
-      expect(await slotOf(alice, { idle: [0] })).toBe('no-room')
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
     })
 
     test('renewal does not bring a released lease back', async () => {
-      await claim(bob, 'b1', { idle: [0] })
+      await claim(bob, 'b1', { slots: idle(0) })
       await release(0, 'b1')
       expect(await renew(0, 'b1')).toEqual([false])
-      expect(await slotOf(alice, { idle: [0] })).toBe(0)
+      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
     })
 
     test('a lease that ran out is held again, unless another turn took the slot', async () => {
-      await claim(bob, 'b1', { idle: [0] })
+      await claim(bob, 'b1', { slots: idle(0) })
       await pass(60_000)
       expect(await renew(0, 'b1', true)).toEqual([true])
-      expect(await slotOf(alice, { idle: [0] })).toBe('no-room')
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
       await pass(60_000)
-      expect(await slotOf(alice, { idle: [0] })).toBe(0)
+      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
       expect(await renew(0, 'b1', true)).toEqual([false])
     })
   })
@@ -200,14 +214,14 @@ describe.each([
       { name: 'a turn that does not hold the slot', slot: 0, turnId: 'stranger' },
       { name: 'another slot', slot: 5, turnId: 't1' },
     ])('of $name changes nothing', async ({ slot, turnId }) => {
-      await claim(alice, 't1', { idle: [0] })
+      await claim(alice, 't1', { slots: idle(0) })
       await release(slot, turnId, content)
       expect(await ledger.list(pod)).toEqual([{ slot: 0, inUse: true, user: alice }])
     })
 
     test('without content leaves the slot with its former owner, and unknown content', async () => {
       await leave(bob, 0)
-      await claim(alice, 't1', { idle: [0] })
+      await claim(alice, 't1', { slots: idle(0) })
       expect(await ledger.list(pod)).toEqual([{ slot: 0, owner: bob, inUse: true, user: alice }])
       await release(0, 't1')
       expect(await ledger.list(pod)).toEqual([{ slot: 0, owner: bob, inUse: false }])
@@ -225,13 +239,13 @@ describe.each([
     test('keeps turns out, and returns what is known of the slot', async () => {
       await leave(alice, 0)
       expect(await seize(0)).toEqual({ owner: alice, content })
-      expect(await slotOf(alice, { idle: [0] })).toBe('no-room')
+      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
       await release(0, 'sweep')
       expect(await claim(alice, 't1')).toEqual({ kind: 'claimed', slot: 0, content })
     })
 
     test('is refused while a turn holds the slot', async () => {
-      await claim(alice, 't1', { idle: [0] })
+      await claim(alice, 't1', { slots: idle(0) })
       expect(await seize(0)).toBeUndefined()
       await pass(leaseMs)
       expect(await seize(0)).toEqual({})
@@ -252,7 +266,7 @@ describe.each([
 
 describe('the slot ledger in Redis', () => {
   const session = 'alice' as SessionKey
-  const request = { pod, session, leaseMs, artefactId: undefined, mayWait: false, idle: [0] }
+  const request = { pod, session, leaseMs, artefactId: undefined, mayWait: false, slots: idle(0) }
 
   test('is shared by two gateway processes', async () => {
     const shared = await redis.connect({ commandTimeoutMs: 2_000 })

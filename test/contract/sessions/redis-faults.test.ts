@@ -177,6 +177,16 @@ describe('the Redis session store', () => {
     expect(await begin()).toMatchObject({ kind: 'active' })
   })
 
+  test('recovers when Redis has refused nothing for a while, not at its next answer', async () => {
+    const recoveries: true[] = []
+    const connection = await redis.connect({ onRecovered: () => void recoveries.push(true) })
+    await redis.raw.config('SET', 'maxmemory', '1')
+    await expect(connection.setBytes('k', Buffer.from('v'), 1000)).rejects.toThrow('Redis refused set')
+    await connection.ping()
+    expect(recoveries).toEqual([])
+    await eventually(() => connection.ping().then(() => recoveries.length === 1))
+  })
+
   describe('on a full Redis', () => {
     beforeEach(async () => {
       await open({ commandTimeoutMs: 2000 })

@@ -9,7 +9,7 @@ import { createStores } from '../../../src/app/stores.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
 import { createLogger } from '../../../src/telemetry/logger.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
-import { createOutageLog } from '../../../src/telemetry/outage-log.ts'
+import { createWarnings } from '../../../src/telemetry/warnings.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startTestRedis } from '../../support/test-redis.ts'
 
@@ -26,8 +26,7 @@ test('an outage of Redis logs one warning without a stack, and one line at its e
   const destination = new PassThrough().on('data', (line: Buffer) => lines.push(JSON.parse(line.toString())))
   const log = createLogger({ level: 'info', destination })
   const metrics = createMetrics({ version: 'test' })
-  const storeOutage = createOutageLog(log, { subject: 'The session store' })
-  const events = createContextEvents(metrics, log, storeOutage)
+  const warnings = createWarnings(log)
   const environment = {
     CTX_TENANT_SECRET: 'x-secret-of-32-characters-or-more-x',
     PODS: '127.0.0.1:1',
@@ -37,7 +36,8 @@ test('an outage of Redis logs one warning without a stack, and one line at its e
   }
   const loaded = loadConfig({ environment })
   if (loaded.kind !== 'loaded') throw new Error(loaded.problems)
-  const { store } = await createStores(loaded.config, { log, metrics, storeOutage })
+  const { store, onFault } = await createStores(loaded.config, { log, metrics, warnings })
+  const events = createContextEvents(metrics, log, onFault)
 
   await eventually(async () => {
     await store.expireDue(1).catch((error: unknown) => events.storeFault('sweep', error))
@@ -58,14 +58,15 @@ test('an outage of Redis logs one warning without a stack, and one line at its e
     {
       level: 'warn',
       time: expect.any(String),
-      msg: 'The session store is unavailable',
-      cause: expect.any(String),
-      faults: 1,
+      msg: expect.stringMatching(/^The session store is unavailable: \w/),
+      kind: 'store_unavailable',
     },
     {
       level: 'info',
       time: expect.any(String),
       msg: 'The session store is available again',
+      kind: 'store_unavailable',
+      subject: 'sessions',
       afterSeconds: expect.any(Number),
     },
   ])

@@ -9,6 +9,8 @@ interface ModelSlot {
   readonly user?: SessionKey | undefined
   /** Whether its lease lasts. */
   readonly lasts: boolean
+  readonly saving?: boolean
+  readonly task?: number | undefined
   readonly owner?: SessionKey | undefined
   readonly content?: SlotContent | undefined
 }
@@ -27,7 +29,8 @@ export class LedgerModel {
       case 'renew': {
         const [held] = outcome as readonly boolean[]
         if (held !== holds) return 'renewal does not tell who holds the slot'
-        if (holds) this.#slots.set(step.slot, { ...slot, lasts: step.leaseMs === long })
+        const saving = slot.saving === true || step.saving
+        if (holds) this.#slots.set(step.slot, { ...slot, saving, lasts: step.leaseMs === long })
         return undefined
       }
       case 'release': {
@@ -56,14 +59,16 @@ export class LedgerModel {
       return outcome.kind === 'no-room' && isFree ? 'an idle slot that nobody holds was not claimed' : undefined
     }
     const slot = this.#slot(outcome.slot)
-    if (slot.lasts) return 'two turns hold one slot'
+    const task = step.tasks[outcome.slot]
+    const hasRun = slot.user === step.session && slot.saving !== true && slot.task !== task
+    if (slot.lasts && (step.mayWait || !hasRun)) return 'two turns hold one slot'
     if (step.idle[outcome.slot] !== true) return 'a busy slot was claimed'
     const isOwn = slot.owner === step.session
     if (outcome.content !== undefined && (!isOwn || outcome.content.mark !== slot.content?.mark)) {
       return 'content of another session was returned'
     }
     const { session: user, leaseMs } = step
-    this.#slots.set(outcome.slot, { turnId: turnOf(step), user, lasts: leaseMs === long, owner: slot.owner })
+    this.#slots.set(outcome.slot, { turnId: turnOf(step), user, lasts: leaseMs === long, owner: slot.owner, task })
     return undefined
   }
 }

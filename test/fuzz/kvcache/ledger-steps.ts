@@ -19,6 +19,8 @@ const anyStep = fc.record({
   /** Of two turns of the session, or of two sweeps. */
   number: fc.constantFrom(1, 2),
   idle: fc.array(fc.boolean(), { minLength: slotIds.length, maxLength: slotIds.length }),
+  /** The last completion in each slot. */
+  tasks: fc.array(fc.constantFrom(1, 2, undefined), { minLength: slotIds.length, maxLength: slotIds.length }),
   /** Has run out by the next call, or never does. */
   leaseMs: fc.constantFrom<number>(long, long, long, long, 0),
   artefactId: fc.constantFrom('a1', 'a2', undefined),
@@ -44,8 +46,8 @@ export const take = (ledger: SlotLedger, step: Step): Promise<unknown> => {
   const turn = { pod, slot, turnId: turnOf(step) }
   switch (step.kind) {
     case 'claim': {
-      const idle = slotIds.filter((_id, index) => step.idle[index])
-      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, idle })
+      const slots = slotIds.map((id, index) => ({ id, idle: step.idle[index] === true, task: step.tasks[index] }))
+      return ledger.claim({ pod, session, turnId: turn.turnId, leaseMs, artefactId, mayWait, slots })
     }
     case 'renew':
       return ledger.renew([turn], { leaseMs, saving })

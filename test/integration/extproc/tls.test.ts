@@ -56,9 +56,9 @@ const configForm = z.looseObject({
   static_resources: z.looseObject({ clusters: z.array(z.looseObject({ name: z.string() })) }),
 })
 
-/** Envoy checks the gateway's certificate; with `client` it has one of its own. */
+/** Envoy checks the gateway's certificate, unless it is `unverified`; with `client` it has one of its own. */
 const withTls =
-  (client: boolean) =>
+  (client: boolean, unverified = false) =>
   (text: string): string => {
     const config = configForm.parse(parse(text))
     const own = {
@@ -71,7 +71,7 @@ const withTls =
         '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
         common_tls_context: {
           alpn_protocols: ['h2'],
-          validation_context: { trusted_ca: { filename: fileOf('ca.crt') } },
+          ...(unverified ? {} : { validation_context: { trusted_ca: { filename: fileOf('ca.crt') } } }),
           ...(client ? { tls_certificates: [own] } : {}),
         },
       },
@@ -117,6 +117,15 @@ describe('TLS', () => {
   const { stack } = useScriptedStack({ env: certificate, envoyConfig: withTls(false) })
 
   test('Envoy checks the certificate of the port, and takes turns', () => takesTurns(stack))
+})
+
+describe('TLS with a self-made certificate', () => {
+  const { stack } = useScriptedStack({
+    env: { CTX_LISTEN_EXTPROC_SELF_SIGNED: 'true' },
+    envoyConfig: withTls(false, true),
+  })
+
+  test('takes turns of an Envoy that does not check it', () => takesTurns(stack))
 })
 
 describe('mutual TLS, Envoy without a certificate', () => {

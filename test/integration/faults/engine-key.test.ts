@@ -17,7 +17,7 @@ describe('with the key of the engines', () => {
     await untilStored(stack, id, 1)
     expect(cacheLine(await use(stack, id))).toMatch(/^hit;/)
     const ready = await call(`${stack.gateway().adminUrl}/readyz`)
-    expect(ready).toMatchObject({ status: 200, body: { ready: true, reasons: [] } })
+    expect(ready).toMatchObject({ status: 200, body: { ready: true, degraded: false, warnings: [] } })
   })
 })
 
@@ -31,7 +31,7 @@ describe('with another key', () => {
     expect([turn.status, cacheLine(turn)]).toEqual([200, expect.stringMatching(/^miss; reason=/)])
     const text = expect.stringMatching(`^The engine ${stack.pods[0]?.address} refuses .*401.*set engines.apiKey$`)
     const ready = await call(`${stack.gateway().adminUrl}/readyz`)
-    expect(ready).toMatchObject({ status: 200, body: { ready: true, reasons: [text] } })
+    expect(ready).toMatchObject({ status: 200, body: { ready: true, warnings: [{ text }] } })
     expect(await metric(stack, 'warnings', { kind: 'engine_unauthorized' })).toBe(1)
     await eventually(() => expect(stack.output().match(/refuses the gateway's key/g)).toHaveLength(1))
     const config = await call(`${stack.gateway().adminUrl}/config`)

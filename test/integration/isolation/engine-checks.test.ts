@@ -24,11 +24,12 @@ const stack = useStack({
   },
 })
 
-const readiness = z.object({ ready: z.boolean(), reasons: z.array(z.string()) })
+const readiness = z.object({ ready: z.boolean(), warnings: z.array(z.object({ text: z.string() })) })
 
 test('an engine that keeps prompts outside of its slots is named in the log and in /readyz, and stays in use', async () => {
   const { status, body } = await call(`${stack.gateway().adminUrl}/readyz`)
-  const { ready, reasons } = readiness.parse(body)
+  const { ready, warnings } = readiness.parse(body)
+  const reasons = warnings.map(({ text }) => text)
   const metrics = await call(`${stack.gateway().adminUrl}/metrics`)
 
   expect([status, ready]).toEqual([200, true])

@@ -38,7 +38,7 @@ test('a gateway with another session store leaves the folder of stored KV alone,
 
   expect(readiness).toMatchObject({
     ready: true,
-    reasons: [expect.stringContaining('belongs to another session store')],
+    warnings: [{ kind: 'kv_folder_foreign', text: expect.stringContaining('belongs to another session store') }],
   })
   expect(lines.filter((line) => line.includes('belongs to another session store'))).toHaveLength(1)
   expect(await stack.kvFiles()).toEqual(files)

@@ -3,12 +3,16 @@ import { expect, test } from '@jest/globals'
 import { packageRoot } from '../../../playground/paths.ts'
 import { model } from '../support/client.ts'
 import { cacheLine, createdId, prompt, remove, untilStored, use } from '../support/sessions.ts'
+import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
-const stack = useStack({ env: { CTX_KV_CONNECTOR_MODULE: join(packageRoot(), 'examples/slot-files-connector.mjs') } })
+/** The engine asks for the key that the tests' clients send. */
+const pods = embeddedPods({ count: 1, arguments: ['--api-key', 'test-key'] })
+const modulePath = join(packageRoot(), 'examples/slot-files-connector.mjs')
+const stack = useStack({ pods, env: { CTX_ENGINES_API_KEY: 'test-key', CTX_KV_CONNECTOR_MODULE: modulePath } })
 const body = { model, prompt: prompt(20), max_tokens: 2 }
 
-test('a gateway with a connector from a module stores a session and loads it', async () => {
+test('a gateway with a connector from a module stores a session and loads it, with the key of the engines', async () => {
   const id = await createdId(stack, { body })
   const { kv } = await untilStored(stack, id, 1)
   const response = await use(stack, id, { body })

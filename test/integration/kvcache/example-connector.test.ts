@@ -2,7 +2,6 @@ import { readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { packageRoot } from '../../../playground/paths.ts'
-import { createCacheSalts } from '../../../src/kvcache/cache-salts.ts'
 import { loadConnector } from '../../../src/kvcache/load-connector.ts'
 import { describeKvConnector } from '../../contract/kvcache/kv-connector-suite.ts'
 import { describeKvRemoval } from '../../contract/kvcache/kv-removal-suite.ts'
@@ -17,6 +16,7 @@ import {
   sweep,
   turnOf,
 } from '../../contract/kvcache/kv-test-bed.ts'
+import { connectorParts } from '../../support/connector-parts.ts'
 import { flipByte } from '../support/flip-byte.ts'
 import { countingFromNow, type SlotEngines, startSlotEngines } from './slots-test-bed.ts'
 import { startEmbeddedEngine } from './start-embedded-engine.ts'
@@ -30,12 +30,8 @@ describe('example of a connector', () => {
   let engines: SlotEngines
   beforeAll(async () => {
     engines = await startSlotEngines(startEmbeddedEngine)
-    process.env['KV_DIR'] = engines.kvDirectory
   }, 300_000)
-  afterAll(async () => {
-    delete process.env['KV_DIR']
-    await engines.end()
-  })
+  afterAll(() => engines.end())
 
   const makeBed = async (): Promise<KvTestBed> => {
     const { pods, kvDirectory } = engines
@@ -44,14 +40,11 @@ describe('example of a connector', () => {
       pods: [countingFromNow(pods[0]), countingFromNow(pods[1])],
       newPrompt,
       more,
-      connect: async (wishes = {}) =>
-        inGateway(
-          await loadConnector(modulePath, {
-            pods: () => wishes.pods ?? pods.map(({ address }) => address),
-            salts: createCacheSalts('secret'),
-            log: { debug: () => {}, info: () => {}, warn: () => {} },
-          }),
-        ),
+      connect: async (wishes = {}) => {
+        const options = { directory: kvDirectory, isolation: 'tenant', callTimeoutMs: 10_000, minTokens: 1 } as const
+        const parts = connectorParts({ pods: () => wishes.pods ?? pods.map(({ address }) => address) })
+        return inGateway(await (await loadConnector(modulePath)).create(options, parts))
+      },
       artefacts: async () => (await files()).filter((file) => file.endsWith('.slotkv')),
       damage: async (artefactId, how) => {
         const path = join(kvDirectory, artefactId)

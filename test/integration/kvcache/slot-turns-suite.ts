@@ -108,7 +108,7 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
           artefactId: undefined,
           mayWait: false,
         }
-        if (isTaken) await kit.bed.ledger.claim({ ...other, pod: place.pod, idle: [place.slot] })
+        if (isTaken) await kit.bed.ledger.claim({ ...other, pod: place.pod, slots: [{ id: place.slot, idle: true }] })
       })
       expect(finished).toMatchObject(expected)
     })

@@ -226,7 +226,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       /** A turn of a gateway that died, whose lease runs out. */
       const dead = async (pod: SlotPod, slot: number, leaseMs: number): Promise<void> => {
         const claim = { pod: pod.address, session: newSession().key, turnId: 'dead', leaseMs, mayWait: false }
-        await kit.bed.ledger.claim({ ...claim, artefactId: undefined, idle: [slot] })
+        await kit.bed.ledger.claim({ ...claim, artefactId: undefined, slots: [{ id: slot, idle: true }] })
       }
 
       test('during a load: the next turn loads', async () => {

@@ -15,6 +15,7 @@ import {
   newPrompt,
   type TestPod,
 } from '../../contract/kvcache/kv-test-bed.ts'
+import { connectorParts } from '../../support/connector-parts.ts'
 import { eventually } from '../../support/eventually.ts'
 import { call, post } from '../support/client.ts'
 import { flipByte } from '../support/flip-byte.ts'
@@ -184,19 +185,14 @@ const makeBed = async (options: {
     more,
     connect: (wishes = {}) => {
       const cache = inGateway(
-        createLlamacppSlotsConnector({
-          identity: { name: async () => 'store', staleAfterMs: 600_000 },
-          onForeignFolder: () => {},
-          ledger,
-          pods: () => wishes.pods ?? pods.map((pod) => pod.address),
-          kvDirectory,
-          callTimeoutMs: wishes.callTimeoutMs ?? 10_000,
-          minTokens: 16,
-          secret: 'secret',
-          maxTurnMs: 60_000,
-          orphanGraceMs: wishes.orphanGraceMs ?? 0,
-          log: { debug: () => {}, info: () => {}, warn: () => {} },
-        }),
+        createLlamacppSlotsConnector(
+          { directory: kvDirectory, callTimeoutMs: wishes.callTimeoutMs ?? 10_000, minTokens: 16 },
+          connectorParts({
+            pods: () => wishes.pods ?? pods.map((pod) => pod.address),
+            orphanGraceMs: wishes.orphanGraceMs ?? 0,
+          }),
+          { ledger },
+        ),
       )
       caches.push(cache)
       return cache

@@ -176,8 +176,9 @@ describe('context-cache-gateway', () => {
   })
 
   test('a Redis that refuses the password is named by --check, and by serve in one sentence', async () => {
-    const redis = await startTestRedis({ password: 'right' })
-    const url = redis.server.url.replace('right', 'wrong')
+    const redis = await startTestRedis()
+    await redis.raw.config('SET', 'requirepass', 'right')
+    const url = redis.server.url.replace('//', '//:wrong@')
     const env = { ...valid(), REDIS_URL: url, CTX_TENANT_SECRET: 'x'.repeat(32) }
     const cause = 'WRONGPASS invalid username-password pair or user is disabled.'
     expect(await run(['--check'], { env })).toEqual({
@@ -188,7 +189,8 @@ describe('context-cache-gateway', () => {
     const { stdout } = await run(['serve'], { env, until: '"ready"' })
     await redis.close()
     expect(stdout.split('\n').filter((line) => line.includes('WRONGPASS'))).toEqual([
-      expect.stringContaining(`"cause":"${cause}","faults":1,"msg":"The session store is unavailable"`),
+      expect.stringContaining(`"msg":"The session store is unavailable: ${cause}"`),
+      expect.stringContaining(`"cause":"Redis refused get: ${cause}","msg":"costs were not loaded or saved"`),
     ])
     expect(stdout).not.toContain('stack')
   })

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { exchangeRaw, rawRequest, readMessages, readWhole } from '../support/raw-http.ts'
 import { createScriptedPod, type PodReply, type RecordedRequest } from '../support/scripted-pod.ts'
 import { createdId } from '../support/sessions.ts'
+import { wiring } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 import { damaged, objectWith } from './json-source.ts'
 import { asJson, credential, type Reading, rawReading } from './support.ts'
@@ -114,8 +115,10 @@ describe('the body of a turn', () => {
         expect(added).toEqual(spliced)
         expect(slotIds).toContain(added['id_slot'])
         expect(objectOf(arrived?.body ?? '')).toEqual({ ...objectOf(source), ...added })
-        expect(arrived?.headers['content-length']).toBe(String(arrived?.bytes.length))
-        expect(arrived?.headers).not.toHaveProperty('transfer-encoding')
+        // As endpoint picker the gateway forwards a body before it knows the length.
+        const length = wiring === 'picker' ? undefined : String(arrived?.bytes.length)
+        expect(arrived?.headers['content-length']).toBe(length)
+        expect('transfer-encoding' in (arrived?.headers ?? {})).toBe(wiring === 'picker')
       }),
       { numRuns: 200 },
     )

@@ -27,7 +27,9 @@ export interface StackOptions {
   readonly pods?: (kvDirectory: string) => Promise<readonly StackPod[]>
   /** Further configuration of the gateways, by their environment variables. */
   readonly env?: Readonly<Record<string, string>>
-  /** Changes the repository's envoy.yaml for this stack. */
+  /** Default: by the environment. */
+  readonly wiring?: Wiring
+  /** Changes the repository's configuration of Envoy for this stack. */
   readonly envoyConfig?: (text: string) => string
 }
 
@@ -67,6 +69,18 @@ export const embeddedPods =
       })
     return Promise.all(Array.from({ length: options.count ?? 2 }, (_, index) => start(index)))
   }
+
+const configFiles = {
+  lua: 'envoy.yaml',
+  accelerator: 'deploy/envoy/accelerated.yaml',
+  picker: 'deploy/envoy/picker.yaml',
+} as const
+
+type Wiring = keyof typeof configFiles
+
+/** How Envoy is wired to the gateway: `make test-accelerator` and `make test-picker` run the same tests with another wiring. */
+export const wiring: Wiring =
+  process.env['ACCELERATOR'] === '1' ? 'accelerator' : process.env['PICKER'] === '1' ? 'picker' : 'lua'
 
 const secret = 'a secret of the integration tests that is long enough'
 
@@ -122,8 +136,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
     await Promise.all(Array.from({ length: gatewayCount }, (_, index) => launch(index)))
 
     const envoy = await startEnvoy({
-      // `make test-accelerator` runs the same tests with the accelerator.
-      file: process.env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml',
+      file: configFiles[options.wiring ?? wiring],
       addresses: {
         listen: `127.0.0.1:${clientPort}`,
         pods: pods.map((pod) => pod.address),

@@ -21,6 +21,7 @@ test('a completed turn is read with all its fields', () => {
     servedBy: '10.0.0.1:8000',
     usage: undefined,
     ttfbMs: 1002.5,
+    isStream: false,
   })
 })
 

@@ -10,6 +10,8 @@ interface Answer {
   readonly body: string
 }
 
+const ready: Readiness = { ready: true, reasons: [], degraded: false }
+
 describe('createAdminServer', () => {
   let readiness: () => Readiness
   let render: () => Promise<string>
@@ -18,7 +20,7 @@ describe('createAdminServer', () => {
   let port: number
 
   beforeEach(async () => {
-    readiness = () => ({ ready: true, reasons: [] })
+    readiness = () => ready
     render = async () => 'metric 1\n'
     errors = []
     server = createAdminServer({
@@ -90,10 +92,10 @@ describe('createAdminServer', () => {
   })
 
   test('/readyz answers 503 with the reasons when not ready', async () => {
-    readiness = () => ({ ready: false, reasons: ['no pod is ready'] })
+    readiness = () => ({ ...ready, ready: false, reasons: ['no pod is ready'] })
     const { status, body } = await ask('/readyz')
     expect(status).toBe(503)
-    expect(JSON.parse(body)).toEqual({ ready: false, reasons: ['no pod is ready'] })
+    expect(JSON.parse(body)).toEqual({ ...ready, ready: false, reasons: ['no pod is ready'] })
     expect((await ask('/healthz')).status).toBe(200)
   })
 

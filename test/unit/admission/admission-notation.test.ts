@@ -25,9 +25,9 @@ test.each([
 })
 
 test.each([
-  ['A=1', { model: 'A', priority: 1 }],
-  ['a/b:c=20', { model: 'a/b:c', priority: 20 }],
-  ['a=b=3', { model: 'a=b', priority: 3 }],
+  ['A=1', { name: 'A', priority: 1 }],
+  ['a/b:c=20', { name: 'a/b:c', priority: 20 }],
+  ['a=b=3', { name: 'a=b', priority: 3 }],
 ])('priority %p is read', (text, parts) => {
   expect(parsePriority(text)).toEqual(parts)
 })

@@ -31,6 +31,7 @@ describe('the configuration', () => {
       resources: [],
       globalResources: [],
       priorities: [],
+      objectives: [],
       defaultPriority: 1,
       maxWaiting: 100,
       maxWaitMs: 5000,
@@ -50,6 +51,7 @@ describe('the configuration', () => {
       resources: ['R1:10', 'R2:5:0', 'R2:8:10.0.0.12:8000'],
       globalResources: ['R3'],
       priorities: ['A=1', 'B=2'],
+      objectives: [],
     })
   })
 

@@ -58,6 +58,11 @@ test('a model without a priority has the default one', () => {
   expect(['A', 'B', 'C', undefined].map((model) => plan.priorityOf(model))).toEqual([1, 3, 2, 2])
 })
 
+test('the objective of a request takes precedence over its model, if it is known', () => {
+  const plan = planOf({ requirements: models, priorities: ['A=1'], objectives: ['batch=9'] }, pods)
+  expect(['batch', 'other', undefined].map((objective) => plan.priorityOf('A', objective))).toEqual([9, 1, 1])
+})
+
 test('admission is off without requirements, whatever else is set', () => {
   expect(outcomeOf({ priorities: ['A=2'] }, pods)).toEqual({ kind: 'off' })
 })

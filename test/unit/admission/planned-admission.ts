@@ -5,7 +5,14 @@ import {
   planAdmission,
 } from '../../../src/admission/plan/plan-admission.ts'
 
-const noSettings = { requirements: [], resources: [], globalResources: [], priorities: [], defaultPriority: 2 }
+const noSettings = {
+  requirements: [],
+  resources: [],
+  globalResources: [],
+  priorities: [],
+  objectives: [],
+  defaultPriority: 2,
+}
 
 /** `pods` undefined: pods come and go. */
 export const outcomeOf = (settings: Partial<AdmissionSettings>, pods: readonly string[] | undefined) =>

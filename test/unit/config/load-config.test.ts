@@ -221,11 +221,15 @@ describe('loadConfig', () => {
     ['a pod with a path', { PODS: 'a:1/x' }, 'PODS: routing.pods.0 = "a:1/x": must be host:port'],
     ['a pod with a port above 65535', { PODS: 'a:70000' }, /at most 65535/],
     ['a pod twice', { PODS: 'a:1,a:1' }, 'PODS: routing.pods = ["a:1","a:1"]: lists a pod twice'],
-    ['no pods', { PODS: '' }, /^routing\.pods \(CTX_ROUTING_PODS or PODS\): .*give routing\.pods or routing\.dns/],
+    [
+      'no pods',
+      { PODS: '' },
+      /^routing\.pods \(CTX_ROUTING_PODS or PODS\): .*give routing\.pods, routing\.dns or routing\.kubernetes/,
+    ],
     [
       'pods and a DNS name',
       { CTX_ROUTING_DNS_NAME: 'x', CTX_ROUTING_DNS_PORT: '1' },
-      'CTX_ROUTING_DNS_NAME: routing.dns.name = "x": give either routing.pods or routing.dns, not both',
+      'CTX_ROUTING_DNS_NAME: routing.dns.name = "x": give one of routing.pods, routing.dns and routing.kubernetes, not both',
     ],
     [
       'a DNS name without a port',
@@ -300,7 +304,8 @@ describe('loadConfig', () => {
       'sessions.minTtlSeconds',
       'sessions.maxTtlSeconds',
       'routing.pods',
-      'routing.pods',
+      // Named by the message on routing.pods.
+      'routing.dns',
       'kv.directory',
     ])
   })

@@ -29,6 +29,16 @@ describe('poolsOf', () => {
     expect(listedPods(config)).toBeUndefined()
   })
 
+  test('pods from Kubernetes make the default pool; ports come as numbers and as texts', () => {
+    const config = load({
+      CTX_ROUTING_KUBERNETES_SELECTOR: 'app=a',
+      CTX_ROUTING_KUBERNETES_PORTS: '8000,8001',
+      CONNECTOR: 'none',
+    })
+    expect(poolsOf(config)).toMatchObject([{ name: 'default', kubernetes: { selector: 'app=a', ports: [8000, 8001] } }])
+    expect(listedPods(config)).toBeUndefined()
+  })
+
   test('with a module of its own a pool needs nothing of the connector that it does not use', () => {
     const kv = { connector: 'lmcache', connectorModule: '/own.mjs' }
     expect(poolsOf(load(variable({ ...chat, kv }))).map((pool) => connectorOf(pool.kv))).toEqual(['/own.mjs'])
@@ -49,6 +59,13 @@ test.each<[string, readonly object[], RegExp]>([
   ['with the name of the default pool', [{ ...chat, name: 'default' }], /pools\.0\.name.*has this name/],
   ['with a pod of another', [chat, { ...chat, name: 'code' }], /pools\.1\.pods.*pod of another pool/],
   ['without its folder', [{ ...chat, kv: {} }], /pools\.0\.kv\.directory.*needs the folder/],
+  ['with no way to Kubernetes', [{ ...chat, pods: [], kubernetes: {} }], /pools\.0\.kubernetes.*give one of service/],
+  ['with pods and Kubernetes', [{ ...chat, kubernetes: { service: 'engines' } }], /pools\.0\.kubernetes.*not both/],
+  [
+    'with a selector and no ports',
+    [{ ...chat, pods: [], kubernetes: { selector: 'app=a' } }],
+    /pools\.0\.kubernetes\.ports.*give them/,
+  ],
   [
     'with the folder of another',
     [

@@ -17,7 +17,13 @@ import { watchedScope } from '../../support/gateway-request.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
 
 const createBench = () => {
-  const settings = { requirements: ['prefill=R1:1'], resources: [], globalResources: [], priorities: [] }
+  const settings = {
+    requirements: ['prefill=R1:1'],
+    resources: [],
+    globalResources: [],
+    priorities: [],
+    objectives: [],
+  }
   const planned = planAdmission({ ...settings, defaultPriority: 1 }, [podA])
   if (planned.kind !== 'planned') throw new Error(planned.kind)
   const admission = createAdmission({

@@ -56,7 +56,7 @@ describe('a turn that completed', () => {
 
     expect(await gateway.view(id)).toMatchObject({ turns: 1, kv: { stored: null, note: 'offload_failed' } })
     expect(gateway.events.of('offloaded')).toEqual([
-      [expect.objectContaining({ kind: 'none', reason: 'offload_failed' }), expect.any(Number)],
+      [expect.objectContaining({ kind: 'none', reason: 'offload_failed' }), expect.any(Number), 'default'],
     ])
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { newSessionId } from '../../../src/context/session-id.ts'
+import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
 import {
   type ContextGateway,
   createContextGateway,
@@ -25,6 +25,7 @@ describe('GET /v1/context/{id}', () => {
     expect(shown).toEqual({
       id,
       object: 'context',
+      digest: sessionKeyOf(id).slice(0, 8),
       model: 'm',
       created_at: 1_754_006_400,
       expires_at: 1_754_006_400 + 7200,

@@ -23,7 +23,7 @@ describe('a turn of a session that does not exist', () => {
     expect(forward).toMatchObject({ splice: undefined, expectModel: undefined, requestHeaders: {} })
     expect(ticketOf(forward).session).toBeUndefined()
     expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
-    expect(gateway.events.of('turnEnded')).toEqual([['completed', expect.anything()]])
+    expect(gateway.events.of('turnEnded')).toMatchObject([['completed', {}, { session: undefined, pod: podA }]])
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 

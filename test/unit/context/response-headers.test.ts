@@ -39,6 +39,7 @@ describe('x-context-cache', () => {
   test.each([
     { name: 'had to make room', note: 'kv_evicted' },
     { name: 'no pod can load', note: 'kv_stale' },
+    { name: 'was lost', note: 'kv_missing' },
   ])('is a miss for KV that $name', ({ note }) => {
     expect(presenceStatus(nothingStored, note)).toBe(`miss; reason=${note}`)
     expect(presenceStatus({ kind: 'hit', tier: 'gpu', tokens: 5 }, note)).toBe('hit; tier=gpu; tokens=5')

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { createNoConnector } from '../../../src/kvcache/no-connector.ts'
-import { createPrefixCacheConnector } from '../../../src/kvcache/prefix-cache.ts'
+import { createNoConnector } from '../../../src/kvcache/none/connector.ts'
+import { createPrefixCacheConnector } from '../../../src/kvcache/prefix-cache/connector.ts'
+import { connectorParts } from '../../support/connector-parts.ts'
 import { createContextGateway, type TurnAnswer } from '../../support/context-gateway.ts'
 import { cacheStatusOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
@@ -62,7 +63,7 @@ test.each([
   { name: 'none', none: createNoConnector(), note: 'no_connector' },
   {
     name: 'prefix-cache',
-    none: createPrefixCacheConnector({ isolation: 'tenant', secret: 'a secret of the tests', engine: 'vllm' }),
+    none: createPrefixCacheConnector({ isolation: 'tenant', prefixCache: { engine: 'vllm' } }, connectorParts()),
     note: 'engine_cache',
   },
 ])(

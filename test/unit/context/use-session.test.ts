@@ -104,7 +104,7 @@ describe('a turn of a session', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=offload_failed')
   })
 
-  test('reports lost KV once and drops it from the session', async () => {
+  test('reports lost KV until other KV is stored, and drops it from the session', async () => {
     const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.restart(podA)
     for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
@@ -114,7 +114,7 @@ describe('a turn of a session', () => {
 
     expect(cacheStatusOf(lost)).toBe('miss; reason=kv_missing')
     expect(view).toMatchObject({ kv: { stored: null, note: 'kv_missing' } })
-    expect(cacheStatusOf(await gateway.use(id))).toBe('none; reason=kv_missing')
+    expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=kv_missing')
   })
 
   test.each([

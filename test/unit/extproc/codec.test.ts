@@ -91,11 +91,27 @@ describe('events', () => {
     expect(event.kind === 'response_headers' ? event.headers(':status') : []).toEqual(['200'])
   })
 
+  test('values of dynamic metadata are read as lists of texts', () => {
+    const list = field(6, field(1, field(3, '10.0.0.1:80')), field(1, field(3, '10.0.0.2')))
+    const subset = field(1, field(1, 'subset'), field(2, list))
+    const namespaces = [
+      field(1, field(1, 'hint'), field(2, subset)),
+      field(1, field(1, 'lb'), field(2, struct({ served: '10.0.0.1:80, 10.0.0.2:80', nested: { a: 'b' } }))),
+    ]
+    const { metadata } = decodeHeaders(Buffer.concat([field(2), field(8, ...namespaces)]))
+    expect(metadata?.('hint', 'subset')).toEqual(['10.0.0.1:80', '10.0.0.2'])
+    expect(metadata?.('lb', 'served')).toEqual(['10.0.0.1:80', '10.0.0.2:80'])
+    expect(metadata?.('lb', 'nested')).toBeUndefined()
+    expect(metadata?.('lb', 'toString')).toBeUndefined()
+    expect(metadata?.('none', 'subset')).toBeUndefined()
+    expect(decodeHeaders(field(2)).metadata?.('lb', 'served')).toBeUndefined()
+  })
+
   test.each([
     ['request trailers', field(6, field(1, header('x-t', '1'))), 'request_trailers'],
     ['response trailers', field(7), 'response_trailers'],
     ['no message at all', Buffer.alloc(0), 'unknown'],
-    ['only metadata and attributes', Buffer.concat([field(8, 'ab'), field(9)]), 'unknown'],
+    ['only metadata and attributes', Buffer.concat([field(8), field(9)]), 'unknown'],
     ['a phase of the future', field(99, 'x'), 'unknown'],
   ])('%s', (_name, bytes, kind) => {
     expect(codec.decode(bytes)).toEqual({ kind })

@@ -85,8 +85,6 @@ describe('a message out of order ends the stream with an error', () => {
     ],
     ['trailers after the response', [responseHeaders, trailers], ['continue response_headers', ...broken]],
     ['a body before the reply to the headers', [headers(), body('{}')], [asked, 'abort', ...broken]],
-    ['a piece after the end', [headers('full_duplex_streamed'), body('{}'), body('')], [asked, 'abort', ...broken]],
-    ['a body of a request without one', [headers('full_duplex_streamed', true), body('')], [asked, 'abort', ...broken]],
     [
       'a body while the body is decided on',
       [headers(), needBody, body('{}'), body('')],

@@ -115,5 +115,8 @@ const describeReply = (reply: Reply): string => {
         : `${reply.decision.kind} ${reply.phase}`
     case 'extend':
       return `extend ${reply.milliseconds}`
+    case 'headers':
+    case 'body':
+      throw new Error('only the endpoint picker sends this')
   }
 }

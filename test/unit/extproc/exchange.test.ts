@@ -53,16 +53,6 @@ describe('a decision on the headers', () => {
         'continue response_trailers',
       ],
     ],
-    [
-      'is replied before pieces that came in the meantime',
-      [headers('full_duplex_streamed'), body('a', false), body('b'), pass],
-      [asked, passed, 'continue request_body', 'continue request_body'],
-    ],
-    [
-      'that rejects gets no replies to pieces that came in the meantime',
-      [headers('full_duplex_streamed'), body('a'), reject],
-      [asked, `${refused} request_headers`],
-    ],
     ['counts once', [headers('none'), pass, reject], [asked, passed]],
     [
       'ends a stream whose response is not observed',
@@ -126,7 +116,7 @@ describe('a decision on the body', () => {
     ],
   ])
 
-  test.each<BodyMode>(['none', 'streamed', 'buffered_partial', 'full_duplex_streamed', 'grpc'])(
+  test.each<BodyMode>(['none', 'streamed', 'buffered_partial', 'grpc'])(
     'is refused in mode %s, which sends no whole body before the request is forwarded',
     (bodyMode) => {
       expect(play([headers(bodyMode), needBody])).toEqual([asked, 'fault', `${failed} request_headers`])
@@ -147,11 +137,6 @@ describe('a body above the limit of 10 bytes', () => {
       'is refused when it comes in pieces',
       [headers('unknown'), needBody, body('01234', false), body('56789', false), body('a', false), body('b')],
       [asked, goOn, 'continue request_body', 'continue request_body', `${tooLarge} request_body`],
-    ],
-    [
-      'is refused while the headers are decided on',
-      [headers('full_duplex_streamed'), body('0123456789a'), pass],
-      [asked, 'abort', `${tooLarge} request_headers`],
     ],
     ['passes after the decision', [headers(), pass, body('0123456789a')], [asked, passed, 'continue request_body']],
   ])

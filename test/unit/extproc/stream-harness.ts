@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events'
-import type { ContextCacheManager } from '../../../src/context/context-cache-manager.ts'
+import type { ContextCacheManager, EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import { createExtProcCodec, type ExtProcEvent, type Phase, type Reply } from '../../../src/extproc/codec.ts'
 import type { StreamHandler, StreamMethod, StreamStatus } from '../../../src/extproc/grpc-stream.ts'
-import { createProcessMethod } from '../../../src/extproc/process-stream.ts'
+import { createProcessMethod } from '../../../src/extproc/process-method.ts'
 import { recordingHooks } from './recording-hooks.ts'
 
 /** One ext_proc stream without a network: what it sends, how it ends, what its hooks record. */
@@ -11,6 +11,8 @@ export interface StreamHarness {
   readonly receiver: StreamHandler<ExtProcEvent>
   readonly sent: readonly Reply[]
   readonly ends: readonly StreamStatus[]
+  /** Ends of turns that the stream reported by itself. */
+  readonly turnEnds: readonly EndedTurn[]
   readonly faults: readonly unknown[]
   readonly messages: readonly { readonly phase: Phase; readonly milliseconds: number }[]
   readonly streams: { readonly opened: number; readonly closed: number }
@@ -25,11 +27,12 @@ export const openStream = (
 ): StreamHarness => {
   const sent: Reply[] = []
   const ends: StreamStatus[] = []
+  const turnEnds: EndedTurn[] = []
   const { hooks, faults, messages, streams } = recordingHooks()
   const replies = new EventEmitter()
   let clock = 0
   const method = createProcessMethod({
-    service: { onHeaders },
+    service: { onHeaders, endTurn: async (end) => void turnEnds.push(end) },
     codec,
     maxBodyBytes,
     now: () => clock++,
@@ -47,6 +50,7 @@ export const openStream = (
     receiver,
     sent,
     ends,
+    turnEnds,
     faults,
     messages,
     streams,

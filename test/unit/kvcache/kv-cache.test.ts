@@ -23,7 +23,6 @@ const artefact: KvArtefact = { artefactId: 'a1', payload: 'what it wrote', token
 const recorder = (part: Partial<KvConnector> = {}) => {
   const received: unknown[] = []
   const connector: KvConnector = {
-    name: 'recorder',
     prepare: async ({ stored }) => {
       received.push(stored?.payload)
       return { presence: { kind: 'miss', reason: 'nothing_stored' }, fields: { slot: 1 }, claim: { slot: 1 } }
@@ -46,8 +45,9 @@ const recorder = (part: Partial<KvConnector> = {}) => {
   return { connector, received }
 }
 
-const cacheOf = (connector: KvConnector, { pool = 'default', secret = 'secret' } = {}): KvCache =>
+const cacheOf = (connector: KvConnector, { name = 'recorder', pool = 'default', secret = 'secret' } = {}): KvCache =>
   createKvCache(connector, {
+    name,
     pool,
     seal: createClaimSeal(secret),
     log: { debug: () => {}, info: () => {}, warn: () => {} },
@@ -132,10 +132,10 @@ describe('stored KV', () => {
   })
 
   test.each([
-    { name: 'another connector', other: { ...recorder().connector, name: 'other' }, pool: 'default' },
-    { name: 'another pool', other: recorder().connector, pool: 'other' },
-  ])('of $name is a miss that keeps it, and is not removed', async ({ other, pool }) => {
-    const payload = await storedPayload(cacheOf(other, { pool }))
+    { name: 'another connector', other: { name: 'other' } },
+    { name: 'another pool', other: { pool: 'other' } },
+  ])('of $name is a miss that keeps it, and is not removed', async ({ other }) => {
+    const payload = await storedPayload(cacheOf(recorder().connector, other))
     const { connector, received } = recorder()
     const { presence } = await cacheOf(connector).prepare(starting({ ...artefact, payload }), { signal: never })
     expect(presence).toEqual({ kind: 'miss', reason: 'kv_incompatible' })
@@ -150,7 +150,6 @@ describe('stored KV', () => {
 
 test('a connector of one method stores nothing, and has nothing to remove', async () => {
   const cache = cacheOf({
-    name: 'least',
     prepare: async () => ({ presence: { kind: 'miss', reason: 'no_connector' }, fields: {} }),
   })
   await expect(cache.prepare(starting(), { signal: never })).resolves.toMatchObject({ claim: undefined })

@@ -2,14 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { createCacheSalts } from '../../../src/kvcache/cache-salts.ts'
 import { loadConnector } from '../../../src/kvcache/load-connector.ts'
+import { newSession } from '../../contract/kvcache/kv-test-bed.ts'
+import { connectorParts } from '../../support/connector-parts.ts'
 
-const parts = {
-  pods: () => ['10.0.0.1:8000'],
-  salts: createCacheSalts('secret'),
-  log: { debug: () => {}, info: () => {}, warn: () => {} },
-}
+const kv = { isolation: 'tenant', callTimeoutMs: 1_000, minTokens: 1, directory: '/kv' } as const
+const created = async (path: string) => (await loadConnector(path)).create(kv, connectorParts({ secret: 'a secret' }))
 
 let folder: string
 beforeAll(async () => {
@@ -23,40 +21,41 @@ const moduleOf = async (name: string, text: string): Promise<string> => {
   return path
 }
 
+const own = (create: string): string => `export const connector = { name: 'own', create: ${create} }`
+
 test.each([
   { name: 'connector', returns: 'connector' },
   { name: 'promise', returns: 'Promise.resolve(connector)' },
-])('a module that returns a $name is loaded, and receives the parts', async ({ name, returns }) => {
-  const text = `export const createKvConnector = ({ pods }) => {
-    const connector = { name: pods().join(), prepare: async () => {} }
-    return ${returns}
-  }`
-  expect((await loadConnector(await moduleOf(name, text), parts)).name).toBe('10.0.0.1:8000')
+])('a module that creates a $name is loaded, and receives the options and parts of its pool', async (row) => {
+  const received = '[directory, secret].join()'
+  const text = own(`({ directory }, { secret }) => {
+    const connector = { prepare: () => {}, isolation: () => ({ received: ${received} }) }
+    return ${row.returns}
+  }`)
+  const path = await moduleOf(row.name, text)
+  expect((await loadConnector(path)).name).toBe('own')
+  expect((await created(path)).isolation?.(newSession().tenant)).toEqual({ received: '/kv,a secret' })
 })
 
 test.each([
-  { name: 'exports nothing', text: '', problem: /does not export a function createKvConnector/ },
-  { name: 'exports no function', text: 'export const createKvConnector = {}', problem: /does not export a function/ },
+  { name: 'exports nothing', text: '', problem: /does not export an object connector/ },
+  { name: 'exports a function', text: 'export const connector = () => {}', problem: /does not export an object/ },
   {
-    name: 'returns nothing',
-    text: 'export const createKvConnector = () => {}',
-    problem: /does not return an object with a name and a method prepare/,
+    name: 'exports no name',
+    text: 'export const connector = { create: () => {} }',
+    problem: /does not export an object/,
   },
+  { name: 'creates nothing', text: own('() => {}'), problem: /does not return an object with a method prepare/ },
   {
-    name: 'returns an object without prepare',
-    text: `export const createKvConnector = () => ({ name: 'own' })`,
-    problem: /does not return an object with a name and a method prepare/,
+    name: 'creates another object',
+    text: own('() => ({})'),
+    problem: /does not return an object with a method prepare/,
   },
-  {
-    name: 'throws',
-    text: `export const createKvConnector = () => { throw new Error('no folder') }`,
-    problem: /no folder/,
-  },
+  { name: 'throws', text: own(`() => { throw new Error('no folder') }`), problem: /no folder/ },
 ])('a module that $name is refused with the reason', async ({ name, text, problem }) => {
-  const path = await moduleOf(name.replaceAll(' ', '-'), text)
-  await expect(loadConnector(path, parts)).rejects.toThrow(problem)
+  await expect(created(await moduleOf(name.replaceAll(' ', '-'), text))).rejects.toThrow(problem)
 })
 
 test('a module that does not exist is refused with its path', async () => {
-  await expect(loadConnector('/nowhere/connector.mjs', parts)).rejects.toThrow('/nowhere/connector.mjs')
+  await expect(loadConnector('/nowhere/connector.mjs')).rejects.toThrow('/nowhere/connector.mjs')
 })

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { StartingTurn } from '../../../src/kvcache/kv-connector.ts'
-import { createPrefixCacheConnector, type PrefixCacheOptions } from '../../../src/kvcache/prefix-cache.ts'
+import { createPrefixCacheConnector } from '../../../src/kvcache/prefix-cache/connector.ts'
 import { anySignal, newPrompt, newSession, type TestSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { runOn } from '../../contract/kvcache/lmcache-pods.ts'
+import { connectorParts } from '../../support/connector-parts.ts'
 import { type SimulatedFleet, startSimulatedFleet } from '../../support/simulated-fleet/simulated-fleet.ts'
 
-const create = (options: Partial<PrefixCacheOptions> = {}) =>
-  createPrefixCacheConnector({ isolation: 'tenant', secret: 'a secret of the tests', engine: 'vllm', ...options })
+type Options = Partial<Parameters<typeof createPrefixCacheConnector>[0]>
+const create = (options: Options = {}) =>
+  createPrefixCacheConnector({ isolation: 'tenant', prefixCache: { engine: 'vllm' }, ...options }, connectorParts())
 
 const anyPod = { address: '127.0.0.1:9' }
 const fieldsOf = async (
@@ -20,10 +22,14 @@ const fieldsOf = async (
 }
 
 describe('salt fields', () => {
-  test.each<{ name: string; options: Partial<PrefixCacheOptions>; members: readonly string[] }>([
+  test.each<{ name: string; options: Options; members: readonly string[] }>([
     { name: 'of vLLM', options: {}, members: ['cache_salt'] },
-    { name: 'of SGLang', options: { engine: 'sglang' }, members: ['cache_salt', 'extra_key'] },
-    { name: 'of the configuration', options: { engine: 'sglang', saltFields: ['my_salt'] }, members: ['my_salt'] },
+    { name: 'of SGLang', options: { prefixCache: { engine: 'sglang' } }, members: ['cache_salt', 'extra_key'] },
+    {
+      name: 'of the configuration',
+      options: { prefixCache: { engine: 'sglang', saltFields: ['my_salt'] } },
+      members: ['my_salt'],
+    },
   ])('are those $name, with and without a session', async ({ options, members }) => {
     const connector = create(options)
     const session = newSession()

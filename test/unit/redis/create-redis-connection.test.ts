@@ -16,7 +16,7 @@ describe('a connection to Redis', () => {
     expect(inspect(error)).not.toContain('secret')
   })
 
-  test('is created without Redis, and reports the fault', async () => {
+  test('is created without Redis, and reports the fault, also to each command', async () => {
     const faults: Error[] = []
     const connection = await createRedisConnection({
       url: `redis://127.0.0.1:${await freePort()}`,
@@ -24,7 +24,9 @@ describe('a connection to Redis', () => {
     })
 
     try {
-      await expect(connection.ping()).rejects.toBeInstanceOf(RedisUnavailableError)
+      const refused = await connection.ping().catch((error: unknown) => error)
+      expect(refused).toBeInstanceOf(RedisUnavailableError)
+      expect(refused).toMatchObject({ cause: { code: 'ECONNREFUSED' } })
       expect(faults[0]).toMatchObject({ code: 'ECONNREFUSED' })
       expect(connection.keyPrefix).toBe('ctx:')
     } finally {

@@ -63,6 +63,17 @@ describe('createPodMonitor', () => {
     expect(changes.map(({ kind }) => kind)).toEqual(['added', 'added', 'ready'])
   })
 
+  test('a pod that Kubernetes takes out is not ready, however healthy, until it is back', async () => {
+    void monitor.watch(['a:1'], new Map([['a:1', { isServing: false }]]))
+    await findNext(healthy)
+    expect(isReady()).toEqual([false])
+    void monitor.watch(['a:1'], new Map([['a:1', { isServing: true, instance: 'lm-1' }]]))
+    expect(monitor.pods()).toMatchObject([{ ready: true, instance: 'lm-1' }])
+    void monitor.watch(['a:1'], new Map([['a:1', { isServing: false }]]))
+    expect(changes.map(({ kind }) => kind)).toEqual(['added', 'ready', 'failing'])
+    expect(changes.at(-1)).toMatchObject({ reason: 'not ready in Kubernetes' })
+  })
+
   test('pod is out after two failures in a row, and ready again after one success', async () => {
     void monitor.watch(['a:1'])
     await findNext(healthy, broken)

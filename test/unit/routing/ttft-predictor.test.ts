@@ -120,7 +120,9 @@ describe('residentTokens', () => {
     predictor.kept('s', 'b:1', 0)
     predictor.kept('other', 'a:1', 5)
     expect(resident('s')).toEqual({ 'a:1': 1_000, 'b:1': 1_500 })
+    expect(['a:1', 'b:1'].map((pod) => predictor.sessionsAt(pod))).toEqual([2, 1])
     predictor.forget('s')
+    expect(['a:1', 'b:1'].map((pod) => predictor.sessionsAt(pod))).toEqual([1, 0])
     expect([resident('s'), resident('other')]).toEqual([{}, { 'a:1': 5 }])
   })
 
@@ -138,6 +140,7 @@ describe('residentTokens', () => {
     predictor.residentTokens('s1')
     predictor.kept('s3', 'a:1', 1)
     expect(['s1', 's2', 's3'].map(resident)).toEqual([{ 'a:1': 1 }, {}, { 'a:1': 1 }])
+    expect(predictor.sessionsAt('a:1')).toBe(2)
   })
 
   test('lists 16 pods of a session and drops the one that served it longest ago', () => {
@@ -146,5 +149,6 @@ describe('residentTokens', () => {
     for (const pod of ['pod-0:1', 'pod-16:1']) predictor.kept('s', pod, 5)
     expect(Object.keys(resident('s'))).toHaveLength(16)
     expect(resident('s')).not.toHaveProperty(['pod-1:1'])
+    expect([predictor.sessionsAt('pod-1:1'), predictor.sessionsAt('pod-16:1')]).toEqual([0, 1])
   })
 })

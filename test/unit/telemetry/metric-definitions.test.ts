@@ -9,12 +9,12 @@ describe('metricDefinitions', () => {
   test('docs/metrics.md contains the table of the code', () => {
     const page = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8')
     const [, table = ''] = /<!-- metrics -->\n([\s\S]*)\n<!-- \/metrics -->/.exec(page) ?? []
-    const rows = definitions.map(([name, { type, labels, help }]) => {
+    const rows = definitions.map(([name, { type, labels, help, gateways = 'sum' }]) => {
       const ranges = Object.entries(labels).map(([label, range]) => {
         const values = typeof range === 'string' ? range : range.map((value) => `\`${value}\``).join(', ')
         return `\`${label}\`: ${values}`
       })
-      return `| \`${metricPrefix}${name}\` | ${type} | ${ranges.join('; ') || '–'} | ${help} |`
+      return `| \`${metricPrefix}${name}\` | ${type} | ${gateways} | ${ranges.join('; ') || '–'} | ${help} |`
     })
     expect(table.split('\n').slice(2)).toEqual(rows)
   })

@@ -21,7 +21,10 @@ describe('createMetrics', () => {
       record: (to) => to.add('requests_total', { route: 'create', outcome: 'forwarded' }),
     },
     { line: 'sessions_created_total 1', record: (to) => to.add('sessions_created_total', {}) },
-    { line: 'prompt_tokens_total 100', record: (to) => to.add('prompt_tokens_total', {}, 100) },
+    {
+      line: 'output_tokens_total{model="m"} 100',
+      record: (to) => to.add('output_tokens_total', { model: 'm' }, 100),
+    },
     {
       line: 'store_errors_total{op="begin"} 0',
       record: (to) => to.add('store_errors_total', { op: 'begin' }, 0),
@@ -33,12 +36,12 @@ describe('createMetrics', () => {
       record: (to) => to.set('admission_resource_in_use', { resource: 'R1', pod: 'a:1' }, 2),
     },
     {
-      line: 'kv_load_duration_seconds_sum{result="loaded"} 0.25',
-      record: (to) => to.observe('kv_load_duration_seconds', { result: 'loaded' }, 250),
+      line: 'kv_load_duration_seconds_sum{pool="p",result="loaded"} 0.25',
+      record: (to) => to.observe('kv_load_duration_seconds', { pool: 'p', result: 'loaded' }, 250),
     },
     {
-      line: 'kv_offload_duration_seconds_bucket{le="0.5",result="stored"} 1',
-      record: (to) => to.observe('kv_offload_duration_seconds', { result: 'stored' }, 400),
+      line: 'kv_offload_duration_seconds_bucket{le="0.5",pool="p",result="stored"} 1',
+      record: (to) => to.observe('kv_offload_duration_seconds', { pool: 'p', result: 'stored' }, 400),
     },
   ]
 
@@ -62,11 +65,11 @@ describe('createMetrics', () => {
   })
 
   test('negative and non-finite values count as 0', async () => {
-    metrics.add('prompt_tokens_total', {}, Number.NaN)
-    metrics.add('cached_tokens_total', {}, -1)
+    metrics.add('prompt_tokens_total', { model: 'm' }, Number.NaN)
+    metrics.add('cached_tokens_total', { model: 'm' }, -1)
     metrics.observe('store_duration_seconds', { op: 'begin' }, Number.POSITIVE_INFINITY)
-    expect(await lines('prompt_tokens_total')).toEqual(['prompt_tokens_total 0'])
-    expect(await lines('cached_tokens_total')).toEqual(['cached_tokens_total 0'])
+    expect(await lines('prompt_tokens_total')).toEqual(['prompt_tokens_total{model="m"} 0'])
+    expect(await lines('cached_tokens_total')).toEqual(['cached_tokens_total{model="m"} 0'])
     expect(await lines('store_duration_seconds_sum')).toEqual(['store_duration_seconds_sum{op="begin"} 0'])
   })
 
@@ -80,12 +83,23 @@ describe('createMetrics', () => {
         metrics.add('routing_decisions_total', { policy: 'random', pod })
         metrics.set('admission_resource_in_use', { resource: 'R1', pod }, 1)
       }
-      await Promise.all(podsOf(rollout - 1).map((pod) => metrics.removePod(pod)))
+      await Promise.all(podsOf(rollout - 1).map((pod) => metrics.forget('pod', pod)))
     }
     for (const name of ['routing_decisions_total', 'admission_resource_in_use']) {
       const pods = (await lines(name)).map((line) => /pod="(.*?)"/.exec(line)?.[1])
       expect(pods).toEqual(podsOf(6))
     }
+  })
+
+  test('no series of a forgotten model remains, buckets included', async () => {
+    for (const model of ['old', 'new']) {
+      metrics.add('output_tokens_total', { model }, 1)
+      metrics.observe('ttft_seconds', { cache: 'hit', model }, 1)
+    }
+    await metrics.forget('model', 'old')
+    const kept = [...(await lines('output_tokens_total')), ...(await lines('ttft_seconds'))]
+    expect(kept.filter((line) => line.includes('"old"'))).toEqual([])
+    expect(kept).toContain('ttft_seconds_count{cache="hit",model="new"} 1')
   })
 
   test('gauges of 70 pods do not overwrite each other', async () => {

@@ -10,6 +10,7 @@ import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.t
 import { createMemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import { inGateway, type KvTestBed, type TestPod } from '../../contract/kvcache/kv-test-bed.ts'
 import { createOpenLedger } from '../../contract/kvcache/open-ledger.ts'
+import { connectorParts } from '../../support/connector-parts.ts'
 import { orderServer } from './control.ts'
 import { eventually } from './eventually.ts'
 import { vllmFleet, vllmPod } from './fleet.ts'
@@ -53,24 +54,21 @@ export const startVllmBed = async (options: {
   })
 
   const connect: KvTestBed['connect'] = (wishes = {}) => {
-    const connector = createLmcacheConnector({
-      identity: { name: async () => 'store', staleAfterMs: 600_000 },
-      coordinator: new URL(fleet.coordinatorUrl).host,
-      instances: new Map(fleet.pods.map(({ address, lmcacheInstance }) => [address, lmcacheInstance])),
-      worldSize: 1,
-      isolation: options.isolation,
-      secret,
-      ledger,
-      vault,
-      events: { ...options.events, stop: async () => {} },
-      hasEvents: true,
-      pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address),
-      callTimeoutMs: 10_000,
-      minTokens: 1,
-      settleMs: 2_000,
-      vaultTtlMs: 600_000,
-      log: silent,
-    })
+    const connector = createLmcacheConnector(
+      {
+        lmcache: {
+          url: fleet.coordinatorUrl,
+          instances: fleet.pods.map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`),
+          worldSize: 1,
+        },
+        events: 'auto',
+        isolation: options.isolation,
+        callTimeoutMs: 10_000,
+        minTokens: 1,
+      },
+      connectorParts({ secret, pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address), log: silent }),
+      { ledger, vault, events: { ...options.events, stop: async () => {} } },
+    )
     connectors.push(connector)
     return inGateway({
       ...connector,

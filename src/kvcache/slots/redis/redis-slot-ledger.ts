@@ -36,8 +36,8 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   }
   const keyOf = (pod: string): string => `${redis.keyPrefix}kv:slots:${pod}`
   return {
-    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', mayWait, idle }) => {
-      const args = [session, turnId, leaseMs, artefactId, mayWait ? '1' : '', JSON.stringify(idle)]
+    claim: async ({ pod, session, turnId, leaseMs, artefactId = '', mayWait, slots }) => {
+      const args = [session, turnId, leaseMs, artefactId, mayWait ? '1' : '', JSON.stringify(slots)]
       return claimReply.parse(await redis.run(scripts.claim, [keyOf(pod)], args))
     },
     renew: async (turns, { leaseMs, saving = false }) => {

@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { fileOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createFolderOwner, type FolderOwner, markerFile } from '../../../../src/kvcache/llamacpp-slots/folder-owner.ts'
-import { createMemorySlotLedger } from '../../../../src/kvcache/slots/memory-slot-ledger.ts'
+import { createWarnings } from '../../../../src/telemetry/warnings.ts'
+import { connectorParts } from '../../../support/connector-parts.ts'
 
 let directory: string
 const owners: FolderOwner[] = []
@@ -17,22 +18,15 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-const optionsOf = (store: string, staleAfterMs: number) => ({
-  kvDirectory: directory,
-  identity: { name: async () => store, staleAfterMs },
-  onForeignFolder: () => {},
-  log: { debug: () => {}, info: () => {}, warn: () => {} },
-})
+const partsOf = (store: string, staleAfterMs: number) =>
+  connectorParts({ identity: { name: async () => store, staleAfterMs } })
 
 /** A gateway of the store `store`. */
 const gateway = (store: string, staleAfterMs = 600_000) => {
-  const foreign: boolean[] = []
-  const owner = createFolderOwner({
-    ...optionsOf(store, staleAfterMs),
-    onForeignFolder: (isForeign) => foreign.push(isForeign),
-  })
+  const warnings = createWarnings({ warn: () => {}, info: () => {} })
+  const owner = createFolderOwner(directory, { ...partsOf(store, staleAfterMs), warnings })
   owners.push(owner)
-  return { owner, foreign }
+  return { owner, warned: () => warnings.list().map(({ kind }) => kind) }
 }
 
 /** As if nobody had touched the marker for so long. */
@@ -45,11 +39,11 @@ describe('a folder', () => {
     expect(await Promise.all(answers)).toEqual([true, true])
   })
 
-  test('is left alone by the gateway of another store, which says so once', async () => {
+  test('is left alone by the gateway of another store, which says so', async () => {
     await gateway('a').owner.isOurs()
     const other = gateway('b')
     expect([await other.owner.isOurs(), await other.owner.isOurs()]).toEqual([false, false])
-    expect(other.foreign).toEqual([true])
+    expect(other.warned()).toEqual(['kv_folder_foreign'])
     expect(await readFile(join(directory, markerFile), 'utf8')).toContain('"a"')
   })
 
@@ -83,8 +77,8 @@ describe('a folder', () => {
 
   test('that is not there is nobody’s', async () => {
     await rm(directory, { recursive: true })
-    const { owner, foreign } = gateway('a')
-    expect([await owner.isOurs(), foreign]).toEqual([true, []])
+    const { owner, warned } = gateway('a')
+    expect([await owner.isOurs(), warned()]).toEqual([true, []])
   })
 
   test('with a marker that cannot be read is taken', async () => {
@@ -94,26 +88,15 @@ describe('a folder', () => {
 })
 
 test('the owner of a folder is unknown while the store does not answer', async () => {
-  const away = createFolderOwner({
-    ...optionsOf('a', 7_000),
-    identity: { name: () => Promise.reject(new Error('away')), staleAfterMs: 7_000 },
-  })
+  const identity = { name: () => Promise.reject(new Error('away')), staleAfterMs: 7_000 }
+  const away = createFolderOwner(directory, connectorParts({ identity }))
   owners.push(away)
   await expect(away.isOurs()).rejects.toThrow('away')
   expect(await readdir(directory)).toEqual([])
 })
 
 test('a sweep deletes nothing in a folder that another store took while the process stood still', async () => {
-  const connector = createLlamacppSlotsConnector({
-    ...optionsOf('a', 7_000),
-    ledger: createMemorySlotLedger(),
-    pods: () => [],
-    secret: 'secret',
-    callTimeoutMs: 1_000,
-    maxTurnMs: 60_000,
-    minTokens: 1,
-    orphanGraceMs: 0,
-  })
+  const connector = createLlamacppSlotsConnector({ directory, callTimeoutMs: 1_000, minTokens: 1 }, partsOf('a', 7_000))
   const file = fileOf('ab'.repeat(20))
   await writeFile(join(directory, file), 'of the other store')
   const known = async (): Promise<ReadonlySet<string>> => {

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { fileOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
-import { createRedisSlotLedger } from '../../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import { createRedisConnection } from '../../../../src/redis/create-redis-connection.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../../../src/redis/redis-connection.ts'
 import type { SessionKey, TenantKey } from '../../../../src/sessions/session-record.ts'
+import { connectorParts } from '../../../support/connector-parts.ts'
 import { json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 let engine: ScriptedEngine
@@ -21,19 +21,14 @@ beforeEach(async () => {
   )
   directory = await mkdtemp(join(tmpdir(), 'away-'))
   redis = await createRedisConnection({ url: 'redis://127.0.0.1:1', onFault: () => {} })
-  connector = createLlamacppSlotsConnector({
-    identity: { name: async () => 'store', staleAfterMs: 600_000 },
-    onForeignFolder: () => {},
-    ledger: createRedisSlotLedger(redis),
-    pods: () => [engine.pod],
-    kvDirectory: directory,
-    callTimeoutMs: 5_000,
-    secret: 'secret',
-    maxTurnMs: 60_000,
-    minTokens: 1,
-    orphanGraceMs: 0,
-    log: { debug: () => {}, info: () => {}, warn: (message) => warnings.push(message) },
-  })
+  connector = createLlamacppSlotsConnector(
+    { directory, callTimeoutMs: 5_000, minTokens: 1 },
+    connectorParts({
+      redis,
+      pods: () => [engine.pod],
+      log: { debug: () => {}, info: () => {}, warn: (message) => warnings.push(message) },
+    }),
+  )
 })
 afterEach(async () => {
   await connector.close()

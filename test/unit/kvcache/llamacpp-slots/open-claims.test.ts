@@ -31,7 +31,8 @@ afterEach(() => {
 })
 
 const claim = async (slot: number, turnId: string): Promise<void> => {
-  const request = { pod, session: 'alice' as SessionKey, leaseMs, artefactId: undefined, mayWait: false, idle: [slot] }
+  const slots = [{ id: slot, idle: true }]
+  const request = { pod, session: 'alice' as SessionKey, leaseMs, artefactId: undefined, mayWait: false, slots }
   await ledger.claim({ ...request, turnId })
 }
 const inUse = async (): Promise<readonly number[]> =>

@@ -50,7 +50,7 @@ export const interruptibleParts = (
     close: () => real.close(),
     lmcache,
     breaker,
-    instances: createInstances(lmcache, new Map(bed.fleet.pods.map((pod) => [pod.address, pod.instance.id]))),
+    instances: createInstances(lmcache, (at) => bed.fleet.pods.find(({ address }) => address === at)?.instance.id),
     engines: createEngineFacts({ http, callTimeoutMs: 5_000, hasEvents: true }),
     events,
     ledger: interruptedLedger(bed.ledger, interrupt),

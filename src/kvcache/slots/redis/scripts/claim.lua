@@ -1,5 +1,5 @@
 --- @include records
--- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of idle slots
+-- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of {id, idle, task}
 -- Returns JSON {slot, content}, 'wait', or nothing when there is no room.
 local session, turn, artefactId = ARGV[1], ARGV[2], ARGV[4]
 -- A turn waits for those of its session, and for sweeps, which have no user.
@@ -16,16 +16,23 @@ for i = 1, #stored, 2 do
   end
 end
 
+-- A turn of the session ran there, and its end is not reported.
+local function hasRun(record, reported)
+  return isHeld(record) and record.user == session and not record.saving and reported.idle and reported.task ~= record.task
+end
+
 local function rankOf(record)
   if record.owner ~= session then return record.owner and 3 or 2 end
   return artefactId ~= '' and record.content and record.content.artefactId == artefactId and 0 or 1
 end
 
 local best
-for _, slot in ipairs(cjson.decode(ARGV[6])) do
-  local record = records[tostring(slot)] or parse()
-  if not isHeld(record) then
-    local found = { slot = slot, record = record, rank = rankOf(record) }
+for _, reported in ipairs(cjson.decode(ARGV[6])) do
+  local record = records[tostring(reported.id)] or parse()
+  local isEnded = hasRun(record, reported)
+  if isEnded and mayWait then return 'wait' end
+  if isEnded or (reported.idle and not isHeld(record)) then
+    local found = { slot = reported.id, task = reported.task, record = record, rank = isEnded and -1 or rankOf(record) }
     local isBetter = not best or found.rank < best.rank
       or (found.rank == best.rank and (record.used < best.record.used
         or (record.used == best.record.used and found.slot < best.slot)))
@@ -36,5 +43,6 @@ if not best then return isShort and 'wait' end
 
 local owner = best.record.owner
 local content = owner == session and best.record.content or nil
-store(KEYS[1], best.slot, { owner = owner, turn = turn, user = session, ['until'] = now + ARGV[3], used = lastUse + 1 })
+local claimed = { owner = owner, turn = turn, user = session, task = best.task, ['until'] = now + ARGV[3], used = lastUse + 1 }
+store(KEYS[1], best.slot, claimed)
 return cjson.encode({ slot = best.slot, content = content })

@@ -1,0 +1,1 @@
+../../../envoy/context-cache.lua

@@ -1,0 +1,77 @@
+{{- define "gateway.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "gateway.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "gateway.labels" -}}
+{{ include "gateway.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "gateway.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "gateway.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- define "gateway.tenantSecret" -}}
+{{ .Values.tenant.existingSecret | default (printf "%s-tenant" (include "gateway.name" .)) }}
+{{- end }}
+
+{{- define "gateway.tlsSecret" -}}
+{{ .Values.tls.existingSecret | default (printf "%s-tls" (include "gateway.name" .)) }}
+{{- end }}
+
+{{- define "gateway.clientTlsSecret" -}}
+{{ .Values.tls.clientSecret | default (printf "%s-client-tls" (include "gateway.name" .)) }}
+{{- end }}
+
+{{- define "gateway.poolName" -}}
+{{ .Values.inferencePool.name | default .Release.Name }}
+{{- end }}
+
+{{/* TLS with client certificates; a gateway that calls a picker has none. */}}
+{{- define "gateway.mtls" -}}
+{{- if and .Values.tls.enabled (not .Values.inferencePool.enabled) }}true{{ end }}
+{{- end }}
+
+{{- define "gateway.drainSeconds" -}}
+{{ ternary .Values.inferencePool.drainSeconds 10 .Values.inferencePool.enabled }}
+{{- end }}
+
+{{- define "gateway.enginesDnsName" -}}
+{{ .Values.engines.dnsName | default (printf "%s-engines.%s.svc" (include "gateway.name" .) .Release.Namespace) }}
+{{- end }}
+
+{{/* What keeps the release from working is said before anything is installed. */}}
+{{- define "gateway.check" -}}
+{{- if and (not .Values.engines.selector) (not .Values.engines.dnsName) }}
+{{- fail "Name the engines: --set engines.selector.app=vllm (labels of their pods), or engines.dnsName (a headless Service)." }}
+{{- end }}
+{{- if and .Values.inferencePool.enabled (or .Values.envoy.enabled (not .Values.engines.selector)) }}
+{{- fail "An InferencePool needs engines.selector, and a gateway of its own instead of envoy.enabled." }}
+{{- end }}
+{{- if and (or (gt (int .Values.replicas) 1) .Values.autoscaling.enabled) (not .Values.redis.existingSecret) }}
+{{- fail "Several gateways share sessions through Redis: name the Secret with its URL (--set redis.existingSecret=redis-url), or set replicas=1 (sessions are then lost with the pod)." }}
+{{- end }}
+{{- if and (eq .Values.kv.connector "lmcache") (not .Values.kv.lmcacheUrl) }}
+{{- fail "The connector lmcache needs kv.lmcacheUrl, the URL of the LMCache coordinator." }}
+{{- end }}
+{{- if and (eq .Values.kv.connector "llamacpp-slots") (not .Values.kv.existingClaim) }}
+{{- fail "The connector llamacpp-slots needs kv.existingClaim, a volume claim that the engines mount as well." }}
+{{- end }}
+{{- end }}

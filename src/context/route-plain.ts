@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import { modelIn } from '../openai/scan-json.ts'
+import { createPrefixIndex, maxPrefixBytes } from '../routing/prefix-index.ts'
+import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
+import { checkSpliceable, namedModel, turnIdFor } from './request-headers.ts'
+import { bytesPerToken, routeTurn, startPlainTurn, type TurnParts } from './turn.ts'
+
+/** Requests that are no turn of a session, where the gateway is the endpoint picker. All throw GatewayError as {@link routeTurn} does. */
+export interface PlainRequests {
+  /** A request whose body takes the gateway's members. `otherId`: an id of another system. */
+  generate(request: GatewayRequest, otherId: string | undefined, scope: RequestScope): Promise<HeadersDecision>
+  /** A request that runs a model, but does not take the members. Undefined: engines would start it from KV of a session. */
+  generateOtherwise(request: GatewayRequest, scope: RequestScope): Promise<Decision> | undefined
+  /** A request that uses no KV of others. */
+  read(request: GatewayRequest): Decision
+}
+
+/** Blocks of prompts whose pods are remembered, some 150 bytes each. */
+const maxPrefixBlocks = 100_000
+
+/**
+ * Routes by the model and by the beginning of the prompt, of which a pod that computed it lately has the KV. Where the engine uses no KV for such
+ * requests, by the model alone.
+ */
+export const createPlainRequests = (parts: TurnParts): PlainRequests => {
+  const prefixes = createPrefixIndex({ maxBlocks: maxPrefixBlocks })
+
+  const start = async (
+    request: GatewayRequest,
+    { key, body }: { readonly key: string | undefined; readonly body: Buffer },
+    scope: RequestScope,
+  ) => {
+    const model = namedModel(request) ?? modelIn(body)
+    const usesNoKv = hasConstants(parts.pools.forModel(model).kv)
+    if (usesNoKv) checkSpliceable(request)
+    const blocks = usesNoKv || model === undefined ? [] : prefixes.blocksOf(model, body)
+    const residentTokens = new Map(
+      [...prefixes.seen(blocks)].map(([pod, bytes]) => [pod, Math.floor(bytes / bytesPerToken)]),
+    )
+    const prompt = { bytes: body.length, residentTokens }
+    const route = routeTurn(parts, request, { key, model, prompt })
+    const forward = await startPlainTurn(parts, { turnId: turnIdFor(request), route, tenant: undefined }, scope)
+    prefixes.add(blocks, route.pod)
+    return forward
+  }
+
+  return {
+    generate: async (request, otherId = '', scope) => {
+      const key = otherId === '' ? undefined : createHash('sha256').update(otherId, 'latin1').digest('base64url')
+      if (request.endOfStream) return { ...(await start(request, { key, body: noBody }, scope)), splice: undefined }
+      const decide = (body: Buffer, bodyScope: RequestScope) => start(request, { key, body }, bodyScope)
+      return { kind: 'need-body', prefixBytes: maxPrefixBytes, decide }
+    },
+    generateOtherwise: (request, scope) => {
+      if (hasConstants(parts.pools.forModel(namedModel(request)).kv)) return undefined
+      return start(request, { key: undefined, body: noBody }, scope)
+    },
+    read: (request) => {
+      const { destinations } = routeTurn(parts, request, { key: undefined, model: namedModel(request) })
+      return { kind: 'passthrough', destinations }
+    },
+  }
+}
+
+const noBody = Buffer.alloc(0)
+
+const hasConstants = ({ constants }: { readonly constants: object }): boolean => Object.keys(constants).length > 0

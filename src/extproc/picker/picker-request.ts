@@ -1,0 +1,32 @@
+import { type GatewayRequest, requestKeyHeader } from '../../context/context-cache-manager.ts'
+import type { ExtProcEvent } from '../codec.ts'
+import { destinationKey } from '../replies.ts'
+
+type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
+
+/** Headers that only the gateway or Envoy may set: those of a client are worth nothing, and no pod receives them. */
+const internalHeaders: readonly string[] = [
+  destinationKey,
+  `${destinationKey}-subset`,
+  `${destinationKey}-served`,
+  'target-pod',
+  'x-context-cache',
+  'x-session-expires-at',
+  'x-context-pool',
+  requestKeyHeader,
+]
+
+/** Internal headers that the request has. */
+export const headersToRemove = ({ headers }: Pick<RequestHeaders, 'headers'>): readonly string[] =>
+  internalHeaders.filter((name) => headers(name).length > 0)
+
+/** The HTTP request behind the headers, for which a pod is to be picked. */
+export const toPickRequest = ({ headers, endOfStream, metadata }: RequestHeaders): GatewayRequest => ({
+  method: headers(':method')[0] ?? '',
+  path: headers(':path')[0] ?? '',
+  // The id of a turn comes from the gateway itself.
+  header: (name) => (name === requestKeyHeader ? [] : headers(name)),
+  endOfStream,
+  bodyReadable: true,
+  pick: { subset: metadata?.('envoy.lb.subset_hint', `${destinationKey}-subset`) },
+})

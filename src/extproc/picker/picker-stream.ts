@@ -1,0 +1,287 @@
+import type { Decision, ForwardDecision, HeadersDecision, RequestScope } from '../../context/context-cache-manager.ts'
+import { GatewayError } from '../../openai/gateway-error.ts'
+import { type BodySplicer, createBodySplicer } from '../../openai/splice-body.ts'
+import type { ExtProcEvent, Reply } from '../codec.ts'
+import type { GrpcStream, StreamHandler } from '../grpc-stream.ts'
+import { decideSafely, type ProcessOptions } from '../process-stream.ts'
+import { destinationKey } from '../replies.ts'
+import { PassingAnswer } from './passing-answer.ts'
+import { headersToRemove, toPickRequest } from './picker-request.ts'
+
+type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
+
+/** How far the request is. */
+type RequestState =
+  | { readonly kind: 'fresh' }
+  /** A decision is pending, and so is the reply to the headers. */
+  | { readonly kind: 'deciding'; readonly request: RequestHeaders }
+  /** More of the body is needed for the decision. */
+  | {
+      readonly kind: 'reading'
+      readonly request: RequestHeaders
+      readonly need: Extract<HeadersDecision, { kind: 'need-body' }>
+    }
+  /** `body` undefined: it passes unchanged. */
+  | { readonly kind: 'forwarding'; readonly body: BodySplicer | undefined; readonly answer: PassingAnswer }
+  /** The gateway or Envoy itself answers, or the stream is over. */
+  | { readonly kind: 'over' }
+
+/** Longest piece of a body in one message. */
+const maxPieceBytes = 62_000
+const noBytes = Buffer.alloc(0)
+
+/**
+ * One HTTP request in FULL_DUPLEX_STREAMED, where the gateway is the endpoint picker: both bodies pass through it. A request waits for its decision,
+ * then its body goes on as it comes; an answer is never held. Envoy sets no time limit, so that every decision has one of its own.
+ */
+export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
+  readonly #stream: GrpcStream<Reply>
+  readonly #options: ProcessOptions
+  readonly #abort = new AbortController()
+  #state: RequestState = { kind: 'fresh' }
+  #held: Buffer[] = []
+  #heldBytes = 0
+  #bodyEnd: 'open' | 'ended' | 'trailers' = 'open'
+  #sinceMs = 0
+  /** Sent instead of the answer's body. */
+  #ownBody: Buffer | undefined
+
+  constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
+    this.#stream = stream
+    this.#options = options
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  extendDeadline(): void {}
+
+  message(event: ExtProcEvent): void {
+    switch (event.kind) {
+      case 'request_headers':
+        this.#begin(event)
+        return
+      case 'request_body':
+        this.#takeBody(event.body, event.endOfStream ? 'ended' : 'open')
+        return
+      case 'request_trailers':
+        this.#takeBody(noBytes, 'trailers')
+        return
+      case 'response_headers':
+        this.#answerBegins(event)
+        return
+      case 'response_body':
+        this.#sendAnswer(event)
+        this.#answer?.chunk(event.body)
+        if (event.endOfStream) this.#answer?.end('complete')
+        return
+      case 'response_trailers':
+        this.#stream.send({ kind: 'continue', phase: 'response_trailers' })
+        this.#answer?.end('complete')
+        return
+      case 'unknown':
+        this.#violation('a message of an unknown kind')
+    }
+  }
+
+  halfClosed(): void {
+    const isUndecided = this.#isUndecided
+    this.#giveUp()
+    this.#stream.end(
+      isUndecided ? { code: 'cancelled', message: 'the request ended before its decision' } : { code: 'ok' },
+    )
+  }
+
+  closed(): void {
+    this.#giveUp()
+  }
+
+  get #isUndecided(): boolean {
+    return this.#state.kind === 'deciding' || this.#state.kind === 'reading'
+  }
+
+  get #answer(): PassingAnswer | undefined {
+    return this.#state.kind === 'forwarding' ? this.#state.answer : undefined
+  }
+
+  #begin(request: RequestHeaders): void {
+    if (this.#state.kind !== 'fresh') {
+      this.#violation('request_headers after the first message')
+      return
+    }
+    this.#sinceMs = this.#options.now()
+    this.#state = { kind: 'deciding', request }
+    if (request.endOfStream) this.#bodyEnd = 'ended'
+    const { service } = this.#options
+    void this.#decide(request, () => service.onHeaders(toPickRequest(request), this))
+  }
+
+  async #decide(request: RequestHeaders, decide: () => Promise<HeadersDecision>): Promise<void> {
+    const decision = await decideSafely(decide, this.#options.hooks)
+    if (this.#state.kind !== 'deciding') this.#discard(decision)
+    else if (decision.kind === 'need-body') {
+      this.#state = { kind: 'reading', request, need: decision }
+      this.#readOn()
+    } else this.#apply(request, decision)
+  }
+
+  #apply(request: RequestHeaders, decision: Decision): void {
+    const { hooks, now } = this.#options
+    hooks.message('request_headers', now() - this.#sinceMs)
+    if (decision.kind === 'forward' || decision.kind === 'passthrough') this.#forward(request, decision)
+    else this.#respond(decision)
+  }
+
+  #forward(request: RequestHeaders, decision: Extract<Decision, { kind: 'forward' | 'passthrough' }>): void {
+    const { service, hooks, now, maxBodyBytes } = this.#options
+    const forward: Partial<ForwardDecision> = decision.kind === 'forward' ? decision : {}
+    const { path, requestHeaders, responseHeaders = {}, ticket, splice, expectModel } = forward
+    const destinations = decision.destinations.length === 0 ? undefined : decision.destinations.join(',')
+    this.#stream.send({
+      kind: 'headers',
+      phase: 'request_headers',
+      setHeaders: {
+        ...requestHeaders,
+        ...(path === undefined ? {} : { ':path': path }),
+        ...(destinations === undefined ? {} : { [destinationKey]: destinations }),
+      },
+      removeHeaders: headersToRemove(request).filter(
+        (name) => (name !== destinationKey || destinations === undefined) && requestHeaders?.[name] === undefined,
+      ),
+      destinations,
+    })
+    const answer = new PassingAnswer(
+      { responseHeaders, ticket, observer: decision.observer },
+      { service, now, fault: (error) => hooks.fault(error) },
+    )
+    const isChanged = !request.endOfStream && (splice !== undefined || expectModel !== undefined)
+    const body = isChanged ? createBodySplicer({ splice, expectModel, maxBytes: maxBodyBytes }) : undefined
+    this.#state = { kind: 'forwarding', body, answer }
+    if (request.endOfStream) answer.requestSent()
+    else this.#pass()
+  }
+
+  /** Envoy may send the last piece twice. */
+  #takeBody(piece: Buffer, end: 'open' | 'ended' | 'trailers'): void {
+    const { kind } = this.#state
+    if (kind === 'fresh') this.#violation('a body before request_headers')
+    if (kind === 'fresh' || kind === 'over' || this.#bodyEnd !== 'open') return
+    this.#bodyEnd = end
+    this.#held.push(piece)
+    this.#heldBytes += piece.length
+    if (kind === 'forwarding') this.#pass()
+    else if (this.#heldBytes > this.#options.maxBodyBytes) this.#reject(new GatewayError('request_too_large'))
+    else this.#readOn()
+  }
+
+  /** Decides on the body when enough of it is there. */
+  #readOn(): void {
+    if (this.#state.kind !== 'reading') return
+    const { request, need } = this.#state
+    const isEnough = this.#bodyEnd !== 'open' || this.#heldBytes >= (need.prefixBytes ?? Number.POSITIVE_INFINITY)
+    if (!isEnough) return
+    this.#state = { kind: 'deciding', request }
+    this.#held = [Buffer.concat(this.#held)]
+    const [body = noBytes] = this.#held
+    void this.#decide(request, () => need.decide(body, this))
+  }
+
+  /** Forwards what is held of the body. */
+  #pass(): void {
+    if (this.#state.kind !== 'forwarding') return
+    const { body, answer } = this.#state
+    const end = this.#bodyEnd
+    try {
+      const pieces = this.#held.map((piece) => body?.piece(piece) ?? piece)
+      if (end !== 'open' && body !== undefined) pieces.push(body.end())
+      this.#held = []
+      const [only = noBytes] = pieces
+      this.#sendBody(pieces.length === 1 ? only : Buffer.concat(pieces), end === 'ended')
+    } catch (thrown) {
+      this.#reject(GatewayError.from(thrown))
+      return
+    }
+    if (end === 'open') return
+    if (end === 'trailers') this.#stream.send({ kind: 'continue', phase: 'request_trailers' })
+    answer.requestSent()
+  }
+
+  #sendBody(bytes: Buffer, isLast: boolean): void {
+    if (bytes.length === 0 && !isLast) return
+    let at = 0
+    do {
+      const body = bytes.subarray(at, at + maxPieceBytes)
+      at += maxPieceBytes
+      this.#stream.send({ kind: 'body', phase: 'request_body', body, endOfStream: isLast && at >= bytes.length })
+    } while (at < bytes.length)
+  }
+
+  /** A request that cannot go on. What was forwarded of it is no whole JSON text, which no pod computes. */
+  #reject(error: GatewayError): void {
+    const answer = this.#answer
+    const isAnswered = answer?.hasBegun === true
+    answer?.refused(error.status)
+    if (isAnswered) {
+      // The pod answers without the rest of the body.
+      this.#bodyEnd = 'ended'
+      this.#held = []
+      this.#sendBody(noBytes, true)
+      return
+    }
+    this.#abort.abort()
+    this.#respond({ kind: 'reject', error })
+  }
+
+  #respond(decision: Decision): void {
+    this.#over()
+    this.#stream.send({ kind: 'decision', phase: 'request_headers', decision })
+  }
+
+  #answerBegins(event: Extract<ExtProcEvent, { kind: 'response_headers' }>): void {
+    const phase = 'response_headers'
+    const answer = this.#answer
+    if (answer === undefined) {
+      // Envoy's own reply to a request without a decision: a limit, a timeout.
+      this.#giveUp()
+      this.#stream.send({ kind: 'continue', phase })
+      return
+    }
+    const { setHeaders, removeHeaders, body } = answer.head(event)
+    this.#ownBody = event.endOfStream ? undefined : body
+    this.#stream.send({ kind: 'headers', phase, setHeaders, removeHeaders })
+    if (event.endOfStream) answer.end('complete')
+  }
+
+  #sendAnswer({ body, endOfStream }: Extract<ExtProcEvent, { kind: 'response_body' }>): void {
+    const own = this.#ownBody
+    if (own === undefined) this.#stream.send({ kind: 'body', phase: 'response_body', body, endOfStream })
+    else if (endOfStream) this.#stream.send({ kind: 'body', phase: 'response_body', body: own, endOfStream })
+  }
+
+  /** A decision that comes too late: its turn ends at once. */
+  #discard(decision: HeadersDecision): void {
+    if (decision.kind !== 'forward' && decision.kind !== 'passthrough') return
+    const { service, hooks, now } = this.#options
+    const { ticket } = decision.kind === 'forward' ? decision : { ticket: undefined }
+    const parts = { service, now, fault: (error: unknown) => hooks.fault(error) }
+    new PassingAnswer({ responseHeaders: {}, ticket, observer: decision.observer }, parts).end('broken')
+  }
+
+  #violation(reason: string): void {
+    this.#options.hooks.fault(new Error(reason))
+    this.#giveUp()
+    this.#stream.end({ code: 'internal', message: 'the stream cannot continue' })
+  }
+
+  #giveUp(): void {
+    if (this.#isUndecided) this.#abort.abort()
+    this.#answer?.end('broken')
+    this.#over()
+  }
+
+  #over(): void {
+    this.#state = { kind: 'over' }
+    this.#held = []
+  }
+}

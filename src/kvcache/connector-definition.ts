@@ -1,0 +1,86 @@
+import type { z } from 'zod'
+import type { EngineAccess, EngineHttp } from '../engines/engine-http.ts'
+import type { DeepReadonly } from '../options/deep-readonly.ts'
+import type { RedisConnection } from '../redis/redis-connection.ts'
+import type { CacheSalts, Isolation } from './cache-salts.ts'
+import type { KvConnector } from './kv-connector.ts'
+import type { KvLog } from './kv-log.ts'
+import type { StoreIdentity } from './store-identity.ts'
+
+/** Options of a pool's `kv` that every connector may read. */
+export interface SharedOptions {
+  readonly directory?: string | undefined
+  readonly isolation: Isolation
+  readonly callTimeoutMs: number
+  readonly minTokens: number
+}
+
+type Shape = z.core.$ZodLooseShape
+type NoOptions = Record<never, never>
+type Output<Own extends Shape> = keyof Own extends never ? unknown : DeepReadonly<z.output<z.ZodObject<Own>>>
+
+/** The options of a pool as a connector reads them: the shared ones and its own. */
+export type ConnectorOptions<Own extends Shape = NoOptions> = SharedOptions & Output<Own>
+
+/** What a connector may use of its pool and of the gateway. */
+export interface ConnectorParts {
+  /** `host:port` of every pod that is configured now, ready or not. A connector calls no other engine. */
+  readonly pods: () => readonly string[]
+  /** What the source of pods calls the store of KV beside this pod; undefined: nothing. */
+  readonly instanceOf: (pod: string) => string | undefined
+  /** Calls engines with the pool's key, TLS and authorities; four calls at a time to each. The gateway closes it. */
+  readonly http: EngineHttp
+  /** Key and TLS of the pool, for a client of one's own. */
+  readonly access: EngineAccess
+  /** Names of KV that nobody can guess, for engines that keep KV of different salts apart. */
+  readonly salts: CacheSalts
+  /** From which keys may be derived. The pool's own, and the same in all of its gateways. */
+  readonly secret: string
+  /** Whose KV it is: data that is lost with the session store. */
+  readonly identity: StoreIdentity
+  /** Redis, with a prefix of keys for this pool; undefined: sessions are in memory, and there is one gateway. */
+  readonly redis: RedisConnection | undefined
+  /** Longest time of a turn. */
+  readonly maxTurnMs: number
+  /** Longest life of a session. */
+  readonly maxSessionMs: number
+  /** KV that no session names is left alone until it is older: its announcement may be on its way. */
+  readonly orphanGraceMs: number
+  /** Larger artefacts are not stored; undefined: there is no limit. */
+  readonly maxArtefactBytes: number | undefined
+  /** Findings for the operator: in the log once, in /readyz and in a metric until they are cleared. */
+  readonly warnings: {
+    raise(kind: 'kv_folder_foreign', subject: string, text: string): void
+    clear(kind: 'kv_folder_foreign', subject: string): void
+  }
+  readonly log: KvLog
+}
+
+/** A connector by its name in the configuration. The registry ([registry.ts](registry.ts)) lists those of the gateway. */
+export interface ConnectorDefinition<Name extends string = string, Own extends Shape = NoOptions> {
+  /** In the tag of every payload too: KV of one connector is never given to another. */
+  readonly name: Name
+  /** Which engines it is for, in the documentation of `kv.connector`. */
+  readonly summary: string
+  /** Whether it loads KV for turns that `mayLoad` admits. Default: the engine does. */
+  readonly loads?: boolean
+  /** Whether it keeps KV in `kv.directory`, which then has to be usable at the start. Default false. */
+  readonly usesDirectory?: boolean
+  /** Options of its own in `kv`, with descriptions. One without a default is refused where another connector is selected. */
+  readonly options: Own
+  /** What is wrong with the options of a pool that selects it. `option` is a path in `kv`; no message quotes a value that may be a secret. */
+  check?(options: ConnectorOptions<Own>): readonly { readonly option: string; readonly message: string }[]
+  /** @throws when it cannot work, with the reason */
+  create(options: ConnectorOptions<Own>, parts: ConnectorParts): KvConnector | Promise<KvConnector>
+}
+
+/** The definition itself, with its name and options as types. */
+export const defineConnector = <const Name extends string, Own extends Shape>(
+  definition: ConnectorDefinition<Name, Own>,
+): ConnectorDefinition<Name, Own> => definition
+
+/** An option that `check` guarantees. */
+export const required = <T>(value: T | undefined): T => {
+  if (value === undefined) throw new Error('the configuration was not checked')
+  return value
+}

@@ -1,0 +1,19 @@
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/** What an operator's own ES module exports under `name`; undefined: nothing. @throws Error when there is no such module. */
+export const loadMember = async (modulePath: string, name: string): Promise<unknown> =>
+  memberOf(await import(pathToFileURL(resolve(modulePath)).href), name)
+
+/** The same of a function. @throws Error also when it exports no such function. */
+export const loadFunction = async (modulePath: string, name: string): Promise<(...parts: unknown[]) => unknown> => {
+  const exported = await loadMember(modulePath, name)
+  if (isFunction(exported)) return exported
+  throw new Error(`${modulePath} does not export a function ${name}`)
+}
+
+/** Undefined: `object` is none, or has no such member. */
+export const memberOf = (object: unknown, name: string): unknown =>
+  typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
+
+export const isFunction = (value: unknown): value is (...parts: unknown[]) => unknown => typeof value === 'function'

@@ -1,0 +1,85 @@
+import { createParser } from 'eventsource-parser'
+import { readJson } from '../json/read-json.ts'
+import { readTimings, readUsage, type TokenUsage } from './usage.ts'
+
+/** Reads an engine's answer as it passes: its token counts, and whether a stream came to its end. */
+export interface AnswerReader {
+  chunk(bytes: Buffer): void
+  /** What was found until now. `isWhole`: a stream had its last event and no error; other answers are whole by their framing. */
+  result(): { readonly isWhole: boolean; readonly usage: TokenUsage | undefined }
+}
+
+/** Of other types than JSON and event streams, and of encoded answers, nothing is read; of an encoded stream nobody knows that it was whole. */
+export const createAnswerReader = (contentType: string, encodings: readonly string[]): AnswerReader => {
+  const isStream = /^text\/event-stream\s*(?:;|$)/i.test(contentType)
+  if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) return unread(!isStream)
+  if (isStream) return createStreamReader()
+  return /^application\/json\s*(?:;|$)/i.test(contentType) ? createJsonReader() : unread(true)
+}
+
+const unread = (isWhole: boolean): AnswerReader => ({ chunk: () => {}, result: () => ({ isWhole, usage: undefined }) })
+
+/** A longer line is no event of an engine. */
+const maxEventBytes = 16 * 1024 * 1024
+
+const lastEvents: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete'])
+const errorEvents: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
+
+const createStreamReader = (): AnswerReader => {
+  const decoder = new TextDecoder()
+  let state: 'open' | 'done' | 'failed' = 'open'
+  let usage: TokenUsage | undefined
+  const parser = createParser({
+    maxBufferSize: maxEventBytes,
+    onEvent: ({ event, data }) => {
+      if (errorEvents.has(event) || /^\{\s*"error"/.test(data)) state = 'failed'
+      else if (state === 'open' && (data === '[DONE]' || lastEvents.has(event))) state = 'done'
+      usage = countsIn(data) ?? usage
+    },
+    // Some engines end a failed stream with a field that is none.
+    onError: ({ type, field }) => {
+      if (type === 'max-buffer-size-exceeded' || field === 'error') state = 'failed'
+    },
+  })
+  return {
+    chunk: (bytes) => {
+      if (state !== 'failed') parser.feed(decoder.decode(bytes, { stream: true }))
+    },
+    result: () => ({ isWhole: state === 'done', usage }),
+  }
+}
+
+/** Longest object with counts. Inside a JSON string its quotes would be escaped. */
+const maxCountsLength = 4096
+
+const createJsonReader = (): AnswerReader => {
+  let rest = ''
+  let usage: TokenUsage | undefined
+  return {
+    chunk: (bytes) => {
+      const text = rest + bytes.toString('latin1')
+      usage = countsIn(text) ?? usage
+      rest = text.slice(-maxCountsLength)
+    },
+    result: () => ({ isWhole: true, usage }),
+  }
+}
+
+/** The last `usage` (OpenAI) with counts in the text, else the last `timings` (llama-server). */
+const countsIn = (text: string): TokenUsage | undefined =>
+  readUsage(objectBehind(text, '"usage"')) ?? readTimings(objectBehind(text, '"timings"'))
+
+const objectBehind = (text: string, key: string): unknown => {
+  const at = text.lastIndexOf(key)
+  if (at === -1) return undefined
+  const behind = text.slice(at + key.length, at + key.length + maxCountsLength)
+  const [colon] = /^\s*:\s*(?=\{)/.exec(behind) ?? []
+  if (colon === undefined) return undefined
+  let depth = 0
+  for (let end = colon.length; end < behind.length; end += 1) {
+    if (behind[end] === '{') depth += 1
+    else if (behind[end] === '}') depth -= 1
+    if (depth === 0) return readJson(behind.slice(colon.length, end + 1))
+  }
+  return undefined
+}

@@ -1,0 +1,131 @@
+import { GatewayError } from './gateway-error.ts'
+
+/** Appends members to a JSON object that passes in pieces. It keeps only the end of the object, which it does not parse. */
+export interface BodySplicer {
+  /**
+   * Takes the next piece, and returns the bytes that may go on.
+   * @throws GatewayError `invalid_json` unless an object begins; `request_too_large`
+   */
+  piece(bytes: Buffer): Buffer
+  /**
+   * Returns the last bytes.
+   * @throws GatewayError `invalid_json` unless an object ends here; `model_mismatch`
+   */
+  end(): Buffer
+}
+
+export interface SpliceOptions {
+  /** JSON members without the braces, appended last: the last member of a name wins in engines. Undefined: none. */
+  readonly splice: string | undefined
+  /** A body that names another model and never this one is refused. Undefined: not compared. */
+  readonly expectModel: string | undefined
+  readonly maxBytes: number
+}
+
+const braceOpen = 0x7b
+const braceClose = 0x7d
+const noBytes = Buffer.alloc(0)
+
+/** A body that was no strict JSON object before is none afterwards. */
+export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptions): BodySplicer => {
+  const models = expectModel === undefined ? undefined : createModelCheck(expectModel)
+  let bytesSeen = 0
+  let hasBegun = false
+  let hasMembers = false
+  /** From a closing brace on, with nothing but white space behind it. */
+  let held: Buffer[] = []
+
+  /** Where the object's content begins in this piece; undefined: it has not begun. */
+  const contentStart = (bytes: Buffer): number | undefined => {
+    if (hasBegun) return 0
+    const start = firstVisible(bytes)
+    if (start === bytes.length) return undefined
+    if (bytes[start] !== braceOpen) throw new GatewayError('invalid_json')
+    hasBegun = true
+    return start + 1
+  }
+
+  return {
+    piece: (bytes) => {
+      bytesSeen += bytes.length
+      if (bytesSeen > maxBytes) throw new GatewayError('request_too_large')
+      models?.look(bytes)
+      const start = contentStart(bytes)
+      if (start === undefined) return bytes
+      const last = lastVisible(bytes, start)
+      if (last < start) {
+        if (held.length === 0) return bytes
+        held.push(bytes)
+        return noBytes
+      }
+      const before = held
+      const isEnd = bytes[last] === braceClose
+      held = isEnd ? [bytes.subarray(last)] : []
+      hasMembers ||= before.length > 0 || !isEnd || lastVisible(bytes, start, last) >= start
+      const passing = isEnd ? bytes.subarray(0, last) : bytes
+      return before.length === 0 ? passing : Buffer.concat([...before, passing])
+    },
+    end: () => {
+      if (held.length === 0) throw new GatewayError('invalid_json')
+      if (models?.isOther() === true) throw new GatewayError('model_mismatch', { param: 'model' })
+      return splice === undefined ? Buffer.concat(held) : Buffer.from(`${hasMembers ? ',' : ''}${splice}}`)
+    },
+  }
+}
+
+const isWhite = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+
+const firstVisible = (bytes: Buffer, start = 0): number => {
+  let at = start
+  while (at < bytes.length && isWhite(bytes[at])) at += 1
+  return at
+}
+
+/** Less than `start`: only white space from there to `end`. */
+const lastVisible = (bytes: Buffer, start: number, end = bytes.length): number => {
+  let at = end - 1
+  while (at >= start && isWhite(bytes[at])) at -= 1
+  return at
+}
+
+const modelKey = Buffer.from('"model"')
+const quote = 0x22
+const colon = 0x3a
+const backslash = 0x5c
+/** Longest key with white space and name behind it that is looked at when pieces part it. */
+const maxPartedBytes = 65_536
+
+/** Whether the pieces name another model, and never the expected one. A name with escapes is left to the engine. */
+const createModelCheck = (expected: string) => {
+  let rest: Buffer = noBytes
+  let namesOther = false
+  let isDecided = false
+
+  /** False: the text ends before the name does. */
+  const lookBehindKey = (text: Buffer, start: number): boolean => {
+    const colonAt = firstVisible(text, start)
+    const nameAt = firstVisible(text, colonAt + 1)
+    if (nameAt >= text.length) return colonAt < text.length && text[colonAt] !== colon
+    if (text[colonAt] !== colon || text[nameAt] !== quote) return true
+    const end = text.indexOf(quote, nameAt + 1)
+    if (end === -1) return false
+    const name = text.subarray(nameAt + 1, end)
+    if (name.includes(backslash) || name.equals(Buffer.from(expected))) isDecided = true
+    else namesOther = true
+    return true
+  }
+
+  return {
+    look: (bytes: Buffer): void => {
+      if (isDecided) return
+      const text = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
+      let keepFrom = Math.max(0, text.length - modelKey.length + 1)
+      for (let at = text.indexOf(modelKey); at !== -1; at = text.indexOf(modelKey, at + 1)) {
+        const isWhole = lookBehindKey(text, at + modelKey.length)
+        if (!isWhole && text.length - at <= maxPartedBytes) keepFrom = Math.min(keepFrom, at)
+      }
+      rest = Buffer.from(text.subarray(keepFrom))
+    },
+    isOther: (): boolean => namesOther && !isDecided,
+  }
+}

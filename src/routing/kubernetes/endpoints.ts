@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import type { PodAddress } from '../pod.ts'
+
+/** One port of one pod, as Kubernetes describes it. */
+export interface KubernetesEndpoint {
+  readonly address: PodAddress
+  /** Ready, by its probes. */
+  readonly isReady: boolean
+  /** Of the pod; where a service lists the pods, of the service. */
+  readonly labels: Readonly<Record<string, string>>
+}
+
+const labels = z.record(z.string(), z.string()).nullish()
+const port = z.int().min(1).max(65_535)
+
+const pod = z.object({
+  metadata: z.object({ labels, deletionTimestamp: z.string().nullish() }),
+  status: z.object({
+    phase: z.string().nullish(),
+    podIP: z.string().nullish(),
+    conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
+  }),
+})
+
+const slice = z.object({
+  metadata: z.object({ labels }),
+  addressType: z.string(),
+  ports: z.array(z.object({ port: port.nullish() })).nullish(),
+  endpoints: z
+    .array(
+      z.object({
+        addresses: z.array(z.string()),
+        conditions: z.object({ ready: z.boolean().nullish(), terminating: z.boolean().nullish() }).nullish(),
+      }),
+    )
+    .nullish(),
+})
+
+const pool = z.object({
+  spec: z.object({
+    selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
+    targetPorts: z.array(z.object({ number: port })).min(1),
+  }),
+})
+
+/** What an InferencePool says about its pods: a label selector, and their ports. Undefined: the object is none. */
+export const poolOf = (
+  object: unknown,
+): { readonly selector: string; readonly ports: readonly number[] } | undefined => {
+  const spec = pool.safeParse(object).data?.spec
+  if (spec === undefined) return undefined
+  const terms = Object.entries(spec.selector.matchLabels).map(([name, value]) => `${name}=${value}`)
+  return { selector: terms.sort().join(','), ports: spec.targetPorts.map(({ number }) => number) }
+}
+
+/** The endpoints of a Pod, one for each port: none while it has no address, and once it ends, since it gets no new turns. */
+export const endpointsOfPod = (object: unknown, ports: readonly number[]): readonly KubernetesEndpoint[] => {
+  const { metadata, status } = pod.safeParse(object).data ?? {}
+  const host = status?.podIP
+  if (!host || metadata?.deletionTimestamp || status.phase === 'Succeeded' || status.phase === 'Failed') return []
+  const isReady = status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false
+  return ports.map((one) => ({ address: addressOf(host, one), isReady, labels: metadata?.labels ?? {} }))
+}
+
+/** The endpoints of an EndpointSlice that do not end. `ports` empty: the slice's own. */
+export const endpointsOfSlice = (object: unknown, ports: readonly number[]): readonly KubernetesEndpoint[] => {
+  const found = slice.safeParse(object).data
+  if (found === undefined || found.addressType === 'FQDN') return []
+  const own = found.ports?.flatMap((one) => one.port ?? []) ?? []
+  const isGoing = (one: NonNullable<typeof found.endpoints>[number]): boolean => one.conditions?.terminating === true
+  return (found.endpoints ?? [])
+    .filter((endpoint) => !isGoing(endpoint))
+    .flatMap(({ addresses, conditions }) =>
+      // Of several addresses all belong to one pod: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
+      addresses.slice(0, 1).flatMap((host) =>
+        (ports.length > 0 ? ports : own).map((one) => ({
+          address: addressOf(host, one),
+          isReady: conditions?.ready !== false,
+          labels: found.metadata.labels ?? {},
+        })),
+      ),
+    )
+}
+
+const addressOf = (host: string, portNumber: number): PodAddress =>
+  host.includes(':') ? `[${host}]:${portNumber}` : `${host}:${portNumber}`

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { pause, withinLimit } from '../../async/deadline.ts'
+import type { ListChange } from '../pod-monitor.ts'
+import { errorReason } from '../pod-probe.ts'
+import { type ApiServer, ApiServerFault } from './api-server.ts'
+
+const meta = z.object({ resourceVersion: z.string() })
+const item = z.looseObject({ metadata: z.looseObject({ uid: z.string() }) })
+const list = z.object({ metadata: meta, items: z.array(item) })
+const event = z.object({ type: z.string(), object: z.unknown() })
+
+const firstPauseMs = 500
+const longestPauseMs = 5_000
+
+/**
+ * Lists the objects below `path`, then watches their changes, and lists them again after each watch: when it has run for
+ * `resyncMs`, when it breaks, and when its version is too old (410). So a change that was lost, by whatever fault, is seen
+ * after `resyncMs`. A list is read without a version, which makes the API server ask etcd: it is never older than the one
+ * before. Ends when `signal` fires; never rejects.
+ */
+export const followList = async (options: {
+  readonly server: ApiServer
+  /** Such as `/api/v1/namespaces/default/pods`. */
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+  readonly resyncMs: number
+  /** Limit of one list. */
+  readonly timeoutMs: number
+  /** Receives all objects after each change; those before it stay while the list is stale. */
+  readonly onObjects: (objects: readonly unknown[]) => void
+  readonly onChange: (change: ListChange) => void
+  readonly signal: AbortSignal
+}): Promise<void> => {
+  const { server, path, resyncMs, timeoutMs, signal } = options
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const pathWith = (more: Readonly<Record<string, string>>): string =>
+    `${path}?${new URLSearchParams({ ...options.query, ...more }).toString()}`
+  let failures = 0
+
+  const isCurrent = (): void => {
+    if (failures > 0) options.onChange({ kind: 'list-current', name })
+    failures = 0
+  }
+  const hasFailed = (error: unknown): void => {
+    if (failures === 0) options.onChange({ kind: 'list-stale', name, reason: errorReason(error) })
+    failures += 1
+  }
+  const passOn = (objects: ReadonlyMap<string, unknown>): void => {
+    if (!signal.aborted) options.onObjects([...objects.values()])
+  }
+
+  /** The server ends the watch; one that has gone without a word is given up a little later. */
+  const watchFrom = (version: string, objects: Map<string, unknown>): Promise<void> => {
+    const timeoutSeconds = String(Math.ceil(resyncMs / 1000))
+    const onEvent = (line: unknown): void => {
+      const { type, object } = event.parse(line)
+      if (type === 'ERROR') throw new Error('the version is too old')
+      const { uid } = item.parse(object).metadata
+      if (type === 'DELETED') objects.delete(uid)
+      else objects.set(uid, object)
+      passOn(objects)
+    }
+    return withinLimit(
+      resyncMs + timeoutMs,
+      (limit) =>
+        server.watch(
+          pathWith({ watch: '1', resourceVersion: version, timeoutSeconds }),
+          { onOpen: isCurrent, onEvent },
+          limit,
+        ),
+      signal,
+    )
+  }
+
+  const listAndWatch = async (): Promise<void> => {
+    const answer = await withinLimit(timeoutMs, (limit) => server.get(pathWith({}), limit), signal)
+    const { metadata, items } = listOf(answer)
+    const objects = new Map(items.map((one): [string, unknown] => [one.metadata.uid, one]))
+    passOn(objects)
+    await watchFrom(metadata.resourceVersion, objects)
+  }
+
+  while (!signal.aborted) {
+    await listAndWatch().catch((error: unknown) => {
+      const isTooOld = error instanceof ApiServerFault && error.status === 410
+      if (!signal.aborted && !isTooOld) hasFailed(error)
+    })
+    // Also after a watch that ended at once: gateways must not list in a circle.
+    const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** failures)
+    await pause(longest * (0.5 + Math.random() / 2), signal)
+  }
+}
+
+const listOf = (answer: unknown): z.infer<typeof list> => {
+  const parsed = list.safeParse(answer)
+  if (!parsed.success) throw new Error('the answer is no list')
+  return parsed.data
+}

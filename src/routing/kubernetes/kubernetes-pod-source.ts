@@ -1,0 +1,129 @@
+import type { PodSource } from '../pod.ts'
+import { createPodMonitor, type PodChange, type PodFacts, type PodMonitorOptions } from '../pod-monitor.ts'
+import { type ApiServer, connectApiServer } from './api-server.ts'
+import { endpointsOfPod, endpointsOfSlice, type KubernetesEndpoint, poolOf } from './endpoints.ts'
+import { followList } from './follow-list.ts'
+
+export interface KubernetesPodSourceOptions extends PodMonitorOptions {
+  /** Default: that of the gateway's own pod, or of the kubeconfig's context. */
+  readonly namespace?: string | undefined
+  /** One of these three says which pods. A service's pods are read from its EndpointSlices, the others' from Pods. */
+  readonly service?: string | undefined
+  readonly selector?: string | undefined
+  readonly inferencePool?: string | undefined
+  /** Each is an engine. Empty: those of the service or of the InferencePool. */
+  readonly ports: readonly number[]
+  /** Label that names the model of a pod, and the one that names its LMCache instance. */
+  readonly modelLabel?: string | undefined
+  readonly instanceLabel?: string | undefined
+  readonly resyncMs: number
+  /** Limit of one list. */
+  readonly timeoutMs: number
+  /** Default: that of the pod that this process runs in. */
+  readonly kubeconfigFile?: string | undefined
+}
+
+/**
+ * The pods of a service, of a label selector or of an InferencePool. One that Kubernetes does not call ready gets no turns, one that ends
+ * leaves the list. While the API server cannot be reached the known pods stay, under their health checks, and `onChange` says so.
+ * @throws Error when the optional package is missing, or there is no way to the API server
+ */
+export const createKubernetesPodSource = async (options: KubernetesPodSourceOptions): Promise<PodSource> => {
+  const server = await connectApiServer(options.kubeconfigFile)
+  const monitor = createPodMonitor(options)
+  const stopping = new AbortController()
+  let following: Promise<void> | undefined
+  return {
+    ...monitor,
+    start: () =>
+      new Promise((started) => {
+        following = follow(server, options, {
+          signal: stopping.signal,
+          onEndpoints: (endpoints) => {
+            const { modelLabel, instanceLabel } = options
+            const sorted = endpoints.toSorted((a, b) => (a.address < b.address ? -1 : 1))
+            const facts = new Map(
+              sorted.map(({ address, isReady, labels }): [string, PodFacts] => [
+                address,
+                {
+                  isServing: isReady,
+                  model: modelLabel === undefined ? undefined : labels[modelLabel],
+                  instance: instanceLabel === undefined ? undefined : labels[instanceLabel],
+                },
+              ]),
+            )
+            void monitor.watch([...facts.keys()], facts).then(started)
+          },
+          onChange: (change) => {
+            options.onChange(change)
+            if (change.kind === 'list-stale') started()
+          },
+        }).then(started)
+      }),
+    stop: async () => {
+      stopping.abort()
+      await monitor.stop()
+      await following
+    },
+  }
+}
+
+interface Listener {
+  readonly signal: AbortSignal
+  readonly onEndpoints: (endpoints: readonly KubernetesEndpoint[]) => void
+  readonly onChange: (change: PodChange) => void
+}
+
+/** Ends, with all that it started, when the signal fires. */
+const follow = async (
+  server: ApiServer,
+  options: KubernetesPodSourceOptions,
+  { signal, onEndpoints, onChange }: Listener,
+): Promise<void> => {
+  const { service, selector, inferencePool, ports, resyncMs, timeoutMs } = options
+  const namespace = encodeURIComponent(options.namespace ?? server.namespace)
+  const common = { server, resyncMs, timeoutMs, onChange }
+
+  const followPods = (labelSelector: string, podPorts: readonly number[], until: AbortSignal): Promise<void> =>
+    followList({
+      ...common,
+      path: `/api/v1/namespaces/${namespace}/pods`,
+      query: { labelSelector },
+      onObjects: (pods) => onEndpoints(pods.flatMap((pod) => endpointsOfPod(pod, podPorts))),
+      signal: until,
+    })
+
+  if (selector !== undefined) return followPods(selector, ports, signal)
+  if (service !== undefined) {
+    return followList({
+      ...common,
+      path: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`,
+      query: { labelSelector: `kubernetes.io/service-name=${service}` },
+      onObjects: (slices) => onEndpoints(slices.flatMap((slice) => endpointsOfSlice(slice, ports))),
+      signal,
+    })
+  }
+
+  let followed = 'nothing'
+  let stopPods = new AbortController()
+  let ended: Promise<unknown> = Promise.resolve()
+  await followList({
+    ...common,
+    path: `/apis/inference.networking.k8s.io/v1/namespaces/${namespace}/inferencepools`,
+    query: { fieldSelector: `metadata.name=${inferencePool}` },
+    onObjects: ([object]) => {
+      const pool = poolOf(object)
+      const next = JSON.stringify(pool)
+      if (followed === next) return
+      followed = next
+      stopPods.abort()
+      if (pool === undefined) return onEndpoints([])
+      stopPods = new AbortController()
+      const pods = followPods(pool.selector, ports.length > 0 ? ports : pool.ports, stopPods.signal)
+      ended = Promise.all([ended, pods])
+    },
+    signal,
+  })
+  stopPods.abort()
+  await ended
+}

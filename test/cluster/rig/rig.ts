@@ -1,0 +1,56 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createChildren } from '../../../playground/child-process.ts'
+import { type ControlPlane, startControlPlane } from './control-plane.ts'
+import { createNetwork, type Network } from './network.ts'
+import { startNode } from './node.ts'
+import type { Image } from './pod-process.ts'
+import { startServices } from './services.ts'
+
+/** A cluster of one node on this machine, without containers. */
+export interface Rig extends ControlPlane {
+  /** For files of the test. */
+  readonly folder: string
+  readonly network: Network
+  /** What pods, the node and the test itself said. */
+  readonly lines: string[]
+  /** What stands for the images that contain the name; more can be added. */
+  readonly images: Record<string, Image>
+  readonly children: ReturnType<typeof createChildren>
+  stop(): Promise<void>
+}
+
+/** Without images there is a control plane alone. */
+export const startRig = async (given?: Readonly<Record<string, Image>>): Promise<Rig> => {
+  const folder = await mkdtemp(join(tmpdir(), 'cluster-'))
+  const children = createChildren()
+  const lines: string[] = []
+  const onLine = (line: string): void => void lines.push(line)
+  const network = await createNetwork(folder)
+  const ends: (() => Promise<void>)[] = [() => network.remove(), () => children.stop()]
+  const stop = async (): Promise<void> => {
+    for (const end of ends.reverse()) await end().catch((error: unknown) => onLine(`rig: ${error}`))
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const controlPlane = await startControlPlane(join(folder, 'control-plane'), children)
+    const images = { ...given }
+    const imageOf = (image: string): Image => {
+      const found = Object.entries(images).find(([name]) => image.includes(name))?.[1]
+      if (found === undefined) throw new Error(`the rig has nothing for the image ${image}`)
+      return found
+    }
+    const podsFolder = join(folder, 'pods')
+    const rig: Rig = { ...controlPlane, folder, network, lines, images, children, stop }
+    if (given === undefined) return rig
+    const node = await startNode({ folder: podsFolder, controlPlane, network, children, imageOf, onLine })
+    ends.push(() => node.stop())
+    const services = await startServices(controlPlane, network)
+    ends.push(() => services.stop())
+    return rig
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}

@@ -1,0 +1,176 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
+import type { ExtProcEvent, Reply } from '../../../src/extproc/codec.ts'
+import { GatewayError } from '../../../src/openai/gateway-error.ts'
+import { createBodySplicer } from '../../../src/openai/splice-body.ts'
+import { openStream, requestHeaders, type StreamHarness } from '../../unit/extproc/stream-harness.ts'
+
+const maxBodyBytes = 200
+const splice = '"id_slot":1'
+
+const forward: HeadersDecision = {
+  kind: 'forward',
+  destinations: ['10.0.0.1:8000'],
+  path: undefined,
+  requestHeaders: {},
+  splice,
+  expectModel: undefined,
+  responseHeaders: { 'x-context-cache': 'hit' },
+  ticket: { turnId: 't', pool: 'default', pod: '10.0.0.1:8000' },
+}
+const decisions: Readonly<Record<string, HeadersDecision>> = {
+  forward,
+  unchanged: { ...forward, splice: undefined },
+  passthrough: { kind: 'passthrough', destinations: ['10.0.0.1:8000'] },
+  reject: { kind: 'reject', error: new GatewayError('session_not_found') },
+  'whole body': { kind: 'need-body', decide: async () => forward },
+  'beginning of the body': { kind: 'need-body', prefixBytes: 5, decide: async () => forward },
+}
+
+/** What happens to a stream; `decide`: the pending decision is there. */
+type Step = ExtProcEvent | { readonly kind: 'decide' } | { readonly kind: 'half close' } | { readonly kind: 'close' }
+
+interface Story {
+  readonly decision: string
+  readonly body: readonly string[]
+  readonly steps: readonly Step[]
+}
+
+const piecesOf = (texts: readonly string[], kind: 'request_body' | 'response_body', last: boolean): readonly Step[] =>
+  texts.map((text, index) => ({ kind, body: Buffer.from(text), endOfStream: last && index === texts.length - 1 }))
+
+const texts = (all: fc.Arbitrary<string>) => fc.array(all, { minLength: 1, maxLength: 6 })
+const anyBody = fc.oneof(
+  { weight: 3, arbitrary: texts(fc.string({ maxLength: 9 })).map((inner) => ['{', ...inner, '} ']) },
+  { weight: 1, arbitrary: texts(fc.string({ maxLength: 60 })) },
+)
+
+/** A request and its answer in Envoy's order, with the decision at any place, which then end at any place. */
+const anyStory: fc.Arbitrary<Story> = fc
+  .record({
+    decision: fc.constantFrom(...Object.keys(decisions)),
+    body: anyBody,
+    answer: texts(fc.constantFrom('{', '"usage":{"prompt_tokens":1}', '}')),
+    decideAt: fc.nat(9),
+    isTwice: fc.boolean(),
+    requestTrailers: fc.boolean(),
+    answerTrailers: fc.boolean(),
+    length: fc.nat(20),
+    end: fc.constantFrom<Step['kind'][]>(['half close', 'close'], ['close']),
+  })
+  .map((draw) => {
+    const request = piecesOf(draw.body, 'request_body', !draw.requestTrailers)
+    const twice = draw.isTwice && !draw.requestTrailers ? request.slice(-1) : []
+    const end: readonly Step[] = draw.requestTrailers ? [{ kind: 'request_trailers' }] : twice
+    const headers = (name: string) => (name === ':status' ? ['200'] : [])
+    const steps: Step[] = [
+      ...request,
+      ...end,
+      { kind: 'response_headers', headers, endOfStream: false },
+      ...piecesOf(draw.answer, 'response_body', !draw.answerTrailers),
+      ...(draw.answerTrailers ? [{ kind: 'response_trailers' } as const] : []),
+    ]
+    steps.splice(draw.decideAt, 0, { kind: 'decide' })
+    const first = requestHeaders({}, { bodyMode: 'full_duplex_streamed', responseBodySent: true })
+    return {
+      decision: draw.decision,
+      body: draw.body,
+      steps: [first, ...steps.slice(0, draw.length), ...draw.end.map((kind): Step => ({ kind }) as Step)],
+    }
+  })
+
+const play = async ({ decision, steps }: Story): Promise<StreamHarness> => {
+  let decide = (): void => {}
+  const decided = new Promise<void>((resolve) => {
+    decide = resolve
+  })
+  const stream = openStream(
+    async () => {
+      await decided
+      return decisions[decision] ?? forward
+    },
+    { maxBodyBytes },
+  )
+  for (const step of steps) {
+    if (step.kind === 'decide') decide()
+    else if (step.kind === 'half close') stream.receiver.halfClosed()
+    else if (step.kind === 'close') stream.receiver.closed()
+    else stream.receiver.message(step)
+    await nextTurn()
+  }
+  decide()
+  await nextTurn()
+  return stream
+}
+
+type Piece = Extract<Reply, { kind: 'body' }>
+const pieces = ({ sent }: StreamHarness, phase: Piece['phase']): readonly Piece[] =>
+  sent.filter((reply): reply is Piece => reply.kind === 'body' && reply.phase === phase)
+const textOf = (parts: readonly { readonly body: Buffer }[]): string =>
+  Buffer.concat(parts.map(({ body }) => body)).toString()
+
+/** The whole body as it goes on; undefined: it is refused. */
+const splicedOf = (body: readonly string[]): string | undefined => {
+  const splicer = createBodySplicer({ splice, expectModel: undefined, maxBytes: maxBodyBytes })
+  try {
+    return Buffer.concat([splicer.piece(Buffer.from(body.join(''))), splicer.end()]).toString()
+  } catch {
+    return undefined
+  }
+}
+
+const received = ({ steps }: Story, kind: 'request_body' | 'response_body') =>
+  steps.filter((step): step is Extract<ExtProcEvent, { kind: typeof kind }> => step.kind === kind)
+
+const rules: Readonly<Record<string, (story: Story, stream: StreamHarness) => boolean>> = {
+  'the request goes on only after its decision': (_story, stream) => {
+    const { sent } = stream
+    const head = sent.findIndex((reply) => reply.kind === 'headers' && reply.phase === 'request_headers')
+    const first = sent.findIndex((reply) => reply.kind === 'body' && reply.phase === 'request_body')
+    return first === -1 || (head !== -1 && head < first)
+  },
+  'what goes on of a body is the beginning of the spliced one, or all of it, with one end': (story, stream) => {
+    const parts = pieces(stream, 'request_body')
+    const out = textOf(parts)
+    const isSpliced = !['unchanged', 'passthrough'].includes(story.decision)
+    const whole = isSpliced ? splicedOf(story.body) : story.body.join('')
+    const ends = parts.filter(({ endOfStream }) => endOfStream).length
+    if (ends > 1 || (ends === 1 && parts.at(-1)?.endOfStream !== true)) return false
+    if (whole === undefined) return !out.includes(splice)
+    return ends === 1 ? out === whole || out === '' || !out.endsWith('}') : whole.startsWith(out)
+  },
+  'an answer passes unchanged': (story, stream) =>
+    textOf(pieces(stream, 'response_body')) === textOf(received(story, 'response_body')),
+  'a turn that was decided ends once, and counts only with the whole answer': (story, stream) => {
+    const isTurn = !['passthrough', 'reject'].includes(story.decision)
+    const head = stream.sent.some((reply) => reply.kind === 'headers' && reply.phase === 'request_headers')
+    const isWhole = story.steps.some(
+      (step) => step.kind === 'response_trailers' || (step.kind === 'response_body' && step.endOfStream),
+    )
+    const [turn, ...others] = stream.turnEnds
+    if (others.length > 0 || (!isTurn && turn !== undefined)) return false
+    return isTurn && head ? turn !== undefined && (!turn.complete || isWhole) : turn?.complete !== true
+  },
+  'the gateway answers at most once, and nothing of the request follows': ({ decision }, { sent }) => {
+    const answered = sent.findIndex(({ kind }) => kind === 'decision')
+    const isRequest = (reply: Reply): boolean => 'phase' in reply && reply.phase.startsWith('request')
+    return answered === -1 ? true : decision !== '' && !sent.slice(answered + 1).some(isRequest)
+  },
+  'the stream never ends well before a decision': (story, { sent, ends }) => {
+    const isDecided = sent.some((reply) => 'phase' in reply && (reply.kind === 'headers' || reply.kind === 'decision'))
+    const isOvertaken = story.steps.some(({ kind }) => kind === 'response_headers')
+    return ends.every(({ code }) => code !== 'ok' || isDecided || isOvertaken)
+  },
+  'nothing is a fault': (_story, { faults }) => faults.length === 0,
+}
+
+test.each(Object.entries(rules))('%s', async (_name, rule) => {
+  await fc.assert(
+    fc.asyncProperty(anyStory, async (story) => {
+      expect(rule(story, await play(story))).toBe(true)
+    }),
+    { numRuns: 400 },
+  )
+})

@@ -1,0 +1,97 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { GatewayError } from '../../../src/openai/gateway-error.ts'
+import { createBodySplicer, type SpliceOptions } from '../../../src/openai/splice-body.ts'
+
+const unlimited: SpliceOptions = { splice: undefined, expectModel: undefined, maxBytes: Number.POSITIVE_INFINITY }
+
+/** What goes on of a body that comes in these pieces, or why it does not. */
+const outcomeOf = (pieces: readonly Buffer[], options: Partial<SpliceOptions>): string => {
+  const splicer = createBodySplicer({ ...unlimited, ...options })
+  try {
+    const passed = pieces.map((piece) => splicer.piece(piece))
+    return Buffer.concat([...passed, splicer.end()]).toString('latin1')
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return error.code
+  }
+}
+
+/** The text in pieces that end at these places. */
+const piecesOf = (text: Buffer, ends: readonly number[]): readonly Buffer[] => {
+  const places = [0, ...ends.map((end) => end % (text.length + 1)).sort((a, b) => a - b), text.length]
+  return places.slice(1).map((end, index) => text.subarray(places[index], end))
+}
+
+const ends = fc.array(fc.nat(), { maxLength: 12 })
+const splice = fc.constantFrom(undefined, '"id_slot":-1,"cache_prompt":false')
+const expectModel = fc.constantFrom(undefined, 'm')
+const anyJson = fc
+  .tuple(fc.dictionary(fc.constantFrom('model', 'a', '}'), fc.jsonValue()), fc.nat(2), fc.constantFrom('', ' \n', '\t'))
+  .map(([value, indent, blank]) => `${blank}${JSON.stringify(value, null, indent)}${blank}`)
+const modelTexts = fc.constantFrom(
+  '"model":"m"',
+  '"model" : "n"',
+  '"model":"\\u006d"',
+  '"model"',
+  '{',
+  '}',
+  ' ',
+  ',',
+  '"x"',
+)
+const anyText = fc.oneof(
+  anyJson,
+  fc.array(modelTexts).map((texts) => texts.join('')),
+  fc.string(),
+)
+
+test('a body gives the same outcome in whatever pieces it comes', () => {
+  fc.assert(
+    fc.property(anyText, ends, splice, expectModel, (source, places, members, model) => {
+      const text = Buffer.from(source)
+      const options = { splice: members, expectModel: model }
+      expect(outcomeOf(piecesOf(text, places), options)).toBe(outcomeOf([text], options))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('a JSON object gets the members as its last, and anything else stays what it is', () => {
+  fc.assert(
+    fc.property(anyText, ends, (source, places) => {
+      const outcome = outcomeOf(piecesOf(Buffer.from(source), places), { splice: '"added":1' })
+      const before = objectOf(source)
+      if (before !== undefined) expect(Object.entries(objectOf(outcome) ?? {}).at(-1)).toEqual(['added', 1])
+      expect(objectOf(outcome)).toEqual(before === undefined ? undefined : { ...before, added: 1 })
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+const objectOf = (text: string): object | undefined => {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'latin1').toString())
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+test.each([
+  ['another model', '{"model":"n"}', 'model_mismatch'],
+  ['another model in UTF-8', '{"model":"mé"}', 'model_mismatch'],
+  ['no model', '{"a":1}', '{"a":1}'],
+  ['a model in escapes', '{"model":"\\u006e"}', '{"model":"\\u006e"}'],
+  ['the model, later', '{"model":"n","model":"m"}', '{"model":"n","model":"m"}'],
+  ['another model far behind its key', `{"model"${' '.repeat(3000)}:"n"}`, 'model_mismatch'],
+  ['a model that is no text', '{"model":5}', '{"model":5}'],
+])('a body that is to name a model: %s', (_name, text, outcome) => {
+  expect(outcomeOf(piecesOf(Buffer.from(text), [3, 9, 12]), { expectModel: 'm' })).toBe(outcome)
+})
+
+test('a body that is too large is refused before its end', () => {
+  const splicer = createBodySplicer({ ...unlimited, maxBytes: 10 })
+  splicer.piece(Buffer.from('{"a":'))
+  expect(() => splicer.piece(Buffer.from('123456'))).toThrow('The request body is too large.')
+})

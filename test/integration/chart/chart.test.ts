@@ -1,0 +1,155 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { parseAllDocuments } from 'yaml'
+import { z } from 'zod'
+import { findEnvoy } from '../../../playground/install/find-envoy.ts'
+import { ownEnvironment, toolsDir } from '../../../playground/paths.ts'
+import { runCommand } from '../../../playground/run-command.ts'
+import { loadConfig } from '../../../src/config/load-config.ts'
+import { makeCertificate } from '../../support/certificates.ts'
+import { type ChartTools, installChartTools } from './chart-tools.ts'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const chart = join(root, 'deploy/helm/context-cache-gateway')
+const env = ownEnvironment()
+const engines = ['--set', 'engines.selector.app=vllm']
+const redis = ['--set', 'redis.existingSecret=redis-url']
+const base = [...engines, ...redis]
+
+const manifest = z.looseObject({
+  kind: z.string(),
+  metadata: z.object({ name: z.string() }),
+  data: z.record(z.string(), z.string()).optional(),
+})
+type Manifest = z.infer<typeof manifest>
+
+let tools: ChartTools
+let folder: string
+
+beforeAll(async () => {
+  tools = await installChartTools()
+  folder = await mkdtemp(join(tmpdir(), 'chart-'))
+})
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const run = async (command: readonly [string, ...string[]]): Promise<string> => {
+  const path = `${dirname(tools.helm)}:${env['PATH']}`
+  const outcome = await runCommand({ command, env: { ...env, PATH: path }, cwd: root, timeoutMs: 60_000 })
+  if (!outcome.ok) throw new Error(`${outcome.reason}\n${outcome.stderr}`)
+  return outcome.stdout
+}
+
+const render = (...flags: readonly string[]): Promise<string> => run([tools.helm, 'template', 'ctx', chart, ...flags])
+
+const manifestsOf = (text: string): readonly Manifest[] =>
+  parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter((value) => value !== null)
+    .map((value) => manifest.parse(value))
+
+/** The files of a ConfigMap. */
+const filesOf = (text: string, name: string): Readonly<Record<string, string>> =>
+  manifestsOf(text).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)?.data ?? {}
+
+const releases: readonly (readonly [string, readonly string[]])[] = [
+  ['beside an Envoy that exists', base],
+  ['with its own Envoy', [...base, '--set', 'envoy.enabled=true']],
+  [
+    'with engines that keep KV in slots',
+    [...base, '--set', 'envoy.enabled=true,kv.connector=llamacpp-slots,kv.existingClaim=kv'],
+  ],
+  ['with LMCache', [...base, '--set', 'kv.connector=lmcache,kv.lmcacheUrl=http://lmcache:9000']],
+  ['as endpoint picker', [...base, '--set', 'inferencePool.enabled=true']],
+  [
+    'with everything that is optional',
+    [
+      ...base,
+      '--set',
+      'autoscaling.enabled=true,serviceMonitor.enabled=true,tls.certManager.enabled=true,envoy.enabled=true',
+    ],
+  ],
+  [
+    'of one gateway without Redis, by DNS',
+    ['--set', 'replicas=1,engines.dnsName=engines.default.svc,tls.enabled=false'],
+  ],
+]
+
+describe('the chart', () => {
+  test('passes helm lint', async () => {
+    expect(await run([tools.helm, 'lint', '--strict', chart, ...base])).toMatch(/0 chart\(s\) failed/)
+  })
+
+  test.each(releases)('a release %s has valid manifests', async (_name, flags) => {
+    const file = join(folder, 'release.yaml')
+    await writeFile(file, await render(...flags))
+    const locations = tools.schemaLocations.flatMap((location) => ['-schema-location', location])
+    const summary = await run([tools.kubeconform, '-strict', '-summary', ...locations, file])
+    expect(summary).toMatch(/Valid: [1-9]\d*, Invalid: 0, Errors: 0, Skipped: 0/)
+  })
+
+  test.each(releases)('a release %s configures the gateway', async (_name, flags) => {
+    const secret = join(folder, 'secret')
+    await writeFile(secret, 'x'.repeat(48))
+    const url = join(folder, 'url')
+    await writeFile(url, 'redis://redis:6379')
+    const text = filesOf(await render(...flags), 'ctx-context-cache-gateway')['config.yaml'] ?? ''
+    const file = join(folder, 'config.yaml')
+    await writeFile(file, text.replace('/run/secrets/tenant/secret', secret).replace('/run/secrets/redis/url', url))
+    // A release named ctx: Kubernetes sets variables for its Services.
+    const links = {
+      CTX_CONTEXT_CACHE_GATEWAY_SERVICE_HOST: '10.0.0.1',
+      CTX_CONTEXT_CACHE_GATEWAY_PORT: 'tcp://10.0.0.1:50051',
+    }
+    expect(loadConfig({ filePath: file, environment: links })).toMatchObject({ kind: 'loaded' })
+  })
+
+  test.each([
+    ['with slots', 'kv.connector=llamacpp-slots,kv.existingClaim=kv', 1],
+    ['without slots', 'kv.connector=prefix-cache', 0],
+  ])('Envoy accepts its configuration for engines %s', async (_name, kv, constants) => {
+    const files = filesOf(await render(...base, '--set', `envoy.enabled=true,${kv}`), 'ctx-context-cache-gateway-envoy')
+    const { ca, cert, key } = await makeCertificate('gateway')
+    const pems = { 'ca.crt': ca, 'tls.crt': cert, 'tls.key': key }
+    for (const [name, pem] of Object.entries(pems)) await writeFile(join(folder, name), pem)
+    const lua = join(folder, 'context-cache.lua')
+    await writeFile(lua, files['context-cache.lua'] ?? '')
+    const text = (files['envoy.yaml'] ?? '')
+      .replaceAll('/etc/envoy/context-cache.lua', lua)
+      .replaceAll('/run/secrets/tls', folder)
+    const file = join(folder, 'envoy.yaml')
+    await writeFile(file, text)
+    const envoy = await findEnvoy({ env, toolsDir: toolsDir(env) })
+    await run([...envoy.command, '--mode', 'validate', '--config-path', file])
+    expect(text.split('cache_prompt').length - 1).toBe(constants)
+    expect(files['context-cache.lua']).toBe(await readFile(join(root, 'deploy/envoy/context-cache.lua'), 'utf8'))
+  })
+
+  test.each([
+    ['without engines', redis, /Name the engines/],
+    ['of two gateways without Redis', engines, /share sessions through Redis/],
+    ['with LMCache but no coordinator', [...base, '--set', 'kv.connector=lmcache'], /needs kv\.lmcacheUrl/],
+    ['with slots but no volume', [...base, '--set', 'kv.connector=llamacpp-slots'], /needs kv\.existingClaim/],
+    [
+      'with a value that does not exist',
+      [...base, '--set', 'replica=3'],
+      /additional properties 'replica' not allowed/,
+    ],
+  ])('a release %s is refused in words', async (_name, flags, message) => {
+    await expect(render(...flags)).rejects.toThrow(message)
+  })
+
+  test('kustomize renders the same', async () => {
+    const byHelm = manifestsOf(await render('--values', join(root, 'deploy/kustomize/values.yaml')))
+    const byKustomize = manifestsOf(
+      await run([tools.kubectl, 'kustomize', '--enable-helm', join(root, 'deploy/kustomize')]),
+    )
+    expect(sorted(byKustomize)).toEqual(sorted(byHelm))
+  })
+})
+
+const sorted = (manifests: readonly Manifest[]): readonly Manifest[] =>
+  manifests.toSorted((a, b) => `${a.kind}/${a.metadata.name}`.localeCompare(`${b.kind}/${b.metadata.name}`))

@@ -1,0 +1,117 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { createKubernetesPodSource } from '../../../src/routing/kubernetes/kubernetes-pod-source.ts'
+import type { PodSource } from '../../../src/routing/pod.ts'
+import type { PodChange } from '../../../src/routing/pod-monitor.ts'
+import { paths, podOf, writeKubeconfig } from '../../contract/routing/kubernetes-pods.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type ApiBehaviour, type FakeApiServer, startFakeApiServer } from '../../support/fake-api-server.ts'
+import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
+
+let folder: string
+let api: FakeApiServer
+let engine: FakeEngine
+let source: PodSource
+let changes: PodChange[]
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'kubernetes-'))
+  api = await startFakeApiServer()
+  engine = await startFakeEngine()
+  changes = []
+  source = await createKubernetesPodSource({
+    healthIntervalMs: 10,
+    healthTimeoutMs: 10_000,
+    turnLeaseMs: 60_000,
+    onChange: (change) => void changes.push(change),
+    selector: 'app=engines',
+    ports: [engine.port],
+    resyncMs: 1_000,
+    timeoutMs: 100,
+    kubeconfigFile: await writeKubeconfig(
+      { cluster: { server: api.url, 'insecure-skip-tls-verify': true }, token: 'token' },
+      folder,
+    ),
+  })
+})
+
+afterEach(async () => {
+  await source.stop()
+  await api.stop()
+  await engine.stop()
+  await rm(folder, { recursive: true })
+})
+
+const hosts = (): readonly string[] => source.pods().map(({ address }) => address.slice(0, address.indexOf(':')))
+const listChanges = () => changes.filter(({ kind }) => kind.startsWith('list-'))
+const put = (name: string, host: string): void => api.put(paths.pods, podOf(name, host, true))
+
+const started = async (): Promise<void> => {
+  put('a', '127.0.0.1')
+  await source.start()
+  await eventually(() => expect(api.watches()).toBe(1))
+}
+
+test.each<[ApiBehaviour, string]>([
+  ['is broken', `GET ${paths.pods}?labelSelector=app%3Dengines answered 503`],
+  ['hangs', 'no answer within 100 ms'],
+])('an API server that %s: the known pods stay, and it is said once', async (behaviour, reason) => {
+  await started()
+  api.behave(behaviour)
+  api.cutWatches()
+  put('b', '127.0.0.2')
+  await eventually(() => expect(listChanges()).toHaveLength(1))
+  const lists = api.lists()
+  await eventually(() => expect(api.lists()).toBeGreaterThan(lists))
+  expect(listChanges()).toEqual([{ kind: 'list-stale', name: 'pods', reason }])
+  expect(source.pods()).toMatchObject([{ address: engine.address, ready: true }])
+  api.behave('well')
+  await eventually(() => expect(hosts()).toEqual(['127.0.0.1', '127.0.0.2']))
+  await eventually(() => expect(listChanges().at(-1)).toEqual({ kind: 'list-current', name: 'pods' }))
+})
+
+test.each<[string, () => void]>([
+  ['that is cut', () => api.cutWatches()],
+  ['whose version is too old', () => api.expireWatches()],
+])('after a watch %s the pods are listed again, without a word', async (_title, end) => {
+  await started()
+  end()
+  put('b', '127.0.0.2')
+  await eventually(() => expect(hosts()).toEqual(['127.0.0.1', '127.0.0.2']))
+  put('c', '127.0.0.3')
+  await eventually(() => expect(hosts()).toHaveLength(3))
+  expect(listChanges()).toEqual([])
+})
+
+test('a change that a watch lost is seen with the next list', async () => {
+  await started()
+  api.behave('says nothing of changes')
+  put('b', '127.0.0.2')
+  await eventually(() => expect(hosts()).toEqual(['127.0.0.1', '127.0.0.2']))
+})
+
+test('without the right to watch it is said, and lists still tell of changes', async () => {
+  api.behave('forbids watches')
+  await source.start()
+  put('a', '127.0.0.1')
+  await eventually(() => expect(hosts()).toEqual(['127.0.0.1']))
+  expect(listChanges()).toMatchObject([{ kind: 'list-stale', reason: expect.stringContaining('answered 403') }])
+})
+
+test('starts without pods when the API server is not there, and finds them later', async () => {
+  api.behave('is broken')
+  put('a', '127.0.0.1')
+  await source.start()
+  expect(hosts()).toEqual([])
+  api.behave('well')
+  await eventually(() => expect(source.pods()).toMatchObject([{ ready: true }]))
+})
+
+test('says what to do where there is no way to an API server', async () => {
+  const base = { healthIntervalMs: 1, healthTimeoutMs: 1, turnLeaseMs: 1, onChange: () => undefined, ports: [] }
+  await expect(createKubernetesPodSource({ ...base, service: 'a', resyncMs: 1, timeoutMs: 1 })).rejects.toThrow(
+    'set routing.kubernetes.kubeconfigFile',
+  )
+})
