@@ -2,7 +2,7 @@ import { createChildren } from '../playground/child-process.ts'
 import { freePort } from '../playground/free-port.ts'
 import { readRunSettings } from '../playground/run-settings.ts'
 import { startStack } from '../playground/start-stack.ts'
-import type { FleetDescription } from '../playground/vllm/fleet-description.ts'
+import { type FleetDescription, gatewayEnvironment } from '../playground/vllm/fleet-description.ts'
 import { obtainVllmFleet } from '../playground/vllm/start-vllm-fleet.ts'
 import { say } from './bench-process.ts'
 import type { Vocabulary } from './prompts.ts'
@@ -49,14 +49,7 @@ export type EngineName = (typeof engineNames)[number]
 export const startBenchStack = async (name: EngineName): Promise<BenchStack> => {
   if (name === 'embedded') return startOn(embedded, {})
   const fleet = await obtainVllmFleet({ env: process.env, onLine: say })
-  const { pods, coordinatorUrl } = fleet.description
-  const env = {
-    PODS: pods.map(({ address }) => address).join(','),
-    CONNECTOR: 'lmcache',
-    LMCACHE_URL: coordinatorUrl,
-    LMCACHE_INSTANCES: pods.map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`).join(','),
-  }
-  return startOn(vllm(fleet.description), env, () => fleet.stop())
+  return startOn(vllm(fleet.description), gatewayEnvironment(fleet.description), () => fleet.stop())
 }
 
 /** `release` is called at the end, also after an error. */

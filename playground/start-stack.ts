@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Children } from './child-process.ts'
 import { freePort, freePorts, isPortFree } from './free-port.ts'
 import { findEnvoy } from './install/find-envoy.ts'
+import { installLlamaRuntime } from './install/install-llama-runtime.ts'
 import type { StartServer } from './keep-running.ts'
 import { stateDir, toolsDir } from './paths.ts'
 import type { Environment, Report } from './run-command.ts'
@@ -66,11 +67,12 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     const start = () => startRedis({ ...launch, port: redisPort, dir, persistence: 'append-only', onLine: progress })
     return (await keep(start)).url
   }
-  // What has to be installed is installed meanwhile.
+  // Installed once, not by each pod.
+  const tools = { env, toolsDir: toolsDir(env), report: onLine, signal }
+  await Promise.all([findEnvoy(tools), settings.pods === undefined ? installLlamaRuntime(tools) : undefined])
   const [pods, redisUrl] = await Promise.all([
     settings.pods ?? Promise.all(['pod-a', 'pod-b'].map(startPod)),
     startsRedis ? startOwnRedis() : env['REDIS_URL'],
-    findEnvoy({ env, toolsDir: toolsDir(env), report: onLine, signal }),
   ])
   onLine('starting the gateway')
   const secret = env['CTX_TENANT_SECRET'] ?? (await ownSecret(env))

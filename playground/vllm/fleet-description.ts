@@ -29,3 +29,11 @@ export const fleetDescriptionSchema = z.object({
 
 export type FleetDescription = z.infer<typeof fleetDescriptionSchema>
 export type PodDescription = FleetDescription['pods'][number]
+
+/** The environment of a gateway in front of the fleet. */
+export const gatewayEnvironment = ({ pods, coordinatorUrl }: FleetDescription) => ({
+  PODS: pods.map(({ address }) => address).join(','),
+  CONNECTOR: 'lmcache',
+  LMCACHE_URL: coordinatorUrl,
+  LMCACHE_INSTANCES: pods.map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`).join(','),
+})

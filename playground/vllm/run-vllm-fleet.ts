@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CommandContext } from '../../src/playground-commands.d.ts'
-import type { FleetDescription } from './fleet-description.ts'
+import { type FleetDescription, gatewayEnvironment } from './fleet-description.ts'
 import { type RunningVllmFleet, startVllmFleet } from './start-vllm-fleet.ts'
 
 /**
@@ -33,15 +33,14 @@ export const runVllmFleet = async (context: Omit<CommandContext, 'args'>): Promi
 
 /** What to do with the fleet, ready to be copied. */
 export const readyText = (fleet: FleetDescription, file: string): string => {
-  const addresses = fleet.pods.map(({ address }) => address)
-  const instances = fleet.pods.map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`)
+  const variables = Object.entries(gatewayEnvironment(fleet)).map(([name, value]) => `${name}=${value}`)
   return [
-    `ready  pods ${addresses.join(', ')}  model ${fleet.servedModelName}  logs ${fleet.logFolder}`,
+    `ready  pods ${fleet.pods.map(({ address }) => address).join(', ')}  model ${fleet.servedModelName}  logs ${fleet.logFolder}`,
     '',
     'The model has random weights: its text is noise, its prefill, its KV and its times are real.',
     '',
     'Start the gateway on it, in another terminal (Ctrl-C here ends the fleet):',
-    `  PODS=${addresses.join(',')} CONNECTOR=lmcache LMCACHE_URL=${fleet.coordinatorUrl} LMCACHE_INSTANCES=${instances.join(',')} make run`,
+    `  ${variables.join(' ')} make run`,
     '',
     'Run the tests on it instead of on a fleet of their own:',
     `  VLLM_FLEET=${file} make test-vllm`,

@@ -16,6 +16,7 @@ import { serviceOf } from '../routing/served-models.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { sentenceOf } from '../telemetry/sentence-of.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
 import { createEngineChecks } from './engine-checks.ts'
 import { createPodSource, engineAccessOf } from './engines.ts'
@@ -84,7 +85,7 @@ export const createPool = async (
     store: stores.costs,
     engine: selected.name,
     saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('costs were not loaded or saved', { operation, err: error }),
+    onFault: (operation, error) => log.warn('costs were not loaded or saved', { operation, cause: sentenceOf(error) }),
   })
   const nowMs = () => performance.now()
   const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })

@@ -8,8 +8,9 @@ import type { ParsedConfig } from './schema.ts'
 
 /** Checks options against each other. Takes only the groups that are valid by themselves, so that all problems are reported at once. */
 export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => {
-  const { sessions, tenant, routing, engines, kv, pools, reaper, admission } = groups
+  const { listen, sessions, tenant, routing, engines, kv, pools, reaper, admission } = groups
   return [
+    ...(listen === undefined ? [] : checkAuthority(listen)),
     ...(sessions === undefined ? [] : checkSessions(sessions)),
     ...(sessions === undefined || tenant === undefined ? [] : checkSecret(sessions, tenant)),
     ...(routing && engines && kv && pools && reaper ? checkPools({ routing, engines, kv, pools, reaper }) : []),
@@ -41,6 +42,13 @@ const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProbl
     ),
   ]
 }
+
+const checkAuthority = ({ extproc }: ParsedConfig['listen']): readonly ConfigProblem[] =>
+  problemIf(
+    extproc.anyAuthority && (extproc.tls !== undefined || extproc.selfSigned || extproc.socketPath !== undefined),
+    'listen.extproc.anyAuthority',
+    'Belongs to a TCP port without TLS',
+  )
 
 const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] =>
   problemIf(

@@ -73,7 +73,7 @@ const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool
     ),
     ...problemIf(
       ways > 1,
-      `${path}.${dns === undefined ? 'kubernetes' : 'dns'}`,
+      `${path}.${dns === undefined ? 'kubernetes' : 'dns.name'}`,
       `give one of ${path}.pods, ${path}.dns and ${path}.kubernetes, not both`,
     ),
     ...problemIf(

@@ -45,6 +45,12 @@ const listen = group({
       .describe(
         'Encrypts the gRPC port with a certificate made at each start, as endpoint pickers do. Clients cannot verify it: prefer `listen.extproc.tls`, which takes precedence.',
       ),
+    anyAuthority: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Accepts the authority that Istio’s Envoy sends (the name of its cluster), which Node.js refuses. Needed with Istio; not with TLS.',
+      ),
     drainMs: milliseconds
       .default(10_000)
       .describe(

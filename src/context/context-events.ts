@@ -42,7 +42,7 @@ export interface EndedTurnFacts {
   readonly cacheStatus?: string | undefined
   /** Time to find or load the session's KV, milliseconds. Default: not looked for. */
   readonly preparedMs?: number | undefined
-  /** From the request's last byte to the first byte of the response, milliseconds. */
+  /** From the request's last byte to the first byte of the response body, milliseconds. */
   readonly ttfbMs?: number | undefined
   readonly isStream?: boolean | undefined
   /** `stored`, `unchanged`, or why nothing was stored. Default: nothing was to be stored. */

@@ -4,6 +4,7 @@ import { type handleBidiStreamingCall, type handleUnaryCall, Server, ServerCrede
 import { type AccessLogHooks, createAccessLog } from '../accesslog/access-log.ts'
 import { within } from '../async/deadline.ts'
 import type { ContextCacheManager } from '../context/context-cache-manager.ts'
+import { type AnyAuthorityListener, createAnyAuthorityListener } from './any-authority.ts'
 import { createExtProcCodec } from './codec.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
@@ -21,6 +22,8 @@ export interface ExtProcServerOptions {
   readonly listen: ListenAddress
   /** Undefined: the port is not encrypted. */
   readonly tls?: TlsFiles | 'self-signed' | undefined
+  /** Accepts the authority that Istio's Envoy sends; not with TLS. Default: false. */
+  readonly anyAuthority?: boolean | undefined
   /** Longer request bodies are answered 413. Envoy's limit for the route must not be lower. */
   readonly maxBodyBytes: number
   /** The caller sets it to serving once everything else runs; a drain sets it to not serving. */
@@ -70,6 +73,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
   })
   const streams = new Set<OpenStream>()
   let tls: TlsCredentials | undefined
+  let listener: AnyAuthorityListener | undefined
   let bound: string | undefined
   let closed: Promise<void> | undefined
   let isDraining = false
@@ -126,6 +130,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
   /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown. */
   const close = (graceMs: number): Promise<void> => {
     if (closed === undefined) {
+      listener?.drain(graceMs)
       if (bound !== undefined) server.drain(bound, graceMs)
       closed = new Promise((resolve) => server.tryShutdown(() => resolve()))
     }
@@ -145,6 +150,10 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
       if (options.tls !== undefined && options.tls !== 'self-signed')
         tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
+      if (options.anyAuthority === true && 'host' in listen) {
+        listener = createAnyAuthorityListener(server.createConnectionInjector(ServerCredentials.createInsecure()))
+        return listener.listen(listen)
+      }
       const plain = options.tls === undefined ? ServerCredentials.createInsecure() : createSelfSignedCredentials()
       const address = await bind(server, listen, tls?.credentials ?? plain)
       bound = targetOf(address)

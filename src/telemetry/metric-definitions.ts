@@ -82,7 +82,7 @@ export const metricDefinitions = {
   },
   ttft_seconds: {
     type: 'histogram',
-    help: 'Time from the end of the request to the first byte of the response, of completed turns with a streamed response, by what x-context-cache said.',
+    help: 'Time from the end of the request to the first byte of the response body, of completed turns with a streamed response, by what x-context-cache said.',
     labels: { cache: ['hit', 'miss', 'none'], model: models },
     buckets: ttftSeconds,
   },

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
@@ -24,10 +23,7 @@ beforeAll(async () => {
   await rig.kubectl('rollout', 'status', 'deployment', '--timeout=60s')
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
-afterAll(async () => {
-  if (process.env['SHOW']) writeFileSync(process.env['SHOW'], rig.lines.join('\n'))
-  await rig?.stop()
-})
+afterAll(() => rig?.stop())
 
 const prompt = 'What the pods of a cluster have in common is a network. '.repeat(12)
 const body = { model, prompt, max_tokens: 4, temperature: 0 }
@@ -36,7 +32,10 @@ const contextOf = (id: string, init: Parameters<typeof call>[1] = {}) => call(`$
 const create = async (): Promise<string> => {
   const created = await call(`${url}/v1/context`, { body })
   expect([created.status, created.text]).toEqual([200, expect.anything()])
-  return created.headers.get('x-session-id') ?? ''
+  const id = created.headers.get('x-session-id') ?? ''
+  // Envoy Gateway's access log reports the end of a turn up to a second later; then its KV is stored.
+  await eventually(async () => expect((await contextOf(id)).body).toMatchObject({ kv: { stored: { turn: 1 } } }))
+  return id
 }
 const use = (id: string, headers: Record<string, string> = {}) =>
   call(`${url}/v1/completions`, {
@@ -56,7 +55,7 @@ test('a context is made, used on its pod and on another one, and deleted', async
   const id = await create()
   const pod = await podOf(id)
   const same = await use(id)
-  expect(same.headers.get('x-context-cache')).toBe('hit')
+  expect(same.headers.get('x-context-cache')).toMatch(/^hit; tier=gpu/)
   expect(cachedTokens(same.body)).toBeGreaterThan(100)
   await eventually(async () => expect((await contextOf(id)).body).toMatchObject({ turns: 2 }))
 
@@ -76,9 +75,9 @@ test('a context is made, used on its pod and on another one, and deleted', async
       ?.split(' ') ?? []
   await rig.kubectl('delete', 'pod', name, '--wait=false')
   const other = await use(id)
-  expect(other.headers.get('x-context-cache')).toBe('hit')
+  expect(other.headers.get('x-context-cache')).toMatch(/^hit; tier=store/)
   expect(cachedTokens(other.body)).toBeGreaterThan(100)
-  expect(await podOf(id)).not.toBe(pod)
+  await eventually(async () => expect(await podOf(id)).not.toBe(pod))
 
   expect((await contextOf(id, { method: 'DELETE' })).body).toMatchObject({ deleted: true })
   expect((await contextOf(id)).status).toBe(404)
@@ -100,7 +99,7 @@ test('internal headers of a client are worth nothing', async () => {
     'x-session-expires-at': '1',
   }
   const answer = await use(id, forged)
-  expect([answer.status, answer.headers.get('x-context-cache')]).toEqual([200, 'hit'])
+  expect([answer.status, answer.headers.get('x-context-cache')]).toEqual([200, expect.stringMatching(/^hit; tier=gpu/)])
   expect(await podOf(id)).toBe(pod)
   const without = await call(`${url}/v1/completions`, { body, headers: forged })
   expect([without.status, without.headers.get('x-context-cache')]).toEqual([200, null])

@@ -78,6 +78,16 @@ export const goTools: readonly GoTool[] = [
     cpuSeconds: 200,
     megabytes: 80,
   },
+  {
+    // The engine of the conformance suite.
+    name: 'echo-basic',
+    version: '1.6.1',
+    module: 'sigs.k8s.io/gateway-api/conformance',
+    moduleVersion: 'v1.6.1',
+    package: 'sigs.k8s.io/gateway-api/conformance/echo-basic',
+    cpuSeconds: 30,
+    megabytes: 20,
+  },
 ]
 
 /** Checks manifests against schemas; `make test` builds it. */

@@ -24,8 +24,8 @@ export interface ControlPlane {
   kubectl(...args: readonly string[]): Promise<string>
   /** Server-side apply of YAML. @throws Error with what kubectl says */
   apply(yaml: string): Promise<void>
-  /** Waits until a pod with the label `app` runs. */
-  podAddress(app: string): Promise<string>
+  /** Waits until a pod that the flags of `kubectl get pods` select has an address. */
+  podAddress(...flags: readonly string[]): Promise<string>
   /** Custom resource definitions of a source, see install/install-crds.ts; resolves when they are served. */
   installCrds(source: 'gateway-api' | 'inference-extension' | 'envoy-gateway'): Promise<void>
 }
@@ -145,9 +145,9 @@ export const startControlPlane = async (folder: string, children: Children): Pro
     await writeFile(file, yaml)
     await kubectl('apply', '--server-side', '-f', file)
   }
-  const podAddress = (app: string): Promise<string> =>
+  const podAddress = (...flags: readonly string[]): Promise<string> =>
     eventually(async () => {
-      const address = await kubectl('get', 'pods', '-l', `app=${app}`, '-o', 'jsonpath={.items[0].status.podIP}')
+      const address = await kubectl('get', 'pods', ...flags, '-o', 'jsonpath={.items[0].status.podIP}')
       return address === '' ? false : address
     })
   const installCrds = async (source: string): Promise<void> => {

@@ -71,6 +71,6 @@ export const applyEnvoyGatewayFiles = async (rig: Rig, envoyVersion: string): Pr
   const lua = join(packageRoot(), 'deploy/envoy/context-cache.lua')
   await rig.kubectl('create', 'configmap', 'context-cache-lua', `--from-file=lua=${lua}`)
   await rig.apply(documents.map(String).join('---\n'))
-  const address = await rig.podAddress('envoy-gateway')
+  const address = await rig.podAddress('-l', 'app=envoy-gateway')
   return `http://${address}:${listenPort}`
 }

@@ -53,7 +53,7 @@ export const startNode = async (options: {
   const report = async (pod: V1Pod, status: V1PodStatus): Promise<void> => {
     const { name = '', namespace = '' } = pod.metadata ?? {}
     await api.patchNamespacedPodStatus({ name, namespace, body: { status } }, merge).catch((error: unknown) => {
-      onLine(`node: status of ${name}: ${error}`)
+      onLine(`node: status of ${name}: ${String(error)}`)
     })
   }
 
@@ -109,7 +109,9 @@ export const startNode = async (options: {
     let failures = 0
     while (!stopping.signal.aborted && !ending.has(pod.metadata?.uid ?? '')) {
       const found = await Promise.all(
-        containers.map(({ spec, child }) => child.isRunning() && succeeds(spec, spec.readinessProbe, address)),
+        containers.map(
+          async ({ spec, child }) => child.isRunning() && (await succeeds(spec, spec.readinessProbe, address)),
+        ),
       )
       failures = found.every(Boolean) ? 0 : failures + 1
       const next: boolean = failures === 0 || (isReady && failures < 3)
@@ -140,7 +142,7 @@ export const startNode = async (options: {
       void api.createNamespacedPodBinding({ name, namespace, body }).catch(() => undefined)
     } else if (!pods.has(uid)) {
       const started = start(pod)
-      started.catch((error: unknown) => onLine(`node: ${name} cannot be started: ${error}`))
+      started.catch((error: unknown) => onLine(`node: ${name} cannot be started: ${String(error)}`))
       pods.set(uid, started)
     }
   }

@@ -45,7 +45,8 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
   const base = join(place.folder, spec.name)
   const root = join(base, 'root')
   await mkdir(root, { recursive: true })
-  const context = { ...pod.spec?.securityContext, ...spec.securityContext }
+  const runAsUser = spec.securityContext?.runAsUser ?? pod.spec?.securityContext?.runAsUser
+  const runAsGroup = spec.securityContext?.runAsGroup ?? pod.spec?.securityContext?.runAsGroup ?? runAsUser
   const binds: { readonly from: string; readonly to: string; readonly readOnly: boolean }[] = [
     ...Object.entries(image.mounts ?? {}).map(([to, from]) => ({ from, to, readOnly: true })),
     ...(spec.volumeMounts ?? []).map(({ name, subPath, mountPath, readOnly }) => ({
@@ -58,8 +59,7 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
   const targets = await Promise.all(
     binds.map(async ({ from, to, readOnly }) => ({ from, at: quote(join(root, await withoutLinks(to))), readOnly })),
   )
-  const user =
-    context.runAsUser === undefined ? '' : `--userspec=${context.runAsUser}:${context.runAsGroup ?? context.runAsUser}`
+  const user = runAsUser === undefined ? '' : `--userspec=${runAsUser}:${runAsGroup}`
   const script = [
     'set -e',
     `mkdir -p ${quote(`${base}/upper`)} ${quote(`${base}/work`)}`,
@@ -67,7 +67,7 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
     ...targets.flatMap(({ from, at }) => [
       `if [ -d ${quote(from)} ]; then mkdir -p ${at}; else mkdir -p "$(dirname ${at})"; rm -f ${at}; touch ${at}; fi`,
     ]),
-    ...(context.readOnlyRootFilesystem === true ? [`mount -o remount,ro ${quote(root)}`] : []),
+    ...(spec.securityContext?.readOnlyRootFilesystem === true ? [`mount -o remount,ro ${quote(root)}`] : []),
     ...targets.flatMap(({ from, at, readOnly }) => [
       `mount --bind ${quote(from)} ${at}`,
       ...(readOnly ? [`mount -o remount,bind,ro ${at}`] : []),

@@ -46,7 +46,7 @@ const isServing = (address: string, service: string, timeoutMs: number): Promise
     })
   })
 
-const isOpen = (host: string, port: number): Promise<boolean> =>
+export const isOpen = (host: string, port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ host, port })
     const end = (open: boolean): void => {

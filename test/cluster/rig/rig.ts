@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,8 +14,8 @@ export interface Rig extends ControlPlane {
   /** For files of the test. */
   readonly folder: string
   readonly network: Network
-  /** What pods, the node and the test itself said. */
-  readonly lines: string[]
+  /** Adds a line to the file that `CLUSTER_LOG` names, with what pods and controllers say. */
+  readonly log: (line: string) => void
   /** What stands for the images that contain the name; more can be added. */
   readonly images: Record<string, Image>
   readonly children: ReturnType<typeof createChildren>
@@ -25,12 +26,14 @@ export interface Rig extends ControlPlane {
 export const startRig = async (given?: Readonly<Record<string, Image>>): Promise<Rig> => {
   const folder = await mkdtemp(join(tmpdir(), 'cluster-'))
   const children = createChildren()
-  const lines: string[] = []
-  const onLine = (line: string): void => void lines.push(line)
+  const logFile = process.env['CLUSTER_LOG']
+  const log = (line: string): void => {
+    if (logFile) appendFileSync(logFile, `${line}\n`)
+  }
   const network = await createNetwork(folder)
   const ends: (() => Promise<void>)[] = [() => network.remove(), () => children.stop()]
   const stop = async (): Promise<void> => {
-    for (const end of ends.reverse()) await end().catch((error: unknown) => onLine(`rig: ${error}`))
+    for (const end of ends.reverse()) await end().catch((error: unknown) => log(`rig: ${String(error)}`))
     await rm(folder, { recursive: true, force: true })
   }
   try {
@@ -42,9 +45,9 @@ export const startRig = async (given?: Readonly<Record<string, Image>>): Promise
       return found
     }
     const podsFolder = join(folder, 'pods')
-    const rig: Rig = { ...controlPlane, folder, network, lines, images, children, stop }
+    const rig: Rig = { ...controlPlane, folder, network, log, images, children, stop }
     if (given === undefined) return rig
-    const node = await startNode({ folder: podsFolder, controlPlane, network, children, imageOf, onLine })
+    const node = await startNode({ folder: podsFolder, controlPlane, network, children, imageOf, onLine: log })
     ends.push(() => node.stop())
     const services = await startServices(controlPlane, network)
     ends.push(() => services.stop())

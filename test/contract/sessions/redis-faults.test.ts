@@ -208,7 +208,7 @@ describe('the Redis session store', () => {
       await expect(call()).resolves.not.toBe(null)
     })
 
-    test('reads', async () => {
+    test('sessions, counts and artefacts are read', async () => {
       expect(await get()).toMatchObject({ turns: 1 })
       expect(await list()).toMatchObject({ hasMore: false })
       expect(await counts()).toEqual({ removals: 0, sessions: 1 })

@@ -50,7 +50,7 @@ const decodeOrThrow = (bytes: Buffer): ReturnType<typeof codec.decode> | undefin
   }
 }
 
-test('endless nesting throws', () => {
+test('a message nested without end throws', () => {
   const startOfGroup = 0x0b
   expect(() => codec.decode(Buffer.alloc(200_000, startOfGroup))).toThrow()
 })

@@ -25,7 +25,7 @@ const newRedisLedger = (): SlotLedger => {
 const entriesOf = async (ledger: SlotLedger) => [...(await ledger.list(pod))].sort((a, b) => a.slot - b.slot)
 
 describe('slot ledgers under any sequence of calls', () => {
-  test('keep their promises', async () => {
+  test('answer as the model of a ledger does', async () => {
     const property = fc.asyncProperty(anySteps, async (steps) => {
       const [ledger, model] = [createMemorySlotLedger(), new LedgerModel()]
       for (const step of steps) expect(model.learn(step, await take(ledger, step))).toBeUndefined()

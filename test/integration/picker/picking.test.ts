@@ -193,12 +193,36 @@ describe.each([
     await eventually(async () => expect((await ask(stack, 'without a gateway')).status).toBe(without))
     expect(podOf([pod], 'without a gateway') !== undefined).toBe(allow)
     await stack.restartGateway()
-    const next = await eventually(async () => {
-      const got = await use(stack, id, { body })
-      expect(got.status).toBe(200)
-      return got
-    })
     // The store was the memory of the gateway that died.
-    expect(cacheLine(next)).toBe('miss; reason=session_not_found')
+    await eventually(async () => {
+      expect(cacheLine(await use(stack, id, { body }))).toBe('miss; reason=session_not_found')
+    })
+  })
+})
+
+describe('a gateway that is stopped', () => {
+  const { stack, pod } = useScriptedStack({ wiring: 'picker' })
+
+  test('ends after the answer that it carries', async () => {
+    const id = await createdId(stack, { body })
+    await untilTurns(stack, id, 1)
+    const [first = '', ...others] = streamedResponse('/v1/completions')
+    let reply: PodReply | undefined
+    pod.next((_request, its) => {
+      its.write(first)
+      reply = its
+    })
+    const headers = { 'x-session-id': id }
+    const response = await post(`${stack.url}/v1/completions`, { ...body, stream: true }, { headers })
+
+    const ended = stack.gateway().child.stop({ graceMs: 60_000 })
+    // It takes no new requests.
+    await eventually(async () => expect((await ask(stack, 'too late')).status).toBe(503))
+    expect(stack.gateway().child.isRunning()).toBe(true)
+    for (const piece of others) reply?.write(piece)
+    reply?.end()
+
+    expect(await response.text()).toBe([first, ...others].join(''))
+    expect(await ended).toEqual({ code: 0, signal: undefined })
   })
 })

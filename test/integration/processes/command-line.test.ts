@@ -189,7 +189,8 @@ describe('context-cache-gateway', () => {
     const { stdout } = await run(['serve'], { env, until: '"ready"' })
     await redis.close()
     expect(stdout.split('\n').filter((line) => line.includes('WRONGPASS'))).toEqual([
-      expect.stringContaining(`"cause":"${cause}","faults":1,"msg":"The session store is unavailable"`),
+      expect.stringContaining(`"msg":"The session store is unavailable: ${cause}"`),
+      expect.stringContaining(`"cause":"Redis refused get: ${cause}","msg":"costs were not loaded or saved"`),
     ])
     expect(stdout).not.toContain('stack')
   })

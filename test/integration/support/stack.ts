@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ManagedChild } from '../../../playground/child-process.ts'
@@ -102,6 +102,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
       children.push(started.child)
       return started
     }
+    await mkdir(kvDirectory)
     const launchPods = options.pods ?? embeddedPods()
     let redis: RunningRedis | undefined
     ;[redis, pods] = await Promise.all([options.store === 'redis' ? launchRedis() : undefined, launchPods(kvDirectory)])

@@ -37,7 +37,7 @@ test('envoy.yaml writes the parts in the order in which they are read', () => {
       flags: '%RESPONSE_FLAGS%',
       upstreamAddress: '%UPSTREAM_REMOTE_ADDRESS%',
       sentUs: '%COMMON_DURATION(DS_RX_BEG:US_TX_END:us)%',
-      answeredUs: '%COMMON_DURATION(DS_RX_BEG:US_RX_BEG:us)%',
+      answeredUs: '%COMMON_DURATION(DS_RX_BEG:US_RX_BODY_BEG:us)%',
       stream: '%DYNAMIC_METADATA(answer:stream)%',
       usage: '%DYNAMIC_METADATA(answer:usage)%',
       timings: '%DYNAMIC_METADATA(answer:timings)%',

@@ -24,7 +24,7 @@ describe('loadConfig', () => {
 
   const yamlFile = (yaml: string): string => write('config.yaml', yaml)
 
-  test('defaults', () => {
+  test('what is not set has its default', () => {
     expect(load(essential)).toMatchObject({
       listen: { extproc: { host: '127.0.0.1', port: 50051 }, admin: { host: '127.0.0.1', port: 9090 } },
       sessions: { store: 'memory', defaultTtlSeconds: 3600, sliding: false, unknownSession: 'miss' },
@@ -304,7 +304,8 @@ describe('loadConfig', () => {
       'sessions.minTtlSeconds',
       'sessions.maxTtlSeconds',
       'routing.pods',
-      'routing.pods',
+      // Named by the message on routing.pods.
+      'routing.dns',
       'kv.directory',
     ])
   })

@@ -7,7 +7,7 @@ const limits = { maxJsonDepth: 64, maxJsonKeys: 20_000 }
 const parse = (body: string | Buffer) => parseJsonObject(Buffer.from(body), limits)
 
 describe('parseJsonObject', () => {
-  test('reads an object', () => {
+  test('returns the members of an object', () => {
     expect(parse(' {"model":"m","n":[1,{"a":null}],"é":"\\u00e9"}\r\n')).toEqual(
       new Map<string, unknown>([
         ['model', 'm'],

@@ -34,7 +34,7 @@ describe('a connection to Redis', () => {
     }
   })
 
-  test('stays closed', async () => {
+  test('does not connect again after it was closed', async () => {
     const connection = await createRedisConnection({
       url: `redis://127.0.0.1:${await freePort()}`,
       onFault: () => {},

@@ -102,7 +102,7 @@ describe('createDnsPodSource', () => {
     answer = async () => ipv4('127.0.0.1')
   })
 
-  test('follows the name', async () => {
+  test('adds and removes pods as the addresses of the name change', async () => {
     await startSource()
     expect(asked[0]).toBe('pods.example')
     expect(readyPods()).toEqual(at('127.0.0.1'))

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll } from '@jest/globals'
+import { gatewayEnvironment } from '../../../playground/vllm/fleet-description.ts'
 import { type Stack, type StackOptions, startStack } from '../../integration/support/stack.ts'
 import { vllmFleet } from './fleet.ts'
 
@@ -18,15 +19,10 @@ export const useVllmStack = (options: VllmStackOptions = {}): (() => Stack) => {
 
 /** Real Envoy and real gateways in front of the running fleet, with the connector `lmcache`. */
 export const startVllmStack = (options: VllmStackOptions = {}): Promise<Stack> => {
-  const { pods, coordinatorUrl } = vllmFleet()
+  const fleet = vllmFleet()
   return startStack({
     ...options,
-    pods: async () => pods.map(({ address }) => ({ address })),
-    env: {
-      CONNECTOR: 'lmcache',
-      LMCACHE_URL: coordinatorUrl,
-      LMCACHE_INSTANCES: pods.map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`).join(','),
-      ...options.env,
-    },
+    pods: async () => fleet.pods.map(({ address }) => ({ address })),
+    env: { ...gatewayEnvironment(fleet), ...options.env },
   })
 }

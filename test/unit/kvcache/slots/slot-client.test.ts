@@ -18,7 +18,7 @@ const saved = { id_slot: 1, filename: 'x.kv', n_saved: 3, n_written: 4 }
 const address = () => ({ pod: engine.pod, slot: 1 })
 
 describe('requests', () => {
-  test('are answered', async () => {
+  test('resolve to what the engine answers', async () => {
     await start(json([{ id: 0, is_processing: false }]))
     expect(await client.slots(engine.pod, never)).toMatchObject([{ id: 0, busy: false }])
     expect(engine.requests).toEqual(['GET /slots'])

@@ -50,7 +50,7 @@ describe('conversations in a trace', () => {
     expect(recognised(...prompts)).toEqual(are)
   })
 
-  test('are counted', () => {
+  test('are counted once, however many turns they have', () => {
     const conversations = createConversations()
     for (const blocks of [
       [0, 1],

@@ -3,7 +3,7 @@ import { parseReplayOptions } from '../../../../playground/replay/replay-options
 import { ReplayError } from '../../../../playground/replay/trace.ts'
 
 describe('the options of replay', () => {
-  test('have defaults', () => {
+  test('have defaults when none is given', () => {
     expect(parseReplayOptions(['trace.gz'])).toEqual({
       tracePath: 'trace.gz',
       policies: ['predicted-ttft'],

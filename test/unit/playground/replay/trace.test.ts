@@ -10,11 +10,11 @@ const line = (change: Readonly<Record<string, unknown>> = {}): string =>
   JSON.stringify({ timestamp: 5, input_length: 600, output_length: 7, hash_ids: [0, 9], ...change })
 
 describe('a line of a trace', () => {
-  test('is a request', () => {
+  test('is read as a request', () => {
     expect(parseTraceLine(line(), 1)).toEqual({ timestampMs: 5, inputTokens: 600, outputTokens: 7, blocks: [0, 9] })
   })
 
-  test('may say more', () => {
+  test('may have further members', () => {
     expect(parseTraceLine(line({ type: 'text' }), 1).blocks).toEqual([0, 9])
   })
 

@@ -1,0 +1,65 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { startChild } from '../../playground/child-process.ts'
+import { packageRoot } from '../../playground/paths.ts'
+import { clusterTool } from './rig/control-plane.ts'
+import { startIstiod } from './rig/istiod.ts'
+import { type Rig, startRig } from './rig/rig.ts'
+
+const infrastructure = 'inference-conformance-infra'
+let rig: Rig
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'conformance-'))
+  const app = '/opt/context-cache-gateway'
+  rig = await startRig({
+    lwepp: {
+      entrypoint: [process.execPath, `${app}/.run/cluster/test/cluster/conformance/picker.js`],
+      mounts: { [app]: packageRoot() },
+    },
+    'echo-basic': { entrypoint: [clusterTool('echo-basic')] },
+  })
+  const istiod = await startIstiod(rig)
+  await rig.kubectl('create', 'namespace', infrastructure)
+  await istiod.runGateway({ namespace: infrastructure, name: 'conformance-primary' })
+  await istiod.runGateway({ namespace: infrastructure, name: 'conformance-secondary' })
+})
+afterAll(async () => {
+  await rig?.stop()
+  await rm(folder, { recursive: true })
+})
+
+const report = z.object({
+  profiles: z.array(
+    z.object({ core: z.object({ result: z.string(), statistics: z.object({ Failed: z.int(), Passed: z.int() }) }) }),
+  ),
+})
+
+test('the suite of the inference extension passes with the gateway as picker', async () => {
+  const file = join(folder, 'report.yaml')
+  const suite = await startChild({
+    name: 'inference-conformance',
+    command: [
+      clusterTool('inference-conformance'),
+      '-test.v',
+      '-gateway-class=istio',
+      '-organization=context-cache-gateway',
+      '-project=context-cache-gateway',
+      '-version=v0.1.0',
+      `-report-output=${file}`,
+      ...(process.env['RUN_TEST'] ? [`-run-test=${process.env['RUN_TEST']}`] : []),
+    ],
+    env: { PATH: process.env['PATH'], HOME: folder, KUBECONFIG: rig.kubeconfigFile },
+    children: rig.children,
+    onLine: (line) => rig.log(`suite: ${line}`),
+  })
+  await suite.exited
+  const text = await readFile(file, 'utf8')
+  const [profile] = report.parse(parse(text)).profiles
+  expect(profile?.core).toMatchObject({ result: 'success', statistics: { Failed: 0, Passed: 13 } })
+}, 1_600_000)

@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:http2'
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { acceptAnyAuthority, createAuthorityFilter } from '../../../src/extproc/any-authority.ts'
+
+let listener: Server
+let url: string
+
+/** Answers with the headers that it received. */
+beforeEach(async () => {
+  const server = createServer({ settings: { maxHeaderListSize: 65_535 } }).on('stream', async (stream, headers) => {
+    let bytes = 0
+    for await (const part of stream) bytes += part.length
+    stream.respond({ ':status': 200 })
+    stream.end(JSON.stringify({ ...headers, bytes }))
+  })
+  listener = createTcpServer((socket) => void server.emit('connection', acceptAnyAuthority(socket)))
+  await once(listener.listen(0, '127.0.0.1'), 'listening')
+  url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
+})
+afterEach(() => void listener.close())
+
+const ask = async (client: ReturnType<typeof connect>, headers: Record<string, string>, body = Buffer.alloc(0)) => {
+  const request = client.request({ ':method': 'POST', ':path': '/', ...headers }, { endStream: false })
+  request.end(body)
+  let text = ''
+  for await (const part of request) text += part
+  return JSON.parse(text)
+}
+
+test('Istio’s authority becomes one that Node.js accepts; headers and bodies are as they were', async () => {
+  const client = connect(url)
+  const authority = 'outbound|9002||picker.default.svc.cluster.local'
+  for (const size of [0, 10, 300, 20_000]) {
+    const sent = { te: 'trailers', 'x-one': 'a'.repeat(size), 'x-two': 'Umlaut \xe4' }
+    const body = Buffer.alloc(size * 50, 1)
+    const seen = await ask(client, { ...sent, ':authority': authority }, body)
+    expect(seen).toMatchObject({
+      ...sent,
+      ':authority': 'outbound-9002--picker.default.svc.cluster.local',
+      bytes: body.length,
+    })
+  }
+  client.close()
+})
+
+test('requests at the same time keep their headers, which repeat', async () => {
+  const client = connect(url)
+  const names = Array.from({ length: 100 }, (_, index) => `name-${index % 7}`)
+  const seen = await Promise.all(names.map((name) => ask(client, { ':authority': `a|${name}`, 'x-name': name })))
+  expect(seen.map((headers) => headers['x-name'])).toEqual(names)
+  client.close()
+})
+
+test('what is no HTTP/2 throws or passes, in any pieces', () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 20 }), (chunks) => {
+      const filter = createAuthorityFilter()
+      try {
+        for (const chunk of chunks) expect(Buffer.isBuffer(filter(Buffer.from(chunk)))).toBe(true)
+      } catch (error) {
+        expect(error).toBeInstanceOf(Error)
+      }
+    }),
+  )
+})
