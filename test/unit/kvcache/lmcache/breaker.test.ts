@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvArtefact, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
+import { createWarnings } from '../../../../src/telemetry/warnings.ts'
 import { startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 import { useKvBed } from '../../../contract/kvcache/use-kv-bed.ts'
 import { eventually } from '../../../support/eventually.ts'
@@ -39,11 +40,17 @@ describe('a store of KV that does not answer', () => {
     },
   )
 
-  test('receives calls again once it answers', async () => {
+  test('receives calls again once it answers; meanwhile it is one warning, with its address and the cause', async () => {
+    const lines: string[] = []
+    const write = (text: string) => void lines.push(text)
+    kit.cache = kit.bed.connect({ warnings: createWarnings({ warn: write, info: write }) })
     failWith('fail')
     await eventually(async () => (await missed()) === 'kv_store_unavailable')
+    for (let turn = 0; turn < 5; turn += 1) await missed()
     kit.bed.fleet.onCall(() => undefined)
     await eventually(async () => (await presence()).kind === 'hit')
+    const subject = `The KV store ${kit.bed.fleet.coordinator.server.address} is`
+    expect(lines).toEqual([expect.stringMatching(`^${subject} unavailable: .*500`), `${subject} available again`])
   })
 
   test('receives calls after two failures', async () => {
