@@ -46,17 +46,18 @@ export const withinLimit = async <T>(
   }
 }
 
-/** Resolves with `work`, or with `onAbort()` if the signal fires first; the work then continues in the background. */
+/** Resolves with `work`, or with `onAbort()`, which may throw, if the signal fires first; the work then continues in the background. */
 export const untilAborted = async <T, U>(work: Promise<T>, signal: AbortSignal, onAbort: () => U): Promise<T | U> => {
   if (signal.aborted) return onAbort()
   let stop = (): void => {}
-  const aborted = new Promise<U>((resolve) => {
-    const listener = (): void => resolve(onAbort())
+  const aborted = new Promise<void>((resolve) => {
+    const listener = (): void => resolve()
     signal.addEventListener('abort', listener, { once: true })
     stop = () => signal.removeEventListener('abort', listener)
   })
   try {
-    return await Promise.race([work, aborted])
+    // Not in the listener: what it throws there ends the process.
+    return await Promise.race([work, aborted.then(onAbort)])
   } finally {
     stop()
   }

@@ -22,6 +22,8 @@ type Output<Own extends Shape> = keyof Own extends never ? unknown : DeepReadonl
 /** The options of a pool as a connector reads them: the shared ones and its own. */
 export type ConnectorOptions<Own extends Shape = NoOptions> = SharedOptions & Output<Own>
 
+type KvOutage = 'kv_folder_unavailable' | 'kv_store_unavailable'
+
 /** What a connector may use of its pool and of the gateway. */
 export interface ConnectorParts {
   /** `host:port` of every pod that is configured now, ready or not. A connector calls no other engine. */
@@ -48,10 +50,12 @@ export interface ConnectorParts {
   readonly orphanGraceMs: number
   /** Larger artefacts are not stored; undefined: there is no limit. */
   readonly maxArtefactBytes: number | undefined
-  /** Findings for the operator: in the log once, in /readyz and in a metric until they are cleared. */
+  /** Findings for the operator, and dependencies that are away: in the log at most once a minute, in /readyz and in a metric until they are cleared. */
   readonly warnings: {
     raise(kind: 'kv_folder_foreign', subject: string, text: string): void
-    clear(kind: 'kv_folder_foreign', subject: string): void
+    /** `subject` is the folder, or the address of the store. */
+    raiseOutage(kind: KvOutage, subject: string, cause: unknown): void
+    clear(kind: 'kv_folder_foreign' | KvOutage, subject: string): void
   }
   readonly log: KvLog
 }

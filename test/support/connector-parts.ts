@@ -16,7 +16,7 @@ export const connectorParts = ({ secret = 'secret', ...own }: Partial<ConnectorP
   maxSessionMs: 600_000,
   orphanGraceMs: 0,
   maxArtefactBytes: undefined,
-  warnings: { raise: () => {}, clear: () => {} },
+  warnings: { raise: () => {}, raiseOutage: () => {}, clear: () => {} },
   log: { debug: () => {}, info: () => {}, warn: () => {} },
   ...own,
 })

@@ -183,7 +183,7 @@ func (c *client) readEvents() ([]time.Duration, error) {
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	if tokens != streamedEvents {
+	if c.Stream != (tokens == streamedEvents) {
 		return nil, fmt.Errorf("%d events instead of %d", tokens, streamedEvents)
 	}
 	// The empty line behind the last chunk.

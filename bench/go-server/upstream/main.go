@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net"
+	"net/http/httputil"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -47,12 +49,12 @@ func answer(contentType, body string) []byte {
 func chunk(text string) []byte { return []byte(fmt.Sprintf("%x\r\n%s\r\n", len(text), text)) }
 
 type request struct {
-	path                        string
-	bodyBytes                   int
-	isMarked, isSpliced, stream bool
+	path                                   string
+	bodyBytes                              int
+	isChunked, isMarked, isSpliced, stream bool
 }
 
-// readHead knows just enough of HTTP/1.1 for what Envoy and the bench send: no chunked requests.
+// readHead knows just enough of HTTP/1.1 for what Envoy and the bench send.
 func readHead(reader *bufio.Reader) (request, error) {
 	line, err := reader.ReadSlice('\n')
 	if err != nil {
@@ -79,7 +81,7 @@ func readHead(reader *bufio.Reader) (request, error) {
 				return request{}, err
 			}
 		case bytes.EqualFold(name, []byte("transfer-encoding")):
-			return request{}, fmt.Errorf("the upstream reads no %s bodies", value)
+			head.isChunked = true
 		case bytes.EqualFold(name, []byte("x-bench-mark")):
 			head.isMarked = true
 		}
@@ -88,6 +90,16 @@ func readHead(reader *bufio.Reader) (request, error) {
 
 // readBody reads the whole body and looks into its two ends.
 func readBody(reader *bufio.Reader, seen *request) error {
+	if seen.isChunked {
+		body, err := io.ReadAll(httputil.NewChunkedReader(reader))
+		if err != nil {
+			return err
+		}
+		seen.stream = bytes.Contains(body[:min(len(body), headBytes)], []byte(`"stream":true`))
+		seen.isSpliced = bytes.Contains(body[max(0, len(body)-tailBytes):], []byte(`"cache_salt":`))
+		_, err = reader.Discard(len("\r\n"))
+		return err
+	}
 	start, err := reader.Peek(min(seen.bodyBytes, headBytes))
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import type { ExtProcEvent, Reply } from '../codec.ts'
 import type { GrpcStream, StreamHandler } from '../grpc-stream.ts'
 import { decideSafely, type ProcessOptions } from '../process-stream.ts'
 import { destinationKey } from '../replies.ts'
+import { BodySender } from './body-sender.ts'
 import { PassingAnswer } from './passing-answer.ts'
 import { headersToRemove, toPickRequest } from './picker-request.ts'
 
@@ -26,8 +27,6 @@ type RequestState =
   /** The gateway or Envoy itself answers, or the stream is over. */
   | { readonly kind: 'over' }
 
-/** Longest piece of a body in one message. */
-const maxPieceBytes = 62_000
 const noBytes = Buffer.alloc(0)
 
 /**
@@ -37,6 +36,8 @@ const noBytes = Buffer.alloc(0)
 export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   readonly #stream: GrpcStream<Reply>
   readonly #options: ProcessOptions
+  readonly #requestBody: BodySender
+  readonly #responseBody: BodySender
   readonly #abort = new AbortController()
   #state: RequestState = { kind: 'fresh' }
   #held: Buffer[] = []
@@ -49,6 +50,8 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   constructor(stream: GrpcStream<Reply>, options: ProcessOptions) {
     this.#stream = stream
     this.#options = options
+    this.#requestBody = new BodySender(stream, 'request_body')
+    this.#responseBody = new BodySender(stream, 'response_body')
   }
 
   get signal(): AbortSignal {
@@ -77,6 +80,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
         if (event.endOfStream) this.#answer?.end('complete')
         return
       case 'response_trailers':
+        this.#responseBody.flush()
         this.#stream.send({ kind: 'continue', phase: 'response_trailers' })
         this.#answer?.end('complete')
         return
@@ -88,6 +92,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   halfClosed(): void {
     const isUndecided = this.#isUndecided
     this.#giveUp()
+    this.#responseBody.flush()
     this.#stream.end(
       isUndecided ? { code: 'cancelled', message: 'the request ended before its decision' } : { code: 'ok' },
     )
@@ -196,25 +201,19 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       const pieces = this.#held.map((piece) => body?.piece(piece) ?? piece)
       if (end !== 'open' && body !== undefined) pieces.push(body.end())
       this.#held = []
-      const [only = noBytes] = pieces
-      this.#sendBody(pieces.length === 1 ? only : Buffer.concat(pieces), end === 'ended')
+      for (const [index, piece] of pieces.entries()) {
+        this.#requestBody.add(piece, end === 'ended' && index === pieces.length - 1)
+      }
     } catch (thrown) {
       this.#reject(GatewayError.from(thrown))
       return
     }
     if (end === 'open') return
-    if (end === 'trailers') this.#stream.send({ kind: 'continue', phase: 'request_trailers' })
+    if (end === 'trailers') {
+      this.#requestBody.flush()
+      this.#stream.send({ kind: 'continue', phase: 'request_trailers' })
+    }
     answer.requestSent()
-  }
-
-  #sendBody(bytes: Buffer, isLast: boolean): void {
-    if (bytes.length === 0 && !isLast) return
-    let at = 0
-    do {
-      const body = bytes.subarray(at, at + maxPieceBytes)
-      at += maxPieceBytes
-      this.#stream.send({ kind: 'body', phase: 'request_body', body, endOfStream: isLast && at >= bytes.length })
-    } while (at < bytes.length)
   }
 
   /** A request that cannot go on. What was forwarded of it is no whole JSON text, which no pod computes. */
@@ -226,7 +225,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       // The pod answers without the rest of the body.
       this.#bodyEnd = 'ended'
       this.#held = []
-      this.#sendBody(noBytes, true)
+      this.#requestBody.add(noBytes, true)
       return
     }
     this.#abort.abort()
@@ -235,6 +234,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
 
   #respond(decision: Decision): void {
     this.#over()
+    this.#requestBody.drop()
     this.#stream.send({ kind: 'decision', phase: 'request_headers', decision })
   }
 
@@ -255,8 +255,8 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
 
   #sendAnswer({ body, endOfStream }: Extract<ExtProcEvent, { kind: 'response_body' }>): void {
     const own = this.#ownBody
-    if (own === undefined) this.#stream.send({ kind: 'body', phase: 'response_body', body, endOfStream })
-    else if (endOfStream) this.#stream.send({ kind: 'body', phase: 'response_body', body: own, endOfStream })
+    if (own === undefined) this.#responseBody.add(body, endOfStream)
+    else if (endOfStream) this.#responseBody.add(own, endOfStream)
   }
 
   /** A decision that comes too late: its turn ends at once. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { withinLimit } from '../../async/deadline.ts'
+import { askEngine } from '../../engines/ask-engine.ts'
 import { createEngineHttp, type EngineAccess } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
 
@@ -35,11 +36,8 @@ export const createEventSources = ({ timeoutMs = 5_000, access }: EventSourcesOp
       withinLimit(
         timeoutMs,
         async (limited) => {
-          const reply = await http.call({ method: 'GET', pod, path: '/kv_event_sources', signal: limited })
-          if (reply.kind !== 'answered') throw new Error('the engine does not answer', { cause: reply.cause })
-          if (reply.status === 404) return []
-          if (reply.status !== 200) throw new Error(`the engine answered with status ${reply.status}`)
-          return readEventSources(pod, reply.text)
+          const text = await askEngine(http, { pod, path: '/kv_event_sources', signal: limited })
+          return text === undefined ? [] : readEventSources(pod, text)
         },
         signal,
       ),

@@ -4,27 +4,15 @@ import { pause } from '../../async/deadline.ts'
 import type { KvLog } from '../kv-log.ts'
 import { decodeEvents, maxDecodedBytes } from './decode-events.ts'
 import type { EventSources, KvEventSource } from './event-sources.ts'
-import { maxMessagesInMemory, openSubscription, type Subscription } from './subscription.ts'
+import type { KvEvents } from './kv-events.ts'
+import { maxMessagesInMemory, openSubscription } from './subscription.ts'
 import { createTurnChains, type TurnChains } from './turn-chains.ts'
 
-/** Follows the KV events of one pod. */
-export interface PodFollower {
-  /** Whether all of its engine processes are connected. */
-  readonly isLive: boolean
-  turnTokens(
-    turn: { readonly turnId: string; readonly minTokens: number },
-    signal: AbortSignal,
-  ): Promise<Uint32Array | undefined>
-  residentTokens(turnId: string): number
-  close(): Promise<void>
-}
-
 export interface PodFollowerOptions {
-  /** `host:port` */
-  readonly pod: string
+  /** Where each pod publishes. */
   readonly sources: Pick<EventSources, 'of'>
-  /** How often the pod is asked where it publishes, milliseconds. */
-  readonly askEveryMs: number
+  /** How often a pod is asked where it publishes, milliseconds. Default 5,000. */
+  readonly askEveryMs?: number
   readonly log: KvLog
 }
 
@@ -36,11 +24,14 @@ const maxChainBytes = maxBytes - maxMessageBytes - maxDecodedBytes
 /** One engine process. */
 interface Rank {
   readonly chains: TurnChains
-  readonly subscription: Subscription
+  readonly close: () => Promise<void>
   isConnected: boolean
 }
 
-export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions): PodFollower => {
+export type PodFollower = ReturnType<typeof followPod>
+
+/** Follows the KV events of one pod (`host:port`). What it tells is documented in KvEvents. */
+export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: PodFollowerOptions) => {
   const life = new AbortController()
   const reports = new EventEmitter().setMaxListeners(0)
   let followed: readonly KvEventSource[] = []
@@ -65,7 +56,7 @@ export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions)
     const rank: Rank = {
       chains,
       isConnected: false,
-      subscription: openSubscription(source, {
+      close: openSubscription(source, {
         maxMessageBytes: Math.floor(maxMessageBytes / maxMessagesInMemory / count),
         onBatch,
         onGap: () => chains.forgetResident(),
@@ -80,7 +71,7 @@ export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions)
   }
 
   const closeRanks = async (): Promise<void> => {
-    const closing = ranks.map(({ subscription }) => subscription.close())
+    const closing = ranks.map(({ close }) => close())
     ranks = []
     followed = []
     await Promise.all(closing)
@@ -116,10 +107,11 @@ export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions)
       .reduce<Uint32Array | undefined>((a, b) => (b.length > (a?.length ?? 0) ? b : a), undefined)
 
   return {
-    get isLive() {
-      return ranks.length > 0 && ranks.every(({ isConnected }) => isConnected)
-    },
-    turnTokens: async ({ turnId, minTokens }, signal) => {
+    isLive: (): boolean => ranks.length > 0 && ranks.every(({ isConnected }) => isConnected),
+    turnTokens: async (
+      { turnId, minTokens }: Parameters<KvEvents['turnTokens']>[1],
+      signal: AbortSignal,
+    ): Promise<Uint32Array | undefined> => {
       const ended = AbortSignal.any([signal, life.signal])
       for (;;) {
         const tokens = longestOf(turnId)
@@ -128,9 +120,9 @@ export const followPod = ({ pod, sources, askEveryMs, log }: PodFollowerOptions)
         await once(reports, `turn ${turnId}`, { signal: ended }).catch(() => undefined)
       }
     },
-    residentTokens: (turnId) =>
+    residentTokens: (turnId: string): number =>
       ranks.length === 0 ? 0 : Math.min(...ranks.map(({ chains }) => chains.residentTokens(turnId))),
-    close: async () => {
+    close: async (): Promise<void> => {
       life.abort()
       await following
     },

@@ -2,23 +2,16 @@ import { hash } from 'node:crypto'
 import type { KvEventSource } from './event-sources.ts'
 import { loadZeromq } from './load-zeromq.ts'
 
-/** What a subscription reports, in the order in which it happens; nothing after `close`. */
-export interface SubscriptionListener {
+/** What a subscription reports, in the order in which it happens; nothing after it was closed. */
+export interface SubscriptionOptions {
+  /** A larger message ends the connection, which is made again. */
+  readonly maxMessageBytes: number
   /** The connection stands (true) or is lost. Messages of the time without a connection are missed. */
   onConnection(isConnected: boolean): void
   /** A batch of events; never one that repeats the batch before it. */
   onBatch(batch: Uint8Array): void
   /** Batches before the next one were lost. */
   onGap(): void
-}
-
-export interface Subscription {
-  close(): Promise<void>
-}
-
-export interface SubscriptionOptions extends SubscriptionListener {
-  /** A larger message ends the connection, which is made again. */
-  readonly maxMessageBytes: number
 }
 
 /** Messages that wait on this side. Others wait at the publisher: the connection holds them back, and none is lost. */
@@ -29,8 +22,11 @@ export const maxMessagesInMemory = maxQueuedMessages + 2
 /** The head of a list of three and a 64-bit float: the timestamp, in which repeats differ. */
 const timestampBytes = 10
 
-/** Subscribes to an engine's ZeroMQ publisher, again whenever the connection is lost. @throws Error when the address is invalid */
-export const openSubscription = (source: KvEventSource, options: SubscriptionOptions): Subscription => {
+/**
+ * Subscribes to an engine's ZeroMQ publisher, again whenever the connection is lost. Returns what closes the subscription.
+ * @throws Error when the address is invalid
+ */
+export const openSubscription = (source: KvEventSource, options: SubscriptionOptions): (() => Promise<void>) => {
   const { Subscriber } = loadZeromq()
   const socket = new Subscriber({
     linger: 0,
@@ -97,10 +93,8 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
     throw fault
   }
   const messages = receiveAll()
-  return {
-    close: async () => {
-      close()
-      await Promise.allSettled([connection, messages])
-    },
+  return async () => {
+    close()
+    await Promise.allSettled([connection, messages])
   }
 }

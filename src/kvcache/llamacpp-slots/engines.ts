@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import * as z from 'zod'
-import { NoSuchPathError, type SlotClient } from '../slots/slot-client.ts'
+import type { SlotClient } from '../slots/slot-client.ts'
 import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 
 /** All slots of a pod as they are now, and which engine answers there. */
@@ -61,8 +61,9 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
 
   const identify = async (pod: string, signal: AbortSignal): Promise<string> => {
     const [props, models] = await Promise.all([
-      client.about({ pod, path: '/props', schema: propsSchema, signal }).catch(orNoProps),
-      client.about({ pod, path: '/v1/models', schema: modelsSchema, signal }),
+      // An engine without /props is known by its model alone.
+      client.about(pod, '/props', propsSchema.default({}), signal),
+      client.about(pod, '/v1/models', modelsSchema, signal),
     ])
     return fingerprintOf(props, models)
   }
@@ -89,10 +90,4 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
       }
     },
   }
-}
-
-/** An engine without /props is known by its model alone. */
-const orNoProps = (error: unknown): z.infer<typeof propsSchema> => {
-  if (error instanceof NoSuchPathError) return {}
-  throw error
 }

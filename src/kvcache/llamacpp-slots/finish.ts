@@ -80,8 +80,4 @@ const keep = async (
   return { outcome: { kind: 'stored', artefactId, payload, tokens, bytes }, content: { ...content, artefactId } }
 }
 
-const none = (reason: NotStoredReason, cause?: unknown): FinishOutcome => ({
-  kind: 'none',
-  reason,
-  ...(cause === undefined ? {} : { cause }),
-})
+const none = (reason: NotStoredReason, cause?: unknown): FinishOutcome => ({ kind: 'none', reason, cause })

@@ -27,7 +27,7 @@ const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(
 
 export const createFolderOwner = (
   directory: string,
-  { identity, warnings, log }: Pick<ConnectorParts, 'identity' | 'warnings' | 'log'>,
+  { identity, warnings }: Pick<ConnectorParts, 'identity' | 'warnings'>,
 ): FolderOwner => {
   const { staleAfterMs } = identity
   const path = join(directory, markerFile)
@@ -53,10 +53,12 @@ export const createFolderOwner = (
       if (before === undefined || (before.store !== store && before.isStale)) await take(store)
       else if (before.store === store) await utimes(path, new Date(), new Date())
       // Of two stores that take the folder at once, the later one has it.
-      return (await read())?.store !== store
-    } catch (err) {
+      const after = await read()
+      warnings.clear('kv_folder_unavailable', directory)
+      return after?.store !== store
+    } catch (error) {
       // In a folder that this process cannot use, it deletes nothing.
-      log.debug('the owner of the KV folder is unknown', { err })
+      warnings.raiseOutage('kv_folder_unavailable', directory, error)
       return false
     }
   }

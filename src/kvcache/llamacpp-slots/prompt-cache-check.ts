@@ -22,7 +22,7 @@ export const checkPromptCache = async (
   signal: AbortSignal,
 ): Promise<readonly EngineFinding[]> => {
   const { client } = parts
-  const { data } = await client.about({ pod, path: '/v1/models', schema: modelsSchema, signal })
+  const { data } = await client.about(pod, '/v1/models', modelsSchema, signal)
   const slots = await client.slots(pod, signal)
   const idle = slots.filter(({ busy }) => !busy).sort((one, other) => (one.tokens ?? 0) - (other.tokens ?? 0))
   for (const { id: slot } of idle) {

@@ -58,17 +58,18 @@ export const createLmcacheConnector = (
   pool: Omit<ConnectorParts, 'http'>,
   own: Partial<Pick<Parts, 'ledger' | 'vault' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
 ): LmcacheConnector => {
-  const { redis, secret, pods, access, salts, log } = pool
+  const { redis, secret, pods, access, salts, log, warnings } = pool
   const hasEvents = kv.events === 'auto'
   const named = new Map(instances.map(splitAlias))
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
   const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access })
-  const lmcache = createLmcacheClient({ http, coordinator: new URL(required(url)).host, worldSize })
+  const coordinator = new URL(required(url)).host
+  const lmcache = createLmcacheClient({ http, coordinator, worldSize })
   const parts: Parts = {
     ...pool,
     ...kv,
     lmcache,
-    breaker: createStoreBreaker((signal) => lmcache.healthy(signal), log),
+    breaker: createStoreBreaker((signal) => lmcache.healthy(signal), { address: coordinator, warnings }),
     instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
     engines: createEngineFacts({ ...kv, http: engineHttp, hasEvents }),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
+import { askEngine } from '../../engines/ask-engine.ts'
 import type { EngineHttp } from '../../engines/engine-http.ts'
 
 /** What the connector has to know of an engine. */
@@ -49,18 +50,10 @@ export const createEngineFacts = (options: {
 }): EngineFactsSource => {
   const { http, callTimeoutMs } = options
 
-  const ask = async (pod: string, path: string, signal: AbortSignal): Promise<string | undefined> => {
-    const reply = await http.call({ method: 'GET', pod, path, signal })
-    if (reply.kind !== 'answered') throw new Error(`the engine did not answer GET ${path}`, { cause: reply.cause })
-    if (reply.status === 404) return undefined
-    if (reply.status !== 200) throw new Error(`the engine answered GET ${path} with ${reply.status}`)
-    return reply.text
-  }
-
-  const askEngine = async (pod: string): Promise<Engine> => {
-    const limited = AbortSignal.timeout(callTimeoutMs)
+  const describe = async (pod: string): Promise<Engine> => {
+    const signal = AbortSignal.timeout(callTimeoutMs)
     const [models, version, metrics, sources] = await Promise.all(
-      ['/v1/models', '/version', '/metrics', '/kv_event_sources'].map((path) => ask(pod, path, limited)),
+      ['/v1/models', '/version', '/metrics', '/kv_event_sources'].map((path) => askEngine(http, { pod, path, signal })),
     )
     const layout = labelsOf(metrics ?? '', 'vllm:cache_config_info')
     return {
@@ -70,8 +63,7 @@ export const createEngineFacts = (options: {
         layoutLabels.map((label) => layout.get(label) ?? ''),
       ]),
       blockTokens: Number(layout.get('block_size')) || defaultBlockTokens,
-      hasEvents:
-        options.hasEvents && sources !== undefined && Object.keys(sourcesSchema.parse(JSON.parse(sources))).length > 0,
+      hasEvents: options.hasEvents && Object.keys(sourcesSchema.parse(JSON.parse(sources ?? '{}'))).length > 0,
     }
   }
 
@@ -80,7 +72,7 @@ export const createEngineFacts = (options: {
     max: 10_000,
     ttl: maxAgeMs,
     ttlResolution: 0,
-    fetchMethod: (pod) => askEngine(pod),
+    fetchMethod: (pod) => describe(pod),
   })
 
   return {

@@ -1,5 +1,5 @@
 import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel'
-import type { KvLog } from '../kv-log.ts'
+import type { ConnectorParts } from '../connector-definition.ts'
 
 /** Keeps a KV store that does not answer from costing every turn its deadline. */
 export interface StoreBreaker {
@@ -19,12 +19,17 @@ const failures = 3
 /** Time between two probes, and how long one may take. */
 const probeIntervalMs = 1_000
 
-/** `probe` asks whether the store is there. */
-export const createStoreBreaker = (probe: (signal: AbortSignal) => Promise<void>, log: KvLog): StoreBreaker => {
+/** `probe` asks whether the store at `address` is there. */
+export const createStoreBreaker = (
+  probe: (signal: AbortSignal) => Promise<void>,
+  { address, warnings }: { readonly address: string } & Pick<ConnectorParts, 'warnings'>,
+): StoreBreaker => {
   const breaker = new ConsecutiveBreaker(failures)
   const policy = circuitBreaker(handleAll, { halfOpenAfter: probeIntervalMs, breaker })
-  policy.onBreak(() => log.warn('the KV store does not answer; turns go on without it'))
-  policy.onReset(() => log.info('the KV store answers again'))
+  policy.onBreak((reason) =>
+    warnings.raiseOutage('kv_store_unavailable', address, 'error' in reason ? reason.error : undefined),
+  )
+  policy.onReset(() => warnings.clear('kv_store_unavailable', address))
   return {
     isClosed: () => {
       if (policy.state === CircuitState.Closed) return true

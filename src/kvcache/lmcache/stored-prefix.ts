@@ -2,25 +2,31 @@ import * as z from 'zod'
 import { readJson } from '../../json/read-json.ts'
 import type { ObjectKey } from './lmcache-client.ts'
 
-/** What is kept with a session of its KV in LMCache: enough to find and delete it. No token and no prompt. */
-export interface StoredPrefix {
-  readonly artefactId: string
-  /** The turn that left the KV, as the engine's events name it. */
-  readonly turnId: string
-  readonly modelRoot: string
-  readonly salt: string
-  /** The session's life in its salt; empty where the salt is the tenant's. */
-  readonly life: string
-  /** Hashes of the prefix's chunks, in order. Empty: the chunks have no names here, and the salt is the session's alone. */
-  readonly chunks: readonly string[]
-  /** Each chunk lies in so many pieces: one per worker and group of layers. */
-  readonly pieces: readonly Piece[]
-  /** Tokens of one chunk. */
-  readonly chunkTokens: number
-}
+const maxChunks = 100_000
+const chunkHash = /^[0-9a-f]{8,128}$/
 
-/** LMCache's kv_rank and object_group_id. */
-export type Piece = readonly [rank: number, group: number]
+const schema = z.strictObject({
+  v: z.literal(2),
+  artefactId: z.string().min(1).max(64),
+  /** The turn that left the KV, as the engine's events name it. */
+  turnId: z.string().min(1).max(64),
+  modelRoot: z.string().min(1).max(4096),
+  salt: z.string().regex(/^[0-9a-f]{32}$/),
+  /** The session's life in its salt; empty where the salt is the tenant's. */
+  life: z.string().max(64),
+  /** Hashes of the prefix's chunks, in order. Empty: the chunks have no names here, and the salt is the session's alone. */
+  chunks: z.array(z.string().regex(chunkHash)).max(maxChunks).readonly(),
+  /** Each chunk lies in so many pieces, one per worker and group of layers: LMCache's kv_rank and object_group_id. */
+  pieces: z
+    .array(z.tuple([z.number(), z.number()]).readonly())
+    .max(4096)
+    .readonly(),
+  /** Tokens of one chunk. */
+  chunkTokens: z.int().min(1).max(1_000_000),
+})
+
+/** What is kept with a session of its KV in LMCache: enough to find and delete it. No token and no prompt. */
+export type StoredPrefix = Readonly<Omit<z.infer<typeof schema>, 'v'>>
 
 /** Stands in the ledger for all KV under a salt, where chunks have no names. */
 export const wholeSalt = '*'
@@ -28,21 +34,6 @@ export const wholeSalt = '*'
 /** What an artefact holds in the ledger. */
 export const heldChunks = ({ chunks }: Pick<StoredPrefix, 'chunks'>): readonly string[] =>
   chunks.length === 0 ? [wholeSalt] : chunks
-
-const maxChunks = 100_000
-const chunkHash = /^[0-9a-f]{8,128}$/
-
-const schema = z.strictObject({
-  v: z.literal(2),
-  artefactId: z.string().min(1).max(64),
-  turnId: z.string().min(1).max(64),
-  modelRoot: z.string().min(1).max(4096),
-  salt: z.string().regex(/^[0-9a-f]{32}$/),
-  life: z.string().max(64),
-  chunks: z.array(z.string().regex(chunkHash)).max(maxChunks),
-  pieces: z.array(z.tuple([z.number(), z.number()])).max(4096),
-  chunkTokens: z.int().min(1).max(1_000_000),
-})
 
 /** As the artefact's payload. */
 export const encodeStoredPrefix = (stored: StoredPrefix): string => JSON.stringify({ v: 2, ...stored })

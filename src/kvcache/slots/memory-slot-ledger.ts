@@ -60,10 +60,9 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         .sort((a, b) => compare(a.rank, b.rank))
       if (best === undefined) return { kind: short.length > 0 ? 'wait' : 'no-room' }
       const { owner, content } = records.get(best.slot) ?? unused
-      const { task } = best
       const used = Math.max(0, ...all.map((record) => record.used)) + 1
       const untilMs = now() + leaseMs
-      records.set(best.slot, { owner, turnId, user: session, untilMs, saving: false, task, used })
+      records.set(best.slot, { owner, turnId, user: session, untilMs, saving: false, task: best.task, used })
       return { kind: 'claimed', slot: best.slot, content: owner === session ? content : undefined }
     },
     renew: async (turns, { leaseMs, saving = false }) =>

@@ -1,13 +1,9 @@
 import type { z } from 'zod'
 import { withinLimit } from '../../async/deadline.ts'
+import { askEngine } from '../../engines/ask-engine.ts'
 import { createEngineHttp, type EngineAccess, type EngineReply } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
 import { completionAnswer, eraseAnswer, restoreAnswer, saveAnswer, slotsAnswer } from './slot-snapshot.ts'
-
-/** The engine answers 404. */
-export class NoSuchPathError extends Error {
-  override readonly name = 'NoSuchPathError'
-}
 
 /** How an action on a slot ended. */
 export type ActionEnd<T> =
@@ -48,16 +44,14 @@ export const createSlotClient = (options: SlotClientOptions) => {
   const queries = createEngineHttp({ callsPerPod, access })
   const actions = createEngineHttp({ callsPerPod, access })
 
+  /** An engine without the path answers with undefined, where the schema takes it. */
   const ask = async <T>(
-    call: { readonly pod: string; readonly path: string; readonly body?: unknown },
+    question: { readonly pod: string; readonly path: string; readonly body?: unknown },
     schema: z.ZodType<T>,
     signal: AbortSignal,
   ): Promise<T> => {
-    const method = call.body === undefined ? 'GET' : 'POST'
-    const work = (limited: AbortSignal) => queries.call({ ...call, method, signal: limited })
-    const end = toEnd(await withinLimit(callTimeoutMs, work, signal), schema)
-    if (end.kind !== 'done') throw end.kind === 'refused' && end.status === 404 ? new NoSuchPathError() : end.cause
-    return end.value
+    const work = (limited: AbortSignal) => askEngine(queries, { ...question, signal: limited })
+    return schema.parse(readJson((await withinLimit(callTimeoutMs, work, signal)) ?? ''))
   }
 
   const act = async <T>(
@@ -74,13 +68,9 @@ export const createSlotClient = (options: SlotClientOptions) => {
 
   return {
     slots: (pod: string, signal: AbortSignal) => ask({ pod, path: '/slots' }, slotsAnswer, signal),
-    /** Any other JSON the engine gives about itself. @throws NoSuchPathError when the engine has no such path */
-    about: <T>(query: {
-      readonly pod: string
-      readonly path: string
-      readonly schema: z.ZodType<T>
-      readonly signal: AbortSignal
-    }): Promise<T> => ask({ pod: query.pod, path: query.path }, query.schema, query.signal),
+    /** Any other JSON that the engine gives about itself. Undefined, if the schema takes it, when there is no such path. */
+    about: <T>(pod: string, path: string, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> =>
+      ask({ pod, path }, schema, signal),
     /** Writes what the slot holds to `file` in the engine's slot folder. */
     save: (slot: SlotAddress, file: string) => act(slot, { name: 'save', file, schema: saveAnswer }),
     /** Replaces what the slot holds by the content of `file`. */

@@ -1,17 +1,5 @@
 import * as z from 'zod'
 
-/** One slot as its engine reports it. */
-export interface SlotSnapshot {
-  readonly id: number
-  readonly busy: boolean
-  /** Number of the last completion that ran there, unique while the engine's process lives; undefined: none did. */
-  readonly task: number | undefined
-  /** Tokens whose KV the slot holds; undefined until the slot's first completion. */
-  readonly tokens: number | undefined
-  /** `n_keep` of the last request that ran there; undefined where the engine does not repeat a request's parameters. */
-  readonly keep: number | undefined
-}
-
 const slotSchema = z
   .object({
     id: z.number().int().nonnegative(),
@@ -20,15 +8,19 @@ const slotSchema = z
     n_prompt_tokens: z.number().int().nonnegative().optional(),
     params: z.object({ n_keep: z.number().optional() }).optional(),
   })
-  .transform(
-    (slot): SlotSnapshot => ({
-      id: slot.id,
-      busy: slot.is_processing,
-      task: slot.id_task === undefined || slot.id_task < 0 ? undefined : slot.id_task,
-      tokens: slot.n_prompt_tokens,
-      keep: slot.params?.n_keep,
-    }),
-  )
+  .transform((slot) => ({
+    id: slot.id,
+    busy: slot.is_processing,
+    /** Number of the last completion that ran there, unique while the engine's process lives; undefined: none did. */
+    task: slot.id_task === undefined || slot.id_task < 0 ? undefined : slot.id_task,
+    /** Tokens whose KV the slot holds; undefined until the slot's first completion. */
+    tokens: slot.n_prompt_tokens,
+    /** `n_keep` of the last request that ran there; undefined where the engine does not repeat a request's parameters. */
+    keep: slot.params?.n_keep,
+  }))
+
+/** One slot as its engine reports it. */
+export type SlotSnapshot = Readonly<z.output<typeof slotSchema>>
 
 /** The answer to `GET /slots`. */
 export const slotsAnswer = z.array(slotSchema)

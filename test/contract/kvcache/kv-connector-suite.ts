@@ -1,6 +1,4 @@
-import { inspect } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
+import { describe, expect, test } from '@jest/globals'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
 import { eventually } from '../../support/eventually.ts'
 import {
@@ -13,13 +11,10 @@ import {
   removeSession,
   serveTurn,
   storedBy,
-  type TestPod,
-  type TestSession,
   turnOf,
   withPayload,
 } from './kv-test-bed.ts'
-
-const timeoutMs = 60_000
+import { useKvBed } from './use-kv-bed.ts'
 
 /** The presence of a turn that finds nothing, and had nothing to find. */
 const nothingStored = { kind: 'miss', reason: 'nothing_stored' }
@@ -30,60 +25,38 @@ const mostRecomputed = 8
 /** The contract of KvConnector, met through the gateway's host of connectors. The engines' own `cached_tokens` tells whether KV was used. */
 export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>, traits: KvTraits): void => {
   describe(`KvConnector: ${name}`, () => {
-    let bed: KvTestBed
-    let cache: KvCache
-    let first: TestPod
-    let second: TestPod
-    let session: TestSession
-    let prompt: string
-    beforeEach(async () => {
-      bed = await make()
-      cache = await bed.connect()
-      ;[first, second] = bed.pods
-      session = newSession()
-      prompt = bed.newPrompt()
-    }, timeoutMs)
-    afterEach(() => bed.close(), timeoutMs)
+    const kit = useKvBed(make)
+    const { serve, prepare, begin } = kit
 
-    const serve = (pod: TestPod, stored?: KvArtefact, text = prompt) =>
-      serveTurn(cache, { session, pod, prompt: text, stored })
-    const prepare = (pod: TestPod, stored?: KvArtefact, signal = anySignal()) =>
-      cache.prepare(turnOf(session, pod, { stored }), { signal })
-    /** Serves the first turn on the first pod. */
-    const begin = async (): Promise<KvArtefact> => {
-      const { stored, finished } = await serve(first)
-      if (stored === undefined) throw new Error(`the first turn stored nothing: ${inspect(finished)}`)
-      return stored
-    }
-    const longer = (): string => `${prompt}${bed.more}`
-    /** Prepares the first turn on the first pod, and runs it on `servedBy`. */
-    const runFirst = async (servedBy = first) => {
-      const turn = turnOf(session, first)
-      const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
-      const usage = await servedBy.run({ prompt, sessionId: session.id, fields })
+    const longer = (): string => `${kit.prompt}${kit.bed.more}`
+    /** Prepares the kit.first turn on the kit.first pod, and runs it on `servedBy`. */
+    const runFirst = async (servedBy = kit.first) => {
+      const turn = turnOf(kit.session, kit.first)
+      const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
+      const usage = await servedBy.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
       return { turn: { ...turn, pod: servedBy.address }, claim, usage }
     }
     const leastCached = (stored: KvArtefact | undefined): number => (stored?.tokens ?? 0) - mostRecomputed
 
     test('the first turn finds nothing, and its KV is stored', async () => {
-      const { prepared, usage, finished, stored } = await serve(first)
+      const { prepared, usage, finished, stored } = await serve(kit.first)
       expect(prepared.presence).toMatchObject(nothingStored)
       expect(usage.cachedTokens).toBe(0)
       expect(finished).toMatchObject({ kind: 'stored', bytes: expect.any(Number) })
       expect(stored?.tokens).toBeGreaterThan(0)
       expect(stored?.tokens).toBeLessThanOrEqual(usage.promptTokens + usage.outputTokens)
-      expect(await bed.artefacts()).toEqual([stored?.artefactId])
+      expect(await kit.bed.artefacts()).toEqual([stored?.artefactId])
     })
 
     test('an artefact is announced before it exists', async () => {
       const announced: string[] = []
       const existing: string[] = []
       const { turn, ...end } = await runFirst()
-      const finished = await finishTurn(cache, turn, {
+      const finished = await finishTurn(kit.cache, turn, {
         ...end,
         announce: async ({ artefactId }) => {
           announced.push(artefactId)
-          existing.push(...(await bed.artefacts()))
+          existing.push(...(await kit.bed.artefacts()))
         },
       })
       expect(announced).toEqual([storedBy(finished)?.artefactId])
@@ -93,22 +66,22 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
     test('an announcement that fails leaves nothing stored, and the pod usable', async () => {
       const { turn, ...end } = await runFirst()
       const announce = () => Promise.reject(new Error('the store is away'))
-      const finished = await finishTurn(cache, turn, { ...end, announce })
+      const finished = await finishTurn(kit.cache, turn, { ...end, announce })
       expect(finished).toMatchObject({ kind: 'none', reason: 'offload_failed' })
-      expect(await bed.artefacts()).toEqual([])
-      expect((await serve(first)).finished.kind).toBe('stored')
+      expect(await kit.bed.artefacts()).toEqual([])
+      expect((await serve(kit.first)).finished.kind).toBe('stored')
     })
 
     test.each([
-      { name: 'the pod of the first turn', pod: () => first },
-      { name: 'another pod', pod: () => second },
+      { name: 'the pod of the first turn', pod: () => kit.first },
+      { name: 'another pod', pod: () => kit.second },
     ])('$name uses all KV that is stored, and what the turn adds', async ({ pod }) => {
       const stored = await begin()
       const next = await serve(pod(), stored, longer())
       expect(next.prepared.presence).toMatchObject({ kind: 'hit', tokens: stored.tokens })
       expect(next.usage.cachedTokens).toBeGreaterThanOrEqual(leastCached(stored))
       expect(next.stored?.artefactId !== stored.artefactId).toBe(next.finished.kind === 'stored')
-      const last = await serve(pod(), next.stored, `${longer()}${bed.more}`)
+      const last = await serve(pod(), next.stored, `${longer()}${kit.bed.more}`)
       expect(last.prepared.presence).toMatchObject({ kind: 'hit', tokens: next.stored?.tokens })
       expect(last.usage.cachedTokens).toBeGreaterThan(next.usage.cachedTokens)
       const presences = [next, last].map(({ prepared }) => prepared.presence)
@@ -116,13 +89,18 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
     })
 
     test('a conversation that alternates between pods and gateways finds its KV at every turn', async () => {
-      const gateways = [cache, await bed.connect()]
+      const gateways = [kit.cache, await kit.bed.connect()]
       let stored: KvArtefact | undefined
       const seen: string[] = []
       for (let index = 0; index < 6; index += 1) {
-        const text = prompt + bed.more.repeat(index)
-        const pod = index % 2 === 0 ? first : second
-        const turn = await serveTurn(gateways[index % 2] ?? cache, { session, pod, prompt: text, stored })
+        const text = kit.prompt + kit.bed.more.repeat(index)
+        const pod = index % 2 === 0 ? kit.first : kit.second
+        const turn = await serveTurn(gateways[index % 2] ?? kit.cache, {
+          session: kit.session,
+          pod,
+          prompt: text,
+          stored,
+        })
         seen.push(`${turn.prepared.presence.kind} ${turn.usage.cachedTokens >= leastCached(stored)}`)
         stored = turn.stored
       }
@@ -131,15 +109,17 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
 
     test('another gateway can finish a turn', async () => {
       const { turn, ...end } = await runFirst()
-      expect((await finishTurn(await bed.connect(), turn, end)).kind).toBe('stored')
+      expect((await finishTurn(await kit.bed.connect(), turn, end)).kind).toBe('stored')
     })
 
     test('20 concurrent turns on two gateways load the KV once for each place it is needed in', async () => {
       const stored = await begin()
-      const other = await bed.connect()
+      const other = await kit.bed.connect()
       const prepared = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
-          (index % 2 === 0 ? cache : other).prepare(turnOf(session, second, { stored }), { signal: anySignal() }),
+          (index % 2 === 0 ? kit.cache : other).prepare(turnOf(kit.session, kit.second, { stored }), {
+            signal: anySignal(),
+          }),
         ),
       )
       const presences = prepared.map(({ presence }) => presence)
@@ -147,42 +127,42 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       const others = presences.filter(({ kind }) => kind === 'miss')
       expect(hits.length).toBeGreaterThan(0)
       expect(others).toEqual(others.map(() => ({ kind: 'miss', reason: 'no_slot' })))
-      expect(second.loads()).toBe(traits.loadedBy === 'gateway' ? hits.length : 0)
+      expect(kit.second.loads()).toBe(traits.loadedBy === 'gateway' ? hits.length : 0)
     })
 
     test('of overlapping turns, the KV of the last one is stored', async () => {
       const stored = await begin()
       const prepared = []
-      for (const turn of [turnOf(session, first, { stored }), turnOf(session, first, { stored })]) {
-        prepared.push({ turn, ...(await cache.prepare(turn, { signal: anySignal() })) })
+      for (const turn of [turnOf(kit.session, kit.first, { stored }), turnOf(kit.session, kit.first, { stored })]) {
+        prepared.push({ turn, ...(await kit.cache.prepare(turn, { signal: anySignal() })) })
       }
       // Both are prepared before the first one runs; in one slot they run one after the other.
       const ended = []
       for (const { turn, fields, claim } of prepared) {
-        ended.push({ turn, claim, usage: await first.run({ prompt: longer(), sessionId: session.id, fields }) })
+        ended.push({ turn, claim, usage: await kit.first.run({ prompt: longer(), sessionId: kit.session.id, fields }) })
       }
       let last = stored
-      for (const { turn, ...end } of ended) last = storedBy(await finishTurn(cache, turn, end)) ?? last
-      const { prepared: next, usage } = await serve(second, last, `${longer()}${bed.more}`)
+      for (const { turn, ...end } of ended) last = storedBy(await finishTurn(kit.cache, turn, end)) ?? last
+      const { prepared: next, usage } = await serve(kit.second, last, `${longer()}${kit.bed.more}`)
       expect(next.presence).toMatchObject({ kind: 'hit', tokens: last.tokens })
       expect(usage.cachedTokens).toBeGreaterThanOrEqual(leastCached(last))
     })
 
     test('a failed turn releases its claim', async () => {
-      const turn = turnOf(session, first)
-      const prepared = await cache.prepare(turn, { signal: anySignal() })
-      await releaseTurn(cache, turn, prepared)
-      expect(await removeSession(cache, session)).toEqual({ kind: 'removed' })
+      const turn = turnOf(kit.session, kit.first)
+      const prepared = await kit.cache.prepare(turn, { signal: anySignal() })
+      await releaseTurn(kit.cache, turn, prepared)
+      expect(await removeSession(kit.cache, kit.session)).toEqual({ kind: 'removed' })
     })
 
     test('a turn that another pod served is stored from there or not at all, and releases its claim', async () => {
-      const { turn, ...end } = await runFirst(second)
-      const finished = await finishTurn(cache, turn, end)
+      const { turn, ...end } = await runFirst(kit.second)
+      const finished = await finishTurn(kit.cache, turn, end)
       const stored = storedBy(finished)
       if (stored === undefined) expect(finished).toEqual({ kind: 'none', reason: 'served_elsewhere' })
-      else expect((await prepare(second, stored)).presence).toMatchObject({ kind: 'hit', tokens: stored.tokens })
-      expect(await removeSession(cache, session, stored)).toEqual({ kind: 'removed' })
-      expect(await bed.artefacts()).toEqual([])
+      else expect((await prepare(kit.second, stored)).presence).toMatchObject({ kind: 'hit', tokens: stored.tokens })
+      expect(await removeSession(kit.cache, kit.session, stored)).toEqual({ kind: 'removed' })
+      expect(await kit.bed.artefacts()).toEqual([])
     })
 
     describe('another session with the same prompt', () => {
@@ -191,74 +171,74 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
         { name: 'of the same tenant', tenant: undefined, isShared: traits.sharing === 'tenant' },
       ])('$name starts from the KV: $isShared', async ({ tenant, isShared }) => {
         const stored = await begin()
-        const other = await serveTurn(cache, { session: newSession(tenant), pod: first, prompt })
+        const other = await serveTurn(kit.cache, { session: newSession(tenant), pod: kit.first, prompt: kit.prompt })
         expect(other.prepared.presence).toMatchObject(nothingStored)
         if (isShared) expect(other.usage.cachedTokens).toBeGreaterThanOrEqual(leastCached(stored))
         else expect(other.usage.cachedTokens).toBe(0)
-        expect((await prepare(first, stored)).presence).toMatchObject({ kind: 'hit', tokens: stored.tokens })
+        expect((await prepare(kit.first, stored)).presence).toMatchObject({ kind: 'hit', tokens: stored.tokens })
       })
 
       test('a request without a session starts from no KV', async () => {
         await begin()
-        const fields = cache.isolation(session.tenant)
-        expect((await first.run({ prompt, fields })).cachedTokens).toBe(0)
+        const fields = kit.cache.isolation(kit.session.tenant)
+        expect((await kit.first.run({ prompt: kit.prompt, fields })).cachedTokens).toBe(0)
       })
     })
 
     describe('KV that is gone', () => {
       test('a removed artefact is missing, and the turn runs without it and is stored', async () => {
         const stored = await begin()
-        await removeSession(cache, session, stored)
-        const { prepared, usage, finished } = await serve(second, stored)
+        await removeSession(kit.cache, kit.session, stored)
+        const { prepared, usage, finished } = await serve(kit.second, stored)
         expect(prepared.presence).toMatchObject({ kind: 'miss', reason: 'kv_missing' })
         expect([usage.cachedTokens, finished.kind]).toEqual([0, 'stored'])
       })
 
       test.each(traits.damage)('an artefact that was %s is not used', async (how) => {
         const stored = await begin()
-        await bed.damage(stored.artefactId, how)
-        expect((await serve(second, stored)).usage.cachedTokens).toBe(0)
+        await kit.bed.damage(stored.artefactId, how)
+        expect((await serve(kit.second, stored)).usage.cachedTokens).toBe(0)
       })
 
       test('a pod that restarted loads the KV again', async () => {
         const stored = await begin()
-        await first.restart()
-        const { prepared, usage } = await serve(first, stored, longer())
+        await kit.first.restart()
+        const { prepared, usage } = await serve(kit.first, stored, longer())
         expect(prepared.presence).toMatchObject({ kind: 'hit', tier: 'store', tokens: stored.tokens })
         expect(usage.cachedTokens).toBeGreaterThanOrEqual(leastCached(stored))
       })
 
       test('an artefact with an unreadable payload is not used', async () => {
         const stored = withPayload(await begin(), '{"file":"../../etc/passwd"}')
-        const { presence } = await prepare(second, stored)
-        expect([presence.kind, second.loads()]).toEqual(['miss', 0])
+        const { presence } = await prepare(kit.second, stored)
+        expect([presence.kind, kit.second.loads()]).toEqual(['miss', 0])
       })
     })
 
     describe('the budget', () => {
       test('a turn without budget continues at once without its KV, and claims nothing', async () => {
         const stored = await begin()
-        const { presence, fields } = await prepare(second, stored, AbortSignal.abort())
+        const { presence, fields } = await prepare(kit.second, stored, AbortSignal.abort())
         expect(presence).toMatchObject({ kind: 'miss', reason: 'load_timeout' })
-        expect((await first.run({ prompt, fields })).cachedTokens).toBe(0)
-        expect(await removeSession(cache, session, stored)).toEqual({ kind: 'removed' })
+        expect((await kit.first.run({ prompt: kit.prompt, fields })).cachedTokens).toBe(0)
+        expect(await removeSession(kit.cache, kit.session, stored)).toEqual({ kind: 'removed' })
       })
 
       if (traits.loadedBy === 'gateway') {
         test('a turn waits for its load until its budget ends, and the load is completed', async () => {
           const stored = await begin()
-          const completeLoads = second.holdLoads()
+          const completeLoads = kit.second.holdLoads()
           const leave = new AbortController()
-          const preparing = prepare(second, stored, leave.signal)
-          await eventually(() => second.loads() === 1)
+          const preparing = prepare(kit.second, stored, leave.signal)
+          await eventually(() => kit.second.loads() === 1)
           leave.abort()
           const { presence, fields, claim } = await preparing
           expect(presence).toMatchObject({ kind: 'miss', reason: 'load_timeout' })
-          expect((await first.run({ prompt, fields })).cachedTokens).toBe(0)
-          expect((await finishTurn(cache, turnOf(session, second), { claim })).kind).toBe('none')
+          expect((await kit.first.run({ prompt: kit.prompt, fields })).cachedTokens).toBe(0)
+          expect((await finishTurn(kit.cache, turnOf(kit.session, kit.second), { claim })).kind).toBe('none')
           completeLoads()
-          await eventually(async () => (await removeSession(cache, session, stored)).kind === 'removed')
-          expect(await second.probe(prompt)).toBe(0)
+          await eventually(async () => (await removeSession(kit.cache, kit.session, stored)).kind === 'removed')
+          expect(await kit.second.probe(kit.prompt)).toBe(0)
         })
       }
     })
@@ -267,15 +247,15 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       const nowhere = '127.0.0.1:9'
 
       test('a turn continues without its KV', async () => {
-        cache = await bed.connect({ pods: [nowhere] })
-        const { presence, fields } = await prepare({ ...first, address: nowhere })
+        kit.cache = await kit.bed.connect({ pods: [nowhere] })
+        const { presence, fields } = await prepare({ ...kit.first, address: nowhere })
         expect(presence).toMatchObject({ kind: 'miss', reason: 'load_failed' })
-        expect(Object.keys(fields)).toEqual(Object.keys(cache.isolation(session.tenant)))
+        expect(Object.keys(fields)).toEqual(Object.keys(kit.cache.isolation(kit.session.tenant)))
       })
 
       test('an address that is not configured is never called', async () => {
-        cache = await bed.connect({ pods: [second.address] })
-        expect((await prepare(first)).presence).toMatchObject({
+        kit.cache = await kit.bed.connect({ pods: [kit.second.address] })
+        expect((await prepare(kit.first)).presence).toMatchObject({
           kind: 'miss',
           reason: 'load_failed',
           cause: expect.objectContaining({ message: 'the pod is not configured' }),

@@ -1,4 +1,5 @@
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
+import type { ConnectorParts } from '../../../src/kvcache/connector-definition.ts'
 import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
@@ -31,6 +32,7 @@ export interface LmcacheConnectOptions {
   readonly pods?: readonly string[]
   readonly settleMs?: number
   readonly log?: KvLog
+  readonly warnings?: ConnectorParts['warnings']
 }
 
 /** The lmcache connector on a simulated fleet of its own. */
@@ -149,7 +151,12 @@ const makeBed = (
         callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
         minTokens: 1,
       },
-      connectorParts({ secret, pods: () => wishes.pods ?? addresses, log: wishes.log ?? silent }),
+      connectorParts({
+        secret,
+        pods: () => wishes.pods ?? addresses,
+        log: wishes.log ?? silent,
+        ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
+      }),
       { ledger, vault, events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
     )
     connectors.push(connector)

@@ -11,14 +11,14 @@ const mark = /^# needs (vLLM|engines of your own|Kubernetes|minutes; make test r
 
 /** A program is complete with its imports; other code is quoted. */
 const isProgram = ({ language, text }: Block): boolean =>
-  (language === 'ts' || language === 'python') && /^(import|from) /.test(text)
+  (language === 'js' || language === 'ts' || language === 'python') && /^(import|from) /.test(text)
 const isRun = (block: Block): boolean => isProgram(block) || (pasted.includes(block.language) && !mark.test(block.text))
 
 describe('blocks of code in the documentation', () => {
   test('are commands that this test runs, or say what they need, or are no commands', () => {
     const open = documents
       .flatMap(blocksOf)
-      .filter((block) => !isRun(block) && !mark.test(block.text) && ![...quoted, 'ts'].includes(block.language))
+      .filter((block) => !isRun(block) && !mark.test(block.text) && ![...quoted, 'js', 'ts'].includes(block.language))
     expect(open.map(({ place, language }) => `${place} (${language})`)).toEqual([])
   })
 

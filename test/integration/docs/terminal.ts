@@ -92,7 +92,7 @@ export const openTerminal = async (): Promise<Terminal> => {
         await writeFile(join(programs, 'program.py'), program)
         return compare(printsOf(block), await run(['python3', join(programs, 'program.py')]))
       }
-      if (language === 'ts') {
+      if (language === 'js' || language === 'ts') {
         const { code } = await transform(program, { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' } })
         await writeFile(join(programs, 'program.mjs'), code)
         return compare(printsOf(block), await run([process.execPath, join(programs, 'program.mjs')]))

@@ -1,22 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvCache, PreparedTurn } from '../../../src/kvcache/kv-cache.ts'
-import type { EngineFields, KvArtefact } from '../../../src/kvcache/kv-connector.ts'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import type { PreparedTurn } from '../../../src/kvcache/kv-cache.ts'
+import type { EngineFields } from '../../../src/kvcache/kv-connector.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import type { SlotTurn } from '../../../src/kvcache/slots/slot-ledger.ts'
-import {
-  anySignal,
-  finishTurn,
-  newPrompt,
-  newSession,
-  serveTurn,
-  type TestSession,
-  turnOf,
-} from '../../contract/kvcache/kv-test-bed.ts'
+import { anySignal, finishTurn, newSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
+import { useKvBed } from '../../contract/kvcache/use-kv-bed.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
-
-const timeoutMs = 60_000
+import type { SlotsTestBed } from './slots-test-bed.ts'
 
 /** What a client that names a slot gets: the gateway's fields win. */
 const withSlot = (slot: number, fields: EngineFields): EngineFields => ({ id_slot: slot, ...fields })
@@ -24,53 +15,32 @@ const withSlot = (slot: number, fields: EngineFields): EngineFields => ({ id_slo
 /** Turns that share a pod: what keeps them apart, who holds which slot, and what a turn costs the engine. */
 export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
   describe('turns in slots', () => {
-    let bed: SlotsTestBed
-    let cache: KvCache
-    let first: SlotPod
-    let second: SlotPod
-    let session: TestSession
-    let prompt: string
-    beforeEach(async () => {
-      bed = await make()
-      cache = bed.connect()
-      ;[first, second] = bed.pods
-      session = newSession()
-      prompt = newPrompt()
-    }, timeoutMs)
-    afterEach(async () => {
-      for (const pod of bed.pods) pod.proxy.onRequest(() => {})
-      await bed.close()
-    }, timeoutMs)
+    const kit = useKvBed(make)
+    const { serve, prepare, begin } = kit
+    afterEach(() => {
+      for (const pod of kit.bed.pods) pod.proxy.onRequest(() => {})
+    })
 
-    const serve = (pod: SlotPod, stored?: KvArtefact, text = prompt) =>
-      serveTurn(cache, { session, pod, prompt: text, stored })
-    const prepare = (pod: SlotPod, stored?: KvArtefact) =>
-      cache.prepare(turnOf(session, pod, { stored }), { signal: anySignal() })
-    const begin = async (): Promise<KvArtefact> => {
-      const { stored } = await serve(first)
-      if (stored === undefined) throw new Error('the first turn stored nothing')
-      return stored
-    }
-    /** Serves the first turn; `meanwhile` happens between its response and its finish. */
+    /** Serves the kit.first turn; `meanwhile` happens between its response and its finish. */
     const serveFirst = async (meanwhile: (place: SlotTurn) => Promise<unknown>) => {
-      const turn = turnOf(session, first)
-      const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
-      const usage = await first.run({ prompt, sessionId: session.id, fields })
-      await meanwhile({ pod: first.address, slot: Number(fields['id_slot']), turnId: turn.turnId })
-      return finishTurn(cache, turn, { claim, usage })
+      const turn = turnOf(kit.session, kit.first)
+      const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
+      const usage = await kit.first.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
+      await meanwhile({ pod: kit.first.address, slot: Number(fields['id_slot']), turnId: turn.turnId })
+      return finishTurn(kit.cache, turn, { claim, usage })
     }
-    /** The slot of the first pod in which the session's KV lies. */
+    /** The slot of the kit.first pod in which the kit.session's KV lies. */
     const ownSlot = async (): Promise<number> => {
-      const entries = await bed.ledger.list(first.address)
-      return entries.find(({ owner }) => owner === session.key)?.slot ?? -1
+      const entries = await kit.bed.ledger.list(kit.first.address)
+      return entries.find(({ owner }) => owner === kit.session.key)?.slot ?? -1
     }
 
     describe('requests that repeat the conversation of a session', () => {
       const others: readonly { readonly name: string; readonly fields: () => Promise<EngineFields> }[] = [
-        { name: 'turn without a session', fields: async () => cache.isolation(session.tenant) },
+        { name: 'turn without a session', fields: async () => kit.cache.isolation(kit.session.tenant) },
         {
           name: 'turn without a session whose client names the slot',
-          fields: async () => withSlot(await ownSlot(), cache.isolation(session.tenant)),
+          fields: async () => withSlot(await ownSlot(), kit.cache.isolation(kit.session.tenant)),
         },
         {
           name: 'request of which no gateway knows',
@@ -78,26 +48,31 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
         },
         {
           name: 'first turn of another session',
-          fields: async () => (await cache.prepare(turnOf(newSession(), first), { signal: anySignal() })).fields,
+          fields: async () =>
+            (await kit.cache.prepare(turnOf(newSession(), kit.first), { signal: anySignal() })).fields,
         },
         {
           name: 'turn whose load took too long',
           fields: async () => {
-            const turn = turnOf(session, first)
-            const late = await cache.prepare(turn, { signal: AbortSignal.abort() })
+            const turn = turnOf(kit.session, kit.first)
+            const late = await kit.cache.prepare(turn, { signal: AbortSignal.abort() })
             return withSlot(await ownSlot(), late.fields)
           },
         },
       ]
       test.each(others)('$name starts from no KV', async ({ fields }) => {
         await begin()
-        expect((await first.run({ prompt, fields: await fields() })).cachedTokens).toBe(0)
+        expect((await kit.first.run({ prompt: kit.prompt, fields: await fields() })).cachedTokens).toBe(0)
       })
     })
 
     test('two overlapping turns of a session run in slots of their own', async () => {
       const stored = await begin()
-      const prepared = [await prepare(first, stored), await prepare(first, stored), await prepare(first, stored)]
+      const prepared = [
+        await prepare(kit.first, stored),
+        await prepare(kit.first, stored),
+        await prepare(kit.first, stored),
+      ]
       expect(prepared.map(({ presence }) => presence)).toMatchObject([
         { kind: 'hit', tier: 'gpu' },
         { kind: 'hit', tier: 'store' },
@@ -108,9 +83,9 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
     test('turn waits for the slot of the turn before while it is being saved', async () => {
       const prepared: PreparedTurn[] = []
       const finished = await serveFirst(async () => {
-        first.proxy.onRequest((line) => {
+        kit.first.proxy.onRequest((line) => {
           if (!line.includes('action=save')) return
-          void prepare(first).then((next) => prepared.push(next))
+          void prepare(kit.first).then((next) => prepared.push(next))
         })
       })
       await eventually(async () => prepared.length === 1)
@@ -125,7 +100,7 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
       { name: 'not stored when another turn took its slot', isTaken: true, expected: { reason: 'not_verified' } },
     ])('a turn whose lease ran out is $name', async ({ isTaken, expected }) => {
       const finished = await serveFirst(async (place) => {
-        await bed.ledger.renew([place], { leaseMs: 0 })
+        await kit.bed.ledger.renew([place], { leaseMs: 0 })
         const other = {
           session: newSession().key,
           turnId: 'other',
@@ -133,20 +108,19 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
           artefactId: undefined,
           mayWait: false,
         }
-        const slots = [{ id: place.slot, idle: true }]
-        if (isTaken) await bed.ledger.claim({ ...other, pod: place.pod, slots })
+        if (isTaken) await kit.bed.ledger.claim({ ...other, pod: place.pod, slots: [{ id: place.slot, idle: true }] })
       })
       expect(finished).toMatchObject(expected)
     })
 
     test.each([
-      { name: 'warm turn', pod: () => first, most: 3 },
-      { name: 'turn that moves to another pod', pod: () => second, most: 8 },
+      { name: 'warm turn', pod: () => kit.first, most: 3 },
+      { name: 'turn that moves to another pod', pod: () => kit.second, most: 8 },
     ])('$name makes at most $most engine calls', async ({ pod, most }) => {
       const stored = await begin()
       const calls: string[] = []
       pod().proxy.onRequest((line) => void calls.push(line))
-      const { finished } = await serve(pod(), stored, `${prompt} And one more question.`)
+      const { finished } = await serve(pod(), stored, `${kit.prompt} And one more question.`)
       expect(finished.kind).toBe('stored')
       expect(calls.length).toBeLessThanOrEqual(most)
     })

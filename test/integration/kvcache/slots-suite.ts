@@ -1,8 +1,6 @@
 import { readdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { inspect } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 import {
@@ -16,14 +14,12 @@ import {
   serveTurn,
   storedBy,
   sweep,
-  type TestSession,
   turnOf,
   withPayload,
 } from '../../contract/kvcache/kv-test-bed.ts'
+import { useKvBed } from '../../contract/kvcache/use-kv-bed.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { SlotPod, SlotsTestBed } from './slots-test-bed.ts'
-
-const timeoutMs = 60_000
 
 const noSlot = { kind: 'miss', reason: 'no_slot' }
 const failed = { kind: 'miss', reason: 'load_failed' }
@@ -33,44 +29,23 @@ const loaded = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'store', tokens
 /** What llamacpp-slots does beyond every connector: slots are few, and any request can use any of them at any time. */
 export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
   describe('slots', () => {
-    let bed: SlotsTestBed
-    let cache: KvCache
-    let first: SlotPod
-    let second: SlotPod
-    let session: TestSession
-    let prompt: string
-    beforeEach(async () => {
-      bed = await make()
-      cache = bed.connect()
-      ;[first, second] = bed.pods
-      session = newSession()
-      prompt = newPrompt()
-    }, timeoutMs)
-    afterEach(async () => {
-      for (const pod of bed.pods) pod.proxy.onRequest(() => {})
-      await bed.close()
-    }, timeoutMs)
+    const kit = useKvBed(make)
+    const { serve, prepare, begin } = kit
+    afterEach(() => {
+      for (const pod of kit.bed.pods) pod.proxy.onRequest(() => {})
+    })
 
-    const serve = (pod: SlotPod, stored?: KvArtefact, text = prompt) =>
-      serveTurn(cache, { session, pod, prompt: text, stored })
-    const prepare = (pod: SlotPod, stored?: KvArtefact, signal = anySignal()) =>
-      cache.prepare(turnOf(session, pod, { stored }), { signal })
-    const begin = async (): Promise<KvArtefact> => {
-      const { stored, finished } = await serve(first)
-      if (stored === undefined) throw new Error(`the first turn stored nothing: ${inspect(finished)}`)
-      return stored
-    }
     /** Takes a turn as far as its response; `meanwhile` happens before its finish. */
     const serveWith = async (meanwhile: (slot: number) => Promise<unknown>) => {
-      const turn = turnOf(session, first)
-      const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
-      const usage = await first.run({ prompt, sessionId: session.id, fields })
+      const turn = turnOf(kit.session, kit.first)
+      const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
+      const usage = await kit.first.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
       await meanwhile(Number(fields['id_slot']))
-      return finishTurn(cache, turn, { claim, usage })
+      return finishTurn(kit.cache, turn, { claim, usage })
     }
     /** Without the one that names the owner of the folder. */
-    const files = async () => (await readdir(bed.kvDirectory)).filter((name) => !name.startsWith('.'))
-    /** Runs before the first request that contains `part` reaches the engine. */
+    const files = async () => (await readdir(kit.bed.kvDirectory)).filter((name) => !name.startsWith('.'))
+    /** Runs before the kit.first request that contains `part` reaches the engine. */
     const beforeRequest = (pod: SlotPod, part: string, action: () => Promise<unknown>): void => {
       let isFirst = true
       pod.proxy.onRequest(async (line) => {
@@ -79,24 +54,24 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await action()
       })
     }
-    /** The slot of the first pod in which the session's KV lies. */
+    /** The slot of the kit.first pod in which the kit.session's KV lies. */
     const ownSlot = async (): Promise<number> => {
-      const entries = await bed.ledger.list(first.address)
-      return entries.find(({ owner }) => owner === session.key)?.slot ?? -1
+      const entries = await kit.bed.ledger.list(kit.first.address)
+      return entries.find(({ owner }) => owner === kit.session.key)?.slot ?? -1
     }
 
     describe('traffic without a session', () => {
       const stranger = 'Somebody else says something quite different, and much shorter.'
 
       test('request that takes the slot between a turn and its finish is not stored', async () => {
-        const finished = await serveWith((slot) => first.run({ prompt: stranger, fields: { id_slot: slot } }))
+        const finished = await serveWith((slot) => kit.first.run({ prompt: stranger, fields: { id_slot: slot } }))
         expect(finished).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
       })
 
       test('request that takes the slot during the save is not stored', async () => {
         const finished = await serveWith(async (slot) => {
-          beforeRequest(first, 'action=save', () => first.run({ prompt: stranger, fields: { id_slot: slot } }))
+          beforeRequest(kit.first, 'action=save', () => kit.first.run({ prompt: stranger, fields: { id_slot: slot } }))
         })
         expect(finished).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
@@ -105,8 +80,9 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       test('request that takes the slot right after the save invalidates the file', async () => {
         const finished = await serveWith(async (slot) => {
           let hasSaved = false
-          first.proxy.onRequest(async (line) => {
-            if (hasSaved && line.endsWith('/slots')) await first.run({ prompt: stranger, fields: { id_slot: slot } })
+          kit.first.proxy.onRequest(async (line) => {
+            if (hasSaved && line.endsWith('/slots'))
+              await kit.first.run({ prompt: stranger, fields: { id_slot: slot } })
             if (line.includes('action=save')) hasSaved = true
           })
         })
@@ -116,9 +92,9 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('request that took the slot is not mistaken for the session', async () => {
         const stored = await begin()
-        await first.run({ prompt: stranger, fields: { id_slot: 0 } })
-        await first.run({ prompt: `${stranger} And again.`, fields: { id_slot: 1 } })
-        const { prepared, usage } = await serve(first, stored)
+        await kit.first.run({ prompt: stranger, fields: { id_slot: 0 } })
+        await kit.first.run({ prompt: `${stranger} And again.`, fields: { id_slot: 1 } })
+        const { prepared, usage } = await serve(kit.first, stored)
         expect(prepared.presence).toMatchObject(loaded(stored))
         expect(usage.cachedTokens).toBeGreaterThanOrEqual(stored.tokens - 8)
       })
@@ -126,74 +102,74 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       test('request in the session’s slot moves its turn to another slot', async () => {
         const stored = await begin()
         const own = await ownSlot()
-        const occupied = await first.occupy(own)
-        const { presence, fields } = await prepare(first, stored)
+        const occupied = await kit.first.occupy(own)
+        const { presence, fields } = await prepare(kit.first, stored)
         expect(presence).toMatchObject(loaded(stored))
         expect(fields['id_slot']).toBe(own === 0 ? 1 : 0)
         await occupied.end()
       })
 
       test('requests in every slot leave no slot for the turn', async () => {
-        const occupied = await Promise.all([first.occupy(0), first.occupy(1)])
-        const turn = turnOf(session, first)
-        const { presence, fields, claim } = await cache.prepare(turn, { signal: anySignal() })
+        const occupied = await Promise.all([kit.first.occupy(0), kit.first.occupy(1)])
+        const turn = turnOf(kit.session, kit.first)
+        const { presence, fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
         expect([presence, fields]).toEqual([noSlot, expect.objectContaining(fieldsWithoutSlot)])
-        expect(await finishTurn(cache, turn, { claim })).toEqual({ kind: 'none', reason: 'no_room' })
+        expect(await finishTurn(kit.cache, turn, { claim })).toEqual({ kind: 'none', reason: 'no_room' })
         await Promise.all(occupied.map((request) => request.end()))
       })
 
       test('request that begins just before a load delays the load, and neither KV is mixed up', async () => {
         const stored = await begin()
         const occupied: { end(): Promise<void> }[] = []
-        beforeRequest(second, 'action=restore', async () => {
-          occupied.push(await second.occupy(0), await second.occupy(1))
+        beforeRequest(kit.second, 'action=restore', async () => {
+          occupied.push(await kit.second.occupy(0), await kit.second.occupy(1))
         })
-        const { presence } = await prepare(second, stored, AbortSignal.timeout(400))
+        const { presence } = await prepare(kit.second, stored, AbortSignal.timeout(400))
         expect(presence).toEqual({ kind: 'miss', reason: 'load_timeout', cause: expect.anything() })
-        expect(await removeSession(cache, session)).toMatchObject({ kind: 'busy' })
+        expect(await removeSession(kit.cache, kit.session)).toMatchObject({ kind: 'busy' })
         await Promise.all(occupied.map((request) => request.end()))
-        await eventually(async () => (await removeSession(cache, session, stored)).kind === 'removed')
-        expect(await second.probe(prompt)).toBe(0)
+        await eventually(async () => (await removeSession(kit.cache, kit.session, stored)).kind === 'removed')
+        expect(await kit.second.probe(kit.prompt)).toBe(0)
       })
 
       test('request that begins just before a save delays the save, and its file is removed', async () => {
-        cache = bed.connect({ callTimeoutMs: 400 })
+        kit.cache = kit.bed.connect({ callTimeoutMs: 400 })
         const occupied: { end(): Promise<void> }[] = []
         const finished = await serveWith(async (slot) => {
-          beforeRequest(first, 'action=save', async () => {
-            occupied.push(await first.occupy(slot))
+          beforeRequest(kit.first, 'action=save', async () => {
+            occupied.push(await kit.first.occupy(slot))
           })
         })
         expect(finished).toMatchObject({ kind: 'none', reason: 'offload_failed' })
         await Promise.all(occupied.map((request) => request.end()))
-        await eventually(async () => (await first.slots()).every((slot) => !slot.is_processing))
+        await eventually(async () => (await kit.first.slots()).every((slot) => !slot.is_processing))
         await eventually(async () => (await files()).length === 0)
       })
 
       test('request of the same length is not mistaken for the session', async () => {
-        const text = newPrompt().padEnd(prompt.length, '.').slice(0, prompt.length)
-        const finished = await serveWith((slot) => first.run({ prompt: text, fields: { id_slot: slot } }))
+        const text = newPrompt().padEnd(kit.prompt.length, '.').slice(0, kit.prompt.length)
+        const finished = await serveWith((slot) => kit.first.run({ prompt: text, fields: { id_slot: slot } }))
         expect(finished).toEqual({ kind: 'none', reason: 'not_verified' })
         expect(await files()).toEqual([])
       })
     })
 
     test('turn without usage in the response is stored', async () => {
-      const turn = turnOf(session, first)
-      const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
-      await first.run({ prompt, sessionId: session.id, fields })
-      expect(await finishTurn(cache, turn, { claim })).toMatchObject({ kind: 'stored' })
+      const turn = turnOf(kit.session, kit.first)
+      const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
+      await kit.first.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
+      expect(await finishTurn(kit.cache, turn, { claim })).toMatchObject({ kind: 'stored' })
     })
 
     test('a sweep erases idle slots that the ledger does not account for, and no others', async () => {
-      await sweep(cache)
-      expect(await sweep(cache)).toBe(0)
+      await sweep(kit.cache)
+      expect(await sweep(kit.cache)).toBe(0)
       const stored = await begin()
       const passed = newPrompt()
-      await first.run({ prompt: passed, fields: { id_slot: (await ownSlot()) === 0 ? 1 : 0 } })
-      expect(await sweep(cache)).toBe(1)
-      expect((await prepare(first, stored)).presence).toEqual(resident(stored))
-      expect(await first.probe(passed)).toBe(0)
+      await kit.first.run({ prompt: passed, fields: { id_slot: (await ownSlot()) === 0 ? 1 : 0 } })
+      expect(await sweep(kit.cache)).toBe(1)
+      expect((await prepare(kit.first, stored)).presence).toEqual(resident(stored))
+      expect(await kit.first.probe(passed)).toBe(0)
     })
 
     describe('more sessions than slots', () => {
@@ -201,8 +177,8 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('least recently used session gives up its slot, leaves no KV to the next, and is loaded again', async () => {
         const stored = await begin()
-        for (const { session: stranger, prompt: text } of [other(), { ...other(), prompt }]) {
-          const turn = await serveTurn(cache, { session: stranger, pod: first, prompt: text })
+        for (const { session: stranger, prompt: text } of [other(), { ...other(), prompt: kit.prompt }]) {
+          const turn = await serveTurn(kit.cache, { session: stranger, pod: kit.first, prompt: text })
           expect([turn.prepared.presence.kind, turn.usage.cachedTokens, turn.finished.kind]).toEqual([
             'miss',
             0,
@@ -210,39 +186,39 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
           ])
         }
         expect(await ownSlot()).toBe(-1)
-        const { prepared, usage } = await serve(first, stored)
+        const { prepared, usage } = await serve(kit.first, stored)
         expect(prepared.presence).toMatchObject(loaded(stored))
         expect(usage.cachedTokens).toBeGreaterThanOrEqual(stored.tokens - 8)
       })
 
       test('turns that hold all slots leave none until one is released', async () => {
-        const turns = [other(), other()].map(({ session: stranger }) => turnOf(stranger, first))
+        const turns = [other(), other()].map(({ session: stranger }) => turnOf(stranger, kit.first))
         const held = []
-        for (const turn of turns) held.push({ turn, prepared: await cache.prepare(turn, { signal: anySignal() }) })
-        expect((await prepare(first)).presence).toEqual(noSlot)
-        for (const { turn, prepared } of held) await releaseTurn(cache, turn, prepared)
-        expect((await serve(first)).finished.kind).toBe('stored')
+        for (const turn of turns) held.push({ turn, prepared: await kit.cache.prepare(turn, { signal: anySignal() }) })
+        expect((await prepare(kit.first)).presence).toEqual(noSlot)
+        for (const { turn, prepared } of held) await releaseTurn(kit.cache, turn, prepared)
+        expect((await serve(kit.first)).finished.kind).toBe('stored')
       })
     })
 
     describe('engine killed', () => {
       test('during a save: nothing is stored or left behind', async () => {
         const finished = await serveWith(async () => {
-          beforeRequest(first, 'action=save', () => first.child().kill())
+          beforeRequest(kit.first, 'action=save', () => kit.first.child().kill())
         })
         expect(finished).toMatchObject({ kind: 'none', reason: 'offload_failed' })
         expect((await files()).filter((file) => file.startsWith('ctx-'))).toEqual([])
-        await first.restart()
-        expect(await first.probe(prompt)).toBe(0)
+        await kit.first.restart()
+        expect(await kit.first.probe(kit.prompt)).toBe(0)
       })
 
       test('during a load: the turn continues, and the next one loads', async () => {
         const stored = await begin()
-        cache = bed.connect({ callTimeoutMs: 1_000 })
-        beforeRequest(second, 'action=restore', () => second.child().kill())
-        expect((await prepare(second, stored)).presence).toMatchObject(failed)
-        await second.restart()
-        await eventually(async () => (await prepare(second, stored)).presence.kind === 'hit')
+        kit.cache = kit.bed.connect({ callTimeoutMs: 1_000 })
+        beforeRequest(kit.second, 'action=restore', () => kit.second.child().kill())
+        expect((await prepare(kit.second, stored)).presence).toMatchObject(failed)
+        await kit.second.restart()
+        await eventually(async () => (await prepare(kit.second, stored)).presence.kind === 'hit')
       })
     })
 
@@ -250,30 +226,30 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       /** A turn of a gateway that died, whose lease runs out. */
       const dead = async (pod: SlotPod, slot: number, leaseMs: number): Promise<void> => {
         const claim = { pod: pod.address, session: newSession().key, turnId: 'dead', leaseMs, mayWait: false }
-        await bed.ledger.claim({ ...claim, artefactId: undefined, slots: [{ id: slot, idle: true }] })
+        await kit.bed.ledger.claim({ ...claim, artefactId: undefined, slots: [{ id: slot, idle: true }] })
       }
 
       test('during a load: the next turn loads', async () => {
         const stored = await begin()
-        await dead(second, 0, 60_000)
-        await dead(second, 1, 1)
-        await eventually(async () => (await prepare(second, stored)).presence.kind === 'hit')
+        await dead(kit.second, 0, 60_000)
+        await dead(kit.second, 1, 1)
+        await eventually(async () => (await prepare(kit.second, stored)).presence.kind === 'hit')
       })
 
       test('after it took over a slot: the former session can still be removed', async () => {
         const stored = await begin()
-        await dead(first, await ownSlot(), 300)
-        expect(await removeSession(cache, session, stored)).toMatchObject({ kind: 'busy' })
-        await eventually(async () => (await removeSession(cache, session, stored)).kind === 'removed')
-        expect(await first.probe(prompt)).toBe(0)
+        await dead(kit.first, await ownSlot(), 300)
+        expect(await removeSession(kit.cache, kit.session, stored)).toMatchObject({ kind: 'busy' })
+        await eventually(async () => (await removeSession(kit.cache, kit.session, stored)).kind === 'removed')
+        expect(await kit.first.probe(kit.prompt)).toBe(0)
       })
 
       test('after it took over a slot: the next sweep empties the slot', async () => {
         await begin()
-        await dead(first, await ownSlot(), 100)
-        await eventually(async () => (await bed.ledger.list(first.address)).every(({ inUse }) => !inUse))
-        await sweep(cache)
-        expect(await first.probe(prompt)).toBe(0)
+        await dead(kit.first, await ownSlot(), 100)
+        await eventually(async () => (await kit.bed.ledger.list(kit.first.address)).every(({ inUse }) => !inUse))
+        await sweep(kit.cache)
+        expect(await kit.first.probe(kit.prompt)).toBe(0)
       })
     })
 
@@ -281,9 +257,9 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       test('file of another engine or model is not loaded', async () => {
         const stored = await begin()
         const payload = JSON.stringify({ ...JSON.parse(payloadOf(stored)), fingerprint: 'of-another-engine' })
-        const { prepared, usage } = await serve(second, withPayload(stored, payload))
+        const { prepared, usage } = await serve(kit.second, withPayload(stored, payload))
         expect(prepared.presence).toEqual({ kind: 'miss', reason: 'kv_incompatible' })
-        expect([usage.cachedTokens, second.loads(), await bed.artefacts()]).toEqual([
+        expect([usage.cachedTokens, kit.second.loads(), await kit.bed.artefacts()]).toEqual([
           0,
           0,
           expect.arrayContaining([stored.artefactId]),
@@ -292,21 +268,21 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('file with another number of tokens than the session’s is not used', async () => {
         const stored = await begin()
-        const { prepared, usage } = await serve(second, { ...stored, tokens: stored.tokens + 1 })
+        const { prepared, usage } = await serve(kit.second, { ...stored, tokens: stored.tokens + 1 })
         expect(prepared.presence).toMatchObject(failed)
         expect(usage.cachedTokens).toBe(0)
       })
 
       test('unfinished files are removed when they are old, and young orphans are kept', async () => {
         const stored = await begin()
-        cache = bed.connect({ orphanGraceMs: 60_000 })
+        kit.cache = kit.bed.connect({ orphanGraceMs: 60_000 })
         const hourAgo = new Date(Date.now() - 3_600_000)
         const young = ['ctx-1.kv.part']
         const old = ['ctx-2.kv.part']
         const strange = ['notes.txt', 'other.kv']
-        for (const name of [...young, ...old, ...strange]) await writeFile(join(bed.kvDirectory, name), 'x')
-        for (const name of [...old, ...strange]) await utimes(join(bed.kvDirectory, name), hourAgo, hourAgo)
-        await sweep(cache, [])
+        for (const name of [...young, ...old, ...strange]) await writeFile(join(kit.bed.kvDirectory, name), 'x')
+        for (const name of [...old, ...strange]) await utimes(join(kit.bed.kvDirectory, name), hourAgo, hourAgo)
+        await sweep(kit.cache, [])
         expect((await files()).sort()).toEqual([...young, ...strange, `ctx-${stored.artefactId}.kv`].sort())
       })
 
@@ -314,7 +290,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         const names = new Set<string>()
         let stored: KvArtefact | undefined
         for (let turn = 0; turn < 4; turn += 1) {
-          const served = await serve(first, stored, prompt + ' More.'.repeat(turn))
+          const served = await serve(kit.first, stored, kit.prompt + ' More.'.repeat(turn))
           names.add(storedBy(served.finished)?.artefactId ?? 'none')
           stored = served.stored
         }

@@ -41,4 +41,11 @@ describe('untilAborted', () => {
     const work = Promise.reject(new Error('broken'))
     await expect(untilAborted(work, new AbortController().signal, () => 'left')).rejects.toThrow('broken')
   })
+
+  test('rejects as the other value does', async () => {
+    const controller = new AbortController()
+    const waiting = untilAborted(never, controller.signal, () => controller.signal.throwIfAborted())
+    controller.abort(new Error('late'))
+    await expect(waiting).rejects.toThrow('late')
+  })
 })

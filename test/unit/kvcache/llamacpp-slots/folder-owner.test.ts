@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
@@ -75,10 +75,12 @@ describe('a folder', () => {
     expect(await readdir(directory)).toHaveLength(files)
   })
 
-  test('that is not there is nobody’s', async () => {
+  test('that is not there is nobody’s, and a warning until it is there', async () => {
     await rm(directory, { recursive: true })
     const { owner, warned } = gateway('a')
-    expect([await owner.isOurs(), warned()]).toEqual([true, []])
+    expect([await owner.isOurs(), warned()]).toEqual([true, ['kv_folder_unavailable']])
+    await mkdir(directory)
+    expect([await owner.isStillOurs(), warned()]).toEqual([true, []])
   })
 
   test('with a marker that cannot be read is taken', async () => {

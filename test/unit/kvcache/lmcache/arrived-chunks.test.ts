@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { untilArrived } from '../../../../src/kvcache/lmcache/arrived-chunks.ts'
 import type { ObjectKey } from '../../../../src/kvcache/lmcache/lmcache-client.ts'
-import type { Piece } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
+import type { StoredPrefix } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
 import { anySignal } from '../../../contract/kvcache/kv-test-bed.ts'
 
 const chunkTokens = 64
@@ -15,7 +15,7 @@ const nameOf = ({ chunk_hash_hex, kv_rank }: ObjectKey): string => `${chunk_hash
 /** What is seen of a store that looks like each of these in turn, and like the last one from then on; and which pieces each look asked for. */
 const arrived = async (
   looks: readonly [Stored, ...Stored[]],
-  { known, pieces = [[0, 0]], settleMs = 0 }: { known: number; pieces?: readonly Piece[]; settleMs?: number },
+  { known, pieces = [[0, 0]], settleMs = 0 }: { known: number; pieces?: StoredPrefix['pieces']; settleMs?: number },
 ) => {
   const asked: string[][] = []
   const locate = async (keys: readonly ObjectKey[]) => {

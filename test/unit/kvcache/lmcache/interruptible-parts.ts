@@ -10,6 +10,7 @@ import type { Parts } from '../../../../src/kvcache/lmcache/parts.ts'
 import { createStoreBreaker } from '../../../../src/kvcache/lmcache/store-breaker.ts'
 import type { TokenVault } from '../../../../src/kvcache/vault/token-vault.ts'
 import type { LmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import { connectorParts } from '../../../support/connector-parts.ts'
 
 /** One call of whatever the connector calls fails: before it does anything, or after it is done. */
 export interface Interruption {
@@ -44,7 +45,7 @@ export const interruptibleParts = (
     close: () => real.close(),
   }
   const lmcache = createLmcacheClient({ http, coordinator: bed.fleet.coordinator.server.address, worldSize: 1 })
-  const breaker = createStoreBreaker((signal) => lmcache.healthy(signal), silent)
+  const breaker = createStoreBreaker((signal) => lmcache.healthy(signal), { address: 'lmcache:1', ...connectorParts() })
   return {
     calls: () => calls,
     close: () => real.close(),

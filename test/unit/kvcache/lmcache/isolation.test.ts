@@ -83,16 +83,4 @@ describe('isolation', () => {
     const { prepared } = await serve(newSession(), bed.pods[0])
     expect(prepared.claim).not.toContain(prepared.fields['cache_salt'] as string)
   })
-
-  test.each(['tenant', 'session'] as const)(
-    'a turn without a session reuses no KV of a session, isolation by %s',
-    async (isolation) => {
-      await start({ isolation })
-      const session = newSession()
-      const { prepared } = await serve(session, bed.pods[0])
-      const fields = cache.isolation(session.tenant)
-      expect((await bed.pods[0].run({ prompt, fields })).cachedTokens).toBe(0)
-      expect(fields['cache_salt']).not.toBe(prepared.fields['cache_salt'])
-    },
-  )
 })

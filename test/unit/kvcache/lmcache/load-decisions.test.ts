@@ -1,41 +1,18 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvCache } from '../../../../src/kvcache/kv-cache.ts'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { KvArtefact, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
-import {
-  anySignal,
-  newPrompt,
-  newSession,
-  serveTurn,
-  type TestSession,
-  turnOf,
-} from '../../../contract/kvcache/kv-test-bed.ts'
-import { type LmcacheBed, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import { startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
+import { useKvBed } from '../../../contract/kvcache/use-kv-bed.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 describe('presence of stored KV', () => {
-  let bed: LmcacheBed
-  let cache: KvCache
-  let session: TestSession
-  let prompt: string
+  const kit = useKvBed(() => startLmcacheBed())
   let stored: KvArtefact
-  let salt: string
-
   beforeEach(async () => {
-    bed = await startLmcacheBed()
-    cache = bed.connect()
-    session = newSession()
-    prompt = newPrompt()
-    const turn = await serveTurn(cache, { session, pod: bed.pods[0], prompt })
-    if (turn.stored === undefined) throw new Error('the first turn stored nothing')
-    stored = turn.stored
-    salt = turn.prepared.fields['cache_salt'] as string
+    stored = await kit.begin()
   })
-  afterEach(() => bed.close())
 
-  const presenceOn = async (pod: number, signal = anySignal()): Promise<KvPresence> => {
-    const turn = turnOf(session, bed.pods[pod] ?? bed.pods[0], { stored })
-    return (await cache.prepare(turn, { signal })).presence
-  }
+  const presenceOn = async (pod: number, signal?: AbortSignal): Promise<KvPresence> =>
+    (await kit.prepare(kit.bed.pods[pod] ?? kit.first, stored, signal)).presence
 
   interface Row {
     readonly name: string
@@ -50,7 +27,7 @@ describe('presence of stored KV', () => {
   const rows: readonly Row[] = [
     {
       name: 'in the engine, and the store is away',
-      arrange: () => bed.fleet.coordinator.server.stop(),
+      arrange: () => kit.bed.fleet.coordinator.server.stop(),
       pod: 0,
       expected: inEngine,
     },
@@ -58,7 +35,8 @@ describe('presence of stored KV', () => {
     {
       name: 'in the memory beside the engine',
       arrange: async () => {
-        await bed.fleet.pods[0].engine.evict(salt)
+        const { fields } = await kit.prepare(kit.first, stored)
+        await kit.bed.fleet.pods[0].engine.evict(fields['cache_salt'] as string)
         await eventually(async () => {
           const presence = await presenceOn(0)
           return presence.kind === 'hit' && presence.tier !== 'gpu'
@@ -70,37 +48,37 @@ describe('presence of stored KV', () => {
     {
       name: 'in the memory beside another engine alone',
       arrange: async () => {
-        bed.fleet.pods[0].instance.deleteChunks(bed.fleet.store.keys(), 'l2')
-        await bed.fleet.directory.arrived()
+        kit.bed.fleet.pods[0].instance.deleteChunks(kit.bed.fleet.store.keys(), 'l2')
+        await kit.bed.fleet.directory.arrived()
       },
       pod: 1,
       expected: notListed,
     },
     {
       name: 'in the store, of which a new coordinator knows nothing',
-      arrange: () => bed.fleet.coordinator.restart(),
+      arrange: () => kit.bed.fleet.coordinator.restart(),
       pod: 1,
       expected: notListed,
     },
-    { name: 'nowhere', arrange: () => bed.fleet.empty(), pod: 1, expected: notListed },
-    { name: 'in the store, and its token ids are lost', arrange: () => bed.loseState(), pod: 1, expected: inStore },
+    { name: 'nowhere', arrange: () => kit.bed.fleet.empty(), pod: 1, expected: notListed },
+    { name: 'in the store, and its token ids are lost', arrange: () => kit.bed.loseState(), pod: 1, expected: inStore },
     {
       name: 'in a store that answers 500',
-      arrange: () => bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined)),
+      arrange: () => kit.bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined)),
       pod: 1,
       expected: () => fault,
     },
     {
       name: 'in a store whose port is closed',
-      arrange: () => bed.fleet.coordinator.server.stop(),
+      arrange: () => kit.bed.fleet.coordinator.server.stop(),
       pod: 1,
       expected: () => fault,
     },
     {
       name: 'in the store, and the pod has no LMCache server',
       arrange: () => {
-        bed.fleet.absent.add('instance-1')
-        cache = bed.connect()
+        kit.bed.fleet.absent.add('instance-1')
+        kit.cache = kit.bed.connect()
       },
       pod: 1,
       expected: () => fault,
@@ -108,8 +86,8 @@ describe('presence of stored KV', () => {
     {
       name: 'partly in the store',
       arrange: async () => {
-        bed.fleet.pods[0].instance.deleteChunks(bed.fleet.store.keys().slice(-1), 'l2')
-        await bed.fleet.directory.arrived()
+        kit.bed.fleet.pods[0].instance.deleteChunks(kit.bed.fleet.store.keys().slice(-1), 'l2')
+        await kit.bed.fleet.directory.arrived()
       },
       pod: 1,
       expected: (tokens) => inStore(tokens - 64),
@@ -121,26 +99,26 @@ describe('presence of stored KV', () => {
   })
 
   test('in a store that is slower than the budget', async () => {
-    bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? 'freeze' : undefined))
+    kit.bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? 'freeze' : undefined))
     expect(await presenceOn(1, AbortSignal.timeout(50))).toEqual({ kind: 'miss', reason: 'load_timeout' })
   })
 
   test('in answers of more than 4 MiB', async () => {
-    const entries = bed.fleet.directory.entries().map(({ key }) => ({
+    const entries = kit.bed.fleet.directory.entries().map(({ key }) => ({
       key,
       placements: [{ instance_id: 'instance-0', tier: 'l2', size_bytes: 1 }],
       // A coordinator may keep the token ids of chunks.
       token_ids: Array<number>(200_000).fill(100_000),
     }))
     const nonsense = JSON.stringify({ chunks: entries.length, results: entries })
-    bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? { nonsense } : undefined))
+    kit.bed.fleet.onCall(({ path }) => (path === '/directory/lookup' ? { nonsense } : undefined))
     expect(nonsense.length).toBeGreaterThan(4 * 1024 * 1024)
     expect(await presenceOn(1)).toEqual(inStore(stored.tokens))
   })
 
   test('a turn whose stored KV is not listed stores it again', async () => {
-    bed.fleet.empty()
-    const { finished } = await serveTurn(cache, { session, pod: bed.pods[1], prompt, stored })
+    kit.bed.fleet.empty()
+    const { finished } = await kit.serve(kit.second, stored)
     expect(finished).toMatchObject({ kind: 'stored', tokens: stored.tokens })
   })
 })

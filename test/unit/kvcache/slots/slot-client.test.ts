@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { createSlotClient, NoSuchPathError, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
+import * as z from 'zod'
+import { createSlotClient, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
 import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 let engine: ScriptedEngine
@@ -25,7 +26,7 @@ describe('requests', () => {
   })
 
   test.each<[string, Answer, string]>([
-    ['an error', json({ error: {} }, 503), 'answered 503'],
+    ['an error', json({ error: {} }, 503), 'status 503'],
     ['another shape', json({ slots: [] }), 'expected array'],
     ['no JSON', (_request, response) => response.end('<html>'), 'expected array'],
     ['too much', (_request, response) => response.end(`["${'x'.repeat(5_000_000)}"]`), 'more than'],
@@ -35,10 +36,16 @@ describe('requests', () => {
     await expect(client.slots(engine.pod, never)).rejects.toThrow(message)
   })
 
-  test('reject with an error of its own when the engine has no such path', async () => {
-    await start(json({ error: {} }, 404))
-    await expect(client.slots(engine.pod, never)).rejects.toThrow(NoSuchPathError)
-  })
+  test.each([
+    { path: '/props', schema: z.object({}).default({}), expected: {} },
+    { path: '/props', schema: z.object({}).optional(), expected: undefined },
+  ])(
+    'about $path is the schema’s default when the engine has no such path (row %#)',
+    async ({ path, schema, expected }) => {
+      await start(json({ error: {} }, 404))
+      expect(await client.about(engine.pod, path, schema, never)).toEqual(expected)
+    },
+  )
 
   test('reject after the timeout or an abort', async () => {
     await start(() => {}, { callTimeoutMs: 20 })
