@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { applyEnvoyGatewayFiles, startEnvoyGateway } from './rig/envoy-gateway.ts'
+import { installChart } from './rig/install-chart.ts'
 import { type Rig, startRig } from './rig/rig.ts'
-import { engines, gateways, projectImages } from './rig/workloads.ts'
+import { engines, projectImages } from './rig/workloads.ts'
 import { body, create, describeWay, use } from './way.ts'
 
 let rig: Rig
@@ -12,11 +13,9 @@ let url: string
 beforeAll(async () => {
   rig = await startRig(await projectImages())
   await rig.apply(engines({ replicas: 2 }))
-  const env = { CTX_ROUTING_KUBERNETES_SERVICE: 'engines' }
-  await rig.apply(gateways({ replicas: 1, env }))
+  await installChart(rig, ['tls.enabled=false'])
   await startEnvoyGateway(rig)
   url = await applyEnvoyGatewayFiles(rig, '1.40.0')
-  await rig.kubectl('rollout', 'status', 'deployment', '--timeout=60s')
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
 afterAll(() => rig?.stop())
@@ -35,7 +34,7 @@ test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
 test('without a gateway turns go on, and contexts are answered 503', async () => {
   const id = await create(url)
   await rig.kubectl('scale', 'deployment', 'context-cache-gateway', '--replicas=0')
-  await rig.kubectl('wait', 'pods', '-l', 'app=context-cache-gateway', '--for=delete', '--timeout=60s')
+  await rig.kubectl('wait', 'pods', '-l', 'app.kubernetes.io/component=gateway', '--for=delete', '--timeout=60s')
   expect((await use(url, id)).status).toBe(200)
   expect((await call(`${url}/v1/context/${id}`)).status).toBe(503)
 })

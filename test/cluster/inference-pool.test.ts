@@ -5,9 +5,10 @@ import { stringify } from 'yaml'
 import { packageRoot } from '../../playground/paths.ts'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
+import { installChart } from './rig/install-chart.ts'
 import { startIstiod } from './rig/istiod.ts'
 import { type Rig, startRig } from './rig/rig.ts'
-import { engines, gateways, projectImages } from './rig/workloads.ts'
+import { engines, projectImages } from './rig/workloads.ts'
 import { describeWay } from './way.ts'
 
 let rig: Rig
@@ -17,8 +18,8 @@ beforeAll(async () => {
   rig = await startRig(await projectImages())
   const istiod = await startIstiod(rig)
   await rig.apply(engines({ replicas: 2 }))
-  const env = { CTX_ROUTING_KUBERNETES_INFERENCE_POOL: 'engines', CTX_LISTEN_EXTPROC_ANY_AUTHORITY: 'true' }
-  await rig.apply(gateways({ replicas: 1, env }))
+  const istios = ['config.listen.extproc.selfSigned=false', 'config.listen.extproc.anyAuthority=true']
+  await installChart(rig, ['inferencePool.enabled=true', 'inferencePool.name=engines', ...istios])
   const gateway = {
     apiVersion: 'gateway.networking.k8s.io/v1',
     kind: 'Gateway',
@@ -26,9 +27,8 @@ beforeAll(async () => {
     spec: { gatewayClassName: 'istio', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
   }
   await rig.apply(stringify(gateway))
-  await rig.apply(await readFile(join(packageRoot(), 'deploy/inference-pool/context-cache.yaml'), 'utf8'))
+  await rig.apply(await readFile(join(packageRoot(), 'deploy/inference-pool/route.yaml'), 'utf8'))
   url = `http://${await istiod.runGateway({ namespace: 'default', name: 'inference-gateway' })}`
-  await rig.kubectl('rollout', 'status', 'deployment', '--timeout=120s')
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
 afterAll(() => rig?.stop())

@@ -1,13 +1,12 @@
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { afterAll, beforeAll, expect } from '@jest/globals'
 import { findEnvoy } from '../../playground/install/find-envoy.ts'
-import { packageRoot, toolsDir } from '../../playground/paths.ts'
-import { runCommand } from '../../playground/run-command.ts'
+import { toolsDir } from '../../playground/paths.ts'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { clusterTool } from './rig/control-plane.ts'
+import { installChart } from './rig/install-chart.ts'
 import { type Rig, startRig } from './rig/rig.ts'
-import { engines, kvClaim, projectImages } from './rig/workloads.ts'
+import { engines, projectImages } from './rig/workloads.ts'
 import { describeWay } from './way.ts'
 
 /** The chart with its own Envoy, installed by helm: mTLS between the two, users without rights, read-only root folders. */
@@ -25,23 +24,7 @@ beforeAll(async () => {
     },
   })
   await rig.apply(engines({ replicas: 2 }))
-  const values = [
-    'replicas=1',
-    'engines.selector.app=engines',
-    'kv.connector=llamacpp-slots',
-    `kv.existingClaim=${kvClaim}`,
-    'config.kv.prefillMsPerToken=1000',
-    'envoy.enabled=true',
-    'envoy.replicas=1',
-  ]
-  const chart = join(packageRoot(), 'deploy/helm/context-cache-gateway')
-  const helm = join(dirname(clusterTool('kubectl')), 'helm')
-  const outcome = await runCommand({
-    command: [helm, 'install', 'ctx', chart, ...values.flatMap((value) => ['--set', value])],
-    env: { PATH: process.env['PATH'], HOME: rig.folder, KUBECONFIG: rig.kubeconfigFile },
-  })
-  if (!outcome.ok) throw new Error(outcome.stderr)
-  await rig.kubectl('rollout', 'status', 'deployment', '--timeout=120s')
+  await installChart(rig, ['envoy.enabled=true', 'envoy.replicas=1'])
   url = `http://${await rig.podAddress('-l', 'app.kubernetes.io/component=envoy')}:8000`
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })

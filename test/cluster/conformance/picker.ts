@@ -1,7 +1,6 @@
 // What stands for the suite's own picker (lwepp): the gateway, behind an adapter that translates what the suite says to its
 // picker alone. Every decision and every byte of a body is the gateway's.
-//   test-epp-endpoint-selection   the pods that the picker may choose: said to the gateway as the protocol's subset hint. Of a
-//     route with two pools istiod asks one picker alone, so a selection without any pod of this picker's pool counts as none
+//   test-epp-endpoint-selection   the pods that the picker may choose: said to the gateway as the protocol's subset hint
 //   x-conformance-test-served-endpoint   set on responses to the pod that Envoy says served
 //   paths   the suite's are no inference paths, which the gateway answers with 404: it is told an inference path
 import { createRequire } from 'node:module'
@@ -12,8 +11,6 @@ import { loadSync } from '@grpc/proto-loader'
 import { startChild } from '../../../playground/child-process.ts'
 import { packageRoot } from '../../../playground/paths.ts'
 import { createAnyAuthorityListener } from '../../../src/extproc/any-authority.ts'
-import { connectApiServer } from '../../../src/routing/kubernetes/api-server.ts'
-import { endpointsOfPod, poolOf } from '../../../src/routing/kubernetes/endpoints.ts'
 
 const { values } = parseArgs({
   options: {
@@ -66,29 +63,14 @@ if (method === undefined || check === undefined) throw new Error('the protocol i
 const client = new Client('127.0.0.1:50051', credentials.createInsecure())
 const destination = 'x-gateway-destination-endpoint'
 
-const api = await connectApiServer(undefined)
-const namespace = encodeURIComponent(values['pool-namespace'])
-
-/** Whether a selection of `ip` or `ip:port` names a pod of the pool. */
-const isOfPool = async (selection: string): Promise<boolean> => {
-  const signal = AbortSignal.timeout(5_000)
-  const pools = `/apis/inference.networking.k8s.io/v1/namespaces/${namespace}/inferencepools`
-  const pool = poolOf(await api.get(`${pools}/${values['pool-name']}`, signal))
-  if (pool === undefined) return false
-  const query = new URLSearchParams({ labelSelector: pool.selector }).toString()
-  const list = (await api.get(`/api/v1/namespaces/${namespace}/pods?${query}`, signal)) as { items: unknown[] }
-  const addresses = list.items.flatMap((pod) => endpointsOfPod(pod, pool.ports)).map(({ address }) => address)
-  return selection.split(',').some((one) => addresses.some((address) => `${address}:`.startsWith(`${one.trim()}:`)))
-}
-
-const translateRequest = async (request: WireRequest): Promise<WireRequest> => {
+const translateRequest = (request: WireRequest): WireRequest => {
   const headers = request.request_headers?.headers.headers
   if (headers === undefined) return request
   const headerOf = (name: string): string | undefined => headers.find(({ key }) => key === name)?.raw_value.toString()
   const path = headerOf(':method') === 'POST' ? '/v1/completions' : '/v1/models'
   for (const header of headers) if (header.key === ':path') header.raw_value = Buffer.from(path)
   const selection = headerOf('test-epp-endpoint-selection')
-  if (selection === undefined || !(await isOfPool(selection))) return request
+  if (selection === undefined) return request
   const hint = { fields: { [`${destination}-subset`]: { stringValue: selection } } }
   const metadata = { ...request.metadata_context?.filter_metadata, 'envoy.lb.subset_hint': hint }
   return { ...request, metadata_context: { filter_metadata: metadata } }
@@ -106,7 +88,6 @@ const server = new Server()
 server.addService(processor, {
   Process: (call: import('@grpc/grpc-js').ServerDuplexStream<WireRequest, WireResponse>) => {
     let served = ''
-    let sent: Promise<void> = Promise.resolve()
     const onward = client.makeBidiStreamRequest<WireRequest, WireResponse>(
       method.path,
       method.requestSerialize,
@@ -115,9 +96,9 @@ server.addService(processor, {
     call.on('data', (request: WireRequest) => {
       const { fields } = request.metadata_context?.filter_metadata?.['envoy.lb'] ?? {}
       served = fields?.[`${destination}-served`]?.stringValue ?? served
-      sent = sent.then(async () => void onward.write(await translateRequest(request)))
+      onward.write(translateRequest(request))
     })
-    call.on('end', () => void sent.then(() => onward.end())).on('cancelled', () => onward.cancel())
+    call.on('end', () => onward.end()).on('cancelled', () => onward.cancel())
     onward.on('data', (response: WireResponse) => call.write(translateResponse(response, served)))
     onward.on('end', () => call.end()).on('error', (error) => call.destroy(error))
   },

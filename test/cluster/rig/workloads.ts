@@ -42,14 +42,14 @@ const deploymentOf = (name: string, replicas: number, spec: object) => ({
   },
 })
 
-const service = (name: string, port: number, protocol?: string) => ({
+const service = (name: string, port: number) => ({
   apiVersion: 'v1',
   kind: 'Service',
   metadata: metadata(name),
   spec: {
     clusterIP: 'None',
     selector: { app: name },
-    ports: [{ name: 'main', port, ...(protocol === undefined ? {} : { appProtocol: protocol }) }],
+    ports: [{ name: 'main', port }],
   },
 })
 
@@ -94,54 +94,5 @@ export const engines = (options: { readonly replicas: number }): string => {
       terminationGracePeriodSeconds: 5,
     }),
     service('engines', 8000),
-  ])
-}
-
-/** Gateways behind the Service `context-cache-gateway`, which find the engines through the API server, with the least role. */
-export const gateways = (options: {
-  readonly replicas: number
-  readonly env: Readonly<Record<string, string>>
-}): string => {
-  const name = 'context-cache-gateway'
-  const env = {
-    CTX_LISTEN_EXTPROC_HOST: '0.0.0.0',
-    CTX_LISTEN_ADMIN_HOST: '0.0.0.0',
-    CTX_TENANT_SECRET: 'a secret of the cluster tests that is long enough',
-    CTX_KV_PREFILL_MS_PER_TOKEN: '1000',
-    KV_DIR: '/kv',
-    ...options.env,
-  }
-  const container = {
-    name: 'gateway',
-    image: name,
-    args: ['serve'],
-    env: Object.entries(env).map(([key, value]) => ({ name: key, value })),
-    readinessProbe: { grpc: { port: 50051, service: 'envoy.service.ext_proc.v3.ExternalProcessor' }, periodSeconds: 1 },
-    volumeMounts: [{ name: 'kv', mountPath: '/kv' }],
-  }
-  const account = { kind: 'ServiceAccount', name }
-  const rules = [
-    { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch'] },
-    { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
-    { apiGroups: ['inference.networking.k8s.io'], resources: ['inferencepools'], verbs: ['get', 'list', 'watch'] },
-  ]
-  const rbac = 'rbac.authorization.k8s.io'
-  return yamlOf([
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: metadata(name) },
-    { apiVersion: `${rbac}/v1`, kind: 'Role', metadata: metadata(name), rules },
-    {
-      apiVersion: `${rbac}/v1`,
-      kind: 'RoleBinding',
-      metadata: metadata(name),
-      roleRef: { apiGroup: rbac, kind: 'Role', name },
-      subjects: [{ ...account, namespace: 'default' }],
-    },
-    deploymentOf(name, options.replicas, {
-      serviceAccountName: name,
-      enableServiceLinks: false,
-      containers: [container],
-      volumes: kvVolumes,
-    }),
-    service(name, 50051, 'kubernetes.io/h2c'),
   ])
 }
