@@ -41,7 +41,8 @@ export class PassingAnswer {
   #reader: AnswerReader | undefined
   #observer: Forwarded['observer']
   #sentMs: number | undefined
-  #head: Pick<TurnEnd, 'status' | 'servedBy' | 'upstreamFailed' | 'ttfbMs'> | undefined
+  #head: Pick<TurnEnd, 'status' | 'servedBy' | 'upstreamFailed'> | undefined
+  #ttfbMs: number | undefined
   #hasEnded = false
   #isRefused = false
 
@@ -76,7 +77,6 @@ export class PassingAnswer {
       status,
       servedBy: isEnvoys ? undefined : (served ?? ticket?.pod),
       upstreamFailed: isEnvoys,
-      ttfbMs: this.#sentMs === undefined ? undefined : this.#parts.now() - this.#sentMs,
     }
     if (isEnvoys && status !== gatewayTimeout) return unreachable
     const isGood = status >= 200 && status < 300
@@ -90,6 +90,8 @@ export class PassingAnswer {
   }
 
   chunk(bytes: Buffer): void {
+    // Not the headers: vLLM sends those of a stream before it computes anything.
+    if (this.#sentMs !== undefined && bytes.length > 0) this.#ttfbMs ??= this.#parts.now() - this.#sentMs
     this.#read(bytes)
     this.#observe((observer) => observer.chunk(bytes))
   }
@@ -103,9 +105,10 @@ export class PassingAnswer {
       return 'more'
     })
     const { isWhole, usage } = this.#reader?.result() ?? { isWhole: true, usage: undefined }
-    const head = this.#head ?? { status: 0, servedBy: undefined, upstreamFailed: false, ttfbMs: undefined }
+    const head = this.#head ?? { status: 0, servedBy: undefined, upstreamFailed: false }
     this.#endTurn({
       ...head,
+      ttfbMs: this.#ttfbMs,
       complete: how === 'complete' && isWhole,
       // A pod that dies in the middle of its answer looks the same; its health check tells.
       clientDisconnected: how === 'broken' && !this.#isRefused,
@@ -116,7 +119,7 @@ export class PassingAnswer {
   /** The gateway answered instead of the pod. */
   refused(status: number): void {
     this.#isRefused = true
-    this.#head ??= { status, servedBy: undefined, upstreamFailed: false, ttfbMs: undefined }
+    this.#head ??= { status, servedBy: undefined, upstreamFailed: false }
     this.end('broken')
   }
 
