@@ -18,8 +18,7 @@ beforeAll(async () => {
   rig = await startRig(await projectImages())
   const istiod = await startIstiod(rig)
   await rig.apply(engines({ replicas: 2 }))
-  const istios = ['config.listen.extproc.selfSigned=false', 'config.listen.extproc.anyAuthority=true']
-  await installChart(rig, ['inferencePool.enabled=true', 'inferencePool.name=engines', ...istios])
+  await installChart(rig, ['inferencePool.enabled=true', 'inferencePool.name=engines', 'inferencePool.istio=true'])
   const gateway = {
     apiVersion: 'gateway.networking.k8s.io/v1',
     kind: 'Gateway',

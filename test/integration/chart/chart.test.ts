@@ -64,6 +64,7 @@ const releases: readonly (readonly [string, readonly string[]])[] = [
   ],
   ['with LMCache', [...base, '--set', 'kv.connector=lmcache,kv.lmcacheUrl=http://lmcache:9000']],
   ['as endpoint picker', [...base, '--set', 'inferencePool.enabled=true']],
+  ['as endpoint picker for Istio', [...base, '--set', 'inferencePool.enabled=true,inferencePool.istio=true']],
   [
     'with everything that is optional',
     [
