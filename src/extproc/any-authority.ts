@@ -22,7 +22,7 @@ const maxBlockBytes = 65_536
 
 /**
  * The bytes of an HTTP/2 client, in which the authority of each request is one that Node.js accepts. All other frames pass
- * as they are. @throws Error on what is no HTTP/2
+ * unchanged. @throws Error on what is no HTTP/2
  */
 export const createAuthorityFilter = (): ((chunk: Buffer) => Buffer) => {
   const decompressor = hpack.decompressor.create({ table: { maxSize: tableBytes } })

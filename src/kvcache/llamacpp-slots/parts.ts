@@ -38,7 +38,7 @@ export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotC
   }
 }
 
-/** Follows work that nobody waits for. `close` waits for it. */
+/** Tracks background work. `close` waits for it. */
 export const follow = (parts: Parts, work: Promise<void>): void => {
   parts.background.add(work)
   void work.finally(() => parts.background.delete(work))

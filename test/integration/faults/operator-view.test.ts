@@ -40,7 +40,7 @@ describe('what an operator sees', () => {
     for (const secret of [id.slice(4), 'word1', 'test-key']) expect(stack.output()).not.toContain(secret)
   })
 
-  test('metrics tell of pods, models and tokens, and of first tokens with a hit and without', async () => {
+  test('metrics report pods, models, tokens, and TTFT with and without a hit', async () => {
     const tokens = await metric(stack, 'output_tokens_total', { model })
     const streamed = { ...body, stream: true, stream_options: { include_usage: true } }
     const created = await post(`${stack.url}/v1/context`, streamed)

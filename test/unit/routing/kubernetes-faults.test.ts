@@ -92,7 +92,7 @@ test('a change that a watch lost is seen with the next list', async () => {
   await eventually(() => expect(hosts()).toEqual(['127.0.0.1', '127.0.0.2']))
 })
 
-test('without the right to watch it is said, and lists still tell of changes', async () => {
+test('a missing right to watch is reported, and lists still show changes', async () => {
   api.behave('forbids watches')
   await source.start()
   put('a', '127.0.0.1')
