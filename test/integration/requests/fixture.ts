@@ -48,6 +48,7 @@ export interface Fixture extends ScriptedStack {
 
 export const useFixture = (options: Pick<StackOptions, 'envoyConfig'> = {}): Fixture => {
   let sessionId = ''
+  let turns = 1
   const scripted = useScriptedStack({
     ...options,
     podCount: 2,
@@ -60,18 +61,24 @@ export const useFixture = (options: Pick<StackOptions, 'envoyConfig'> = {}): Fix
   beforeAll(async () => {
     for (const pod of pods) pod.otherwise(anyResponse)
     sessionId = await createdId(stack)
-    await untilTurns(stack, sessionId, 1)
+    await untilTurns(stack, sessionId, turns)
   })
   return {
     ...scripted,
     get sessionId() {
       return sessionId
     },
-    ask: (route, request = {}) => {
+    ask: async (route, request = {}) => {
       const { start, own } = routes[route](sessionId)
       const headers = [...own, ...(request.headers ?? [credential, asJson])]
       const body = withBody.has(route) ? { body: request.body ?? someJson } : {}
-      return askRaw(stack, wellFramed(start, { headers, ...body }))
+      const result = await askRaw(stack, wellFramed(start, { headers, ...body }))
+      // A turn is recorded after its response: the next test must not take it for an effect of its own request.
+      if (route === 'use' && result.status === 200) {
+        turns += 1
+        await untilTurns(stack, sessionId, turns)
+      }
+      return result
     },
     expectRefused: async (ask, refusal) => {
       const before = { sessions: await listed(stack), session: await view(stack, sessionId) }
