@@ -143,6 +143,12 @@ describe('the chart', () => {
     await expect(render(...flags)).rejects.toThrow(message)
   })
 
+  test('the pool of engines with data-parallel ranks has a port for each rank', async () => {
+    const flags = 'inferencePool.enabled=true,inferencePool.dataParallelSize=2,engines.port=8200'
+    const pool = manifestsOf(await render(...base, '--set', flags)).find(({ kind }) => kind === 'InferencePool')
+    expect(pool).toMatchObject({ spec: { targetPorts: [{ number: 8200 }, { number: 8201 }] } })
+  })
+
   test('kustomize renders the same', async () => {
     const byHelm = manifestsOf(await render('--values', join(root, 'deploy/kustomize/values.yaml')))
     const byKustomize = manifestsOf(
