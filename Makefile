@@ -24,7 +24,7 @@ dist/built: node_modules/.package-lock.json $(wildcard tsconfig*.json) $(shell f
 dist/accelerator/turns.wasm: node_modules/.package-lock.json accelerator/build.mjs $(shell find accelerator/filter -type f)
 	node accelerator/build.mjs
 
-run: dist/built $(if $(ACCELERATOR),dist/accelerator/turns.wasm)
+run: dist/built $(if $(filter 1,$(ACCELERATOR)),dist/accelerator/turns.wasm)
 	@node dist/src/main.js run
 
 check: install

@@ -1,6 +1,7 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { connectors } from '../kvcache/registry.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
+import { isTree, valueAt } from './config-tree.ts'
 import { connectorOf, defaultPoolName } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
 
@@ -65,6 +66,8 @@ const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool
   const ways = [pods.length > 0, dns !== undefined, kubernetes !== undefined].filter(Boolean).length
   const { service, selector, inferencePool, ports = [] } = kubernetes ?? {}
   const named = [service, selector, inferencePool].filter((name) => name !== undefined).length
+  const list = `${path}.kubernetes.service`
+  const otherLists = [`${path}.kubernetes.selector`, `${path}.kubernetes.inferencePool`]
   return [
     ...problemIf(
       ways === 0,
@@ -73,13 +76,15 @@ const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool
     ),
     ...problemIf(
       ways > 1,
-      `${path}.${dns === undefined ? 'kubernetes' : 'dns.name'}`,
+      dns === undefined ? list : `${path}.dns.name`,
       `give one of ${path}.pods, ${path}.dns and ${path}.kubernetes, not both`,
+      otherLists,
     ),
     ...problemIf(
       kubernetes !== undefined && named !== 1,
-      `${path}.kubernetes`,
+      list,
       'give one of service, selector and inferencePool',
+      otherLists,
     ),
     ...problemIf(
       selector !== undefined && ports.length === 0,
@@ -94,17 +99,25 @@ const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): reado
     problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
   )
 
+/** Names of options that are set and have no default, also in groups: `lmcache.url`. */
+const setOptions = (values: unknown, defaults: unknown): readonly string[] =>
+  Object.entries(isTree(values) ? values : {}).flatMap(([name, value]) => {
+    const usual = valueAt(defaults, [name])
+    if (isTree(usual)) return setOptions(value, usual).map((option) => `${name}.${option}`)
+    return usual === undefined && value !== undefined ? [name] : []
+  })
+
 /** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
-const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => {
-  const values = new Map<string, unknown>(Object.entries(kv))
-  return connectors.flatMap((connector) => {
-    const foreign = Object.entries<z.ZodType>(connector.options)
-      .filter(([option, schema]) => values.get(option) !== undefined && schema.safeParse(undefined).data === undefined)
-      .map(([option]) => ({ option, message: `belongs to the connector ${connector.name}` }))
+const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] =>
+  connectors.flatMap((connector) => {
+    const own = z.object(connector.options)
+    const foreign = setOptions(own.parse(kv), own.parse({})).map((option) => ({
+      option,
+      message: `belongs to the connector ${connector.name}`,
+    }))
     const found = connectorOf(kv) === connector.name ? (connector.check?.(kv) ?? []) : foreign
     return found.flatMap(({ option, message }) => problemIf(true, `${path}.${option}`, message))
   })
-}
 
 const checkReaper = (
   { kv, paths: { kv: path } }: CheckedPool,

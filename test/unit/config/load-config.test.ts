@@ -167,8 +167,8 @@ describe('loadConfig', () => {
     ],
     [
       'a secret',
-      'engines: { apiKey: hid den }',
-      '1: engines.apiKey (CTX_ENGINES_API_KEY): must be printable ASCII characters without spaces',
+      'tenant:\n  secret: [hidden, hidden]',
+      '2: tenant.secret (CTX_TENANT_SECRET): must be a string of 32 characters or more',
     ],
     [
       'credentials where none belong',
@@ -203,6 +203,11 @@ describe('loadConfig', () => {
     ],
     ['a fraction', { CTX_LISTEN_ADMIN_PORT: '1.5' }, /= 1\.5: must be a whole number/],
     [
+      'a port by name',
+      { CTX_ROUTING_KUBERNETES_PORTS: 'http' },
+      /ports\.0 = "http": must be a whole number, 1 to 65535$/,
+    ],
+    [
       'a fraction of the unit',
       { CTX_CACHE_TTL: '1500ms' },
       /^CTX_CACHE_TTL: sessions\.defaultTtlSeconds = "1500ms": must be a duration, 1 to 999999999 s: a whole number of s/,
@@ -230,6 +235,16 @@ describe('loadConfig', () => {
       'pods and a DNS name',
       { CTX_ROUTING_DNS_NAME: 'x', CTX_ROUTING_DNS_PORT: '1' },
       'CTX_ROUTING_DNS_NAME: routing.dns.name = "x": give one of routing.pods, routing.dns and routing.kubernetes, not both',
+    ],
+    [
+      'pods and a service',
+      { CTX_ROUTING_KUBERNETES_SERVICE: 'x' },
+      /^CTX_ROUTING_KUBERNETES_SERVICE: routing\.kubernetes\.service = "x": give one of/,
+    ],
+    [
+      'the URL of a connector that is not selected',
+      { LMCACHE_URL: 'http://a:1' },
+      /lmcache\.url = .*belongs to the connector/,
     ],
     [
       'a DNS name without a port',
