@@ -26,9 +26,9 @@ const controlCallsMs = 1000
 export const loadBudgetMs = (
   { costs, maxLoadMs }: Pick<Pool, 'costs' | 'maxLoadMs'>,
   model: string,
-  storedTokens: number | undefined,
+  tokens: number,
 ): number => {
-  const recomputeMs = storedTokens === undefined ? 0 : costs.recomputeMs(model, storedTokens)
+  const recomputeMs = tokens === 0 ? 0 : costs.recomputeMs(model, tokens)
   return Math.min(Math.max(recomputeMs, controlCallsMs), maxLoadMs)
 }
 

@@ -147,7 +147,9 @@ export const startSessionTurn = (
 ): Promise<{ readonly presence: KvPresence; readonly forward: ForwardDecision }> => {
   const { route, session } = turn
   const work = { turnId: turn.turnId, pod: route.pod, model: session.model, objective: route.objective }
-  const budgetMs = loadBudgetMs(route.pool, session.model, session.kv?.tokens)
+  // What a turn left in the pod may be on its way to the store: it is worth as long a wait as what lies there.
+  const resident = route.input.residentTokens?.get(route.pod) ?? 0
+  const budgetMs = loadBudgetMs(route.pool, session.model, Math.max(session.kv?.tokens ?? 0, resident))
   return whenAdmitted(parts.admission, work, { laterMs: budgetMs, scope }, async () => {
     const { presence, fields, claim, preparedMs } = await prepareKv(parts, turn, { budgetMs, scope })
     const { key, model } = session

@@ -14,7 +14,10 @@ import { stillHolds } from './slot-evidence.ts'
 
 /** How often a turn looks for another slot when something else has just begun to run in the one it claimed. */
 const maxTries = 3
-/** How long a turn waits for another turn of its session, which is not saved yet, or holds the last slot. */
+/**
+ * How long a turn waits for another turn of its session whose end is not reported, or which holds the last slot. It waits for a save until
+ * `signal` fires: an engine that saves computes nothing meanwhile, and afterwards the KV lies in the slot.
+ */
 const maxWaitMs = 500
 const pollMs = 20
 /** Below any context length, to which older builds of llama-server reduce it. */

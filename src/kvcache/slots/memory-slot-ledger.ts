@@ -42,12 +42,12 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
     claim: async ({ pod, session, turnId, leaseMs, artefactId, mayWait, slots }) => {
       const records = recordsOf(pod)
       const all = [...records.values()]
-      const short = all.filter(({ user = session, ...record }) => mayWait && user === session && isHeld(record))
+      const held = all.filter(({ user = session, ...record }) => user === session && isHeld(record))
       const hasRun = (slot: ReportedSlot): boolean => {
         const record = records.get(slot.id) ?? unused
         return isHeld(record) && record.user === session && !record.saving && slot.idle && slot.task !== record.task
       }
-      if (short.some(({ saving }) => saving) || (mayWait && slots.some(hasRun))) return { kind: 'wait' }
+      if (held.some(({ saving }) => saving) || (mayWait && slots.some(hasRun))) return { kind: 'wait' }
       const rankOf = (slot: ReportedSlot): readonly number[] => {
         const { owner, content, used } = records.get(slot.id) ?? unused
         const isOwn = owner === session
@@ -58,7 +58,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
         .filter((slot) => slot.idle && (hasRun(slot) || !isHeld(records.get(slot.id) ?? unused)))
         .map((slot) => ({ slot: slot.id, task: slot.task, rank: rankOf(slot) }))
         .sort((a, b) => compare(a.rank, b.rank))
-      if (best === undefined) return { kind: short.length > 0 ? 'wait' : 'no-room' }
+      if (best === undefined) return { kind: mayWait && held.length > 0 ? 'wait' : 'no-room' }
       const { owner, content } = records.get(best.slot) ?? unused
       const used = Math.max(0, ...all.map((record) => record.used)) + 1
       const untilMs = now() + leaseMs

@@ -32,7 +32,7 @@ export interface ClaimSlot {
   readonly leaseMs: number
   /** A slot with this content is preferred. */
   readonly artefactId: string | undefined
-  /** The turn can wait for another turn of its session, or for a sweep. */
+  /** The turn can wait for another turn of its session, or for a sweep. While a turn of its session is saved, it waits in any case. */
   readonly mayWait: boolean
   /** All slots of the pod. */
   readonly slots: readonly ReportedSlot[]

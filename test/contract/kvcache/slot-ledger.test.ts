@@ -132,7 +132,7 @@ describe.each([
       await claim(alice, 't1')
       await renew(0, 't1', true)
       await renew(0, 't1')
-      expect(await claim(alice, 't2', { mayWait: true })).toEqual({ kind: 'wait' })
+      for (const mayWait of [true, false]) expect(await claim(alice, 't2', { mayWait })).toEqual({ kind: 'wait' })
       expect(await slotOf(bob, { mayWait: true })).toBe(1)
       await release(0, 't1', content)
       expect(await claim(alice, 't2', { mayWait: true })).toMatchObject({ kind: 'claimed', slot: 0 })

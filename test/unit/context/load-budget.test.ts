@@ -10,8 +10,8 @@ describe('loadBudgetMs', () => {
     { name: 'at most the maximum', tokens: 60_000, maxLoadMs: 10_000, budgetMs: 10_000 },
     { name: 'at least the time of the calls', tokens: 10, maxLoadMs: 10_000, budgetMs: 1000 },
     { name: 'the maximum when that is less', tokens: 10, maxLoadMs: 200, budgetMs: 200 },
-    { name: 'the calls alone when nothing is stored', tokens: undefined, maxLoadMs: 10_000, budgetMs: 1000 },
-    { name: 'the maximum when nothing is stored', tokens: undefined, maxLoadMs: 200, budgetMs: 200 },
+    { name: 'the calls alone when no KV is known', tokens: 0, maxLoadMs: 10_000, budgetMs: 1000 },
+    { name: 'the maximum when no KV is known', tokens: 0, maxLoadMs: 200, budgetMs: 200 },
   ])('is $name', ({ tokens, maxLoadMs, budgetMs }) => {
     expect(loadBudgetMs({ costs, maxLoadMs }, 'm', tokens)).toBe(budgetMs)
   })

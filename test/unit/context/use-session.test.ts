@@ -138,16 +138,19 @@ describe('a turn of a session', () => {
     expect(await gateway.view(id)).toEqual(before)
   })
 
-  test('extends its deadline by the time of a long load only', async () => {
-    const gateway = createContextGateway({ msPerToken: 10, maxLoadMs: 8000 })
-    const long = await gateway.create({}, { promptTokens: 480 })
-    const short = await gateway.create({}, { promptTokens: 30 })
-    const scopes = [watchedScope(), watchedScope()] as const
+  test.each([
+    { name: 'of a long load', promptTokens: 480, isStored: true, extensions: [6000] },
+    { name: 'of a long save that it may have to wait for', promptTokens: 480, isStored: false, extensions: [6000] },
+    { name: 'of no load of short KV', promptTokens: 30, isStored: true, extensions: [] },
+  ])('extends its deadline by the time $name', async ({ promptTokens, isStored, extensions }) => {
+    const gateway = createContextGateway({ pods: [podA], msPerToken: 10, maxLoadMs: 8000 })
+    gateway.connector.faults.refuse('offload', !isStored)
+    const { id } = await gateway.create({}, { promptTokens })
+    const scope = watchedScope()
 
-    await gateway.use(long.id, {}, scopes[0])
-    await gateway.use(short.id, {}, scopes[1])
+    await gateway.use(id, {}, scope)
 
-    expect(scopes.map(({ extensions }) => extensions)).toEqual([[6000], []])
+    expect(scope.extensions).toEqual(extensions)
   })
 
   test.each([
