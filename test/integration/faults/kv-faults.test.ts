@@ -1,9 +1,6 @@
-import { mkdir, rename, rm, truncate, unlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { model } from '../support/client.ts'
-import { flipByte } from '../support/flip-byte.ts'
 import { metric, podChanges } from '../support/metrics.ts'
 import { cacheLine, createdId, prompt, remove, untilStored, untilTurns, use, view } from '../support/sessions.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -125,62 +122,13 @@ describe('a load that fails', () => {
   })
 })
 
-describe('a stored file that has changed', () => {
-  test.each([
-    { damage: 'one bit flipped', spoil: flipByte },
-    { damage: 'cut', spoil: (file: string) => truncate(file, 1000) },
-    { damage: 'emptied', spoil: (file: string) => truncate(file, 0) },
-    { damage: 'replaced by garbage', spoil: (file: string) => writeFile(file, 'garbage') },
-    { damage: 'removed', spoil: (file: string) => unlink(file) },
-    {
-      damage: 'replaced by a folder',
-      spoil: async (file: string) => {
-        await unlink(file)
-        await mkdir(file)
-        undo.push(() => rm(file, { recursive: true, force: true }))
-      },
-    },
-  ])('$damage: it never reaches an engine, and the turn computes its context', async ({ spoil }) => {
-    const filesBefore = await stack.kvFiles()
-    const id = await storedSession()
-    const files = (await stack.kvFiles()).filter((file) => !filesBefore.includes(file))
-    expect(files).toHaveLength(1)
-    await spoil(join(stack.kvDirectory, files[0] ?? ''))
-    const restoresBefore = restores()
-
-    const response = await elsewhere(id, () => use(stack, id, { body: longerBody }))
-
-    expect(response.status).toBe(200)
-    expect(cacheLine(response)).toBe('miss; reason=kv_missing')
-    expect(restores()).toEqual(restoresBefore)
-    expect((await untilStored(stack, id, 2)).kv.note).toBeNull()
-    const next = await elsewhere(id, () => use(stack, id, { body: longestBody }))
-    expect(cacheLine(next)).toMatch(/^hit; tier=store; /)
-  })
-
-  const restores = (): readonly string[] =>
-    proxies.flatMap((proxy) => proxy.seen().filter((line) => line.includes('action=restore')))
-})
-
 describe('an offload that fails', () => {
   const save = /^POST \/slots\/\d+\?action=save/
-
-  /** Files cannot be made in the KV folder for a while. */
-  const replaceFolder = async (): Promise<void> => {
-    const aside = `${stack.kvDirectory}-aside`
-    await rename(stack.kvDirectory, aside)
-    await writeFile(stack.kvDirectory, 'no folder')
-    undo.push(async () => {
-      await unlink(stack.kvDirectory)
-      await rename(aside, stack.kvDirectory)
-    })
-  }
 
   test.each([
     { what: 'the engine answers 500', disturb: async () => everywhere(save, answers500) },
     { what: 'the engine hangs up', disturb: async () => everywhere(save, resets) },
     { what: 'the engine does not answer', disturb: async () => everywhere(save, isLate) },
-    { what: 'there is no folder', disturb: replaceFolder },
   ])('because $what: the answer is whole, the session says so, and later turns are stored', async ({ disturb }) => {
     await disturb()
 
