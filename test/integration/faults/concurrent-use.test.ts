@@ -50,19 +50,3 @@ test('fifty parallel turns of one session load its KV into the slots that they f
   expect(restores().length).toBeLessThanOrEqual(hits.length)
   await eventually(async () => expect(await stack.kvFiles()).toHaveLength(files.length))
 })
-
-test('parallel turns that set the TTL leave the last one in force', async () => {
-  const id = await createdId(stack, { body })
-
-  const responses = await Promise.all(
-    Array.from({ length: 10 }, (_, index) =>
-      use(stack, id, { body, headers: { 'x-session-ttl': String(1000 + index) } }),
-    ),
-  )
-
-  expect(new Set(responses.map(({ headers }) => headers.get('x-session-ttl')))).toEqual(
-    new Set(Array.from({ length: 10 }, (_, index) => String(1000 + index))),
-  )
-  const seen = await untilTurns(stack, id, 11)
-  expect(seen.ttl).toBeGreaterThanOrEqual(1000)
-})
