@@ -47,9 +47,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
   const { host, port, modelPath, startsRedis } = settings
   // Envoy shares its ports (SO_REUSEPORT), so it would start beside another one.
   if (!(await isPortFree(settings))) {
-    throw new Error(
-      `${host}:${port} is in use, or not of this machine. Choose another port: GATEWAY_PORT=8001 make run`,
-    )
+    throw new Error(`${host}:${port} is in use or not of this machine. Choose another: GATEWAY_PORT=8001 make run`)
   }
   // Gateways with sessions in different places cannot share a folder of KV.
   const kvFolder = startsRedis ? `kv-redis-${port}` : env['REDIS_URL'] ? 'kv' : `kv-${port}`

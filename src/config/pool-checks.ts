@@ -1,7 +1,7 @@
-import { z } from 'zod'
 import { connectors } from '../kvcache/registry.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
-import { isTree, valueAt } from './config-tree.ts'
+import { valueAt } from './config-tree.ts'
+import { listConfigOptions } from './options.ts'
 import { connectorOf, defaultPoolName } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
 
@@ -64,10 +64,8 @@ const checkAgainst = ({ name, pods, kv, paths }: CheckedPool, others: readonly C
 
 const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool): readonly ConfigProblem[] => {
   const ways = [pods.length > 0, dns !== undefined, kubernetes !== undefined].filter(Boolean).length
-  const { service, selector, inferencePool, ports = [] } = kubernetes ?? {}
-  const named = [service, selector, inferencePool].filter((name) => name !== undefined).length
-  const list = `${path}.kubernetes.service`
-  const otherLists = [`${path}.kubernetes.selector`, `${path}.kubernetes.inferencePool`]
+  const named = (['service', 'selector', 'inferencePool'] as const).filter((name) => kubernetes?.[name] !== undefined)
+  const list = [path, 'kubernetes', ...named.slice(0, 1)].join('.')
   return [
     ...problemIf(
       ways === 0,
@@ -78,16 +76,14 @@ const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool
       ways > 1,
       dns === undefined ? list : `${path}.dns.name`,
       `give one of ${path}.pods, ${path}.dns and ${path}.kubernetes, not both`,
-      otherLists,
     ),
     ...problemIf(
-      kubernetes !== undefined && named !== 1,
+      kubernetes !== undefined && named.length !== 1,
       list,
       'give one of service, selector and inferencePool',
-      otherLists,
     ),
     ...problemIf(
-      selector !== undefined && ports.length === 0,
+      named.includes('selector') && kubernetes?.ports.length === 0,
       `${path}.kubernetes.ports`,
       'a selector does not name the ports of its pods: give them',
     ),
@@ -99,22 +95,16 @@ const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): reado
     problemIf(!engines.https && engines[name] !== undefined, `${path}.${name}`, `belongs to ${path}.https`),
   )
 
-/** Names of options that are set and have no default, also in groups: `lmcache.url`. */
-const setOptions = (values: unknown, defaults: unknown): readonly string[] =>
-  Object.entries(isTree(values) ? values : {}).flatMap(([name, value]) => {
-    const usual = valueAt(defaults, [name])
-    if (isTree(usual)) return setOptions(value, usual).map((option) => `${name}.${option}`)
-    return usual === undefined && value !== undefined ? [name] : []
-  })
-
 /** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
 const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] =>
   connectors.flatMap((connector) => {
-    const own = z.object(connector.options)
-    const foreign = setOptions(own.parse(kv), own.parse({})).map((option) => ({
-      option,
-      message: `belongs to the connector ${connector.name}`,
-    }))
+    const foreign = listConfigOptions()
+      .filter(({ path: [group, name = ''] }) => group === 'kv' && Object.hasOwn(connector.options, name))
+      .filter(({ path: [, ...option], defaultText }) => defaultText === undefined && valueAt(kv, option) !== undefined)
+      .map(({ path: [, ...option] }) => ({
+        option: option.join('.'),
+        message: `belongs to the connector ${connector.name}`,
+      }))
     const found = connectorOf(kv) === connector.name ? (connector.check?.(kv) ?? []) : foreign
     return found.flatMap(({ option, message }) => problemIf(true, `${path}.${option}`, message))
   })
