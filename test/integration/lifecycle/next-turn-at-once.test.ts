@@ -38,7 +38,9 @@ describe.each(['memory', 'redis'] as const)('turn right after a create, store: %
     const headers = { 'routing-strategy': 'round-robin' }
     const turns = [await use(stack, id, { body, headers }), await use(stack, id, { body, headers })]
     for (const { release } of saves) release()
-    expect(turns.map(cacheLine)).toEqual(['miss; reason=offload_pending', 'miss; reason=offload_pending'])
+    // A turn that waited in vain has nothing to store, and may have said so before the next one.
+    const pending = /^(miss; reason=offload_pending|none; reason=not_attached)$/
+    expect(turns.map(cacheLine)).toEqual(['miss; reason=offload_pending', expect.stringMatching(pending)])
     expect(turns.map(cachedTokens)).toEqual([0, 0])
     await untilTurns(stack, id, 3)
   })
