@@ -29,7 +29,7 @@ export const startServices = async (controlPlane: ControlPlane, network: Network
       .filter(({ metadata }) => keyOf(metadata?.namespace, metadata?.labels?.['kubernetes.io/service-name']) === key)
       .flatMap(({ endpoints, ports }) => {
         const port = ports?.find(({ name }) => (name ?? '') === (portName ?? ''))?.port ?? ports?.[0]?.port ?? 0
-        const ready = endpoints.filter(({ conditions }) => conditions?.ready !== false)
+        const ready = (endpoints ?? []).filter(({ conditions }) => conditions?.ready !== false)
         return ready.flatMap(({ addresses: [host] }) => (host === undefined ? [] : [{ host, port }]))
       })
 
