@@ -90,7 +90,6 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
       // KV of sessions that were in memory is of no use, and would count as another gateway's.
       if (!redisUrl && settings.kvDirectory === undefined) await rm(kvDirectory, { recursive: true, force: true })
       await mkdir(kvDirectory, { recursive: true })
-      // Its log. What is wrong with the configuration is in the error.
       const log = (line: string): void => void (line.startsWith('{') && onLine(line))
       return startGateway({ ...launch, extprocPort, adminPort, env: gatewayEnv, onLine: log })
     },
@@ -110,8 +109,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     }),
   )
   const url = `http://${urlHost(settings)}:${port}`
-  // Envoy is ready when its listeners are; each of its workers learns a moment later that the gateway is healthy, and
-  // answers 503 until then. The gateway refuses a request without credentials.
+  // Each worker of Envoy answers 503 until it knows that the gateway is healthy, which answers this with 401.
   const check = async (): Promise<boolean> => ((await httpGet(`${url}/v1/context`))?.status ?? 503) < 500
   await waitUntilReady(envoy.child, { description: `an answer of the gateway at ${url}`, check }, { signal })
   return { url, pods, adminUrl: gateway.adminUrl, envoyAdmin: envoy.adminAddress }
