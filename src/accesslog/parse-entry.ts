@@ -63,8 +63,8 @@ const parsed = (text: string | undefined): unknown => (text === undefined ? unde
 const isWholeStream = (stream: string | undefined): boolean => stream === undefined || stream === 'done'
 
 const wholeNumber = (text: string | undefined): number | undefined => {
-  const number = text === undefined ? Number.NaN : Number(text)
-  return Number.isSafeInteger(number) && number >= 0 ? number : undefined
+  const number = text !== undefined && /^\d+$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(number) ? number : undefined
 }
 
 /** `10.0.0.1:8000`, `[fd00::1]:8000`; undefined for a Unix socket. */

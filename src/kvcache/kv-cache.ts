@@ -77,7 +77,8 @@ export const createKvCache = (
     try {
       return await connector.prepare(turn, budget)
     } catch (cause) {
-      const reason = budget.signal.aborted ? 'load_timeout' : 'load_failed'
+      const late = turn.stored === undefined ? 'nothing_stored' : 'load_timeout'
+      const reason = budget.signal.aborted ? late : 'load_failed'
       return { presence: { kind: 'miss', reason, cause }, fields: isolation(turn.tenant), notStored: 'not_attached' }
     }
   }

@@ -18,6 +18,7 @@ const env = ownEnvironment()
 const engines = ['--set', 'engines.selector.app=vllm']
 const redis = ['--set', 'redis.existingSecret=redis-url']
 const base = [...engines, ...redis]
+const ownFilters = ['--set', 'envoy.enabled=true', '--values', join(root, 'deploy/envoy/own-filters.yaml')]
 
 const manifest = z.looseObject({
   kind: z.string(),
@@ -55,9 +56,16 @@ const manifestsOf = (text: string): readonly Manifest[] =>
 const filesOf = (text: string, name: string): Readonly<Record<string, string>> =>
   manifestsOf(text).find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)?.data ?? {}
 
+const expectValid = async (file: string): Promise<void> => {
+  const locations = tools.schemaLocations.flatMap((location) => ['-schema-location', location])
+  const summary = await run([tools.kubeconform, '-strict', '-summary', ...locations, file])
+  expect(summary).toMatch(/Valid: [1-9]\d*, Invalid: 0, Errors: 0, Skipped: 0/)
+}
+
 const releases: readonly (readonly [string, readonly string[]])[] = [
   ['beside an Envoy that exists', base],
   ['with its own Envoy', [...base, '--set', 'envoy.enabled=true']],
+  ['with filters of your own', [...base, ...ownFilters]],
   [
     'with engines that keep KV in slots',
     [...base, '--set', 'envoy.enabled=true,kv.connector=llamacpp-slots,kv.existingClaim=kv'],
@@ -87,10 +95,13 @@ describe('the chart', () => {
   test.each(releases)('a release %s has valid manifests', async (_name, flags) => {
     const file = join(folder, 'release.yaml')
     await writeFile(file, await render(...flags))
-    const locations = tools.schemaLocations.flatMap((location) => ['-schema-location', location])
-    const summary = await run([tools.kubeconform, '-strict', '-summary', ...locations, file])
-    expect(summary).toMatch(/Valid: [1-9]\d*, Invalid: 0, Errors: 0, Skipped: 0/)
+    await expectValid(file)
   })
+
+  test.each(['envoy-gateway/context-cache', 'envoy-gateway/own-filters', 'inference-pool/route'])(
+    'deploy/%s.yaml, beside it, has valid manifests',
+    (name) => expectValid(join(root, `deploy/${name}.yaml`)),
+  )
 
   test.each(releases)('a release %s configures the gateway', async (_name, flags) => {
     const secret = join(folder, 'secret')
@@ -109,10 +120,11 @@ describe('the chart', () => {
   })
 
   test.each([
-    ['with slots', 'kv.connector=llamacpp-slots,kv.existingClaim=kv', 1],
-    ['without slots', 'kv.connector=prefix-cache', 0],
-  ])('Envoy accepts its configuration for engines %s', async (_name, kv, constants) => {
-    const files = filesOf(await render(...base, '--set', `envoy.enabled=true,${kv}`), 'ctx-context-cache-gateway-envoy')
+    ['for engines with slots', ['--set', 'envoy.enabled=true,kv.connector=llamacpp-slots,kv.existingClaim=kv'], 1],
+    ['for engines without slots', ['--set', 'envoy.enabled=true,kv.connector=prefix-cache'], 0],
+    ['with filters of your own', ownFilters, 0],
+  ])('Envoy accepts its configuration %s', async (_name, flags, constants) => {
+    const files = filesOf(await render(...base, ...flags), 'ctx-context-cache-gateway-envoy')
     const { ca, cert, key } = await makeCertificate('gateway')
     const pems = { 'ca.crt': ca, 'tls.crt': cert, 'tls.key': key }
     for (const [name, pem] of Object.entries(pems)) await writeFile(join(folder, name), pem)

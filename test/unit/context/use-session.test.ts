@@ -143,7 +143,7 @@ describe('a turn of a session', () => {
     { name: 'of a long save that it may have to wait for', promptTokens: 480, isStored: false, extensions: [6000] },
     { name: 'of no load of short KV', promptTokens: 30, isStored: true, extensions: [] },
   ])('extends its deadline by the time $name', async ({ promptTokens, isStored, extensions }) => {
-    const gateway = createContextGateway({ msPerToken: 10, maxLoadMs: 8000 })
+    const gateway = createContextGateway({ pods: [podA], msPerToken: 10, maxLoadMs: 8000 })
     gateway.connector.faults.refuse('offload', !isStored)
     const { id } = await gateway.create({}, { promptTokens })
     const scope = watchedScope()

@@ -90,12 +90,24 @@ describe('a claim', () => {
 
 describe('a connector that fails', () => {
   test.each([
-    { name: 'in time is a failed load', signal: never, reason: 'load_failed' },
-    { name: 'after the time limit is a late load', signal: AbortSignal.abort(), reason: 'load_timeout' },
-  ])('$name, and the turn meets no KV', async ({ signal, reason }) => {
+    { name: 'in time is a failed load', isStored: true, signal: never, reason: 'load_failed' },
+    {
+      name: 'after the time limit is a late load',
+      isStored: true,
+      signal: AbortSignal.abort(),
+      reason: 'load_timeout',
+    },
+    {
+      name: 'after the time limit, where nothing is stored, is no load',
+      isStored: false,
+      signal: AbortSignal.abort(),
+      reason: 'nothing_stored',
+    },
+  ])('$name, and the turn meets no KV', async ({ isStored, signal, reason }) => {
     const cause = new Error('broken')
+    const stored = { ...artefact, payload: await storedPayload(cacheOf(recorder().connector)) }
     const { connector } = recorder({ prepare: () => Promise.reject(cause) })
-    const prepared = await cacheOf(connector).prepare(starting(), { signal })
+    const prepared = await cacheOf(connector).prepare(starting(isStored ? stored : undefined), { signal })
     expect(prepared).toMatchObject({ presence: { kind: 'miss', reason, cause }, fields: { slot: -1 } })
     const finished = await cacheOf(connector).finish(finishing(prepared.claim))
     expect(finished).toEqual({ kind: 'none', reason: 'not_attached' })
