@@ -39,7 +39,7 @@ const options = {
 }
 
 /** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check' | 'constants'>
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'constants'>
 
 const callsPerServer = 32
 
@@ -81,6 +81,11 @@ export const createLmcacheConnector = (
     finish: (turn) => finish(parts, turn),
     release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),
+    // A turn that ends before its pod's events are received is not stored.
+    check: async (pod, signal) => {
+      await parts.events.follow(pod, signal)
+      return []
+    },
     close: async () => {
       await parts.events.stop()
       await Promise.all([http.close(), engineHttp.close()])

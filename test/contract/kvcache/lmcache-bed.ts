@@ -31,6 +31,8 @@ export interface LmcacheConnectOptions {
   readonly settleMs?: number
   readonly log?: KvLog
   readonly warnings?: ConnectorParts['warnings']
+  /** A gateway that starts now: it follows KV events by itself, and learns of the pods later. Default: it receives them all. */
+  readonly starts?: boolean
 }
 
 /** The lmcache connector on a simulated fleet of its own. */
@@ -133,7 +135,9 @@ const makeBed = (
 
   const connect = (wishes: LmcacheConnectOptions = {}): KvCache => {
     // Two gateways are enough to differ.
-    const events = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
+    const followed = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
+    const events = wishes.starts ? {} : { events: followed }
+    let isStarting = wishes.starts
     const connector = createLmcacheConnector(
       {
         lmcache: {
@@ -148,13 +152,15 @@ const makeBed = (
       },
       connectorParts({
         secret,
-        pods: () => wishes.pods ?? addresses,
+        pods: () => (isStarting ? [] : (wishes.pods ?? addresses)),
         log: wishes.log ?? silent,
         ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
       }),
-      { ledger, events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
+      { ledger, ...events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
     )
     connectors.push(connector)
+    isStarting = false
+    if (wishes.starts) return inGateway(connector, wishes.log)
     const afterEvents: KvConnector = {
       ...connector,
       // A gateway that has just started misses the events before its subscription.
