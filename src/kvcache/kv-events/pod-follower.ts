@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { pause } from '../../async/deadline.ts'
-import type { KvLog } from '../kv-log.ts'
+import type { KvLog } from '../connector-definition.ts'
 import { decodeEvents, maxDecodedBytes } from './decode-events.ts'
 import type { EventSources, KvEventSource } from './event-sources.ts'
 import type { KvEvents } from './kv-events.ts'

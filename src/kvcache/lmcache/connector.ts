@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { createEngineHttp } from '../../engines/engine-http.ts'
 import { group, integer, podAlias, serverUrl } from '../../options/values.ts'
-import { createMemoryChunkLedger } from '../chunks/memory-chunk-ledger.ts'
+import { createMemoryChunkLedger } from '../chunks/chunk-ledger.ts'
 import { createRedisChunkLedger } from '../chunks/redis/redis-chunk-ledger.ts'
 import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
 import type { KvConnector } from '../kv-connector.ts'

@@ -40,18 +40,10 @@ const statusSchema = z.object({ chunk_size: z.int().min(1).max(1_000_000) })
 const usageSchema = z.object({ usage_gb: z.number().min(0) })
 
 /** `DELETE /cache/objects` of one server. */
-const deletedSchema = z.object({ deleted: z.int().min(0), skipped: z.int().min(0), ok: z.boolean() })
+const deletedSchema = z.object({ ok: z.boolean() })
 
 export type ObjectKey = z.infer<typeof objectKeySchema>
 export type DirectoryEntry = z.infer<typeof entrySchema>
-
-/** A prefix as LMCache's interfaces take it: token ids from position 0. */
-export interface TokenPrefix {
-  /** As the engine names its model towards LMCache: the path it was given. */
-  readonly modelRoot: string
-  readonly salt: string
-  readonly tokens: Uint32Array
-}
 
 /** One LMCache server, which serves one engine. */
 export interface LmcacheInstance {
@@ -120,8 +112,11 @@ export const createLmcacheClient = (options: {
     /** Tokens of one chunk, as the instance at this address is set. */
     chunkTokens: async (pod: string, signal: AbortSignal): Promise<number> =>
       (await ask(statusSchema, { method: 'GET', pod, path: '/status', signal })).chunk_size,
-    /** Names and places of a prefix's whole chunks, in order. */
-    lookup: async ({ modelRoot, salt, tokens }: TokenPrefix, signal: AbortSignal) => {
+    /** Names and places of the whole chunks of token ids from position 0, in order. `modelRoot`: the path of the model that the engine was given. */
+    lookup: async (
+      { modelRoot, salt, tokens }: { readonly modelRoot: string; readonly salt: string; readonly tokens: Uint32Array },
+      signal: AbortSignal,
+    ) => {
       const body = { token_ids: [...tokens], model_name: modelRoot, world_size: worldSize, cache_salt: salt }
       const { chunks, results } = await ask(lookupSchema, { method: 'POST', path: '/directory/lookup', body, signal })
       return { chunks, entries: results }
@@ -155,14 +150,8 @@ export const createLmcacheClient = (options: {
       signal: AbortSignal,
     ): Promise<void> => {
       for (const batch of batchesOf(keys, keysPerDelete)) {
-        const body = { keys: batch, tier, force: true }
-        const { ok } = await ask(deletedSchema, {
-          method: 'DELETE',
-          pod: address,
-          path: '/cache/objects',
-          body,
-          signal,
-        })
+        const call = { method: 'DELETE', pod: address, path: '/cache/objects', signal } as const
+        const { ok } = await ask(deletedSchema, { ...call, body: { keys: batch, tier, force: true } })
         if (!ok) throw new LmcacheFault('DELETE /cache/objects did not delete everything')
       }
     },

@@ -61,7 +61,6 @@ describe('presence of stored KV', () => {
       expected: notListed,
     },
     { name: 'nowhere', arrange: () => kit.bed.fleet.empty(), pod: 1, expected: notListed },
-    { name: 'in the store, and its token ids are lost', arrange: () => kit.bed.loseState(), pod: 1, expected: inStore },
     {
       name: 'in a store that answers 500',
       arrange: () => kit.bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined)),

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvLog } from '../../../../src/kvcache/connector-definition.ts'
 import type { KvArtefact, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
-import type { KvLog } from '../../../../src/kvcache/kv-log.ts'
 import {
   anySignal,
   finishTurn,
