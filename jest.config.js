@@ -15,7 +15,6 @@ const shared = {
 const serial = [
   '<rootDir>/test/integration/processes/kill-nine.test.ts',
   '<rootDir>/test/integration/processes/gateways-killed.test.ts',
-  '<rootDir>/test/integration/lifecycle/expiry-moment.test.ts',
   '<rootDir>/test/integration/faults/expiry-race.test.ts',
   '<rootDir>/test/integration/faults/many-streams.test.ts',
 ]

@@ -83,6 +83,6 @@ const run = async (): Promise<void> => {
 }
 
 await run().catch((error: unknown) => {
-  log.fatal({ err: error }, 'the engine cannot start')
+  log.fatal(`the engine cannot start: ${error instanceof Error ? error.message : String(error)}`)
   process.exit(1)
 })

@@ -36,16 +36,12 @@ export interface ConnectorParts {
   readonly access: EngineAccess
   /** Names of KV that nobody can guess, for engines that keep KV of different salts apart. */
   readonly salts: CacheSalts
-  /** From which keys may be derived. The pool's own, and the same in all of its gateways. */
-  readonly secret: string
   /** Whose KV it is: data that is lost with the session store. */
   readonly identity: StoreIdentity
   /** Redis, with a prefix of keys for this pool; undefined: sessions are in memory, and there is one gateway. */
   readonly redis: RedisConnection | undefined
   /** Longest time of a turn. */
   readonly maxTurnMs: number
-  /** Longest life of a session. */
-  readonly maxSessionMs: number
   /** KV that no session names is left alone until it is older: its announcement may be on its way. */
   readonly orphanGraceMs: number
   /** Larger artefacts are not stored; undefined: there is no limit. */

@@ -48,6 +48,8 @@ const openClient = (
       reconnectOnError: isReadOnlyRefusal,
       // A Redis that still loads says so to every command, and a restricted user need not be allowed INFO and CLIENT.
       enableReadyCheck: false,
+      // Calls of concurrent turns leave in one write: a write for each took a fifth of the gateway's time.
+      enableAutoPipelining: true,
       disableClientInfo: true,
     })
   } catch {
@@ -123,15 +125,11 @@ export const createRedisConnection = async ({
   return {
     keyPrefix,
     run: (script, keys, args) => guarded(script.name, () => evaluate(script, keys, args)),
-    async getBytes(key) {
-      return (await guarded('get', () => client.getBuffer(key))) ?? undefined
+    async get(key) {
+      return (await guarded('get', () => client.get(key))) ?? undefined
     },
-    async setBytes(key, value, ttlMs) {
-      const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-      await guarded('set', () => client.set(key, bytes, 'PX', ttlMs))
-    },
-    async unlink(keys) {
-      if (keys.length > 0) await guarded('unlink', () => client.unlink([...keys]))
+    async set(key, text, ttlMs) {
+      await guarded('set', () => client.set(key, text, 'PX', ttlMs))
     },
     async ping() {
       await guarded('ping', () => client.ping())

@@ -8,8 +8,6 @@ import type { KvConnector } from '../kv-connector.ts'
 import { createZmqKvEvents } from '../kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../kv-events/event-sources.ts'
 import { createNoKvEvents } from '../kv-events/kv-events.ts'
-import { createMemoryTokenVault } from '../vault/memory-token-vault.ts'
-import { createRedisTokenVault } from '../vault/redis-token-vault.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
@@ -44,21 +42,18 @@ const options = {
 export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'constants'>
 
 const callsPerServer = 32
-/** About four bytes per token of every session. */
-const memoryVaultBytes = 268_435_456
-const dayMs = 86_400_000
 
 /**
  * KV of vLLM pods that run LMCacheMPConnector, each with an LMCache server, under one coordinator. The engine writes KV through to the store by
- * itself, and loads it by itself; the connector names what came of a turn, keeps it from eviction, says what a pod can load, and deletes it.
+ * itself, and loads it by itself; the connector names what came of a turn, says what a pod can load, and deletes it.
  * `own`: parts other than those that the options select.
  */
 export const createLmcacheConnector = (
   { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
   pool: Omit<ConnectorParts, 'http'>,
-  own: Partial<Pick<Parts, 'ledger' | 'vault' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
+  own: Partial<Pick<Parts, 'ledger' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
 ): LmcacheConnector => {
-  const { redis, secret, pods, access, salts, log, warnings } = pool
+  const { redis, pods, access, salts, log, warnings } = pool
   const hasEvents = kv.events === 'auto'
   const named = new Map(instances.map(splitAlias))
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
@@ -73,13 +68,8 @@ export const createLmcacheConnector = (
     instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
     engines: createEngineFacts({ ...kv, http: engineHttp, hasEvents }),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
-    vault:
-      redis === undefined
-        ? createMemoryTokenVault({ secret, maxBytes: memoryVaultBytes })
-        : createRedisTokenVault(redis, secret),
     settleMs: 2_000,
     lookAgainMs: 300,
-    vaultTtlMs: pool.maxSessionMs + dayMs,
     ...own,
     events:
       own.events ??

@@ -105,13 +105,6 @@ export const createLmcacheClient = (options: {
     return parsed.data
   }
 
-  const bodyOf = ({ modelRoot, salt, tokens }: TokenPrefix) => ({
-    token_ids: [...tokens],
-    model_name: modelRoot,
-    world_size: worldSize,
-    cache_salt: salt,
-  })
-
   return {
     healthy: async (signal: AbortSignal): Promise<void> => {
       await ask(z.unknown(), { method: 'GET', path: '/healthz', signal })
@@ -128,8 +121,8 @@ export const createLmcacheClient = (options: {
     chunkTokens: async (pod: string, signal: AbortSignal): Promise<number> =>
       (await ask(statusSchema, { method: 'GET', pod, path: '/status', signal })).chunk_size,
     /** Names and places of a prefix's whole chunks, in order. */
-    lookup: async (prefix: TokenPrefix, signal: AbortSignal) => {
-      const body = bodyOf(prefix)
+    lookup: async ({ modelRoot, salt, tokens }: TokenPrefix, signal: AbortSignal) => {
+      const body = { token_ids: [...tokens], model_name: modelRoot, world_size: worldSize, cache_salt: salt }
       const { chunks, results } = await ask(lookupSchema, { method: 'POST', path: '/directory/lookup', body, signal })
       return { chunks, entries: results }
     },
@@ -155,14 +148,7 @@ export const createLmcacheClient = (options: {
       }
       return found
     },
-    /** Keeps the prefix's chunks from eviction. Counted: every `pin` needs its `unpin`. */
-    pin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
-      await ask(z.unknown(), { method: 'POST', path: '/cache/pins', body: bodyOf(prefix), signal })
-    },
-    unpin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
-      await ask(z.unknown(), { method: 'DELETE', path: '/cache/pins', body: bodyOf(prefix), signal })
-    },
-    /** Deletes from the instance's memory (`l1`) or from its store (`l2`), pinned or in use or not. Idempotent; done when it resolves. */
+    /** Deletes from the instance's memory (`l1`) or from its store (`l2`), in use or not. Idempotent; done when it resolves. */
     deleteObjects: async (
       address: string,
       { keys, tier }: { readonly keys: readonly ObjectKey[]; readonly tier: 'l1' | 'l2' },
@@ -183,7 +169,7 @@ export const createLmcacheClient = (options: {
     /** Bytes that lie in the store under the salt. Lags by some seconds. */
     usageBytes: async (salt: string, signal: AbortSignal): Promise<number> =>
       (await ask(usageSchema, { method: 'GET', path: `/quota/${salt}?tier=l2`, signal })).usage_gb * bytesPerGib,
-    /** Lets the coordinator evict everything under the salt that is not pinned, from the store. */
+    /** Lets the coordinator evict everything under the salt from the store. */
     forbidSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
       await ask(z.unknown(), { method: 'PUT', path: `/quota/${salt}`, body: { limit_gb: 0 }, signal })
     },

@@ -7,7 +7,6 @@ import { createEventSources } from '../../../src/kvcache/kv-events/event-sources
 import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
-import { createMemoryTokenVault, type MemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
 import { eventually } from '../../support/eventually.ts'
 import { chunkKeysOf } from '../../support/simulated-fleet/chunk-keys.ts'
@@ -40,7 +39,6 @@ export interface LmcacheConnectOptions {
 /** The lmcache connector on a simulated fleet of its own. */
 export interface LmcacheBed extends KvTestBed {
   readonly fleet: SimulatedFleet
-  readonly vault: MemoryTokenVault
   readonly ledger: OpenLedger
   readonly secret: string
   /** The KV events of the first connector. */
@@ -133,9 +131,7 @@ const makeBed = (
   beds += 1
   // Salts differ from those of the bed before.
   const secret = `secret number ${beds} of the tests`
-  const createVault = () => createMemoryTokenVault({ secret, maxBytes: 16 * 1024 * 1024 })
   const connectors: ReturnType<typeof createLmcacheConnector>[] = []
-  let vault = createVault()
   let ledger = createOpenLedger()
 
   const connect = (wishes: LmcacheConnectOptions = {}): KvCache => {
@@ -161,7 +157,7 @@ const makeBed = (
         log: wishes.log ?? silent,
         ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
       }),
-      { ledger, vault, ...events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
+      { ledger, ...events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
     )
     connectors.push(connector)
     isStarting = false
@@ -197,9 +193,6 @@ const makeBed = (
 
   return {
     fleet,
-    get vault() {
-      return vault
-    },
     secret,
     events: hasEvents ? followers.of(0) : createNoKvEvents(),
     get ledger() {
@@ -216,7 +209,6 @@ const makeBed = (
     },
     loseState: () => {
       ledger = createOpenLedger()
-      vault = createVault()
     },
     close: async () => {
       await Promise.all(connectors.map((connector) => connector.close()))
