@@ -176,7 +176,7 @@ describe('an engine that refuses the gateway', () => {
     expect(turns.map(({ status }) => status)).toEqual([200, 200])
     expect(turns.map(cacheLine)).toEqual(turns.map(() => expect.stringMatching(/^(miss|none); reason=/)))
     const address = description().pods[2]?.address
-    const text = expect.stringMatching(`^The engine ${address} refuses .*401.*set engines.apiKey$`)
+    const text = expect.stringMatching(`^The engine ${address} refuses .*401.*set apiKey of the pool code$`)
     expect(await ready(stack)).toMatchObject({ status: 200, body: { ready: true, warnings: [{ text }] } })
     expect(await metric(stack, 'warnings', { kind: 'engine_unauthorized' })).toBe(1)
     expect(stack.output().match(/refuses the gateway's key/g)).toHaveLength(1)
