@@ -116,7 +116,7 @@ export function proxy_on_grpc_receive(_context: u32, token: u32, _length: i32): 
     else if (field === retireField && number !== 0) streams.retire(token)
     release(free)
   }
-  streams.replied(token)
+  streams.replied()
 }
 
 export function proxy_on_grpc_close(_context: u32, token: u32, _status: i32): void {

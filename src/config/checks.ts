@@ -45,9 +45,9 @@ const checkSessions = (sessions: ParsedConfig['sessions']): readonly ConfigProbl
 
 const checkAuthority = ({ extproc }: ParsedConfig['listen']): readonly ConfigProblem[] =>
   problemIf(
-    extproc.anyAuthority && (extproc.tls !== undefined || extproc.selfSigned || extproc.socketPath !== undefined),
+    extproc.anyAuthority && extproc.socketPath !== undefined,
     'listen.extproc.anyAuthority',
-    'Belongs to a TCP port without TLS',
+    'Belongs to a TCP port',
   )
 
 const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] =>

@@ -49,7 +49,7 @@ const listen = group({
       .boolean()
       .default(false)
       .describe(
-        'Accepts the authority that Istio’s Envoy sends (the name of its cluster), which Node.js refuses. Needed with Istio; not with TLS.',
+        'Accepts the authority that Istio’s Envoy sends (the name of its cluster), which Node.js refuses. Needed with Istio.',
       ),
     drainMs: milliseconds
       .default(10_000)

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { createServer, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import type { ConnectionInjector } from '@grpc/grpc-js'
+import { createServer as createTlsServer } from 'node:tls'
+import type { ConnectionInjector, ServerCredentials } from '@grpc/grpc-js'
 import hpack from 'hpack.js'
 
 /*
@@ -158,8 +159,9 @@ export interface AnyAuthorityListener {
 
 export const createAnyAuthorityListener = (
   injector: Pick<ConnectionInjector, 'injectConnection' | 'drain'>,
+  credentials: ServerCredentials,
 ): AnyAuthorityListener => {
-  const listener = createServer((socket) => injector.injectConnection(acceptAnyAuthority(socket)))
+  const listener = createListener(credentials, (socket) => injector.injectConnection(acceptAnyAuthority(socket)))
   return {
     listen: async ({ host, port }) => {
       await once(listener.listen({ host, port }), 'listening')
@@ -171,4 +173,13 @@ export const createAnyAuthorityListener = (
       injector.drain(graceMs)
     },
   }
+}
+
+/** TLS ends here: the bytes that it protects are changed. */
+const createListener = (credentials: ServerCredentials, accept: (socket: Socket) => void): Server => {
+  if (!credentials._isSecure()) return createServer(accept)
+  const files = credentials._getSecureContextOptions()
+  const listener = createTlsServer({ ...credentials._getConstructorOptions(), ...files, ALPNProtocols: ['h2'] }, accept)
+  credentials._addWatcher((changed) => void (changed !== null && listener.setSecureContext(changed)))
+  return listener
 }

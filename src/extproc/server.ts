@@ -22,7 +22,7 @@ export interface ExtProcServerOptions {
   readonly listen: ListenAddress
   /** Undefined: the port is not encrypted. */
   readonly tls?: TlsFiles | 'self-signed' | undefined
-  /** Accepts the authority that Istio's Envoy sends; not with TLS. Default: false. */
+  /** Accepts the authority that Istio's Envoy sends. Default: false. */
   readonly anyAuthority?: boolean | undefined
   /** Longer request bodies are answered 413. Envoy's limit for the route must not be lower. */
   readonly maxBodyBytes: number
@@ -150,12 +150,13 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
       if (options.tls !== undefined && options.tls !== 'self-signed')
         tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
+      const plain = ServerCredentials.createInsecure()
+      const credentials = tls?.credentials ?? (options.tls === undefined ? plain : createSelfSignedCredentials())
       if (options.anyAuthority === true && 'host' in listen) {
-        listener = createAnyAuthorityListener(server.createConnectionInjector(ServerCredentials.createInsecure()))
+        listener = createAnyAuthorityListener(server.createConnectionInjector(plain), credentials)
         return listener.listen(listen)
       }
-      const plain = options.tls === undefined ? ServerCredentials.createInsecure() : createSelfSignedCredentials()
-      const address = await bind(server, listen, tls?.credentials ?? plain)
+      const address = await bind(server, listen, credentials)
       bound = targetOf(address)
       return address
     },

@@ -123,15 +123,11 @@ export const createRedisConnection = async ({
   return {
     keyPrefix,
     run: (script, keys, args) => guarded(script.name, () => evaluate(script, keys, args)),
-    async getBytes(key) {
-      return (await guarded('get', () => client.getBuffer(key))) ?? undefined
+    async get(key) {
+      return (await guarded('get', () => client.get(key))) ?? undefined
     },
-    async setBytes(key, value, ttlMs) {
-      const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-      await guarded('set', () => client.set(key, bytes, 'PX', ttlMs))
-    },
-    async unlink(keys) {
-      if (keys.length > 0) await guarded('unlink', () => client.unlink([...keys]))
+    async set(key, text, ttlMs) {
+      await guarded('set', () => client.set(key, text, 'PX', ttlMs))
     },
     async ping() {
       await guarded('ping', () => client.ping())

@@ -9,6 +9,7 @@ import { applyEnvoyGatewayFiles, startEnvoyGateway } from './rig/envoy-gateway.t
 import { installChart } from './rig/install-chart.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
+import { describeUnderLoad } from './under-load.ts'
 import { body, create, describeWay, use } from './way.ts'
 
 let rig: Rig
@@ -19,12 +20,13 @@ beforeAll(async () => {
   await rig.apply(engines({ replicas: 2 }))
   await installChart(rig, ['tls.enabled=false', 'config.tenant.principalHeader=x-principal'])
   await startEnvoyGateway(rig)
-  url = await applyEnvoyGatewayFiles(rig, '1.40.0')
+  url = `http://${await applyEnvoyGatewayFiles(rig)}`
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
+describeUnderLoad(() => ({ rig, url }), 'gateway.envoyproxy.io/owning-gateway-name=context-cache')
 
 test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
   const id = await create(url)

@@ -9,6 +9,7 @@ import { installChart } from './rig/install-chart.ts'
 import { startIstiod } from './rig/istiod.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
+import { describeUnderLoad } from './under-load.ts'
 import { describeWay } from './way.ts'
 
 let rig: Rig
@@ -33,3 +34,4 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
+describeUnderLoad(() => ({ rig, url }), 'gateway.networking.k8s.io/gateway-name=inference-gateway')

@@ -113,5 +113,5 @@ server.addService(health, {
 })
 for (const port of [values['grpc-port'], values['grpc-health-port']].map(Number)) {
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  await createAnyAuthorityListener(injector).listen({ host: '0.0.0.0', port })
+  await createAnyAuthorityListener(injector, ServerCredentials.createInsecure()).listen({ host: '0.0.0.0', port })
 }

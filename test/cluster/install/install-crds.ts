@@ -5,7 +5,7 @@ import { InstallError } from '../../../playground/install/install-once.ts'
 import { type Environment, runCommand } from '../../../playground/run-command.ts'
 
 /** The custom resource definitions, from the Go modules that define them. */
-export const crdsTool = { name: 'crds', version: '2', cpuSeconds: 10, megabytes: 10 }
+export const crdsTool = { name: 'crds', version: '3', cpuSeconds: 10, megabytes: 10 }
 
 const sources = [
   { name: 'gateway-api', module: 'sigs.k8s.io/gateway-api@v1.6.1', folder: 'config/crd/experimental' },
@@ -18,6 +18,11 @@ const sources = [
     name: 'envoy-gateway',
     module: 'github.com/envoyproxy/gateway@v1.9.1',
     folder: 'charts/gateway-crds-helm/templates/generated',
+  },
+  {
+    name: 'istio',
+    module: 'istio.io/api@v1.31.0-rc.0.0.20260824154656-b943409680a7',
+    folder: 'kubernetes',
   },
   { name: 'cert-manager', module: 'github.com/cert-manager/cert-manager@v1.19.1', folder: 'deploy/crds' },
   {

@@ -24,10 +24,10 @@ export interface ControlPlane {
   kubectl(...args: readonly string[]): Promise<string>
   /** Server-side apply of YAML. @throws Error with what kubectl says */
   apply(yaml: string): Promise<void>
-  /** Waits until a pod that the flags of `kubectl get pods` select has an address. */
-  podAddress(...flags: readonly string[]): Promise<string>
+  /** The address of the Service that the flags of `kubectl get services` select, once it is there. */
+  serviceAddress(...flags: readonly string[]): Promise<string>
   /** Custom resource definitions of a source, see install/install-crds.ts; resolves when they are served. */
-  installCrds(source: 'gateway-api' | 'inference-extension' | 'envoy-gateway'): Promise<void>
+  installCrds(source: 'gateway-api' | 'inference-extension' | 'istio' | 'envoy-gateway'): Promise<void>
 }
 
 /** The file of a program that `make test-cluster` has built. @throws Error when it is not there */
@@ -145,9 +145,9 @@ export const startControlPlane = async (folder: string, children: Children): Pro
     await writeFile(file, yaml)
     await kubectl('apply', '--server-side', '-f', file)
   }
-  const podAddress = (...flags: readonly string[]): Promise<string> =>
+  const serviceAddress = (...flags: readonly string[]): Promise<string> =>
     eventually(async () => {
-      const address = await kubectl('get', 'pods', ...flags, '-o', 'jsonpath={.items[0].status.podIP}')
+      const address = await kubectl('get', 'services', ...flags, '-o', 'jsonpath={.items[0].spec.clusterIP}')
       return address === '' ? false : address
     })
   const installCrds = async (source: string): Promise<void> => {
@@ -155,5 +155,5 @@ export const startControlPlane = async (folder: string, children: Children): Pro
     await kubectl('apply', '--server-side', '-f', from)
     await kubectl('wait', '--for=condition=Established', '--timeout=60s', '-f', from)
   }
-  return { server, kubeconfigFile, token, caFile, kubectl, apply, podAddress, installCrds }
+  return { server, kubeconfigFile, token, caFile, kubectl, apply, serviceAddress, installCrds }
 }

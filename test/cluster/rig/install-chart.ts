@@ -3,12 +3,12 @@ import { packageRoot } from '../../../playground/paths.ts'
 import { runCommand } from '../../../playground/run-command.ts'
 import { clusterTool } from './control-plane.ts'
 import type { Rig } from './rig.ts'
-import { kvClaim } from './workloads.ts'
+import { kvClaim, redis } from './workloads.ts'
 
-/** Installs the chart by helm, for the engines of workloads.ts, and waits until all Deployments are available. */
+/** Installs the chart by helm, for the engines and the Redis of workloads.ts, and waits until all Deployments are available. */
 export const installChart = async (rig: Rig, values: readonly string[]): Promise<void> => {
   const all = [
-    'replicas=1',
+    'redis.existingSecret=redis-url',
     'engines.selector.app=engines',
     'kv.connector=llamacpp-slots',
     `kv.existingClaim=${kvClaim}`,
@@ -16,6 +16,7 @@ export const installChart = async (rig: Rig, values: readonly string[]): Promise
     'config.kv.prefillMsPerToken=1000',
     ...values,
   ]
+  await rig.apply(redis())
   const helm = join(dirname(clusterTool('kubectl')), 'helm')
   const chart = join(packageRoot(), 'deploy/helm/context-cache-gateway')
   const outcome = await runCommand({

@@ -1,9 +1,9 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { freePorts } from '../../../playground/free-port.ts'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
-import { toolsDir } from '../../../playground/paths.ts'
+import { packageRoot, toolsDir } from '../../../playground/paths.ts'
 import { startServer } from '../../../playground/start-server.ts'
 import { clusterTool } from './control-plane.ts'
 import { hostAddress } from './network.ts'
@@ -20,13 +20,14 @@ const http2 = {
 
 /** istiod with the Gateway API inference extension, and what it needs to serve Gateways. */
 export interface Istiod {
-  /** Runs an Envoy as the Gateway `name`, which may not exist yet, and gives it the address of a load balancer. */
+  /** Runs Envoys as the Gateway `name`, which may not exist yet. Resolves with the address of its Service, which gets it as that of a load balancer. */
   runGateway(gateway: { readonly namespace: string; readonly name: string }): Promise<string>
 }
 
 export const startIstiod = async (rig: Rig): Promise<Istiod> => {
   await rig.installCrds('gateway-api')
   await rig.installCrds('inference-extension')
+  await rig.installCrds('istio')
   await rig.kubectl('create', 'namespace', 'istio-system')
   const folder = join(rig.folder, 'istiod')
   await mkdir(folder)
@@ -79,6 +80,9 @@ export const startIstiod = async (rig: Rig): Promise<Istiod> => {
     // Its page is never ready without the webhooks of its chart.
     ready: { description: 'the port for Envoys', check: () => isOpen(hostAddress, grpcPort) },
   })
+  const drain = await readFile(join(packageRoot(), 'deploy/helm/context-cache-gateway/files/drain.sh'), 'utf8')
+  const drainFile = join(folder, 'drain.sh')
+  await writeFile(drainFile, drain.replace('http.clients.', 'http.outbound_.*'))
   const envoy = await findEnvoy({ env: process.env, toolsDir: toolsDir() })
 
   const bootstrapOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }) => ({
@@ -106,6 +110,7 @@ export const startIstiod = async (rig: Rig): Promise<Istiod> => {
         grpc_services: [{ envoy_grpc: { cluster_name: 'xds-grpc' } }],
       },
     },
+    admin: { address: { socket_address: { address: '127.0.0.1', port_value: 19901 } } },
     static_resources: {
       clusters: [
         {
@@ -138,13 +143,31 @@ export const startIstiod = async (rig: Rig): Promise<Istiod> => {
       name: field === 'podIP' ? 'POD_IP' : 'POD_NAME',
       valueFrom: { fieldRef: { fieldPath: field === 'podIP' ? 'status.podIP' : 'metadata.name' } },
     }))
-    const container = { name: 'envoy', image: 'istio-envoy', env }
-    rig.images['istio-envoy'] = { entrypoint: ['bash', '-c', start] }
-    const pod = {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: `${name}-envoy`, namespace, labels },
-      spec: { containers: [{ ...container, command: ['bash', '-c', start] }] },
+    const container = {
+      name: 'envoy',
+      image: 'istio-envoy',
+      command: ['bash', '-c', start],
+      env,
+      readinessProbe: { tcpSocket: { port: 80 } },
+      // What Istio's own pods do with EXIT_ON_ZERO_ACTIVE_CONNECTIONS.
+      lifecycle: { preStop: { exec: { command: ['bash', drainFile, '60'] } } },
+    }
+    rig.images['istio-envoy'] = { entrypoint: [] }
+    const proxies = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: `${name}-istio`, namespace, labels },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [container], terminationGracePeriodSeconds: 80 } },
+      },
+    }
+    const budget = {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: `${name}-istio`, namespace },
+      spec: { maxUnavailable: 1, selector: { matchLabels: labels } },
     }
     const service = {
       apiVersion: 'v1',
@@ -157,8 +180,9 @@ export const startIstiod = async (rig: Rig): Promise<Istiod> => {
         ports: [{ name: 'http', port: 80 }],
       },
     }
-    await rig.apply(`${stringify(pod)}---\n${stringify(service)}`)
-    const address = await rig.podAddress('-n', namespace, '-l', `gateway.networking.k8s.io/gateway-name=${name}`)
+    await rig.apply([proxies, budget, service].map((one) => stringify(one)).join('---\n'))
+    const selected = ['-n', namespace, '-l', `gateway.networking.k8s.io/gateway-name=${name}`]
+    const address = await rig.serviceAddress(...selected)
     const patch = JSON.stringify({ status: { loadBalancer: { ingress: [{ ip: address }] } } })
     await rig.kubectl('patch', 'service', `${name}-istio`, '-n', namespace, '--subresource=status', '-p', patch)
     return address

@@ -52,6 +52,7 @@ export const createNetwork = async (folder: string): Promise<Network> => {
       const [name, link] = [`ctx${pods}`, `ctxv${pods}`]
       const address = `10.244.${1 + Math.floor(pods / 250)}.${1 + (pods % 250)}`
       await ip(`netns del ${name}`).catch(() => undefined)
+      await ip(`link del ${link}`).catch(() => undefined)
       await ip(`netns add ${name}`)
       await ip(`link add ${link} type veth peer name eth0 netns ${name}`)
       await ip(`link set ${link} master ${bridge} up`)

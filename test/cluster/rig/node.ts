@@ -18,11 +18,11 @@ import { type Image, type PodPlace, type RunningContainer, startContainer } from
 import { succeeds } from './probes.ts'
 import { writeVolumes } from './volumes.ts'
 
-const nodeName = 'rig'
+const nodeNames = ['rig-0', 'rig-1'] as const
 const merge = setHeaderOptions('Content-Type', PatchStrategy.StrategicMergePatch)
 
-/** A node whose containers are processes. */
-export interface RigNode {
+/** Nodes whose containers are processes. */
+export interface RigNodes {
   /** Ends all pods, and stops to follow the API server. */
   stop(): Promise<void>
 }
@@ -33,7 +33,7 @@ interface RunningPod {
 }
 
 /** Takes every pod of the cluster, and runs it from the image that stands for its own. */
-export const startNode = async (options: {
+export const startNodes = async (options: {
   readonly folder: string
   readonly controlPlane: ControlPlane
   readonly network: Network
@@ -41,7 +41,7 @@ export const startNode = async (options: {
   /** @throws Error where an image is not known */
   readonly imageOf: (image: string) => Image
   readonly onLine: (line: string) => void
-}): Promise<RigNode> => {
+}): Promise<RigNodes> => {
   const { controlPlane, network, folder, children, onLine } = options
   const config = new KubeConfig()
   config.loadFromFile(controlPlane.kubeconfigFile)
@@ -49,6 +49,7 @@ export const startNode = async (options: {
   const stopping = new AbortController()
   const pods = new Map<string, Promise<RunningPod>>()
   const ending = new Map<string, Promise<void>>()
+  const places = new Map<string, { readonly group: string; node?: string }>()
 
   const report = async (pod: V1Pod, status: V1PodStatus): Promise<void> => {
     const { name = '', namespace = '' } = pod.metadata ?? {}
@@ -84,7 +85,7 @@ export const startNode = async (options: {
     await mkdir(podFolder, { recursive: true })
     const podNetwork = await network.addPod()
     await writeVolumes(api, pod, { folder: join(podFolder, 'volumes'), claims: join(folder, 'claims') })
-    const place: PodPlace = {
+    const inPod: PodPlace = {
       pod,
       folder: podFolder,
       network: podNetwork,
@@ -96,7 +97,7 @@ export const startNode = async (options: {
     }
     const containers: RunningContainer[] = []
     for (const spec of pod.spec?.containers ?? []) {
-      containers.push(await startContainer(place, spec, options.imageOf(spec.image ?? '')))
+      containers.push(await startContainer(inPod, spec, options.imageOf(spec.image ?? '')))
     }
     await report(pod, statusOf(containers, podNetwork.address, false))
     void watchReadiness(pod, { network: podNetwork, containers })
@@ -128,16 +129,33 @@ export const startNode = async (options: {
       await Promise.all(running.containers.map((one) => one.stop(deletionGracePeriodSeconds * 1000)))
       await running.network.remove()
     }
+    places.delete(uid)
     await api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds: 0 }).catch(() => undefined)
   }
 
+  /** Binds a pod to the node that takes pods and has the fewest of its ReplicaSet. */
+  const place = async ({ metadata = {} }: V1Pod): Promise<void> => {
+    const { uid = '', name = '', namespace = '', labels = {} } = metadata
+    if (places.has(uid)) return
+    const placed: { readonly group: string; node?: string } = { group: labels['pod-template-hash'] ?? uid }
+    places.set(uid, placed)
+    const { items } = await api.listNode()
+    const pods = (node: string): number =>
+      [...places.values()].filter((one) => one.group === placed.group && one.node === node).length
+    const [node] = items
+      .flatMap(({ metadata: found, spec }) => (spec?.unschedulable === true ? [] : (found?.name ?? [])))
+      .toSorted((a, b) => pods(a) - pods(b))
+    placed.node = node ?? ''
+    const body = { metadata: { name }, target: { kind: 'Node', name: placed.node } }
+    await api.createNamespacedPodBinding({ name, namespace, body }).catch(() => places.delete(uid))
+  }
+
   const take = (pod: V1Pod): void => {
-    const { uid = '', name = '', namespace = '', deletionTimestamp } = pod.metadata ?? {}
+    const { uid = '', name = '', deletionTimestamp } = pod.metadata ?? {}
     if (deletionTimestamp !== undefined) {
       if (!ending.has(uid)) ending.set(uid, end(pod))
     } else if (pod.spec?.nodeName === undefined) {
-      const body = { metadata: { name }, target: { kind: 'Node', name: nodeName } }
-      void api.createNamespacedPodBinding({ name, namespace, body }).catch(() => undefined)
+      void place(pod)
     } else if (!pods.has(uid)) {
       const started = start(pod)
       started.catch((error: unknown) => onLine(`node: ${name} cannot be started: ${String(error)}`))
@@ -145,10 +163,12 @@ export const startNode = async (options: {
     }
   }
 
-  await api.createNode({ body: { metadata: { name: nodeName, labels: { 'kubernetes.io/hostname': nodeName } } } })
   const ready = { type: 'Ready', status: 'True', reason: 'Rig', message: '', lastTransitionTime: new Date() }
   const status = { addresses: [{ type: 'InternalIP', address: hostAddress }], conditions: [ready] }
-  await api.patchNodeStatus({ name: nodeName, body: { status } }, merge)
+  for (const name of nodeNames) {
+    await api.createNode({ body: { metadata: { name, labels: { 'kubernetes.io/hostname': name } } } })
+    await api.patchNodeStatus({ name, body: { status } }, merge)
+  }
   const following = followList({
     server: await connectApiServer(controlPlane.kubeconfigFile),
     path: '/api/v1/pods',

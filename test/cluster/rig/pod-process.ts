@@ -2,7 +2,7 @@ import { mkdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { CoreV1Api, V1Container, V1Pod } from '@kubernetes/client-node'
 import { type Children, type ManagedChild, startChild } from '../../../playground/child-process.ts'
-import { runCommand } from '../../../playground/run-command.ts'
+import { type Environment, runCommand } from '../../../playground/run-command.ts'
 import type { PodNetwork } from './network.ts'
 
 /** What stands for a container image: files of this machine. */
@@ -85,14 +85,22 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
     children: place.children,
     onLine: place.onLine,
   })
-  return { spec, child, stop: (graceMs) => stopContainer(spec, child, graceMs) }
+  return {
+    spec,
+    child,
+    stop: (graceMs) => stopContainer({ spec, child, env: { ...image.env, ...env }, network }, graceMs),
+  }
 }
 
 /** The path without symbolic links, such as /var/run: below another root they would lead to this machine's own folders. */
 const withoutLinks = async (path: string): Promise<string> =>
   realpath(path).catch(async () => (path === '/' ? path : join(await withoutLinks(dirname(path)), basename(path))))
 
-const stopContainer = async (spec: V1Container, child: ManagedChild, graceMs: number): Promise<void> => {
+const stopContainer = async (
+  container: Pick<RunningContainer, 'spec' | 'child'> & Pick<PodPlace, 'network'> & { readonly env: Environment },
+  graceMs: number,
+): Promise<void> => {
+  const { spec, child, network } = container
   const until = Date.now() + graceMs
   const { preStop } = spec.lifecycle ?? {}
   const pauseMs = Math.min(graceMs, (preStop?.sleep?.seconds ?? 0) * 1000)
@@ -101,9 +109,13 @@ const stopContainer = async (spec: V1Container, child: ManagedChild, graceMs: nu
     const enter = ['nsenter', '-t', String(child.pid), '-n', '-m', '-r', '-w', '--'] as const
     await runCommand({
       command: [...enter, ...preStop.exec.command],
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], ...container.env },
       timeoutMs: graceMs,
     })
+  }
+  if (preStop?.httpGet !== undefined) {
+    const url = `http://${network.address}:${preStop.httpGet.port}${preStop.httpGet.path ?? '/'}`
+    await fetch(url, { signal: AbortSignal.timeout(graceMs) }).catch(() => undefined)
   }
   await child.stop({ graceMs: Math.max(0, until - Date.now()) })
 }

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { createChildren } from '../../../playground/child-process.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'
 import { createNetwork, type Network } from './network.ts'
-import { startNode } from './node.ts'
+import { startNodes } from './node.ts'
 import type { Image } from './pod-process.ts'
 import { startServices } from './services.ts'
 
-/** A cluster of one node on this machine, without containers. */
+/** A cluster of two nodes on this machine, without containers. */
 export interface Rig extends ControlPlane {
   /** For files of the test. */
   readonly folder: string
@@ -47,8 +47,8 @@ export const startRig = async (given?: Readonly<Record<string, Image>>): Promise
     const podsFolder = join(folder, 'pods')
     const rig: Rig = { ...controlPlane, folder, network, log, images, children, stop }
     if (given === undefined) return rig
-    const node = await startNode({ folder: podsFolder, controlPlane, network, children, imageOf, onLine: log })
-    ends.push(() => node.stop())
+    const nodes = await startNodes({ folder: podsFolder, controlPlane, network, children, imageOf, onLine: log })
+    ends.push(() => nodes.stop())
     const services = await startServices(controlPlane, network)
     ends.push(() => services.stop())
     return rig

@@ -29,7 +29,7 @@ export const startServices = async (controlPlane: ControlPlane, network: Network
       .filter(({ metadata }) => keyOf(metadata?.namespace, metadata?.labels?.['kubernetes.io/service-name']) === key)
       .flatMap(({ endpoints, ports }) => {
         const port = ports?.find(({ name }) => (name ?? '') === (portName ?? ''))?.port ?? ports?.[0]?.port ?? 0
-        const ready = endpoints.filter(({ conditions }) => conditions?.ready !== false)
+        const ready = (endpoints ?? []).filter(({ conditions }) => conditions?.ready !== false)
         return ready.flatMap(({ addresses: [host] }) => (host === undefined ? [] : [{ host, port }]))
       })
 
@@ -47,13 +47,13 @@ export const startServices = async (controlPlane: ControlPlane, network: Network
     for (const { port, name } of service.spec?.ports ?? []) {
       const at = `${host}:${port}`
       if (proxies.has(at)) continue
-      const proxy = createServer((client) => {
+      const proxy = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
         const endpoints = endpointsOf(key, name)
         const target = endpoints[turn++ % endpoints.length]
-        if (target === undefined) return client.destroy()
-        const pod = connect(target)
-        client.on('error', () => pod.destroy()).on('close', () => pod.destroy())
-        pod.on('error', () => client.destroy()).on('close', () => client.destroy())
+        if (target === undefined) return client.resetAndDestroy()
+        const pod = connect({ ...target, allowHalfOpen: true, noDelay: true })
+        client.on('error', () => pod.resetAndDestroy())
+        pod.on('error', () => client.resetAndDestroy())
         return client.pipe(pod).pipe(client)
       })
       proxies.set(at, proxy)

@@ -83,12 +83,15 @@ const writeKindSchemas = async (from: string, into: string): Promise<void> => {
   for (const kind of kinds) await writeFile(join(into, `${kind}.json`), JSON.stringify(resolved(await read(kind))))
 }
 
+/** Some definitions leave out what every object has. */
+const schemaOfObject = z.looseObject({ properties: z.record(z.string(), z.unknown()).default({}) })
+
 const definition = z.object({
   kind: z.literal('CustomResourceDefinition'),
   spec: z.object({
     group: z.string(),
     names: z.object({ kind: z.string() }),
-    versions: z.array(z.object({ name: z.string(), schema: z.object({ openAPIV3Schema: z.unknown() }) })),
+    versions: z.array(z.object({ name: z.string(), schema: z.object({ openAPIV3Schema: schemaOfObject }) })),
   }),
 })
 
@@ -103,7 +106,12 @@ const writeSchemas = async (crds: string, into: string): Promise<void> => {
       const { group, names, versions } = data.spec
       for (const { name, schema } of versions) {
         const fileName = `${names.kind}-${group.split('.')[0]}-${name}.json`.toLowerCase()
-        await writeFile(join(into, fileName), JSON.stringify(strictly(schema.openAPIV3Schema)))
+        const { properties } = schema.openAPIV3Schema
+        const whole = {
+          ...schema.openAPIV3Schema,
+          properties: { apiVersion: {}, kind: {}, metadata: {}, ...properties },
+        }
+        await writeFile(join(into, fileName), JSON.stringify(strictly(whole)))
       }
     }
   }

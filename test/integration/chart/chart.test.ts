@@ -27,6 +27,22 @@ const manifest = z.looseObject({
 })
 type Manifest = z.infer<typeof manifest>
 
+type Labels = Readonly<Record<string, string>>
+const selector = z.object({ matchLabels: z.record(z.string(), z.string()) })
+const networkPolicy = z.object({
+  spec: z.object({
+    podSelector: selector,
+    ingress: z.array(
+      z.object({
+        ports: z.array(z.object({ port: z.union([z.string(), z.int()]) })).optional(),
+        from: z.array(z.object({ podSelector: selector })),
+      }),
+    ),
+  }),
+})
+const selects = ({ matchLabels }: z.infer<typeof selector>, labels: Labels): boolean =>
+  Object.entries(matchLabels).every(([name, value]) => labels[name] === value)
+
 let tools: ChartTools
 let folder: string
 
@@ -154,6 +170,43 @@ describe('the chart', () => {
     ],
   ])('a release %s is refused in words', async (_name, flags, message) => {
     await expect(render(...flags)).rejects.toThrow(message)
+  })
+
+  test('its network policies allow what a request needs, and nothing else', async () => {
+    const peers =
+      'networkPolicy.envoyFrom[0].podSelector.matchLabels.app=mesh,networkPolicy.adminFrom[0].podSelector.matchLabels.app=prometheus'
+    const policies = z.array(networkPolicy).parse(
+      parseAllDocuments(await render(...base, '--set', peers))
+        .map((document) => document.toJS())
+        .filter((value) => value?.kind === 'NetworkPolicy'),
+    )
+    const own = (component: string): Labels => ({
+      'app.kubernetes.io/name': 'context-cache-gateway',
+      'app.kubernetes.io/instance': 'ctx',
+      'app.kubernetes.io/component': component,
+    })
+    const pods = {
+      envoy: own('envoy'),
+      gateway: own('gateway'),
+      engine: { app: 'vllm' },
+      mesh: { app: 'mesh' },
+      prometheus: { app: 'prometheus' },
+    }
+    const callers = (to: Labels, ...port: readonly (string | number)[]): readonly string[] =>
+      Object.entries(pods).flatMap(([name, from]) => {
+        const rules = policies.filter(({ spec }) => selects(spec.podSelector, to)).flatMap(({ spec }) => spec.ingress)
+        const allowed = rules.some(
+          (rule) =>
+            (rule.ports === undefined || rule.ports.some((one) => port.includes(one.port))) &&
+            rule.from.some(({ podSelector }) => selects(podSelector, from)),
+        )
+        return allowed ? [name] : []
+      })
+    expect(callers(pods.gateway, 'grpc', 50_051)).toEqual(['envoy', 'mesh'])
+    expect(callers(pods.gateway, 'admin', 9090)).toEqual(['prometheus'])
+    expect(callers(pods.engine, 8000)).toEqual(['envoy', 'gateway', 'engine', 'mesh', 'prometheus'])
+    // KV events, LMCache, NCCL.
+    expect(callers(pods.engine, 5557)).toEqual(['envoy', 'gateway', 'engine', 'mesh'])
   })
 
   test('the pool of engines with data-parallel ranks has a port for each rank', async () => {

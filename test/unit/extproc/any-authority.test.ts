@@ -1,16 +1,23 @@
 import { once } from 'node:events'
-import { connect, createServer } from 'node:http2'
+import { connect, createServer, type Http2Server } from 'node:http2'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { acceptAnyAuthority, createAuthorityFilter } from '../../../src/extproc/any-authority.ts'
+import {
+  acceptAnyAuthority,
+  createAnyAuthorityListener,
+  createAuthorityFilter,
+} from '../../../src/extproc/any-authority.ts'
+import { createSelfSignedCredentials } from '../../../src/extproc/self-signed.ts'
 
+let server: Http2Server
 let listener: Server
 let url: string
 
 /** Answers with the headers that it received. */
 beforeEach(async () => {
-  const server = createServer({ settings: { maxHeaderListSize: 65_535 } }).on('stream', async (stream, headers) => {
+  server = createServer({ settings: { maxHeaderListSize: 65_535 } }).on('stream', async (stream, headers) => {
     let bytes = 0
     for await (const part of stream) bytes += part.length
     stream.respond({ ':status': 200 })
@@ -44,6 +51,17 @@ test('Istio’s authority becomes one that Node.js accepts; headers and bodies a
     })
   }
   client.close()
+})
+
+test('Istio’s authority is accepted over TLS', async () => {
+  const drain = (): void => undefined
+  const injectConnection = (socket: Duplex): void => void server.emit('connection', socket)
+  const secure = createAnyAuthorityListener({ injectConnection, drain }, createSelfSignedCredentials())
+  const { port } = await secure.listen({ host: '127.0.0.1', port: 0 })
+  const client = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
+  expect(await ask(client, { ':authority': 'a|b' })).toMatchObject({ ':authority': 'a-b' })
+  client.close()
+  secure.drain(0)
 })
 
 test('requests at the same time keep their headers, which repeat', async () => {

@@ -10,6 +10,7 @@ admin() {
 admin 'POST /healthcheck/fail' >/dev/null
 sleep 5 # the Service forgets this pod
 admin 'POST /drain_listeners?graceful&skip_exit' >/dev/null
+sleep 10 # Envoy's drain time: connections in use close with an answer
 deadline=$((SECONDS + $1))
 while [ "$SECONDS" -lt "$deadline" ]; do
   case "$(admin 'GET /stats?filter=^http.clients.downstream_rq_active$')" in *'downstream_rq_active: 0'*) exit 0 ;; esac
