@@ -153,8 +153,8 @@ export interface AnyAuthorityListener {
     readonly host: string
     readonly port: number
   }): Promise<{ readonly host: string; readonly port: number }>
-  /** Takes no new connection, and gives open ones `graceMs` to end. */
-  drain(graceMs: number): void
+  /** Takes no new connection, and gives open ones `graceMs` to end. Resolves when they have. */
+  drain(graceMs: number): Promise<void>
 }
 
 export const createAnyAuthorityListener = (
@@ -169,8 +169,9 @@ export const createAnyAuthorityListener = (
       return { host, port: typeof address === 'object' && address !== null ? address.port : port }
     },
     drain: (graceMs) => {
-      listener.close()
+      const ended = new Promise<void>((resolve) => void listener.close(() => resolve()))
       injector.drain(graceMs)
+      return ended
     },
   }
 }

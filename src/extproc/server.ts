@@ -130,9 +130,10 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
   /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown. */
   const close = (graceMs: number): Promise<void> => {
     if (closed === undefined) {
-      listener?.drain(graceMs)
+      // grpc-js does not wait for connections that it was given.
+      const given = listener?.drain(graceMs)
       if (bound !== undefined) server.drain(bound, graceMs)
-      closed = new Promise((resolve) => server.tryShutdown(() => resolve()))
+      closed = new Promise<void>((resolve) => server.tryShutdown(() => resolve())).then(() => given)
     }
     return closed
   }

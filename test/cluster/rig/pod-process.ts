@@ -109,7 +109,8 @@ const stopContainer = async (
     const enter = ['nsenter', '-t', String(child.pid), '-n', '-m', '-r', '-w', '--'] as const
     await runCommand({
       command: [...enter, ...preStop.exec.command],
-      env: { PATH: process.env['PATH'], ...container.env },
+      // In a cluster Envoy Gateway's hook writes to the log of process 1, which here is not the pod's.
+      env: { PATH: process.env['PATH'], ...container.env, KUBERNETES_SERVICE_HOST: undefined },
       timeoutMs: graceMs,
     })
   }
