@@ -1,6 +1,4 @@
-/**
- * What a turn's report of KV blocks costs the gateway, and what the reports of one pod keep in memory. Run with `make bench-kv-events`.
- */
+/** What a turn's report of KV blocks costs the gateway, and what a pod's reports keep in memory. `make bench-kv-events` runs it. */
 
 import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'

@@ -10,10 +10,7 @@ export const wirings = {
 export type Wiring = keyof typeof wirings
 export const wiringNames = ['ext_proc', 'accelerator', 'picker'] as const satisfies readonly Wiring[]
 
-/**
- * What a gateway target does with a request. `constants`: no session either, and the constants of envoy.yaml in each body. `spliced`: with Redis,
- * and `cache_salt` added to each body.
- */
+/** What a target does with a request. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and `cache_salt` added to the body. */
 export const gatewayCases = ['no session', 'constants', 'memory', 'redis', 'spliced'] as const
 export type GatewayCase = (typeof gatewayCases)[number]
 

@@ -29,10 +29,7 @@ export const createAnswerText = (stops: readonly string[], onText: (text: string
   }
 }
 
-/**
- * Where the stop string begins that is complete before any other, so that the answer does not depend on how the text
- * was cut.
- */
+/** Where the stop string begins that is complete before any other: the answer does not depend on how the text was cut. */
 const firstCompleted = (text: string, stops: readonly string[]): number | undefined =>
   stops
     .map((stop) => ({ start: text.indexOf(stop), length: stop.length }))

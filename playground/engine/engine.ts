@@ -45,10 +45,7 @@ interface SlotTask {
   readonly keep: number
 }
 
-/**
- * Prompt tokens computed between two looks at the signal: half of the runtime's batch, so that other slots' tokens fit
- * beside them.
- */
+/** Prompt tokens between two looks at the signal: half of the runtime's batch, so that other slots' tokens fit beside them. */
 const pieceTokens = 256
 /** Share of a prompt that a slot must hold for the request to go there; below it, its KV is worth more than the gain. */
 const reuseThreshold = 0.5
