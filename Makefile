@@ -1,5 +1,5 @@
 # make run        start Envoy, the gateway and two pods on this machine; REDIS=1 with a Redis, ACCELERATOR=1 with the Wasm filter
-# make test       everything: format, lint, types, and every test on real parts
+# make test       format, lint, types, and the tests on real parts, but for those on vLLM and Kubernetes
 # make test-accelerator  the tests through Envoy, with the accelerator (accelerator/README.md)
 # make test-picker       the tests through Envoy, with the gateway as endpoint picker (docs/endpoint-picker.md)
 # make test-cluster  Kubernetes, Envoy Gateway and Istio themselves, with pods that are processes (says first what it builds; as root)
@@ -24,7 +24,7 @@ dist/built: node_modules/.package-lock.json $(wildcard tsconfig*.json) $(shell f
 dist/accelerator/turns.wasm: node_modules/.package-lock.json accelerator/build.mjs $(shell find accelerator/filter -type f)
 	node accelerator/build.mjs
 
-run: dist/built $(if $(ACCELERATOR),dist/accelerator/turns.wasm)
+run: dist/built $(if $(filter 1,$(ACCELERATOR)),dist/accelerator/turns.wasm)
 	@node dist/src/main.js run
 
 check: install

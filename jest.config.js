@@ -15,7 +15,6 @@ const shared = {
 const serial = [
   '<rootDir>/test/integration/processes/kill-nine.test.ts',
   '<rootDir>/test/integration/processes/gateways-killed.test.ts',
-  '<rootDir>/test/integration/lifecycle/expiry-moment.test.ts',
   '<rootDir>/test/integration/faults/expiry-race.test.ts',
   '<rootDir>/test/integration/faults/many-streams.test.ts',
 ]
@@ -39,10 +38,12 @@ export default {
     },
     { ...shared, displayName: 'integration-serial', testMatch: serial },
     { ...shared, displayName: 'cluster', testMatch: ['<rootDir>/test/cluster/**/*.test.ts'] },
+    // With a fleet of its own, for which there is no room beside the other one.
+    { ...shared, displayName: 'vllm-models', testMatch: ['<rootDir>/test/vllm/models/*.test.ts'] },
     {
       ...shared,
       displayName: 'vllm',
-      testMatch: ['<rootDir>/test/vllm/**/*.test.ts'],
+      testMatch: ['<rootDir>/test/vllm/*.test.ts'],
       globalSetup: '<rootDir>/test/vllm/setup/start-fleet.mjs',
       globalTeardown: '<rootDir>/test/vllm/setup/stop-fleet.mjs',
     },

@@ -4,7 +4,6 @@ import { readRunSettings } from '../playground/run-settings.ts'
 import { startStack } from '../playground/start-stack.ts'
 import { type FleetDescription, gatewayEnvironment } from '../playground/vllm/fleet-description.ts'
 import { obtainVllmFleet } from '../playground/vllm/start-vllm-fleet.ts'
-import { eventually } from '../test/support/eventually.ts'
 import { say } from './bench-process.ts'
 import type { Vocabulary } from './prompts.ts'
 
@@ -61,17 +60,10 @@ const startOn = async (engine: BenchEngine, more: EngineEnvironment, release = a
     await release()
   }
   try {
-    const env = { ...process.env, CTX_LOG_LEVEL: 'info', ...more, GATEWAY_PORT: String(await freePort()) }
+    const env = { ...process.env, ...more, GATEWAY_PORT: String(await freePort()) }
     const settings = readRunSettings(env)
     if (typeof settings === 'string') throw new Error(settings)
-    let followed = 0
-    const onLine = (line: string): void => {
-      if (line.includes('KV events of the pod are received')) followed += 1
-      say(line)
-    }
-    const { url, pods } = await startStack(settings, { env, children, onLine })
-    // A turn that ends before the gateway follows its pod is not stored.
-    if (!engine.storesEveryTurn) await eventually(() => followed === pods.length)
+    const { url, pods } = await startStack(settings, { env, children, onLine: say })
     return { url, pods, engine, stop }
   } catch (error) {
     await stop()

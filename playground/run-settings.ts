@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { EnvoyConfigFile } from './envoy-config.ts'
 import type { Environment } from './run-command.ts'
@@ -29,13 +30,15 @@ export const readRunSettings = (env: Environment): RunSettings | string => {
   if (!/^[\d.]+$|^[\da-f:]+$/i.test(host)) return `LISTEN_HOST must be an IP address, not ${host}.`
   const pods = env['PODS'] ? env['PODS'].split(',').map((pod) => pod.trim()) : undefined
   const wrong = pods?.find((pod) => !/^[\w.-]+:\d{1,5}$/.test(pod))
-  if (wrong !== undefined) {
-    return `PODS must look like 10.0.0.1:8000,10.0.0.2:8000; this part does not: ${wrong}`
-  }
+  if (wrong !== undefined) return `PODS must look like 10.0.0.1:8000,10.0.0.2:8000; this part does not: ${wrong}`
   const connector = env['CONNECTOR'] || 'llamacpp-slots'
   if (pods !== undefined && connector === 'llamacpp-slots' && !env['KV_DIR']) {
     return 'With PODS, say where the engines save KV: KV_DIR=/shared/folder (their --slot-save-path), or CONNECTOR=lmcache with LMCACHE_URL=…, or CONNECTOR=none for no KV at all.'
   }
+  const unclear = ['REDIS', 'ACCELERATOR'].find((name) => !['', '0', '1'].includes(env[name] ?? ''))
+  if (unclear !== undefined) return `${unclear} must be 1 or 0, not ${env[unclear]}.`
+  const modelPath = env['MODEL'] ? resolve(env['MODEL']) : undefined
+  if (modelPath !== undefined && !existsSync(modelPath)) return `MODEL must be a GGUF file; there is no ${modelPath}.`
   const startsRedis = env['REDIS'] === '1'
   if (startsRedis && env['REDIS_URL']) return 'REDIS=1 starts a Redis, and REDIS_URL names one: set one of them.'
   return {
@@ -44,7 +47,7 @@ export const readRunSettings = (env: Environment): RunSettings | string => {
     envoyConfig: env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml',
     startsRedis,
     pods,
-    modelPath: env['MODEL'] ? resolve(env['MODEL']) : undefined,
+    modelPath,
     kvDirectory: env['KV_DIR'] ? resolve(env['KV_DIR']) : undefined,
   }
 }

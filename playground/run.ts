@@ -19,8 +19,10 @@ export const runEverything = async ({ env, print, fail, untilStopped }: CommandC
   })
   try {
     const { signal } = stopping
-    const keep = createKeeper({ report: print, signal })
-    const stack = await startStack(settings, { env, children, onLine: print, signal, keep })
+    // What ends tells nothing: Envoy may print a trace when it ends during a request.
+    const report = (line: string): void => void (signal.aborted || print(line))
+    const keep = createKeeper({ report, signal })
+    const stack = await startStack(settings, { env, children, onLine: report, signal, keep })
     print(readyText(settings, stack))
     await stopped
     return 0

@@ -34,7 +34,8 @@ export const startGateway = async (options: StartGatewayOptions): Promise<Runnin
   const child = await startServer({
     ...options,
     name: 'gateway',
-    command: [process.execPath, join(packageRoot(), 'dist/src/main.js'), 'serve'],
+    // The flag as in deploy/Dockerfile.
+    command: [process.execPath, '--max-semi-space-size=64', join(packageRoot(), 'dist/src/main.js'), 'serve'],
     env: { ...env, CTX_LISTEN_EXTPROC_PORT: String(extprocPort), CTX_LISTEN_ADMIN_PORT: String(adminPort) },
     // The admin port opens last.
     ready: answers(`${adminUrl}/healthz`),

@@ -47,7 +47,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
   const { host, port, modelPath, startsRedis } = settings
   // Envoy shares its ports (SO_REUSEPORT), so it would start beside another one.
   if (!(await isPortFree(settings))) {
-    throw new Error(`Port ${port} is in use. Choose another: GATEWAY_PORT=8001 make run`)
+    throw new Error(`${host}:${port} is in use or not of this machine. Choose another: GATEWAY_PORT=8001 make run`)
   }
   // Gateways with sessions in different places cannot share a folder of KV.
   const kvFolder = startsRedis ? `kv-redis-${port}` : env['REDIS_URL'] ? 'kv' : `kv-${port}`
@@ -90,7 +90,8 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
       // KV of sessions that were in memory is of no use, and would count as another gateway's.
       if (!redisUrl && settings.kvDirectory === undefined) await rm(kvDirectory, { recursive: true, force: true })
       await mkdir(kvDirectory, { recursive: true })
-      return startGateway({ ...launch, extprocPort, adminPort, env: gatewayEnv })
+      const log = (line: string): void => void (line.startsWith('{') && onLine(line))
+      return startGateway({ ...launch, extprocPort, adminPort, env: gatewayEnv, onLine: log })
     },
     redisUrl ? '' : '; its sessions were in memory and are gone (make run REDIS=1 keeps them)',
   )
@@ -108,8 +109,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     }),
   )
   const url = `http://${urlHost(settings)}:${port}`
-  // Envoy is ready when its listeners are; each of its workers learns a moment later that the gateway is healthy, and
-  // answers 503 until then. The gateway refuses a request without credentials.
+  // Each worker of Envoy answers 503 until it knows that the gateway is healthy, which answers this with 401.
   const check = async (): Promise<boolean> => ((await httpGet(`${url}/v1/context`))?.status ?? 503) < 500
   await waitUntilReady(envoy.child, { description: `an answer of the gateway at ${url}`, check }, { signal })
   return { url, pods, adminUrl: gateway.adminUrl, envoyAdmin: envoy.adminAddress }

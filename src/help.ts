@@ -2,35 +2,22 @@ import { unknownName } from './commandline/nearest-name.ts'
 import { optionGroups, renderOptionGroup, renderOptionGroups } from './config/option-help.ts'
 import { policyNames } from './routing/policies.ts'
 
-const commandNames = ['serve', 'run', 'vllm-up', 'replay', 'help'] as const
-
 /** A page, or what is wrong with the request for one. */
 export type HelpPage =
   | { readonly kind: 'page'; readonly text: string }
   | { readonly kind: 'unknown'; readonly message: string }
 
 /** The page of a command or of a group of options. */
-export const findHelpPage = (name: string | undefined): HelpPage => {
-  switch (name) {
-    case undefined:
-    case 'help':
-      return page(mainPage)
-    case 'serve':
-      return page(servePage())
-    case 'run':
-      return page(runPage)
-    case 'vllm-up':
-      return page(vllmUpPage)
-    case 'replay':
-      return page(replayPage)
-    default:
-      return optionGroups.includes(name)
-        ? page(`Options of serve, group ${name}: in a YAML file (in the environment)\n\n${renderOptionGroup(name)}`)
-        : { kind: 'unknown', message: unknownName('command', name, [...commandNames, ...optionGroups]) }
-  }
+export const findHelpPage = (name = 'help'): HelpPage => {
+  const text = pages.get(name) ?? groupPage(name)
+  if (text !== undefined) return { kind: 'page', text }
+  return { kind: 'unknown', message: unknownName('command', name, [...pages.keys(), ...optionGroups]) }
 }
 
-const page = (text: string): HelpPage => ({ kind: 'page', text })
+const groupPage = (name: string): string | undefined =>
+  optionGroups.includes(name)
+    ? `Options of serve, group ${name}: in a YAML file (in the environment)\n\n${renderOptionGroup(name)}`
+    : undefined
 
 const mainPage = `Usage: context-cache-gateway [COMMAND] [options]
 
@@ -45,7 +32,7 @@ Options:
   -h, --help   the page of a command
   --version    the version`
 
-const servePage = (): string => `Usage: context-cache-gateway [serve] [options]
+const servePage = `Usage: context-cache-gateway [serve] [options]
 
 The gateway alone, for an Envoy configured as in envoy.yaml.
 
@@ -117,3 +104,11 @@ Options, fleet:
 Options, trace and result:
   --time-scale=1                     the trace's times are multiplied by this: 0.5 lets the requests come twice as fast
   --json=FILE                        write the result there, too`
+
+const pages: ReadonlyMap<string, string> = new Map([
+  ['serve', servePage],
+  ['run', runPage],
+  ['vllm-up', vllmUpPage],
+  ['replay', replayPage],
+  ['help', mainPage],
+])

@@ -15,8 +15,7 @@ export function spliceBody(model: usize, modelLength: i32, splice: usize, splice
   const end = dropBlanks(open, start + length)
   const isObject = end - open >= 2 && load<u8>(open) === openBrace && load<u8>(end - 1) === closeBrace
   if (!isObject || (modelLength > 0 && !namesModel(open, end, model, modelLength))) {
-    if (modelLength > 0) setRequestHeader('x-context-turn-model', model, modelLength)
-    if (spliceLength > 0) setRequestHeader('x-context-turn-splice', splice, spliceLength)
+    leaveBody(model, modelLength, splice, spliceLength)
     return
   }
   if (spliceLength === 0) return
@@ -31,6 +30,12 @@ export function spliceBody(model: usize, modelLength: i32, splice: usize, splice
   proxy_set_buffer_bytes(requestBody, 0, <i32>length, whole, <i32>(at - whole))
   const value = take(16)
   setRequestHeader('content-length', value, writeDecimal(<u32>(at - whole), value))
+}
+
+/** Leaves the body to the Lua file. */
+export function leaveBody(model: usize, modelLength: i32, splice: usize, spliceLength: i32): void {
+  if (modelLength > 0) setRequestHeader('x-context-turn-model', model, modelLength)
+  if (spliceLength > 0) setRequestHeader('x-context-turn-splice', splice, spliceLength)
 }
 
 /** Whether a member "model" is the expected one, or there is none. False for what the Lua filter has to look at. */

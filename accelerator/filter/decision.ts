@@ -1,6 +1,6 @@
 // Carries out what the gateway decided on a request: the messages Forward and Answer of protos/turns.proto.
 
-import { spliceBody } from './body'
+import { leaveBody, spliceBody } from './body'
 import {
   noGrpcStatus,
   noHeaders,
@@ -27,6 +27,7 @@ const forwardProperty = 'forward'
 const turnProperty = 'turn'
 const name: usize = memory.data(16)
 
+let leavesBodies: bool = false
 let headers: usize = 0
 let headersLength: i32 = 0
 let model: usize = 0
@@ -36,6 +37,11 @@ let spliceLength: i32 = 0
 let ticket: usize = 0
 let ticketLength: i32 = 0
 
+/** Whether the Lua file appends to all bodies: this filter sees none of them where Envoy holds all of a request that it pauses. */
+export function setLeavesBodies(leaves: bool): void {
+  leavesBodies = leaves
+}
+
 /** Forwards a request. Its context is in effect then, unless the message cannot be read, in which case nothing is done. */
 export function forward(entry: usize, message: usize, length: i32): i32 {
   if (!readForward(message, message + length)) return cannotBeRead
@@ -44,6 +50,10 @@ export function forward(entry: usize, message: usize, length: i32): i32 {
   setRequestHeaders(headers)
   if (ticketLength > 0) proxy_set_property(name, writeText(turnProperty, name), ticket, ticketLength)
   if (modelLength === 0 && spliceLength === 0) return continues
+  if (leavesBodies) {
+    leaveBody(model, modelLength, splice, spliceLength)
+    return continues
+  }
   if (!turns.isBodyWhole(entry)) {
     proxy_set_property(name, writeText(forwardProperty, name), message, length)
     return awaitsBody

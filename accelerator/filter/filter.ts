@@ -1,7 +1,8 @@
 // The accelerator: asks a gateway about each turn, and carries out the decision. A request is forwarded unchanged if no gateway can be asked or none
 // decides in time. Meanwhile its body is held.
 
-import { answer, awaitsBody, cannotBeRead, continues, finishForward, forward } from './decision'
+import { find, quote } from './bytes'
+import { answer, awaitsBody, cannotBeRead, continues, finishForward, forward, setLeavesBodies } from './decision'
 import {
   continueIteration,
   counter,
@@ -58,10 +59,21 @@ export function proxy_on_vm_start(_id: u32, _length: i32): i32 {
 
 export function proxy_on_configure(id: u32, _length: i32): i32 {
   begin()
-  if (!readBuffer(pluginConfiguration) || !streams.setCluster(load<u32>(result), load<i32>(result, 4))) return 0
+  if (!readBuffer(pluginConfiguration) || !configure(load<u32>(result), load<i32>(result, 4))) return 0
   addRoot(id)
   proxy_set_tick_period_milliseconds(tickMilliseconds)
   return 1
+}
+
+/** `CLUSTER`, or `CLUSTER lua` where the Lua file appends to all bodies. Envoy Gateway passes it as JSON, in quotes. */
+function configure(text: usize, length: i32): bool {
+  if (length > 1 && load<u8>(text) === quote && load<u8>(text + length - 1) === quote) {
+    text += 1
+    length -= 2
+  }
+  const mode = find(text, text + length, ' lua')
+  setLeavesBodies(mode < text + length)
+  return streams.setCluster(text, <i32>(mode - text))
 }
 
 export function proxy_on_request_headers(id: u32, _headers: i32, isWhole: i32): i32 {
@@ -104,7 +116,7 @@ export function proxy_on_grpc_receive(_context: u32, token: u32, _length: i32): 
     else if (field === retireField && number !== 0) streams.retire(token)
     release(free)
   }
-  streams.replied(token)
+  streams.replied()
 }
 
 export function proxy_on_grpc_close(_context: u32, token: u32, _status: i32): void {

@@ -1,6 +1,7 @@
 // This worker's gRPC streams to the gateways. Many turns share a few long streams, since a stream for each request costs Envoy as much as the request
 // itself; and turns share messages: what is asked while a message has no reply yet is collected, and leaves as one message after the reply. Envoy
-// chooses a gateway for each stream, so several streams are used in turn, and each is replaced now and then, for new gateways to get their share.
+// chooses a gateway for each stream, so several streams are used in turn, a message on each, and each is replaced now and then, for new gateways to
+// get their share.
 
 import {
   noHeaders,
@@ -18,15 +19,18 @@ import { result, take, writeText } from './scratch'
 const used: u32 = 4
 /** Those in use come first; behind them those that are retired, with pending replies. */
 const maxStreams: u32 = 64
-/** Token, the tick when it was opened, pending replies, the context that opened it, bytes collected, and whether a message has no reply yet. */
-const recordBytes: u32 = 24
-const records: usize = memory.data(1536)
+/** Token, the tick when it was opened, pending replies, the context that opened it. */
+const recordBytes: u32 = 16
+const records: usize = memory.data(1024)
 /** In ticks. */
 const lifetimeTicks: u32 = 300
 
-/** Asks that are collected, for each stream in use. More than the headers of a request in Envoy's default limits. */
+/** Asks that are collected for the next stream. More than the headers of a request in Envoy's default limits. */
 const batchBytes: usize = 131_072
-const batches: usize = memory.data(524_288)
+const batch: usize = memory.data(131_072)
+let batchLength: u32 = 0
+/** Whether a message has no reply yet. */
+let isUnanswered: bool = false
 
 const asksField: u32 = 1
 const cancelsField: u32 = 2
@@ -55,31 +59,36 @@ export function setCluster(cluster: usize, length: i32): bool {
   return true
 }
 
-/** Asks about a request on one of the streams. Returns the stream's token; 0 when there is none, or it takes no message. */
+/** Asks about a request on the next stream. Returns its token; 0 when there is none, or it takes no message. */
 export function ask(id: u32, headers: usize, headersLength: i32, tick: u32): u32 {
-  next = (next + 1) % used
+  const askLength = 1 + varintBytes(id) + 1 + varintBytes(headersLength) + <u32>headersLength
+  const length = 1 + varintBytes(askLength) + askLength
+  if (<usize>length > batchBytes) return 0
+  if (<usize>(batchLength + length) > batchBytes && !flush()) return 0
   const record = recordAt(next)
   const isOpen = load<u32>(record) !== 0 && proxy_set_effective_context(load<u32>(record, 12)) === 0
   if (!isOpen && !open(record, tick)) return 0
-  if (!collect(record, id, headers, headersLength)) return 0
+  let at = writeLength(asksField, askLength, batch + <usize>batchLength)
+  at = writeNumber(idField, id, at)
+  at = writeLength(headersField, headersLength, at)
+  memory.copy(at, headers, headersLength)
+  batchLength += length
   // A gateway replies soon, also when nothing is decided yet.
-  if (load<u32>(record, 20) === 0 && !flush(record)) return 0
+  if (!isUnanswered && !flush()) return 0
   store<i32>(record, load<i32>(record, 8) + 1, 8)
   return load<u32>(record)
 }
 
-/** A reply came on a stream: what was collected meanwhile may leave. */
-export function replied(token: u32): void {
-  const record = find(token)
-  if (record === 0) return
-  store<u32>(record, 0, 20)
-  flush(record)
+/** A reply came: what was collected meanwhile may leave. */
+export function replied(): void {
+  isUnanswered = false
+  flush()
 }
 
 /** Tells the gateway that a decision is no longer awaited. */
 export function sendCancel(token: u32, id: u32): void {
   const record = find(token)
-  if (record === 0 || !flush(record)) return
+  if (record === 0 || (record === recordAt(next) && !flush())) return
   const message = take(16)
   if (proxy_set_effective_context(load<u32>(record, 12)) !== 0) return
   proxy_grpc_send(token, message, <i32>(writeNumber(cancelsField, id, message) - message), 0)
@@ -98,7 +107,7 @@ export function settle(token: u32): void {
 export function retire(token: u32): void {
   const record = find(token)
   if (record === 0 || record >= recordAt(used)) return
-  flush(record)
+  if (record === recordAt(next)) flush()
   if (load<i32>(record, 8) === 0) {
     close(record)
     return
@@ -115,48 +124,32 @@ export function retire(token: u32): void {
 /** A stream is gone; its context is in effect. Envoy would keep it until this side is closed as well. */
 export function forget(token: u32): void {
   const record = find(token)
+  if (record === recordAt(next)) batchLength = 0
   if (record !== 0) store<u32>(record, 0)
   proxy_grpc_cancel(token)
+  replied()
 }
 
-/** Retires the streams that are old. */
+/** Retires the streams that are old. No ask waits longer than a tick for the reply to others, which a gateway that hangs does not send. */
 export function replaceOld(tick: u32): void {
+  replied()
   for (let place: u32 = 0; place < used; place++) {
     const token = load<u32>(recordAt(place))
     if (token !== 0 && tick - load<u32>(recordAt(place), 4) > lifetimeTicks) retire(token)
   }
 }
 
-/** Appends an ask to what is collected on a stream in use; false when it is too long. */
-function collect(record: usize, id: u32, headers: usize, headersLength: i32): bool {
-  const askLength = 1 + varintBytes(id) + 1 + varintBytes(headersLength) + <u32>headersLength
-  const length = 1 + varintBytes(askLength) + askLength
-  if (<usize>length > batchBytes) return false
-  if (<usize>(load<u32>(record, 16) + length) > batchBytes && !flush(record)) return false
-  const batch = batchOf(record) + <usize>load<u32>(record, 16)
-  let at = writeLength(asksField, askLength, batch)
-  at = writeNumber(idField, id, at)
-  at = writeLength(headersField, headersLength, at)
-  memory.copy(at, headers, headersLength)
-  store<u32>(record, load<u32>(record, 16) + length, 16)
-  return true
-}
-
-/** Sends what is collected. False when that cannot be done; it is discarded then. */
-function flush(record: usize): bool {
-  const length = load<i32>(record, 16)
-  if (length === 0) return true
-  store<u32>(record, 0, 16)
-  store<u32>(record, 1, 20)
-  return (
+/** Sends what is collected, and turns to the next stream. False when that cannot be done; it is discarded then. */
+function flush(): bool {
+  if (batchLength === 0) return true
+  const record = recordAt(next)
+  const length = <i32>batchLength
+  batchLength = 0
+  next = (next + 1) % used
+  isUnanswered =
     proxy_set_effective_context(load<u32>(record, 12)) === 0 &&
-    proxy_grpc_send(load<u32>(record), batchOf(record), length, 0) === 0
-  )
-}
-
-/** Only of a stream in use: a retired one has nothing collected. */
-function batchOf(record: usize): usize {
-  return batches + ((record - records) / recordBytes) * batchBytes
+    proxy_grpc_send(load<u32>(record), batch, length, 0) === 0
+  return isUnanswered
 }
 
 function recordAt(place: u32): usize {
@@ -173,6 +166,7 @@ function find(token: u32): usize {
 function open(record: usize, tick: u32): bool {
   const root = newestRoot()
   memory.fill(record, 0, recordBytes)
+  batchLength = 0
   if (proxy_set_effective_context(root) !== 0) return false
   const failed = proxy_grpc_stream(
     service,

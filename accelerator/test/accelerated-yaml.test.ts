@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
+import { compiledFilter } from './compiled-filter.ts'
 
 const linesOf = async (file: string): Promise<readonly string[]> =>
   (await readFile(new URL(`../../${file}`, import.meta.url), 'utf8')).split('\n')
@@ -18,4 +20,11 @@ test('accelerated.yaml is envoy.yaml with some 30 lines added, and another sourc
   expect(rest[0]).toBeUndefined()
   expect(added.length).toBeLessThanOrEqual(40)
   expect(added[0]).toContain('accelerator')
+})
+
+test('deploy/envoy-gateway/accelerator.yaml names the checksum of the filter', async () => {
+  const sha256 = createHash('sha256')
+    .update(await compiledFilter())
+    .digest('hex')
+  expect(await linesOf('deploy/envoy-gateway/accelerator.yaml')).toContain(`          sha256: ${sha256}`)
 })

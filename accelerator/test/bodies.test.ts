@@ -58,6 +58,18 @@ describe('a body', () => {
     expect(headers).toEqual({ 'content-length': String(becomes.length) })
   })
 
+  test.each(['gateway lua', '"gateway lua"'])(
+    'is left to the Lua file, and not waited for, with the configuration %s',
+    (text) => {
+      const envoy = start(text)
+      const id = envoy.request({ ':path': '/v1/completions' })
+      const [asked] = sentBy(envoy)
+      envoy.receive(asked?.token ?? 0, reply(forward(id, { splice: '"a":1', model: 'm' })))
+      const headers = { 'x-context-turn-splice': '"a":1', 'x-context-turn-model': 'm' }
+      expect(envoy.fate(id)).toMatchObject({ kind: 'forwarded', headers })
+    },
+  )
+
   test.each(['', '   ', '[1]', '{', '}', '{"a":1', '{"a":1} x', '{"a":1}\f', '\f{"a":1}'])(
     'that is no object is left to the Lua filter unchanged: %j',
     (body) => {

@@ -8,11 +8,13 @@ const accelerator = fileURLToPath(new URL('..', import.meta.url))
 const cache = fileURLToPath(new URL('../../node_modules/.cache/accelerator/', import.meta.url))
 
 /** The filter as its sources are now. It is compiled once per state of its sources, for all test files and runs. */
-export const compileFilter = async (): Promise<WebAssembly.Module> => {
+export const compiledFilter = async (): Promise<Buffer> => {
   const file = `${cache}${await sourceHash()}.wasm`
-  const bytes = await readFile(file).catch(() => build(file))
-  return WebAssembly.compile(new Uint8Array(bytes))
+  return readFile(file).catch(() => build(file))
 }
+
+export const compileFilter = async (): Promise<WebAssembly.Module> =>
+  WebAssembly.compile(new Uint8Array(await compiledFilter()))
 
 /** Another worker may build the same file meanwhile: the file appears whole, or not at all. */
 const build = async (file: string): Promise<Buffer> => {

@@ -15,34 +15,50 @@ const asksOn = (envoy: SimulatedEnvoy, token: number): readonly number[] =>
 const requests = (envoy: SimulatedEnvoy, count: number): readonly number[] =>
   Array.from({ length: count }, () => envoy.request({}))
 
+/** The streams in the order in which they were opened. */
+const tokens = (envoy: SimulatedEnvoy): readonly number[] => [...envoy.streams.keys()]
+
+/** A request waits for its decision, and the ask of another one is collected for the second stream. */
+const collecting = () => {
+  const first = waiting()
+  const collected = first.envoy.request({})
+  return { ...first, collected, second: tokens(first.envoy)[1] ?? 0 }
+}
+
 describe('streams', () => {
   test('are four, used in turn', () => {
     const envoy = start()
-    requests(envoy, 4)
-    expect(messageCounts(envoy)).toEqual([1, 1, 1, 1])
+    for (let count = 0; count < 6; count++) {
+      requests(envoy, 1)
+      for (const token of tokens(envoy)) envoy.receive(token, reply())
+    }
+    expect(messageCounts(envoy)).toEqual([2, 2, 1, 1])
   })
 
   test('collect asks until a reply, and send them as one message', () => {
-    const { envoy, id, token } = waiting()
+    const { envoy, token } = waiting()
     const later = requests(envoy, 8)
-    expect(messageCounts(envoy)).toEqual([1, 1, 1, 1])
+    expect(messageCounts(envoy)).toEqual([1, 0])
     envoy.receive(token, reply())
-    expect(envoy.streams.get(token)?.sent).toHaveLength(2)
-    expect(asksOn(envoy, token)).toEqual([id, later[3], later[7]])
-    envoy.receive(token, reply(...asksOn(envoy, token).map((asked) => forward(asked))))
-    expect([id, later[3], later[7]].map((asked) => envoy.fate(asked ?? 0)?.kind)).toEqual(
-      Array.from({ length: 3 }, () => 'forwarded'),
-    )
+    expect(messageCounts(envoy)).toEqual([1, 1])
+    const second = tokens(envoy)[1] ?? 0
+    expect(asksOn(envoy, second)).toEqual(later)
+    envoy.receive(second, reply(...later.map((asked) => forward(asked))))
+    expect(later.map((asked) => envoy.fate(asked)?.kind)).toEqual(later.map(() => 'forwarded'))
+  })
+
+  test('send collected asks without a reply after a tenth of a second', () => {
+    const { envoy, collected, second } = collecting()
+    envoy.tick()
+    expect(asksOn(envoy, second)).toEqual([collected])
   })
 
   test('send collected asks ahead of a reply when they are too many for one message', () => {
     const envoy = start()
-    const ids = Array.from({ length: 12 }, () => envoy.request({ 'x-long': 'x'.repeat(60_000) }))
-    expect(messageCounts(envoy)).toEqual([1, 1, 1, 1])
-    ids.push(...Array.from({ length: 4 }, () => envoy.request({ 'x-long': 'x'.repeat(60_000) })))
-    expect(messageCounts(envoy)).toEqual([2, 2, 2, 2])
-    for (const { token } of envoy.streams.values()) envoy.receive(token, reply())
-    expect(sentBy(envoy).map(({ id }) => id)).toEqual(expect.arrayContaining(ids))
+    const ids = Array.from({ length: 7 }, () => envoy.request({ 'x-long': 'x'.repeat(60_000) }))
+    expect(messageCounts(envoy)).toEqual([1, 1, 1, 0])
+    for (const token of tokens(envoy)) envoy.receive(token, reply())
+    expect(sentBy(envoy).map(({ id }) => id)).toEqual(ids)
   })
 
   test('take no ask that is longer than a message, whose turn is forwarded unchanged', () => {
@@ -53,18 +69,18 @@ describe('streams', () => {
   })
 
   test('send a collected ask ahead of its cancel', () => {
-    const { envoy } = waiting()
-    const collected = requests(envoy, 4).at(-1) ?? 0
+    const { envoy, collected } = collecting()
     envoy.delete(collected)
     expect(sentBy(envoy).filter(({ id }) => id === collected)).toMatchObject([{ kind: 'ask' }, { kind: 'cancel' }])
   })
 
-  test('that break with collected asks leave them to other streams', () => {
-    const { envoy, token } = waiting()
-    const collected = requests(envoy, 4).at(-1) ?? 0
-    envoy.end(token)
-    for (const other of envoy.streams.keys()) envoy.receive(other, reply())
-    expect(sentBy(envoy).map(({ id }) => id)).toContain(collected)
+  test.each([
+    { name: 'its own stream', index: 1 },
+    { name: 'the stream whose reply is awaited', index: 0 },
+  ])('that break leave a collected ask to others: $name', ({ index }) => {
+    const { envoy, collected } = collecting()
+    envoy.end(tokens(envoy)[index] ?? 0)
+    expect(sentBy(envoy).filter(({ id }) => id === collected)).toHaveLength(1)
   })
 
   test('are replaced after thirty seconds, and closed after their last decision', () => {
@@ -72,10 +88,12 @@ describe('streams', () => {
     envoy.tick(10)
     envoy.receive(token, reply(extend(id, 30_000)))
     envoy.tick(280)
-    const late = requests(envoy, 4)
+    for (let count = 0; count < 4; count++) {
+      requests(envoy, 1)
+      envoy.tick()
+    }
     const old = only(asksOn(envoy, token).filter((asked) => asked !== id))
-    expect(late).toContain(old)
-    envoy.tick(12)
+    envoy.tick(8)
     const isClosed = (): unknown => envoy.streams.get(token)?.isClosed
     expect(isClosed()).toBe(false)
     requests(envoy, 8)
@@ -88,14 +106,13 @@ describe('streams', () => {
   })
 
   test('of a gateway that shuts down get collected asks, no others, and still decide', () => {
-    const { envoy, id, token } = waiting()
-    const collected = requests(envoy, 4).at(-1) ?? 0
-    envoy.receive(token, retire)
+    const { envoy, collected, second } = collecting()
+    envoy.receive(second, retire)
     requests(envoy, 8)
-    expect(asksOn(envoy, token)).toEqual([id, collected])
-    envoy.receive(token, reply(forward(id), forward(collected)))
-    expect([id, collected].map((asked) => envoy.fate(asked)?.kind)).toEqual(['forwarded', 'forwarded'])
-    expect(envoy.streams.get(token)?.isClosed).toBe(true)
+    expect(asksOn(envoy, second)).toEqual([collected])
+    envoy.receive(second, reply(forward(collected)))
+    expect(envoy.fate(collected)).toMatchObject({ kind: 'forwarded' })
+    expect(envoy.streams.get(second)?.isClosed).toBe(true)
   })
 
   test.each([

@@ -160,6 +160,7 @@ describe('a turn', () => {
     const envoy = start()
     const first = envoy.request({})
     envoy.request({})
+    envoy.tick()
     const [one, two] = sentBy(envoy)
     if (one === undefined || two === undefined) throw new Error('two asks are expected')
     expect(one.token).not.toBe(two.token)

@@ -12,7 +12,6 @@ import { randomModelName, randomModelPath } from './random-model.ts'
 
 /** How long requests may take to finish after the first signal; a second signal cuts them at once. */
 const drainMs = 5000
-const standardError = 2
 
 const { values } = parseArgs({
   options: {
@@ -41,7 +40,7 @@ const { values } = parseArgs({
   },
 })
 
-const log = pino({ name: values.name, level: values['log-level'] }, pino.destination({ fd: standardError, sync: true }))
+const log = pino({ name: values.name, level: values['log-level'] }, pino.destination({ fd: 2, sync: true }))
 
 const run = async (): Promise<void> => {
   const isRandom = values.model === undefined
@@ -83,6 +82,6 @@ const run = async (): Promise<void> => {
 }
 
 await run().catch((error: unknown) => {
-  log.fatal({ err: error }, 'the engine cannot start')
+  log.fatal(`the engine cannot start: ${error instanceof Error ? error.message : String(error)}`)
   process.exit(1)
 })

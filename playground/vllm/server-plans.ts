@@ -13,7 +13,7 @@ export interface FleetPlan {
   readonly folder: string
   readonly modelPath: string
   readonly coordinatorPort: number
-  readonly pods: readonly PodPorts[]
+  readonly pods: readonly PodPlan[]
   /** Holds the store and the logs. */
   readonly workFolder: string
   /** Holds the sockets; its name has to be short, for a socket's path ends at 107 characters. */
@@ -22,8 +22,12 @@ export interface FleetPlan {
   readonly fleetName: string
 }
 
-/** The ports of one pod, on 127.0.0.1. */
-export interface PodPorts {
+/** Flags of vLLM that differ from those of the plan, such as another model, its adapters, or a key. */
+export type VllmFlags = Readonly<Record<string, string | number | true>>
+
+/** One pod, and its ports on 127.0.0.1. */
+export interface PodPlan {
+  readonly flags?: VllmFlags
   /** vLLM's OpenAI interface. */
   readonly vllm: number
   /** HTTP of the LMCache server. */
@@ -50,7 +54,7 @@ const firstPrompt = 'The first prompt. '.repeat(8)
 export const instanceId = (pod: number): string => `pod-${pod}`
 export const l2Directory = ({ workFolder }: FleetPlan): string => join(workFolder, 'l2')
 export const coordinatorUrl = ({ coordinatorPort }: FleetPlan): string => `http://${host}:${coordinatorPort}`
-export const podAddress = ({ vllm }: PodPorts): string => `${host}:${vllm}`
+export const podAddress = ({ vllm }: PodPlan): string => `${host}:${vllm}`
 
 /** LMCache's coordinator: it knows which server holds which chunk. */
 export const coordinatorPlan = (plan: FleetPlan): ServerPlan => ({
@@ -61,7 +65,7 @@ export const coordinatorPlan = (plan: FleetPlan): ServerPlan => ({
 })
 
 /** One pod's LMCache server: chunks in shared memory (L1), written through to the folder that all servers share (L2). */
-export const lmcachePlan = (plan: FleetPlan, ports: PodPorts, pod: number): ServerPlan => {
+export const lmcachePlan = (plan: FleetPlan, ports: PodPlan, pod: number): ServerPlan => {
   const url = `http://${host}:${ports.lmcache}`
   const check = async (): Promise<boolean> => {
     const health = await httpGet(`${url}/healthcheck`)
@@ -102,10 +106,10 @@ export const lmcachePlan = (plan: FleetPlan, ports: PodPorts, pod: number): Serv
  * is ready when it has answered a first prompt, not when it says that it is healthy: that prompt takes seconds longer than
  * any other, and shows whether vLLM's kernels run on this processor at all.
  */
-export const vllmPlan = (plan: FleetPlan, ports: PodPorts, pod: number): ServerPlan => {
+export const vllmPlan = (plan: FleetPlan, ports: PodPlan, pod: number): ServerPlan => {
   const url = `http://${podAddress(ports)}`
   const check = async (): Promise<boolean> =>
-    (await httpGet(`${url}/health`))?.status === 200 && (await answersPrompt(url))
+    (await httpGet(`${url}/health`))?.status === 200 && (await answersPrompt(url, ports.flags))
   return {
     name: `vllm-${pod}`,
     url,
@@ -132,6 +136,7 @@ export const vllmPlan = (plan: FleetPlan, ports: PodPorts, pod: number): ServerP
           kv_role: 'kv_both',
           kv_connector_extra_config: { 'lmcache.mp.host': `tcp://${host}`, 'lmcache.mp.port': ports.queue },
         },
+        ...ports.flags,
       }),
     ],
     ready: { description: `an answer to a first prompt from ${url}`, check },
@@ -141,11 +146,11 @@ export const vllmPlan = (plan: FleetPlan, ports: PodPorts, pod: number): ServerP
 
 const lmcache = ({ interpreter }: FleetPlan): Command => [interpreter, '-m', 'lmcache.cli.main']
 
-const answersPrompt = (url: string): Promise<boolean> =>
+const answersPrompt = (url: string, pod: VllmFlags = {}): Promise<boolean> =>
   fetch(`${url}/v1/completions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', connection: 'close' },
-    body: JSON.stringify({ model: servedModelName, prompt: firstPrompt, max_tokens: 2 }),
+    headers: { authorization: `Bearer ${pod['api-key']}`, 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify({ model: pod['served-model-name'] ?? servedModelName, prompt: firstPrompt, max_tokens: 2 }),
     signal: AbortSignal.timeout(firstPromptTimeoutMs),
   })
     .then(async (response) => (await response.arrayBuffer()).byteLength > 0 && response.ok)

@@ -16,29 +16,28 @@ import {
   instanceId,
   l2Directory,
   lmcachePlan,
-  type PodPorts,
+  type PodPlan,
   podAddress,
   servedModelName,
   serverEnvironment,
+  type VllmFlags,
   vllmPlan,
 } from './server-plans.ts'
 
-/** Real vLLM on this machine's processors, with LMCache. */
 export interface StartVllmFleetOptions {
   /** Environment of installation and servers. */
   readonly env: Environment
   /** Receives what goes on: installation, each server that is up. */
   readonly onLine: Report
+  /** Flags of each pod's vLLM, beside those of every fleet. Default: two pods without. */
+  readonly pods?: readonly VllmFlags[]
   readonly signal?: AbortSignal | undefined
 }
 
 /** A fleet whose servers all answer and know each other. */
 export interface RunningVllmFleet {
   readonly description: FleetDescription
-  /**
-   * Ends every server and removes sockets, shared memory and the work folder; a fleet that was only obtained runs on. May
-   * be called more than once.
-   */
+  /** Ends every server and removes what they left; one that was only obtained runs on. May be called more than once. */
   stop(): Promise<void>
 }
 
@@ -70,7 +69,8 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
   const { env, signal, onLine: report } = options
   const folder = vllmFolder(env)
   const prepared = await prepareFleet({ folder, env, report, signal })
-  const plan = await planFleet({ ...prepared, folder })
+  const pods = await Promise.all((options.pods ?? [{}, {}]).map(planPod))
+  const plan = await planFleet({ ...prepared, folder, pods })
   const { fleetName, workFolder, socketFolder } = plan
   const logFolder = join(workFolder, 'logs')
   const controlSocket = join(socketFolder, 'control')
@@ -124,19 +124,18 @@ export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<Ru
   return { description, stop }
 }
 
-const podPorts = async (): Promise<PodPorts> => {
+const planPod = async (flags: VllmFlags): Promise<PodPlan> => {
   const [vllm = 0, lmcache = 0, queue = 0] = await freePorts(3)
-  return { vllm, lmcache, queue }
+  return { flags, vllm, lmcache, queue }
 }
 
-const planFleet = async (prepared: Pick<FleetPlan, 'folder' | 'interpreter' | 'modelPath'>): Promise<FleetPlan> => {
+const planFleet = async (given: Pick<FleetPlan, 'folder' | 'interpreter' | 'modelPath' | 'pods'>) => {
   const fleetName = `ctx-vllm-${randomBytes(4).toString('hex')}`
   return {
-    ...prepared,
+    ...given,
     fleetName,
-    workFolder: join(prepared.folder, fleetName),
+    workFolder: join(given.folder, fleetName),
     socketFolder: join(tmpdir().length <= longestSocketsParent ? tmpdir() : '/tmp', fleetName),
     coordinatorPort: await freePort(),
-    pods: [await podPorts(), await podPorts()],
   }
 }

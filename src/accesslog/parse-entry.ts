@@ -14,6 +14,9 @@ export type ParsedEntry =
 /** Fields of an entry, in the order of `access_log` in envoy.yaml; the ticket is the last. */
 const fieldCount = 10
 
+const otherVersion = (count: number): string =>
+  `${count} fields instead of ${fieldCount}: access_log of Envoy is not the one of this version's envoy.yaml`
+
 /** Occurs in no JSON text. The ticket may contain one, and comes last. */
 const separator = '\u001f'
 
@@ -23,7 +26,7 @@ const maxPort = 65_535
 export const parseEntry = (entry: string): ParsedEntry => {
   if (entry === '') return { kind: 'other' }
   const parts = entry.split(separator)
-  if (parts.length < fieldCount) return { kind: 'malformed', reason: `${parts.length} fields instead of ${fieldCount}` }
+  if (parts.length < fieldCount) return { kind: 'malformed', reason: otherVersion(parts.length) }
   const ticket = fieldOf(parts.slice(fieldCount - 1).join(separator))
   const [requestKey, status, flagNames, upstreamAddress, sentUs, answeredUs, stream, usage, timings] =
     parts.map(fieldOf)

@@ -21,6 +21,8 @@ const limitMs = 5_000
 /** Something that a start does, and the option that is wrong if it throws or takes too long. */
 interface Attempt {
   readonly option: string
+  /** Named where that option has its default, and this one does not. */
+  readonly against?: string
   readonly problem: string
   readonly work: () => unknown
 }
@@ -48,14 +50,14 @@ export const findStartProblems = async (
   return problems.flat()
 }
 
-const problemOf = async ({ option, problem, work }: Attempt): Promise<readonly ConfigProblem[]> => {
+const problemOf = async ({ option, against, problem, work }: Attempt): Promise<readonly ConfigProblem[]> => {
   try {
     await withinLimit(limitMs, (signal) => untilAborted(Promise.resolve(work()), signal, () => signal.throwIfAborted()))
     return []
   } catch (error) {
     // Without the path that Node.js adds: the option tells it.
     const [reason] = sentenceOf(error).split(/, \w+ '| imported from .*load-member/)
-    return problemIf(true, option, `${problem} (${reason})`)
+    return problemIf(true, option, `${problem} (${reason})`, against === undefined ? [] : [against])
   }
 }
 
@@ -64,6 +66,7 @@ const listening = ({ extproc, admin }: ParsedConfig['listen'], servers: Server[]
   const { host, port, socketPath: path } = extproc
   const listenOn = (name: string, options: ListenOptions): Attempt => ({
     option: `listen.${name}`,
+    against: `listen.${name.replace('port', 'host')}`,
     problem: 'cannot be listened on',
     work: async () => {
       const server = createServer()
@@ -118,12 +121,14 @@ const askingRedis = (sessions: ParsedConfig['sessions']): readonly Attempt[] => 
 }
 
 /** `index`: in `pools`; less than 0: the default pool. */
-const using = ({ https, caFile, kv }: PoolConfig, index: number): readonly Attempt[] => {
-  const [enginesPath, kvPath] = index < 0 ? ['engines', 'kv'] : [`pools.${index}`, `pools.${index}.kv`]
+const using = ({ https, caFile, kubernetes, kv }: PoolConfig, index: number): readonly Attempt[] => {
+  const path = `pools.${index}`
+  const [podsPath, enginesPath, kvPath] = index < 0 ? ['routing', 'engines', 'kv'] : [path, path, `${path}.kv`]
   const usesDirectory = connectors.some((connector) => connector.name === connectorOf(kv) && connector.usesDirectory)
   // The slash: a file is no folder.
   const enter = (directory: string) => access(`${directory}/`, constants.R_OK | constants.W_OK | constants.X_OK)
   return [
+    ...reading(`${podsPath}.kubernetes.kubeconfigFile`, readFileSync, kubernetes?.kubeconfigFile),
     ...(https ? reading(`${enginesPath}.caFile`, readCertificate, caFile) : []),
     ...reading(`${kvPath}.connectorModule`, loadConnector, kv.connectorModule),
     ...reading(`${kvPath}.storeModule`, (file) => loadFunction(file, 'createArtefactStore'), kv.storeModule),

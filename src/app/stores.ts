@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { defaultPoolName } from '../config/pools.ts'
-import type { StoreIdentity } from '../kvcache/store-identity.ts'
+import type { StoreIdentity } from '../kvcache/connector-definition.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import type { RedisConnection } from '../redis/redis-connection.ts'
 import { type CostModelStore, createMemoryCostModelStore } from '../routing/cost-model-store.ts'

@@ -1,6 +1,7 @@
-import type { z } from 'zod'
 import { connectors } from '../kvcache/registry.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
+import { valueAt } from './config-tree.ts'
+import { listConfigOptions } from './options.ts'
 import { connectorOf, defaultPoolName } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
 
@@ -63,8 +64,8 @@ const checkAgainst = ({ name, pods, kv, paths }: CheckedPool, others: readonly C
 
 const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool): readonly ConfigProblem[] => {
   const ways = [pods.length > 0, dns !== undefined, kubernetes !== undefined].filter(Boolean).length
-  const { service, selector, inferencePool, ports = [] } = kubernetes ?? {}
-  const named = [service, selector, inferencePool].filter((name) => name !== undefined).length
+  const named = (['service', 'selector', 'inferencePool'] as const).filter((name) => kubernetes?.[name] !== undefined)
+  const list = [path, 'kubernetes', ...named.slice(0, 1)].join('.')
   return [
     ...problemIf(
       ways === 0,
@@ -73,16 +74,16 @@ const checkPods = ({ pods, dns, kubernetes, paths: { pods: path } }: CheckedPool
     ),
     ...problemIf(
       ways > 1,
-      `${path}.${dns === undefined ? 'kubernetes' : 'dns.name'}`,
+      dns === undefined ? list : `${path}.dns.name`,
       `give one of ${path}.pods, ${path}.dns and ${path}.kubernetes, not both`,
     ),
     ...problemIf(
-      kubernetes !== undefined && named !== 1,
-      `${path}.kubernetes`,
+      kubernetes !== undefined && named.length !== 1,
+      list,
       'give one of service, selector and inferencePool',
     ),
     ...problemIf(
-      selector !== undefined && ports.length === 0,
+      named.includes('selector') && kubernetes?.ports.length === 0,
       `${path}.kubernetes.ports`,
       'a selector does not name the ports of its pods: give them',
     ),
@@ -95,16 +96,18 @@ const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): reado
   )
 
 /** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
-const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => {
-  const values = new Map<string, unknown>(Object.entries(kv))
-  return connectors.flatMap((connector) => {
-    const foreign = Object.entries<z.ZodType>(connector.options)
-      .filter(([option, schema]) => values.get(option) !== undefined && schema.safeParse(undefined).data === undefined)
-      .map(([option]) => ({ option, message: `belongs to the connector ${connector.name}` }))
+const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] =>
+  connectors.flatMap((connector) => {
+    const foreign = listConfigOptions()
+      .filter(({ path: [group, name = ''] }) => group === 'kv' && Object.hasOwn(connector.options, name))
+      .filter(({ path: [, ...option], defaultText }) => defaultText === undefined && valueAt(kv, option) !== undefined)
+      .map(({ path: [, ...option] }) => ({
+        option: option.join('.'),
+        message: `belongs to the connector ${connector.name}`,
+      }))
     const found = connectorOf(kv) === connector.name ? (connector.check?.(kv) ?? []) : foreign
     return found.flatMap(({ option, message }) => problemIf(true, `${path}.${option}`, message))
   })
-}
 
 const checkReaper = (
   { kv, paths: { kv: path } }: CheckedPool,

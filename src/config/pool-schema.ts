@@ -32,7 +32,7 @@ export const kubernetes = z.strictObject({
   inferencePool: kubernetesName.optional().describe('InferencePool whose selector and ports name the pods.'),
   ports: z
     // A variable holds texts.
-    .array(z.coerce.number().pipe(integer(1, 65_535)))
+    .array(z.coerce.number().int().min(1).max(65_535))
     .default([])
     .describe('Ports of each pod; each is an engine. Required with `selector`. Default: those of the service or pool.'),
   modelLabel: labelKey

@@ -94,15 +94,16 @@ export const bytesPerToken = 4
 /** A body may hold pictures, which take far more bytes than tokens. */
 const maxNewTokens = 32_768
 
-/** Routing input for a turn. The length of its prompt is estimated from the length of the body, and is at least the stored one. */
+/** Routing input for a turn. The length of its prompt is estimated from the length of the body, and is at least that of the KV that exists of it. */
 export const routingInputOf = (
   predictor: Pick<TtftPredictor, 'residentTokens'>,
   request: GatewayRequest,
   session: TurnToRoute,
 ): RoutingInput => {
-  const stored = session.kv?.tokens ?? 0
   const { key, prompt } = session
   const known = prompt?.residentTokens ?? nothing
+  const residentTokens = known.size > 0 || key === undefined ? known : predictor.residentTokens(key)
+  const present = Math.max(session.kv?.tokens ?? 0, ...residentTokens.values())
   const bodyBytes = Number(request.header('content-length')[0] ?? prompt?.bytes ?? 0)
   const bodyTokens = Math.ceil(bodyBytes / bytesPerToken)
   const estimate = Number.isFinite(bodyTokens) ? bodyTokens : 0
@@ -110,9 +111,9 @@ export const routingInputOf = (
     affinityKey: key,
     lastPod: session.pod,
     model: session.model,
-    promptTokens: Math.min(Math.max(stored, estimate), stored + maxNewTokens),
+    promptTokens: Math.min(Math.max(present, estimate), present + maxNewTokens),
     stored: session.kv,
-    residentTokens: known.size > 0 || key === undefined ? known : predictor.residentTokens(key),
+    residentTokens,
     subset: request.pick?.subset,
   }
 }

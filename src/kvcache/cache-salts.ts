@@ -18,15 +18,7 @@ export interface SaltScope {
   readonly fingerprint: string
 }
 
-/**
- * The namespaces of KV in engines and store (vLLM's and LMCache's `cache_salt`): 32 hex characters. Nobody can guess one without the gateway's
- * secret, and what a client asks for is overwritten.
- */
-export interface CacheSalts {
-  of(scope: SaltScope): string
-  /** For a tenant's turn without a session. Per session: one that nobody meets again. */
-  withoutSession(tenant: TenantKey, isolation: Isolation): string
-}
+export type CacheSalts = ReturnType<typeof createCacheSalts>
 
 /**
  * Names the life that a session is in, so that one which starts anew under its id never meets what it had before. What is stored says it; where
@@ -42,15 +34,20 @@ export const lifeOf = (
 
 const saltLength = 32
 
-export const createCacheSalts = (secret: string): CacheSalts => {
+/**
+ * The namespaces of KV in engines and store (vLLM's and LMCache's `cache_salt`): 32 hex characters. Nobody can guess one without the gateway's
+ * secret, and what a client asks for is overwritten.
+ */
+export const createCacheSalts = (secret: string) => {
   const saltOf = (scope: string): string =>
     createHmac('sha256', secret).update(`cache salt\n${scope}`).digest('hex').slice(0, saltLength)
   // A tenant's turns ask for the same few, and each turn twice.
   const known = new LRUCache<string, string>({ max: 1_000, memoMethod: saltOf })
   return {
-    of: ({ tenant, session, model, fingerprint }) =>
+    of: ({ tenant, session, model, fingerprint }: SaltScope): string =>
       known.memo(JSON.stringify(['session', tenant, session?.key ?? '', session?.life ?? '', model, fingerprint])),
-    withoutSession: (tenant, isolation) => {
+    /** For a tenant's turn without a session. Per session: one that nobody meets again. */
+    withoutSession: (tenant: TenantKey, isolation: Isolation): string => {
       const once = isolation === 'session' ? randomBytes(16).toString('hex') : ''
       return saltOf(JSON.stringify(['none', tenant, once]))
     },

@@ -4,8 +4,21 @@ import type { DeepReadonly } from '../options/deep-readonly.ts'
 import type { RedisConnection } from '../redis/redis-connection.ts'
 import type { CacheSalts, Isolation } from './cache-salts.ts'
 import type { KvConnector } from './kv-connector.ts'
-import type { KvLog } from './kv-log.ts'
-import type { StoreIdentity } from './store-identity.ts'
+
+/** What a connector needs of a logger. No prompt, credential or session id is ever handed to it. */
+export interface KvLog {
+  debug(message: string, fields?: Readonly<Record<string, unknown>>): void
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void
+}
+
+/** Whose data a session store holds. */
+export interface StoreIdentity {
+  /** Names the data of the session store, for this pool. @throws while the store does not answer */
+  readonly name: () => Promise<string>
+  /** After this time without a gateway of the store, another store may take what belongs to it. */
+  readonly staleAfterMs: number
+}
 
 /** Options of a pool's `kv` that every connector may read. */
 export interface SharedOptions {
@@ -36,16 +49,12 @@ export interface ConnectorParts {
   readonly access: EngineAccess
   /** Names of KV that nobody can guess, for engines that keep KV of different salts apart. */
   readonly salts: CacheSalts
-  /** From which keys may be derived. The pool's own, and the same in all of its gateways. */
-  readonly secret: string
   /** Whose KV it is: data that is lost with the session store. */
   readonly identity: StoreIdentity
   /** Redis, with a prefix of keys for this pool; undefined: sessions are in memory, and there is one gateway. */
   readonly redis: RedisConnection | undefined
   /** Longest time of a turn. */
   readonly maxTurnMs: number
-  /** Longest life of a session. */
-  readonly maxSessionMs: number
   /** KV that no session names is left alone until it is older: its announcement may be on its way. */
   readonly orphanGraceMs: number
   /** Larger artefacts are not stored; undefined: there is no limit. */

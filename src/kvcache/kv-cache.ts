@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { TenantKey } from '../sessions/session-record.ts'
 import type { ClaimSeal } from './claim-seal.ts'
+import type { KvLog } from './connector-definition.ts'
 import type {
   EndedTurn,
   EngineFields,
@@ -16,7 +17,6 @@ import type {
   RemoveOutcome,
   StartingTurn,
 } from './kv-connector.ts'
-import type { KvLog } from './kv-log.ts'
 
 /** A turn that is ready to be forwarded. */
 export interface PreparedTurn {

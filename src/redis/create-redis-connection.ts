@@ -98,9 +98,18 @@ export const createRedisConnection = async ({
     }
   }
 
+  /** Commands of one iteration of the event loop leave in one write: with a write for each, a turn costs a tenth more. */
+  const holdWrites = (): void => {
+    const { stream, status } = client
+    if (status !== 'ready' || stream.writableCorked > 0) return
+    stream.cork()
+    setImmediate(() => stream.uncork())
+  }
+
   const guarded = <T>(action: string, command: () => Promise<T>): Promise<T> =>
     breaker.run(async () => {
       try {
+        holdWrites()
         const answer = await withinTime(command(), commandTimeoutMs)
         if (isFaulty && performance.now() - failedMs >= quietMs) {
           onRecovered?.()
@@ -123,15 +132,11 @@ export const createRedisConnection = async ({
   return {
     keyPrefix,
     run: (script, keys, args) => guarded(script.name, () => evaluate(script, keys, args)),
-    async getBytes(key) {
-      return (await guarded('get', () => client.getBuffer(key))) ?? undefined
+    async get(key) {
+      return (await guarded('get', () => client.get(key))) ?? undefined
     },
-    async setBytes(key, value, ttlMs) {
-      const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-      await guarded('set', () => client.set(key, bytes, 'PX', ttlMs))
-    },
-    async unlink(keys) {
-      if (keys.length > 0) await guarded('unlink', () => client.unlink([...keys]))
+    async set(key, text, ttlMs) {
+      await guarded('set', () => client.set(key, text, 'PX', ttlMs))
     },
     async ping() {
       await guarded('ping', () => client.ping())

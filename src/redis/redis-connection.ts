@@ -16,12 +16,10 @@ export interface RedisConnection {
   readonly keyPrefix: string
   /** Runs a script: `EVALSHA`, and `EVAL` where Redis does not know it yet. */
   run(script: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>
-  /** The bytes of a string key; undefined when there is none. */
-  getBytes(key: string): Promise<Uint8Array | undefined>
+  /** The text of a string key; undefined when there is none. */
+  get(key: string): Promise<string | undefined>
   /** Writes a string key that Redis forgets after `ttlMs`, a whole number from 1. */
-  setBytes(key: string, value: Uint8Array, ttlMs: number): Promise<void>
-  /** Deletes keys, whether they are there or not, and lets Redis free their memory in the background. */
-  unlink(keys: readonly string[]): Promise<void>
+  set(key: string, text: string, ttlMs: number): Promise<void>
   ping(): Promise<void>
   close(): Promise<void>
 }

@@ -1,6 +1,10 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { packageRoot } from '../../playground/paths.ts'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
+import { startTokenIssuer } from '../support/token-issuer.ts'
 import { applyEnvoyGatewayFiles, startEnvoyGateway } from './rig/envoy-gateway.ts'
 import { installChart } from './rig/install-chart.ts'
 import { type Rig, startRig } from './rig/rig.ts'
@@ -14,7 +18,7 @@ let url: string
 beforeAll(async () => {
   rig = await startRig(await projectImages())
   await rig.apply(engines({ replicas: 2 }))
-  await installChart(rig, ['tls.enabled=false'])
+  await installChart(rig, ['tls.enabled=false', 'config.tenant.principalHeader=x-principal'])
   await startEnvoyGateway(rig)
   url = `http://${await applyEnvoyGatewayFiles(rig)}`
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
@@ -33,10 +37,43 @@ test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
   expect((await send(17 << 20)).status).toBe(413)
 })
 
+const fileOf = (name: string) => readFile(join(packageRoot(), 'deploy/envoy-gateway', name), 'utf8')
+
+test('with the accelerator a turn is a hit without ext_proc, and its end is reported', async () => {
+  await rig.apply(await fileOf('accelerator.yaml'))
+  await rig.kubectl('delete', 'envoyextensionpolicy', 'context-cache-turns')
+  await eventually(async () => {
+    const id = await create(url)
+    expect((await use(url, id)).headers.get('x-context-cache')).toMatch(/^hit; tier=gpu/)
+    await eventually(async () => expect((await call(`${url}/v1/context/${id}`)).body).toMatchObject({ turns: 2 }), {
+      timeoutMs: 10_000,
+    })
+  })
+})
+
 test('without a gateway turns go on, and contexts are answered 503', async () => {
   const id = await create(url)
   await rig.kubectl('scale', 'deployment', 'context-cache-gateway', '--replicas=0')
   await rig.kubectl('wait', 'pods', '-l', 'app.kubernetes.io/component=gateway', '--for=delete', '--timeout=60s')
   expect((await use(url, id)).status).toBe(200)
   expect((await call(`${url}/v1/context/${id}`)).status).toBe(503)
+})
+
+test('filters of your own answer preflights, refuse callers without a token, and limit those with one', async () => {
+  await rig.kubectl('scale', 'deployment', 'context-cache-gateway', '--replicas=1')
+  const issuer = await startTokenIssuer()
+  const keys = await (await fetch(`http://127.0.0.1:${issuer.port}`)).text()
+  issuer.stop()
+  const local = `localJWKS: { type: Inline, inline: '${keys}' }`
+  await rig.apply((await fileOf('own-filters.yaml')).replace(/remoteJWKS: .*/, local))
+
+  await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(401))
+  const origin = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' }
+  expect((await call(`${url}/v1/context`, { method: 'OPTIONS', headers: origin })).status).toBe(200)
+  const as = (sub: string) => ({ authorization: `Bearer ${issuer.token({ sub })}` })
+  const list = (sub: string) => call(`${url}/v1/context`, { headers: as(sub) })
+  await eventually(async () => expect((await list('ann')).status).toBe(200))
+  const answers = await Promise.all(Array.from({ length: 100 }, () => list('eager')))
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]))
+  expect((await list('ann')).status).toBe(200)
 })

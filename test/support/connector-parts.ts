@@ -3,17 +3,18 @@ import { createCacheSalts } from '../../src/kvcache/cache-salts.ts'
 import type { ConnectorParts } from '../../src/kvcache/connector-definition.ts'
 
 /** What the gateway gives a connector, of a store in memory. Salts follow from the secret. */
-export const connectorParts = ({ secret = 'secret', ...own }: Partial<ConnectorParts> = {}): ConnectorParts => ({
+export const connectorParts = ({
+  secret = 'secret',
+  ...own
+}: Partial<ConnectorParts> & { readonly secret?: string } = {}): ConnectorParts => ({
   pods: () => [],
   instanceOf: () => undefined,
   http: createEngineHttp({ callsPerPod: 4 }),
   access: {},
   salts: createCacheSalts(secret),
-  secret,
   identity: { name: async () => 'store', staleAfterMs: 600_000 },
   redis: undefined,
   maxTurnMs: 60_000,
-  maxSessionMs: 600_000,
   orphanGraceMs: 0,
   maxArtefactBytes: undefined,
   warnings: { raise: () => {}, raiseOutage: () => {}, clear: () => {} },

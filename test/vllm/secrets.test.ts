@@ -53,7 +53,7 @@ const traces = (tokens: readonly number[]): readonly Buffer[] => {
 }
 
 describe('a dump of Redis', () => {
-  test('shows neither prompt, token ids nor session id, but holds the sealed tokens', async () => {
+  test('shows neither prompt, token ids nor session id, but holds the names of chunks', async () => {
     const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const { id } = await client.create(prompt)
@@ -63,7 +63,7 @@ describe('a dump of Redis', () => {
     const dump = await dumpRedis()
 
     expect(dump.length).toBeGreaterThan(500)
-    expect(dump.includes('kv:tokens:')).toBe(true)
+    expect(dump.includes('kv:chunks:')).toBe(true)
     expect(dump.includes(id)).toBe(false)
     expect(dump.includes(prompt.slice(20, 60))).toBe(false)
     expect(traces(tokens).map((trace) => dump.includes(trace))).toEqual([false, false, false, false])

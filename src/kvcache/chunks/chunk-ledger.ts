@@ -19,3 +19,31 @@ export interface ChunkLedger {
    */
   release(artefact: HeldChunks): Promise<readonly string[]>
 }
+
+/** A ledger for one gateway process. `size`: how many chunks have a holder. */
+export const createMemoryChunkLedger = (): ChunkLedger & { readonly size: number } => {
+  const holders = new Map<string, Set<string>>()
+  const keyOf = (salt: string, chunk: string): string => JSON.stringify([salt, chunk])
+  return {
+    hold: async ({ salt, name, chunks }) => {
+      for (const chunk of chunks) {
+        const key = keyOf(salt, chunk)
+        holders.set(key, (holders.get(key) ?? new Set()).add(name))
+      }
+    },
+    release: async ({ salt, name, chunks }) => {
+      const isFree = (chunk: string): boolean => {
+        const key = keyOf(salt, chunk)
+        const names = holders.get(key)
+        names?.delete(name)
+        if (names !== undefined && names.size > 0) return false
+        holders.delete(key)
+        return true
+      }
+      return [...new Set(chunks)].filter(isFree)
+    },
+    get size() {
+      return holders.size
+    },
+  }
+}

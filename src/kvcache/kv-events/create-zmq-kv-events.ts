@@ -31,6 +31,10 @@ export const createZmqKvEvents = (options: ZmqKvEventsOptions): KvEvents => {
   const timer = setInterval(followPods, pollMs)
 
   return {
+    follow: async (pod, signal) => {
+      followPods()
+      await followers.get(pod)?.receive(signal)
+    },
     turnTokens: async (pod, turn, signal) => followers.get(pod)?.turnTokens(turn, signal),
     residentTokens: (pod, turnId) => followers.get(pod)?.residentTokens(turnId) ?? 0,
     isLive: (pod) => followers.get(pod)?.isLive() ?? false,

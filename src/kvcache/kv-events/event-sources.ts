@@ -12,27 +12,20 @@ export interface KvEventSource {
   readonly topic: string
 }
 
-export interface EventSources {
-  /**
-   * Asks a pod (`host:port`) where it publishes. Empty: it publishes nothing, or does not know the question.
-   * @throws Error when the pod does not answer in time, or answers something else
-   */
-  of(pod: string, signal: AbortSignal): Promise<readonly KvEventSource[]>
-  close(): Promise<void>
-}
+export type EventSources = ReturnType<typeof createEventSources>
 
-export interface EventSourcesOptions {
-  /** Milliseconds. Default 5,000. */
-  readonly timeoutMs?: number
-  /** Default: plain HTTP without a credential. */
-  readonly access?: EngineAccess | undefined
-}
-
-/** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. */
-export const createEventSources = ({ timeoutMs = 5_000, access }: EventSourcesOptions = {}): EventSources => {
+/** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. Without `access`: plain HTTP without a credential. */
+export const createEventSources = (
+  options: { readonly timeoutMs?: number; readonly access?: EngineAccess | undefined } = {},
+) => {
+  const { timeoutMs = 5_000, access } = options
   const http = createEngineHttp({ callsPerPod: 1, access })
   return {
-    of: (pod, signal) =>
+    /**
+     * Asks a pod (`host:port`) where it publishes. Empty: it publishes nothing, or does not know the question.
+     * @throws Error when the pod does not answer in time, or answers something else
+     */
+    of: (pod: string, signal: AbortSignal): Promise<readonly KvEventSource[]> =>
       withinLimit(
         timeoutMs,
         async (limited) => {
@@ -41,7 +34,7 @@ export const createEventSources = ({ timeoutMs = 5_000, access }: EventSourcesOp
         },
         signal,
       ),
-    close: () => http.close(),
+    close: (): Promise<void> => http.close(),
   }
 }
 

@@ -3,6 +3,8 @@
  * next turn reports all of its blocks again.
  */
 export interface KvEvents {
+  /** Asks the pod where it publishes. Resolves when its events are received, or when it publishes none. @throws when that fails, or the signal fires */
+  follow(pod: string, signal: AbortSignal): Promise<void>
   /**
    * Tokens of the KV blocks that a turn filled or reused, from its first token on, in whole blocks. Resolves when at least `minTokens` of them
    * (and at least one) are reported; else, when the signal fires, to those that are. Undefined: none, or the pod publishes no events.
@@ -31,6 +33,7 @@ export const reportWholeTurn = { vllm_xargs: { kv_cache_report_mode: 'full' } } 
 
 /** For fleets whose engines publish no events: every answer is unknown, at once. */
 export const createNoKvEvents = (): KvEvents => ({
+  follow: async () => {},
   turnTokens: async () => undefined,
   residentTokens: () => 0,
   isLive: () => false,

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { pause } from '../../async/deadline.ts'
-import type { KvLog } from '../kv-log.ts'
+import type { KvLog } from '../connector-definition.ts'
 import { decodeEvents, maxDecodedBytes } from './decode-events.ts'
 import type { EventSources, KvEventSource } from './event-sources.ts'
 import type { KvEvents } from './kv-events.ts'
@@ -64,6 +64,7 @@ export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: Pod
           log.info(isConnected ? 'KV events of the pod are received' : 'KV events of the pod are interrupted', { pod })
           chains.forgetResident()
           rank.isConnected = isConnected
+          reports.emit('connection')
         },
       }),
     }
@@ -79,10 +80,11 @@ export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: Pod
 
   /** @throws Error when an address is invalid */
   const follow = async (found: readonly KvEventSource[]): Promise<void> => {
-    if (isDeepStrictEqual(found, followed)) return
-    await closeRanks()
+    if (life.signal.aborted || isDeepStrictEqual(found, followed)) return
+    const closed = closeRanks()
     for (const source of found) ranks = [...ranks, openRank(source, found.length)]
     followed = found
+    await closed
   }
 
   const keepFollowing = async (): Promise<void> => {
@@ -107,6 +109,11 @@ export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: Pod
       .reduce<Uint32Array | undefined>((a, b) => (b.length > (a?.length ?? 0) ? b : a), undefined)
 
   return {
+    receive: async (signal: AbortSignal): Promise<void> => {
+      const ended = AbortSignal.any([signal, life.signal])
+      await follow(await sources.of(pod, ended))
+      while (!ranks.every(({ isConnected }) => isConnected)) await once(reports, 'connection', { signal: ended })
+    },
     isLive: (): boolean => ranks.length > 0 && ranks.every(({ isConnected }) => isConnected),
     turnTokens: async (
       { turnId, minTokens }: Parameters<KvEvents['turnTokens']>[1],

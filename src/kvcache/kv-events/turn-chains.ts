@@ -1,18 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { BlockHash, BlocksReported, KvEvent } from './decode-events.ts'
 
-/** The chains of blocks that turns filled or reused in one engine, and which of these blocks the engine still holds. */
-export interface TurnChains {
-  apply(event: KvEvent): void
-  /** Tokens of the turn's longest reported chain. They stay when the engine drops its blocks. */
-  tokens(turnId: string): Uint32Array | undefined
-  /** Leading tokens of that chain that the engine holds. 0 where it is unknown. */
-  residentTokens(turnId: string): number
-  /** Events were missed: what the engine holds is unknown until it is reported again. The chains stay. */
-  forgetResident(): void
-  /** Estimate of the memory in use, never above the limit. */
-  readonly bytes: number
-}
+export type TurnChains = ReturnType<typeof createTurnChains>
 
 interface Chain {
   readonly hashes: readonly BlockHash[]
@@ -25,8 +14,11 @@ const bytesPerToken = Uint32Array.BYTES_PER_ELEMENT
 const bytesPerHash = 128
 const bytesPerChain = 1_024
 
-/** @param maxBytes Half is for chains, the least recently used of which go first, half for the blocks that the engine holds. */
-export const createTurnChains = (maxBytes: number): TurnChains => {
+/**
+ * The chains of blocks that turns filled or reused in one engine, and which of these blocks the engine still holds.
+ * @param maxBytes Half is for chains, the least recently used of which go first, half for the blocks that the engine holds.
+ */
+export const createTurnChains = (maxBytes: number) => {
   const chains = new LRUCache<string, Chain>({
     maxSize: Math.floor(maxBytes / 2),
     sizeCalculation: ({ hashes, tokens }) =>
@@ -62,26 +54,31 @@ export const createTurnChains = (maxBytes: number): TurnChains => {
   }
 
   return {
-    apply: (event) => {
+    apply: (event: KvEvent): void => {
       switch (event.kind) {
         case 'reported':
-          return extend(event)
+          extend(event)
+          break
         case 'removed':
           for (const hash of event.hashes) resident.delete(hash)
-          return
+          break
         case 'cleared':
-          return resident.clear()
+          resident.clear()
       }
     },
-    tokens: (turnId) => chains.get(turnId)?.tokens,
-    residentTokens: (turnId) => {
+    /** Tokens of the turn's longest reported chain. They stay when the engine drops its blocks. */
+    tokens: (turnId: string): Uint32Array | undefined => chains.get(turnId)?.tokens,
+    /** Leading tokens of that chain that the engine holds. 0 where it is unknown. */
+    residentTokens: (turnId: string): number => {
       const chain = chains.get(turnId)
       if (chain === undefined) return 0
       const missing = chain.hashes.findIndex((hash) => !resident.has(hash))
       return (missing === -1 ? chain.hashes.length : missing) * chain.blockTokens
     },
-    forgetResident: () => resident.clear(),
-    get bytes() {
+    /** Events were missed: what the engine holds is unknown until it is reported again. The chains stay. */
+    forgetResident: (): void => resident.clear(),
+    /** Estimate of the memory in use, never above the limit. */
+    get bytes(): number {
       return chains.calculatedSize + resident.size * bytesPerHash
     },
   }

@@ -7,30 +7,6 @@ import { LRUCache } from 'lru-cache'
 import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
 import { type Artefact, partOf } from './artefact.ts'
 
-/**
- * Files of stored KV in the folder that all pods and gateways share. With a store of one's own, artefacts only pass through the folder: a
- * file is handed to the store after a save, and fetched under a name of its own before a load.
- *
- * @throws from every method when folder or store cannot be read or written, or the signal fires.
- */
-export interface ArtefactFiles {
-  /**
-   * Compares the artefact with its size and SHA-256 (hex). An engine must only load what is `intact`: llama-server dies of a cut file and does
-   * not notice a changed one. `close` must be called when no engine reads `file` any more.
-   */
-  open(artefact: Artefact, signal: AbortSignal): Promise<IntactFile | 'missing' | 'damaged'>
-  /**
-   * Takes in the part that an engine has written. Resolves to its SHA-256 (hex); undefined: it is not `bytes` long, so it is not whole.
-   */
-  keep(file: string, options: { readonly bytes: number; readonly signal: AbortSignal }): Promise<string | undefined>
-  /** Deletes one file of the folder, if it is there. */
-  delete(name: string): Promise<void>
-  /** Removes an artefact and its part. Idempotent. */
-  remove(file: string, signal: AbortSignal): Promise<void>
-  /** The names of all files in the folder that are older than `ageMs`, in batches. */
-  olderThan(ageMs: number, accept: (file: string) => boolean): AsyncGenerator<readonly string[]>
-}
-
 export interface IntactFile {
   readonly file: string
   close(): Promise<void>
@@ -43,7 +19,15 @@ const maxTrusted = 10_000
 const pieceBytes = 256 * 1024
 const batchSize = 500
 
-export const createArtefactFiles = (directory: string, store?: ArtefactStore): ArtefactFiles => {
+export type ArtefactFiles = ReturnType<typeof createArtefactFiles>
+
+/**
+ * Files of stored KV in the folder that all pods and gateways share. With a store of one's own, artefacts only pass through the folder: a
+ * file is handed to the store after a save, and fetched under a name of its own before a load.
+ *
+ * @throws from every method when folder or store cannot be read or written, or the signal fires.
+ */
+export const createArtefactFiles = (directory: string, store?: ArtefactStore) => {
   const digests = new LRUCache<string, string>({ max: maxTrusted, ttl: trustMs })
   const pathOf = (file: string): string => join(directory, file)
   const remove = (file: string): Promise<void> => rm(pathOf(file), { force: true })
@@ -99,14 +83,22 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
   }
 
   return {
-    open: async (artefact, signal) => {
+    /**
+     * Compares the artefact with its size and SHA-256 (hex). An engine must only load what is `intact`: llama-server dies of a cut file and does
+     * not notice a changed one. `close` must be called when no engine reads `file` any more.
+     */
+    open: async (artefact: Artefact, signal: AbortSignal): Promise<IntactFile | 'missing' | 'damaged'> => {
       const { file, content } = artefact
       if (content === undefined) return 'missing'
       if (store !== undefined) return fetch(store, artefact, signal)
       const found = await check(file, content, signal)
       return found === 'intact' ? { file, close: async () => {} } : found
     },
-    keep: async (file, { bytes, signal }) => {
+    /** Takes in the part that an engine has written. Resolves to its SHA-256 (hex); undefined: it is not `bytes` long, so it is not whole. */
+    keep: async (
+      file: string,
+      { bytes, signal }: { readonly bytes: number; readonly signal: AbortSignal },
+    ): Promise<string | undefined> => {
       const part = partOf(file)
       const found = await measure(part)
       if (found?.bytes !== bytes) return undefined
@@ -118,12 +110,15 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore): A
       }
       return digest
     },
+    /** Deletes one file of the folder, if it is there. */
     delete: remove,
-    remove: async (file, signal) => {
+    /** Removes an artefact and its part. Idempotent. */
+    remove: async (file: string, signal: AbortSignal): Promise<void> => {
       await store?.remove(file, { signal })
       await Promise.all([file, partOf(file)].map(remove))
     },
-    olderThan: async function* (ageMs, accept) {
+    /** The names of all files in the folder that are older than `ageMs`, in batches. */
+    olderThan: async function* (ageMs: number, accept: (file: string) => boolean): AsyncGenerator<readonly string[]> {
       let batch: string[] = []
       for await (const entry of await opendir(directory)) {
         if (!entry.isFile() || !accept(entry.name)) continue

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import * as z from 'zod'
-import type { SlotClient } from '../slots/slot-client.ts'
-import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
+import type { SlotClient, SlotSnapshot } from '../slots/slot-client.ts'
 
 /** All slots of a pod as they are now, and which engine answers there. */
 export interface EngineView {
@@ -11,11 +10,7 @@ export interface EngineView {
   readonly fingerprint: string
 }
 
-/** Asks engines for their slots, and at each start of one who it is. */
-export interface Engines {
-  /** @throws when the pod is not configured, or does not answer as an engine does */
-  look(pod: string, signal: AbortSignal): Promise<EngineView>
-}
+export type Engines = ReturnType<typeof createEngines>
 
 const propsSchema = z.object({
   build_info: z.string().optional(),
@@ -56,7 +51,8 @@ const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeo
 /** Task numbers only grow while an engine runs. A restart shows in lower ones, in a call that fails, or after this time. */
 const trustMs = 60_000
 
-export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods: () => readonly string[]): Engines => {
+/** Asks engines for their slots, and at each start of one who it is. */
+export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods: () => readonly string[]) => {
   const known = new Map<string, { fingerprint: string; untilMs: number; lastTask: number }>()
 
   const identify = async (pod: string, signal: AbortSignal): Promise<string> => {
@@ -81,7 +77,8 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
   }
 
   return {
-    look: async (pod, signal) => {
+    /** @throws when the pod is not configured, or does not answer as an engine does */
+    look: async (pod: string, signal: AbortSignal): Promise<EngineView> => {
       try {
         return await look(pod, signal)
       } catch (error) {

@@ -1,7 +1,7 @@
 import type { EndedTurn, FinishOutcome } from '../kv-connector.ts'
 import type { NotStoredReason } from '../reasons.ts'
+import type { SavedSlot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
-import type { SavedSlot } from '../slots/slot-snapshot.ts'
 import { artefactIdOf, fileOf, formatPayload, partOf } from './artefact.ts'
 import { type SlotClaim, slotClaim } from './claim.ts'
 import { leaseMs } from './open-claims.ts'

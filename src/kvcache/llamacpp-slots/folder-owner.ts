@@ -6,29 +6,22 @@ import { readJson } from '../../json/read-json.ts'
 import type { ConnectorParts } from '../connector-definition.ts'
 import { unlessMissing } from './artefact-files.ts'
 
-/**
- * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A file in the folder names
- * the store, and is touched every 2 s while a gateway of the store runs.
- */
-export interface FolderOwner {
-  /** Takes the folder if nobody has it, and says whether it is ours. What is known of a moment ago is not read again. */
-  isOurs(): Promise<boolean>
-  /** The same, read anew: a process that stood still for longer than its store allows may have lost the folder without knowing it. */
-  isStillOurs(): Promise<boolean>
-  /** Gives the folder back, if it goes with this process. */
-  close(): Promise<void>
-}
-
 /** The marker's name. It is no name of an artefact. */
 export const markerFile = '.context-cache-store.json'
 const renewalMs = 2_000
 
 const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(0) })
 
+export type FolderOwner = ReturnType<typeof createFolderOwner>
+
+/**
+ * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A file in the folder names
+ * the store, and is touched every 2 s while a gateway of the store runs.
+ */
 export const createFolderOwner = (
   directory: string,
   { identity, warnings }: Pick<ConnectorParts, 'identity' | 'warnings'>,
-): FolderOwner => {
+) => {
   const { staleAfterMs } = identity
   const path = join(directory, markerFile)
   let looked: Promise<boolean> | undefined
@@ -82,9 +75,12 @@ export const createFolderOwner = (
   timer.unref()
 
   return {
-    isOurs: () => looked ?? renew(),
+    /** Takes the folder if nobody has it, and says whether it is ours. What is known of a moment ago is not read again. */
+    isOurs: (): Promise<boolean> => looked ?? renew(),
+    /** The same, read anew: a process that stood still for longer than its store allows may have lost the folder without knowing it. */
     isStillOurs: renew,
-    close: async () => {
+    /** Gives the folder back, if it goes with this process. */
+    close: async (): Promise<void> => {
       clearInterval(timer)
       // Data that ends with the process has no use for its KV.
       if (staleAfterMs < 60_000 && (await looked?.catch(() => false)) === true) await rm(path, { force: true })

@@ -1,23 +1,20 @@
-import type { KvLog } from '../kv-log.ts'
+import type { KvLog } from '../connector-definition.ts'
 import type { SlotLedger, SlotTurn } from '../slots/slot-ledger.ts'
 
 /** Lease of a slot, milliseconds: how long a gateway that is killed, or a lost answer of the ledger, keeps a slot. */
 export const leaseMs = 6_000
 const renewalMs = 2_000
 
-/** The slots that turns of this process hold. One call to the ledger renews all their leases every 2 s. */
-export interface OpenClaims {
-  add(turn: SlotTurn): void
-  /** The lease is not renewed any more, and ends within 6 s. */
-  drop(turnId: string): void
-  close(): void
-}
+export type OpenClaims = ReturnType<typeof createOpenClaims>
 
-/** `maxTurnMs`: a turn whose end is never reported is given up after this time. */
+/**
+ * The slots that turns of this process hold. One call to the ledger renews all their leases every 2 s. A turn whose end is never reported is given
+ * up after `maxTurnMs`.
+ */
 export const createOpenClaims = (
   ledger: Pick<SlotLedger, 'renew'>,
   { maxTurnMs, log }: { readonly maxTurnMs: number; readonly log: KvLog },
-): OpenClaims => {
+) => {
   const open = new Map<string, SlotTurn & { readonly sinceMs: number }>()
   const renew = async (): Promise<void> => {
     const oldestMs = performance.now() - maxTurnMs
@@ -34,12 +31,13 @@ export const createOpenClaims = (
   const timer = setInterval(() => void (open.size > 0 && renew()), renewalMs)
   timer.unref()
   return {
-    add: ({ pod, slot, turnId }) => {
+    add: ({ pod, slot, turnId }: SlotTurn): void => {
       open.set(turnId, { pod, slot, turnId, sinceMs: performance.now() })
     },
-    drop: (turnId) => {
+    /** The lease is not renewed any more, and ends within 6 s. */
+    drop: (turnId: string): void => {
       open.delete(turnId)
     },
-    close: () => clearInterval(timer),
+    close: (): void => clearInterval(timer),
   }
 }

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { untilAborted } from '../../async/deadline.ts'
 import type { KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
 import type { KvMissReason, NotStoredReason } from '../reasons.ts'
+import type { SlotSnapshot } from '../slots/slot-client.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
-import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 import { parsePayload } from './artefact.ts'
 import type { IntactFile } from './artefact-files.ts'
 import type { SlotClaim } from './claim.ts'
@@ -59,10 +59,8 @@ const findSlot = async (parts: Parts, search: Search): Promise<Found> => {
     if (found === 'taken') tries += 1
     else await delay(pollMs)
   }
-  return withoutSlot(parts, search)
+  return without(parts, search, 'no_slot', 'no_room')
 }
-
-const withoutSlot = (parts: Parts, search: Search): Found => without(parts, search, 'no_slot', 'no_room')
 
 const without = ({ isolation }: Parts, { turn }: Search, reason: KvMissReason, notStored: NotStoredReason): Found => ({
   presence: miss(reason),
@@ -77,7 +75,7 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 
   const claimed = await claim(parts, search, slots)
   if (claimed.kind === 'wait') return 'wait'
   const before = slots.find(({ id }) => claimed.kind === 'claimed' && id === claimed.slot)
-  if (claimed.kind === 'no-room' || before === undefined) return withoutSlot(parts, search)
+  if (claimed.kind === 'no-room' || before === undefined) return without(parts, search, 'no_slot', 'no_room')
   const place = { pod, slot: before.id, turnId }
   parts.claims.add(place)
   const resident = residentIn(search, claimed.content, before)

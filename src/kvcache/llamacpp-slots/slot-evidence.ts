@@ -1,5 +1,5 @@
+import type { SlotSnapshot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
-import type { SlotSnapshot } from '../slots/slot-snapshot.ts'
 
 /** What the engine reports of a slot that changes whenever something runs there, or the engine restarts. */
 export const markOf = ({ task, tokens, keep }: SlotSnapshot): string => JSON.stringify([task, tokens, keep])

@@ -133,7 +133,8 @@ const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<rea
 }
 
 const eraseUnknown = async (parts: Parts, pod: string, signal: AbortSignal): Promise<number> => {
-  const { slots } = await parts.engines.look(pod, signal)
+  // A pod that does not answer has a warning of its own.
+  const { slots } = await parts.engines.look(pod, signal).catch(() => ({ slots: [] }))
   const entries = new Map((await parts.ledger.list(pod)).map((entry) => [entry.slot, entry]))
   let erased = 0
   for (const seen of slots) {

@@ -4,18 +4,12 @@ import type { DirectoryEntry } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
 import { leading, objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
 
-/** How much of a prefix lies in the store, from its beginning. */
-export interface Arrived {
-  readonly chunks: number
-  readonly bytes: number
-}
-
 const pollMs = 50
 
 /**
  * The engine writes chunks in the background. Those of the prompt are waited for, as long as more come; whether it writes those of its answer too
  * is its own setting, so they count when they have come by then. The first `known` chunks are the session's former artefact's: a coordinator that
- * was started anew no longer lists them, and an engine that finds them does not write them again.
+ * was started anew no longer lists them, and an engine that finds them does not write them again. Resolves to how much lies in the store then.
  */
 export const untilArrived = (
   parts: { readonly lmcache: Pick<Parts['lmcache'], 'locate'>; readonly settleMs: number },
@@ -24,12 +18,12 @@ export const untilArrived = (
     readonly stored: Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
     readonly known: number
   },
-): Promise<Arrived> => {
+) => {
   const { stored, known } = prefix
   const perChunk = stored.pieces.length
   const ofPrompt = promptTokens === undefined ? Number.POSITIVE_INFINITY : Math.floor(promptTokens / stored.chunkTokens)
   let chunks = known
-  const look = async (): Promise<Arrived> => {
+  const look = async () => {
     // A long conversation has hundreds of chunks of which a turn adds a few: only these are asked for, and the one before them for its size.
     const from = Math.max(0, chunks - 1)
     const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
@@ -51,19 +45,14 @@ export const untilArrived = (
 const storedSizes = (entries: readonly DirectoryEntry[]): readonly (number | undefined)[] =>
   entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)
 
-interface Growth {
-  /** As much as there is to come. */
-  readonly expected: number
-  /** No more comes when nothing has for so long, milliseconds. */
-  readonly quietMs: number
-  readonly pollMs: number
-}
-
-/** Looks again and again until as much as is expected has come, or no more comes. Resolves to the last look. @throws when the signal fires */
+/**
+ * Looks again and again until as much as is expected has come, or nothing has for `quietMs`. Resolves to the last look.
+ * @throws when the signal fires
+ */
 export const untilGrown = async <T>(
   look: () => Promise<T>,
   sizeOf: (seen: T) => number,
-  growth: Growth,
+  growth: { readonly expected: number; readonly quietMs: number; readonly pollMs: number },
   signal: AbortSignal,
 ): Promise<T> => {
   let size = 0

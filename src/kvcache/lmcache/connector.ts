@@ -1,15 +1,13 @@
 import { z } from 'zod'
 import { createEngineHttp } from '../../engines/engine-http.ts'
 import { group, integer, podAlias, serverUrl } from '../../options/values.ts'
-import { createMemoryChunkLedger } from '../chunks/memory-chunk-ledger.ts'
+import { createMemoryChunkLedger } from '../chunks/chunk-ledger.ts'
 import { createRedisChunkLedger } from '../chunks/redis/redis-chunk-ledger.ts'
 import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
 import type { KvConnector } from '../kv-connector.ts'
 import { createZmqKvEvents } from '../kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../kv-events/event-sources.ts'
 import { createNoKvEvents } from '../kv-events/kv-events.ts'
-import { createMemoryTokenVault } from '../vault/memory-token-vault.ts'
-import { createRedisTokenVault } from '../vault/redis-token-vault.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
@@ -41,24 +39,21 @@ const options = {
 }
 
 /** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'check' | 'constants'>
+export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'constants'>
 
 const callsPerServer = 32
-/** About four bytes per token of every session. */
-const memoryVaultBytes = 268_435_456
-const dayMs = 86_400_000
 
 /**
  * KV of vLLM pods that run LMCacheMPConnector, each with an LMCache server, under one coordinator. The engine writes KV through to the store by
- * itself, and loads it by itself; the connector names what came of a turn, keeps it from eviction, says what a pod can load, and deletes it.
+ * itself, and loads it by itself; the connector names what came of a turn, says what a pod can load, and deletes it.
  * `own`: parts other than those that the options select.
  */
 export const createLmcacheConnector = (
   { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
   pool: Omit<ConnectorParts, 'http'>,
-  own: Partial<Pick<Parts, 'ledger' | 'vault' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
+  own: Partial<Pick<Parts, 'ledger' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
 ): LmcacheConnector => {
-  const { redis, secret, pods, access, salts, log, warnings } = pool
+  const { redis, pods, access, salts, log, warnings } = pool
   const hasEvents = kv.events === 'auto'
   const named = new Map(instances.map(splitAlias))
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
@@ -73,13 +68,8 @@ export const createLmcacheConnector = (
     instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
     engines: createEngineFacts({ ...kv, http: engineHttp, hasEvents }),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
-    vault:
-      redis === undefined
-        ? createMemoryTokenVault({ secret, maxBytes: memoryVaultBytes })
-        : createRedisTokenVault(redis, secret),
     settleMs: 2_000,
     lookAgainMs: 300,
-    vaultTtlMs: pool.maxSessionMs + dayMs,
     ...own,
     events:
       own.events ??
@@ -91,6 +81,11 @@ export const createLmcacheConnector = (
     finish: (turn) => finish(parts, turn),
     release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),
+    // A turn that ends before its pod's events are received is not stored.
+    check: async (pod, signal) => {
+      await parts.events.follow(pod, signal)
+      return []
+    },
     close: async () => {
       await parts.events.stop()
       await Promise.all([http.close(), engineHttp.close()])

@@ -17,11 +17,7 @@ export interface EngineFacts {
   readonly hasEvents: boolean
 }
 
-/** Asks engines what they are, and remembers the answers for a while. */
-export interface EngineFactsSource {
-  /** @throws when the engine does not answer, or does not serve the model */
-  of(pod: string, model: string, signal: AbortSignal): Promise<EngineFacts>
-}
+export type EngineFactsSource = ReturnType<typeof createEngineFacts>
 
 const modelsSchema = z.object({
   data: z.array(z.object({ id: z.string(), root: z.string().nullish(), parent: z.string().nullish() })).max(10_000),
@@ -42,12 +38,13 @@ interface Engine {
   readonly hasEvents: boolean
 }
 
+/** Asks engines what they are, and remembers the answers for a while. */
 export const createEngineFacts = (options: {
   readonly http: EngineHttp
   readonly callTimeoutMs: number
   /** Whether somebody listens to what engines publish. */
   readonly hasEvents: boolean
-}): EngineFactsSource => {
+}) => {
   const { http, callTimeoutMs } = options
 
   const describe = async (pod: string): Promise<Engine> => {
@@ -76,7 +73,8 @@ export const createEngineFacts = (options: {
   })
 
   return {
-    of: async (pod, model, signal) => {
+    /** @throws when the engine does not answer, or does not serve the model */
+    of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
       // Else nobody would handle the failure of what is asked.
       signal.throwIfAborted()
       const engine = await untilAborted(engines.fetch(pod), signal, () => signal.throwIfAborted())

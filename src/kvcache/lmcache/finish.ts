@@ -9,7 +9,7 @@ import type { Parts } from './parts.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
 import { encodeStoredPrefix, heldChunks, type StoredPrefix } from './stored-prefix.ts'
 
-/** Finds out what of a turn's KV the engine wrote to the store, holds it, and pins it. */
+/** Finds out what of a turn's KV the engine wrote to the store, and holds it. */
 export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutcome<NotStoredReason>> => {
   const claim = parseClaim(turn.claim)
   if (claim === undefined) return { kind: 'none', reason: 'not_attached' }
@@ -37,11 +37,8 @@ const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promi
   const arrived = await untilArrived(parts, turn, { stored, known: isGrown ? known : 0 })
   if (arrived.chunks === 0) return { kind: 'none', reason: 'not_stored' }
 
-  const { artefactId, modelRoot, salt } = stored
-  const heldTokens = tokens.slice(0, arrived.chunks * stored.chunkTokens)
-  await parts.vault.put(artefactId, heldTokens, parts.vaultTtlMs)
-  await pin(parts, { modelRoot, salt, tokens: heldTokens }, signal)
-  return { kind: 'stored', artefactId, payload, tokens: heldTokens.length, bytes: arrived.bytes }
+  const { artefactId, chunkTokens } = stored
+  return { kind: 'stored', artefactId, payload, tokens: arrived.chunks * chunkTokens, bytes: arrived.bytes }
 }
 
 /**
@@ -114,17 +111,4 @@ const announce = async (parts: Parts, turn: EndedTurn, stored: StoredPrefix): Pr
   await turn.announce({ artefactId: stored.artefactId, payload })
   await parts.ledger.hold({ salt: stored.salt, name: stored.artefactId, chunks: heldChunks(stored) })
   return payload
-}
-
-/** Keeps a prefix from eviction. Without its pin it is stored all the same; LMCache may only evict it earlier. */
-const pin = async (
-  parts: Parts,
-  prefix: Parameters<Parts['lmcache']['pin']>[0],
-  signal: AbortSignal,
-): Promise<void> => {
-  try {
-    await parts.lmcache.pin(prefix, signal)
-  } catch (error) {
-    parts.log.warn('stored KV could not be pinned', { err: error })
-  }
 }

@@ -1,15 +1,5 @@
 import { type LmcacheClient, LmcacheFault, type LmcacheInstance } from './lmcache-client.ts'
 
-/** Which LMCache server serves which engine. */
-export interface Instances {
-  /** Undefined: none is known for the pod, or it has not registered with the coordinator. @throws LmcacheFault */
-  of(pod: string, signal: AbortSignal): Promise<LmcacheInstance | undefined>
-  /** Tokens of one chunk: all instances of a fleet are set alike. @throws LmcacheFault */
-  chunkTokens(signal: AbortSignal): Promise<number>
-  /** All that are registered now. @throws LmcacheFault */
-  all(signal: AbortSignal): Promise<readonly LmcacheInstance[]>
-}
-
 const maxAgeMs = 2_000
 const chunkSizeMaxAgeMs = 60_000
 
@@ -24,20 +14,28 @@ const remembered = <T>(ageMs: number, ask: (signal: AbortSignal) => Promise<T>) 
   }
 }
 
-/** `nameOf` gives a pod's instance id; a pod without one belongs to the only instance on its own address. */
+export type Instances = ReturnType<typeof createInstances>
+
+/**
+ * Which LMCache server serves which engine. `nameOf` gives a pod's instance id; a pod without one belongs to the only instance on its own address.
+ * @throws LmcacheFault from every method
+ */
 export const createInstances = (
   client: Pick<LmcacheClient, 'instances' | 'chunkTokens'>,
   nameOf: (pod: string) => string | undefined,
-): Instances => {
+) => {
   const recent = remembered(maxAgeMs, (signal) => client.instances(signal))
   return {
-    all: (signal) => client.instances(signal),
+    /** All that are registered now. */
+    all: (signal: AbortSignal) => client.instances(signal),
+    /** Tokens of one chunk: all instances of a fleet are set alike. */
     chunkTokens: remembered(chunkSizeMaxAgeMs, async (signal) => {
       const [first] = await recent(signal)
       if (first === undefined) throw new LmcacheFault('no instance is registered with the coordinator')
       return client.chunkTokens(first.address, signal)
     }),
-    of: async (pod, signal) => {
+    /** Undefined: none is known for the pod, or it has not registered with the coordinator. */
+    of: async (pod: string, signal: AbortSignal): Promise<LmcacheInstance | undefined> => {
       const instances = await recent(signal)
       const name = nameOf(pod)
       if (name !== undefined) return instances.find(({ id }) => id === name)

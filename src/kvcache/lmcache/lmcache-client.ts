@@ -40,18 +40,10 @@ const statusSchema = z.object({ chunk_size: z.int().min(1).max(1_000_000) })
 const usageSchema = z.object({ usage_gb: z.number().min(0) })
 
 /** `DELETE /cache/objects` of one server. */
-const deletedSchema = z.object({ deleted: z.int().min(0), skipped: z.int().min(0), ok: z.boolean() })
+const deletedSchema = z.object({ ok: z.boolean() })
 
 export type ObjectKey = z.infer<typeof objectKeySchema>
 export type DirectoryEntry = z.infer<typeof entrySchema>
-
-/** A prefix as LMCache's interfaces take it: token ids from position 0. */
-export interface TokenPrefix {
-  /** As the engine names its model towards LMCache: the path it was given. */
-  readonly modelRoot: string
-  readonly salt: string
-  readonly tokens: Uint32Array
-}
 
 /** One LMCache server, which serves one engine. */
 export interface LmcacheInstance {
@@ -105,13 +97,6 @@ export const createLmcacheClient = (options: {
     return parsed.data
   }
 
-  const bodyOf = ({ modelRoot, salt, tokens }: TokenPrefix) => ({
-    token_ids: [...tokens],
-    model_name: modelRoot,
-    world_size: worldSize,
-    cache_salt: salt,
-  })
-
   return {
     healthy: async (signal: AbortSignal): Promise<void> => {
       await ask(z.unknown(), { method: 'GET', path: '/healthz', signal })
@@ -127,9 +112,12 @@ export const createLmcacheClient = (options: {
     /** Tokens of one chunk, as the instance at this address is set. */
     chunkTokens: async (pod: string, signal: AbortSignal): Promise<number> =>
       (await ask(statusSchema, { method: 'GET', pod, path: '/status', signal })).chunk_size,
-    /** Names and places of a prefix's whole chunks, in order. */
-    lookup: async (prefix: TokenPrefix, signal: AbortSignal) => {
-      const body = bodyOf(prefix)
+    /** Names and places of the whole chunks of token ids from position 0, in order. `modelRoot`: the path of the model that the engine was given. */
+    lookup: async (
+      { modelRoot, salt, tokens }: { readonly modelRoot: string; readonly salt: string; readonly tokens: Uint32Array },
+      signal: AbortSignal,
+    ) => {
+      const body = { token_ids: [...tokens], model_name: modelRoot, world_size: worldSize, cache_salt: salt }
       const { chunks, results } = await ask(lookupSchema, { method: 'POST', path: '/directory/lookup', body, signal })
       return { chunks, entries: results }
     },
@@ -155,35 +143,22 @@ export const createLmcacheClient = (options: {
       }
       return found
     },
-    /** Keeps the prefix's chunks from eviction. Counted: every `pin` needs its `unpin`. */
-    pin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
-      await ask(z.unknown(), { method: 'POST', path: '/cache/pins', body: bodyOf(prefix), signal })
-    },
-    unpin: async (prefix: TokenPrefix, signal: AbortSignal): Promise<void> => {
-      await ask(z.unknown(), { method: 'DELETE', path: '/cache/pins', body: bodyOf(prefix), signal })
-    },
-    /** Deletes from the instance's memory (`l1`) or from its store (`l2`), pinned or in use or not. Idempotent; done when it resolves. */
+    /** Deletes from the instance's memory (`l1`) or from its store (`l2`), in use or not. Idempotent; done when it resolves. */
     deleteObjects: async (
       address: string,
       { keys, tier }: { readonly keys: readonly ObjectKey[]; readonly tier: 'l1' | 'l2' },
       signal: AbortSignal,
     ): Promise<void> => {
       for (const batch of batchesOf(keys, keysPerDelete)) {
-        const body = { keys: batch, tier, force: true }
-        const { ok } = await ask(deletedSchema, {
-          method: 'DELETE',
-          pod: address,
-          path: '/cache/objects',
-          body,
-          signal,
-        })
+        const call = { method: 'DELETE', pod: address, path: '/cache/objects', signal } as const
+        const { ok } = await ask(deletedSchema, { ...call, body: { keys: batch, tier, force: true } })
         if (!ok) throw new LmcacheFault('DELETE /cache/objects did not delete everything')
       }
     },
     /** Bytes that lie in the store under the salt. Lags by some seconds. */
     usageBytes: async (salt: string, signal: AbortSignal): Promise<number> =>
       (await ask(usageSchema, { method: 'GET', path: `/quota/${salt}?tier=l2`, signal })).usage_gb * bytesPerGib,
-    /** Lets the coordinator evict everything under the salt that is not pinned, from the store. */
+    /** Lets the coordinator evict everything under the salt from the store. */
     forbidSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
       await ask(z.unknown(), { method: 'PUT', path: `/quota/${salt}`, body: { limit_gb: 0 }, signal })
     },

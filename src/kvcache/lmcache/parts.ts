@@ -1,7 +1,6 @@
 import type { ChunkLedger } from '../chunks/chunk-ledger.ts'
 import type { ConnectorOptions, ConnectorParts } from '../connector-definition.ts'
 import type { KvEvents } from '../kv-events/kv-events.ts'
-import type { TokenVault } from '../vault/token-vault.ts'
 import type { EngineFactsSource } from './engine-facts.ts'
 import type { Instances } from './instances.ts'
 import type { LmcacheClient } from './lmcache-client.ts'
@@ -16,13 +15,10 @@ export interface Parts
   readonly instances: Instances
   readonly engines: EngineFactsSource
   readonly events: KvEvents
-  /** Both shared by all gateway processes that send turns to the same pods. */
+  /** Shared by all gateway processes that send turns to the same pods. */
   readonly ledger: ChunkLedger
-  readonly vault: TokenVault
   /** How long an offload waits for events of the engine that do not come, and for chunks when no more come, milliseconds. */
   readonly settleMs: number
   /** Time between a deletion and the look whether anything is left, milliseconds: reports to the coordinator come late. */
   readonly lookAgainMs: number
-  /** Backstop for what is kept of a session's tokens, milliseconds. */
-  readonly vaultTtlMs: number
 }

@@ -18,7 +18,7 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
   const prefix = turn.stored === undefined ? undefined : parseStoredPrefix(turn.stored.payload)
   const life = lifeFor(parts, turn, { hasEvents: facts.hasEvents, storedLife: prefix?.life })
   const salt = saltOf(parts, turn, { ...facts, life })
-  const presence = await presenceOf(parts, { pod: turn.pod, stored: turn.stored, prefix, salt }, signal)
+  const presence = await presenceOf(parts, turn, { prefix, salt, signal })
   // What is not listed is stored again.
   const isMissing = presence.kind === 'miss' && presence.reason === 'kv_missing'
   const isBase = turn.stored !== undefined && prefix?.salt === salt && !isMissing
@@ -34,20 +34,15 @@ const baseOf = ({ chunks, chunkTokens }: StoredPrefix, { tokens }: KvArtefact) =
   return { chunks: arrived.length, lastChunk: arrived.at(-1) ?? '', tokens }
 }
 
-/** What of the session's KV the pod's engine will find: in its own cache, in the memory beside it, or in the store. Answers when `signal` fires. */
+/**
+ * What of the session's KV the pod's engine will find: in its own cache, in the memory beside it, or in the store. `prefix`: what the artefact's
+ * payload says; undefined: it cannot be read. Answers when `signal` fires.
+ */
 const presenceOf = async (
   parts: Parts,
-  session: {
-    readonly pod: string
-    readonly stored: KvArtefact | undefined
-    /** What the artefact's payload says; undefined: it cannot be read. */
-    readonly prefix: StoredPrefix | undefined
-    /** The salt of the turn. */
-    readonly salt: string
-  },
-  signal: AbortSignal,
+  { pod, stored }: StartingTurn,
+  { prefix, salt, signal }: { prefix: StoredPrefix | undefined; salt: string; signal: AbortSignal },
 ): Promise<KvPresence> => {
-  const { pod, stored, prefix, salt } = session
   if (stored === undefined) return miss('nothing_stored')
   if (prefix?.salt !== salt) return miss('kv_incompatible')
   const inEngine = Math.min(stored.tokens, parts.events.residentTokens(pod, prefix.turnId))

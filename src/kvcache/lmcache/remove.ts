@@ -1,12 +1,14 @@
+import { setTimeout } from 'node:timers/promises'
 import { withinLimit } from '../../async/deadline.ts'
 import type { KvRemoval, ReleasedTurn, RemoveOutcome } from '../kv-connector.ts'
+import { untilGrown } from './arrived-chunks.ts'
 import { parseClaim, saltOf } from './claim.ts'
-import { deleteUnheld } from './delete-everywhere.ts'
 import { describePrefix, namePrefix } from './finish.ts'
+import type { DirectoryEntry, LmcacheInstance, ObjectKey } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
-import { parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
+import { heldChunks, objectKeysOf, parseStoredPrefix, type StoredPrefix, wholeSalt } from './stored-prefix.ts'
 
-/** Removes an artefact: its pins, the chunks that no other artefact needs, and what was kept of its tokens. */
+/** Removes an artefact: the chunks that no other artefact needs. */
 export const remove = async (
   parts: Parts,
   { payload = '' }: KvRemoval,
@@ -16,27 +18,12 @@ export const remove = async (
   const stored = parseStoredPrefix(payload)
   if (stored === undefined) return { kind: 'foreign' }
   try {
-    await unpin(parts, stored, signal)
     if (!(await deleteUnheld(parts, stored, signal))) return { kind: 'busy', reason: 'still_there' }
-    await parts.vault.delete(stored.artefactId)
     return { kind: 'removed' }
   } catch (error) {
     parts.log.debug('KV could not be removed yet', { err: error })
     return { kind: 'busy', reason: 'kv_store_unavailable' }
   }
-}
-
-/**
- * Done again when a removal is repeated, since nobody knows whether the first time was counted. At worst another artefact's chunks lose a pin
- * and may be evicted early: what may be deleted is the ledger's to say.
- */
-const unpin = async (
-  parts: Parts,
-  { artefactId, modelRoot, salt }: StoredPrefix,
-  signal: AbortSignal,
-): Promise<void> => {
-  const tokens = await parts.vault.get(artefactId)
-  if (tokens !== undefined) await parts.lmcache.unpin({ modelRoot, salt, tokens }, signal)
 }
 
 /** All events of a turn come within some milliseconds of its end. How many tokens they report is unknown. */
@@ -62,4 +49,76 @@ export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> =
   )
   const left = tokens === undefined ? undefined : await namePrefix(parts, turn, { claim, tokens }, signal)
   if (left !== undefined) await deleteUnheld(parts, left, signal)
+}
+
+/** Takes an artefact's chunks from it, and deletes those that nobody else holds. False: something is left, after a while. Can be repeated. */
+const deleteUnheld = async (parts: Parts, stored: StoredPrefix, signal: AbortSignal): Promise<boolean> => {
+  const { salt, artefactId: name } = stored
+  const unheld = await parts.ledger.release({ salt, name, chunks: heldChunks(stored) })
+  if (unheld.includes(wholeSalt)) return purgeSalt(parts, salt, signal)
+  return deleteEverywhere(parts, objectKeysOf(stored, unheld), signal)
+}
+
+const maxPasses = 12
+
+/** Deletes from the memory of instances and from the store, and looks until nothing is left. */
+const deleteEverywhere = async (parts: Parts, keys: readonly ObjectKey[], signal: AbortSignal): Promise<boolean> => {
+  if (keys.length === 0) return true
+  const instances = await parts.instances.all(signal)
+  if (instances.length === 0) return false
+  for (let pass = 0; pass < maxPasses; pass += 1) {
+    const entries = await parts.lmcache.locate(keys, signal)
+    const isListed = (tier: string): boolean =>
+      instances.some(({ id }) => entries.some((entry) => liesIn(entry, tier, id)))
+    // An instance only reports the deletion of a file that it found: of two that stored the same one, the second stays listed for good. Files were
+    // deleted twice by then, some time apart, so a writer that met the first time was met by the second.
+    if (pass > 0 && !isListed('l1') && (pass > 1 || !isListed('l2'))) return true
+    await deleteOnce(parts, { instances, entries }, signal)
+    await setTimeout(parts.lookAgainMs, undefined, { signal })
+  }
+  return false
+}
+
+const liesIn = ({ placements }: DirectoryEntry, tier: string, instanceId: string): boolean =>
+  placements.some((placement) => placement.tier === tier && placement.instance_id === instanceId)
+
+/**
+ * Asks the instances that the directory names: each deletes what it reported, so that the list is put right. What the directory does not name may lie
+ * anywhere: every instance is asked for its memory, and one for the store, which they share.
+ */
+const deleteOnce = async (
+  parts: Parts,
+  {
+    instances,
+    entries,
+  }: { readonly instances: readonly LmcacheInstance[]; readonly entries: readonly DirectoryEntry[] },
+  signal: AbortSignal,
+): Promise<void> => {
+  const isUnlisted = (entry: DirectoryEntry): boolean =>
+    !instances.some(({ id }) => liesIn(entry, 'l1', id) || liesIn(entry, 'l2', id))
+  const unlisted = entries.filter(isUnlisted)
+  const work = instances.flatMap(({ id, address }, index) =>
+    (['l1', 'l2'] as const).map((tier) => {
+      const listed = entries.filter((entry) => liesIn(entry, tier, id))
+      const keys = [...listed, ...(tier === 'l1' || index === 0 ? unlisted : [])].map(({ key }) => key)
+      return parts.lmcache.deleteObjects(address, { keys, tier }, signal)
+    }),
+  )
+  await Promise.all(work)
+}
+
+/**
+ * Deletes everything under a salt that nothing uses any more: by name what lies in the memory beside engines; the store's part has the coordinator
+ * evict, by a quota of 0. It keeps quotas for ever, so the salt's is lifted when it has done its work, also one that an interrupted removal left.
+ */
+const purgeSalt = async (parts: Parts, salt: string, signal: AbortSignal): Promise<boolean> => {
+  if (!(await deleteEverywhere(parts, await parts.lmcache.memoryKeysOf(salt, signal), signal))) return false
+  const usage = (): Promise<number> => parts.lmcache.usageBytes(salt, signal)
+  if ((await usage()) > 0) {
+    await parts.lmcache.forbidSalt(salt, signal)
+    const eviction = { expected: 1, quietMs: 5_000, pollMs: 500 }
+    if ((await untilGrown(usage, (bytes) => (bytes === 0 ? 1 : 0), eviction, signal)) > 0) return false
+  }
+  await parts.lmcache.allowSalt(salt, signal)
+  return true
 }

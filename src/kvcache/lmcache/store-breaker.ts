@@ -1,14 +1,6 @@
 import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel'
 import type { ConnectorParts } from '../connector-definition.ts'
 
-/** Keeps a KV store that does not answer from costing every turn its deadline. */
-export interface StoreBreaker {
-  /** Whether the store may be asked. False after three failures in a row, until a probe was answered, for which each call starts one a second. */
-  isClosed(): boolean
-  /** Runs a call and counts how it went. Call it only while the breaker is closed. @throws what the call throws */
-  run<T>(call: () => Promise<T>): Promise<T>
-}
-
 /** Thrown and returned as a cause where the store is not asked. */
 export class StoreUnavailableFault extends Error {
   override readonly name = 'StoreUnavailableFault'
@@ -19,11 +11,13 @@ const failures = 3
 /** Time between two probes, and how long one may take. */
 const probeIntervalMs = 1_000
 
-/** `probe` asks whether the store at `address` is there. */
+export type StoreBreaker = ReturnType<typeof createStoreBreaker>
+
+/** Keeps a KV store that does not answer from costing every turn its deadline. `probe` asks whether the store at `address` is there. */
 export const createStoreBreaker = (
   probe: (signal: AbortSignal) => Promise<void>,
   { address, warnings }: { readonly address: string } & Pick<ConnectorParts, 'warnings'>,
-): StoreBreaker => {
+) => {
   const breaker = new ConsecutiveBreaker(failures)
   const policy = circuitBreaker(handleAll, { halfOpenAfter: probeIntervalMs, breaker })
   policy.onBreak((reason) =>
@@ -31,13 +25,15 @@ export const createStoreBreaker = (
   )
   policy.onReset(() => warnings.clear('kv_store_unavailable', address))
   return {
-    isClosed: () => {
+    /** Whether the store may be asked. False after three failures in a row, until a probe was answered, for which each call starts one a second. */
+    isClosed: (): boolean => {
       if (policy.state === CircuitState.Closed) return true
       // One at a time, and none within the interval. No turn waits for it.
       if (policy.state === CircuitState.Open)
         policy.execute(() => probe(AbortSignal.timeout(probeIntervalMs))).catch(() => {})
       return false
     },
-    run: (call) => policy.execute(call),
+    /** Runs a call and counts how it went. Call it only while the breaker is closed. @throws what the call throws */
+    run: <T>(call: () => Promise<T>): Promise<T> => policy.execute(call),
   }
 }

@@ -8,10 +8,7 @@ const retentionMs = 30 * 24 * 60 * 60 * 1000
 export const createRedisCostModelStore = (redis: RedisConnection): CostModelStore => {
   const keyOf = (engine: string): string => `${redis.keyPrefix}routing:costs:${engine}`
   return {
-    load: async (engine) => {
-      const text = await redis.getBytes(keyOf(engine))
-      return text === undefined ? undefined : Buffer.from(text).toString('utf8')
-    },
-    save: async (engine, text) => redis.setBytes(keyOf(engine), Buffer.from(text, 'utf8'), retentionMs),
+    load: (engine) => redis.get(keyOf(engine)),
+    save: (engine, text) => redis.set(keyOf(engine), text, retentionMs),
   }
 }

@@ -31,32 +31,6 @@ describe('ext_proc', () => {
     expect(log.events).toEqual(['opened', 'replied to request_headers', 'closed'])
   })
 
-  test('a stream without bodies stays open until Envoy ends it', async () => {
-    const { client, log } = await start()
-    const call = client.call(paths.process)
-    call.stream.write(requestHeaders(field(11)))
-    await call.messages(1)
-    expect(log.events).not.toContain('closed')
-    call.stream.end()
-    await expect(call.status).resolves.toMatchObject({ code: status.OK })
-  })
-
-  test('the stream of a decision on a body stays open until Envoy ends it', async () => {
-    const decide = async (): Promise<HeadersDecision & { kind: 'passthrough' }> => ({
-      kind: 'passthrough',
-      destinations: [],
-    })
-    const { client, log } = await start({ onHeaders: async () => ({ kind: 'need-body', decide }) })
-    const call = client.call(paths.process)
-    call.stream.write(requestHeaders(buffered))
-    await call.messages(1)
-    call.stream.write(requestBody('{}'))
-    await call.messages(2)
-    expect(log.events).not.toContain('closed')
-    call.stream.end()
-    await expect(call.status).resolves.toMatchObject({ code: status.OK })
-  })
-
   test('1,100 streams are open at once on one connection', async () => {
     const { client, log } = await start({ onHeaders: () => new Promise(() => {}) })
     for (let stream = 0; stream < 1_100; stream++) client.call(paths.process).stream.write(requestHeaders())

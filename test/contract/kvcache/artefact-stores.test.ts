@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { loadArtefactStore } from '../../../src/kvcache/artefact-store/load-artefact-store.ts'
+import { loadArtefactStore } from '../../../src/kvcache/artefact-store/artefact-store.ts'
 import { startObjectServer } from '../../support/object-server.ts'
 import { describeArtefactStore } from './artefact-store-suite.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import type { ChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
-import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
+import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createClaimSeal } from '../../../src/kvcache/claim-seal.ts'
+import type { KvLog } from '../../../src/kvcache/connector-definition.ts'
 import { createKvCache, type KvCache, type PreparedTurn, type SessionTurn } from '../../../src/kvcache/kv-cache.ts'
 import type {
   EndedTurn,
@@ -11,7 +12,6 @@ import type {
   KvTurn,
   RemoveOutcome,
 } from '../../../src/kvcache/kv-connector.ts'
-import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import type { SessionKey, TenantKey } from '../../../src/sessions/session-record.ts'
 
 /** Token counts of one response, as the engine reports them. */

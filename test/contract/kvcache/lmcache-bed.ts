@@ -1,13 +1,11 @@
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
-import type { ConnectorParts } from '../../../src/kvcache/connector-definition.ts'
+import type { ConnectorParts, KvLog } from '../../../src/kvcache/connector-definition.ts'
 import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
 import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
-import type { KvLog } from '../../../src/kvcache/kv-log.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
-import { createMemoryTokenVault, type MemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
 import { eventually } from '../../support/eventually.ts'
 import { chunkKeysOf } from '../../support/simulated-fleet/chunk-keys.ts'
@@ -33,12 +31,13 @@ export interface LmcacheConnectOptions {
   readonly settleMs?: number
   readonly log?: KvLog
   readonly warnings?: ConnectorParts['warnings']
+  /** A gateway that starts now: it follows KV events by itself, and learns of the pods later. Default: it receives them all. */
+  readonly starts?: boolean
 }
 
 /** The lmcache connector on a simulated fleet of its own. */
 export interface LmcacheBed extends KvTestBed {
   readonly fleet: SimulatedFleet
-  readonly vault: MemoryTokenVault
   readonly ledger: OpenLedger
   readonly secret: string
   /** The KV events of the first connector. */
@@ -131,14 +130,14 @@ const makeBed = (
   beds += 1
   // Salts differ from those of the bed before.
   const secret = `secret number ${beds} of the tests`
-  const createVault = () => createMemoryTokenVault({ secret, maxBytes: 16 * 1024 * 1024 })
   const connectors: ReturnType<typeof createLmcacheConnector>[] = []
-  let vault = createVault()
   let ledger = createOpenLedger()
 
   const connect = (wishes: LmcacheConnectOptions = {}): KvCache => {
     // Two gateways are enough to differ.
-    const events = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
+    const followed = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
+    const events = wishes.starts ? {} : { events: followed }
+    let isStarting = wishes.starts
     const connector = createLmcacheConnector(
       {
         lmcache: {
@@ -153,13 +152,15 @@ const makeBed = (
       },
       connectorParts({
         secret,
-        pods: () => wishes.pods ?? addresses,
+        pods: () => (isStarting ? [] : (wishes.pods ?? addresses)),
         log: wishes.log ?? silent,
         ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
       }),
-      { ledger, vault, events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
+      { ledger, ...events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
     )
     connectors.push(connector)
+    isStarting = false
+    if (wishes.starts) return inGateway(connector, wishes.log)
     const afterEvents: KvConnector = {
       ...connector,
       // A gateway that has just started misses the events before its subscription.
@@ -191,9 +192,6 @@ const makeBed = (
 
   return {
     fleet,
-    get vault() {
-      return vault
-    },
     secret,
     events: hasEvents ? followers.of(0) : createNoKvEvents(),
     get ledger() {
@@ -210,7 +208,6 @@ const makeBed = (
     },
     loseState: () => {
       ledger = createOpenLedger()
-      vault = createVault()
     },
     close: async () => {
       await Promise.all(connectors.map((connector) => connector.close()))

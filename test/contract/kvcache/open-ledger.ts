@@ -1,5 +1,5 @@
 import type { ChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
-import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
+import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 
 /** A ledger that tells who holds chunks. */
 export interface OpenLedger extends ChunkLedger {

@@ -3,15 +3,13 @@ import { createRedisSessionStore } from '../../../src/sessions/redis/create-redi
 import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { redisNowMs } from './age-redis-store.ts'
-import { callsOn, completed, newSession, owned, type StoreUnderTest, sessionKey } from './store-under-test.ts'
+import { callsOn, completed, newSession, owned, type StoreUnderTest } from './store-under-test.ts'
 
 /** The shared suite moves the times in Redis; here they pass. */
 describe("the Redis session store by Redis' own clock", () => {
   let redis: TestRedis
   let under: StoreUnderTest
-  const { announce, begin, claim, commit, complete, counts, create, createActive, get, nowMs, sweep } = callsOn(
-    () => under,
-  )
+  const { announce, begin, claim, commit, counts, createActive, get, nowMs } = callsOn(() => under)
 
   beforeAll(async () => {
     redis = await startTestRedis()
@@ -39,16 +37,6 @@ describe("the Redis session store by Redis' own clock", () => {
     expect(await counts()).toEqual({ removals: 1, sessions: 0 })
   })
 
-  test('a turn holds a session of one second until it completes', async () => {
-    const { expiresAtMs } = await createActive({ ttlSeconds: 1 })
-    await begin()
-    await eventually(async () => (await nowMs()) > expiresAtMs)
-
-    expect(await sweep()).toBe(0)
-    expect(await complete()).toMatchObject({ kind: 'completed', record: { turns: 2 } })
-    expect(await begin('turn-3')).toMatchObject({ kind: 'expired' })
-  })
-
   test('two gateways on one Redis serve the same sessions', async () => {
     const [connection, sameKeys] = [await redis.connect(), await redis.connect()]
     const first = createRedisSessionStore({ connection })
@@ -62,22 +50,6 @@ describe("the Redis session store by Redis' own clock", () => {
     })
     expect(await second.remove(owned)).toBe(true)
     expect(await first.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
-  })
-
-  test('the sweep ends an unfinished create, and its retry key', async () => {
-    const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
-    await create({ leaseMs: 50, retryOf })
-    await eventually(async () => (await sweep()) === 1)
-
-    const again = { key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } }
-    expect(await create(again)).toMatchObject({ kind: 'created' })
-  })
-
-  test('a retry key expires', async () => {
-    const retryOf = { digest: 'digest-2', bodyDigest: 'body-1', rememberMs: 50, use: 'find-or-record' } as const
-    await createActive({ retryOf })
-    const again = { key: sessionKey('again'), retryOf: { ...retryOf, bodyDigest: 'body-2' } }
-    await eventually(async () => (await create(again)).kind === 'created')
   })
 
   test('an announced artefact is due after its grace, and again when its claim runs out', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { ChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
-import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/memory-chunk-ledger.ts'
+import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'

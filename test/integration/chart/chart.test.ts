@@ -114,10 +114,11 @@ describe('the chart', () => {
     await expectValid(file)
   })
 
-  test.each(['envoy-gateway/context-cache', 'envoy-gateway/own-filters', 'inference-pool/route'])(
-    'deploy/%s.yaml, beside it, has valid manifests',
-    (name) => expectValid(join(root, `deploy/${name}.yaml`)),
-  )
+  test.each(
+    ['context-cache', 'own-filters', 'accelerator']
+      .map((name) => `envoy-gateway/${name}`)
+      .concat('inference-pool/route'),
+  )('deploy/%s.yaml, beside it, has valid manifests', (name) => expectValid(join(root, `deploy/${name}.yaml`)))
 
   test.each(releases)('a release %s configures the gateway', async (_name, flags) => {
     const secret = join(folder, 'secret')

@@ -54,15 +54,6 @@ describe('the memory store with the limits of a cache', () => {
     }
   }
 
-  test('a hit needs no work, and CTX_CACHE_TTL is how long sessions live', async () => {
-    const created = await create(stack, { body })
-    const id = created.headers.get('x-session-id') ?? ''
-    sessions.push(id)
-    await untilStored(stack, id, 1)
-    expect(created.headers.get('x-session-ttl')).toBe('1800')
-    expect(cacheLine(await use(stack, id, { body }))).toMatch(/^hit; tier=gpu; tokens=\d+$/)
-  })
-
   test('beyond CTX_CACHE_MAXSIZE the least recently used session goes, with its KV, and starts anew when it comes back', async () => {
     const [first, second, third] = [await newSession(), await newSession(), await newSession()]
     await use(stack, first, { body })
@@ -80,17 +71,6 @@ describe('the memory store with the limits of a cache', () => {
     expect([response.status, cacheLine(response)]).toEqual([200, 'miss; reason=session_evicted'])
     await untilStored(stack, second, 1)
     expect(cacheLine(await use(stack, second, { body }))).toMatch(/^hit; /)
-  })
-
-  test('a session whose time is over goes before any that lives', async () => {
-    const first = await newSession()
-    sessions.push(await createdId(stack, { body, headers: { 'x-session-ttl': '1' } }))
-    const third = await newSession()
-    await eventually(async () => expect(await metric(stack, 'sessions_active')).toBe(2))
-    const before = await evictions()
-    const fourth = await newSession()
-    expect(await Promise.all([first, third, fourth].map(hasFile))).toEqual([true, true, true])
-    expect(await evictions()).toBe(before)
   })
 
   test('a session in a turn never goes; when all are, a create is refused and an inference goes on without a session', async () => {

@@ -1,8 +1,7 @@
-import { afterAll, describe, expect, test } from '@jest/globals'
+import { afterAll, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { eventually } from '../../support/eventually.ts'
 import { call, model } from '../support/client.ts'
-import { metric } from '../support/metrics.ts'
 import { cacheLine, createdId, look, prompt, untilStored, use, view } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -58,63 +57,6 @@ test('after Redis forgot everything idle slots are emptied', async () => {
   await redis.flushall()
 
   await eventually(async () => expect(Math.max(...(await slotTokens()))).toBe(0))
-})
-
-test('a record that a failover lost is a miss, and begins nothing anew', async () => {
-  const { id, key } = await storedSession()
-
-  await redis.del(key)
-  const response = await use(stack, id, { body })
-
-  expect(response.status).toBe(200)
-  expect(cacheLine(response)).toBe('miss; reason=session_not_found')
-  expect(response.headers.get('x-session-id')).toBeNull()
-  expect((await look(stack, id)).status).toBe(404)
-  expect(await redis.exists(key)).toBe(0)
-})
-
-describe('a record that cannot be read', () => {
-  const damages = [
-    { damage: 'garbage', spoil: (text: string) => text.replaceAll(/\S/g, '\u00ff') },
-    { damage: 'empty', spoil: () => '' },
-    { damage: 'cut short', spoil: (text: string) => text.slice(0, text.length / 2) },
-    { damage: 'of another version', spoil: (text: string) => text.replace(/^(.)\d/, '$19') },
-    { damage: 'with invalid numbers', spoil: (text: string) => text.replaceAll(/\n\d+\n/g, '\n1e9\n') },
-  ]
-
-  test.each([
-    ...damages.map(({ damage, spoil }) => ({
-      damage,
-      damageIt: async (key: string) => redis.set(key, spoil((await redis.get(key)) ?? '')),
-    })),
-    {
-      damage: 'of another type',
-      damageIt: async (key: string) => {
-        await redis.del(key)
-        await redis.rpush(key, 'a', 'b')
-      },
-    },
-  ])('$damage: the turn is a miss, and the record goes', async ({ damageIt }) => {
-    const { id, key } = await storedSession()
-    const corruptedBefore = await metric(stack, 'corrupted_records_total')
-
-    await damageIt(key)
-    const response = await use(stack, id, { body })
-
-    expect(response.status).toBe(200)
-    expect(cacheLine(response)).toBe('miss; reason=session_not_found')
-    expect(response.headers.get('x-session-id')).toBeNull()
-    expect((await look(stack, id)).status).toBe(404)
-    expect(await metric(stack, 'corrupted_records_total')).toBeGreaterThan(corruptedBefore)
-    expect(await redis.exists(key)).toBe(0)
-  })
-
-  test('takes its KV with it', async () => {
-    expect(await redis.keys('ctx:s:*')).toEqual([])
-
-    await eventually(async () => expect(await stack.kvFiles()).toEqual([]))
-    await eventually(async () => expect(await metric(stack, 'removals_pending')).toBe(0))
-  })
 })
 
 test('a session whose pod is no longer there is served by another, with its KV', async () => {

@@ -40,9 +40,10 @@ test(`${streams} concurrent streams of old and new sessions are all served and c
     responses.push(...(await Promise.all(opened)))
   }
   expect(open).toHaveLength(streams)
-  expect(await metric(stack, 'turns_in_flight')).toBe(streams)
+  // The creates of the old sessions are recorded after their responses.
+  await eventually(async () => expect(await metric(stack, 'turns_in_flight')).toBe(streams))
   // Envoy ends the stream of a create with its response; a turn of an old session keeps none.
-  expect(await metric(stack, 'ext_proc_streams_active')).toBe(streams / 2)
+  await eventually(async () => expect(await metric(stack, 'ext_proc_streams_active')).toBe(streams / 2))
   const texts = Promise.all(responses.map((response) => response.text()))
   for (const reply of open) {
     for (const piece of others) reply.write(piece)

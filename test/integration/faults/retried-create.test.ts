@@ -3,7 +3,6 @@ import OpenAI from 'openai'
 import { eventually } from '../../support/eventually.ts'
 import { createLatch } from '../support/latch.ts'
 import { metric } from '../support/metrics.ts'
-import { wholeResponse } from '../support/scripted-responses.ts'
 import { create, untilTurns } from '../support/sessions.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 
@@ -41,17 +40,6 @@ describe('an SDK that retries a create', () => {
 
   const ask = (client: OpenAI, text: string) =>
     client.completions.create({ model: 'scripted', prompt: text }).withResponse()
-
-  test('ends with one session after a 500', async () => {
-    pod.next((_request, reply) => reply.json(500, { error: { message: 'no', type: 'server_error' } }))
-
-    const { data, response } = await ask(sdk(), 'after a 500')
-
-    const id = response.headers.get('x-session-id') ?? ''
-    expect(data).toMatchObject(wholeResponse('/v1/completions') as object)
-    expect(lastTries(2)).toEqual(['0', '1'])
-    await untilTurns(stack, id, 1)
-  })
 
   test('finds the session of the first try whose response was lost', async () => {
     const before = await metric(stack, 'sessions_created_total')

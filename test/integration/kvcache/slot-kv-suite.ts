@@ -1,13 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
-import {
-  anySignal,
-  finishTurn,
-  releaseTurn,
-  removeArtefact,
-  removeSession,
-  turnOf,
-} from '../../contract/kvcache/kv-test-bed.ts'
+import { anySignal, releaseTurn, removeArtefact, removeSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { useKvBed } from '../../contract/kvcache/use-kv-bed.ts'
 import type { SlotsTestBed } from './slots-test-bed.ts'
 
@@ -48,13 +41,6 @@ export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
       expect(await removeSession(kit.cache, kit.session)).toEqual({ kind: 'busy', reason: expect.any(String) })
       await releaseTurn(kit.cache, turn, prepared)
       expect(await removeSession(kit.cache, kit.session)).toEqual({ kind: 'removed' })
-    })
-
-    test('a turn that another pod served is not stored', async () => {
-      const turn = turnOf(kit.session, kit.first)
-      const { claim } = await kit.cache.prepare(turn, { signal: anySignal() })
-      const finished = await finishTurn(kit.cache, { ...turn, pod: kit.second.address }, { claim })
-      expect(finished).toEqual({ kind: 'none', reason: 'served_elsewhere' })
     })
 
     test('a conversation of a few tokens is not stored', async () => {

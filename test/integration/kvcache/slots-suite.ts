@@ -121,10 +121,12 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       test('request that begins just before a load delays the load, and neither KV is mixed up', async () => {
         const stored = await begin()
         const occupied: { end(): Promise<void> }[] = []
+        const budget = new AbortController()
         beforeRequest(kit.second, 'action=restore', async () => {
           occupied.push(await kit.second.occupy(0), await kit.second.occupy(1))
+          budget.abort()
         })
-        const { presence } = await prepare(kit.second, stored, AbortSignal.timeout(400))
+        const { presence } = await prepare(kit.second, stored, budget.signal)
         expect(presence).toEqual({ kind: 'miss', reason: 'load_timeout', cause: expect.anything() })
         expect(await removeSession(kit.cache, kit.session)).toMatchObject({ kind: 'busy' })
         await Promise.all(occupied.map((request) => request.end()))
@@ -133,7 +135,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       })
 
       test('request that begins just before a save delays the save, and its file is removed', async () => {
-        kit.cache = kit.bed.connect({ callTimeoutMs: 400 })
+        kit.cache = kit.bed.connect({ callTimeoutMs: 2_000 })
         const occupied: { end(): Promise<void> }[] = []
         const finished = await serveWith(async (slot) => {
           beforeRequest(kit.first, 'action=save', async () => {
@@ -141,6 +143,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
           })
         })
         expect(finished).toMatchObject({ kind: 'none', reason: 'offload_failed' })
+        await eventually(() => occupied.length === 1)
         await Promise.all(occupied.map((request) => request.end()))
         await eventually(async () => (await kit.first.slots()).every((slot) => !slot.is_processing))
         await eventually(async () => (await files()).length === 0)
@@ -214,7 +217,6 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('during a load: the turn continues, and the next one loads', async () => {
         const stored = await begin()
-        kit.cache = kit.bed.connect({ callTimeoutMs: 1_000 })
         beforeRequest(kit.second, 'action=restore', () => kit.second.child().kill())
         expect((await prepare(kit.second, stored)).presence).toMatchObject(failed)
         await kit.second.restart()
@@ -238,7 +240,7 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
 
       test('after it took over a slot: the former session can still be removed', async () => {
         const stored = await begin()
-        await dead(kit.first, await ownSlot(), 300)
+        await dead(kit.first, await ownSlot(), 2_000)
         expect(await removeSession(kit.cache, kit.session, stored)).toMatchObject({ kind: 'busy' })
         await eventually(async () => (await removeSession(kit.cache, kit.session, stored)).kind === 'removed')
         expect(await kit.first.probe(kit.prompt)).toBe(0)

@@ -5,7 +5,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { Redis } from 'ioredis'
 import { type RunningRedis, type StartRedisOptions, startRedis } from '../../../playground/start-redis.ts'
 import { eventually } from '../../support/eventually.ts'
-import { isAlive } from './support.ts'
 
 let dir = ''
 const running: RunningRedis[] = []
@@ -36,13 +35,6 @@ afterEach(async () => {
 afterAll(() => rm(dir, { recursive: true, force: true }))
 
 describe('startRedis', () => {
-  test('responds as soon as it is started, and is gone when it is stopped', async () => {
-    const redis = await start()
-    expect(await connect(redis.url).ping()).toBe('PONG')
-    expect(await redis.child.stop()).toEqual({ code: 0, signal: undefined })
-    expect(isAlive(redis.child.pid)).toBe(false)
-  })
-
   test('refuses writes beyond its memory', async () => {
     const redis = await start({ maxmemoryBytes: 1_500_000 })
     const client = connect(redis.url)

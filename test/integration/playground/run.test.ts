@@ -104,6 +104,14 @@ describe('context-cache-gateway run', () => {
     expect(child.output().filter((line) => /^(ready|starting the gateway)/.test(line))).toEqual([])
   })
 
+  test('a mistake in the configuration is told once', async () => {
+    const { child } = await begin({ CTX_LOG_LEVLE: 'debug' })
+    expect(await child.exited).toEqual({ code: 1, signal: undefined })
+    expect(child.output().filter((line) => line.includes('LEVLE'))).toEqual([
+      'CTX_LOG_LEVLE: no such option; did you mean CTX_LOG_LEVEL?',
+    ])
+  })
+
   test('the gateway is started again, and its sessions in memory are said to be gone', async () => {
     const { child, url } = await run()
     const id = await createSession(url)
@@ -132,6 +140,7 @@ describe('context-cache-gateway run', () => {
 
     const pids = childrenOf(child.pid)
     expect(await child.stop({ graceMs: 30_000 })).toEqual({ code: 0, signal: undefined })
+    expect(child.output().at(-1)).toBe('stopping')
     await eventually(() => !pids.some(isAlive))
   })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { readMetric } from '../support/metrics.ts'
+import { metric, readMetric } from '../support/metrics.ts'
 import { cacheLine, create, createdId, errorOf, prompt, untilStored, use } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -31,6 +31,7 @@ test.each([
   const { kv } = await untilStored(stack, id, 4)
   expect(kv.pod).toBe(stack.pods[pod]?.address)
   expect(cacheLine(await use(stack, id, { body }))).toMatch(/^hit;/)
+  expect(await metric(stack, 'routing_decisions_total', { policy: 'random' })).toBeGreaterThan(0)
 })
 
 test.each([

@@ -119,7 +119,7 @@ describe('a stream', () => {
     const body = fresh()
     const answer = await ask(stack, { body })
     expect(answer.text).toBe([...pieces, event('[DONE]')].join(''))
-    expect(await openStreams()).toBe(0)
+    await eventually(async () => expect(await openStreams()).toBe(0))
     expect(cacheHeader(await ask(stack, { body }))).toBe('miss')
   })
 })
@@ -133,7 +133,7 @@ describe.each([
     const stream = await begun(fresh(), headers)
     expect(cacheHeader(stream.response)).toBe('miss')
     expect(await stream.read()).toBe(stream.first)
-    expect(await openStreams()).toBe(1)
+    await eventually(async () => expect(await openStreams()).toBe(1))
 
     await stack.gateway().child.kill()
     for (const piece of stream.others) stream.reply?.write(piece)

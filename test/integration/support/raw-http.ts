@@ -108,7 +108,7 @@ export const uploadRaw = async (
   pieces: Iterable<Buffer>,
   options: { readonly timeoutMs?: number } = {},
 ): Promise<Buffer> => {
-  const { timeoutMs = 20_000 } = options
+  const { timeoutMs = 60_000 } = options
   const socket = connect({ port, host: '127.0.0.1' })
   let isLate = false
   const timer = setTimeout(() => {

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type ChunkKey, chunkKeysOf, keyText } from './chunk-keys.ts'
+import { type ChunkKey, chunkKeysOf } from './chunk-keys.ts'
 import type { Directory } from './directory.ts'
 import { keySchema, type LmcacheInstance } from './lmcache-instance.ts'
 import {
@@ -12,11 +12,9 @@ import {
   startSimServer,
 } from './sim-server.ts'
 
-/** LMCache's coordinator: directory, prefetches, pins and quotas of the fleet. */
+/** LMCache's coordinator: directory and quotas of the fleet. */
 export interface Coordinator {
   readonly server: SimServer
-  /** How often each chunk is pinned, by its name as text. */
-  pins(): ReadonlyMap<string, number>
   /** Salts that have a quota. */
   quotas(): readonly string[]
   /** Evicts nothing until it is called again with false. */
@@ -26,13 +24,12 @@ export interface Coordinator {
   close(): Promise<void>
 }
 
-const addressSchema = z.object({
-  model_name: z.string(),
-  world_size: z.int(),
+const lookupSchema = z.object({
+  model_name: z.string().default(''),
   cache_salt: z.string().default(''),
-  token_ids: z.array(z.int()),
+  token_ids: z.array(z.int()).default([]),
+  keys: z.array(keySchema).default([]),
 })
-const lookupSchema = addressSchema.partial().extend({ keys: z.array(keySchema).default([]) })
 
 const bytesPerGib = 1024 ** 3
 
@@ -47,15 +44,13 @@ export const startCoordinator = async (options: {
   readonly intercept: (call: SimCall) => SimFault | undefined
 }): Promise<Coordinator> => {
   const { directory, chunkTokens } = options
-  const pins = new Map<string, number>()
   const quotas = new Map<string, number>()
 
   const instances = (): readonly LmcacheInstance[] => options.instances.filter(({ id }) => !options.absent.has(id))
   const found = (key: ChunkKey) => ({ key, placements: directory.placements(key), token_ids: [], access_count: 0 })
-  const keysOf = (body: unknown): readonly ChunkKey[] => chunkKeysOf(addressSchema.parse(body), chunkTokens)
 
   const lookup = (body: unknown): SimReply => {
-    const { keys, model_name = '', cache_salt = '', token_ids = [] } = lookupSchema.parse(body)
+    const { keys, model_name, cache_salt, token_ids } = lookupSchema.parse(body)
     const wanted = keys.length > 0 ? keys : chunkKeysOf({ model_name, cache_salt, token_ids }, chunkTokens)
     return { status: 200, body: { chunks: wanted.length, results: wanted.map(found) } }
   }
@@ -69,17 +64,6 @@ export const startCoordinator = async (options: {
       .filter(({ placements }) => tier === 'all' || placements.some((placement) => placement.tier === tier))
     const keys = entries.slice(offset, offset + limit).map((entry) => ({ ...entry, num_tokens: 0, access_count: 1 }))
     return { status: 200, body: { total: entries.length, keys } }
-  }
-
-  const pin = (body: unknown, change: 1 | -1): SimReply => {
-    const keys = keysOf(body)
-    for (const key of keys) {
-      const count = (pins.get(keyText(key)) ?? 0) + change
-      if (count > 0) pins.set(keyText(key), count)
-      else pins.delete(keyText(key))
-    }
-    const status = change === 1 ? 'pinned' : 'unpinned'
-    return { status: 200, body: { requested: keys.length, affected: keys.length, status } }
   }
 
   const usageOf = (salt: string) => ({
@@ -111,7 +95,7 @@ export const startCoordinator = async (options: {
     const [first] = instances()
     const doomed = directory
       .entries()
-      .filter(({ key }) => quotas.get(key.cache_salt) === 0 && !pins.has(keyText(key)))
+      .filter(({ key }) => quotas.get(key.cache_salt) === 0)
       .map(({ key }) => key)
     if (doomed.length > 0) first?.deleteChunks(doomed, 'l2')
   }
@@ -129,10 +113,6 @@ export const startCoordinator = async (options: {
         return lookup(body)
       case 'GET /directory/keys':
         return listing(query)
-      case 'POST /cache/pins':
-        return pin(body, 1)
-      case 'DELETE /cache/pins':
-        return pin(body, -1)
       default:
         return notFound
     }
@@ -142,14 +122,12 @@ export const startCoordinator = async (options: {
   const evicting = setInterval(evict, options.evictionMs)
   return {
     server,
-    pins: () => pins,
     quotas: () => [...quotas.keys()],
     holdEviction: (isHeld) => {
       isEvictionHeld = isHeld
     },
     restart: () => {
       directory.forget()
-      pins.clear()
       quotas.clear()
     },
     close: async () => {

@@ -210,3 +210,8 @@ describe('time to the first byte', () => {
     expect(turnOf(said).ttfbMs).toBe(expected)
   })
 })
+
+test('an entry of another version’s envoy.yaml says so', () => {
+  const reason = "1 fields instead of 10: access_log of Envoy is not the one of this version's envoy.yaml"
+  expect(parseEntry('GET / 200')).toEqual({ kind: 'malformed', reason: reason })
+})

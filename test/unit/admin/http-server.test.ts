@@ -30,6 +30,7 @@ describe('createAdminServer', () => {
       metrics: { contentType: 'text/plain; version=0.0.4', render: () => render() },
       readiness: () => readiness(),
       redactedConfig: { tenant: { secret: '[redacted]' } },
+      acceleratorFile: new URL('http-server.test.ts', import.meta.url),
       pageTimeoutMs: 200,
       onError: (error) => void errors.push(error),
     })
@@ -69,6 +70,7 @@ describe('createAdminServer', () => {
     { path: '/readyz', type: 'application/json; charset=utf-8', holds: '"ready": true' },
     { path: '/metrics', type: 'text/plain; version=0.0.4', holds: 'metric 1' },
     { path: '/config', type: 'application/json; charset=utf-8', holds: '"secret": "[redacted]"' },
+    { path: '/accelerator/turns.wasm', type: 'application/wasm', holds: 'createAdminServer' },
     { path: '/metrics?name[]=x', type: 'text/plain; version=0.0.4', holds: 'metric 1' },
   ])('GET $path answers 200', async ({ path, type, holds }) => {
     const answer = await ask(path)
@@ -86,8 +88,8 @@ describe('createAdminServer', () => {
 
   test('/ lists every page', async () => {
     const { body } = await ask('/')
-    const paths = [...body.matchAll(/^(\/\w+)/gm)].map(([, path]) => path ?? '')
-    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config'])
+    const paths = [...body.matchAll(/^(\/\S+)/gm)].map(([, path]) => path ?? '')
+    expect(paths).toEqual(['/healthz', '/readyz', '/metrics', '/config', '/accelerator/turns.wasm'])
     for (const path of paths) expect((await ask(path)).status).toBe(200)
   })
 
@@ -147,6 +149,7 @@ describe('createAdminServer', () => {
       metrics: { contentType: 'text/plain', render },
       readiness: () => readiness(),
       redactedConfig: {},
+      acceleratorFile: new URL('none.wasm', import.meta.url),
       onError: () => undefined,
     })
     await expect(second.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })

@@ -167,8 +167,8 @@ describe('loadConfig', () => {
     ],
     [
       'a secret',
-      'engines: { apiKey: hid den }',
-      '1: engines.apiKey (CTX_ENGINES_API_KEY): must be printable ASCII characters without spaces',
+      'tenant:\n  secret: [hidden, hidden]',
+      '2: tenant.secret (CTX_TENANT_SECRET): must be a string of 32 characters or more',
     ],
     [
       'credentials where none belong',
@@ -196,12 +196,8 @@ describe('loadConfig', () => {
       { CTX_LISTEN_ADMIN_PORT: '0x50' },
       'CTX_LISTEN_ADMIN_PORT: listen.admin.port = "0x50": must be a whole number, 0 to 65535',
     ],
-    [
-      'a port that is too high',
-      { CTX_LISTEN_ADMIN_PORT: '65536' },
-      'CTX_LISTEN_ADMIN_PORT: listen.admin.port = 65536: must be a whole number, 0 to 65535',
-    ],
-    ['a fraction', { CTX_LISTEN_ADMIN_PORT: '1.5' }, /= 1\.5: must be a whole number/],
+    ['a port that is too high', { CTX_LISTEN_ADMIN_PORT: '65536' }, /= 65536: must be a whole number, 0 to 65535$/],
+    ['a port by name', { CTX_ROUTING_KUBERNETES_PORTS: 'http' }, /"http": must be a whole number, 1 to 65535$/],
     [
       'a fraction of the unit',
       { CTX_CACHE_TTL: '1500ms' },
@@ -231,6 +227,8 @@ describe('loadConfig', () => {
       { CTX_ROUTING_DNS_NAME: 'x', CTX_ROUTING_DNS_PORT: '1' },
       'CTX_ROUTING_DNS_NAME: routing.dns.name = "x": give one of routing.pods, routing.dns and routing.kubernetes, not both',
     ],
+    ['pods and a service', { CTX_ROUTING_KUBERNETES_SERVICE: 'x' }, /^CTX_ROUTING_KUBERNETES_SERVICE: .*not both/],
+    ['the URL of another connector', { LMCACHE_URL: 'http://a:1' }, /^LMCACHE_URL: .*belongs to the connector lmcache/],
     [
       'a DNS name without a port',
       { PODS: '', CTX_ROUTING_DNS_NAME: 'x' },

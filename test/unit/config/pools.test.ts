@@ -60,7 +60,6 @@ test.each<[string, readonly object[], RegExp]>([
   ['with a pod of another', [chat, { ...chat, name: 'code' }], /pools\.1\.pods.*pod of another pool/],
   ['without its folder', [{ ...chat, kv: {} }], /pools\.0\.kv\.directory.*needs the folder/],
   ['with no way to Kubernetes', [{ ...chat, pods: [], kubernetes: {} }], /pools\.0\.kubernetes.*give one of service/],
-  ['with pods and Kubernetes', [{ ...chat, kubernetes: { service: 'engines' } }], /pools\.0\.kubernetes.*not both/],
   [
     'with a selector and no ports',
     [{ ...chat, pods: [], kubernetes: { selector: 'app=a' } }],

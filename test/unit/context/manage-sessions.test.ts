@@ -93,10 +93,6 @@ describe('PATCH /v1/context/{id}', () => {
 
   test.each([
     { name: 'no ttl', body: {}, code: 'missing_required_parameter', param: 'ttl' },
-    { name: 'ttl null', body: { ttl: null }, code: 'invalid_ttl', param: 'ttl' },
-    { name: 'ttl a text', body: { ttl: '60' }, code: 'invalid_ttl', param: 'ttl' },
-    { name: 'ttl a fraction', body: { ttl: 60.5 }, code: 'invalid_ttl', param: 'ttl' },
-    { name: 'ttl zero', body: { ttl: 0 }, code: 'invalid_ttl', param: 'ttl' },
     { name: 'ttl too short', body: { ttl: 9 }, code: 'ttl_out_of_range', param: 'ttl' },
     { name: 'ttl too long', body: { ttl: 86_401 }, code: 'ttl_out_of_range', param: 'ttl' },
     { name: 'a list', body: [{ ttl: 60 }], code: 'invalid_json', param: undefined },

@@ -29,7 +29,12 @@ describe('routingInputOf', () => {
   })
 
   test.each([
-    { name: 'a body without a length', contentLength: undefined, stored: undefined, promptTokens: 0 },
+    {
+      name: 'a body without a length by what a pod holds',
+      contentLength: undefined,
+      stored: undefined,
+      promptTokens: 500,
+    },
     { name: 'a new session', contentLength: '4001', stored: undefined, promptTokens: 1001 },
     {
       name: 'a session whose body is longer than what is stored',
@@ -38,7 +43,7 @@ describe('routingInputOf', () => {
       promptTokens: 5000,
     },
     { name: 'a body that must hold more than text', contentLength: '80000000', stored: kv, promptTokens: 35_768 },
-    { name: 'an invalid length', contentLength: 'x', stored: undefined, promptTokens: 0 },
+    { name: 'an invalid length', contentLength: 'x', stored: undefined, promptTokens: 500 },
   ])('estimates the prompt of $name', ({ contentLength, stored, promptTokens }) => {
     expect(inputOf(contentLength, stored).promptTokens).toBe(promptTokens)
   })

@@ -119,25 +119,6 @@ describe('a client that leaves', () => {
   })
 })
 
-test('more time is requested once, before the reply', async () => {
-  const stream = openStream(async (_request, scope) => {
-    scope.extendDeadline(5000)
-    scope.extendDeadline(6000)
-    return pass
-  })
-  stream.receiver.message(requestHeaders())
-  await stream.nextReply()
-  expect(stream.sent).toEqual([{ kind: 'extend', milliseconds: 5000 }, passedOn])
-})
-
-test('a message out of order is a fault, and ends the stream with an error', () => {
-  const stream = openStream(() => never)
-  stream.receiver.message({ kind: 'unknown' })
-  expect(stream.ends).toMatchObject([{ code: 'internal' }])
-  expect(stream.faults).toHaveLength(1)
-  expect(stream.sent).toEqual([])
-})
-
 test('hooks count streams and time each reply', async () => {
   const stream = openStream(async () => pass)
   stream.receiver.message(requestHeaders())

@@ -7,7 +7,7 @@ import { newSession } from '../../contract/kvcache/kv-test-bed.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
 
 const kv = { isolation: 'tenant', callTimeoutMs: 1_000, minTokens: 1, directory: '/kv' } as const
-const created = async (path: string) => (await loadConnector(path)).create(kv, connectorParts({ secret: 'a secret' }))
+const created = async (path: string) => (await loadConnector(path)).create(kv, connectorParts({ maxTurnMs: 7 }))
 
 let folder: string
 beforeAll(async () => {
@@ -27,14 +27,14 @@ test.each([
   { name: 'connector', returns: 'connector' },
   { name: 'promise', returns: 'Promise.resolve(connector)' },
 ])('a module that creates a $name is loaded, and receives the options and parts of its pool', async (row) => {
-  const received = '[directory, secret].join()'
-  const text = own(`({ directory }, { secret }) => {
+  const received = '[directory, maxTurnMs].join()'
+  const text = own(`({ directory }, { maxTurnMs }) => {
     const connector = { prepare: () => {}, isolation: () => ({ received: ${received} }) }
     return ${row.returns}
   }`)
   const path = await moduleOf(row.name, text)
   expect((await loadConnector(path)).name).toBe('own')
-  expect((await created(path)).isolation?.(newSession().tenant)).toEqual({ received: '/kv,a secret' })
+  expect((await created(path)).isolation?.(newSession().tenant)).toEqual({ received: '/kv,7' })
 })
 
 test.each([

@@ -15,6 +15,8 @@ test.each([
   ['a port out of range', { GATEWAY_PORT: '65536' }, 'GATEWAY_PORT'],
   ['a host that is no address', { LISTEN_HOST: 'a b' }, 'LISTEN_HOST'],
   ['a pod without a port', { PODS: 'a:1,b', KV_DIR: '/kv' }, 'this part does not: b'],
+  ['a switch that is neither on nor off', { REDIS: 'yes' }, 'REDIS must be 1 or 0, not yes.'],
+  ['a model that is not there', { MODEL: '/none.gguf' }, 'there is no /none.gguf'],
   ['two Redis', { REDIS: '1', REDIS_URL: 'redis://a' }, 'set one of them'],
   ['pods without a folder for KV', { PODS: 'a:1' }, 'KV_DIR'],
 ])('run is refused with %s', (_name, env, message) => {

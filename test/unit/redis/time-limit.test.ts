@@ -32,7 +32,7 @@ describe('the time limit of a call of a process that is busy for longer', () => 
     // From here the event loop runs its timers before it looks for answers.
     await nextRound()
     const answer = withinTime(fromOutside(), 20)
-    beBusy(200)
+    beBusy(1_000)
 
     expect(await answer).toHaveLength(8)
   })
@@ -40,10 +40,10 @@ describe('the time limit of a call of a process that is busy for longer', () => 
   test('holds for an answer that came while an earlier one was handled', async () => {
     await nextRound()
     const first = withinTime(fromOutside(), 20)
-    beBusy(200)
+    beBusy(1_000)
     await first
     const second = withinTime(fromOutside(), 20)
-    beBusy(200)
+    beBusy(1_000)
 
     expect(await second).toHaveLength(8)
   })

@@ -16,12 +16,8 @@ let engine: FakeEngine
 let source: PodSource
 let changes: PodChange[]
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'kubernetes-'))
-  api = await startFakeApiServer()
-  engine = await startFakeEngine()
-  changes = []
-  source = await createKubernetesPodSource({
+const createSource = async (timeoutMs: number): Promise<PodSource> =>
+  createKubernetesPodSource({
     healthIntervalMs: 10,
     healthTimeoutMs: 10_000,
     turnLeaseMs: 60_000,
@@ -29,14 +25,20 @@ beforeEach(async () => {
     selector: 'app=engines',
     ports: [engine.port],
     resyncMs: 1_000,
-    timeoutMs: 100,
+    timeoutMs,
     kubeconfigFile: await writeKubeconfig(
       { cluster: { server: api.url, 'insecure-skip-tls-verify': true }, token: 'token' },
       folder,
     ),
   })
-})
 
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'kubernetes-'))
+  api = await startFakeApiServer()
+  engine = await startFakeEngine()
+  changes = []
+  source = await createSource(60_000)
+})
 afterEach(async () => {
   await source.stop()
   await api.stop()
@@ -54,10 +56,11 @@ const started = async (): Promise<void> => {
   await eventually(() => expect(api.watches()).toBe(1))
 }
 
-test.each<[ApiBehaviour, string]>([
-  ['is broken', `GET ${paths.pods}?labelSelector=app%3Dengines answered 503`],
-  ['hangs', 'no answer within 100 ms'],
-])('an API server that %s: the known pods stay, and it is said once', async (behaviour, reason) => {
+test.each<[ApiBehaviour, number, string]>([
+  ['is broken', 60_000, `GET ${paths.pods}?labelSelector=app%3Dengines answered 503`],
+  ['hangs', 2_000, 'no answer within 2000 ms'],
+])('an API server that %s: the known pods stay, and it is said once', async (behaviour, timeoutMs, reason) => {
+  source = await createSource(timeoutMs)
   await started()
   api.behave(behaviour)
   api.cutWatches()

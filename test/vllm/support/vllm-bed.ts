@@ -7,7 +7,6 @@ import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
 import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
-import { createMemoryTokenVault } from '../../../src/kvcache/vault/memory-token-vault.ts'
 import { inGateway, type KvTestBed, type TestPod } from '../../contract/kvcache/kv-test-bed.ts'
 import { createOpenLedger } from '../../contract/kvcache/open-ledger.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
@@ -40,11 +39,9 @@ export const startVllmBed = async (options: {
   // Salts and turn ids differ from those of the bed before, whose events the engines still send.
   const secret = randomBytes(32).toString('hex')
   const name = randomBytes(6).toString('hex')
-  const createVault = () => createMemoryTokenVault({ secret, maxBytes: 16 * 1024 * 1024 })
   /** Of turns of this bed. */
   const salts = new Set<string>()
   const connectors: ReturnType<typeof createLmcacheConnector>[] = []
-  let vault = createVault()
   let ledger = createOpenLedger()
 
   const named = <Turn extends KvTurn>(turn: Turn): Turn => ({
@@ -67,7 +64,7 @@ export const startVllmBed = async (options: {
         minTokens: 1,
       },
       connectorParts({ secret, pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address), log: silent }),
-      { ledger, vault, events: { ...options.events, stop: async () => {} } },
+      { ledger, events: { ...options.events, stop: async () => {} } },
     )
     connectors.push(connector)
     return inGateway({
@@ -98,7 +95,6 @@ export const startVllmBed = async (options: {
     },
     loseState: () => {
       ledger = createOpenLedger()
-      vault = createVault()
     },
     close: async () => {
       await Promise.all(connectors.map((connector) => connector.close()))

@@ -27,31 +27,26 @@ const seizeReply = z.union([z.null().transform(() => undefined), json.pipe(z.obj
 /** The ledger that all gateway processes share: one Redis hash for each pod, one script for each step, Redis' own clock. */
 export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   const script = (name: string) => loadScript(new URL('./scripts/', import.meta.url), name)
-  const scripts = {
-    claim: script('claim'),
-    renew: script('renew'),
-    release: script('release'),
-    list: script('list'),
-    seize: script('seize'),
-  }
+  const [claim, renew, release] = [script('claim'), script('renew'), script('release')]
+  const [list, seize] = [script('list'), script('seize')]
   const keyOf = (pod: string): string => `${redis.keyPrefix}kv:slots:${pod}`
   return {
     claim: async ({ pod, session, turnId, leaseMs, artefactId = '', mayWait, slots }) => {
       const args = [session, turnId, leaseMs, artefactId, mayWait ? '1' : '', JSON.stringify(slots)]
-      return claimReply.parse(await redis.run(scripts.claim, [keyOf(pod)], args))
+      return claimReply.parse(await redis.run(claim, [keyOf(pod)], args))
     },
     renew: async (turns, { leaseMs, saving = false }) => {
       if (turns.length === 0) return []
       const keys = turns.map(({ pod }) => keyOf(pod))
       const args = turns.flatMap(({ slot, turnId }) => [slot, turnId])
-      return renewReply.parse(await redis.run(scripts.renew, keys, [leaseMs, saving ? '1' : '', ...args]))
+      return renewReply.parse(await redis.run(renew, keys, [leaseMs, saving ? '1' : '', ...args]))
     },
     release: async ({ pod, slot, turnId, content: left }) => {
       const args = [slot, turnId, left === undefined ? '' : JSON.stringify(left)]
-      await redis.run(scripts.release, [keyOf(pod)], args)
+      await redis.run(release, [keyOf(pod)], args)
     },
-    list: async (pod) => listReply.parse(await redis.run(scripts.list, [keyOf(pod)], [])),
+    list: async (pod) => listReply.parse(await redis.run(list, [keyOf(pod)], [])),
     seize: async ({ pod, slot, turnId, leaseMs }) =>
-      seizeReply.parse(await redis.run(scripts.seize, [keyOf(pod)], [slot, turnId, leaseMs])),
+      seizeReply.parse(await redis.run(seize, [keyOf(pod)], [slot, turnId, leaseMs])),
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { isAccountedFor, isFromTurn, markOf, stillHolds } from '../../../../src/kvcache/llamacpp-slots/slot-evidence.ts'
-import type { SlotSnapshot } from '../../../../src/kvcache/slots/slot-snapshot.ts'
+import type { SlotSnapshot } from '../../../../src/kvcache/slots/slot-client.ts'
 
 /** As llama-server reports a slot. */
 const seen: SlotSnapshot = { id: 0, busy: false, task: 7, tokens: 100, keep: 77 }

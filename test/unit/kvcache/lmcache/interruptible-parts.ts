@@ -1,14 +1,13 @@
 import { createEngineHttp, type EngineHttp } from '../../../../src/engines/engine-http.ts'
 import { createCacheSalts } from '../../../../src/kvcache/cache-salts.ts'
 import type { ChunkLedger } from '../../../../src/kvcache/chunks/chunk-ledger.ts'
+import type { KvLog } from '../../../../src/kvcache/connector-definition.ts'
 import type { KvEvents } from '../../../../src/kvcache/kv-events/kv-events.ts'
-import type { KvLog } from '../../../../src/kvcache/kv-log.ts'
 import { createEngineFacts } from '../../../../src/kvcache/lmcache/engine-facts.ts'
 import { createInstances } from '../../../../src/kvcache/lmcache/instances.ts'
 import { createLmcacheClient } from '../../../../src/kvcache/lmcache/lmcache-client.ts'
 import type { Parts } from '../../../../src/kvcache/lmcache/parts.ts'
 import { createStoreBreaker } from '../../../../src/kvcache/lmcache/store-breaker.ts'
-import type { TokenVault } from '../../../../src/kvcache/vault/token-vault.ts'
 import type { LmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 import { connectorParts } from '../../../support/connector-parts.ts'
 
@@ -55,7 +54,6 @@ export const interruptibleParts = (
     engines: createEngineFacts({ http, callTimeoutMs: 5_000, hasEvents: true }),
     events,
     ledger: interruptedLedger(bed.ledger, interrupt),
-    vault: interruptedVault(bed.vault, interrupt),
     salts: createCacheSalts(bed.secret),
     identity: { name: async () => 'store', staleAfterMs: 600_000 },
     isolation: 'tenant',
@@ -64,7 +62,6 @@ export const interruptibleParts = (
     minTokens: 1,
     settleMs: 1_000,
     lookAgainMs: 40,
-    vaultTtlMs: 60_000,
   }
 }
 
@@ -73,10 +70,4 @@ type Interrupt = <T>(call: () => Promise<T>) => Promise<T>
 const interruptedLedger = (ledger: ChunkLedger, interrupt: Interrupt): ChunkLedger => ({
   hold: (artefact) => interrupt(() => ledger.hold(artefact)),
   release: (artefact) => interrupt(() => ledger.release(artefact)),
-})
-
-const interruptedVault = (vault: TokenVault, interrupt: Interrupt): TokenVault => ({
-  put: (artefactId, tokens, ttlMs) => interrupt(() => vault.put(artefactId, tokens, ttlMs)),
-  get: (artefactId) => interrupt(() => vault.get(artefactId)),
-  delete: (artefactId) => interrupt(() => vault.delete(artefactId)),
 })

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvLog } from '../../../../src/kvcache/connector-definition.ts'
 import type { KvArtefact, KvPresence } from '../../../../src/kvcache/kv-connector.ts'
-import type { KvLog } from '../../../../src/kvcache/kv-log.ts'
 import {
   anySignal,
   finishTurn,
@@ -17,16 +17,7 @@ import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../../
 import { eventually } from '../../../support/eventually.ts'
 import { tokenize } from '../../../support/simulated-fleet/tokenizer.ts'
 
-const paths = [
-  '/instances',
-  '/directory/lookup',
-  '/cache/pins',
-  '/quota',
-  '/status',
-  '/v1/models',
-  '/version',
-  '/metrics',
-]
+const paths = ['/instances', '/directory/lookup', '/quota', '/status', '/v1/models', '/version', '/metrics']
 const kindOf = (presence: KvPresence): string => (presence.kind === 'hit' ? 'hit' : presence.reason)
 
 const texts = ['<html>', 'null', '{}', '{"data":7,"version":{},"instances":[{}],"chunks":-1,"results":0,"status":"?"}']

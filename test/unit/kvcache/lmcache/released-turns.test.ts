@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
+import type { KvLog } from '../../../../src/kvcache/connector-definition.ts'
 import type { KvCache } from '../../../../src/kvcache/kv-cache.ts'
-import type { KvLog } from '../../../../src/kvcache/kv-log.ts'
 import {
   anySignal,
   newPrompt,

@@ -41,3 +41,13 @@ test('a turn whose blocks are all cached reports them, and vllm_xargs of the cli
   expect(finished).toMatchObject({ kind: 'stored', tokens: first.stored?.tokens })
   await bed.close()
 })
+
+test('a turn that follows the start of its gateway is stored', async () => {
+  const bed = await startLmcacheBed()
+  const [pod] = bed.pods
+  const cache = bed.connect({ starts: true })
+  await cache.check(pod.address, anySignal())
+  const { finished } = await serveTurn(cache, { session: newSession(), pod, prompt: newPrompt() })
+  expect(finished.kind).toBe('stored')
+  await bed.close()
+})

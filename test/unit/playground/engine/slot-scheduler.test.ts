@@ -69,19 +69,6 @@ describe('the slot scheduler', () => {
     expect(pinned.granted()).toBe(0)
   })
 
-  test('drops a task that leaves while it waits', async () => {
-    const scheduler = createSlotScheduler(1)
-    const holder = ask(scheduler)
-    const leaver = ask(scheduler)
-    const last = ask(scheduler)
-    await settled()
-    leaver.abort()
-    expect(scheduler.waiting()).toBe(1)
-    holder.release()
-    await settled()
-    expect([leaver.isAborted(), last.granted()]).toEqual([true, 0])
-  })
-
   test('grants nothing to a task that had left before', async () => {
     const scheduler = createSlotScheduler(1)
     const request = { slotId: undefined, signal: AbortSignal.abort(new Error('left')), choose: () => 0 }

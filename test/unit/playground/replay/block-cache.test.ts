@@ -22,13 +22,6 @@ describe('a cache of blocks', () => {
     expect(cache.heldPrefix([1, 2, 3])).toBe(2)
   })
 
-  test('gives up what was used longest ago; looking is no use', () => {
-    const cache = used(3, [1, 2, 3], [1])
-    cache.heldPrefix([2])
-    cache.use([4], 1)
-    expect([1, 2, 3, 4].map((block) => cache.heldPrefix([block]))).toEqual([1, 0, 1, 1])
-  })
-
   test('may have no room at all, or room without end', () => {
     expect(used(0, [1, 2]).heldPrefix([1, 2])).toBe(0)
     expect(used(Number.POSITIVE_INFINITY, [1, 2], [3]).heldPrefix([1, 2, 3])).toBe(3)

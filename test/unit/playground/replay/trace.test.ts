@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import fc from 'fast-check'
 import { parseTraceLine, ReplayError, readTrace } from '../../../../playground/replay/trace.ts'
 
 const line = (change: Readonly<Record<string, unknown>> = {}): string =>
@@ -44,31 +43,6 @@ describe('a line of a trace', () => {
     expect(() => parseTraceLine(text, 3)).toThrow(ReplayError)
     expect(() => parseTraceLine(text, 3)).toThrow(/^line 3: /)
     expect(() => parseTraceLine(text, 3)).toThrow(what)
-  })
-
-  test('is read, or refused in words, whatever it holds', () => {
-    const field = fc.oneof(
-      fc.nat(),
-      fc.json().map((text): unknown => JSON.parse(text)),
-    )
-    const record = fc.record(
-      { timestamp: field, input_length: field, output_length: field, hash_ids: field },
-      { requiredKeys: [] },
-    )
-    const text = fc.oneof(
-      fc.string(),
-      fc.json(),
-      record.map((value) => JSON.stringify(value)),
-    )
-    const read = (given: string): 'read' | 'refused' => {
-      try {
-        const request = parseTraceLine(given, 1)
-        return request.blocks.length === Math.ceil(request.inputTokens / 512) ? 'read' : 'refused'
-      } catch (error) {
-        return error instanceof ReplayError && error.message.startsWith('line 1: ') ? 'refused' : 'read'
-      }
-    }
-    fc.assert(fc.property(text, (given) => expect(read(given)).toBe('refused')))
   })
 })
 

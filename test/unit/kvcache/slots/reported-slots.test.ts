@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { eraseAnswer, restoreAnswer, saveAnswer, slotsAnswer } from '../../../../src/kvcache/slots/slot-snapshot.ts'
+import { eraseAnswer, restoreAnswer, saveAnswer, slotsAnswer } from '../../../../src/kvcache/slots/slot-client.ts'
 
 const nextToken = [{ has_next_token: false, has_new_line: false, n_remain: -1, n_decoded: 0 }]
 
