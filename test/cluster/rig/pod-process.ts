@@ -60,7 +60,8 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
     binds.map(async ({ from, to, readOnly }) => ({ from, at: quote(join(root, await withoutLinks(to))), readOnly })),
   )
   const group = own?.runAsGroup ?? pod.spec?.securityContext?.runAsGroup ?? user
-  const asUser = user === undefined ? '' : `--userspec=${user}:${group}`
+  // A change of user clears the signal that ends a child with its parent.
+  const asUser = user === undefined ? '' : `--reuid=${user} --regid=${group} --clear-groups`
   const script = [
     'set -e',
     `mkdir -p ${quote(`${base}/upper`)} ${quote(`${base}/work`)}`,
@@ -76,7 +77,7 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
     `mount --bind /dev ${quote(`${root}/dev`)}`,
     `mount -t tmpfs tmpfs ${quote(`${root}/dev/shm`)}`,
     `mount -t proc proc ${quote(`${root}/proc`)}`,
-    `exec chroot ${asUser} ${quote(root)} ${argv.map(quote).join(' ')}`,
+    `exec chroot ${quote(root)} setpriv --pdeathsig KILL ${asUser} -- ${argv.map(quote).join(' ')}`,
   ].join('\n')
   const child = await startChild({
     name: `${pod.metadata?.name}/${spec.name}`,
