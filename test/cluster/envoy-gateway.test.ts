@@ -37,20 +37,6 @@ test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
   expect((await send(17 << 20)).status).toBe(413)
 })
 
-const fileOf = (name: string) => readFile(join(packageRoot(), 'deploy/envoy-gateway', name), 'utf8')
-
-test('with the accelerator a turn is a hit without ext_proc, and its end is reported', async () => {
-  await rig.apply(await fileOf('accelerator.yaml'))
-  await rig.kubectl('delete', 'envoyextensionpolicy', 'context-cache-turns')
-  await eventually(async () => {
-    const id = await create(url)
-    expect((await use(url, id)).headers.get('x-context-cache')).toMatch(/^hit; tier=gpu/)
-    await eventually(async () => expect((await call(`${url}/v1/context/${id}`)).body).toMatchObject({ turns: 2 }), {
-      timeoutMs: 10_000,
-    })
-  })
-})
-
 test('without a gateway turns go on, and contexts are answered 503', async () => {
   const id = await create(url)
   await rig.kubectl('scale', 'deployment', 'context-cache-gateway', '--replicas=0')
@@ -65,15 +51,21 @@ test('filters of your own answer preflights, refuse callers without a token, and
   const keys = await (await fetch(`http://127.0.0.1:${issuer.port}`)).text()
   issuer.stop()
   const local = `localJWKS: { type: Inline, inline: '${keys}' }`
-  await rig.apply((await fileOf('own-filters.yaml')).replace(/remoteJWKS: .*/, local))
+  await rig.apply(
+    (await readFile(join(packageRoot(), 'deploy/envoy-gateway/own-filters.yaml'), 'utf8')).replace(
+      /remoteJWKS: .*/,
+      local,
+    ),
+  )
 
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(401))
   const origin = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' }
   expect((await call(`${url}/v1/context`, { method: 'OPTIONS', headers: origin })).status).toBe(200)
   const as = (sub: string) => ({ authorization: `Bearer ${issuer.token({ sub })}` })
   const list = (sub: string) => call(`${url}/v1/context`, { headers: as(sub) })
-  await eventually(async () => expect((await list('ann')).status).toBe(200))
-  const answers = await Promise.all(Array.from({ length: 100 }, () => list('eager')))
+  await eventually(async () => expect((await list(`a caller of ${performance.now()}`)).status).toBe(200))
+  // More than two Envoys allow together.
+  const answers = await Promise.all(Array.from({ length: 200 }, () => list('eager')))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]))
   expect((await list('ann')).status).toBe(200)
 })
