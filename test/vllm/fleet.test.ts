@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, jest, test } from '@jest/globals'
 import { orderServer } from './support/control.ts'
 import { eventually } from './support/eventually.ts'
@@ -77,6 +79,12 @@ describe('the fleet', () => {
 
   test('without its LMCache server a pod still answers, and with a new one it stores again', async () => {
     await orderServer('lmcache-1', 'kill')
+    // A prompt before the next heartbeat, every 10 s, waits for the server for minutes.
+    await eventually(
+      () => readFile(join(vllmFleet().logFolder, 'vllm-1.log'), 'utf8'),
+      (log) => log.includes('entering degraded mode'),
+      60_000,
+    )
     const prompt = freshPrompt(300)
     expect(await completeOn(vllmPod(1), { prompt, salt: freshSalt() })).toMatchObject({ cachedTokens: 0 })
     await orderServer('lmcache-1', 'restart')
