@@ -96,18 +96,20 @@ const checkEngines = ({ engines, paths: { engines: path } }: CheckedPool): reado
   )
 
 /** Of the selected connector, what it finds; of every other one, the options that are set although only it has them. */
-const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] =>
-  connectors.flatMap((connector) => {
-    const foreign = listConfigOptions()
-      .filter(({ path: [group, name = ''] }) => group === 'kv' && Object.hasOwn(connector.options, name))
-      .filter(({ path: [, ...option], defaultText }) => defaultText === undefined && valueAt(kv, option) !== undefined)
-      .map(({ path: [, ...option] }) => ({
-        option: option.join('.'),
-        message: `belongs to the connector ${connector.name}`,
-      }))
+const checkKv = ({ kv, paths: { kv: path } }: CheckedPool): readonly ConfigProblem[] => {
+  const set = listConfigOptions()
+    .filter(({ path: [group], defaultText }) => group === 'kv' && defaultText === undefined)
+    .map(({ path: [, ...option] }) => option)
+    .filter((option) => valueAt(kv, option) !== undefined)
+  return connectors.flatMap((connector) => {
+    const message = `belongs to the connector ${connector.name}`
+    const foreign = set
+      .filter(([name = '']) => Object.hasOwn(connector.options, name))
+      .map((option) => ({ option: option.join('.'), message }))
     const found = connectorOf(kv) === connector.name ? (connector.check?.(kv) ?? []) : foreign
-    return found.flatMap(({ option, message }) => problemIf(true, `${path}.${option}`, message))
+    return found.flatMap((problem) => problemIf(true, `${path}.${problem.option}`, problem.message))
   })
+}
 
 const checkReaper = (
   { kv, paths: { kv: path } }: CheckedPool,
