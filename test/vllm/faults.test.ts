@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import type { Stack } from '../integration/support/stack.ts'
+import { eventually } from '../support/eventually.ts'
 import { orderServer } from './support/control.ts'
-import { eventually } from './support/eventually.ts'
 import { vllmFleet } from './support/fleet.ts'
 import { freshPrompt, freshSalt } from './support/prompts.ts'
-import { newSalts, piecesOf } from './support/salts.ts'
+import { newSalts, nothing, piecesOf } from './support/salts.ts'
 import { anywhere, moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
 import { startVllmStack, useVllmStack } from './support/vllm-stack.ts'
 
@@ -30,14 +30,12 @@ afterEach(async () => {
 const untilItWorks = (through: SessionClient = client): Promise<unknown> =>
   eventually(
     async () => {
-      const text = freshPrompt(200)
-      const { id: probe } = await through.create(text)
+      const { id: probe } = await through.create(freshPrompt(200))
       const { kv } = await through.settled(probe, 1)
       await through.remove(probe)
-      return kv.stored
+      return kv.stored !== null
     },
-    (stored) => stored !== null,
-    120_000,
+    { timeoutMs: 120_000 },
   )
 
 test.each([
@@ -101,11 +99,7 @@ test('while the other pod and its LMCache server are dead, turns are answered; a
     await orderServer(`lmcache-${pod}`, 'restart')
     await orderServer(`vllm-${pod}`, 'restart')
   }
-  await eventually(
-    () => piecesOf(salt),
-    ({ files, inMemory }) => files + inMemory === 0,
-    120_000,
-  )
+  await eventually(async () => expect(await piecesOf(salt)).toEqual(nothing), { timeoutMs: 120_000 })
   await untilItWorks()
 })
 

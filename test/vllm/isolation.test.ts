@@ -1,27 +1,102 @@
+import { readdir } from 'node:fs/promises'
 import { describe, expect, jest, test } from '@jest/globals'
-import { vllmPod } from './support/fleet.ts'
-import { completeOn } from './support/pod.ts'
+import { call } from '../integration/support/client.ts'
+import { unknownId } from '../integration/support/sessions.ts'
+import { vllmFleet, vllmPod } from './support/fleet.ts'
+import { completeOn, tokenize } from './support/pod.ts'
 import { freshPrompt } from './support/prompts.ts'
 import { newSalts } from './support/salts.ts'
-import { sessionClient } from './support/session.ts'
+import { type SessionClient, sessionClient } from './support/session.ts'
+import { lookUp } from './support/store.ts'
 import { useVllmStack } from './support/vllm-stack.ts'
 
 jest.setTimeout(180_000)
 
+/** What a request can name of a session that is not its own. */
+interface Target {
+  readonly id: string
+  /** The id of a deleted session of the same tenant. */
+  readonly deleted: string
+  /** Of the session's turns. Nobody but the gateway knows it. */
+  readonly salt: string
+}
+
+/** A request without an id keeps its salt, so it is given one that a client can know. */
+const ownMembers = ({ id, salt }: Target, isTurn: boolean) => {
+  const known = isTurn ? salt : id
+  const transfer = { do_remote_prefill: true, 'lmcache.cache_salt': known, cache_salt: known }
+  return { cache_salt: known, kv_transfer_params: transfer, kv_hints: transfer, id_slot: 0, cache_prompt: true }
+}
+
+interface Probe {
+  readonly name: string
+  readonly path?: string
+  readonly id?: (target: Target) => string
+  readonly hasOwnMembers?: boolean
+}
+
+const forms: readonly Probe[] = [
+  { name: 'a new session', path: '/v1/context' },
+  { name: 'no id' },
+  { name: 'an unknown id', id: () => unknownId },
+  { name: 'the id of a deleted session', id: ({ deleted }) => deleted },
+  { name: 'the id of the session', id: ({ id }) => id },
+]
+const probes = [
+  ...forms,
+  ...forms.map((form) => ({ ...form, name: `${form.name}, and members of its own`, hasOwnMembers: true })),
+]
+
+/** The salt under which the store holds the prompt's first chunk. */
+const saltOf = async (prompt: string): Promise<string> => {
+  const { results } = await lookUp({ tokenIds: await tokenize(vllmPod(0), prompt), salt: '' })
+  const names = await readdir(vllmFleet().l2Directory)
+  const [salt] = names.flatMap((name) => name.split(`@${results[0]?.key.chunk_hash_hex}@`)[1] ?? [])
+  if (salt === undefined) throw new Error('the store does not hold the prompt')
+  return salt.replace('.data', '')
+}
+
+/** A session with a prompt that nobody sent before, so that no probe starts from what another one left. */
+const newTarget = async (client: SessionClient, prompt: string): Promise<Target> => {
+  const { id: deleted } = await client.create('a short prompt')
+  await client.remove(deleted)
+  const { id } = await client.create(prompt)
+  await client.settled(id, 1)
+  return { id, deleted, salt: await saltOf(prompt) }
+}
+
 describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
   const stack = useVllmStack({ env: { CTX_KV_ISOLATION: isolation, CTX_ROUTING_POLICY: 'round-robin' } })
 
-  test('two tenants with the same prompt never share KV', async () => {
-    const prompt = freshPrompt(450)
-    const [one, other] = [sessionClient(stack(), 'one'), sessionClient(stack(), 'other')]
-    const first = await one.create(prompt)
-    await one.settled(first.id, 1)
+  test.each([
+    { caller: 'another tenant', authorization: 'Bearer other', isOwner: false },
+    { caller: 'nobody', authorization: '', isOwner: false },
+    ...(isolation === 'session' ? [{ caller: 'its tenant', authorization: 'Bearer test-key', isOwner: true }] : []),
+  ])('no request of $caller starts from KV of a session', async ({ authorization, isOwner }) => {
+    const client = sessionClient(stack())
+    const wanted = probes.filter(({ name }) => !isOwner || !name.startsWith('the id of the session'))
+    const seen = wanted.map(async ({ name, path, id, hasOwnMembers }) => {
+      const prompt = freshPrompt(450)
+      const target = await newTarget(client, prompt)
+      const isTurn = path !== undefined || id !== undefined
+      const { text } = await call(`${stack().url}${path ?? '/v1/completions'}`, {
+        headers: { authorization, ...(id === undefined ? {} : { 'x-session-id': id(target) }) },
+        body: {
+          model: vllmFleet().servedModelName,
+          prompt,
+          max_tokens: 1,
+          ...(hasOwnMembers === true ? ownMembers(target, isTurn) : {}),
+        },
+      })
+      // The engine that was asked would have had it.
+      const onPods = [vllmPod(0), vllmPod(1)].map((pod) => completeOn(pod, { prompt, salt: target.salt }))
+      const engines = await Promise.all(onPods)
+      await client.remove(target.id)
+      const isThere = engines.every(({ cachedTokens }) => cachedTokens > 0)
+      return { name, isThere, cachedTokens: /"cached_tokens":(\d+)/.exec(text)?.[1] }
+    })
 
-    const strangers = [await other.create(prompt), await other.create(freshPrompt(200))]
-
-    expect(strangers.map(({ cachedTokens }) => cachedTokens)).toEqual([0, 0])
-    await one.remove(first.id)
-    for (const { id } of strangers) await other.remove(id)
+    expect(await Promise.all(seen)).toEqual(wanted.map(({ name }) => ({ name, isThere: true, cachedTokens: '0' })))
   })
 
   test(`sessions of one tenant ${isolation === 'tenant' ? 'share what their prompts have in common' : 'share nothing'}`, async () => {
@@ -45,24 +120,12 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
       const created = await client.create(prompt, { body: { cache_salt: chosen } })
       await client.settled(created.id, 1)
       await client.use(created.id, `${prompt} more`, { body: { cache_salt: chosen } })
-      await client.use(`ctx_${'u'.repeat(32)}`, `${prompt} and an unknown session`, { body: { cache_salt: chosen } })
+      await client.use(unknownId, `${prompt} and an unknown session`, { body: { cache_salt: chosen } })
       await client.remove(created.id)
     })
 
     expect(salts).not.toContain(chosen)
     const onPods = [vllmPod(0), vllmPod(1)].map((pod) => completeOn(pod, { prompt, salt: chosen }))
     expect((await Promise.all(onPods)).map(({ cachedTokens }) => cachedTokens)).toEqual([0, 0])
-  })
-
-  test('a turn of an unknown session gets no KV of another tenant', async () => {
-    const prompt = freshPrompt(450)
-    const client = sessionClient(stack())
-    const created = await client.create(prompt)
-    await client.settled(created.id, 1)
-
-    const stray = await sessionClient(stack(), 'other').use(created.id, prompt)
-
-    expect(stray).toMatchObject({ cache: 'miss; reason=session_not_found', cachedTokens: 0 })
-    await client.remove(created.id)
   })
 })

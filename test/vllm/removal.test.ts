@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { Stack } from '../integration/support/stack.ts'
-import { eventually } from './support/eventually.ts'
+import { eventually } from '../support/eventually.ts'
 import { freshPrompt, freshSalt } from './support/prompts.ts'
-import { newSalts, nothing, piecesOf, saltsInStore } from './support/salts.ts'
+import { newSalts, nothing, piecesOf } from './support/salts.ts'
 import { moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
 import { startVllmStack, useVllmStack } from './support/vllm-stack.ts'
 
@@ -10,18 +10,13 @@ jest.setTimeout(180_000)
 
 const untilGone = async (salts: readonly string[]): Promise<void> => {
   for (const salt of salts) {
-    await eventually(
-      () => piecesOf(salt),
-      ({ files, inMemory }) => files + inMemory === 0,
-      90_000,
-    )
+    await eventually(async () => expect(await piecesOf(salt)).toEqual(nothing), { timeoutMs: 90_000 })
   }
 }
 
 /** A session that both pods have seen. */
-const wander = async (client: SessionClient, prompt: string, ttlSeconds?: number): Promise<string> => {
-  const headers = ttlSeconds === undefined ? {} : { 'x-session-ttl': String(ttlSeconds) }
-  const { id } = await client.create(prompt, { headers })
+const wander = async (client: SessionClient, prompt: string): Promise<string> => {
+  const { id } = await client.create(prompt)
   await client.settled(id, 1)
   await moveToOtherPod(client, { id, prompt })
   return id
@@ -30,30 +25,24 @@ const wander = async (client: SessionClient, prompt: string, ttlSeconds?: number
 describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
   const stack = useVllmStack({ env: { CTX_KV_ISOLATION: isolation } })
 
-  test('DELETE removes the KV from the store and from the memory of LMCache', async () => {
+  test.each([
+    { how: 'DELETE', end: (client: SessionClient, id: string) => client.remove(id) },
+    {
+      how: 'expiry',
+      end: (client: SessionClient, id: string) => client.use(id, 'a last word', { headers: { 'x-session-ttl': '1' } }),
+    },
+  ])('$how removes the KV from the store and from the memory of LMCache', async ({ end }) => {
     const client = sessionClient(stack(), freshSalt())
     let id = ''
     const salts = await newSalts(async () => {
       id = await wander(client, freshPrompt(450))
     })
-    const before = await Promise.all(salts.map(piecesOf))
+    const [before, ...more] = await Promise.all(salts.map(piecesOf))
+    expect(more).toEqual([])
+    expect(before).toEqual({ files: expect.any(Number), inMemory: expect.any(Number) })
+    expect(before).not.toEqual(nothing)
 
-    await client.remove(id)
-
-    expect(before).toEqual([{ files: expect.any(Number), inMemory: expect.any(Number) }])
-    expect(before[0]).not.toEqual(nothing)
-    await untilGone(salts)
-  })
-
-  test('expiry removes the KV from the store and from the memory of LMCache', async () => {
-    const client = sessionClient(stack(), freshSalt())
-    let id = ''
-    const salts = await newSalts(async () => {
-      id = await wander(client, freshPrompt(450), 3600)
-    })
-    expect(salts).toHaveLength(1)
-
-    await client.use(id, 'a last word', { headers: { 'x-session-ttl': '1' } })
+    await end(client, id)
 
     await untilGone(salts)
   })
@@ -97,18 +86,12 @@ describe('isolation: session', () => {
     const client = sessionClient(stack())
     const prompt = freshPrompt(450)
     const { id } = await client.create(prompt, { headers: { 'x-session-ttl': '2' } })
-    await eventually(
-      () => client.exists(id),
-      (isThere) => !isThere,
-    )
+    await eventually(async () => !(await client.exists(id)))
     const expired = await client.use(id, prompt, { headers: { 'x-session-ttl': '600' } })
 
     expect(expired.cache).toBe('miss; reason=session_expired')
     expect(expired.cachedTokens).toBe(0)
-    await eventually(
-      () => client.exists(id),
-      (isThere) => isThere,
-    )
+    await eventually(() => client.exists(id))
     await client.remove(id)
   })
 })
@@ -128,30 +111,23 @@ describe('a killed gateway', () => {
     await stack?.stop()
   }, 60_000)
 
-  const newSaltInStore = (before: ReadonlySet<string>): Promise<string> =>
-    eventually(
-      async () => [...(await saltsInStore())].find((salt) => !before.has(salt)) ?? '',
-      (salt) => salt !== '',
-    )
-
   test('after a turn leaves stored KV that the next gateway loads, and removes at expiry', async () => {
     const client = sessionClient(stack, freshSalt())
-    const before = await saltsInStore()
     const prompt = freshPrompt(450)
-    const { id } = await client.create(prompt)
-    await client.settled(id, 1)
-    const salt = await newSaltInStore(before)
+    let id = ''
+    const salts = await newSalts(async () => {
+      ;({ id } = await client.create(prompt))
+      await client.settled(id, 1)
+    })
+    expect(salts).toHaveLength(1)
     await stack.gateway().child.kill()
     await stack.restartGateway()
-    await eventually(
-      () => client.exists(id),
-      (isThere) => isThere,
-    )
+    await eventually(() => client.exists(id))
 
     const { turn } = await moveToOtherPod(client, { id, prompt })
     await client.use(id, 'a last word', { headers: { 'x-session-ttl': '1' } })
 
     expect(readHit(turn.cache)).toMatchObject({ tier: 'store' })
-    await untilGone([salt])
+    await untilGone(salts)
   })
 })

@@ -13,12 +13,17 @@ const answerMs = 1_000
 /** Gives the turn its salt, and looks what of the session's KV its pod can load. The engine loads by itself. */
 export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSignal): Promise<Prepared> => {
   if (!parts.pods().includes(turn.pod)) throw new Error('the pod is not configured')
-  const [engine, store] = await Promise.all([parts.engines.of(turn.pod, turn.model, signal), parts.identity.name()])
-  const facts = { ...engine, store }
   const prefix = turn.stored === undefined ? undefined : parseStoredPrefix(turn.stored.payload)
+  // Side by side: whether the engine can use what the store lists is known when both have answered.
+  const [engine, store, listed] = await Promise.all([
+    parts.engines.of(turn.pod, turn.model, signal),
+    parts.identity.name(),
+    presenceOf(parts, turn, prefix, signal),
+  ])
+  const facts = { ...engine, store }
   const life = lifeFor(parts, turn, { hasEvents: facts.hasEvents, storedLife: prefix?.life })
   const salt = saltOf(parts, turn, { ...facts, life })
-  const presence = await presenceOf(parts, turn, { prefix, salt, signal })
+  const presence = turn.stored === undefined || prefix?.salt === salt ? listed : miss('kv_incompatible')
   // What is not listed is stored again.
   const isMissing = presence.kind === 'miss' && presence.reason === 'kv_missing'
   const isBase = turn.stored !== undefined && prefix?.salt === salt && !isMissing
@@ -34,17 +39,14 @@ const baseOf = ({ chunks, chunkTokens }: StoredPrefix, { tokens }: KvArtefact) =
   return { chunks: arrived.length, lastChunk: arrived.at(-1) ?? '', tokens }
 }
 
-/**
- * What of the session's KV the pod's engine will find: in its own cache, in the memory beside it, or in the store. `prefix`: what the artefact's
- * payload says; undefined: it cannot be read. Answers when `signal` fires.
- */
+/** Where the pod's engine will find the session's KV, and how much of it. Answers when `signal` fires. */
 const presenceOf = async (
   parts: Parts,
   { pod, stored }: StartingTurn,
-  { prefix, salt, signal }: { prefix: StoredPrefix | undefined; salt: string; signal: AbortSignal },
+  prefix: StoredPrefix | undefined,
+  signal: AbortSignal,
 ): Promise<KvPresence> => {
-  if (stored === undefined) return miss('nothing_stored')
-  if (prefix?.salt !== salt) return miss('kv_incompatible')
+  if (stored === undefined || prefix === undefined) return miss('nothing_stored')
   const inEngine = Math.min(stored.tokens, parts.events.residentTokens(pod, prefix.turnId))
   if (inEngine > 0 && inEngine === stored.tokens) return { kind: 'hit', tier: 'gpu', tokens: inEngine }
   if (!parts.breaker.isClosed()) return miss('kv_store_unavailable', new StoreUnavailableFault())

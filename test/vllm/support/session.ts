@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { call } from '../../integration/support/client.ts'
 import type { Stack } from '../../integration/support/stack.ts'
-import { eventually } from './eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 import { vllmFleet } from './fleet.ts'
 
 const answerForm = z.object({
@@ -84,10 +84,10 @@ export const sessionClient = (stack: Stack, credential = 'test-key'): SessionCli
     view,
     exists: async (id) => (await call(`${stack.url}/v1/context/${id}`, { headers: { authorization } })).status === 200,
     settled: (id, turns) =>
-      eventually(
-        () => view(id),
-        (seen) => seen.turns >= turns && (seen.kv.stored !== null || seen.kv.note !== null),
-      ),
+      eventually(async () => {
+        const seen = await view(id)
+        return seen.turns >= turns && (seen.kv.stored !== null || seen.kv.note !== null) && seen
+      }),
     remove: async (id) => {
       const answer = await call(`${stack.url}/v1/context/${id}`, { method: 'DELETE', headers: { authorization } })
       if (answer.status !== 200) throw new Error(`the deletion was answered ${answer.status}: ${answer.text}`)

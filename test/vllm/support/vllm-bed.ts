@@ -10,8 +10,8 @@ import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.t
 import { inGateway, type KvTestBed, type TestPod } from '../../contract/kvcache/kv-test-bed.ts'
 import { createOpenLedger } from '../../contract/kvcache/open-ledger.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
+import { eventually } from '../../support/eventually.ts'
 import { orderServer } from './control.ts'
-import { eventually } from './eventually.ts'
 import { vllmFleet, vllmPod } from './fleet.ts'
 import { completeOn, tokenize } from './pod.ts'
 import { freshPrompt } from './prompts.ts'
@@ -103,11 +103,7 @@ export const startVllmBed = async (options: {
 }
 
 const untilHeard = (events: KvEvents): Promise<unknown> =>
-  eventually(
-    async () => vllmFleet().pods.every(({ address }) => events.isLive(address)),
-    (areLive) => areLive,
-    60_000,
-  )
+  eventually(() => vllmFleet().pods.every(({ address }) => events.isLive(address)))
 
 const podOf = (
   number: number,

@@ -99,6 +99,8 @@ describe('presence of stored KV', () => {
 
   test('in a store that is slower than the budget', async () => {
     const budget = new AbortController()
+    // The engine is known.
+    await presenceOn(1)
     kit.bed.fleet.onCall(({ path }) => {
       if (path !== '/directory/lookup') return undefined
       budget.abort()
