@@ -22,8 +22,8 @@ interface Target {
 }
 
 /** A request without an id keeps its salt, so it is given one that a client can know. */
-const ownMembers = ({ id, salt }: Target, isTurn: boolean) => {
-  const known = isTurn ? salt : id
+const ownMembers = ({ id, salt }: Target, isATurn: boolean) => {
+  const known = isATurn ? salt : id
   const transfer = { do_remote_prefill: true, 'lmcache.cache_salt': known, cache_salt: known }
   return { cache_salt: known, kv_transfer_params: transfer, kv_hints: transfer, id_slot: 0, cache_prompt: true }
 }
@@ -47,6 +47,8 @@ const probes = [
   ...forms.map((form) => ({ ...form, name: `${form.name}, and members of its own`, hasOwnMembers: true })),
 ]
 
+const isTurn = ({ path, id }: Probe): boolean => path !== undefined || id !== undefined
+
 /** The salt under which the store holds the prompt's first chunk. */
 const saltOf = async (prompt: string): Promise<string> => {
   const { results } = await lookUp({ tokenIds: await tokenize(vllmPod(0), prompt), salt: '' })
@@ -69,23 +71,23 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
   const stack = useVllmStack({ env: { CTX_KV_ISOLATION: isolation, CTX_ROUTING_POLICY: 'round-robin' } })
 
   test.each([
-    { caller: 'another tenant', authorization: 'Bearer other', isOwner: false },
-    { caller: 'nobody', authorization: '', isOwner: false },
-    ...(isolation === 'session' ? [{ caller: 'its tenant', authorization: 'Bearer test-key', isOwner: true }] : []),
-  ])('no request of $caller starts from KV of a session', async ({ authorization, isOwner }) => {
+    { caller: 'another tenant', authorization: 'Bearer other' },
+    { caller: 'nobody', authorization: '' },
+    ...(isolation === 'session' ? [{ caller: 'its tenant', authorization: 'Bearer test-key' }] : []),
+  ])('no request of $caller starts from KV of a session', async ({ caller, authorization }) => {
     const client = sessionClient(stack())
-    const wanted = probes.filter(({ name }) => !isOwner || !name.startsWith('the id of the session'))
-    const seen = wanted.map(async ({ name, path, id, hasOwnMembers }) => {
+    const wanted = probes.filter(({ name }) => caller !== 'its tenant' || !name.startsWith('the id of the session'))
+    const seen = wanted.map(async (probe) => {
+      const { name, path, id, hasOwnMembers } = probe
       const prompt = freshPrompt(450)
       const target = await newTarget(client, prompt)
-      const isTurn = path !== undefined || id !== undefined
-      const { text } = await call(`${stack().url}${path ?? '/v1/completions'}`, {
+      const { status, text } = await call(`${stack().url}${path ?? '/v1/completions'}`, {
         headers: { authorization, ...(id === undefined ? {} : { 'x-session-id': id(target) }) },
         body: {
           model: vllmFleet().servedModelName,
           prompt,
           max_tokens: 1,
-          ...(hasOwnMembers === true ? ownMembers(target, isTurn) : {}),
+          ...(hasOwnMembers === true ? ownMembers(target, isTurn(probe)) : {}),
         },
       })
       // The engine that was asked would have had it.
@@ -93,10 +95,16 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
       const engines = await Promise.all(onPods)
       await client.remove(target.id)
       const isThere = engines.every(({ cachedTokens }) => cachedTokens > 0)
-      return { name, isThere, cachedTokens: /"cached_tokens":(\d+)/.exec(text)?.[1] }
+      return { name, isThere, status, cachedTokens: /"cached_tokens":(\d+)/.exec(text)?.[1] }
     })
 
-    expect(await Promise.all(seen)).toEqual(wanted.map(({ name }) => ({ name, isThere: true, cachedTokens: '0' })))
+    expect(await Promise.all(seen)).toEqual(
+      wanted.map((probe) => {
+        const isRefused = caller === 'nobody' && isTurn(probe)
+        const answer = isRefused ? { status: 401, cachedTokens: undefined } : { status: 200, cachedTokens: '0' }
+        return { name: probe.name, isThere: true, ...answer }
+      }),
+    )
   })
 
   test(`sessions of one tenant ${isolation === 'tenant' ? 'share what their prompts have in common' : 'share nothing'}`, async () => {
