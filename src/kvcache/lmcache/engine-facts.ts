@@ -4,6 +4,7 @@ import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
 import { askEngine } from '../../engines/ask-engine.ts'
 import type { EngineHttp } from '../../engines/engine-http.ts'
+import { readEventSources } from '../kv-events/event-sources.ts'
 
 /** What the connector has to know of an engine. */
 export interface EngineFacts {
@@ -23,7 +24,6 @@ const modelsSchema = z.object({
   data: z.array(z.object({ id: z.string(), root: z.string().nullish(), parent: z.string().nullish() })).max(10_000),
 })
 const versionSchema = z.object({ version: z.string() })
-const sourcesSchema = z.record(z.string(), z.unknown())
 
 /** Labels of vLLM's `vllm:cache_config_info` that decide how KV lies in memory. */
 const layoutLabels = ['block_size', 'cache_dtype'] as const
@@ -39,14 +39,7 @@ interface Engine {
 }
 
 /** Asks engines what they are, and remembers the answers for a while. */
-export const createEngineFacts = (options: {
-  readonly http: EngineHttp
-  readonly callTimeoutMs: number
-  /** Whether somebody listens to what engines publish. */
-  readonly hasEvents: boolean
-}) => {
-  const { http, callTimeoutMs } = options
-
+export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number) => {
   const describe = async (pod: string): Promise<Engine> => {
     const signal = AbortSignal.timeout(callTimeoutMs)
     const [models, version, metrics, sources] = await Promise.all(
@@ -60,7 +53,7 @@ export const createEngineFacts = (options: {
         layoutLabels.map((label) => layout.get(label) ?? ''),
       ]),
       blockTokens: Number(layout.get('block_size')) || defaultBlockTokens,
-      hasEvents: options.hasEvents && Object.keys(sourcesSchema.parse(JSON.parse(sources ?? '{}'))).length > 0,
+      hasEvents: readEventSources(pod, sources ?? '{}').length > 0,
     }
   }
 

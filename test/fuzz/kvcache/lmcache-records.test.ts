@@ -28,10 +28,9 @@ const anyClaim = fc.record(
     life: fc.string({ maxLength: 8 }),
     modelRoot: text(60),
     blockTokens: fc.integer({ min: 1, max: 512 }),
-    hasEvents: fc.boolean(),
     base: anyBase,
   },
-  { requiredKeys: ['fingerprint', 'store', 'life', 'modelRoot', 'blockTokens', 'hasEvents'] },
+  { requiredKeys: ['fingerprint', 'store', 'life', 'modelRoot', 'blockTokens'] },
 )
 
 /** Texts that are no record, and some that nearly are. */
