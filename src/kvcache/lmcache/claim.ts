@@ -10,8 +10,8 @@ const schema = z.object({
   blockTokens: z.int().positive(),
   /** The session's life; empty where the salt is the tenant's. */
   life: z.string(),
-  /** What the turn began with: as many chunks, of so many tokens; a chunk's hash depends on all chunks before it. */
-  base: z.object({ chunks: z.int().min(0), lastChunk: z.string(), tokens: z.int().min(0) }).optional(),
+  /** What the turn began with: as many chunks. A chunk's hash depends on all chunks before it. */
+  base: z.object({ chunks: z.int().min(0), lastChunk: z.string() }).optional(),
 })
 
 /** What a turn carries to its end. The salt is not in it: {@link saltOf} finds it again. */

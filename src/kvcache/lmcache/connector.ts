@@ -45,13 +45,12 @@ const callsPerServer = 32
  */
 export const createLmcacheConnector = (
   { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
-  pool: Omit<ConnectorParts, 'http'>,
+  pool: ConnectorParts,
   own: Partial<Pick<Parts, 'ledger' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
 ): LmcacheConnector => {
-  const { redis, access, salts, warnings } = pool
+  const { redis, salts, warnings } = pool
   const named = new Map(instances.map(splitAlias))
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
-  const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access })
   const coordinator = new URL(required(url)).host
   const lmcache = createLmcacheClient({ http, coordinator, worldSize })
   const parts: Parts = {
@@ -60,12 +59,12 @@ export const createLmcacheConnector = (
     lmcache,
     breaker: createStoreBreaker((signal) => lmcache.healthy(signal), { address: coordinator, warnings }),
     instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
-    engines: createEngineFacts(engineHttp, kv.callTimeoutMs),
+    engines: createEngineFacts(pool.http, kv.callTimeoutMs),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
     settleMs: 2_000,
     lookAgainMs: 300,
     ...own,
-    events: own.events ?? createKvEvents({ ...pool, sources: createEventSources(engineHttp) }),
+    events: own.events ?? createKvEvents({ ...pool, sources: createEventSources(pool.http) }),
   }
   return {
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
@@ -80,7 +79,7 @@ export const createLmcacheConnector = (
     },
     close: async () => {
       await parts.events.stop()
-      await Promise.all([http.close(), engineHttp.close()])
+      await http.close()
     },
   }
 }

@@ -31,16 +31,9 @@ const defaultBlockTokens = 16
 /** How long answers count. An engine that was replaced within it is taken for the former one. */
 const maxAgeMs = 10_000
 
-interface Engine {
-  readonly models: z.infer<typeof modelsSchema>['data']
-  readonly build: string
-  readonly blockTokens: number
-  readonly hasEvents: boolean
-}
-
 /** Asks engines what they are, and remembers the answers for a while. */
 export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number) => {
-  const describe = async (pod: string): Promise<Engine> => {
+  const describe = async (pod: string) => {
     const signal = AbortSignal.timeout(callTimeoutMs)
     const [models, version, metrics, sources] = await Promise.all(
       ['/v1/models', '/version', '/metrics', '/kv_event_sources'].map((path) => askEngine(http, { pod, path, signal })),
@@ -58,7 +51,7 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number) => {
   }
 
   // Several turns at once ask once, so none of them may break it off.
-  const engines = new LRUCache<string, Engine>({
+  const engines = new LRUCache<string, Awaited<ReturnType<typeof describe>>>({
     max: 10_000,
     ttl: maxAgeMs,
     ttlResolution: 0,

@@ -46,7 +46,7 @@ const withoutEvents = ({ salts }: Parts, turn: StartingTurn): Prepared => {
 
 const baseOf = ({ chunks, chunkTokens }: StoredPrefix, { tokens }: KvArtefact) => {
   const arrived = chunks.slice(0, Math.floor(tokens / chunkTokens))
-  return { chunks: arrived.length, lastChunk: arrived.at(-1) ?? '', tokens }
+  return { chunks: arrived.length, lastChunk: arrived.at(-1) ?? '' }
 }
 
 /**

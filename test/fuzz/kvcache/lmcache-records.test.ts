@@ -20,7 +20,7 @@ const anyStored = fc.record({
   pieces: fc.array(fc.tuple(fc.nat(), fc.nat(9)), { maxLength: 4 }),
   chunkTokens: fc.integer({ min: 1, max: 4096 }),
 })
-const anyBase = fc.record({ chunks: fc.nat(), lastChunk: hex(0, 64), tokens: fc.nat() })
+const anyBase = fc.record({ chunks: fc.nat(), lastChunk: hex(0, 64) })
 const anyClaim = fc.record(
   {
     fingerprint: text(32),
