@@ -5,28 +5,44 @@ import { packageRoot } from '../../playground/paths.ts'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { startTokenIssuer } from '../support/token-issuer.ts'
-import { applyEnvoyGatewayFiles, startEnvoyGateway } from './rig/envoy-gateway.ts'
-import { installChart } from './rig/install-chart.ts'
+import { startEnvoyGateway } from './rig/envoy-gateway.ts'
+import { installByPage } from './rig/follow-page.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
-import { describeUnderLoad } from './under-load.ts'
+import { describeUnderLoad, nextLua } from './under-load.ts'
 import { body, create, describeWay, use } from './way.ts'
 
+const envoys = 'gateway.envoyproxy.io/owning-gateway-name=context-cache'
 let rig: Rig
 let url: string
 
 beforeAll(async () => {
   rig = await startRig(await projectImages())
   await rig.apply(engines({ replicas: 2 }))
-  await installChart(rig, ['tls.enabled=false', 'config.tenant.principalHeader=x-principal'])
   await startEnvoyGateway(rig)
-  url = `http://${await applyEnvoyGatewayFiles(rig)}`
+  // As own-filters.yaml says.
+  await installByPage(rig, 'Envoy Gateway', ['config.tenant.principalHeader=x-principal'])
+  url = `http://${await rig.serviceAddress('-l', envoys)}`
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
-describeUnderLoad(() => ({ rig, url }), 'gateway.envoyproxy.io/owning-gateway-name=context-cache')
+const applied = (lua: string, file: string): string =>
+  `kubectl create configmap context-cache-lua --from-file=lua=${lua} --dry-run=client -o yaml | kubectl apply --server-side --force-conflicts -f -
+  kubectl apply --server-side -f ${file}`
+const file = 'deploy/envoy-gateway/context-cache.yaml'
+describeUnderLoad(() => ({ rig, url }), envoys, {
+  gateways: [
+    'helm upgrade context-cache-gateway deploy/helm/context-cache-gateway --reuse-values --set image.tag=0.2.0',
+    'helm rollback context-cache-gateway 1',
+  ],
+  envoys: [
+    `cp deploy/envoy/context-cache.lua $HOME/next.lua; ${nextLua} >> $HOME/next.lua
+     sed 's/bufferLimit: 16Mi/bufferLimit: 17Mi/' ${file} > $HOME/next.yaml; ${applied('$HOME/next.lua', '$HOME/next.yaml')}`,
+    applied('deploy/envoy/context-cache.lua', file),
+  ],
+})
 
 test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
   const id = await create(url)
