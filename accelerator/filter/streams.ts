@@ -38,7 +38,8 @@ const idField: u32 = 1
 const headersField: u32 = 2
 
 const maxClusterLength: i32 = 120
-const service: usize = memory.data(128)
+const authorityLength: i32 = 7
+const service: usize = memory.data(144)
 const name: usize = memory.data(32)
 const method: usize = memory.data(16)
 let serviceLength: i32 = 0
@@ -49,11 +50,12 @@ let next: u32 = 0
 /** Streams that are opened from now on go to this cluster. False when the text is no name, or too long. */
 export function setCluster(cluster: usize, length: i32): bool {
   if (length < 1 || length > maxClusterLength) return false
-  // GrpcService { envoy_grpc { cluster_name } }.
-  let at = writeLength(1, length + 2, service)
+  // GrpcService { envoy_grpc { cluster_name, authority } }. Envoy's default is the name, and Node.js refuses slashes in it.
+  let at = writeLength(1, length + authorityLength + 4, service)
   at = writeLength(1, length, at)
   memory.copy(at, cluster, length)
-  serviceLength = <i32>(at - service) + length
+  at = writeLength(2, authorityLength, at + length)
+  serviceLength = <i32>(at - service) + writeText('gateway', at)
   nameLength = writeText('contextcache.turns.v1.Turns', name)
   methodLength = writeText('Decide', method)
   return true

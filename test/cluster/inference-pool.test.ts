@@ -1,11 +1,8 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from '@jest/globals'
 import { stringify } from 'yaml'
-import { packageRoot } from '../../playground/paths.ts'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { installChart } from './rig/install-chart.ts'
+import { installByPage } from './rig/follow-page.ts'
 import { startIstiod } from './rig/istiod.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
@@ -19,7 +16,8 @@ beforeAll(async () => {
   rig = await startRig(await projectImages())
   const istiod = await startIstiod(rig)
   await rig.apply(engines({ replicas: 2 }))
-  await installChart(rig, ['inferencePool.enabled=true', 'inferencePool.name=engines', 'inferencePool.istio=true'])
+  // As the page says for Istio.
+  await installByPage(rig, 'InferencePool', ['inferencePool.istio=true'])
   const gateway = {
     apiVersion: 'gateway.networking.k8s.io/v1',
     kind: 'Gateway',
@@ -27,7 +25,6 @@ beforeAll(async () => {
     spec: { gatewayClassName: 'istio', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
   }
   await rig.apply(stringify(gateway))
-  await rig.apply(await readFile(join(packageRoot(), 'deploy/inference-pool/route.yaml'), 'utf8'))
   url = `http://${await istiod.runGateway({ namespace: 'default', name: 'inference-gateway' })}`
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { installChart } from './rig/install-chart.ts'
+import { installByPage, pageBlock } from './rig/follow-page.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
-import { describeUnderLoad } from './under-load.ts'
+import { describeUnderLoad, nextLua } from './under-load.ts'
 import { describeWay } from './way.ts'
 
 /** The chart with its own Envoy, installed by helm: mTLS between the two, users without rights, read-only root folders. */
@@ -14,11 +14,21 @@ let url: string
 beforeAll(async () => {
   rig = await startRig(await projectImages())
   await rig.apply(engines({ replicas: 2 }))
-  await installChart(rig, ['envoy.enabled=true'])
-  url = `http://${await rig.serviceAddress('-l', 'app.kubernetes.io/component=envoy')}`
+  await installByPage(rig, 'Plain Envoy')
+  const [, service = '', port = ''] = /port-forward (\S+) \d+:(\d+)/.exec(await pageBlock('Plain Envoy')) ?? []
+  url = `http://${await rig.kubectl('get', service, '-o', 'jsonpath={.spec.clusterIP}')}:${port}`
   await eventually(async () => expect((await call(`${url}/v1/context`)).status).toBe(200))
 })
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
-describeUnderLoad(() => ({ rig, url }), 'app.kubernetes.io/component=envoy')
+const upgrade = 'helm upgrade context-cache-gateway --reuse-values'
+const chart = 'deploy/helm/context-cache-gateway'
+describeUnderLoad(() => ({ rig, url }), 'app.kubernetes.io/component=envoy', {
+  gateways: [`${upgrade} ${chart} --set image.tag=0.2.0`, `${upgrade} $HOME/next --set image.tag=0.1.0`],
+  envoys: [
+    `cp -rL ${chart} $HOME/next; sed -i s/0.1.0/0.2.0/ $HOME/next/Chart.yaml; ${nextLua} >> $HOME/next/files/context-cache.lua
+     ${upgrade} $HOME/next`,
+    'helm rollback context-cache-gateway 1',
+  ],
+})

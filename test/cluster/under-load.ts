@@ -1,7 +1,10 @@
 import { expect, test } from '@jest/globals'
+import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Load, startLoad } from './load.ts'
+import { shell } from './rig/follow-page.ts'
 import type { Rig } from './rig/rig.ts'
+import { body } from './way.ts'
 
 interface Bed {
   readonly rig: Rig
@@ -32,13 +35,48 @@ const scale = async (rig: Rig, replicas: number): Promise<void> => {
   await settled(rig, 'app=engines', replicas)
 }
 
+/** Commands that bring gateways, or Envoy's parts, to another version, and back. */
+interface Versions {
+  readonly gateways: readonly [string, string]
+  readonly envoys: readonly [string, string]
+}
+
+/** Prints what makes the Lua file of the other version show itself in answers. */
+export const nextLua = `echo 'local respond = envoy_on_response
+function envoy_on_response(handle) handle:headers():add("x-parts", "next") respond(handle) end'`
+
+/** Gateways go first in both directions: each version of them meets both versions of Envoy's parts. */
+const upgrade = async ({ rig, url }: Bed, load: Load, envoys: string, versions: Versions): Promise<void> => {
+  for (const direction of [0, 1]) {
+    for (const part of ['gateways', 'envoys'] as const) {
+      await shell(rig, versions[part][direction] ?? '')
+      await rig.kubectl('rollout', 'status', 'deployment', '--timeout=120s')
+      for (const label of ['app.kubernetes.io/component=gateway', envoys]) await settled(rig, label, 2)
+      const isNext = (part === 'envoys') === (direction === 0)
+      await eventually(async () => {
+        const answers = await Promise.all(Array.from({ length: 10 }, () => call(`${url}/v1/completions`, { body })))
+        expect(new Set(answers.map(({ headers }) => headers.get('x-parts')))).toEqual(new Set([isNext ? 'next' : null]))
+      })
+      await load.goOn()
+    }
+  }
+}
+
 interface Disturbance {
   readonly name: string
-  readonly run: (rig: Rig, load: Load) => Promise<void>
+  readonly run: (rig: Rig, load: Load, url: string) => Promise<void>
 }
 
 /** What happens to a cluster while it serves. */
-const disturbances = (envoys: string): readonly Disturbance[] => [
+const disturbances = (envoys: string, versions?: Versions): readonly Disturbance[] => [
+  ...(versions === undefined
+    ? []
+    : [
+        {
+          name: 'gateways, then what Envoy runs, are upgraded and rolled back',
+          run: (rig: Rig, load: Load, url: string) => upgrade({ rig, url }, load, envoys, versions),
+        },
+      ]),
   { name: 'gateways are updated', run: (rig) => roll(rig, 'app.kubernetes.io/component=gateway') },
   { name: 'engines are updated', run: (rig) => roll(rig, 'app=engines') },
   { name: 'Envoys are updated', run: (rig) => roll(rig, envoys) },
@@ -71,18 +109,22 @@ const disturbances = (envoys: string): readonly Disturbance[] => [
 ]
 
 /** What holds of each way into a cluster while it changes under load. `envoys`: label of its Envoys and of their Deployment. */
-export const describeUnderLoad = (bed: () => Bed, envoys: string): void => {
-  test.each(disturbances(envoys))('no request fails while $name', async ({ name, run }) => {
-    const { rig, url } = bed()
-    const load = startLoad(url)
-    await load.goOn()
-    await run(rig, load)
-    await load.goOn()
-    const { sent, outcomes, failures } = await load.stop()
-    rig.log(`under load: ${name}: ${sent} requests, ${failures.length} failures, ${JSON.stringify([...outcomes])}`)
-    for (const failure of failures) rig.log(`under load: ${name}: ${failure}`)
-    expect(failures).toEqual([])
-    // Nothing is forgotten.
-    expect([...outcomes.keys()]).not.toContain('miss; reason=session_not_found')
-  })
+export const describeUnderLoad = (bed: () => Bed, envoys: string, versions?: Versions): void => {
+  test.each(disturbances(envoys, versions))(
+    'no request fails while $name',
+    async ({ name, run }) => {
+      const { rig, url } = bed()
+      const load = startLoad(url)
+      await load.goOn()
+      await run(rig, load, url)
+      await load.goOn()
+      const { sent, outcomes, failures } = await load.stop()
+      rig.log(`under load: ${name}: ${sent} requests, ${failures.length} failures, ${JSON.stringify([...outcomes])}`)
+      for (const failure of failures) rig.log(`under load: ${name}: ${failure}`)
+      expect(failures).toEqual([])
+      // Nothing is forgotten.
+      expect([...outcomes.keys()]).not.toContain('miss; reason=session_not_found')
+    },
+    600_000,
+  )
 }

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { call, model } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
+import { pageBlock, shell } from './rig/follow-page.ts'
 import type { Rig } from './rig/rig.ts'
 
 const prompt = 'What the pods of a cluster have in common is a network. '.repeat(12)
@@ -39,6 +40,16 @@ const cachedTokens = (answer: unknown): number =>
 
 /** What holds of each way into a cluster. */
 export const describeWay = (bed: () => { readonly rig: Rig; readonly url: string }): void => {
+  test('the commands of docs/kubernetes.md lead to a hit', async () => {
+    const { rig, url } = bed()
+    const block = (await pageBlock('The first hit')).replaceAll('MODEL', model).replace(/^#.*\n/, '')
+    const [made = '', used = ''] = block.split(/^(?=curl)/m).map((command) => `URL=${url}\n${command}`)
+    const [, id = ''] = /^x-session-id: (\S+)/m.exec(await shell(rig, made)) ?? []
+    await eventually(async () =>
+      expect(await shell(rig, used.replace(' ID', ` ${id}`))).toContain('x-context-cache: hit'),
+    )
+  })
+
   test('a context is made, used on its pod and on another one, and deleted', async () => {
     const { url } = bed()
     const id = await create(url)

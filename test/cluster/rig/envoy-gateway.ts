@@ -1,7 +1,6 @@
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { packageRoot } from '../../../playground/paths.ts'
 import { runCommand } from '../../../playground/run-command.ts'
 import { clusterTool } from './control-plane.ts'
 import type { Rig } from './rig.ts'
@@ -53,12 +52,4 @@ export const startEnvoyGateway = async (rig: Rig): Promise<void> => {
   // xDS, rate limits, Wasm.
   const pod = server('envoy-gateway', [18_000, 18_001, 18_002], { containers: [container], volumes })
   await rig.apply(`${stringify(gatewayClass)}---\n${pod}`)
-}
-
-/** Applies deploy/envoy-gateway as it is. Resolves with the address of the Envoys' Service. */
-export const applyEnvoyGatewayFiles = async (rig: Rig): Promise<string> => {
-  const lua = join(packageRoot(), 'deploy/envoy/context-cache.lua')
-  await rig.kubectl('create', 'configmap', 'context-cache-lua', `--from-file=lua=${lua}`)
-  await rig.apply(await readFile(join(packageRoot(), 'deploy/envoy-gateway/context-cache.yaml'), 'utf8'))
-  return rig.serviceAddress('-l', 'gateway.envoyproxy.io/owning-gateway-name=context-cache')
 }

@@ -94,7 +94,7 @@ export const redis = (): string => {
   ])
 }
 
-/** Engines that share their KV, behind the Service `engines` on port 8000. */
+/** Engines that share their KV, on port 8000; docs/kubernetes.md has their Service. */
 export const engines = (options: { readonly replicas: number }): string => {
   const { replicas } = options
   const container = {
@@ -126,6 +126,5 @@ export const engines = (options: { readonly replicas: number }): string => {
       volumes: kvVolumes,
       terminationGracePeriodSeconds: 30,
     }),
-    service('engines', 8000),
   ])
 }

@@ -16,8 +16,9 @@ const policy = z.object({
 })
 const [, document] = parseAllDocuments(readFileSync(file, 'utf8')).map((one) => one.toJS())
 const { wasm, lua } = policy.parse(document).spec
-/** As Envoy Gateway passes it: JSON, with the name of this Envoy's cluster. */
-const configuration = JSON.stringify(wasm[0].config.replace(/^\S+/, 'gateway'))
+/** As Envoy Gateway passes it: JSON. */
+const configuration = JSON.stringify(wasm[0].config)
+const [cluster] = wasm[0].config.split(' ')
 const mover = {
   '@type': 'type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua',
   default_source_code: { inline_string: lua[0].inline },
@@ -30,6 +31,12 @@ const stack = useStack({
     JSON.stringify(parse(text), (key, value) => {
       if (key === 'allow_on_headers_stop_iteration') return undefined
       if (key === 'configuration') return { ...value, value: configuration }
+      if (key === 'clusters') {
+        return [
+          ...value,
+          { ...value.find((one: { name: string }) => one.name === 'gateway'), name: cluster, health_checks: [] },
+        ]
+      }
       if (key === 'override_host_sources') return [...value, { header: 'x-gateway-destination-endpoint' }]
       if (value?.name === 'envoy.filters.http.header_to_metadata') return { ...value, typed_config: mover }
       if (key === 'string_value') return value.replace(/%COALESCE.*\)%/, '%DYNAMIC_METADATA(ctx:turn)%')
