@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { createHash, Hash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { fileOf, partOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { type ArtefactFiles, createArtefactFiles } from '../../../../src/kvcache/llamacpp-slots/artefact-files.ts'
 
@@ -49,6 +49,28 @@ describe('open', () => {
     expect(await open()).toBe('intact')
     await write(file, text.replace('value', 'VALUE'))
     expect(await open()).toBe('damaged')
+  })
+
+  test('a file of any size is hashed in pieces of at most 256 KiB, and other work runs between two of them', async () => {
+    const bytes = 16 * 2 ** 20
+    await write(file, '')
+    await truncate(join(directory, file), bytes)
+    let turns = 0
+    let turning = setImmediate(function turn() {
+      turns += 1
+      turning = setImmediate(turn)
+    })
+    const pieces: { readonly bytes: number; readonly turn: number }[] = []
+    const update = jest.spyOn(Hash.prototype, 'update').mockImplementation(function (this: Hash, piece) {
+      pieces.push({ bytes: piece.length, turn: turns })
+      return this
+    })
+    expect(await files.open({ ...artefact, content: { bytes, sha256 } }, never)).toBe('damaged')
+    update.mockRestore()
+    clearImmediate(turning)
+    expect(pieces.reduce((sum, piece) => sum + piece.bytes, 0)).toBe(bytes)
+    expect(Math.max(...pieces.map((piece) => piece.bytes))).toBeLessThanOrEqual(256 * 1024)
+    expect(new Set(pieces.map(({ turn }) => turn)).size).toBe(pieces.length)
   })
 
   test('rejects after an abort', async () => {
