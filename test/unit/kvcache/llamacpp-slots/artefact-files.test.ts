@@ -12,7 +12,10 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
   files = createArtefactFiles(directory)
 })
-afterEach(() => rm(directory, { recursive: true, force: true }))
+afterEach(async () => {
+  await files.close()
+  await rm(directory, { recursive: true, force: true })
+})
 
 const never = new AbortController().signal
 const file = fileOf('ab'.repeat(20))
@@ -114,27 +117,19 @@ test('remove deletes an artefact and its part, and can be repeated', async () =>
   expect(await readdir(directory)).toEqual([])
 })
 
-describe('olderThan', () => {
-  const collect = async (ageMs: number): Promise<readonly (readonly string[])[]> => {
-    const batches: (readonly string[])[] = []
-    for await (const batch of files.olderThan(ageMs, (name) => name.startsWith('ctx-'))) batches.push(batch)
-    return batches
+test('next lists files of the folder with their ages, and begins anew behind the last one', async () => {
+  await write('old', '')
+  await write('young', '')
+  await mkdir(join(directory, 'folder'))
+  const hourAgo = new Date(Date.now() - 3_600_000)
+  await utimes(join(directory, 'old'), hourAgo, hourAgo)
+  for (let round = 0; round < 2; round += 1) {
+    const seen = await files.next()
+    expect(new Map(seen.map(({ file: name, ageMs }) => [name, ageMs >= 3_600_000]))).toEqual(
+      new Map([
+        ['old', true],
+        ['young', false],
+      ]),
+    )
   }
-
-  test('yields old files that match, and no folders', async () => {
-    await write('ctx-old', '')
-    await write('ctx-young', '')
-    await write('other', '')
-    await mkdir(join(directory, 'ctx-folder'))
-    const hourAgo = new Date(Date.now() - 3_600_000)
-    for (const name of ['ctx-old', 'other', 'ctx-folder']) await utimes(join(directory, name), hourAgo, hourAgo)
-    expect(await collect(60_000)).toEqual([['ctx-old']])
-  })
-
-  test('yields batches of at most 500', async () => {
-    await Promise.all(Array.from({ length: 1_100 }, (_, index) => write(`ctx-${index}`, '')))
-    const batches = await collect(0)
-    expect(batches.map((batch) => batch.length)).toEqual([500, 500, 100])
-    expect(new Set(batches.flat()).size).toBe(1_100)
-  })
 })
