@@ -37,7 +37,8 @@ unit: install
 integration: build
 	npm run --silent test:integration
 
-test: check unit integration
+test: check build
+	npm test --silent
 
 test-memory-store: install
 	MEMORY_STORE_OPERATIONS=1000000 npm run --silent test:memory-store

@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os'
+
 const shared = {
   testEnvironment: 'node',
   // Not the whole tree: .run may hold a Python environment of 50,000 files.
@@ -11,11 +13,10 @@ const shared = {
   },
 }
 
-/** Measure time, or load both processors: run one after the other, with nothing beside them. */
+/** Load both processors: run one after the other, with nothing beside them. */
 const serial = [
   '<rootDir>/test/integration/processes/kill-nine.test.ts',
   '<rootDir>/test/integration/processes/gateways-killed.test.ts',
-  '<rootDir>/test/integration/faults/expiry-race.test.ts',
   '<rootDir>/test/integration/faults/many-streams.test.ts',
 ]
 
@@ -25,6 +26,8 @@ export default {
   // jest-circus leaves an AsyncLocalStorage behind for every test file, and each of them slows every promise of its process. A worker that uses
   // more memory than this is replaced before its next file.
   workerIdleMemoryLimit: '300MB',
+  // More than processors, since tests of integration wait for most of their time.
+  maxWorkers: Math.min(8, Math.ceil(1.5 * availableParallelism())),
   projects: [
     { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{test/unit,accelerator/test}/**/*.test.ts'] },
     { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },

@@ -14,8 +14,6 @@ export interface StartRedisOptions extends Launch {
   readonly dir?: string | undefined
   /** Default: a free one. */
   readonly port?: number | undefined
-  /** Writes beyond it are refused (`noeviction`). Default: no limit. */
-  readonly maxmemoryBytes?: number | undefined
   /** `append-only` writes every change to the disk before it is answered, so that a restart on the same `dir` finds it. Default: `none`. */
   readonly persistence?: 'none' | 'append-only' | undefined
 }
@@ -48,7 +46,6 @@ export const startRedis = async (options: StartRedisOptions): Promise<RunningRed
         save: '',
         appendonly: appendOnly ? 'yes' : 'no',
         appendfsync: appendOnly ? 'always' : undefined,
-        maxmemory: options.maxmemoryBytes,
         'maxmemory-policy': 'noeviction',
       }),
     ],

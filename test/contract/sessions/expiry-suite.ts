@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { mallory, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
+import { mallory, type StoreCalls, seconds, sessionKey } from './store-under-test.ts'
 
 export const describeExpiry = (calls: StoreCalls): void => {
-  const { abandon, advance, announce, begin, claimAll, commit, complete, counts, create, createActive } = calls
-  const { get, list, remove, setKvStatus, setTtl, store, storeKv, sweep } = calls
+  const { advance, begin, claimAll, complete, counts, createActive, get, store } = calls
 
   /** Sweeps `limit` sessions at a time, as the reaper does. Resolves to how many ended. */
   const sweepInStepsOf = async (limit: number): Promise<number> => {
@@ -12,32 +11,6 @@ export const describeExpiry = (calls: StoreCalls): void => {
   }
 
   describe('expiry', () => {
-    test.each([
-      { name: 'the sweep', discover: () => sweep() },
-      // A turn that has begun may start the session anew, so that it can be deleted.
-      { name: 'begin', discover: () => begin('turn-x'), canBeDeleted: true },
-      { name: 'list', discover: () => list() },
-      { name: 'get', discover: () => get() },
-      { name: 'remove', discover: () => remove() },
-      { name: 'setTtl', discover: () => setTtl(60) },
-      { name: 'complete of a turn that never began', discover: () => complete('turn-x') },
-      { name: 'setKvStatus', discover: () => setKvStatus('too_short') },
-    ])('$name ends an expired session and queues its KV once', async ({ discover, canBeDeleted = false }) => {
-      await createActive()
-      await storeKv('artefact-1')
-      await advance(seconds(3570))
-      expect(await get()).toBeDefined()
-      await advance(seconds(30))
-      await discover()
-
-      expect(await get()).toBeUndefined()
-      expect(await remove()).toBe(canBeDeleted)
-      expect(await list()).toEqual({ records: [], hasMore: false })
-      expect(await counts()).toEqual({ removals: 1, sessions: 0 })
-      expect(await claimAll()).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
-      expect(await sweep()).toBe(0)
-    })
-
     test('begin on an expired session tells its own tenant the TTL and model, and another tenant nothing', async () => {
       await createActive({ ttlSeconds: 600 })
       await advance(seconds(600))
@@ -51,80 +24,6 @@ export const describeExpiry = (calls: StoreCalls): void => {
         nowMs: expect.any(Number),
       })
       expect(await get()).toBeUndefined()
-    })
-
-    test('a turn holds its session past the deadline until it completes', async () => {
-      await createActive({ ttlSeconds: 1 })
-      await begin()
-      await advance(seconds(30))
-
-      expect(await sweep()).toBe(0)
-      expect(await get()).toMatchObject({ turns: 1 })
-      expect(await complete()).toMatchObject({ kind: 'completed', record: { turns: 2 } })
-      expect(await get()).toBeUndefined()
-      expect(await sweep()).toBe(0)
-      expect(await begin('turn-3')).toMatchObject({ kind: 'expired' })
-    })
-
-    test.each([
-      { name: 'completes', end: () => complete() },
-      { name: 'is abandoned', end: () => abandon() },
-    ])('the sweep ends an overdue session once its last turn $name', async ({ end }) => {
-      await createActive({ ttlSeconds: 1 })
-      await begin()
-      await advance(seconds(30))
-      await end()
-
-      expect(await sweep()).toBe(1)
-      expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
-    })
-
-    test('a create that takes longer than its TTL lives until it completes', async () => {
-      await create({ ttlSeconds: 1 })
-      await advance(seconds(30))
-      expect(await sweep()).toBe(0)
-      expect(await complete('turn-1')).toMatchObject({ kind: 'completed', record: { turns: 1 } })
-      expect(await begin()).toMatchObject({ kind: 'expired', ttlSeconds: 1 })
-    })
-
-    test('a turn that begins again keeps the longer of its leases', async () => {
-      await createActive({ ttlSeconds: 1 })
-      await begin()
-      await begin('turn-2', { leaseMs: 10_000 })
-      await advance(seconds(30))
-      expect(await get()).toMatchObject({ turns: 1 })
-    })
-
-    test('a turn whose lease ran out counts until another turn clears the lease', async () => {
-      await createActive()
-      await begin('late', { leaseMs: 10_000 })
-      await begin('later', { leaseMs: 10_000 })
-      await advance(seconds(10))
-      expect(await complete('late')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
-      await begin()
-      expect(await complete('later')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
-    })
-
-    test('a second turn holds an unfinished create beyond its first lease', async () => {
-      await create({ leaseMs: 10_000 })
-      await begin()
-      await advance(seconds(10))
-      expect(await sweep()).toBe(0)
-      await advance(seconds(50))
-      expect(await sweep()).toBe(1)
-    })
-
-    test('announced artefacts stay queued when their session ends', async () => {
-      await createActive()
-      await storeKv('artefact-1')
-      await announce('artefact-2', { graceMs: seconds(7200) })
-      await advance(seconds(3600))
-      await sweep()
-
-      expect(await counts()).toEqual({ removals: 2, sessions: 0 })
-      expect(await commit('artefact-2', 2)).toBe(false)
-      const payloads = ['{"file":"artefact-1"}', '{"file":"artefact-2"}']
-      expect(await claimAll()).toEqual({ [`s:${session}`]: payloads[0], 'a:artefact-2': payloads[1] })
     })
 
     test('the sweep skips sessions whose deadline moved, and ends those behind them', async () => {
@@ -142,62 +41,6 @@ export const describeExpiry = (calls: StoreCalls): void => {
       expect(await sweepInStepsOf(1)).toBe(0)
       await advance(seconds(1))
       expect(await sweepInStepsOf(1)).toBe(2)
-    })
-
-    test('the sweep finds an expired session whose lease once outlasted its deadline', async () => {
-      const slide = { expiry: { kind: 'slide' } } as const
-      await createActive({ ttlSeconds: 60 })
-      await advance(seconds(30))
-      await begin()
-      await complete('turn-2', slide)
-      await begin('turn-3', { leaseMs: 600_000 })
-      await advance(seconds(30))
-      expect(await sweepInStepsOf(10)).toBe(0)
-      await complete('turn-3', slide)
-      await advance(seconds(60))
-
-      expect(await sweepInStepsOf(10)).toBe(1)
-    })
-
-    test('a lease that ran out does not hold the session, and its turn completes as gone', async () => {
-      await createActive({ ttlSeconds: 1 })
-      await begin('turn-2', { leaseMs: 10_000 })
-      await advance(seconds(10))
-
-      expect(await sweep()).toBe(1)
-      expect(await complete()).toEqual({ kind: 'gone' })
-      expect(await begin('turn-3')).toMatchObject({ kind: 'expired' })
-    })
-
-    test('the sweep ends an unfinished create when its lease runs out, and leaves no tombstone', async () => {
-      await create({ leaseMs: 10_000 })
-      await advance(seconds(9))
-      expect(await sweep()).toBe(0)
-      await advance(seconds(1))
-
-      expect(await sweep()).toBe(1)
-      expect(await begin()).toEqual({ kind: 'unknown' })
-      expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
-      expect(await complete('turn-1')).toEqual({ kind: 'gone' })
-    })
-
-    test('the sweep ends an unfinished create when the longest lease left runs out', async () => {
-      await create()
-      await begin('turn-2', { leaseMs: 10_000 })
-      await abandon('turn-1')
-      await advance(seconds(10))
-
-      expect(await sweep()).toBe(1)
-    })
-
-    test('a TTL set during a create counts, and does not defer the sweep of an unfinished create', async () => {
-      await create({ leaseMs: 10_000 })
-      await createActive({ key: sessionKey('finished') })
-      expect(await setTtl(7200)).toMatchObject({ ttlSeconds: 7200 })
-      await advance(seconds(10))
-
-      expect(await sweep()).toBe(1)
-      expect(await counts()).toEqual({ removals: 1, sessions: 1 })
     })
 
     test('the sweep ends at most as many sessions as asked for, the most overdue first', async () => {

@@ -7,8 +7,7 @@ const key = sessionKey
 
 /** Which KV a store with {@link testKvLimit} evicts. */
 export const describeKvLimit = (calls: StoreCalls): void => {
-  const { abandon, advance, begin, claimAll, complete, createActive, get, remove, setTtl, store, storeKv, sweep } =
-    calls
+  const { abandon, advance, begin, claimAll, complete, createActive, get, setTtl, store, storeKv } = calls
 
   describe('the limit of stored KV', () => {
     const storeFor = async (name: string, bytes = artefactBytes): Promise<boolean> => {
@@ -126,13 +125,6 @@ export const describeKvLimit = (calls: StoreCalls): void => {
       expect(await statesOf('a', 'b')).toEqual(['stored', 'stored'])
     })
 
-    test('an artefact that replaces another of its session evicts nothing', async () => {
-      await storeEach('a', 'b', 'c', 'd')
-      expect(await storeKv('artefact-d2', 2, { key: key('d') })).toBe(true)
-      expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'stored', 'stored', 'stored'])
-      expect(await kvBytes()).toBe(4 * artefactBytes)
-    })
-
     test('KV of an expired session goes before any other', async () => {
       await storeEach('a', 'b', 'c', 'd')
       await setTtl(1, { key: key('d') })
@@ -140,20 +132,6 @@ export const describeKvLimit = (calls: StoreCalls): void => {
       expect(await store().evict(100)).toBe(0)
       expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'stored', 'stored', undefined])
       expect(await beginOn('d')).toMatchObject({ kind: 'expired' })
-    })
-
-    test.each([
-      { name: 'was deleted', end: () => remove({ key: key('a') }) },
-      { name: 'has expired', end: () => advance(seconds(3600)).then(() => sweep()) },
-      {
-        name: 'dropped it',
-        end: () => store().dropKv({ key: key('a'), artefactId: 'artefact-a', reason: 'kv_missing' }),
-      },
-      { name: 'lost it', end: () => store().dropArtefacts({ artefactIds: ['artefact-a'], reason: 'kv_stale' }) },
-    ])('KV of a session that $name does not count', async ({ end }) => {
-      await storeEach('a')
-      await end()
-      expect(await kvBytes()).toBe(0)
     })
 
     test('KV is evicted again once the turn of its session has ended', async () => {
@@ -164,16 +142,6 @@ export const describeKvLimit = (calls: StoreCalls): void => {
       await advance(seconds(1))
       expect(await store().evict(100)).toBe(1)
       expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'kv_evicted', 'stored', 'stored'])
-    })
-
-    test('dropArtefacts takes the named artefacts from the sessions that still have them', async () => {
-      await storeEach('a', 'b')
-      await storeKv('artefact-b2', 2, { key: key('b') })
-      const artefactIds = ['artefact-a', 'artefact-b', 'artefact-unknown']
-      expect(await store().dropArtefacts({ artefactIds, reason: 'kv_stale' })).toBe(1)
-
-      expect(await statesOf('a', 'b')).toEqual(['kv_stale', 'stored'])
-      expect(await claimAll()).toEqual({ 'a:artefact-a': payloadOf('artefact-a') })
     })
   })
 }

@@ -6,7 +6,7 @@ const keys = Array.from({ length: 7 }, (_, index) => sessionKey(`session-${index
 const newestFirst = keys.toReversed()
 
 export const describeListing = (calls: StoreCalls): void => {
-  const { advance, begin, complete, create, createActive, get, remove, setTtl, store, sweep } = calls
+  const { advance, create, createActive, get, remove, setTtl, store, sweep } = calls
 
   /** Seven sessions, one second apart. */
   const createSeven = async (): Promise<void> => {
@@ -92,17 +92,6 @@ export const describeListing = (calls: StoreCalls): void => {
       await createSeven()
 
       expect(await page(2, sessionKey(name))).toEqual({ keys: newestFirst.slice(0, 2), hasMore: true })
-    })
-
-    test('returns a revived session as the newest', async () => {
-      const key = sessionKey('session-0')
-      await createSeven()
-      await setTtl(10, { key })
-      await advance(seconds(10))
-      await begin('again', { key })
-      await complete('again', { key })
-
-      expect((await allPages(3)).flat()).toEqual([key, ...newestFirst.slice(0, 6)])
     })
 
     test('leaves out ended sessions, swept or not, and does not promise a page of them', async () => {

@@ -10,25 +10,11 @@ import {
 } from './store-under-test.ts'
 
 export const describeRemovalQueue = (calls: StoreCalls): void => {
-  const { abandon, advance, announce, begin, claim, claimAll, claimOne, complete, counts, createActive } = calls
-  const { drain, get, remove, store, storeKv } = calls
+  const { abandon, advance, announce, claim, claimAll, claimOne, counts, createActive } = calls
+  const { get, remove, store, storeKv } = calls
 
   describe.each(artefactNames)('the removal queue, with artefacts $name', ({ named }) => {
-    const [one, two] = [named('artefact-1'), named('artefact-2')]
-
-    test('claim returns session, kind, payload, attempt and claim', async () => {
-      await createActive()
-      await storeKv(one)
-      await announce(two, { graceMs: 0 })
-      await remove()
-      const claimed = await claim()
-
-      const common = { session, attempt: 1, claim: expect.any(String) }
-      expect([...claimed].sort((a, b) => a.id.localeCompare(b.id))).toEqual([
-        { ...common, id: `a:${two}`, kind: 'artefact', payload: payloadOf(two) },
-        { ...common, id: `s:${session}`, kind: 'session', payload: payloadOf(one) },
-      ])
-    })
+    const one = named('artefact-1')
 
     test('claim returns at most as many as asked for, the longest due first', async () => {
       for (const name of ['a', 'b', 'c']) {
@@ -38,19 +24,6 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
 
       const pages = [await claim(60_000, 2), await claim(60_000, 2), await claim(60_000, 2)]
       expect(pages.map((page) => page.map(({ id }) => id))).toEqual([['a:a', 'a:b'], ['a:c'], []])
-    })
-
-    test('a removal is due again when its claim runs out, and counts its attempts', async () => {
-      await announce(one, { graceMs: 0 })
-      const attempts: number[] = []
-      for (let round = 0; round < 3; round++) {
-        attempts.push((await claimOne()).attempt)
-        await advance(seconds(29))
-        expect(await claim()).toEqual([])
-        await advance(seconds(1))
-      }
-
-      expect(attempts).toEqual([1, 2, 3])
     })
 
     test('an acknowledged removal is gone; an unknown or empty acknowledgement changes nothing', async () => {
@@ -83,33 +56,6 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
       expect(await store().knownArtefacts(others.map((key) => named(`artefact-${key}`)))).toEqual(new Set())
     })
 
-    test('only the last claim can acknowledge or postpone a removal', async () => {
-      await announce(one, { graceMs: 0 })
-      const late = await claimOne()
-      await advance(seconds(30))
-      const current = await claimOne()
-      await store().retryLater(late, 0)
-      await store().ack([late])
-
-      expect(await claimAll()).toEqual({})
-      expect(await counts()).toEqual({ removals: 1, sessions: 0 })
-      await store().ack([current])
-      expect(await counts()).toEqual({ removals: 0, sessions: 0 })
-    })
-
-    test.each([
-      { name: 'longer than its claim', leaseMs: 30_000, delayMs: 300_000 },
-      { name: 'shorter than its claim', leaseMs: 300_000, delayMs: 2000 },
-    ])('a postponed removal is due after its delay: $name', async ({ leaseMs, delayMs }) => {
-      await announce(one, { graceMs: 0 })
-      await store().retryLater(await claimOne(leaseMs), delayMs)
-      await advance(delayMs - seconds(1))
-      expect(await claim()).toEqual([])
-      await advance(seconds(1))
-
-      expect(await claim()).toMatchObject([{ attempt: 2 }])
-    })
-
     test('an artefact announced again is due after the later grace', async () => {
       await announce(one, { graceMs: 10_000 })
       await announce(one, { graceMs: 60_000 })
@@ -118,49 +64,6 @@ export const describeRemovalQueue = (calls: StoreCalls): void => {
       await advance(seconds(30))
 
       expect(Object.keys(await claimAll())).toEqual([`a:${one}`])
-    })
-
-    test('a removal claimed before the revival of its session does not cover the removal after it', async () => {
-      await createActive()
-      await advance(seconds(3600))
-      await begin()
-      const before = await claimOne()
-      await complete()
-      await remove()
-      await store().retryLater(before, seconds(60))
-      await store().ack([before])
-      expect(await claimAll()).toEqual({ [`s:${session}`]: undefined })
-    })
-
-    test('a session that ends again with another artefact has both removed', async () => {
-      await createActive()
-      await storeKv(one)
-      await remove()
-      await advance(seconds(86_400))
-      await createActive()
-      await storeKv(two)
-      await remove()
-      expect(await claimAll()).toEqual({ [`s:${session}`]: payloadOf(two), [`a:${one}`]: payloadOf(one) })
-    })
-
-    test('counts and knownArtefacts cover sessions and the queue', async () => {
-      const ended = sessionKey('ended')
-      await createActive()
-      await storeKv('replaced')
-      await storeKv('current', 2)
-      await announce('announced')
-      await createActive({ key: ended })
-      await storeKv('ended', 1, { key: ended })
-      expect(await counts()).toEqual({ removals: 2, sessions: 2 })
-      await remove({ key: ended })
-      await store().retryLater({ id: 'a:unknown', claim: 'unknown' }, 0)
-      expect(await counts()).toEqual({ removals: 3, sessions: 1 })
-
-      const asked = ['replaced', 'current', 'announced', 'ended', 'orphan']
-      expect(await store().knownArtefacts(asked)).toEqual(new Set(['replaced', 'current', 'announced', 'ended']))
-      await advance(seconds(60))
-      await drain()
-      expect(await store().knownArtefacts(asked)).toEqual(new Set(['current']))
     })
 
     test('knownArtefacts finds an artefact among thousands', async () => {

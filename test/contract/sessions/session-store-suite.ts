@@ -3,16 +3,14 @@ import { describeExpiry } from './expiry-suite.ts'
 import { describeKvLimit } from './kv-limit-suite.ts'
 import { describeListing } from './listing-suite.ts'
 import { describeRemovalQueue } from './removal-queue-suite.ts'
-import { describeRetries } from './retry-suite.ts'
-import { describeRevival } from './revival-suite.ts'
 import { describeSessions } from './sessions-suite.ts'
 import { callsOn, type StoreUnderTest } from './store-under-test.ts'
-import { describeStoredKv } from './stored-kv-suite.ts'
 import { describeTurns } from './turns-suite.ts'
 
 /**
- * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. `test/fuzz/sessions/session-stores.test.ts` compares the
- * adapters with a model over random sequences of all calls.
+ * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. What each call does to a session, and returns, is compared with
+ * a model in `test/fuzz/sessions/session-stores.test.ts`, over random sequences of all calls. Here: order, concurrency, limits, and texts and
+ * numbers of any form.
  */
 export const describeSessionStore = (name: string, make: () => Promise<StoreUnderTest>): void => {
   describe(name, () => {
@@ -24,9 +22,6 @@ export const describeSessionStore = (name: string, make: () => Promise<StoreUnde
     describeSessions(calls)
     describeTurns(calls)
     describeExpiry(calls)
-    describeRevival(calls)
-    describeRetries(calls)
-    describeStoredKv(calls)
     describeKvLimit(calls)
     describeListing(calls)
     describeRemovalQueue(calls)

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { alice, hours, mallory, newSession, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
+import { alice, hours, mallory, newSession, type StoreCalls, session, sessionKey } from './store-under-test.ts'
 
 export const describeSessions = (calls: StoreCalls): void => {
-  const { advance, begin, claimAll, complete, counts, create, createActive, get, list } = calls
-  const { setKvStatus, nowMs, remove, setTtl, store, storeKv, sweep } = calls
+  const { announce, begin, claimAll, commit, counts, create, createActive, get, nowMs } = calls
+  const { remove, setKvStatus, setTtl, store } = calls
 
   describe('sessions', () => {
     test('create stores the session with its fields', async () => {
@@ -47,23 +47,6 @@ export const describeSessions = (calls: StoreCalls): void => {
       expect(await get({ key })).toMatchObject({ key, sealedId, model, ttlSeconds, pod })
     })
 
-    test('another tenant can neither read, overwrite, change nor delete a session, nor complete its turn', async () => {
-      const record = await createActive()
-      await begin()
-      const foreign = { tenant: mallory }
-
-      expect(await begin('turn-2', foreign)).toEqual({ kind: 'unknown' })
-      expect(await complete('turn-2', foreign)).toEqual({ kind: 'gone' })
-      expect(await create(foreign)).toEqual({ kind: 'key-reused' })
-      expect(await get(foreign)).toBeUndefined()
-      expect(await setTtl(1, foreign)).toBeUndefined()
-      expect(await remove(foreign)).toBe(false)
-      expect(await list(mallory)).toEqual({ records: [], hasMore: false })
-      expect(await get()).toEqual(record)
-      expect(await counts()).toEqual({ removals: 0, sessions: 1 })
-      expect(await complete()).toMatchObject({ kind: 'completed', record: { turns: 2 } })
-    })
-
     test('an unknown session is unknown to every method', async () => {
       expect(await begin()).toEqual({ kind: 'unknown' })
       expect(await get()).toBeUndefined()
@@ -74,49 +57,30 @@ export const describeSessions = (calls: StoreCalls): void => {
       expect(await counts()).toEqual({ removals: 0, sessions: 0 })
     })
 
-    test('a deleted session is gone, and its queued removal carries its KV', async () => {
-      await createActive()
-      await storeKv('artefact-1')
-
-      expect(await remove()).toBe(true)
-      expect(await remove()).toBe(false)
-      expect(await get()).toBeUndefined()
-      expect(await setTtl(60)).toBeUndefined()
-      expect(await begin()).toEqual({ kind: 'deleted' })
-      expect(await begin('turn-2', { tenant: mallory })).toEqual({ kind: 'unknown' })
-      expect(await list()).toEqual({ records: [], hasMore: false })
-      expect(await claimAll()).toEqual({ [`s:${session}`]: '{"file":"artefact-1"}' })
-      expect(await counts()).toEqual({ removals: 1, sessions: 0 })
-    })
-
-    test('a deleted session becomes unknown when its tombstone expires, also after a late setKvStatus', async () => {
-      await createActive()
-      await remove()
-      await setKvStatus('too_short')
-      await advance(hours(23))
-      expect(await begin()).toEqual({ kind: 'deleted' })
-      await advance(hours(1))
-      expect(await begin()).toEqual({ kind: 'unknown' })
-    })
-
     test.each([
-      { name: 'shorter', ttlSeconds: 60 },
-      { name: 'longer', ttlSeconds: 7200 },
-    ])('setTtl with a $name TTL counts from now', async ({ ttlSeconds }) => {
+      { name: 'empty', payload: '' },
+      { name: 'with line feeds', payload: '\nline\nline\n' },
+      { name: 'of 100 KB', payload: 'x'.repeat(100_000) },
+      { name: 'of many scripts', payload: 'é漢🦙\u0000' },
+    ])('a payload $name comes back unchanged, from the session and from its removal', async ({ payload }) => {
       await createActive()
-      await advance(hours(0.5))
-      const before = await nowMs()
-      const record = await setTtl(ttlSeconds)
-      const after = await nowMs()
+      await announce('artefact', { payload })
+      await commit('artefact', 1, { payload })
+      expect(await get()).toMatchObject({ kv: { payload } })
 
-      expect(record?.ttlSeconds).toBe(ttlSeconds)
-      expect(record?.expiresAtMs).toBeGreaterThanOrEqual(before + seconds(ttlSeconds))
-      expect(record?.expiresAtMs).toBeLessThanOrEqual(after + seconds(ttlSeconds))
-      expect(await get()).toEqual(record)
-      await advance(seconds(ttlSeconds - 30))
-      expect(await sweep()).toBe(0)
-      await advance(seconds(30))
-      expect(await sweep()).toBe(1)
+      await remove()
+      expect(await claimAll()).toEqual({ [`s:${session}`]: payload })
+    })
+
+    test('a repeated create of another tenant does not find the session', async () => {
+      const retryOf = { digest: 'digest', bodyDigest: 'body', rememberMs: hours(24), use: 'find-or-record' } as const
+      await createActive({ retryOf })
+
+      const again = { key: sessionKey('again'), tenant: mallory }
+      expect(await create({ ...again, turnId: 'turn-again', retryOf })).toMatchObject({
+        kind: 'created',
+        record: again,
+      })
     })
 
     test('a store keeps its identity', async () => {

@@ -7,7 +7,7 @@ import { type InferencePath, inferenceBodies, inferencePaths, streamedResponse }
 import { cacheLine, create, createdId, errorOf, look, remove, untilTurns, use } from '../support/sessions.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 
-const { pod, stack } = useScriptedStack({ store: 'redis' })
+const { pod, stack } = useScriptedStack({ store: 'redis', envoyWaits: 'as-configured' })
 afterEach(async () => {
   stack.gateway().child.resume()
   if (!stack.gateway().child.isRunning()) await stack.restartGateway()

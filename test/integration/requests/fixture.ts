@@ -1,6 +1,5 @@
 import { beforeAll, expect } from '@jest/globals'
 import { createdId, untilTurns, view } from '../support/sessions.ts'
-import type { StackOptions } from '../support/stack.ts'
 import { type ScriptedStack, useScriptedStack } from '../support/use-stack.ts'
 import {
   anyResponse,
@@ -46,11 +45,10 @@ export interface Fixture extends ScriptedStack {
   expectRefused(ask: () => Promise<Reading>, refusal: Refusal): Promise<Reading>
 }
 
-export const useFixture = (options: Pick<StackOptions, 'envoyConfig'> = {}): Fixture => {
+export const useFixture = (): Fixture => {
   let sessionId = ''
   let turns = 1
   const scripted = useScriptedStack({
-    ...options,
     podCount: 2,
     env: {
       CTX_SESSIONS_MIN_TTL_SECONDS: String(bounds.min),

@@ -17,8 +17,7 @@ import {
   watching,
 } from './support.ts'
 
-/** Envoy waits for a gateway that is paused until a body has come, however long that takes. */
-const fixture = useFixture({ envoyConfig: (text) => text.replaceAll(/timeout: [12]s/g, 'timeout: 60s') })
+const fixture = useFixture()
 
 const mebibyte = 1024 * 1024
 const limit = 16 * mebibyte

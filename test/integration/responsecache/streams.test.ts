@@ -10,6 +10,7 @@ import { useScriptedStack } from '../support/use-stack.ts'
 import { ask, cacheHeader, chatStream, numberedResponses, question } from './support.ts'
 
 const { pod, stack } = useScriptedStack({
+  envoyWaits: 'as-configured',
   store: 'redis',
   env: {
     CTX_RESPONSE_CACHE_MODELS: 'scripted',

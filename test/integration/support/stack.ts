@@ -20,7 +20,7 @@ export interface StackPod {
 export interface StackOptions {
   /** Default: memory. */
   readonly store?: 'memory' | 'redis'
-  readonly redis?: Pick<StartRedisOptions, 'maxmemoryBytes' | 'persistence'>
+  readonly redis?: Pick<StartRedisOptions, 'persistence'>
   /** Gateway processes behind the one Envoy. Default: 1. */
   readonly gateways?: number
   /** Default: two pods of the embedded engine that share one folder. The function gets that folder. */
@@ -31,6 +31,8 @@ export interface StackOptions {
   readonly wiring?: Wiring
   /** Changes the repository's configuration of Envoy for this stack. */
   readonly envoyConfig?: (text: string) => string
+  /** How long Envoy waits for a gateway: as the repository has it, or (default) for a minute, which also a busy machine keeps to. */
+  readonly envoyWaits?: 'as-configured'
 }
 
 /** Real Envoy with the repository's own envoy.yaml, real gateways, real engines, and Redis where asked for. */
@@ -144,7 +146,10 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
         gateways: gateways.map((gateway) => gateway.extproc),
         connector: options.env?.['CONNECTOR'],
       },
-      change: options.envoyConfig,
+      change: (text) => {
+        const patient = options.envoyWaits === undefined ? text.replaceAll(/timeout: [12]s/g, 'timeout: 60s') : text
+        return options.envoyConfig?.(patient) ?? patient
+      },
       concurrency: 1,
       onLine,
     })

@@ -3,7 +3,6 @@ import type {
   Decision,
   GatewayRequest,
   HeadersDecision,
-  RequestScope,
   ResponseObserver,
 } from '../../../src/context/context-cache-manager.ts'
 import type { Reply } from '../../../src/extproc/codec.ts'
@@ -32,18 +31,6 @@ test('the service receives method, path, headers and whether a body follows', as
   expect(request).toMatchObject({ method: 'POST', path: '/v1/context?x', endOfStream: true })
   expect(request?.header('x-a')).toEqual(['1', '2'])
   expect(stream.sent).toEqual([passedOn])
-})
-
-test('a request without method and path is decided with empty ones', async () => {
-  const stream = openStream(async ({ method, path }) => ({
-    kind: 'response',
-    status: 200,
-    body: { method, path },
-    headers: {},
-  }))
-  stream.receiver.message(requestHeaders())
-  await stream.nextReply()
-  expect(stream.sent).toMatchObject([{ decision: { body: { method: '', path: '' } } }])
 })
 
 describe('a decision that fails is answered with an error, and reported as a fault', () => {
@@ -79,44 +66,6 @@ test('a response whose body cannot be JSON becomes an internal error, and a faul
   const bytes = stream.method.encode({ kind: 'decision', phase: 'request_body', decision })
   expect(bytes.toString()).toContain('"code":"internal_error"')
   expect(stream.faults).toHaveLength(1)
-})
-
-describe('a client that leaves', () => {
-  test.each(['halfClosed', 'closed'] as const)(
-    '%s aborts the decision, and nothing is sent afterwards',
-    async (how) => {
-      const scopes: RequestScope[] = []
-      let finish = (_decision: Decision): void => {}
-      const stream = openStream(async (_request, scope) => {
-        scopes.push(scope)
-        return new Promise<Decision>((resolve) => {
-          finish = resolve
-        })
-      })
-      stream.receiver.message(requestHeaders())
-      expect(scopes[0]?.signal.aborted).toBe(false)
-      stream.receiver[how]()
-      expect(scopes[0]?.signal.aborted).toBe(true)
-      finish(pass)
-      scopes[0]?.extendDeadline(1000)
-      await new Promise(setImmediate)
-      expect(stream.sent).toEqual([])
-    },
-  )
-
-  test('after the decision aborts nothing', async () => {
-    const signals: AbortSignal[] = []
-    const stream = openStream(async (_request, { signal }) => {
-      signals.push(signal)
-      return pass
-    })
-    stream.receiver.message(requestHeaders())
-    await stream.nextReply()
-    stream.receiver.halfClosed()
-    stream.receiver.closed()
-    expect(signals[0]?.aborted).toBe(false)
-    expect(stream.ends).toEqual([{ code: 'ok' }])
-  })
 })
 
 test('hooks count streams and time each reply', async () => {

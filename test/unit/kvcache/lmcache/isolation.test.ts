@@ -6,7 +6,6 @@ import {
   finishTurn,
   newPrompt,
   newSession,
-  removeSession,
   serveTurn,
   storedBy,
   type TestPod,
@@ -28,25 +27,6 @@ describe('isolation', () => {
 
   const serve = (session: TestSession, pod: TestPod, stored?: KvArtefact, text = prompt) =>
     serveTurn(cache, { session, pod, prompt: text, stored })
-
-  test('chunks that sessions of a tenant share stay until the last session is removed', async () => {
-    await start({ isolation: 'tenant' })
-    const [first, second] = [newSession(), newSession()]
-    const own = await serve(first, bed.pods[0], undefined, `${prompt}${' I ask one thing.'.repeat(8)}`)
-    const other = await serve(second, bed.pods[1], undefined, `${prompt}${' I ask another thing.'.repeat(8)}`)
-    expect(other.usage.cachedTokens).toBeGreaterThanOrEqual(Math.floor(prompt.length / 64) * 64)
-    const both = bed.fleet.chunks().length
-
-    expect(await removeSession(cache, first, own.stored)).toEqual({ kind: 'removed' })
-    const left = bed.fleet.chunks().length
-    expect(left).toBeLessThan(both)
-    expect(left).toBe((other.stored?.tokens ?? 0) / 64)
-    const again = await cache.prepare(turnOf(second, bed.pods[0], { stored: other.stored }), { signal: anySignal() })
-    expect(again.presence).toMatchObject({ tokens: other.stored?.tokens })
-
-    expect(await removeSession(cache, second, other.stored)).toEqual({ kind: 'removed' })
-    expect(bed.fleet.chunks()).toEqual([])
-  })
 
   test('an engine of another version loads nothing of the others, whose KV stays', async () => {
     await start({ isolation: 'tenant', versions: ['0.32.0', '0.33.0'] })

@@ -43,22 +43,6 @@ describe('removal', () => {
   const left = () => ({ chunks: bed.fleet.chunks(), ledger: bed.ledger.size })
   const nothing = { chunks: [], ledger: 0 }
 
-  test.each(['tenant', 'session'] as const)('leaves nothing: isolation by %s', async (isolation) => {
-    const artefacts = await converse({ isolation })
-    expect(bed.fleet.chunks().length).toBeGreaterThan(0)
-    expect(new Set(await removeAll(artefacts))).toEqual(new Set(['removed']))
-    expect(left()).toEqual(nothing)
-    expect(new Set(await removeAll(artefacts))).toEqual(new Set(['removed']))
-    expect(left()).toEqual(nothing)
-  })
-
-  test('of an earlier artefact keeps the chunks of the later one', async () => {
-    const artefacts = await converse({ isolation: 'tenant' })
-    const before = bed.fleet.chunks()
-    expect(await removeAll([...artefacts.slice(0, 2), ...artefacts.slice(0, 1)])).not.toContain('busy')
-    expect(bed.fleet.chunks()).toEqual(before)
-  })
-
   test('succeeds when the directory lists files of another instance that are gone', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
     for (const key of bed.fleet.store.keys()) {

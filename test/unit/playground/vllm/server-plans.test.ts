@@ -38,34 +38,6 @@ describe('command lines', () => {
     expect(flagValue(command, '--host')).toBe('127.0.0.1')
     expect(command.join(' ')).not.toMatch(/0\.0\.0\.0|undefined|\*/)
   })
-
-  test('a pod talks to its own LMCache server, and publishes its KV events on sockets of its own', () => {
-    const command = vllmPlan(plan, pods[1], 1).command
-    expect(flagValue(command, '--port')).toBe('8102')
-    expect(flagValue(command, '--model')).toBe('models/small')
-    expect(flagValue(command, '--kv-transfer-config')).toMatchObject({
-      kv_connector: 'LMCacheMPConnector',
-      kv_connector_extra_config: { 'lmcache.mp.host': 'tcp://127.0.0.1', 'lmcache.mp.port': 5552 },
-    })
-    expect(flagValue(command, '--kv-events-config')).toEqual({
-      enable_kv_cache_events: true,
-      publisher: 'zmq',
-      endpoint: 'ipc:///tmp/ctx-vllm-1-aa/events-1',
-    })
-  })
-
-  test('LMCache servers share the store and the coordinator, and have memory of their own', () => {
-    const [first, second] = [lmcachePlan(plan, pods[0], 0).command, lmcachePlan(plan, pods[1], 1).command]
-    for (const command of [first, second]) {
-      expect(flagValue(command, '--l2-adapter')).toEqual({ type: 'fs', base_path: '/run/vllm/work/l2' })
-      expect(flagValue(command, '--coordinator-url')).toBe('http://127.0.0.1:9200')
-      expect(flagValue(command, '--chunk-size')).toBe(flagValue(coordinatorPlan(plan).command, '--chunk-size'))
-    }
-    expect(flagValue(first, '--shm-name')).toBe('lmc-ctx-vllm-1-aa-pod-0')
-    expect(flagValue(second, '--shm-name')).toBe('lmc-ctx-vllm-1-aa-pod-1')
-    expect(flagValue(second, '--http-port')).toBe('9102')
-    expect(flagValue(second, '--port')).toBe('5552')
-  })
 })
 
 describe('serverEnvironment', () => {
