@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream, type Dir } from 'node:fs'
 import { opendir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -17,7 +17,12 @@ const trustMs = 60_000
 const maxTrusted = 10_000
 /** Hashing a piece blocks the event loop for about 0.2 ms; between two pieces other work runs. */
 const pieceBytes = 256 * 1024
-const batchSize = 500
+const filesPerPass = 500
+
+interface AgedFile {
+  readonly file: string
+  readonly ageMs: number
+}
 
 export type ArtefactFiles = ReturnType<typeof createArtefactFiles>
 
@@ -29,6 +34,12 @@ export type ArtefactFiles = ReturnType<typeof createArtefactFiles>
  */
 export const createArtefactFiles = (directory: string, store?: ArtefactStore) => {
   const digests = new LRUCache<string, string>({ max: maxTrusted, ttl: trustMs })
+  let listing: Dir | undefined
+  const close = async (): Promise<void> => {
+    const open = listing
+    listing = undefined
+    await open?.close()
+  }
   const pathOf = (file: string): string => join(directory, file)
   const remove = (file: string): Promise<void> => rm(pathOf(file), { force: true })
   const read = (file: string, signal: AbortSignal) =>
@@ -68,16 +79,16 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
     if (content === undefined || stored === undefined) return 'missing'
     const fetched = `${file}.${randomUUID()}.fetched`
     // What cannot be removed goes with the sweep of unfinished files.
-    const close = (): Promise<void> => remove(fetched).catch(() => {})
+    const discard = (): Promise<void> => remove(fetched).catch(() => {})
     try {
       const target = createWriteStream(pathOf(fetched), { flags: 'wx' })
       await pipeline(upTo(content.bytes, stored), target, { signal })
       const found = await check(fetched, content, signal)
-      if (found === 'intact') return { file: fetched, close }
-      await close()
+      if (found === 'intact') return { file: fetched, close: discard }
+      await discard()
       return found
     } catch (error) {
-      await close()
+      await discard()
       throw error
     }
   }
@@ -117,20 +128,22 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
       await store?.remove(file, { signal })
       await Promise.all([file, partOf(file)].map(remove))
     },
-    /** The names of all files in the folder that are older than `ageMs`, in batches. */
-    olderThan: async function* (ageMs: number, accept: (file: string) => boolean): AsyncGenerator<readonly string[]> {
-      let batch: string[] = []
-      for await (const entry of await opendir(directory)) {
-        if (!entry.isFile() || !accept(entry.name)) continue
-        const found = await measure(entry.name)
-        if (found === undefined || Date.now() - found.modifiedMs < ageMs) continue
-        batch.push(entry.name)
-        if (batch.length < batchSize) continue
-        yield batch
-        batch = []
+    /** The next files of the folder with their ages, at most 500; after the last one it begins anew. */
+    next: async (): Promise<readonly AgedFile[]> => {
+      const found: AgedFile[] = []
+      listing ??= await opendir(directory)
+      for (let read = 0; read < filesPerPass; read += 1) {
+        const entry = await listing.read()
+        if (entry === null) {
+          await close()
+          break
+        }
+        const measured = entry.isFile() ? await measure(entry.name) : undefined
+        if (measured !== undefined) found.push({ file: entry.name, ageMs: Date.now() - measured.modifiedMs })
       }
-      if (batch.length > 0) yield batch
+      return found
     },
+    close,
   }
 }
 

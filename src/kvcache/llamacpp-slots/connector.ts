@@ -87,6 +87,7 @@ export const createLlamacppSlotsConnector = (
       await client.close()
       while (parts.background.size > 0) await Promise.all(parts.background)
       parts.claims.close()
+      await parts.files.close()
       await parts.folder.close()
     },
   }

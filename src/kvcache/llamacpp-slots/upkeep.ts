@@ -71,7 +71,7 @@ const eraseSlot = async (
 }
 
 /**
- * Removes files that no session and no removal knows, and erases idle slots whose content the ledger does not know: those of failed turns, of
+ * Removes files that no session and no removal knows or that are unfinished, and erases idle slots whose content the ledger does not know: those of failed turns, of
  * requests without a session, and all after the ledger was lost. Resolves to how many files and slots that was. A fault in one part does not
  * prevent the others.
  */
@@ -81,8 +81,7 @@ export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: Abo
     .pods()
     .map((pod): [string, Promise<number>] => [`slots of ${pod}`, eraseUnknown(parts, pod, signal)])
   const work: readonly (readonly [string, Promise<number>])[] = [
-    ['orphaned files', removeOrphans(parts, artefacts, signal)],
-    ['unfinished files', removeFiles(parts, unfinishedGraceMs, isUnfinished, async (files) => files)],
+    ['files', removeRemains(parts, artefacts, signal)],
     ...slots,
   ]
   const counts = work.map(([what, count]) =>
@@ -94,32 +93,25 @@ export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: Abo
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
 }
 
-const removeFiles = async (
-  { files, folder }: Parts,
-  ageMs: number,
-  accept: (file: string) => boolean,
-  choose: (files: readonly string[]) => Promise<readonly string[]>,
-): Promise<number> => {
-  let removed = 0
-  for await (const batch of files.olderThan(ageMs, accept)) {
-    const chosen = await choose(batch)
-    if (chosen.length > 0 && !(await folder.isStillOurs())) return removed
-    await Promise.all(chosen.map((file) => files.delete(file)))
-    removed += chosen.length
-  }
-  return removed
-}
-
-const removeOrphans = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
+/** Looks at some files of the folder, and goes on as long as it finds remains: so a sweep costs the same however much is stored. */
+const removeRemains = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
+  const { files, folder } = parts
   const fingerprints = await fingerprintsOfAll(parts, signal)
-  const isArtefact = (file: string): boolean => artefactIdIn(file) !== undefined
-  return removeFiles(parts, parts.orphanGraceMs, isArtefact, async (files) => {
+  for (let removed = 0; ; ) {
     signal.throwIfAborted()
-    const known = await artefacts.known(files.flatMap((file) => artefactIdIn(file) ?? []))
-    const useless = [...known].filter((id) => fingerprints !== undefined && isOfOtherEngine(id, fingerprints))
-    if (useless.length > 0) await artefacts.forget(useless)
-    return files.filter((file) => !known.has(artefactIdIn(file) ?? ''))
-  })
+    const seen = await files.next()
+    const remains = seen.filter(({ file, ageMs }) => isUnfinished(file) && ageMs >= unfinishedGraceMs)
+    const stored = seen.filter(({ file, ageMs }) => artefactIdIn(file) !== undefined && ageMs >= parts.orphanGraceMs)
+    if (stored.length > 0) {
+      const known = await artefacts.known(stored.flatMap(({ file }) => artefactIdIn(file) ?? []))
+      remains.push(...stored.filter(({ file }) => !known.has(artefactIdIn(file) ?? '')))
+      const useless = [...known].filter((id) => fingerprints !== undefined && isOfOtherEngine(id, fingerprints))
+      if (useless.length > 0) await artefacts.forget(useless)
+    }
+    if (remains.length === 0 || !(await folder.isStillOurs())) return removed
+    await Promise.all(remains.map(({ file }) => files.delete(file)))
+    removed += remains.length
+  }
 }
 
 /** Undefined while a pod does not tell: it may be the one that can load what the others cannot. */

@@ -145,6 +145,17 @@ describe('KV events over ZeroMQ', () => {
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
   })
 
+  test('of 12 MB of turns at most 10 MiB are kept, the share of chains in 64 MiB: the oldest turn is unknown', async () => {
+    const { engine, following } = await startFollowing()
+    for (let turn = 1; turn <= 6; turn += 1) {
+      const tokens = Array<number>(500_000).fill(turn)
+      await engine.publish(storedEvent({ hashes: [turn], tokens, turnId: `long ${turn}` }))
+    }
+    expect(await turnTokens(following, 'long 6', 1)).toHaveLength(500_000)
+    const oldest = { turnId: 'long 1', minTokens: 1 }
+    expect(await following.turnTokens(pod, oldest, AbortSignal.abort())).toBeUndefined()
+  })
+
   test('a pod of several ranks gives the turn of any, and holds what all of them hold', async () => {
     const one = await publish()
     const other = await publish()

@@ -4,7 +4,7 @@ import type { EngineFields } from '../../../src/kvcache/kv-connector.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import type { SlotTurn } from '../../../src/kvcache/slots/slot-ledger.ts'
-import { anySignal, finishTurn, newSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
+import { anySignal, finishTurn, newSession, removeSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { useKvBed } from '../../contract/kvcache/use-kv-bed.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { SlotsTestBed } from './slots-test-bed.ts'
@@ -111,6 +111,14 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
         if (isTaken) await kit.bed.ledger.claim({ ...other, pod: place.pod, slots: [{ id: place.slot, idle: true }] })
       })
       expect(finished).toMatchObject(expected)
+    })
+
+    test('a removal calls no engine that holds nothing of the session', async () => {
+      const stored = await begin()
+      const calls: string[] = []
+      kit.second.proxy.onRequest((line) => void calls.push(line))
+      expect(await removeSession(kit.cache, kit.session, stored)).toEqual({ kind: 'removed' })
+      expect(calls).toEqual([])
     })
 
     test.each([

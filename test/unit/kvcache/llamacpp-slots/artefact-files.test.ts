@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { createHash, Hash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { fileOf, partOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { type ArtefactFiles, createArtefactFiles } from '../../../../src/kvcache/llamacpp-slots/artefact-files.ts'
 
@@ -12,7 +12,10 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'artefacts-'))
   files = createArtefactFiles(directory)
 })
-afterEach(() => rm(directory, { recursive: true, force: true }))
+afterEach(async () => {
+  await files.close()
+  await rm(directory, { recursive: true, force: true })
+})
 
 const never = new AbortController().signal
 const file = fileOf('ab'.repeat(20))
@@ -49,6 +52,28 @@ describe('open', () => {
     expect(await open()).toBe('intact')
     await write(file, text.replace('value', 'VALUE'))
     expect(await open()).toBe('damaged')
+  })
+
+  test('a file of any size is hashed in pieces of at most 256 KiB, and other work runs between two of them', async () => {
+    const bytes = 16 * 2 ** 20
+    await write(file, '')
+    await truncate(join(directory, file), bytes)
+    let turns = 0
+    let turning = setImmediate(function turn() {
+      turns += 1
+      turning = setImmediate(turn)
+    })
+    const pieces: { readonly bytes: number; readonly turn: number }[] = []
+    const update = jest.spyOn(Hash.prototype, 'update').mockImplementation(function (this: Hash, piece) {
+      pieces.push({ bytes: piece.length, turn: turns })
+      return this
+    })
+    expect(await files.open({ ...artefact, content: { bytes, sha256 } }, never)).toBe('damaged')
+    update.mockRestore()
+    clearImmediate(turning)
+    expect(pieces.reduce((sum, piece) => sum + piece.bytes, 0)).toBe(bytes)
+    expect(Math.max(...pieces.map((piece) => piece.bytes))).toBeLessThanOrEqual(256 * 1024)
+    expect(new Set(pieces.map(({ turn }) => turn)).size).toBe(pieces.length)
   })
 
   test('rejects after an abort', async () => {
@@ -92,27 +117,19 @@ test('remove deletes an artefact and its part, and can be repeated', async () =>
   expect(await readdir(directory)).toEqual([])
 })
 
-describe('olderThan', () => {
-  const collect = async (ageMs: number): Promise<readonly (readonly string[])[]> => {
-    const batches: (readonly string[])[] = []
-    for await (const batch of files.olderThan(ageMs, (name) => name.startsWith('ctx-'))) batches.push(batch)
-    return batches
+test('next lists files of the folder with their ages, and begins anew behind the last one', async () => {
+  await write('old', '')
+  await write('young', '')
+  await mkdir(join(directory, 'folder'))
+  const hourAgo = new Date(Date.now() - 3_600_000)
+  await utimes(join(directory, 'old'), hourAgo, hourAgo)
+  for (let round = 0; round < 2; round += 1) {
+    const seen = await files.next()
+    expect(new Map(seen.map(({ file: name, ageMs }) => [name, ageMs >= 3_600_000]))).toEqual(
+      new Map([
+        ['old', true],
+        ['young', false],
+      ]),
+    )
   }
-
-  test('yields old files that match, and no folders', async () => {
-    await write('ctx-old', '')
-    await write('ctx-young', '')
-    await write('other', '')
-    await mkdir(join(directory, 'ctx-folder'))
-    const hourAgo = new Date(Date.now() - 3_600_000)
-    for (const name of ['ctx-old', 'other', 'ctx-folder']) await utimes(join(directory, name), hourAgo, hourAgo)
-    expect(await collect(60_000)).toEqual([['ctx-old']])
-  })
-
-  test('yields batches of at most 500', async () => {
-    await Promise.all(Array.from({ length: 1_100 }, (_, index) => write(`ctx-${index}`, '')))
-    const batches = await collect(0)
-    expect(batches.map((batch) => batch.length)).toEqual([500, 500, 100])
-    expect(new Set(batches.flat()).size).toBe(1_100)
-  })
 })

@@ -65,8 +65,21 @@ describe('while the ledger is unavailable', () => {
     await expect(connector.remove(removal, signal())).rejects.toThrow(RedisUnavailableError)
   })
 
-  test('a sweep removes orphaned files', async () => {
-    await writeFile(join(directory, fileOf('ab'.repeat(20))), 'x')
-    expect(await connector.sweep({ known: async () => new Set(), forget: async () => {} }, signal())).toBe(1)
-  })
+  test.each([100, 1_200])(
+    'a sweep of %d files removes all orphans, and looks at 500 where there is none',
+    async (count) => {
+      const ids = Array.from({ length: count }, (_, index) => `${index}`.padStart(40, '0'))
+      await Promise.all(ids.map((id) => writeFile(join(directory, fileOf(id)), 'x')))
+      const sweep = async (isKnown: boolean) => {
+        let asked = 0
+        const known = async (names: readonly string[]) => {
+          asked += names.length
+          return new Set(isKnown ? names : [])
+        }
+        return { removed: await connector.sweep({ known, forget: async () => {} }, signal()), asked }
+      }
+      expect(await sweep(true)).toEqual({ removed: 0, asked: Math.min(count, 500) })
+      expect(await sweep(false)).toMatchObject({ removed: count })
+    },
+  )
 })
