@@ -68,11 +68,12 @@ export interface PoolStores {
 }
 
 const openStores = async (config: Config, parts: StoreParts): Promise<Omit<Stores, 'onFault'>> => {
-  const { metrics, warnings } = parts
+  const { log, metrics, warnings } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
   switch (sessions.store) {
     case 'memory': {
+      if (sessions.ignoresRedis) log.warn('sessions are in memory, by sessions.store: the Redis URL is not used')
       const store = createMemorySessionStore({
         maxSessions: sessions.maxSessions,
         tombstoneSeconds: sessions.tombstoneSeconds,

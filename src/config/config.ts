@@ -2,7 +2,9 @@ import type { DeepReadonly } from '../options/deep-readonly.ts'
 import type { ParsedConfig } from './schema.ts'
 
 /** The store of the sessions. */
-type StoreChoice = { readonly store: 'memory' } | { readonly store: 'redis'; readonly redisUrl: string }
+type StoreChoice =
+  /** `ignoresRedis`: the URL of a Redis is given, too. */
+  { readonly store: 'memory'; readonly ignoresRedis: boolean } | { readonly store: 'redis'; readonly redisUrl: string }
 
 /** The effective configuration: complete, checked, frozen. */
 export type Config = DeepReadonly<Omit<ParsedConfig, 'tenant' | 'sessions'>> & {
@@ -16,7 +18,7 @@ export const completeConfig = (parsed: ParsedConfig, options: { readonly generat
   const choice: StoreChoice =
     redisUrl !== undefined && storeOf({ store, redisUrl }) === 'redis'
       ? { store: 'redis', redisUrl }
-      : { store: 'memory' }
+      : { store: 'memory', ignoresRedis: redisUrl !== undefined }
   return deepFreeze({
     ...parsed,
     tenant: {

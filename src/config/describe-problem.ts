@@ -18,6 +18,9 @@ export const problemsOfIssue = (issue: z.core.$ZodIssue, tree: Tree): readonly C
       return [{ path, message: issue.message }]
     default: {
       const value = valueAt(tree, path)
+      // zod measures a list where a text belongs, though its type was a problem before, and the other way round.
+      const isMeasured = issue.code === 'too_small' || issue.code === 'too_big'
+      if (isMeasured && Array.isArray(value) !== (node?.type === 'array')) return []
       const allowed = node === undefined ? issue.message : allowedBy(node)
       return [{ path, message: `must be ${value === undefined ? 'set: ' : ''}${allowed}${hint(value, node?.enum)}` }]
     }

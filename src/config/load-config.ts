@@ -72,7 +72,7 @@ export const loadConfig = (
     // What an unreadable file would set is not reported as missing too.
     file.problem === undefined ? !unread.has(path.join('.')) : isSetByEnvironment(path) !== undefined,
   )
-  const lines = [...new Set([...problems, ...found].map(describe))]
+  const lines = [...problems, ...found].map(describe)
   if (whole.data === undefined || lines.length > 0)
     return { kind: 'invalid', problems: lines.join('\n'), groups, describe }
   const generateSecret = (): string => randomBytes(32).toString('base64url')

@@ -35,7 +35,7 @@ type Output<Own extends Shape> = keyof Own extends never ? unknown : DeepReadonl
 /** The options of a pool as a connector reads them: the shared ones and its own. */
 export type ConnectorOptions<Own extends Shape = NoOptions> = SharedOptions & Output<Own>
 
-type KvOutage = 'kv_folder_unavailable' | 'kv_store_unavailable'
+type KvOutage = 'kv_folder_unavailable' | 'kv_store_unavailable' | 'kv_events_unavailable'
 
 /** What a connector may use of its pool and of the gateway. */
 export interface ConnectorParts {
@@ -62,7 +62,7 @@ export interface ConnectorParts {
   /** Findings for the operator, and dependencies that are away: in the log at most once a minute, in /readyz and in a metric until they are cleared. */
   readonly warnings: {
     raise(kind: 'kv_folder_foreign', subject: string, text: string): void
-    /** `subject` is the folder, or the address of the store. */
+    /** `subject` is the folder, the address of the store, or the pod. */
     raiseOutage(kind: KvOutage, subject: string, cause: unknown): void
     clear(kind: 'kv_folder_foreign' | KvOutage, subject: string): void
   }

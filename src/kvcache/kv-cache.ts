@@ -39,33 +39,20 @@ export interface SessionTurn extends StartingTurn {
 
 type Sealed<Turn> = Omit<Turn, 'claim'> & { readonly claim: string }
 
-/**
- * A connector as the context room uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are tried again, and `check`. Claims are
- * sealed, and payloads carry a tag, so that a connector receives only what it wrote itself.
- */
-export interface KvCache {
-  prepare(turn: SessionTurn, budget: PrepareBudget): Promise<PreparedTurn>
-  /** Fields of a turn without a session. */
-  isolation(tenant: TenantKey): EngineFields
-  /** Fields of a request that is no turn of a session, whoever sends it. */
-  readonly constants: EngineFields
-  finish(turn: Sealed<EndedTurn>): Promise<FinishOutcome>
-  release(turn: Sealed<ReleasedTurn>): Promise<void>
-  remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
-  sweep(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
-  /** What the operator has to know about the engine of the pod. Rejects if that cannot be found out now. */
-  check(pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]>
-  close(): Promise<void>
-}
+export type KvCache = ReturnType<typeof createKvCache>
 
 /** Changes when payloads of an earlier version must not be read. */
 const payloadVersion = 1
 
-/** `name` is the connector's, and `pool` that of the pods that it serves. */
+/**
+ * A connector as the context room uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are tried again, and `check`. Claims are
+ * sealed, and payloads carry a tag, so that a connector receives only what it wrote itself. `name` is the connector's, and `pool` that of the pods
+ * that it serves.
+ */
 export const createKvCache = (
   connector: KvConnector,
   parts: { readonly name: string; readonly pool: string; readonly seal: ClaimSeal; readonly log: KvLog },
-): KvCache => {
+) => {
   const { seal, log } = parts
   const tag = `${payloadVersion}/${parts.name}/${parts.pool} `
   /** Undefined: another connector or pool wrote it. */
@@ -142,14 +129,19 @@ export const createKvCache = (
 
   return {
     prepare,
+    /** Fields of a turn without a session. */
     isolation,
+    /** Fields of a request that is no turn of a session, whoever sends it. */
     constants: connector.constants ?? {},
     finish,
     release,
     remove,
-    sweep: async (artefacts, signal) => (await connector.sweep?.(artefacts, signal)) ?? 0,
-    check: async (pod, signal) => (await connector.check?.(pod, signal)) ?? [],
-    close: async () => connector.close?.(),
+    sweep: async (artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> =>
+      (await connector.sweep?.(artefacts, signal)) ?? 0,
+    /** What the operator has to know about the engine of the pod. Rejects if that cannot be found out now. */
+    check: async (pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]> =>
+      (await connector.check?.(pod, signal)) ?? [],
+    close: async (): Promise<void> => connector.close?.(),
   }
 }
 

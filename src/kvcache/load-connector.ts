@@ -1,15 +1,15 @@
 import type { ConnectorDefinition } from './connector-definition.ts'
 import type { KvConnector } from './kv-connector.ts'
-import { isFunction, loadMember, memberOf } from './load-member.ts'
+import { created, isFunction, loadMember, memberOf } from './load-member.ts'
 
 /** What a module defines of a connector of one's own. It receives the shared options and the parts, as every connector does. */
 export type LoadedConnector = Pick<ConnectorDefinition, 'name' | 'create'>
 
 /**
  * Loads a connector of one's own: an ES module that exports `connector`, a {@link LoadedConnector}. docs/connectors.md explains it.
- * @throws Error when there is no such module, or it exports something else; `create` throws when it creates something else
+ * @throws Error when there is no such module, or it exports something else; `create` throws when it creates something else, or nothing in time
  */
-export const loadConnector = async (modulePath: string): Promise<LoadedConnector> => {
+export const loadConnector = async (modulePath: string, createLimitMs?: number): Promise<LoadedConnector> => {
   const exported = await loadMember(modulePath, 'connector')
   if (!isDefinition(exported)) {
     throw new Error(`${modulePath} does not export an object connector with a name and a method create`)
@@ -17,7 +17,7 @@ export const loadConnector = async (modulePath: string): Promise<LoadedConnector
   return {
     name: exported.name,
     create: async (options, parts) => {
-      const connector: unknown = await exported.create(options, parts)
+      const connector = await created(`create of ${modulePath}`, exported.create(options, parts), createLimitMs)
       if (isConnector(connector)) return connector
       throw new Error(`create of ${modulePath} does not return an object with a method prepare`)
     },

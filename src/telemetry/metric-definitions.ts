@@ -184,6 +184,7 @@ export const metricDefinitions = {
         'engine_unavailable',
         'kv_store_unavailable',
         'kv_folder_unavailable',
+        'kv_events_unavailable',
         'kv_folder_foreign',
         'engine_unauthorized',
         'engine_shares_kv',

@@ -35,6 +35,7 @@ const outages = {
   engine_unavailable: (address: string) => `The engine ${address}`,
   kv_folder_unavailable: (directory: string) => `The KV folder ${directory}`,
   kv_store_unavailable: (address: string) => `The KV store ${address}`,
+  kv_events_unavailable: (pod: string) => `The KV event stream of ${pod}`,
 } as const satisfies Partial<Record<WarningKind, (subject: string) => string>>
 
 /** Kinds of dependencies that may be away. */

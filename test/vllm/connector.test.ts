@@ -16,7 +16,7 @@ describe.each(['tenant', 'session'] as const)('real vLLM and LMCache, isolation 
     await events.stop()
   })
 
-  const traits = lmcacheTraits({ isolation, events: true })
+  const traits = lmcacheTraits(isolation)
   const bed = () => startVllmBed({ isolation, events })
   describeKvConnector('lmcache', bed, traits)
   describeKvRemoval('lmcache', bed, traits)

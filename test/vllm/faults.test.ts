@@ -1,13 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
-import type { Stack } from '../integration/support/stack.ts'
 import { orderServer } from './support/control.ts'
 import { eventually } from './support/eventually.ts'
 import { vllmFleet } from './support/fleet.ts'
 import { freshPrompt, freshSalt } from './support/prompts.ts'
 import { newSalts, piecesOf } from './support/salts.ts'
-import { anywhere, moveToOtherPod, readHit, type SessionClient, sessionClient } from './support/session.ts'
-import { startVllmStack, useVllmStack } from './support/vllm-stack.ts'
+import { anywhere, moveToOtherPod, type SessionClient, sessionClient } from './support/session.ts'
+import { useVllmStack } from './support/vllm-stack.ts'
 
 jest.setTimeout(300_000)
 
@@ -126,31 +125,4 @@ test('metrics, logs and the configuration page contain neither prompt nor sessio
   const seen = [stack().output(), ...pages.map(({ text }) => text)].join('\n')
   expect(seen).not.toContain(prompt.slice(0, 40))
   expect(seen).not.toContain(id)
-})
-
-describe('a gateway that does not follow KV events', () => {
-  let blind: Stack
-  beforeAll(async () => {
-    blind = await startVllmStack({ env: { CTX_KV_EVENTS: 'off' } })
-    // A gateway that starts after the coordinator learns of the instances first.
-    await untilItWorks(sessionClient(blind))
-  }, 180_000)
-  afterAll(async () => {
-    await blind?.stop()
-  }, 60_000)
-
-  test('counts the tokens of the first turn, while vLLM loads those of later turns too', async () => {
-    const blindClient = sessionClient(blind)
-    const text = freshPrompt(450)
-    const created = await blindClient.create(text)
-    const { kv } = await blindClient.settled(created.id, 1)
-    const grown = `${text} ${freshPrompt(300)}`
-    const used = await blindClient.use(created.id, grown)
-    const moved = await moveToOtherPod(blindClient, { id: created.id, prompt: grown })
-
-    const hit = { tier: 'store', tokens: kv.stored?.tokens, load: 'on-demand' }
-    expect([readHit(used.cache), readHit(moved.turn.cache)]).toEqual([hit, hit])
-    expect(moved.turn.cachedTokens).toBeGreaterThan(kv.stored?.tokens ?? Number.NaN)
-    await blindClient.remove(created.id)
-  })
 })

@@ -1,4 +1,4 @@
-import { isFunction, loadFunction, memberOf } from '../load-member.ts'
+import { created, isFunction, loadFunction, memberOf } from '../load-member.ts'
 
 /**
  * A place of one's own for stored KV: an object store, a database, another file system. Three methods, and nothing to be known of KV: names
@@ -32,7 +32,7 @@ export interface ArtefactStore {
  */
 export const loadArtefactStore = async (modulePath: string): Promise<ArtefactStore> => {
   const create = await loadFunction(modulePath, 'createArtefactStore')
-  const store: unknown = await create()
+  const store = await created(`createArtefactStore of ${modulePath}`, create())
   if (!isArtefactStore(store)) {
     throw new Error(`createArtefactStore of ${modulePath} does not give an object with save, load and remove`)
   }

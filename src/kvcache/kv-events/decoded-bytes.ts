@@ -6,13 +6,9 @@ const valueBytes = [16, 48, 256, 64, 256, 256]
 const unitBytes = [0, 0, 0, 2, 0, 256]
 
 /** The first byte of a value. So many bytes, items or members follow; where `size` is not 0, the next `size` bytes say how many. */
-interface Head {
-  readonly kind: number
-  readonly count: number
-  readonly size: number
-}
-const counted = (kind: number, ...counts: readonly number[]) => counts.map((count): Head => ({ kind, count, size: 0 }))
-const sized = (kind: number, ...sizes: readonly number[]) => sizes.map((size): Head => ({ kind, count: 0, size }))
+type Head = readonly [kind: number, count: number, size: number]
+const counted = (kind: number, ...counts: readonly number[]) => counts.map((count): Head => [kind, count, 0])
+const sized = (kind: number, ...sizes: readonly number[]) => sizes.map((size): Head => [kind, 0, size])
 const upTo = (most: number) => Array.from({ length: most + 1 }, (_none, count) => count)
 const repeated = (kind: number, times: number) => counted(kind, ...Array<number>(times).fill(0))
 const integers = [counted(small, 1, 2), counted(large, 4, 8)]
@@ -23,11 +19,11 @@ const heads: readonly Head[] = [
   [repeated(small, 1), repeated(none, 1), repeated(small, 2), sized(bytes, 1, 2, 4), repeated(none, 3)],
   [counted(large, 4, 8), ...integers, ...integers, repeated(none, 5)],
   [sized(text, 1, 2, 4), sized(list, 2, 4), sized(map, 2, 4), repeated(small, 0x20)],
-].flat(2)
+].flatMap((groups) => groups.flat())
 // Four times as fast as a list of objects.
-const kindOf = Uint8Array.from(heads, ({ kind }) => kind)
-const countOf = Uint8Array.from(heads, ({ count }) => count)
-const sizeOf = Uint8Array.from(heads, ({ size }) => size)
+const kindOf = Uint8Array.from(heads, ([kind]) => kind)
+const countOf = Uint8Array.from(heads, ([, count]) => count)
+const sizeOf = Uint8Array.from(heads, ([, , size]) => size)
 
 /**
  * The memory that a msgpack value would take at most, without decoding it. A decoder allocates a list before it reads the items, so that a head of

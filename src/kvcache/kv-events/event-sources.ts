@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { withinLimit } from '../../async/deadline.ts'
 import { askEngine } from '../../engines/ask-engine.ts'
-import { createEngineHttp, type EngineAccess } from '../../engines/engine-http.ts'
+import type { EngineHttp } from '../../engines/engine-http.ts'
 import { readJson } from '../../json/read-json.ts'
 
 /** Where one engine process (one data parallel rank of a pod) publishes its KV events. */
@@ -12,31 +12,22 @@ export interface KvEventSource {
   readonly topic: string
 }
 
-export type EventSources = ReturnType<typeof createEventSources>
+/**
+ * Asks a pod (`host:port`) where it publishes. Empty: it publishes nothing, or does not know the question.
+ * @throws Error when the pod does not answer in time, or answers something else
+ */
+export type EventSources = (pod: string, signal: AbortSignal) => Promise<readonly KvEventSource[]>
 
-/** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. Without `access`: plain HTTP without a credential. */
-export const createEventSources = (
-  options: { readonly timeoutMs?: number; readonly access?: EngineAccess | undefined } = {},
-) => {
-  const { timeoutMs = 5_000, access } = options
-  const http = createEngineHttp({ callsPerPod: 1, access })
-  return {
-    /**
-     * Asks a pod (`host:port`) where it publishes. Empty: it publishes nothing, or does not know the question.
-     * @throws Error when the pod does not answer in time, or answers something else
-     */
-    of: (pod: string, signal: AbortSignal): Promise<readonly KvEventSource[]> =>
-      withinLimit(
-        timeoutMs,
-        async (limited) => {
-          const text = await askEngine(http, { pod, path: '/kv_event_sources', signal: limited })
-          return text === undefined ? [] : readEventSources(pod, text)
-        },
-        signal,
-      ),
-    close: (): Promise<void> => http.close(),
-  }
-}
+/** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. */
+export const createEventSources =
+  (http: EngineHttp, timeoutMs = 5_000): EventSources =>
+  (pod, signal) =>
+    withinLimit(
+      timeoutMs,
+      async (limited) =>
+        readEventSources(pod, (await askEngine(http, { pod, path: '/kv_event_sources', signal: limited })) ?? '{}'),
+      signal,
+    )
 
 const sourcesAnswer = z.record(
   z.string(),

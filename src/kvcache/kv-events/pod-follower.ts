@@ -1,19 +1,23 @@
 import { EventEmitter, once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { pause } from '../../async/deadline.ts'
-import type { KvLog } from '../connector-definition.ts'
+import type { ConnectorParts } from '../connector-definition.ts'
 import { decodeEvents, maxDecodedBytes } from './decode-events.ts'
 import type { EventSources, KvEventSource } from './event-sources.ts'
-import type { KvEvents } from './kv-events.ts'
 import { maxMessagesInMemory, openSubscription } from './subscription.ts'
 import { createTurnChains, type TurnChains } from './turn-chains.ts'
 
-export interface PodFollowerOptions {
+export interface PodFollowerOptions extends Pick<ConnectorParts, 'pods' | 'log' | 'warnings'> {
   /** Where each pod publishes. */
-  readonly sources: Pick<EventSources, 'of'>
+  readonly sources: EventSources
   /** How often a pod is asked where it publishes, milliseconds. Default 5,000. */
   readonly askEveryMs?: number
-  readonly log: KvLog
+}
+
+/** A turn, and how many of its tokens are waited for. */
+export interface ReportedTurn {
+  readonly turnId: string
+  readonly minTokens: number
 }
 
 /** Memory for what one pod publishes: for messages on their way, for the one that is decoded, and for chains. */
@@ -30,8 +34,9 @@ interface Rank {
 
 export type PodFollower = ReturnType<typeof followPod>
 
-/** Follows the KV events of one pod (`host:port`). What it tells is documented in KvEvents. */
-export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: PodFollowerOptions) => {
+/** Follows the KV events of one pod (`host:port`). What it tells is documented in KvEvents. While it receives none, that is a warning. */
+export const followPod = (pod: string, options: PodFollowerOptions) => {
+  const { pods, sources, askEveryMs = 5_000, log, warnings } = options
   const life = new AbortController()
   const reports = new EventEmitter().setMaxListeners(0)
   let followed: readonly KvEventSource[] = []
@@ -64,6 +69,7 @@ export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: Pod
           log.info(isConnected ? 'KV events of the pod are received' : 'KV events of the pod are interrupted', { pod })
           chains.forgetResident()
           rank.isConnected = isConnected
+          if (isLive()) warnings.clear('kv_events_unavailable', pod)
           reports.emit('connection')
         },
       }),
@@ -87,17 +93,19 @@ export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: Pod
     await closed
   }
 
+  const isLive = (): boolean => ranks.length > 0 && ranks.every(({ isConnected }) => isConnected)
+
   const keepFollowing = async (): Promise<void> => {
-    let isKnown = true
     while (!life.signal.aborted) {
-      try {
-        await follow(await sources.of(pod, life.signal))
-        isKnown = true
-      } catch (err) {
-        if (isKnown && !life.signal.aborted) log.warn('where the pod publishes its KV events is unknown', { pod, err })
-        isKnown = false
-      }
+      const fault = await sources(pod, life.signal)
+        .then(follow)
+        .catch((error: unknown) => error)
+      // A connection takes some time.
       await pause(askEveryMs, life.signal)
+      if (isLive() || life.signal.aborted || !pods().includes(pod)) continue
+      const addresses = followed.map(({ endpoint }) => endpoint).join(', ')
+      const cause = addresses === '' ? 'vLLM publishes none (--kv-events-config)' : `${addresses} cannot be reached`
+      warnings.raiseOutage('kv_events_unavailable', pod, fault ?? cause)
     }
     await closeRanks()
   }
@@ -111,14 +119,11 @@ export const followPod = (pod: string, { sources, askEveryMs = 5_000, log }: Pod
   return {
     receive: async (signal: AbortSignal): Promise<void> => {
       const ended = AbortSignal.any([signal, life.signal])
-      await follow(await sources.of(pod, ended))
-      while (!ranks.every(({ isConnected }) => isConnected)) await once(reports, 'connection', { signal: ended })
+      await follow(await sources(pod, ended))
+      while (followed.length > 0 && !isLive()) await once(reports, 'connection', { signal: ended })
     },
-    isLive: (): boolean => ranks.length > 0 && ranks.every(({ isConnected }) => isConnected),
-    turnTokens: async (
-      { turnId, minTokens }: Parameters<KvEvents['turnTokens']>[1],
-      signal: AbortSignal,
-    ): Promise<Uint32Array | undefined> => {
+    isLive,
+    turnTokens: async ({ turnId, minTokens }: ReportedTurn, signal: AbortSignal): Promise<Uint32Array | undefined> => {
       const ended = AbortSignal.any([signal, life.signal])
       for (;;) {
         const tokens = longestOf(turnId)

@@ -10,58 +10,39 @@ const pollMs = 50
  * The engine writes chunks in the background. Those of the prompt are waited for, as long as more come; whether it writes those of its answer too
  * is its own setting, so they count when they have come by then. The first `known` chunks are the session's former artefact's: a coordinator that
  * was started anew no longer lists them, and an engine that finds them does not write them again. Resolves to how much lies in the store then.
+ * @throws when the signal fires
  */
-export const untilArrived = (
+export const untilArrived = async (
   parts: { readonly lmcache: Pick<Parts['lmcache'], 'locate'>; readonly settleMs: number },
   { promptTokens, signal }: Pick<EndedTurn, 'promptTokens' | 'signal'>,
   prefix: {
     readonly stored: Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
     readonly known: number
   },
-) => {
+): Promise<{ readonly chunks: number; readonly bytes: number }> => {
   const { stored, known } = prefix
   const perChunk = stored.pieces.length
   const ofPrompt = promptTokens === undefined ? Number.POSITIVE_INFINITY : Math.floor(promptTokens / stored.chunkTokens)
+  const expected = Math.min(ofPrompt, stored.chunks.length)
   let chunks = known
-  const look = async () => {
+  let grewAtMs = performance.now()
+  for (;;) {
     // A long conversation has hundreds of chunks of which a turn adds a few: only these are asked for, and the one before them for its size.
     const from = Math.max(0, chunks - 1)
     const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
     const unknown = sizes.slice((chunks - from) * perChunk)
-    chunks += Math.floor(leading(unknown, (size) => size !== undefined) / perChunk)
-    const listed = sizes.slice(0, (chunks - from) * perChunk).filter((size) => size !== undefined)
-    const meanBytes = listed.length === 0 ? 0 : listed.reduce((sum, size) => sum + size, 0) / listed.length
-    return { chunks, bytes: Math.round(meanBytes * chunks * perChunk) }
+    const grown = Math.floor(leading(unknown, (size) => size !== undefined) / perChunk)
+    chunks += grown
+    if (grown > 0) grewAtMs = performance.now()
+    if (chunks >= expected || performance.now() - grewAtMs > parts.settleMs) {
+      const listed = sizes.slice(0, (chunks - from) * perChunk).filter((size) => size !== undefined)
+      const meanBytes = listed.length === 0 ? 0 : listed.reduce((sum, size) => sum + size, 0) / listed.length
+      return { chunks, bytes: Math.round(meanBytes * chunks * perChunk) }
+    }
+    await setTimeout(pollMs, undefined, { signal })
   }
-  return untilGrown(
-    look,
-    (arrived) => arrived.chunks,
-    { expected: Math.min(ofPrompt, stored.chunks.length), quietMs: parts.settleMs, pollMs },
-    signal,
-  )
 }
 
 /** What each piece takes in the store; undefined for those that are not there. */
 const storedSizes = (entries: readonly DirectoryEntry[]): readonly (number | undefined)[] =>
   entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)
-
-/**
- * Looks again and again until as much as is expected has come, or nothing has for `quietMs`. Resolves to the last look.
- * @throws when the signal fires
- */
-export const untilGrown = async <T>(
-  look: () => Promise<T>,
-  sizeOf: (seen: T) => number,
-  growth: { readonly expected: number; readonly quietMs: number; readonly pollMs: number },
-  signal: AbortSignal,
-): Promise<T> => {
-  let size = 0
-  let grewAtMs = performance.now()
-  for (;;) {
-    const seen = await look()
-    if (sizeOf(seen) > size) grewAtMs = performance.now()
-    size = sizeOf(seen)
-    if (size >= growth.expected || performance.now() - grewAtMs > growth.quietMs) return seen
-    await setTimeout(growth.pollMs, undefined, { signal })
-  }
-}

@@ -5,9 +5,8 @@ import { createMemoryChunkLedger } from '../chunks/chunk-ledger.ts'
 import { createRedisChunkLedger } from '../chunks/redis/redis-chunk-ledger.ts'
 import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
 import type { KvConnector } from '../kv-connector.ts'
-import { createZmqKvEvents } from '../kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../kv-events/event-sources.ts'
-import { createNoKvEvents } from '../kv-events/kv-events.ts'
+import { createKvEvents } from '../kv-events/kv-events.ts'
 import { createEngineFacts } from './engine-facts.ts'
 import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
@@ -18,10 +17,6 @@ import { release, remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
 
 const options = {
-  events: z
-    .enum(['auto', 'off'])
-    .default('auto')
-    .describe('Whether `lmcache` subscribes to the KV events of vLLM pods. Without them KV is isolated per session.'),
   lmcache: group({
     url: serverUrl.optional().meta({
       description: 'URL of the LMCache coordinator. Required with `lmcache`.',
@@ -50,14 +45,12 @@ const callsPerServer = 32
  */
 export const createLmcacheConnector = (
   { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
-  pool: Omit<ConnectorParts, 'http'>,
+  pool: ConnectorParts,
   own: Partial<Pick<Parts, 'ledger' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
 ): LmcacheConnector => {
-  const { redis, pods, access, salts, log, warnings } = pool
-  const hasEvents = kv.events === 'auto'
+  const { redis, salts, warnings } = pool
   const named = new Map(instances.map(splitAlias))
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
-  const engineHttp = createEngineHttp({ callsPerPod: callsPerServer, access })
   const coordinator = new URL(required(url)).host
   const lmcache = createLmcacheClient({ http, coordinator, worldSize })
   const parts: Parts = {
@@ -66,14 +59,12 @@ export const createLmcacheConnector = (
     lmcache,
     breaker: createStoreBreaker((signal) => lmcache.healthy(signal), { address: coordinator, warnings }),
     instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
-    engines: createEngineFacts({ ...kv, http: engineHttp, hasEvents }),
+    engines: createEngineFacts(pool.http, kv.callTimeoutMs),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
     settleMs: 2_000,
     lookAgainMs: 300,
     ...own,
-    events:
-      own.events ??
-      (hasEvents ? createZmqKvEvents({ pods, sources: createEventSources({ access }), log }) : createNoKvEvents()),
+    events: own.events ?? createKvEvents({ ...pool, sources: createEventSources(pool.http) }),
   }
   return {
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
@@ -88,7 +79,7 @@ export const createLmcacheConnector = (
     },
     close: async () => {
       await parts.events.stop()
-      await Promise.all([http.close(), engineHttp.close()])
+      await http.close()
     },
   }
 }

@@ -4,6 +4,7 @@ import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
 import { askEngine } from '../../engines/ask-engine.ts'
 import type { EngineHttp } from '../../engines/engine-http.ts'
+import { readEventSources } from '../kv-events/event-sources.ts'
 
 /** What the connector has to know of an engine. */
 export interface EngineFacts {
@@ -23,7 +24,6 @@ const modelsSchema = z.object({
   data: z.array(z.object({ id: z.string(), root: z.string().nullish(), parent: z.string().nullish() })).max(10_000),
 })
 const versionSchema = z.object({ version: z.string() })
-const sourcesSchema = z.record(z.string(), z.unknown())
 
 /** Labels of vLLM's `vllm:cache_config_info` that decide how KV lies in memory. */
 const layoutLabels = ['block_size', 'cache_dtype'] as const
@@ -31,23 +31,9 @@ const defaultBlockTokens = 16
 /** How long answers count. An engine that was replaced within it is taken for the former one. */
 const maxAgeMs = 10_000
 
-interface Engine {
-  readonly models: z.infer<typeof modelsSchema>['data']
-  readonly build: string
-  readonly blockTokens: number
-  readonly hasEvents: boolean
-}
-
 /** Asks engines what they are, and remembers the answers for a while. */
-export const createEngineFacts = (options: {
-  readonly http: EngineHttp
-  readonly callTimeoutMs: number
-  /** Whether somebody listens to what engines publish. */
-  readonly hasEvents: boolean
-}) => {
-  const { http, callTimeoutMs } = options
-
-  const describe = async (pod: string): Promise<Engine> => {
+export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number) => {
+  const describe = async (pod: string) => {
     const signal = AbortSignal.timeout(callTimeoutMs)
     const [models, version, metrics, sources] = await Promise.all(
       ['/v1/models', '/version', '/metrics', '/kv_event_sources'].map((path) => askEngine(http, { pod, path, signal })),
@@ -60,12 +46,12 @@ export const createEngineFacts = (options: {
         layoutLabels.map((label) => layout.get(label) ?? ''),
       ]),
       blockTokens: Number(layout.get('block_size')) || defaultBlockTokens,
-      hasEvents: options.hasEvents && Object.keys(sourcesSchema.parse(JSON.parse(sources ?? '{}'))).length > 0,
+      hasEvents: readEventSources(pod, sources ?? '{}').length > 0,
     }
   }
 
   // Several turns at once ask once, so none of them may break it off.
-  const engines = new LRUCache<string, Engine>({
+  const engines = new LRUCache<string, Awaited<ReturnType<typeof describe>>>({
     max: 10_000,
     ttl: maxAgeMs,
     ttlResolution: 0,

@@ -3,11 +3,11 @@ import { withinLimit } from '../../async/deadline.ts'
 import { artefactIdFor } from '../artefact-id.ts'
 import type { EndedTurn, FinishOutcome, KvTurn } from '../kv-connector.ts'
 import type { NotStoredReason } from '../reasons.ts'
-import { untilArrived, untilGrown } from './arrived-chunks.ts'
+import { untilArrived } from './arrived-chunks.ts'
 import { type Claim, parseClaim, saltOf } from './claim.ts'
 import type { Parts } from './parts.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
-import { encodeStoredPrefix, heldChunks, type StoredPrefix } from './stored-prefix.ts'
+import { encodeStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 
 /** Finds out what of a turn's KV the engine wrote to the store, and holds it. */
 export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutcome<NotStoredReason>> => {
@@ -16,10 +16,6 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   if (!parts.breaker.isClosed()) {
     return { kind: 'none', reason: 'kv_store_unavailable', cause: new StoreUnavailableFault() }
   }
-  return claim.hasEvents ? confirmChunks(parts, turn, claim) : confirmSalt(parts, turn, claim)
-}
-
-const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome<NotStoredReason>> => {
   const { totalTokens, signal } = turn
   const fewest = Math.max(parts.minTokens, await parts.instances.chunkTokens(signal))
   if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
@@ -33,11 +29,13 @@ const confirmChunks = async (parts: Parts, turn: EndedTurn, claim: Claim): Promi
   const { chunks: known, lastChunk } = claim.base ?? { chunks: 0, lastChunk: '' }
   const isGrown = known > 0 && stored.chunks[known - 1] === lastChunk
   if (isGrown && known === stored.chunks.length) return { kind: 'unchanged' }
-  const payload = await announce(parts, turn, stored)
+  const { artefactId, chunkTokens, salt } = stored
+  const payload = encodeStoredPrefix(stored)
+  await turn.announce({ artefactId, payload })
+  // Held before it is looked which of them are there, so that nobody deletes them meanwhile.
+  await parts.ledger.hold({ salt, name: artefactId, chunks: stored.chunks })
   const arrived = await untilArrived(parts, turn, { stored, known: isGrown ? known : 0 })
   if (arrived.chunks === 0) return { kind: 'none', reason: 'not_stored' }
-
-  const { artefactId, chunkTokens } = stored
   return { kind: 'stored', artefactId, payload, tokens: arrived.chunks * chunkTokens, bytes: arrived.bytes }
 }
 
@@ -55,60 +53,26 @@ const tokensOfTurn = (parts: Parts, turn: EndedTurn, claim: Claim): Promise<Uint
   )
 }
 
-/**
- * Without events chunks have no names: the artefact stands for all KV under the session's own salt. It counts the tokens of the turn that stored it;
- * what later turns add lies under the same salt, so that nothing new is to be recorded.
- */
-const confirmSalt = async (parts: Parts, turn: EndedTurn, claim: Claim): Promise<FinishOutcome<NotStoredReason>> => {
-  const { promptTokens, signal } = turn
-  if (claim.base !== undefined) return { kind: 'unchanged' }
-  if (promptTokens === undefined) return { kind: 'none', reason: 'tokens_unknown' }
-  const chunkTokens = await parts.instances.chunkTokens(signal)
-  const tokens = Math.floor(promptTokens / chunkTokens) * chunkTokens
-  if (tokens === 0 || tokens < parts.minTokens) return { kind: 'none', reason: 'too_short' }
-  const stored = describePrefix(turn, claim, { salt: saltOf(parts, turn, claim), chunks: [], pieces: [], chunkTokens })
-  const payload = await announce(parts, turn, stored)
-  // The coordinator learns of what comes by and by.
-  const bytes = await untilGrown(
-    () => parts.lmcache.usageBytes(stored.salt, signal),
-    (seen) => seen,
-    { expected: 1, quietMs: 2 * parts.settleMs, pollMs: 250 },
-    signal,
-  )
-  if (bytes === 0) return { kind: 'none', reason: 'not_stored' }
-  return { kind: 'stored', artefactId: stored.artefactId, payload, tokens, bytes }
-}
-
-/** The names of a prefix's chunks; undefined where it is shorter than one. */
+/** An artefact of the turn, with the names of its chunks; undefined where it is shorter than one. */
 export const namePrefix = async (
   parts: Parts,
   turn: KvTurn,
   { claim, tokens }: { readonly claim: Claim; readonly tokens: Uint32Array },
   signal: AbortSignal,
 ): Promise<StoredPrefix | undefined> => {
+  const { modelRoot, life } = claim
   const salt = saltOf(parts, turn, claim)
-  const { chunks, entries } = await parts.lmcache.lookup({ modelRoot: claim.modelRoot, salt, tokens }, signal)
+  const { chunks, entries } = await parts.lmcache.lookup({ modelRoot, salt, tokens }, signal)
   if (chunks === 0) return undefined
   const perChunk = entries.length / chunks
-  return describePrefix(turn, claim, {
+  return {
+    artefactId: artefactIdFor(turn.session, nanoid()),
+    turnId: turn.turnId,
+    modelRoot,
     salt,
+    life,
     chunks: entries.filter((_entry, index) => index % perChunk === 0).map(({ key }) => key.chunk_hash_hex),
     pieces: entries.slice(0, perChunk).map(({ key }) => [key.kv_rank, key.object_group_id] as const),
     chunkTokens: await parts.instances.chunkTokens(signal),
-  })
-}
-
-/** An artefact of the turn. */
-export const describePrefix = (
-  { session, turnId }: Pick<KvTurn, 'session' | 'turnId'>,
-  { modelRoot, life }: Claim,
-  stored: Pick<StoredPrefix, 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>,
-): StoredPrefix => ({ artefactId: artefactIdFor(session, nanoid()), turnId, modelRoot, life, ...stored })
-
-/** Records the artefact, then holds its chunks, so that nobody deletes them; only then is it looked which of them are there. */
-const announce = async (parts: Parts, turn: EndedTurn, stored: StoredPrefix): Promise<string> => {
-  const payload = encodeStoredPrefix(stored)
-  await turn.announce({ artefactId: stored.artefactId, payload })
-  await parts.ledger.hold({ salt: stored.salt, name: stored.artefactId, chunks: heldChunks(stored) })
-  return payload
+  }
 }

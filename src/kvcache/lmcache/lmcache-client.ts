@@ -23,9 +23,6 @@ const entrySchema = z.object({ key: objectKeySchema, placements: z.array(placeme
 /** `POST /directory/lookup`: `chunks` whole chunks, and for each its keys (one per worker and layer group) in order. */
 const lookupSchema = z.object({ chunks: z.int().min(0), results: z.array(entrySchema).max(1_000_000) })
 
-/** `GET /directory/keys`. */
-const listingSchema = z.object({ total: z.int().min(0), keys: z.array(entrySchema) })
-
 /** `GET /instances`. */
 const instancesSchema = z.object({
   instances: z.array(
@@ -35,9 +32,6 @@ const instancesSchema = z.object({
 
 /** `GET /status` of one server. */
 const statusSchema = z.object({ chunk_size: z.int().min(1).max(1_000_000) })
-
-/** `GET /quota/{salt}`. */
-const usageSchema = z.object({ usage_gb: z.number().min(0) })
 
 /** `DELETE /cache/objects` of one server. */
 const deletedSchema = z.object({ ok: z.boolean() })
@@ -62,10 +56,8 @@ export class LmcacheFault extends Error {
 const keysPerDelete = 5_000
 /** An entry takes some 500 bytes, and several KB where the directory keeps token ids. */
 const keysPerLookup = 500
-const keysPerPage = 2_000
 /** A prefix is looked up in one call: 60,000 chunks without token ids. */
 export const maxAnswerBytes = 32 * 1024 * 1024
-const bytesPerGib = 1024 ** 3
 
 /**
  * LMCache's HTTP interfaces (multiprocess server and coordinator, 0.5.6): one coordinator for the fleet, one server per engine. Every call
@@ -86,14 +78,13 @@ export const createLmcacheClient = (options: {
     schema: z.ZodType<T>,
     call: Omit<EngineCall, 'pod'> & { readonly pod?: string },
   ): Promise<T> => {
-    const path = nameOf(call.path)
+    const { method, path } = call
     const reply = await http.call({ pod: coordinator, ...call })
-    if (reply.kind !== 'answered')
-      throw new LmcacheFault(`${call.method} ${path} was not answered`, { cause: reply.cause })
+    if (reply.kind !== 'answered') throw new LmcacheFault(`${method} ${path} was not answered`, { cause: reply.cause })
     if (reply.status < 200 || reply.status >= 300)
-      throw new LmcacheFault(`${call.method} ${path} was answered with ${reply.status}`)
+      throw new LmcacheFault(`${method} ${path} was answered with ${reply.status}`)
     const parsed = schema.safeParse(readJson(reply.text))
-    if (!parsed.success) throw new LmcacheFault(`${call.method} ${path} was answered with something else`)
+    if (!parsed.success) throw new LmcacheFault(`${method} ${path} was answered with something else`)
     return parsed.data
   }
 
@@ -132,17 +123,6 @@ export const createLmcacheClient = (options: {
       }
       return entries
     },
-    /** What lies under the salt in the memory beside engines. Lists the memory of the whole fleet. */
-    memoryKeysOf: async (salt: string, signal: AbortSignal): Promise<readonly ObjectKey[]> => {
-      const found: ObjectKey[] = []
-      for (let offset = 0, total = 1; offset < total; offset += keysPerPage) {
-        const path = `/directory/keys?tier=l1&limit=${keysPerPage}&offset=${offset}`
-        const page = await ask(listingSchema, { method: 'GET', path, signal })
-        found.push(...page.keys.map(({ key }) => key).filter(({ cache_salt }) => cache_salt === salt))
-        total = page.total
-      }
-      return found
-    },
     /** Deletes from the instance's memory (`l1`) or from its store (`l2`), in use or not. Idempotent; done when it resolves. */
     deleteObjects: async (
       address: string,
@@ -155,23 +135,7 @@ export const createLmcacheClient = (options: {
         if (!ok) throw new LmcacheFault('DELETE /cache/objects did not delete everything')
       }
     },
-    /** Bytes that lie in the store under the salt. Lags by some seconds. */
-    usageBytes: async (salt: string, signal: AbortSignal): Promise<number> =>
-      (await ask(usageSchema, { method: 'GET', path: `/quota/${salt}?tier=l2`, signal })).usage_gb * bytesPerGib,
-    /** Lets the coordinator evict everything under the salt from the store. */
-    forbidSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
-      await ask(z.unknown(), { method: 'PUT', path: `/quota/${salt}`, body: { limit_gb: 0 }, signal })
-    },
-    allowSalt: async (salt: string, signal: AbortSignal): Promise<void> => {
-      await ask(z.unknown(), { method: 'DELETE', path: `/quota/${salt}`, signal })
-    },
   }
-}
-
-/** A path without what identifies anything: the parts behind the first two, and a quota's salt. */
-const nameOf = (path: string): string => {
-  const [, first, second] = path.split(/[/?]/)
-  return first === 'quota' || second === undefined ? `/${first}` : `/${first}/${second}`
 }
 
 function* batchesOf<T>(items: readonly T[], size: number): Generator<readonly T[]> {

@@ -1,7 +1,7 @@
 import { untilAborted } from '../../async/deadline.ts'
+import { lifeOf } from '../cache-salts.ts'
 import type { KvArtefact, KvMiss, KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
-import { reportWholeTurn } from '../kv-events/kv-events.ts'
-import { lifeFor, saltOf } from './claim.ts'
+import { saltOf } from './claim.ts'
 import { type DirectoryEntry, LmcacheFault } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
@@ -10,13 +10,20 @@ import { leading, objectKeysOf, parseStoredPrefix, type StoredPrefix } from './s
 /** How long LMCache may take for one answer before it counts as not answering. */
 const answerMs = 1_000
 
+/**
+ * Body member that makes vLLM (0.32 or later) report a turn's whole chain of blocks under its `session_id`, also blocks that were cached before.
+ * Replaces a client's own `vllm_xargs`.
+ */
+export const reportWholeTurn = { vllm_xargs: { kv_cache_report_mode: 'full' } } as const
+
 /** Gives the turn its salt, and looks what of the session's KV its pod can load. The engine loads by itself. */
 export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSignal): Promise<Prepared> => {
   if (!parts.pods().includes(turn.pod)) throw new Error('the pod is not configured')
   const [engine, store] = await Promise.all([parts.engines.of(turn.pod, turn.model, signal), parts.identity.name()])
-  const facts = { ...engine, store }
+  const { hasEvents, ...facts } = { ...engine, store }
+  if (!hasEvents) return withoutEvents(parts, turn)
   const prefix = turn.stored === undefined ? undefined : parseStoredPrefix(turn.stored.payload)
-  const life = lifeFor(parts, turn, { hasEvents: facts.hasEvents, storedLife: prefix?.life })
+  const life = parts.isolation === 'session' ? lifeOf(turn, prefix?.life) : ''
   const salt = saltOf(parts, turn, { ...facts, life })
   const presence = await presenceOf(parts, turn, { prefix, salt, signal })
   // What is not listed is stored again.
@@ -24,14 +31,22 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
   const isBase = turn.stored !== undefined && prefix?.salt === salt && !isMissing
   return {
     presence,
-    fields: { cache_salt: salt, session_id: turn.turnId, ...(facts.hasEvents ? reportWholeTurn : {}) },
+    fields: { cache_salt: salt, session_id: turn.turnId, ...reportWholeTurn },
     claim: { ...facts, life, ...(isBase ? { base: baseOf(prefix, turn.stored) } : {}) },
   }
 }
 
+/** Nobody could name what is stored, to delete it. Under a salt of the session's life, nobody reaches it afterwards. */
+const withoutEvents = ({ salts }: Parts, turn: StartingTurn): Prepared => {
+  const { tenant, model, session: key } = turn
+  const session = { key, life: lifeOf(turn, undefined) }
+  const fields = { cache_salt: salts.of({ tenant, session, model, fingerprint: '' }) }
+  return { presence: miss('engine_cache'), fields, notStored: 'engine_cache' }
+}
+
 const baseOf = ({ chunks, chunkTokens }: StoredPrefix, { tokens }: KvArtefact) => {
   const arrived = chunks.slice(0, Math.floor(tokens / chunkTokens))
-  return { chunks: arrived.length, lastChunk: arrived.at(-1) ?? '', tokens }
+  return { chunks: arrived.length, lastChunk: arrived.at(-1) ?? '' }
 }
 
 /**
@@ -44,18 +59,20 @@ const presenceOf = async (
   { prefix, salt, signal }: { prefix: StoredPrefix | undefined; salt: string; signal: AbortSignal },
 ): Promise<KvPresence> => {
   if (stored === undefined) return miss('nothing_stored')
-  if (prefix?.salt !== salt) return miss('kv_incompatible')
+  // Without chunks: of a version that did without KV events.
+  if (prefix?.salt !== salt || prefix.chunks.length === 0) return miss('kv_incompatible')
   const inEngine = Math.min(stored.tokens, parts.events.residentTokens(pod, prefix.turnId))
   if (inEngine > 0 && inEngine === stored.tokens) return { kind: 'hit', tier: 'gpu', tokens: inEngine }
   if (!parts.breaker.isClosed()) return miss('kv_store_unavailable', new StoreUnavailableFault())
-  const look = () => (prefix.chunks.length === 0 ? lookAtSalt(parts, prefix, stored) : lookAtChunks(parts, prefix, pod))
-  const presence = parts.breaker.run(look).catch((cause: unknown) => miss('load_failed', cause))
+  const presence = parts.breaker
+    .run(() => lookAt(parts, prefix, pod))
+    .catch((cause: unknown) => miss('load_failed', cause))
   return untilAborted(presence, signal, () => miss('load_timeout'))
 }
 
 const miss = (reason: KvMiss['reason'], cause?: unknown): KvMiss => ({ kind: 'miss', reason, cause })
 
-const lookAtChunks = async (parts: Parts, stored: StoredPrefix, pod: string): Promise<KvPresence> => {
+const lookAt = async (parts: Parts, stored: StoredPrefix, pod: string): Promise<KvPresence> => {
   const [instance, entries] = await Promise.all([
     parts.instances.of(pod, AbortSignal.timeout(answerMs)),
     parts.lmcache.locate(objectKeysOf(stored, stored.chunks), AbortSignal.timeout(answerMs)),
@@ -70,9 +87,4 @@ const lookAtChunks = async (parts: Parts, stored: StoredPrefix, pod: string): Pr
   // A coordinator that was started anew lists it again when an engine reports it.
   if (tokens === 0) return miss('kv_missing')
   return { kind: 'hit', tier: tokensOf(isBeside) === tokens ? 'cpu' : 'store', tokens }
-}
-
-const lookAtSalt = async (parts: Parts, { salt }: StoredPrefix, { tokens }: KvArtefact): Promise<KvPresence> => {
-  const bytes = await parts.lmcache.usageBytes(salt, AbortSignal.timeout(answerMs))
-  return bytes > 0 ? { kind: 'hit', tier: 'store', tokens } : miss('kv_missing')
 }

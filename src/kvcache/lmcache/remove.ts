@@ -1,12 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { withinLimit } from '../../async/deadline.ts'
 import type { KvRemoval, ReleasedTurn, RemoveOutcome } from '../kv-connector.ts'
-import { untilGrown } from './arrived-chunks.ts'
-import { parseClaim, saltOf } from './claim.ts'
-import { describePrefix, namePrefix } from './finish.ts'
+import { parseClaim } from './claim.ts'
+import { namePrefix } from './finish.ts'
 import type { DirectoryEntry, LmcacheInstance, ObjectKey } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
-import { heldChunks, objectKeysOf, parseStoredPrefix, type StoredPrefix, wholeSalt } from './stored-prefix.ts'
+import { objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 
 /** Removes an artefact: the chunks that no other artefact needs. */
 export const remove = async (
@@ -37,11 +36,6 @@ export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> =
   const claim = parseClaim(turn.claim)
   if (claim === undefined) return
   const { pod, turnId, signal } = turn
-  if (!claim.hasEvents) {
-    const salt = saltOf(parts, turn, claim)
-    await deleteUnheld(parts, describePrefix(turn, claim, { salt, chunks: [], pieces: [], chunkTokens: 1 }), signal)
-    return
-  }
   const tokens = await withinLimit(
     eventsMs,
     (limited) => parts.events.turnTokens(pod, { turnId, minTokens: Number.POSITIVE_INFINITY }, limited),
@@ -54,8 +48,7 @@ export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> =
 /** Takes an artefact's chunks from it, and deletes those that nobody else holds. False: something is left, after a while. Can be repeated. */
 const deleteUnheld = async (parts: Parts, stored: StoredPrefix, signal: AbortSignal): Promise<boolean> => {
   const { salt, artefactId: name } = stored
-  const unheld = await parts.ledger.release({ salt, name, chunks: heldChunks(stored) })
-  if (unheld.includes(wholeSalt)) return purgeSalt(parts, salt, signal)
+  const unheld = await parts.ledger.release({ salt, name, chunks: stored.chunks })
   return deleteEverywhere(parts, objectKeysOf(stored, unheld), signal)
 }
 
@@ -105,20 +98,4 @@ const deleteOnce = async (
     }),
   )
   await Promise.all(work)
-}
-
-/**
- * Deletes everything under a salt that nothing uses any more: by name what lies in the memory beside engines; the store's part has the coordinator
- * evict, by a quota of 0. It keeps quotas for ever, so the salt's is lifted when it has done its work, also one that an interrupted removal left.
- */
-const purgeSalt = async (parts: Parts, salt: string, signal: AbortSignal): Promise<boolean> => {
-  if (!(await deleteEverywhere(parts, await parts.lmcache.memoryKeysOf(salt, signal), signal))) return false
-  const usage = (): Promise<number> => parts.lmcache.usageBytes(salt, signal)
-  if ((await usage()) > 0) {
-    await parts.lmcache.forbidSalt(salt, signal)
-    const eviction = { expected: 1, quietMs: 5_000, pollMs: 500 }
-    if ((await untilGrown(usage, (bytes) => (bytes === 0 ? 1 : 0), eviction, signal)) > 0) return false
-  }
-  await parts.lmcache.allowSalt(salt, signal)
-  return true
 }

@@ -14,7 +14,7 @@ const schema = z.strictObject({
   salt: z.string().regex(/^[0-9a-f]{32}$/),
   /** The session's life in its salt; empty where the salt is the tenant's. */
   life: z.string().max(64),
-  /** Hashes of the prefix's chunks, in order. Empty: the chunks have no names here, and the salt is the session's alone. */
+  /** Hashes of the prefix's chunks, in order. */
   chunks: z.array(z.string().regex(chunkHash)).max(maxChunks).readonly(),
   /** Each chunk lies in so many pieces, one per worker and group of layers: LMCache's kv_rank and object_group_id. */
   pieces: z
@@ -27,13 +27,6 @@ const schema = z.strictObject({
 
 /** What is kept with a session of its KV in LMCache: enough to find and delete it. No token and no prompt. */
 export type StoredPrefix = Readonly<Omit<z.infer<typeof schema>, 'v'>>
-
-/** Stands in the ledger for all KV under a salt, where chunks have no names. */
-export const wholeSalt = '*'
-
-/** What an artefact holds in the ledger. */
-export const heldChunks = ({ chunks }: Pick<StoredPrefix, 'chunks'>): readonly string[] =>
-  chunks.length === 0 ? [wholeSalt] : chunks
 
 /** As the artefact's payload. */
 export const encodeStoredPrefix = (stored: StoredPrefix): string => JSON.stringify({ v: 2, ...stored })

@@ -25,12 +25,8 @@ const maxPods = 10_000
 
 /** A ledger for one gateway process. `now` is its clock in milliseconds; only differences count. */
 export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): SlotLedger => {
-  const pods = new LRUCache<string, Map<number, SlotRecord>>({ max: maxPods })
-  const recordsOf = (pod: string): Map<number, SlotRecord> => {
-    const records = pods.get(pod) ?? new Map<number, SlotRecord>()
-    pods.set(pod, records)
-    return records
-  }
+  const pods = new LRUCache<string, Map<number, SlotRecord>>({ max: maxPods, memoMethod: () => new Map() })
+  const recordsOf = (pod: string): Map<number, SlotRecord> => pods.memo(pod)
   const isHeld = ({ turnId, untilMs }: SlotRecord): boolean => turnId !== undefined && untilMs > now()
   /** The record of a slot that this turn holds. */
   const heldBy = ({ pod, slot, turnId }: SlotTurn): SlotRecord | undefined => {
@@ -76,9 +72,8 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
     release: async ({ content, ...turn }) => {
       const record = heldBy(turn)
       if (record === undefined) return
-      const left = content === undefined ? {} : { owner: record.user, content }
-      const free = { turnId: undefined, user: undefined, untilMs: 0, saving: false, task: undefined }
-      recordsOf(turn.pod).set(turn.slot, { ...record, ...left, ...free })
+      const left = content === undefined ? record : { owner: record.user, content }
+      recordsOf(turn.pod).set(turn.slot, { ...unused, used: record.used, owner: left.owner, content: left.content })
     },
     list: async (pod) =>
       [...recordsOf(pod)].map(([slot, record]) => {
@@ -88,9 +83,9 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
     seize: async ({ pod, slot, turnId, leaseMs }) => {
       const record = recordsOf(pod).get(slot) ?? unused
       if (isHeld(record)) return undefined
-      const untilMs = now() + leaseMs
-      recordsOf(pod).set(slot, { ...record, turnId, user: undefined, untilMs, saving: false, task: undefined })
-      return { owner: record.owner, content: record.content }
+      const { owner, content, used } = record
+      recordsOf(pod).set(slot, { owner, content, used, turnId, untilMs: now() + leaseMs, saving: false })
+      return { owner, content }
     },
   }
 }

@@ -65,15 +65,6 @@ export interface SlotAddress {
   readonly slot: number
 }
 
-export interface SlotClientOptions {
-  /** How long a question may keep its caller waiting. */
-  readonly callTimeoutMs: number
-  /** How long an engine that is late with an action is followed, to learn how it ended. Default 120,000. */
-  readonly lateTimeoutMs?: number | undefined
-  /** Default: plain HTTP without a credential. */
-  readonly access?: EngineAccess | undefined
-}
-
 /** Calls at a time to one engine; questions and actions count apart. */
 const callsPerPod = 4
 
@@ -83,7 +74,14 @@ const callsPerPod = 4
  */
 export type SlotClient = ReturnType<typeof createSlotClient>
 
-export const createSlotClient = (options: SlotClientOptions) => {
+export const createSlotClient = (options: {
+  /** How long a question may keep its caller waiting. */
+  readonly callTimeoutMs: number
+  /** How long an engine that is late with an action is followed, to learn how it ended. Default 120,000. */
+  readonly lateTimeoutMs?: number | undefined
+  /** Default: plain HTTP without a credential. */
+  readonly access?: EngineAccess | undefined
+}) => {
   const { callTimeoutMs, lateTimeoutMs = 120_000, access } = options
   // A late action holds its connection; questions must not queue behind it.
   const queries = createEngineHttp({ callsPerPod, access })

@@ -1,10 +1,10 @@
+import { createEngineHttp } from '../../../src/engines/engine-http.ts'
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
 import type { ConnectorParts, KvLog } from '../../../src/kvcache/connector-definition.ts'
 import type { KvCache } from '../../../src/kvcache/kv-cache.ts'
 import type { KvConnector } from '../../../src/kvcache/kv-connector.ts'
-import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
-import { createNoKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import { createKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -88,11 +88,11 @@ interface Followers {
 
 const createFollowers = ({ pods }: SimulatedFleet): Followers => {
   const followers: KvEvents[] = []
+  const http = createEngineHttp({ callsPerPod: 2 })
   const follow = (): KvEvents =>
-    createZmqKvEvents({
-      pods: () => pods.map(({ address }) => address),
-      sources: createEventSources(),
-      log: silent,
+    createKvEvents({
+      ...connectorParts({ pods: () => pods.map(({ address }) => address) }),
+      sources: createEventSources(http),
       pollMs: 50,
       askEveryMs: 50,
     })
@@ -112,6 +112,7 @@ const createFollowers = ({ pods }: SimulatedFleet): Followers => {
     },
     stop: async () => {
       await Promise.all(followers.map((events) => events.stop()))
+      await http.close()
     },
   }
 }
@@ -125,7 +126,7 @@ const makeBed = (
     readonly onClose?: () => Promise<void>
   },
 ): LmcacheBed => {
-  const { fleet, followers, events: hasEvents = true } = options
+  const { fleet, followers } = options
   const addresses = fleet.pods.map(({ address }) => address)
   beds += 1
   // Salts differ from those of the bed before.
@@ -135,8 +136,7 @@ const makeBed = (
 
   const connect = (wishes: LmcacheConnectOptions = {}): KvCache => {
     // Two gateways are enough to differ.
-    const followed = hasEvents ? followers.of(connectors.length % 2) : createNoKvEvents()
-    const events = wishes.starts ? {} : { events: followed }
+    const events = wishes.starts ? {} : { events: followers.of(connectors.length % 2) }
     let isStarting = wishes.starts
     const connector = createLmcacheConnector(
       {
@@ -145,7 +145,6 @@ const makeBed = (
           instances: fleet.pods.map(({ address, instance }) => `${address}=${instance.id}`),
           worldSize: 1,
         },
-        events: hasEvents ? 'auto' : 'off',
         isolation: options.isolation ?? 'tenant',
         callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
         minTokens: 1,
@@ -165,7 +164,7 @@ const makeBed = (
       ...connector,
       // A gateway that has just started misses the events before its subscription.
       prepare: async (turn, budget) => {
-        if (hasEvents) await followers.allReceive()
+        await followers.allReceive()
         return connector.prepare(turn, budget)
       },
     }
@@ -186,14 +185,14 @@ const makeBed = (
     holdLoads: () => () => {},
     restart: async () => {
       await pod.restart(() => followers.allMiss(pod.address))
-      if (hasEvents) await followers.allReceive()
+      await followers.allReceive()
     },
   })
 
   return {
     fleet,
     secret,
-    events: hasEvents ? followers.of(0) : createNoKvEvents(),
+    events: followers.of(0),
     get ledger() {
       return ledger
     },

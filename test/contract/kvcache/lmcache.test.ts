@@ -6,19 +6,14 @@ import { lmcacheTraits } from './lmcache-traits.ts'
 
 const chunkTokens = 64
 
-describe.each([
-  { isolation: 'tenant', events: true },
-  { isolation: 'session', events: true },
-  // Without events, KV is isolated by session, whatever is asked for.
-  { isolation: 'tenant', events: false },
-] as const)('a simulated fleet, isolation by $isolation, events: $events', ({ isolation, events }) => {
+describe.each(['tenant', 'session'] as const)('a simulated fleet, isolation by %s', (isolation) => {
   let fleet: LmcacheFleet
   beforeAll(async () => {
-    fleet = await startLmcacheFleet({ isolation, events, chunkTokens })
+    fleet = await startLmcacheFleet({ isolation, chunkTokens })
   })
   afterAll(() => fleet.close())
 
-  const traits = lmcacheTraits({ isolation, events })
+  const traits = lmcacheTraits(isolation)
   describeKvConnector('lmcache', () => fleet.bed(), traits)
   describeKvRemoval('lmcache', () => fleet.bed(), traits)
 })

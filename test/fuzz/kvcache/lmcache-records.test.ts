@@ -20,7 +20,7 @@ const anyStored = fc.record({
   pieces: fc.array(fc.tuple(fc.nat(), fc.nat(9)), { maxLength: 4 }),
   chunkTokens: fc.integer({ min: 1, max: 4096 }),
 })
-const anyBase = fc.record({ chunks: fc.nat(), lastChunk: hex(0, 64), tokens: fc.nat() })
+const anyBase = fc.record({ chunks: fc.nat(), lastChunk: hex(0, 64) })
 const anyClaim = fc.record(
   {
     fingerprint: text(32),
@@ -28,10 +28,9 @@ const anyClaim = fc.record(
     life: fc.string({ maxLength: 8 }),
     modelRoot: text(60),
     blockTokens: fc.integer({ min: 1, max: 512 }),
-    hasEvents: fc.boolean(),
     base: anyBase,
   },
-  { requiredKeys: ['fingerprint', 'store', 'life', 'modelRoot', 'blockTokens', 'hasEvents'] },
+  { requiredKeys: ['fingerprint', 'store', 'life', 'modelRoot', 'blockTokens'] },
 )
 
 /** Texts that are no record, and some that nearly are. */

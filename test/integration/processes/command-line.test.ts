@@ -172,9 +172,12 @@ describe('context-cache-gateway', () => {
     expect(await run(['serve'], { env })).toEqual({ code: 1, stdout: '', stderr })
   })
 
-  test('an engine that does not answer is one warning of serve', async () => {
-    const { stdout } = await run(['serve'], { env: valid(), until: '"ready"' })
+  test('serve warns once of an engine that does not answer, and of a Redis that it does not use', async () => {
+    const env = { ...valid(), CTX_SESSIONS_STORE: 'memory', REDIS_URL: 'redis://:hidden@127.0.0.1:1' }
+    const { stdout } = await run(['serve'], { env, until: '"ready"' })
+    expect(stdout).not.toContain('hidden')
     expect(stdout.match(/"level":"warn".*/g)).toEqual([
+      expect.stringContaining('the Redis URL is not used'),
       expect.stringContaining('The engine 127.0.0.1:1 is unavailable'),
     ])
   })

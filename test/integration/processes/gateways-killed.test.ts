@@ -8,7 +8,7 @@ import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
 const clients = 3
-const killingMs = 25_000
+const killingMs = 60_000
 
 const stack = useStack({
   store: 'redis',

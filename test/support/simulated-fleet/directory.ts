@@ -23,8 +23,6 @@ export interface Directory {
   report(report: ChunkReport): void
   placements(key: ChunkKey): readonly Placement[]
   entries(): readonly { readonly key: ChunkKey; readonly placements: readonly Placement[] }[]
-  /** Bytes in the store by salt: what any instance stored, until any instance deleted it. */
-  usage(): ReadonlyMap<string, number>
   /** The instance's memory is gone. */
   dropMemory(instanceId: string): void
   /** Forgets everything, and every report that is under way. */
@@ -35,15 +33,11 @@ export interface Directory {
 
 export const createDirectory = (options: { readonly lagMs: number; readonly chunkBytes: number }): Directory => {
   const known = new Map<string, { readonly key: ChunkKey; readonly placements: Map<string, Placement> }>()
-  /** Chunks in the store, with their salts. */
-  const stored = new Map<string, string>()
   let epoch = 0
   let arriving: Promise<void> = Promise.resolve()
 
   const apply = ({ kind, instanceId, tier, key }: ChunkReport): void => {
     const name = keyText(key)
-    if (tier === 'l2' && kind === 'stored') stored.set(name, key.cache_salt)
-    if (tier === 'l2' && kind === 'deleted') stored.delete(name)
     const entry = known.get(name) ?? { key, placements: new Map<string, Placement>() }
     const place = `${instanceId} ${tier}`
     if (kind === 'deleted') entry.placements.delete(place)
@@ -69,18 +63,12 @@ export const createDirectory = (options: { readonly lagMs: number; readonly chun
     },
     placements: (key) => [...(known.get(keyText(key))?.placements.values() ?? [])],
     entries: list,
-    usage: () => {
-      const bytes = new Map<string, number>()
-      for (const salt of stored.values()) bytes.set(salt, (bytes.get(salt) ?? 0) + options.chunkBytes)
-      return bytes
-    },
     dropMemory: (instanceId) => {
       for (const { key } of list()) apply({ kind: 'deleted', instanceId, tier: 'l1', key })
     },
     forget: () => {
       epoch += 1
       known.clear()
-      stored.clear()
     },
     arrived: () => arriving,
   }

@@ -103,9 +103,7 @@ export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): 
     instances,
     absent,
     directory,
-    modelRoot,
     chunkTokens,
-    evictionMs: 20,
     intercept,
   })
   return {

@@ -131,7 +131,7 @@ describe('loadConfig', () => {
 
   test('a Redis URL with the memory store is ignored', () => {
     const { sessions } = load({ ...essential, REDIS_URL: 'redis://host', CTX_SESSIONS_STORE: 'memory' })
-    expect(sessions.store).toBe('memory')
+    expect(sessions).toMatchObject({ store: 'memory', ignoresRedis: true })
     expect(sessions).not.toHaveProperty('redisUrl')
   })
 

@@ -7,7 +7,7 @@ import { newSession } from '../../contract/kvcache/kv-test-bed.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
 
 const kv = { isolation: 'tenant', callTimeoutMs: 1_000, minTokens: 1, directory: '/kv' } as const
-const created = async (path: string) => (await loadConnector(path)).create(kv, connectorParts({ maxTurnMs: 7 }))
+const created = async (path: string) => (await loadConnector(path, 200)).create(kv, connectorParts({ maxTurnMs: 7 }))
 
 let folder: string
 beforeAll(async () => {
@@ -50,6 +50,11 @@ test.each([
     name: 'creates another object',
     text: own('() => ({})'),
     problem: /does not return an object with a method prepare/,
+  },
+  {
+    name: 'never settles',
+    text: own('() => new Promise(() => {})'),
+    problem: /never-settles.mjs does not settle within/,
   },
   { name: 'throws', text: own(`() => { throw new Error('no folder') }`), problem: /no folder/ },
 ])('a module that $name is refused with the reason', async ({ name, text, problem }) => {

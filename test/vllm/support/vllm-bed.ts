@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { readdir, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createEngineHttp } from '../../../src/engines/engine-http.ts'
 import type { Isolation } from '../../../src/kvcache/cache-salts.ts'
 import type { KvTurn } from '../../../src/kvcache/kv-connector.ts'
-import { createZmqKvEvents } from '../../../src/kvcache/kv-events/create-zmq-kv-events.ts'
 import { createEventSources } from '../../../src/kvcache/kv-events/event-sources.ts'
-import type { KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
+import { createKvEvents, type KvEvents } from '../../../src/kvcache/kv-events/kv-events.ts'
 import { createLmcacheConnector } from '../../../src/kvcache/lmcache/connector.ts'
 import { inGateway, type KvTestBed, type TestPod } from '../../contract/kvcache/kv-test-bed.ts'
 import { createOpenLedger } from '../../contract/kvcache/open-ledger.ts'
@@ -22,10 +22,9 @@ const silent = { debug: () => {}, info: () => {}, warn: () => {} }
 
 /** The KV events of the fleet's engines, for one bed after the other. */
 export const followFleet = (): KvEvents =>
-  createZmqKvEvents({
-    pods: () => vllmFleet().pods.map(({ address }) => address),
-    sources: createEventSources(),
-    log: silent,
+  createKvEvents({
+    ...connectorParts({ pods: () => vllmFleet().pods.map(({ address }) => address) }),
+    sources: createEventSources(createEngineHttp({ callsPerPod: 1 })),
     pollMs: 100,
     askEveryMs: 200,
   })
@@ -58,7 +57,6 @@ export const startVllmBed = async (options: {
           instances: fleet.pods.map(({ address, lmcacheInstance }) => `${address}=${lmcacheInstance}`),
           worldSize: 1,
         },
-        events: 'auto',
         isolation: options.isolation,
         callTimeoutMs: 10_000,
         minTokens: 1,

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { createEngineHttp, type EngineHttp } from '../../../../src/engines/engine-http.ts'
 import {
   createEventSources,
   type EventSources,
@@ -62,6 +63,7 @@ describe('readEventSources', () => {
 
 describe('createEventSources', () => {
   let server: Server
+  let http: EngineHttp
   let sources: EventSources
   let pod: string
   let answer: { readonly status: number; readonly text: string } | 'silence'
@@ -75,10 +77,11 @@ describe('createEventSources', () => {
     await once(server, 'listening')
     const address = server.address()
     pod = `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
-    sources = createEventSources()
+    http = createEngineHttp({ callsPerPod: 1 })
+    sources = createEventSources(http)
   })
   afterEach(async () => {
-    await sources.close()
+    await http.close()
     server.closeAllConnections()
     server.close()
   })
@@ -86,12 +89,12 @@ describe('createEventSources', () => {
   test('reads the sources of a pod', async () => {
     answer = { status: 200, text: JSON.stringify({ 0: publisher }) }
     const expected = { endpoint: 'tcp://127.0.0.1:5557', topic: 'kv-events' }
-    expect(await sources.of(pod, never)).toEqual([expected])
+    expect(await sources(pod, never)).toEqual([expected])
   })
 
   test('is empty when the engine answers 404', async () => {
     answer = { status: 404, text: '{}' }
-    expect(await sources.of(pod, never)).toEqual([])
+    expect(await sources(pod, never)).toEqual([])
   })
 
   test.each<{ readonly name: string; readonly given: typeof answer; readonly message: string }>([
@@ -99,13 +102,11 @@ describe('createEventSources', () => {
     { name: 'an answer that is not JSON', given: { status: 200, text: 'ok' }, message: 'unknown way' },
   ])('throws for $name', async ({ given, message }) => {
     answer = given
-    await expect(sources.of(pod, never)).rejects.toThrow(message)
+    await expect(sources(pod, never)).rejects.toThrow(message)
   })
 
   test('throws for an engine that does not answer in time', async () => {
     answer = 'silence'
-    const impatient = createEventSources({ timeoutMs: 20 })
-    await expect(impatient.of(pod, never)).rejects.toThrow('does not answer')
-    await impatient.close()
+    await expect(createEventSources(http, 20)(pod, never)).rejects.toThrow('does not answer')
   })
 })

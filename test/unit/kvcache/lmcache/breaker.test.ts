@@ -7,7 +7,7 @@ import { eventually } from '../../../support/eventually.ts'
 import type { SimFault } from '../../../support/simulated-fleet/sim-server.ts'
 
 describe('a store of KV that does not answer', () => {
-  const kit = useKvBed(() => startLmcacheBed({ events: false }))
+  const kit = useKvBed(() => startLmcacheBed())
   let stored: KvArtefact
   beforeEach(async () => {
     stored = await kit.begin()

@@ -7,7 +7,7 @@ test('session stores with one tenant secret have salts of their own, so that non
   const { key, tenant } = newSession()
   const parts = { isolation: 'tenant', salts: createCacheSalts('a secret of the tests') } as const
   const salts = ['a', 'b', 'a'].map((store) =>
-    saltOf(parts, { tenant, session: key, model: 'tiny' }, { fingerprint: 'f', store, hasEvents: true, life: '' }),
+    saltOf(parts, { tenant, session: key, model: 'tiny' }, { fingerprint: 'f', store, life: '' }),
   )
   expect(salts[1]).not.toBe(salts[0])
   expect(salts[2]).toBe(salts[0])

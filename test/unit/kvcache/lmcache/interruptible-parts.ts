@@ -51,7 +51,7 @@ export const interruptibleParts = (
     lmcache,
     breaker,
     instances: createInstances(lmcache, (at) => bed.fleet.pods.find(({ address }) => address === at)?.instance.id),
-    engines: createEngineFacts({ http, callTimeoutMs: 5_000, hasEvents: true }),
+    engines: createEngineFacts(http, 5_000),
     events,
     ledger: interruptedLedger(bed.ledger, interrupt),
     salts: createCacheSalts(bed.secret),

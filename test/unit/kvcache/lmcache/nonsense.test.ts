@@ -17,7 +17,7 @@ import { type LmcacheBed, type LmcacheFleet, startLmcacheFleet } from '../../../
 import { eventually } from '../../../support/eventually.ts'
 import { tokenize } from '../../../support/simulated-fleet/tokenizer.ts'
 
-const paths = ['/instances', '/directory/lookup', '/quota', '/status', '/v1/models', '/version', '/metrics']
+const paths = ['/instances', '/directory/lookup', '/status', '/v1/models', '/version', '/metrics']
 const kindOf = (presence: KvPresence): string => (presence.kind === 'hit' ? 'hit' : presence.reason)
 
 const texts = ['<html>', 'null', '{}', '{"data":7,"version":{},"instances":[{}],"chunks":-1,"results":0,"status":"?"}']
@@ -78,7 +78,7 @@ describe('invalid responses of engines and store', () => {
     const cache = bed.connect({ settleMs: 300, log })
     const secrets = new Set<string>([prompt.slice(0, 12), prompt.slice(-12), tokenize(prompt).slice(0, 4).join()])
     const artefacts: KvArtefact[] = []
-    for (const path of ['/none', ...paths, '/cache/objects', '/quota']) {
+    for (const path of ['/none', ...paths, '/cache/objects']) {
       for (const fault of ['fail', 'cut', { nonsense: `${prompt} ${tokenize(prompt).join()}` }] as const) {
         bed.fleet.onCall((call) => (call.path.startsWith(path) ? fault : undefined))
         const turn = turnOf(session, bed.pods[0], { stored: artefacts.at(-1) })

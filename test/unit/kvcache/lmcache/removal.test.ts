@@ -40,12 +40,8 @@ describe('removal', () => {
     }
     return kinds
   }
-  const left = () => ({
-    chunks: bed.fleet.chunks(),
-    quotas: bed.fleet.coordinator.quotas(),
-    ledger: bed.ledger.size,
-  })
-  const nothing = { chunks: [], quotas: [], ledger: 0 }
+  const left = () => ({ chunks: bed.fleet.chunks(), ledger: bed.ledger.size })
+  const nothing = { chunks: [], ledger: 0 }
 
   test('succeeds when the directory lists files of another instance that are gone', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
@@ -112,41 +108,11 @@ describe('removal', () => {
     expect(left()).toEqual(nothing)
   })
 
-  describe('without KV events', () => {
-    /** What lies in the store alone has no name. */
-    const converseInStore = async (): Promise<readonly KvArtefact[]> => {
-      const artefacts = await converse({ isolation: 'session', events: false })
-      await bed.fleet.directory.arrived()
-      for (const { instance } of bed.fleet.pods) instance.restart()
-      return artefacts
-    }
-
-    test('is busy while the coordinator evicts nothing, and lifts its quota when it has', async () => {
-      const artefacts = await converseInStore()
-      bed.fleet.coordinator.holdEviction(true)
-      expect(await removeAll(artefacts)).toEqual(['busy'])
-      expect(bed.fleet.coordinator.quotas()).toHaveLength(1)
-      bed.fleet.coordinator.holdEviction(false)
-      await eventually(async () => (await removeAll(artefacts)).every((kind) => kind === 'removed'))
-      expect(left()).toEqual(nothing)
-    })
-
-    test('lifts the quota that an interrupted removal left', async () => {
-      const artefacts = await converseInStore()
-      bed.fleet.onCall(({ method, path }) => (method === 'DELETE' && path.startsWith('/quota') ? 'cut' : undefined))
-      expect(await removeAll(artefacts)).toEqual(['busy'])
-      expect(bed.fleet.coordinator.quotas()).toHaveLength(1)
-      bed.fleet.onCall(() => undefined)
-      expect(await removeAll(artefacts)).toEqual(['removed'])
-      expect(left()).toEqual(nothing)
-    })
-  })
-
   test.each([
     { name: 'that cannot be read', payload: '{"file":"x"}', kind: 'foreign' },
     { name: 'that another connector wrote', payload: undefined, kind: 'foreign' },
   ])('of a payload $name is $kind', async ({ payload, kind }) => {
-    const [stored] = await converse({ isolation: 'session', events: false })
+    const [stored] = await converse({ isolation: 'session' })
     if (stored === undefined) throw new Error('a turn stored nothing')
     const other = payload === undefined ? { ...stored, payload: 'x' } : withPayload(stored, payload)
     expect(await removeSession(cache, session, other)).toEqual({ kind })

@@ -4,8 +4,8 @@ import { startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 import { useKvBed } from '../../../contract/kvcache/use-kv-bed.ts'
 
 // The contract leaves to each connector what of a turn is stored, and where it says that it lies.
-describe.each([{ events: true }, { events: false }])('events: $events', ({ events }) => {
-  const kit = useKvBed(() => startLmcacheBed({ events }))
+describe('a turn on a simulated fleet', () => {
+  const kit = useKvBed(() => startLmcacheBed())
   const { serve, prepare } = kit
 
   test('whole chunks of the prompt are stored', async () => {
@@ -18,16 +18,16 @@ describe.each([{ events: true }, { events: false }])('events: $events', ({ event
     expect(await kit.bed.artefacts()).toEqual([])
   })
 
-  test(`a longer turn leaves ${events ? 'a new artefact' : 'the artefact, which stands for all of the session'}`, async () => {
+  test('a longer turn leaves a new artefact', async () => {
     const { stored } = await serve(kit.first)
     const { finished } = await serve(kit.first, stored, `${kit.prompt}${kit.bed.more}`)
-    expect(finished.kind).toBe(events ? 'stored' : 'unchanged')
+    expect(finished.kind).toBe('stored')
   })
 
-  test(`20 concurrent turns find the KV in the ${events ? 'engine' : 'store'}`, async () => {
+  test('20 concurrent turns find the KV in the engine', async () => {
     const { stored } = await serve(kit.first)
     const prepared = await Promise.all(Array.from({ length: 20 }, () => prepare(kit.first, stored)))
-    const hit = { kind: 'hit', tier: events ? 'gpu' : 'store', tokens: stored?.tokens }
+    const hit = { kind: 'hit', tier: 'gpu', tokens: stored?.tokens }
     expect(prepared.map(({ presence }) => presence)).toEqual(prepared.map(() => hit))
   })
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { request } from 'undici'
-import { reportWholeTurn } from '../../../../src/kvcache/kv-events/kv-events.ts'
+import { reportWholeTurn } from '../../../../src/kvcache/lmcache/prepare.ts'
 import {
   anySignal,
   finishTurn,
@@ -11,11 +11,18 @@ import {
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
 
-test('a turn of a fleet without events carries no vllm_xargs', async () => {
+test('turns of a fleet without events store nothing, and start from KV of their session alone', async () => {
   const bed = await startLmcacheBed({ events: false })
-  const turn = turnOf(newSession(), bed.pods[0])
-  const { fields } = await bed.connect().prepare(turn, { signal: anySignal() })
-  expect(fields).not.toHaveProperty('vllm_xargs')
+  const [pod] = bed.pods
+  const cache = bed.connect({ starts: true })
+  const [prompt, session] = [newPrompt(), newSession()]
+  const { prepared, finished } = await serveTurn(cache, { session, pod, prompt })
+  expect(prepared.presence).toEqual({ kind: 'miss', reason: 'engine_cache' })
+  expect(prepared.fields).toEqual({ cache_salt: expect.stringMatching(/^[0-9a-f]{32}$/) })
+  expect(finished).toEqual({ kind: 'none', reason: 'engine_cache' })
+  const own = await serveTurn(cache, { session, pod, prompt })
+  const other = await serveTurn(cache, { session: newSession(), pod, prompt })
+  expect([own.usage.cachedTokens > 0, other.usage.cachedTokens]).toEqual([true, 0])
   await bed.close()
 })
 
