@@ -13,13 +13,4 @@ describe('findHelpPage', () => {
       expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThan(60)
     },
   )
-
-  test.each([
-    ['sevre', 'There is no command sevre. Did you mean serve?'],
-    ['Responsecahe', 'There is no command Responsecahe. Did you mean responseCache?'],
-    ['rn', 'There is no command rn. Did you mean run?'],
-    ['wholly-unlike', 'There is no command wholly-unlike.'],
-  ])('%s has no page', (name, message) => {
-    expect(findHelpPage(name)).toEqual({ kind: 'unknown', message })
-  })
 })

@@ -90,11 +90,6 @@ describe.each([
       expect(await claim(alice, 't2')).toEqual({ kind: 'claimed', slot: 1, content: undefined })
     })
 
-    test('returns nothing of another session’s content', async () => {
-      await leave(bob, 0)
-      expect(await claim(alice, 't1', { slots: idle(0) })).toEqual({ kind: 'claimed', slot: 0, content: undefined })
-    })
-
     test.each<{ name: string; options: Partial<ClaimSlot>; expected: number }>([
       { name: 'the one with the stored content', options: { artefactId: 'a2' }, expected: 2 },
       { name: 'one of the session', options: {}, expected: 1 },
@@ -112,15 +107,6 @@ describe.each([
       const taken = await Promise.all(Array.from({ length: 20 }, (_, index) => claim(alice, `t${index}`)))
       const slots = taken.flatMap((outcome) => (outcome.kind === 'claimed' ? outcome.slot : []))
       expect([slots.length, new Set(slots)]).toEqual([2, new Set([0, 1])])
-    })
-
-    test.each([
-      { name: 'held', slots: idle(0) },
-      { name: 'busy', slots: [{ id: 1, idle: false }] },
-      { name: 'not reported', slots: [] },
-    ])('finds no room when the slot is $name', async ({ slots }) => {
-      await claim(bob, 'b1')
-      expect(await claim(alice, 't1', { slots })).toEqual({ kind: 'no-room' })
     })
 
     test('slots of two pods are independent', async () => {
@@ -190,23 +176,6 @@ describe.each([
       await pass(5_900)
       expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
     })
-
-    test('renewal does not bring a released lease back', async () => {
-      await claim(bob, 'b1', { slots: idle(0) })
-      await release(0, 'b1')
-      expect(await renew(0, 'b1')).toEqual([false])
-      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
-    })
-
-    test('a lease that ran out is held again, unless another turn took the slot', async () => {
-      await claim(bob, 'b1', { slots: idle(0) })
-      await pass(60_000)
-      expect(await renew(0, 'b1', true)).toEqual([true])
-      expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
-      await pass(60_000)
-      expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
-      expect(await renew(0, 'b1', true)).toEqual([false])
-    })
   })
 
   describe('release', () => {
@@ -242,13 +211,6 @@ describe.each([
       expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
       await release(0, 'sweep')
       expect(await claim(alice, 't1')).toEqual({ kind: 'claimed', slot: 0, content })
-    })
-
-    test('is refused while a turn holds the slot', async () => {
-      await claim(alice, 't1', { slots: idle(0) })
-      expect(await seize(0)).toBeUndefined()
-      await pass(leaseMs)
-      expect(await seize(0)).toEqual({})
     })
 
     test('of a slot that was never claimed, released as erased, leaves it without an owner', async () => {

@@ -7,7 +7,7 @@ const key = sessionKey
 
 /** Which KV a store with {@link testKvLimit} evicts. */
 export const describeKvLimit = (calls: StoreCalls): void => {
-  const { abandon, advance, begin, claimAll, complete, createActive, get, setTtl, store, storeKv } = calls
+  const { abandon, advance, begin, claimAll, complete, createActive, get, store, storeKv } = calls
 
   describe('the limit of stored KV', () => {
     const storeFor = async (name: string, bytes = artefactBytes): Promise<boolean> => {
@@ -30,13 +30,6 @@ export const describeKvLimit = (calls: StoreCalls): void => {
     const statesOf = (...names: readonly string[]) => Promise.all(names.map(stateOf))
     const kvBytes = async (): Promise<number | undefined> => (await store().sizes()).kvBytes
 
-    test('below the threshold, nothing is evicted', async () => {
-      await storeEach('a', 'b', 'c')
-      expect(await kvBytes()).toBe(3 * artefactBytes)
-      expect(await store().evict(100)).toBe(0)
-      expect(await claimAll()).toEqual({})
-    })
-
     test('above the threshold, the least recently used KV is evicted, and its session can store again', async () => {
       await storeEach('a', 'b', 'c', 'd')
       expect(await kvBytes()).toBeGreaterThan(maxBytes * threshold)
@@ -56,12 +49,6 @@ export const describeKvLimit = (calls: StoreCalls): void => {
       }
       expect([await store().evict(1), await store().evict(1), await store().evict(1)]).toEqual([1, 1, 0])
       expect(await statesOf('session-0', 'session-1', 'session-2')).toEqual(['kv_evicted', 'kv_evicted', 'stored'])
-    })
-
-    test('a commit above the limit evicts what it needs', async () => {
-      await storeEach('a', 'b', 'c', 'd', 'e')
-      expect(await statesOf('a', 'b', 'c', 'd', 'e')).toEqual(['kv_evicted', 'stored', 'stored', 'stored', 'stored'])
-      expect(await kvBytes()).toBe(4 * artefactBytes)
     })
 
     test('a commit evicts the KV of 300 sessions if it needs their room', async () => {
@@ -110,38 +97,10 @@ export const describeKvLimit = (calls: StoreCalls): void => {
       expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'kv_evicted', 'stored', 'stored'])
     })
 
-    test('a commit is refused with a note when only sessions in turns hold KV', async () => {
-      await storeEach('a', 'b', 'c', 'd')
-      for (const name of ['a', 'b', 'c', 'd']) await beginOn(name)
-      expect(await storeFor('e')).toBe(false)
-
-      expect(await statesOf('a', 'b', 'c', 'd', 'e')).toEqual(['stored', 'stored', 'stored', 'stored', 'store_full'])
-      expect(await claimAll()).toEqual({ 'a:artefact-e': payloadOf('artefact-e') })
-    })
-
     test('an artefact larger than the limit is refused, and evicts nothing', async () => {
       await storeEach('a', 'b')
       expect(await storeKv('artefact-huge', 2, { key: key('b'), bytes: maxBytes + 1 })).toBe(false)
       expect(await statesOf('a', 'b')).toEqual(['stored', 'stored'])
-    })
-
-    test('KV of an expired session goes before any other', async () => {
-      await storeEach('a', 'b', 'c', 'd')
-      await setTtl(1, { key: key('d') })
-      await advance(seconds(1))
-      expect(await store().evict(100)).toBe(0)
-      expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'stored', 'stored', undefined])
-      expect(await beginOn('d')).toMatchObject({ kind: 'expired' })
-    })
-
-    test('KV is evicted again once the turn of its session has ended', async () => {
-      await storeEach('a', 'b', 'c', 'd')
-      for (const name of ['a', 'b', 'c', 'd']) await beginOn(name)
-      expect(await store().evict(100)).toBe(0)
-      await completeOn('b')
-      await advance(seconds(1))
-      expect(await store().evict(100)).toBe(1)
-      expect(await statesOf('a', 'b', 'c', 'd')).toEqual(['stored', 'kv_evicted', 'stored', 'stored'])
     })
   })
 }

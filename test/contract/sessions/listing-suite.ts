@@ -6,7 +6,7 @@ const keys = Array.from({ length: 7 }, (_, index) => sessionKey(`session-${index
 const newestFirst = keys.toReversed()
 
 export const describeListing = (calls: StoreCalls): void => {
-  const { advance, create, createActive, get, remove, setTtl, store, sweep } = calls
+  const { advance, createActive, get, remove, setTtl, store, sweep } = calls
 
   /** Seven sessions, one second apart. */
   const createSeven = async (): Promise<void> => {
@@ -45,12 +45,6 @@ export const describeListing = (calls: StoreCalls): void => {
       expect(pages).toHaveLength(row.pages)
       const { records } = await store().list({ tenant: alice, limit: 1, after: undefined })
       expect(records).toEqual([await get({ key: sessionKey('session-6') })])
-    })
-
-    test('returns sessions of one moment once each', async () => {
-      await Promise.all(keys.map((key) => create({ key })))
-
-      expect((await allPages(2)).flat().sort()).toEqual([...keys].sort())
     })
 
     test('continues after a page although a newer session was created', async () => {

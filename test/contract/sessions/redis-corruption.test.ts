@@ -65,10 +65,7 @@ describe('the Redis session store with damaged keys', () => {
     { name: 'has a line too many', damage: () => redis.raw.append(sessionText(), '\nmore') },
     { name: 'has the layout of a later version', damage: () => spoilLine(1, 'a3') },
     { name: 'has an unknown state', damage: () => spoilLine(1, 'z2') },
-    { name: 'has a text as its creation time', damage: () => spoilLine(4, 'yesterday') },
-    { name: 'expires at a negative time', damage: () => spoilLine(5, '-1') },
     { name: 'expires at a time of 20 digits', damage: () => spoilLine(5, '9'.repeat(20)) },
-    { name: 'has a fraction of a turn', damage: () => spoilLine(7, '1.5') },
     { name: 'has no TTL', damage: () => spoilLine(6, '') },
     {
       name: 'is a list',

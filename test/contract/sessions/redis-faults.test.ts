@@ -111,17 +111,6 @@ describe('the Redis session store', () => {
     await again.child.kill()
   })
 
-  test('sends its scripts again to a Redis that restarted empty', async () => {
-    await open({ commandTimeoutMs: 2000 })
-    await createActive()
-    const again = await startAgain()
-    await eventually(answers)
-
-    expect(await begin()).toEqual({ kind: 'unknown' })
-    expect(await create()).toMatchObject({ kind: 'created' })
-    await again.child.kill()
-  })
-
   test('uses a Redis that starts after the gateway', async () => {
     await redis.server.child.kill()
     await open({ commandTimeoutMs: neverMs })
@@ -161,20 +150,6 @@ describe('the Redis session store', () => {
     await eventually(answers)
     expect(states.at(-1)).toBe('closed')
     expect(await begin('turn-3')).toMatchObject({ kind: 'active' })
-  })
-
-  test('recovers from a freeze that closed the connection', async () => {
-    await open({ commandTimeoutMs: 500 })
-    await createActive()
-    redis.server.child.pause()
-    await eventually(async () => {
-      await answers()
-      return faults.some(({ message }) => message.includes('Socket timeout'))
-    })
-    redis.server.child.resume()
-    await eventually(answers)
-
-    expect(await begin()).toMatchObject({ kind: 'active' })
   })
 
   test('recovers when Redis has refused nothing for a while, not at its next answer', async () => {

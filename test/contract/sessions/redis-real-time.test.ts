@@ -3,7 +3,7 @@ import { createRedisSessionStore } from '../../../src/sessions/redis/create-redi
 import { eventually } from '../../support/eventually.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
 import { redisNowMs } from './age-redis-store.ts'
-import { callsOn, completed, newSession, owned, type StoreUnderTest } from './store-under-test.ts'
+import { callsOn, type StoreUnderTest } from './store-under-test.ts'
 
 /** The shared suite moves the times in Redis; here they pass. */
 describe("the Redis session store by Redis' own clock", () => {
@@ -35,21 +35,6 @@ describe("the Redis session store by Redis' own clock", () => {
 
     await eventually(async () => (await begin('turn-2', { leaseMs: 1 })).kind === 'unknown')
     expect(await counts()).toEqual({ removals: 1, sessions: 0 })
-  })
-
-  test('two gateways on one Redis serve the same sessions', async () => {
-    const [connection, sameKeys] = [await redis.connect(), await redis.connect()]
-    const first = createRedisSessionStore({ connection })
-    const second = createRedisSessionStore({ connection: { ...sameKeys, keyPrefix: connection.keyPrefix } })
-    await first.create(newSession())
-
-    expect(await second.complete(completed('turn-1'))).toMatchObject({ kind: 'completed' })
-    expect(await first.begin({ ...owned, turnId: 'turn-2', leaseMs: 60_000 })).toMatchObject({
-      kind: 'active',
-      record: { pod: '10.0.0.2:8000' },
-    })
-    expect(await second.remove(owned)).toBe(true)
-    expect(await first.complete(completed('turn-2'))).toEqual({ kind: 'gone' })
   })
 
   test('an announced artefact is due after its grace, and again when its claim runs out', async () => {

@@ -32,17 +32,4 @@ describe('a cost model', () => {
       }),
     )
   })
-
-  test('any other text is rejected as damaged', () => {
-    const almost = fc
-      .tuple(fc.constantFrom('{"version":2,"models":', ''), fc.json(), fc.constantFrom('}', ''))
-      .map((parts) => parts.join(''))
-    fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.json(), almost), (text) => {
-        const readable = '{"version":2,"models":[]}'
-        fc.pre(text.replaceAll(/\s/g, '') !== readable)
-        expect(() => decodeCosts(text)).toThrow('damaged')
-      }),
-    )
-  })
 })

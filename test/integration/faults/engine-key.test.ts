@@ -2,24 +2,12 @@ import { describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call } from '../support/client.ts'
 import { metric } from '../support/metrics.ts'
-import { cacheLine, createdId, untilStored, untilTurns, use } from '../support/sessions.ts'
+import { cacheLine, createdId, untilTurns, use } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
 /** The engines ask for the key that the tests' clients send. */
 const pods = embeddedPods({ count: 1, arguments: ['--api-key', 'test-key'] })
-
-describe('with the key of the engines', () => {
-  const stack = useStack({ pods, env: { CTX_ENGINES_API_KEY: 'test-key' } })
-
-  test('KV is stored and found, and nothing is reported', async () => {
-    const id = await createdId(stack)
-    await untilStored(stack, id, 1)
-    expect(cacheLine(await use(stack, id))).toMatch(/^hit;/)
-    const ready = await call(`${stack.gateway().adminUrl}/readyz`)
-    expect(ready).toMatchObject({ status: 200, body: { ready: true, degraded: false, warnings: [] } })
-  })
-})
 
 describe('with another key', () => {
   const stack = useStack({ pods, env: { CTX_ENGINES_API_KEY: 'a-wrong-key' } })

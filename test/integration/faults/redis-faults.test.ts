@@ -21,6 +21,7 @@ const stack = useStack({
   store: 'redis',
   redis: { persistence: 'append-only' },
   pods: embeddedPods({ count: 1 }),
+  env: { CTX_SESSIONS_COMMAND_TIMEOUT_MS: '250' },
 })
 const body = { model, prompt: prompt(15), max_tokens: 2 }
 const chat = { model, messages: [{ role: 'user', content: 'hello' }], max_tokens: 2, stream: true }

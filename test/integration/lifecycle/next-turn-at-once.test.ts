@@ -2,8 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { type EngineProxy, startEngineProxies } from '../faults/engine-proxy.ts'
 import { type HttpResponse, model } from '../support/client.ts'
-import { metric } from '../support/metrics.ts'
-import { cacheLine, create, createdId, prompt, untilStored, untilTurns, use } from '../support/sessions.ts'
+import { cacheLine, create, createdId, prompt, untilTurns, use } from '../support/sessions.ts'
 import { useStack } from '../support/use-stack.ts'
 
 const usageSchema = z.object({
@@ -42,25 +41,6 @@ describe.each(['memory', 'redis'] as const)('turn right after a create, store: %
     const pending = /^(miss; reason=offload_pending|none; reason=not_attached)$/
     expect(turns.map(cacheLine)).toEqual(['miss; reason=offload_pending', expect.stringMatching(pending)])
     expect(turns.map(cachedTokens)).toEqual([0, 0])
-    await untilTurns(stack, id, 3)
-  })
-
-  // What else can go wrong with a load: test/unit/kvcache/kv-cache and slots/slot-client.
-  test('is answered without its KV when the engine fails to load it, and the failure is counted', async () => {
-    const body = bodyOf('a story that cannot be loaded')
-    const id = await createdId(stack, { body })
-    await untilStored(stack, id, 1)
-    const before = await metric(stack, 'degraded_total', { reason: 'load_failed' })
-    const passes = pods.map((pod) => pod.intercept(/action=restore/, (_request, reply) => reply.json(500, {})))
-
-    // Round-robin goes to the other pod within two turns.
-    const headers = { 'routing-strategy': 'round-robin' }
-    const turns = [await use(stack, id, { body, headers }), await use(stack, id, { body, headers })]
-    for (const pass of passes) pass()
-
-    expect(turns.map(({ status }) => status)).toEqual([200, 200])
-    expect(turns.map(cacheLine)).toContain('miss; reason=load_failed')
-    expect(await metric(stack, 'degraded_total', { reason: 'load_failed' })).toBeGreaterThan(before)
     await untilTurns(stack, id, 3)
   })
 })

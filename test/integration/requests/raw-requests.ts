@@ -237,18 +237,6 @@ describe('a path that is written in another way', () => {
     expectRefusal(unknown, { status: 401, code: 'invalid_api_key', type: 'authentication_error' })
   })
 
-  test.each(['/v1%2fcontext', '/v1%5ccontext', '/V1/CONTEXT', '/v1/context/../x', '/v1/contextx'])(
-    'is an unknown path, which reaches no engine: %s',
-    async (path) => {
-      const { result, arrivals } = await watching(fixture, () =>
-        askRaw(fixture.stack, wellFramed(`GET ${path}`, { headers: [credential] })),
-      )
-
-      expectRefusal(result, { status: 404, code: 'unknown_path' })
-      expect(arrivals).toEqual([])
-    },
-  )
-
   test.each(['//v1//completions', '/v1/context/../completions', '/v1/%63ompletions'])(
     'is the same inference path: %s',
     async (path) => {

@@ -125,6 +125,7 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
           CTX_KV_PREFILL_MS_PER_TOKEN: '1000',
           // A scripted pod is part of the test's process, and answers a check only when the test is idle.
           CTX_ROUTING_HEALTH_TIMEOUT_MS: '30000',
+          CTX_SESSIONS_COMMAND_TIMEOUT_MS: '10000',
           PODS: pods.map((pod) => pod.address).join(','),
           KV_DIR: kvDirectory,
           ...(redis === undefined ? {} : { REDIS_URL: redis.url }),

@@ -9,18 +9,6 @@ const method = createAccessLog({
 })
 
 describe('the access log', () => {
-  test('has the path that Envoy calls', () => {
-    expect(method.path).toBe('/opentelemetry.proto.collector.logs.v1.LogsService/Export')
-  })
-
-  test('responds with an empty message', () => {
-    expect(method.encode({})).toHaveLength(0)
-  })
-
-  test('a batch is decoded to its texts', () => {
-    expect(method.decode(batchOf('t1 é', 't2', ''))).toEqual(['t1 é', 't2', ''])
-  })
-
   test('entries of several sources and scopes are decoded in order', () => {
     expect(method.decode(Buffer.concat([batchOf('a'), batchOf('b', 'c')]))).toEqual(['a', 'b', 'c'])
   })

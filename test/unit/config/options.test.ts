@@ -17,23 +17,6 @@ describe('listConfigOptions', () => {
     expect(new Set(variables).size).toBe(variables.length)
   })
 
-  test.each([
-    { name: 'sessions.defaultTtlSeconds', envName: 'CTX_SESSIONS_DEFAULT_TTL_SECONDS', plainEnvName: 'CTX_CACHE_TTL' },
-    { name: 'listen.extproc.socketPath', envName: 'CTX_LISTEN_EXTPROC_SOCKET_PATH', plainEnvName: undefined },
-    { name: 'sessions.maxSessions', envName: 'CTX_SESSIONS_MAX_SESSIONS', plainEnvName: 'CTX_CACHE_MAXSIZE' },
-    {
-      name: 'sessions.memoryThreshold',
-      envName: 'CTX_SESSIONS_MEMORY_THRESHOLD',
-      plainEnvName: 'CTX_CACHE_MEMORY_THRESHOLD',
-    },
-    { name: 'sessions.redisUrl', envName: 'CTX_SESSIONS_REDIS_URL', plainEnvName: 'REDIS_URL' },
-    { name: 'routing.pods', envName: 'CTX_ROUTING_PODS', plainEnvName: 'PODS' },
-    { name: 'kv.connector', envName: 'CTX_KV_CONNECTOR', plainEnvName: 'CONNECTOR' },
-    { name: 'kv.directory', envName: 'CTX_KV_DIRECTORY', plainEnvName: 'KV_DIR' },
-  ])('$name is set by $envName', ({ name, envName, plainEnvName }) => {
-    expect(options.find((option) => option.name === name)).toMatchObject({ envName, plainEnvName })
-  })
-
   test.each(options)('$name has a description that fits a table cell', ({ description, range, name }) => {
     expect(description).toMatch(/^[^|\n]{10,}\.$/)
     expect(range).not.toContain('undefined')

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import { sessionKeyOf } from '../../../src/context/session-id.ts'
 import { createContextGateway, gatewayWithSession, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { cacheStatusOf, visibleOf } from '../../support/decisions.ts'
 
@@ -61,15 +60,5 @@ describe('the session of another tenant', () => {
 
     expect(await gateway.view(id)).toEqual(before)
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
-  })
-
-  test('is not loaded for others', async () => {
-    const { gateway, id } = await gatewayWithSession({ pods: [podA] })
-    gateway.fleet.restart(podA)
-
-    await gateway.use(id, { as: 'key-b' })
-
-    expect(gateway.connector.loads()).toBe(0)
-    expect(gateway.fleet.held(podA, sessionKeyOf(id))).toBe(0)
   })
 })

@@ -6,7 +6,7 @@ import {
   gatewayWithSession,
   nothingLeft,
 } from '../../support/context-gateway.ts'
-import { answerBody, cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
+import { answerBody, rejection, sessionIdOf } from '../../support/decisions.ts'
 
 const get = (gateway: ContextGateway, id: string) => gateway.send({ method: 'GET', path: `/v1/context/${id}` })
 
@@ -132,43 +132,6 @@ describe('DELETE /v1/context/{id}', () => {
       body: { id, object: 'context.deleted', deleted: true },
     })
     expect(await gateway.leftovers()).toEqual(nothingLeft)
-  })
-
-  test('removes the KV of earlier turns on other pods', async () => {
-    const { gateway, id, key } = await gatewayWithSession()
-    for (const _ of [1, 2]) {
-      await gateway.serve(await gateway.use(id, { headers: { 'routing-strategy': 'round-robin' } }))
-    }
-    const holders = gateway.fleet.podsHolding(key)
-
-    await gateway.remove(id)
-    // A replaced artefact stays for a moment, since a load may still read it.
-    await gateway.sweep(60)
-
-    expect(holders).toHaveLength(2)
-    expect(gateway.fleet.everything()).toEqual([])
-  })
-
-  test('is not found the second time', async () => {
-    const { gateway, id } = await gatewayWithSession()
-    const remove = () => gateway.remove(id)
-
-    const first = await remove()
-
-    expect(first.kind).toBe('response')
-    expect(rejection(await remove())).toMatchObject({ code: 'session_not_found', status: 404 })
-    expect(rejection(await get(gateway, id)).code).toBe('session_not_found')
-  })
-
-  test('changes no other session', async () => {
-    const gateway = createContextGateway()
-    const kept = await gateway.create()
-    const { id } = await gateway.create()
-
-    await gateway.remove(id)
-
-    expect(cacheStatusOf(await gateway.use(kept.id))).toBe('hit; tier=gpu; tokens=1020')
-    expect(gateway.fleet.artefactIds()).toHaveLength(1)
   })
 })
 

@@ -39,16 +39,6 @@ describe('a sweep', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=session_expired')
   })
 
-  test('keeps a session that has not expired', async () => {
-    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
-    gateway.advance(59)
-
-    await gateway.sweep()
-
-    expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
-    expect(gateway.events.of('sessionsExpired')).toEqual([])
-  })
-
   test.each([{ batchSize: 1 }, { batchSize: 3 }, { batchSize: 7 }, { batchSize: 100 }])(
     'ends and removes all sessions in steps of $batchSize',
     async ({ batchSize }) => {
@@ -165,16 +155,6 @@ describe('a sweep', () => {
       expect(await gateway.leftovers()).toEqual(nothingLeft)
     },
   )
-
-  test('retries a failed search for orphans in the next sweep', async () => {
-    const gateway = createContextGateway()
-    gateway.store.failNext('knownArtefacts', 1)
-
-    await gateway.sweep()
-    await gateway.sweep()
-
-    expect(gateway.connector.sweeps()).toBe(2)
-  })
 
   test('removes the others when one removal throws', async () => {
     const gateway = createContextGateway()

@@ -65,13 +65,3 @@ describe('a create with an Idempotency-Key', () => {
     expect(cacheStatusOf(second)).toMatch(/^hit; tier=gpu/)
   })
 })
-
-test('a create that an SDK retries continues the session of the first try', async () => {
-  const gateway = createContextGateway()
-  const tryNumber = (count: number) => creator(gateway, { 'x-stainless-retry-count': String(count) })()
-
-  const decisions = [await tryNumber(0), await tryNumber(1), await tryNumber(2)]
-
-  expect(new Set(decisions.map(idOf)).size).toBe(1)
-  expect(await gateway.store.counts()).toMatchObject({ sessions: 1 })
-})

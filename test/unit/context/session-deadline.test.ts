@@ -98,17 +98,4 @@ describe('an expired session', () => {
     expect(rejection(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).code).toBe('session_not_found')
     expect(gateway.fleet.everything()).toEqual([])
   })
-
-  test('leaves no KV of any of its lives', async () => {
-    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
-    gateway.advance(61)
-    await gateway.serve(await gateway.use(id))
-    gateway.advance(61)
-    await gateway.serve(await gateway.use(id))
-    gateway.advance(61)
-
-    await gateway.sweep()
-
-    expect(gateway.fleet.everything()).toEqual([])
-  })
 })

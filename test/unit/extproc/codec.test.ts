@@ -14,10 +14,6 @@ const decodeHeaders = (bytes: Buffer): Extract<ExtProcEvent, { kind: 'request_he
   return event
 }
 
-test('the method has the path that Envoy calls', () => {
-  expect(codec.path).toBe('/envoy.service.ext_proc.v3.ExternalProcessor/Process')
-})
-
 describe('events', () => {
   test('request headers are read from raw_value, in latin1, with all values of a name', () => {
     const event = decodeHeaders(
@@ -121,6 +117,7 @@ describe('events', () => {
     ['a length beyond the end', Buffer.from([0x12, 0x7f, 0x00])],
     ['a cut varint', Buffer.from([0x12, 0xff])],
     ['a wire type that does not exist', Buffer.from([0x17])],
+    ['groups that never end', Buffer.alloc(200_000, 0x0b)],
   ])('%s is refused by an exception', (_name, bytes) => {
     expect(() => codec.decode(bytes)).toThrow()
   })

@@ -58,15 +58,6 @@ describe('forward', () => {
   })
 })
 
-describe('passthrough', () => {
-  test.each<[string, readonly string[], Changes]>([
-    ['without a destination', [], { setHeaders: {}, destinations: undefined, ctx: {} }],
-    ['to a pod', ['a:1', 'b:2'], { setHeaders: {}, destinations: 'a:1,b:2', ctx: {} }],
-  ])('%s', (_name, destinations, changes) => {
-    expect(outcomeOf({ kind: 'passthrough', destinations })).toEqual({ kind: 'forward', ...changes })
-  })
-})
-
 describe('answers', () => {
   test('are JSON, with their own headers', () => {
     const answer = respondOf({

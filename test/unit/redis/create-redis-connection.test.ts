@@ -16,24 +16,6 @@ describe('a connection to Redis', () => {
     expect(inspect(error)).not.toContain('secret')
   })
 
-  test('is created without Redis, and reports the fault, also to each command', async () => {
-    const faults: Error[] = []
-    const connection = await createRedisConnection({
-      url: `redis://127.0.0.1:${await freePort()}`,
-      onFault: (error) => faults.push(error),
-    })
-
-    try {
-      const refused = await connection.ping().catch((error: unknown) => error)
-      expect(refused).toBeInstanceOf(RedisUnavailableError)
-      expect(refused).toMatchObject({ cause: { code: 'ECONNREFUSED' } })
-      expect(faults[0]).toMatchObject({ code: 'ECONNREFUSED' })
-      expect(connection.keyPrefix).toBe('ctx:')
-    } finally {
-      await connection.close()
-    }
-  })
-
   test('does not connect again after it was closed', async () => {
     const connection = await createRedisConnection({
       url: `redis://127.0.0.1:${await freePort()}`,

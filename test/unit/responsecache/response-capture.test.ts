@@ -83,13 +83,6 @@ test('capture stops when answer and request exceed maxEntryBytes, and releases t
   expect(bytes()).toBe(0)
 })
 
-test('capture stops when all captures together exceed maxBytes', () => {
-  const { capture, bytes, keyBytes } = setUp({ maxBytes: 3000 })
-  capture?.head(200, header(json))
-  expect(capture?.chunk(Buffer.alloc(4000))).toBe('enough')
-  expect(bytes()).toBe(keyBytes)
-})
-
 test.each([
   ['maxEntryBytes', { maxEntryBytes: 10 }],
   ['the memory left for captures', { maxBytes: 10 }],

@@ -46,17 +46,6 @@ describe('createLogger', () => {
     expect(text()).not.toContain('hidden')
   })
 
-  test('an error keeps its type, cause and stack', () => {
-    const { log, entries } = createCaptured('info')
-    log.error('x', { err: new TypeError('outer', { cause: new RangeError('inner') }) })
-    const stack = expect.arrayContaining([expect.stringMatching(/^at .*logger\.test\.ts/)])
-    expect(entries()).toEqual([
-      expect.objectContaining({
-        err: { type: 'TypeError', message: 'outer', stack, cause: { type: 'RangeError', message: 'inner', stack } },
-      }),
-    ])
-  })
-
   test('a line whose fields cannot be read is written without them', () => {
     const { log, entries } = createCaptured('info')
     const unreadable = {

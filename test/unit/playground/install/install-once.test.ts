@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
@@ -17,12 +17,6 @@ describe('installOnce', () => {
     await installOnce({ directory, install: (into) => writeFile(join(into, 'file'), 'text') })
     expect(await readFile(join(directory, 'file'), 'utf8')).toBe('text')
     expect(await readdir(join(parent, 'deep'))).toEqual(['tool'])
-  })
-
-  test('does nothing when the folder exists', async () => {
-    await mkdir(join(parent, 'tool'))
-    const install = (): Promise<void> => Promise.reject(new Error('called'))
-    await expect(installOnce({ directory: join(parent, 'tool'), install })).resolves.toBeUndefined()
   })
 
   test('a failed installation leaves nothing', async () => {

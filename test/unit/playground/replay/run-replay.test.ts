@@ -48,17 +48,4 @@ describe('the command replay', () => {
       results: [{ policy: 'predicted-ttft', blockHitRatio: 0.4, requests: 2, conversations: 1 }],
     })
   })
-
-  test.each([
-    { name: 'an option that makes no sense', args: ['trace', '--pods=x'], failed: '--pods must be' },
-    { name: 'a trace that is not there', args: ['none'], failed: 'none cannot be read: ENOENT' },
-    {
-      name: 'a place where nothing can be written',
-      args: ['trace', '--json=no/where'],
-      failed: 'no/where cannot be written: ENOENT',
-    },
-  ])('says what is wrong with $name', async ({ args: [trace = '', ...options], failed }) => {
-    const outcome = await run(join(folder, trace), ...options)
-    expect(outcome).toMatchObject({ exitCode: 1, printed: '', failed: expect.stringContaining(failed) })
-  })
 })

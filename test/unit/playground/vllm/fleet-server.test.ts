@@ -63,28 +63,12 @@ describe('a server of a fleet', () => {
     expect(reports).toHaveLength(1)
   })
 
-  test('starts anew on its port as another process, without news of its end', async () => {
-    const first = server.child()
-    await server.restart()
-    expect(first.isRunning()).toBe(false)
-    expect(await answered()).toMatchObject({ status: 200, body: String(server.child().pid) })
-    expect(server.child().pid).not.toBe(first.pid)
-    expect(reports.filter((line) => line.includes('ended'))).toEqual([])
-  })
-
   test('its end is reported when nobody asked for it, and it can be started anew through the control socket', async () => {
     expect(await send('/coordinator/kill')).toEqual({ status: 204, body: '' })
     await eventually(() => reports.length === 2)
     expect(reports[1]).toContain('coordinator ended by SIGKILL')
     expect(await send('/coordinator/restart')).toMatchObject({ status: 204 })
     expect(await answered()).toMatchObject({ status: 200, body: String(server.child().pid) })
-  })
-
-  test('pauses and resumes through the control socket', async () => {
-    await send('/coordinator/pause')
-    expect(await httpGet(`http://127.0.0.1:${port}/`)).toBeUndefined()
-    await send('/coordinator/resume')
-    expect(await answered()).toMatchObject({ status: 200 })
   })
 
   test.each([
