@@ -13,7 +13,7 @@ export interface EngineChecks {
 }
 
 const checkTimeoutMs = 5_000
-const kinds = ['engine_shares_kv'] as const
+const kinds = ['engine_shares_kv', 'engine_saves_nothing'] as const
 
 export const createEngineChecks = (parts: {
   readonly kv: Pick<KvCache, 'check'>

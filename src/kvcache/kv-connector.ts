@@ -120,8 +120,11 @@ export interface KnownArtefacts {
 
 /** What a connector finds out about an engine by asking it, for the operator. Turns go on as they are. */
 export interface EngineFinding {
-  /** `engine_shares_kv`: the engine can start one tenant's request from another one's KV, whatever the gateway sends. */
-  readonly kind: 'engine_shares_kv'
+  /**
+   * `engine_shares_kv`: the engine can start one tenant's request from another one's KV, whatever the gateway sends. `engine_saves_nothing`: it
+   * lacks an option, or a version, without which no KV is stored.
+   */
+  readonly kind: 'engine_shares_kv' | 'engine_saves_nothing'
   /** One sentence that names the engine, the consequence and the remedy. */
   readonly text: string
 }

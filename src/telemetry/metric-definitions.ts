@@ -188,6 +188,7 @@ export const metricDefinitions = {
         'kv_folder_foreign',
         'engine_unauthorized',
         'engine_shares_kv',
+        'engine_saves_nothing',
         'kubernetes_list_stale',
       ],
     },

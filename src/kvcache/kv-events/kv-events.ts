@@ -1,11 +1,6 @@
 import { loadZeromq } from './load-zeromq.ts'
 import { followPod, type PodFollower, type PodFollowerOptions, type ReportedTurn } from './pod-follower.ts'
 
-export interface KvEventsOptions extends PodFollowerOptions {
-  /** How often `pods` is asked, milliseconds. Default 1,000. */
-  readonly pollMs?: number
-}
-
 export type KvEvents = ReturnType<typeof createKvEvents>
 
 /**
@@ -13,7 +8,12 @@ export type KvEvents = ReturnType<typeof createKvEvents>
  * session's next turn reports all of its blocks again.
  * @throws Error when the optional package zeromq is missing
  */
-export const createKvEvents = (options: KvEventsOptions) => {
+export const createKvEvents = (
+  options: PodFollowerOptions & {
+    /** How often `pods` is asked, milliseconds. Default 1,000. */
+    readonly pollMs?: number
+  },
+) => {
   loadZeromq()
   const { pollMs = 1_000 } = options
   const followers = new Map<string, PodFollower>()

@@ -19,11 +19,6 @@ const maxTrusted = 10_000
 const pieceBytes = 256 * 1024
 const filesPerPass = 500
 
-interface AgedFile {
-  readonly file: string
-  readonly ageMs: number
-}
-
 export type ArtefactFiles = ReturnType<typeof createArtefactFiles>
 
 /**
@@ -129,8 +124,8 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
       await Promise.all([file, partOf(file)].map(remove))
     },
     /** The next files of the folder with their ages, at most 500; after the last one it begins anew. */
-    next: async (): Promise<readonly AgedFile[]> => {
-      const found: AgedFile[] = []
+    next: async () => {
+      const found: { readonly file: string; readonly ageMs: number }[] = []
       listing ??= await opendir(directory)
       for (let read = 0; read < filesPerPass; read += 1) {
         const entry = await listing.read()

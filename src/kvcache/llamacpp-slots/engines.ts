@@ -78,13 +78,10 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
 
   return {
     /** @throws when the pod is not configured, or does not answer as an engine does */
-    look: async (pod: string, signal: AbortSignal): Promise<EngineView> => {
-      try {
-        return await look(pod, signal)
-      } catch (error) {
+    look: (pod: string, signal: AbortSignal): Promise<EngineView> =>
+      look(pod, signal).catch((error: unknown) => {
         known.delete(pod)
         throw error
-      }
-    },
+      }),
   }
 }

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
 import type { EngineFinding } from '../kv-connector.ts'
+import { slotsAnswer } from '../slots/slot-client.ts'
 import { leaseMs } from './open-claims.ts'
-import { type Parts, releaseSlot } from './parts.ts'
+import { endInTime, type Parts, releaseSlot } from './parts.ts'
 
 const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })).min(1) })
 
@@ -23,24 +24,35 @@ export const checkPromptCache = async (
 ): Promise<readonly EngineFinding[]> => {
   const { client } = parts
   const { data } = await client.about(pod, '/v1/models', modelsSchema, signal)
-  const slots = await client.slots(pod, signal)
+  const slots = await client.about(pod, '/slots', slotsAnswer.optional(), signal)
+  if (slots === undefined) return [savesNothing(pod)]
   const idle = slots.filter(({ busy }) => !busy).sort((one, other) => (one.tokens ?? 0) - (other.tokens ?? 0))
   for (const { id: slot } of idle) {
     const place = { pod, slot, turnId: `check-${randomUUID()}` }
     if ((await parts.ledger.seize({ ...place, leaseMs })) === undefined) continue
     parts.claims.add(place)
+    const findings: EngineFinding[] = []
     try {
       const prompts = [randomUUID(), randomUUID()] as const
       let cached = 0
       for (const prompt of [prompts[0], prompts[1], prompts[0]])
         cached = await client.cachedTokens(place, { model: data[0]?.id ?? '', prompt }, signal)
-      return cached <= maxCommonTokens ? [] : [{ kind: 'engine_shares_kv', text: sharesKv(pod) }]
-    } finally {
+      if (cached > maxCommonTokens) findings.push({ kind: 'engine_shares_kv', text: sharesKv(pod) })
+    } catch (cause) {
       await releaseSlot(parts, place)
+      throw cause
     }
+    const end = await endInTime(parts, place, client.erase(place), { signal })
+    if (end !== undefined) await releaseSlot(parts, place)
+    return end?.kind === 'refused' ? [...findings, savesNothing(pod)] : findings
   }
   throw new Error('no slot is idle')
 }
+
+const savesNothing = (pod: string): EngineFinding => ({
+  kind: 'engine_saves_nothing',
+  text: `The engine ${pod} has no slots that can be saved, so that no KV is loaded or stored: start llama-server with --slots and --slot-save-path, or select another connector (kv.connector)`,
+})
 
 const sharesKv = (pod: string): string =>
   `The engine ${pod} keeps prompts in memory and gives their KV to any session, also after their deletion: start llama-server with --cache-ram 0`

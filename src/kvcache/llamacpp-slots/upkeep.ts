@@ -77,20 +77,16 @@ const eraseSlot = async (
  */
 export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
   if (!(await parts.folder.isOurs())) return 0
-  const slots = parts
-    .pods()
-    .map((pod): [string, Promise<number>] => [`slots of ${pod}`, eraseUnknown(parts, pod, signal)])
-  const work: readonly (readonly [string, Promise<number>])[] = [
-    ['files', removeRemains(parts, artefacts, signal)],
-    ...slots,
-  ]
-  const counts = work.map(([what, count]) =>
+  const orZero = (what: string, count: Promise<number>): Promise<number> =>
     count.catch((err: unknown) => {
       parts.log.warn('a part of the sweep failed', { what, err })
       return 0
-    }),
-  )
-  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
+    })
+  const counts = await Promise.all([
+    orZero('files', removeRemains(parts, artefacts, signal)),
+    ...parts.pods().map((pod) => orZero(`slots of ${pod}`, eraseUnknown(parts, pod, signal))),
+  ])
+  return counts.reduce((sum, count) => sum + count, 0)
 }
 
 /** Looks at some files of the folder, and goes on as long as it finds remains: so a sweep costs the same however much is stored. */

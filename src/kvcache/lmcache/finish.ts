@@ -21,8 +21,11 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
   const tokens = await tokensOfTurn(parts, turn, claim)
   if (tokens === undefined) {
+    const cause = 'it did not report a turn, as vLLM 0.32 or later does'
+    if (parts.events.isLive(turn.pod)) parts.warnings.raiseOutage('kv_events_unavailable', turn.pod, cause)
     return claim.base === undefined ? { kind: 'none', reason: 'tokens_unknown' } : { kind: 'unchanged' }
   }
+  parts.warnings.clear('kv_events_unavailable', turn.pod)
   const stored = await parts.breaker.run(() => namePrefix(parts, turn, { claim, tokens }, signal))
   if (stored === undefined || tokens.length < fewest) return { kind: 'none', reason: 'too_short' }
   // Equal chunks have equal chunks before them.

@@ -125,8 +125,11 @@ export const createLmcacheClient = (options: {
     },
     /** Deletes from the instance's memory (`l1`) or from its store (`l2`), in use or not. Idempotent; done when it resolves. */
     deleteObjects: async (
-      address: string,
-      { keys, tier }: { readonly keys: readonly ObjectKey[]; readonly tier: 'l1' | 'l2' },
+      {
+        address,
+        keys,
+        tier,
+      }: { readonly address: string; readonly keys: readonly ObjectKey[]; readonly tier: 'l1' | 'l2' },
       signal: AbortSignal,
     ): Promise<void> => {
       for (const batch of batchesOf(keys, keysPerDelete)) {

@@ -8,7 +8,7 @@ import type { StoreBreaker } from './store-breaker.ts'
 
 /** What the connector's operations share. */
 export interface Parts
-  extends Pick<ConnectorParts, 'identity' | 'log' | 'pods' | 'salts'>,
+  extends Pick<ConnectorParts, 'identity' | 'log' | 'pods' | 'salts' | 'warnings'>,
     Pick<ConnectorOptions, 'isolation' | 'minTokens'> {
   readonly lmcache: LmcacheClient
   readonly breaker: StoreBreaker

@@ -66,7 +66,8 @@ const deleteEverywhere = async (parts: Parts, keys: readonly ObjectKey[], signal
     // An instance only reports the deletion of a file that it found: of two that stored the same one, the second stays listed for good. Files were
     // deleted twice by then, some time apart, so a writer that met the first time was met by the second.
     if (pass > 0 && !isListed('l1') && (pass > 1 || !isListed('l2'))) return true
-    await deleteOnce(parts, { instances, entries }, signal)
+    const deletions = deletionsOf(instances, entries)
+    await Promise.all(deletions.map((deletion) => parts.lmcache.deleteObjects(deletion, signal)))
     await setTimeout(parts.lookAgainMs, undefined, { signal })
   }
   return false
@@ -76,26 +77,18 @@ const liesIn = ({ placements }: DirectoryEntry, tier: string, instanceId: string
   placements.some((placement) => placement.tier === tier && placement.instance_id === instanceId)
 
 /**
- * Asks the instances that the directory names: each deletes what it reported, so that the list is put right. What the directory does not name may lie
- * anywhere: every instance is asked for its memory, and one for the store, which they share.
+ * What to ask of the instances that the directory names: each deletes what it reported, so that the list is put right. What the directory does not name
+ * may lie anywhere: every instance is asked for its memory, and one for the store, which they share.
  */
-const deleteOnce = async (
-  parts: Parts,
-  {
-    instances,
-    entries,
-  }: { readonly instances: readonly LmcacheInstance[]; readonly entries: readonly DirectoryEntry[] },
-  signal: AbortSignal,
-): Promise<void> => {
+const deletionsOf = (instances: readonly LmcacheInstance[], entries: readonly DirectoryEntry[]) => {
   const isUnlisted = (entry: DirectoryEntry): boolean =>
     !instances.some(({ id }) => liesIn(entry, 'l1', id) || liesIn(entry, 'l2', id))
   const unlisted = entries.filter(isUnlisted)
-  const work = instances.flatMap(({ id, address }, index) =>
+  return instances.flatMap(({ id, address }, index) =>
     (['l1', 'l2'] as const).map((tier) => {
       const listed = entries.filter((entry) => liesIn(entry, tier, id))
       const keys = [...listed, ...(tier === 'l1' || index === 0 ? unlisted : [])].map(({ key }) => key)
-      return parts.lmcache.deleteObjects(address, { keys, tier }, signal)
+      return { address, keys, tier }
     }),
   )
-  await Promise.all(work)
 }

@@ -10,7 +10,7 @@ import { useStack } from '../support/use-stack.ts'
 const stack = useStack({
   pods: async (kvDirectory) => {
     const modelPath = await randomModelPath(`${toolsDir()}/models`)
-    const start = (name: string, cacheMebibytes: number) =>
+    const start = (name: string, ...extraArguments: readonly string[]) =>
       startLlamaServer({
         name,
         kvDirectory,
@@ -18,27 +18,31 @@ const stack = useStack({
         contextTokensPerSlot: 4096,
         modelPath,
         modelNames: [model],
-        extraArguments: ['--grammar', 'root ::= [a-z ,.]+', '--cache-ram', `${cacheMebibytes}`],
+        extraArguments: ['--grammar', 'root ::= [a-z ,.]+', ...extraArguments],
       })
-    return [await start('pod-0', 64), await start('pod-1', 0), ...(await embeddedPods({ count: 1 })(kvDirectory))]
+    return [
+      await start('pod-0', '--cache-ram', '64'),
+      await start('pod-1', '--cache-ram', '0'),
+      await start('pod-2', '--cache-ram', '0', '--no-slots'),
+      ...(await embeddedPods({ count: 1 })(kvDirectory)),
+    ]
   },
 })
 
 const readiness = z.object({ ready: z.boolean(), warnings: z.array(z.object({ text: z.string() })) })
 
-test('an engine that keeps prompts outside of its slots is named in the log and in /readyz, and stays in use', async () => {
+test('engines that keep prompts outside of slots, or save none, are named in the log and in /readyz, and stay in use', async () => {
   const { status, body } = await call(`${stack.gateway().adminUrl}/readyz`)
   const { ready, warnings } = readiness.parse(body)
   const reasons = warnings.map(({ text }) => text)
   const metrics = await call(`${stack.gateway().adminUrl}/metrics`)
 
   expect([status, ready]).toEqual([200, true])
-  expect(reasons).toEqual([expect.stringContaining(`The engine ${stack.pods[0]?.address} keeps prompts in memory`)])
-  expect(
-    stack
-      .output()
-      .split('\n')
-      .filter((line) => line.includes(reasons[0] ?? '')),
-  ).toHaveLength(1)
+  expect(reasons).toHaveLength(2)
+  expect(reasons.join()).toContain(`The engine ${stack.pods[0]?.address} keeps prompts in memory`)
+  expect(reasons.join()).toContain(`The engine ${stack.pods[2]?.address} has no slots that can be saved`)
+  const lines = stack.output().split('\n')
+  for (const reason of reasons) expect(lines.filter((line) => line.includes(reason))).toHaveLength(1)
   expect(metrics.text).toContain('context_cache_warnings{kind="engine_shares_kv"} 1')
+  expect(metrics.text).toContain('context_cache_warnings{kind="engine_saves_nothing"} 1')
 })

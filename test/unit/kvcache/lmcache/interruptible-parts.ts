@@ -59,6 +59,7 @@ export const interruptibleParts = (
     isolation: 'tenant',
     pods: () => bed.fleet.pods.map(({ address }) => address),
     log: silent,
+    warnings: connectorParts().warnings,
     minTokens: 1,
     settleMs: 1_000,
     lookAgainMs: 40,

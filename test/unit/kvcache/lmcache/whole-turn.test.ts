@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { request } from 'undici'
 import { reportWholeTurn } from '../../../../src/kvcache/lmcache/prepare.ts'
+import { createWarnings } from '../../../../src/telemetry/warnings.ts'
 import {
   anySignal,
   finishTurn,
@@ -56,5 +57,23 @@ test('a turn that follows the start of its gateway is stored', async () => {
   await cache.check(pod.address, anySignal())
   const { finished } = await serveTurn(cache, { session: newSession(), pod, prompt: newPrompt() })
   expect(finished.kind).toBe('stored')
+  await bed.close()
+})
+
+test('an engine that reports no turns is a warning until it reports one', async () => {
+  const bed = await startLmcacheBed()
+  const [pod] = bed.pods
+  const lines: string[] = []
+  const write = (text: string) => void lines.push(text)
+  const cache = bed.connect({ settleMs: 1_000, warnings: createWarnings({ warn: write, info: write }) })
+  const turn = turnOf(newSession(), pod)
+  const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
+  const { session_id: _unknown, ...known } = fields
+  const usage = await pod.run({ prompt: newPrompt(), fields: known })
+  expect(await finishTurn(cache, turn, { claim, usage })).toMatchObject({ reason: 'tokens_unknown' })
+  await serveTurn(cache, { session: newSession(), pod, prompt: newPrompt() })
+  const stream = `The KV event stream of ${pod.address} is`
+  const cause = 'it did not report a turn, as vLLM 0.32 or later does'
+  expect(lines).toEqual([`${stream} unavailable: ${cause}`, `${stream} available again`])
   await bed.close()
 })
