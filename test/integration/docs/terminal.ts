@@ -54,7 +54,7 @@ export const openTerminal = async (): Promise<Terminal> => {
   let server: ManagedChild | undefined
 
   const run = async (command: readonly [string, ...string[]]): Promise<string> => {
-    const outcome = await runCommand({ command, env, cwd: root, timeoutMs: 120_000 })
+    const outcome = await runCommand({ command, env, cwd: root, timeoutMs: 280_000 })
     if (!outcome.ok) throw new Error(`${command.join(' ')}\n${outcome.reason}\n${outcome.stderr}`)
     return outcome.stdout
   }

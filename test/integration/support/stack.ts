@@ -123,8 +123,9 @@ export const startStack = async (options: StackOptions = {}): Promise<Stack> => 
           CTX_REAPER_INTERVAL_MS: '100',
           // A load is worthwhile however long it takes on a busy machine, until a turn computes 128 tokens and more.
           CTX_KV_PREFILL_MS_PER_TOKEN: '1000',
-          // A scripted pod is part of the test's process, and answers a check only when the test is idle.
+          // A scripted pod is part of the test's process, and answers a check late.
           CTX_ROUTING_HEALTH_TIMEOUT_MS: '30000',
+          // So does Redis on a busy machine.
           CTX_SESSIONS_COMMAND_TIMEOUT_MS: '10000',
           PODS: pods.map((pod) => pod.address).join(','),
           KV_DIR: kvDirectory,
