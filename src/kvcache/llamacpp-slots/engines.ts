@@ -1,14 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import * as z from 'zod'
-import type { SlotClient, SlotSnapshot } from '../slots/slot-client.ts'
-
-/** All slots of a pod as they are now, and which engine answers there. */
-export interface EngineView {
-  readonly slots: readonly SlotSnapshot[]
-  /** Equal for engines that can load each other's KV: same build, same model, same context settings. */
-  readonly fingerprint: string
-}
+import type { SlotClient } from '../slots/slot-client.ts'
 
 export type Engines = ReturnType<typeof createEngines>
 
@@ -64,7 +57,7 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
     return fingerprintOf(props, models)
   }
 
-  const look = async (pod: string, signal: AbortSignal): Promise<EngineView> => {
+  const look = async (pod: string, signal: AbortSignal) => {
     if (!pods().includes(pod)) throw new Error('the pod is not configured')
     const slots = await client.slots(pod, signal)
     const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
@@ -77,8 +70,11 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
   }
 
   return {
-    /** @throws when the pod is not configured, or does not answer as an engine does */
-    look: (pod: string, signal: AbortSignal): Promise<EngineView> =>
+    /**
+     * All slots of a pod as they are now, and the fingerprint of its engine: equal for engines that can load each other's KV.
+     * @throws when the pod is not configured, or does not answer as an engine does
+     */
+    look: (pod: string, signal: AbortSignal) =>
       look(pod, signal).catch((error: unknown) => {
         known.delete(pod)
         throw error
