@@ -60,7 +60,9 @@ export const createNetwork = async (folder: string): Promise<Network> => {
       await ip(`-n ${name} link set eth0 up`)
       await ip(`-n ${name} link set lo up`)
       await ip(`-n ${name} route add default via ${hostAddress}`)
-      return { address, prefix: ['ip', 'netns', 'exec', name], remove: () => ip(`netns del ${name}`) }
+      // The end of a pod and that of the rig may meet.
+      const remove = (): Promise<void> => ip(`netns del ${name}`).catch(() => undefined)
+      return { address, prefix: ['ip', 'netns', 'exec', name], remove }
     },
     addService: (address) => ip(`addr replace ${address}/32 dev ${bridge}`),
     remove: async () => {

@@ -190,7 +190,7 @@ export const startNodes = async (options: {
         running.map(async (one) => {
           if (one.status === 'rejected') return
           await Promise.all(one.value.containers.map(({ child }) => child.kill()))
-          await one.value.network.remove().catch(() => undefined)
+          await one.value.network.remove()
         }),
       )
     },
