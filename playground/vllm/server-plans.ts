@@ -91,6 +91,7 @@ export const lmcachePlan = (plan: FleetPlan, ports: PodPlan, pod: number): Serve
         'supported-transfer-mode': 'auto',
         'shm-name': `lmc-${plan.fleetName}-${instanceId(pod)}`,
         'l2-adapter': { type: 'fs', base_path: l2Directory(plan) },
+        'l2-prefetch-policy': 'retain',
         'disable-metrics': true,
         'coordinator-url': coordinatorUrl(plan),
         'coordinator-advertise-ip': host,

@@ -74,7 +74,7 @@ export const createLmcacheConnector = (
     remove: (removal, signal) => remove(parts, removal, signal),
     // A turn that ends before its pod's events are received is not stored.
     check: async (pod, signal) => {
-      await parts.events.follow(pod, signal)
+      await Promise.all([parts.events.follow(pod, signal), parts.engines.renew(pod, signal)])
       return []
     },
     close: async () => {

@@ -28,11 +28,11 @@ const versionSchema = z.object({ version: z.string() })
 /** Labels of vLLM's `vllm:cache_config_info` that decide how KV lies in memory. */
 const layoutLabels = ['block_size', 'cache_dtype'] as const
 const defaultBlockTokens = 16
-/** How long answers count. An engine that was replaced within it is taken for the former one. */
+/** How long answers count. An engine that was replaced within it is taken for the former one, until its pod is ready. */
 const maxAgeMs = 10_000
 
 /** Asks engines what they are, and remembers the answers for a while. */
-export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number) => {
+export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs = maxAgeMs) => {
   const describe = async (pod: string) => {
     const signal = AbortSignal.timeout(callTimeoutMs)
     const [models, version, metrics, sources] = await Promise.all(
@@ -53,17 +53,30 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number) => {
   // Several turns at once ask once, so none of them may break it off.
   const engines = new LRUCache<string, Awaited<ReturnType<typeof describe>>>({
     max: 10_000,
-    ttl: maxAgeMs,
+    ttl: ageMs,
     ttlResolution: 0,
     fetchMethod: (pod) => describe(pod),
   })
 
+  const ask = async (pod: string, allowStale: boolean, signal: AbortSignal) => {
+    // Else nobody would handle the failure of what is asked.
+    signal.throwIfAborted()
+    return untilAborted(engines.fetch(pod, { allowStale }), signal, () => signal.throwIfAborted())
+  }
+
   return {
+    /** Asks anew, for the pod has become ready: its engine may be another one. @throws when it does not answer */
+    renew: async (pod: string, signal: AbortSignal): Promise<void> => {
+      engines.delete(pod)
+      await ask(pod, false, signal)
+    },
     /** @throws when the engine does not answer, or does not serve the model */
     of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
-      // Else nobody would handle the failure of what is asked.
-      signal.throwIfAborted()
-      const engine = await untilAborted(engines.fetch(pod), signal, () => signal.throwIfAborted())
+      // No turn waits for what changes with the engine's process alone: an older answer counts while a new one is fetched.
+      let engine = await ask(pod, true, signal)
+      // Adapters come and go while it runs.
+      const isBase = engine?.models.some(({ id, parent }) => id === model && parent == null)
+      if (isBase !== true) engine = await ask(pod, false, signal)
       const served = engine?.models.find(({ id }) => id === model)
       if (engine === undefined || served === undefined) throw new Error('the engine does not serve the session’s model')
       // An adapter's KV is the adapter's own, but LMCache files it under the model below it.
