@@ -44,7 +44,6 @@ export const chunkTokens = 128
 const host = '127.0.0.1'
 const maxModelTokens = 8192
 const kvCacheGigabytes = 1
-const l1Gigabytes = 1
 const firstPromptTimeoutMs = 120_000
 const podReadyTimeoutMs = 600_000
 /** Shorter than one chunk, so that nothing of it is stored. */
@@ -84,7 +83,7 @@ export const lmcachePlan = (plan: FleetPlan, ports: PodPlan, pod: number): Serve
         port: ports.queue,
         'http-host': host,
         'http-port': ports.lmcache,
-        'l1-size-gb': l1Gigabytes,
+        'l1-size-gb': 1,
         'l1-use-lazy': true,
         'eviction-policy': 'LRU',
         'chunk-size': chunkTokens,

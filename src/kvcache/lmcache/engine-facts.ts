@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
@@ -58,34 +58,28 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
     fetchMethod: (pod) => describe(pod),
   })
 
-  const ask = async (pod: string, allowStale: boolean, signal: AbortSignal) => {
+  const ask = async (pod: string, signal: AbortSignal, how: { allowStale?: boolean; forceRefresh?: boolean } = {}) => {
     // Else nobody would handle the failure of what is asked.
     signal.throwIfAborted()
-    return untilAborted(engines.fetch(pod, { allowStale }), signal, () => signal.throwIfAborted())
+    return untilAborted(engines.fetch(pod, how), signal, () => signal.throwIfAborted())
   }
 
   return {
     /** Asks anew, for the pod has become ready: its engine may be another one. @throws when it does not answer */
-    renew: async (pod: string, signal: AbortSignal): Promise<void> => {
-      engines.delete(pod)
-      await ask(pod, false, signal)
-    },
+    renew: (pod: string, signal: AbortSignal): Promise<unknown> => ask(pod, signal, { forceRefresh: true }),
     /** @throws when the engine does not answer, or does not serve the model */
     of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
       // No turn waits for what changes with the engine's process alone: an older answer counts while a new one is fetched.
-      let engine = await ask(pod, true, signal)
+      let engine = await ask(pod, signal, { allowStale: true })
       // Adapters come and go while it runs.
       const isBase = engine?.models.some(({ id, parent }) => id === model && parent == null)
-      if (isBase !== true) engine = await ask(pod, false, signal)
+      if (isBase !== true) engine = await ask(pod, signal)
       const served = engine?.models.find(({ id }) => id === model)
       if (engine === undefined || served === undefined) throw new Error('the engine does not serve the session’s model')
       // An adapter's KV is the adapter's own, but LMCache files it under the model below it.
       const base = served.parent == null ? served : (engine.models.find(({ id }) => id === served.parent) ?? served)
       const modelRoot = base.root ?? base.id
-      const fingerprint = createHash('sha256')
-        .update(JSON.stringify([engine.build, modelRoot, served.root ?? '']))
-        .digest('hex')
-        .slice(0, 32)
+      const fingerprint = hash('sha256', JSON.stringify([engine.build, modelRoot, served.root ?? ''])).slice(0, 32)
       return { modelRoot, fingerprint, blockTokens: engine.blockTokens, hasEvents: engine.hasEvents }
     },
   }

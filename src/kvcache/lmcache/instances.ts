@@ -26,8 +26,6 @@ export const createInstances = (
 ) => {
   const recent = remembered(maxAgeMs, (signal) => client.instances(signal))
   return {
-    /** All that are registered now. */
-    all: (signal: AbortSignal) => client.instances(signal),
     /** Tokens of one chunk: all instances of a fleet are set alike. */
     chunkTokens: remembered(chunkSizeMaxAgeMs, async (signal) => {
       const [first] = await recent(signal)

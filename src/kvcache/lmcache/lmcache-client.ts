@@ -12,11 +12,7 @@ const objectKeySchema = z.object({
 })
 
 /** Where a piece lies now: `l1` is memory beside an engine, `l2` the store behind it. */
-const placementSchema = z.object({
-  instance_id: z.string(),
-  tier: z.string(),
-  size_bytes: z.number(),
-})
+const placementSchema = z.object({ instance_id: z.string(), tier: z.string(), size_bytes: z.number() })
 
 const entrySchema = z.object({ key: objectKeySchema, placements: z.array(placementSchema) })
 

@@ -17,8 +17,8 @@ export const remove = async (
   const stored = parseStoredPrefix(payload)
   if (stored === undefined) return { kind: 'foreign' }
   try {
-    if (!(await deleteUnheld(parts, stored, signal))) return { kind: 'busy', reason: 'still_there' }
-    return { kind: 'removed' }
+    const isGone = await deleteUnheld(parts, stored, signal)
+    return isGone ? { kind: 'removed' } : { kind: 'busy', reason: 'still_there' }
   } catch (error) {
     parts.log.debug('KV could not be removed yet', { err: error })
     return { kind: 'busy', reason: 'kv_store_unavailable' }
@@ -57,7 +57,7 @@ const maxPasses = 12
 /** Deletes from the memory of instances and from the store, and looks until nothing is left. */
 const deleteEverywhere = async (parts: Parts, keys: readonly ObjectKey[], signal: AbortSignal): Promise<boolean> => {
   if (keys.length === 0) return true
-  const instances = await parts.instances.all(signal)
+  const instances = await parts.lmcache.instances(signal)
   if (instances.length === 0) return false
   for (let pass = 0; pass < maxPasses; pass += 1) {
     const entries = await parts.lmcache.locate(keys, signal)
