@@ -46,7 +46,7 @@ const callsPerServer = 32
 export const createLmcacheConnector = (
   { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
   pool: ConnectorParts,
-  own: Partial<Pick<Parts, 'ledger' | 'events' | 'settleMs' | 'lookAgainMs'>> = {},
+  own: Partial<Pick<Parts, 'ledger' | 'events' | 'answerMs' | 'settleMs' | 'lookAgainMs'>> = {},
 ): LmcacheConnector => {
   const { redis, salts, warnings } = pool
   const named = new Map(instances.map(splitAlias))
@@ -61,6 +61,7 @@ export const createLmcacheConnector = (
     instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
     engines: createEngineFacts(pool.http, kv.callTimeoutMs),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
+    answerMs: 1_000,
     settleMs: 2_000,
     lookAgainMs: 300,
     ...own,

@@ -17,6 +17,8 @@ export interface Parts
   readonly events: KvEvents
   /** Shared by all gateway processes that send turns to the same pods. */
   readonly ledger: ChunkLedger
+  /** How long LMCache may take for one answer before it counts as not answering, milliseconds. */
+  readonly answerMs: number
   /** How long an offload waits for events of the engine that do not come, and for chunks when no more come, milliseconds. */
   readonly settleMs: number
   /** Time between a deletion and the look whether anything is left, milliseconds: reports to the coordinator come late. */

@@ -7,9 +7,6 @@ import type { Parts } from './parts.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
 import { leading, objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 
-/** How long LMCache may take for one answer before it counts as not answering. */
-const answerMs = 1_000
-
 /**
  * Body member that makes vLLM (0.32 or later) report a turn's whole chain of blocks under its `session_id`, also blocks that were cached before.
  * Replaces a client's own `vllm_xargs`.
@@ -77,8 +74,8 @@ const miss = (reason: KvMiss['reason'], cause?: unknown): KvMiss => ({ kind: 'mi
 
 const lookAt = async (parts: Parts, stored: StoredPrefix, pod: string): Promise<KvPresence> => {
   const [instance, entries] = await Promise.all([
-    parts.instances.of(pod, AbortSignal.timeout(answerMs)),
-    parts.lmcache.locate(objectKeysOf(stored, stored.chunks), AbortSignal.timeout(answerMs)),
+    parts.instances.of(pod, AbortSignal.timeout(parts.answerMs)),
+    parts.lmcache.locate(objectKeysOf(stored, stored.chunks), AbortSignal.timeout(parts.answerMs)),
   ])
   if (instance === undefined) throw new LmcacheFault('no LMCache instance is registered for the pod')
   const isBeside = ({ placements }: DirectoryEntry): boolean =>

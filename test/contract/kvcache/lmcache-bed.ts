@@ -155,7 +155,7 @@ const makeBed = (
         log: wishes.log ?? silent,
         ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
       }),
-      { ledger, ...events, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
+      { ledger, ...events, answerMs: 3_000, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
     )
     connectors.push(connector)
     isStarting = false

@@ -114,9 +114,9 @@ describe('two models, an adapter, and an engine with a key', () => {
       expect(addresses).toContain(seen.kv.pod)
     }
     const { kv } = await view(stack, id)
-    expect(turns.filter(({ line, cached }) => !line?.startsWith('hit;') || cached < (kv.stored?.tokens ?? 0))).toEqual(
-      [],
-    )
+    // vLLM always computes the last token of a prompt.
+    const least = (kv.stored?.tokens ?? 0) - 1
+    expect(turns.filter(({ line, cached }) => !line?.startsWith('hit;') || cached < least)).toEqual([])
     expect(turns).toContainEqual(expect.objectContaining({ line: expect.stringContaining(`tier=${tier};`) }))
     await remove(stack, id)
   })

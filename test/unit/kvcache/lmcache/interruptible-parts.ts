@@ -61,6 +61,7 @@ export const interruptibleParts = (
     log: silent,
     warnings: connectorParts().warnings,
     minTokens: 1,
+    answerMs: 1_000,
     settleMs: 1_000,
     lookAgainMs: 40,
   }
