@@ -18,6 +18,7 @@ const serial = [
   '<rootDir>/test/integration/processes/kill-nine.test.ts',
   '<rootDir>/test/integration/processes/gateways-killed.test.ts',
   '<rootDir>/test/integration/faults/many-streams.test.ts',
+  '<rootDir>/test/integration/extproc/creates.test.ts',
 ]
 
 export default {
