@@ -123,12 +123,12 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
       await store?.remove(file, { signal })
       await Promise.all([file, partOf(file)].map(remove))
     },
-    /** The next files of the folder with their ages, at most 500; after the last one it begins anew. */
+    /** The next files of the folder with their ages, at most 500; after the last one, or a failure, it begins anew. */
     next: async () => {
       const found: { readonly file: string; readonly ageMs: number }[] = []
       listing ??= await opendir(directory)
       for (let read = 0; read < filesPerPass; read += 1) {
-        const entry = await listing.read()
+        const entry = await listing.read().catch((error: unknown) => close().then(() => Promise.reject(error)))
         if (entry === null) {
           await close()
           break
