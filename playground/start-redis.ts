@@ -46,7 +46,6 @@ export const startRedis = async (options: StartRedisOptions): Promise<RunningRed
         save: '',
         appendonly: appendOnly ? 'yes' : 'no',
         appendfsync: appendOnly ? 'always' : undefined,
-        'maxmemory-policy': 'noeviction',
       }),
     ],
     ready: prints(/Ready to accept connections/),

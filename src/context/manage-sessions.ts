@@ -1,4 +1,4 @@
-import { untilAborted, withinLimit } from '../async/deadline.ts'
+import { within } from '../async/deadline.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import { digestOf, type SessionRecord, type TenantKey } from '../sessions/session-record.ts'
@@ -71,7 +71,7 @@ export const createManageSessions = (
     if (!removed) throw new GatewayError('session_not_found')
     parts.events.sessionDeleted(owner.key)
     parts.pools.forget(owner.key)
-    await withinLimit(settings.deleteWaitMs, (signal) => untilAborted(parts.reaper.sweepAndWait(), signal, () => {}))
+    await within(settings.deleteWaitMs, parts.reaper.sweepAndWait())
     return response({ id, object: 'context.deleted', deleted: true })
   }
 

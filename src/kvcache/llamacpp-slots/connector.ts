@@ -9,13 +9,13 @@ import { createSlotClient } from '../slots/slot-client.ts'
 import type { SlotLedger } from '../slots/slot-ledger.ts'
 import { createArtefactFiles } from './artefact-files.ts'
 import { fieldsWithoutSlot, slotClaim } from './claim.ts'
+import { checkEngine } from './engine-check.ts'
 import { createEngines } from './engines.ts'
 import { finish } from './finish.ts'
 import { createFolderOwner } from './folder-owner.ts'
 import { createOpenClaims } from './open-claims.ts'
 import { type Parts, releaseSlot } from './parts.ts'
 import { prepare } from './prepare.ts'
-import { checkPromptCache } from './prompt-cache-check.ts'
 import { remove, sweep } from './upkeep.ts'
 
 const options = {
@@ -82,7 +82,7 @@ export const createLlamacppSlotsConnector = (
     },
     remove: (removal, signal) => remove(parts, removal, signal),
     sweep: (artefacts, signal) => sweep(parts, artefacts, signal),
-    check: (pod, signal) => checkPromptCache(parts, pod, signal),
+    check: (pod, signal) => checkEngine(parts, pod, signal),
     close: async () => {
       await client.close()
       while (parts.background.size > 0) await Promise.all(parts.background)

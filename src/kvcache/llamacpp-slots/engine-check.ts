@@ -14,10 +14,10 @@ const maxCommonTokens = 8
  * Finds out whether the engine keeps prompts in memory that no slot holds any more (llama-server without `--cache-ram 0`), and gives them to
  * whoever sends them. llama-server reports this nowhere, so three requests of some 36 tokens and one token of response show it, in an idle
  * slot: a prompt, another one in its place, the first again, which is cached only if it was kept elsewhere. What the slot held is lost to its
- * session, which loads it again from the store.
+ * session, which loads it again from the store. Emptying the slot at the end shows whether slots can be saved at all.
  * @throws Error when it cannot be found out now: the engine does not respond, or no slot is idle
  */
-export const checkPromptCache = async (
+export const checkEngine = async (
   parts: Parts,
   pod: string,
   signal: AbortSignal,

@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { untilAborted } from '../../async/deadline.ts'
 import { askEngine } from '../../engines/ask-engine.ts'
 import type { EngineHttp } from '../../engines/engine-http.ts'
-import { readEventSources } from '../kv-events/event-sources.ts'
+import { createEventSources } from '../kv-events/event-sources.ts'
 
 /** What the connector has to know of an engine. */
 export interface EngineFacts {
@@ -28,16 +28,17 @@ const versionSchema = z.object({ version: z.string() })
 /** Labels of vLLM's `vllm:cache_config_info` that decide how KV lies in memory. */
 const layoutLabels = ['block_size', 'cache_dtype'] as const
 const defaultBlockTokens = 16
-/** How long answers count. An engine that was replaced within it is taken for the former one, until its pod is ready. */
-const maxAgeMs = 10_000
 
-/** Asks engines what they are, and remembers the answers for a while. */
-export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs = maxAgeMs) => {
+/**
+ * Asks engines what they are. Answers count for `ageMs`: an engine that was replaced within it is taken for the former one, until its pod is ready.
+ */
+export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs = 10_000) => {
+  const sources = createEventSources(http, callTimeoutMs)
   const describe = async (pod: string) => {
     const signal = AbortSignal.timeout(callTimeoutMs)
-    const [models, version, metrics, sources] = await Promise.all(
-      ['/v1/models', '/version', '/metrics', '/kv_event_sources'].map((path) => askEngine(http, { pod, path, signal })),
-    )
+    const ask = (path: string) => askEngine(http, { pod, path, signal })
+    const asked = [ask('/v1/models'), ask('/version'), ask('/metrics'), sources(pod, signal)] as const
+    const [models, version, metrics, published] = await Promise.all(asked)
     const layout = labelsOf(metrics ?? '', 'vllm:cache_config_info')
     return {
       models: modelsSchema.parse(JSON.parse(models ?? '{"data":[]}')).data,
@@ -46,7 +47,7 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
         layoutLabels.map((label) => layout.get(label) ?? ''),
       ]),
       blockTokens: Number(layout.get('block_size')) || defaultBlockTokens,
-      hasEvents: readEventSources(pod, sources ?? '{}').length > 0,
+      hasEvents: published.length > 0,
     }
   }
 
@@ -58,7 +59,7 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
     fetchMethod: (pod) => describe(pod),
   })
 
-  const ask = async (pod: string, signal: AbortSignal, how: { allowStale?: boolean; forceRefresh?: boolean } = {}) => {
+  const look = async (pod: string, signal: AbortSignal, how: { allowStale?: boolean; forceRefresh?: boolean } = {}) => {
     // Else nobody would handle the failure of what is asked.
     signal.throwIfAborted()
     return untilAborted(engines.fetch(pod, how), signal, () => signal.throwIfAborted())
@@ -66,14 +67,14 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
 
   return {
     /** Asks anew, for the pod has become ready: its engine may be another one. @throws when it does not answer */
-    renew: (pod: string, signal: AbortSignal): Promise<unknown> => ask(pod, signal, { forceRefresh: true }),
+    renew: (pod: string, signal: AbortSignal): Promise<unknown> => look(pod, signal, { forceRefresh: true }),
     /** @throws when the engine does not answer, or does not serve the model */
     of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
       // No turn waits for what changes with the engine's process alone: an older answer counts while a new one is fetched.
-      let engine = await ask(pod, signal, { allowStale: true })
+      let engine = await look(pod, signal, { allowStale: true })
       // Adapters come and go while it runs.
       const isBase = engine?.models.some(({ id, parent }) => id === model && parent == null)
-      if (isBase !== true) engine = await ask(pod, signal)
+      if (isBase !== true) engine = await look(pod, signal)
       const served = engine?.models.find(({ id }) => id === model)
       if (engine === undefined || served === undefined) throw new Error('the engine does not serve the session’s model')
       // An adapter's KV is the adapter's own, but LMCache files it under the model below it.

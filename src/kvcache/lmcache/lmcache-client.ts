@@ -43,6 +43,13 @@ export interface LmcacheInstance {
   readonly address: string
 }
 
+/** Objects to delete from the memory (`l1`) or the store (`l2`) of the instance at this address. */
+interface Deletion {
+  readonly address: string
+  readonly keys: readonly ObjectKey[]
+  readonly tier: 'l1' | 'l2'
+}
+
 /** LMCache did not answer, or not as documented. Its message names no token and no salt. */
 export class LmcacheFault extends Error {
   override readonly name = 'LmcacheFault'
@@ -119,15 +126,8 @@ export const createLmcacheClient = (options: {
       }
       return entries
     },
-    /** Deletes from the instance's memory (`l1`) or from its store (`l2`), in use or not. Idempotent; done when it resolves. */
-    deleteObjects: async (
-      {
-        address,
-        keys,
-        tier,
-      }: { readonly address: string; readonly keys: readonly ObjectKey[]; readonly tier: 'l1' | 'l2' },
-      signal: AbortSignal,
-    ): Promise<void> => {
+    /** In use or not. Idempotent; done when it resolves. */
+    deleteObjects: async ({ address, keys, tier }: Deletion, signal: AbortSignal): Promise<void> => {
       for (const batch of batchesOf(keys, keysPerDelete)) {
         const call = { method: 'DELETE', pod: address, path: '/cache/objects', signal } as const
         const { ok } = await ask(deletedSchema, { ...call, body: { keys: batch, tier, force: true } })

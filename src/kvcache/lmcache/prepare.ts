@@ -27,14 +27,14 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
   if (!hasEvents) return withoutEvents(parts, turn)
   const life = parts.isolation === 'session' ? lifeOf(turn, prefix?.life) : ''
   const salt = saltOf(parts, turn, { ...facts, life })
-  const presence = turn.stored === undefined || prefix?.salt === salt ? listed : miss('kv_incompatible')
+  const base = turn.stored !== undefined && prefix?.salt === salt ? baseOf(prefix, turn.stored) : undefined
+  const presence = turn.stored === undefined || base !== undefined ? listed : miss('kv_incompatible')
   // What is not listed is stored again.
   const isMissing = presence.kind === 'miss' && presence.reason === 'kv_missing'
-  const isBase = turn.stored !== undefined && prefix?.salt === salt && !isMissing
   return {
     presence,
     fields: { cache_salt: salt, session_id: turn.turnId, ...reportWholeTurn },
-    claim: { ...facts, life, ...(isBase ? { base: baseOf(prefix, turn.stored) } : {}) },
+    claim: { ...facts, life, ...(base === undefined || isMissing ? {} : { base }) },
   }
 }
 
