@@ -22,7 +22,7 @@ import { flipByte } from '../support/flip-byte.ts'
 import { type HoldingProxy, startHoldingProxy } from './holding-proxy.ts'
 
 export const slotsPerPod = 2
-export const contextTokensPerSlot = 8_192
+export const contextTokensPerSlot = 32_768
 
 /** How to start one engine of a kind. */
 export type StartSlotEngine = (options: {
@@ -145,7 +145,7 @@ const startPod = async (name: string, port: number, start: () => Promise<Managed
 const occupation = {
   model: 'tiny',
   prompt: 'On and on.',
-  max_tokens: 7_000,
+  max_tokens: 30_000,
   ignore_eos: true,
   stream: true,
   temperature: 0,
