@@ -17,11 +17,11 @@ import { embeddedPods } from '../support/stack.ts'
 import { useScriptedStack, useStack } from '../support/use-stack.ts'
 
 const body = { model, prompt: 'What is kept has to be worth its place.', max_tokens: 2 }
-const longBody = { ...body, max_tokens: 3_000, ignore_eos: true, stream: true }
+const longBody = { ...body, max_tokens: 30_000, ignore_eos: true, stream: true }
 
 describe('the memory store with the limits of a cache', () => {
   const stack = useStack({
-    pods: embeddedPods({ count: 1, slots: 8 }),
+    pods: embeddedPods({ count: 1, slots: 8, contextTokensPerSlot: 32_768 }),
     env: { CTX_CACHE_MAXSIZE: '3', CTX_CACHE_TTL: '1800', CTX_CACHE_MEMORY_THRESHOLD: '0.85' },
   })
   let sessions: string[] = []

@@ -59,14 +59,22 @@ export interface Stack {
 
 /** Pods of the embedded engine that share the folder. */
 export const embeddedPods =
-  (options: { readonly count?: number; readonly slots?: number; readonly arguments?: readonly string[] } = {}) =>
+  (
+    options: {
+      readonly count?: number
+      readonly slots?: number
+      /** Default: 4,096. */
+      readonly contextTokensPerSlot?: number
+      readonly arguments?: readonly string[]
+    } = {},
+  ) =>
   (kvDirectory: string): Promise<readonly StackPod[]> => {
     const start = (index: number): Promise<StackPod> =>
       startEngine({
         name: `pod-${index}`,
         kvDirectory,
         slots: options.slots ?? 4,
-        contextTokensPerSlot: 4096,
+        contextTokensPerSlot: options.contextTokensPerSlot ?? 4096,
         extraArguments: ['--log-level', 'warn', ...(options.arguments ?? [])],
       })
     return Promise.all(Array.from({ length: options.count ?? 2 }, (_, index) => start(index)))
