@@ -84,6 +84,12 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
     for (const stream of streams) stream.end(shuttingDown)
   }
 
+  const register = <In, Out>(
+    { path, encode, decode }: Omit<UnaryMethod<In, Out>, 'answer'>,
+    handle: handleUnaryCall<In, Out> | handleBidiStreamingCall<In, Out>,
+    type: 'unary' | 'bidi',
+  ): void => void server.register(path, handle, encode, decode, type)
+
   const addStreams = <In, Out>(method: StreamMethod<In, Out>): void => {
     const handle: handleBidiStreamingCall<In, Out> = (duplex) => {
       const served = serveStream(duplex, method, {
@@ -96,13 +102,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       const stream: OpenStream = { longLived: method.longLived, ...served }
       streams.add(stream)
     }
-    server.register<In, Out>(
-      method.path,
-      handle,
-      (message) => method.encode(message),
-      (bytes) => method.decode(bytes),
-      'bidi',
-    )
+    register(method, handle, 'bidi')
   }
 
   const addCalls = <In, Out>(method: UnaryMethod<In, Out>): void => {
@@ -111,13 +111,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       if (answer === undefined) respond({ code: status.NOT_FOUND, details: 'unknown service' })
       else respond(null, answer)
     }
-    server.register<In, Out>(
-      method.path,
-      handle,
-      (message) => method.encode(message),
-      (bytes) => method.decode(bytes),
-      'unary',
-    )
+    register(method, handle, 'unary')
   }
 
   const now = options.now ?? (() => performance.now())
