@@ -144,7 +144,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     const { path, requestHeaders, responseHeaders = {}, ticket, splice, expectModel } = forward
     const destinations = decision.destinations.length === 0 ? undefined : decision.destinations.join(',')
     this.#stream.send({
-      kind: 'headers',
+      kind: 'continue',
       phase: 'request_headers',
       setHeaders: {
         ...requestHeaders,
@@ -249,7 +249,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     }
     const { setHeaders, removeHeaders, body } = answer.head(event)
     this.#ownBody = event.endOfStream ? undefined : body
-    this.#stream.send({ kind: 'headers', phase, setHeaders, removeHeaders })
+    this.#stream.send({ kind: 'continue', phase, setHeaders, removeHeaders })
     if (event.endOfStream) answer.end('complete')
   }
 
