@@ -78,23 +78,17 @@ export type Reply =
   /** The reply follows later; wait this much longer. */
   | { readonly kind: 'extend'; readonly milliseconds: number }
 
-/** Envoy's bytes to events, replies to Envoy's bytes. */
-export interface ExtProcCodec {
-  /** `/package.Service/Method`. */
-  readonly path: string
-  /** Throws on bytes that are no message. */
-  decode(bytes: Buffer): ExtProcEvent
-  /** Throws on an answer whose body is not JSON. */
-  encode(reply: Reply): Buffer
-}
+export type ExtProcCodec = ReturnType<typeof createExtProcCodec>
 
-/** The codec for protos/external-processor.proto. */
-export const createExtProcCodec = (): ExtProcCodec => {
+/** Envoy's bytes to events, replies to Envoy's bytes, by protos/external-processor.proto. */
+export const createExtProcCodec = () => {
   const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process')
   return {
     path: method.path,
-    decode: (bytes) => toEvent(method.decodeRequest(bytes) as WireRequest),
-    encode: (reply) => method.encodeResponse(toMessage(reply)),
+    /** Throws on bytes that are no message. */
+    decode: (bytes: Buffer): ExtProcEvent => toEvent(method.decodeRequest(bytes) as WireRequest),
+    /** Throws on an answer whose body is not JSON. */
+    encode: (reply: Reply): Buffer => method.encodeResponse(toMessage(reply)),
   }
 }
 

@@ -33,18 +33,7 @@ export interface ExtProcServerOptions {
   readonly now?: () => number
 }
 
-/** The gateway's gRPC port: ext_proc, access log and health. */
-export interface ExtProcServer {
-  /** Listens. Rejects when the address or the TLS files cannot be used. Resolves with the address in use. */
-  start(): Promise<ListenAddress>
-  /**
-   * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived streams are ended once all
-   * others are done. Resolves after `deadlineMs` at the latest.
-   */
-  drain(deadlineMs: number): Promise<void>
-  /** Ends every stream and closes. Idempotent. */
-  stop(): Promise<void>
-}
+export type ExtProcServer = ReturnType<typeof createExtProcServer>
 
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
@@ -61,7 +50,8 @@ interface OpenStream extends ServedStream {
   readonly longLived: boolean
 }
 
-export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServer => {
+/** The gateway's gRPC port: ext_proc, access log and health. */
+export const createExtProcServer = (options: ExtProcServerOptions) => {
   const { health, hooks, listen, maxBodyBytes } = options
   const server = new Server({
     'grpc.max_receive_message_length': maxBodyBytes + messageOverheadBytes,
@@ -132,6 +122,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
     return closed
   }
 
+  /** Ends every stream and closes. Idempotent. */
   const stop = async (): Promise<void> => {
     tls?.close()
     const closing = close(0)
@@ -141,7 +132,8 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
   }
 
   return {
-    start: async () => {
+    /** Listens. Rejects when the address or the TLS files cannot be used. Resolves with the address in use. */
+    start: async (): Promise<ListenAddress> => {
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
       if (options.tls !== undefined && options.tls !== 'self-signed')
         tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
@@ -155,7 +147,11 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       bound = targetOf(address)
       return address
     },
-    drain: async (deadlineMs) => {
+    /**
+     * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived streams are ended once all
+     * others are done. Resolves after `deadlineMs` at the latest.
+     */
+    drain: async (deadlineMs: number): Promise<void> => {
       health.setServing(false)
       const closing = close(deadlineMs)
       isDraining = true

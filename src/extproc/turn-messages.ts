@@ -43,25 +43,17 @@ export interface TurnsReply {
   readonly retire: boolean
 }
 
-/** Bytes of the accelerator to a message, and a message to its bytes. */
-export interface TurnsCodec {
-  /** `/package.Service/Method`. */
-  readonly path: string
-  /** @throws Error on what is no such message */
-  decode(bytes: Buffer): TurnsRequest
-  encode(reply: TurnsReply): Buffer
-}
-
-/** Loads protos/turns.proto. */
-export const createTurnsCodec = (): TurnsCodec => {
+/** Bytes of the accelerator to a message, and a message to its bytes, by protos/turns.proto. */
+export const createTurnsCodec = () => {
   const wire = loadProtoMethod('turns.proto', 'contextcache.turns.v1.Turns', 'Decide')
   return {
     path: wire.path,
-    decode: (bytes) => {
+    /** @throws Error on what is no such message */
+    decode: (bytes: Buffer): TurnsRequest => {
       const { asks = [], cancels = [] } = wire.decodeRequest(bytes) as DecodedRequest
       return { asks: asks.map(toAsk), cancels }
     },
-    encode: (reply) => wire.encodeResponse(reply),
+    encode: (reply: TurnsReply): Buffer => wire.encodeResponse(reply),
   }
 }
 

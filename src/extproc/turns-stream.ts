@@ -29,13 +29,10 @@ export interface TurnsOptions {
 
 /** Where the accelerator (accelerator/README.md) asks about turns: many turns share one long call. */
 export const createTurnsMethod = (options: TurnsOptions): StreamMethod<TurnsRequest, TurnsReply> => {
-  const codec = createTurnsCodec()
   return {
-    path: codec.path,
+    ...createTurnsCodec(),
     // A retired stream is closed by the accelerator, after its last decision.
     longLived: false,
-    decode: (bytes) => codec.decode(bytes),
-    encode: (reply) => codec.encode(reply),
     open: (stream) => new TurnsStream(stream, options),
   }
 }
