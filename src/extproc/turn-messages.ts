@@ -16,25 +16,9 @@ export interface TurnsRequest {
 }
 
 /** What is to be done with a request, or (`extend_milliseconds`) that the decision takes longer. */
-export type TurnDecision = { readonly id: number } & (
-  | { readonly forward: Forward }
-  | { readonly answer: Answer }
-  | { readonly extend_milliseconds: number }
-)
-
-interface Forward {
-  readonly headers: Buffer
-  readonly model: string
-  readonly splice: string
-  readonly ticket: string
-}
-
-interface Answer {
-  readonly status: number
-  readonly details: string
-  readonly headers: Buffer
-  readonly body: Buffer
-}
+export type TurnDecision =
+  | ReturnType<typeof toTurnDecision>
+  | { readonly id: number; readonly extend_milliseconds: number }
 
 /** The gateway's message, `TurnsReply` in protos/turns.proto. */
 export interface TurnsReply {
@@ -79,7 +63,7 @@ const toAsk = ({ id = 0, headers = Buffer.alloc(0) }: NonNullable<DecodedRequest
 }
 
 /** A decision on the request `id` as the accelerator carries it out. */
-export const toTurnDecision = (id: number, outcome: Outcome): TurnDecision => {
+export const toTurnDecision = (id: number, outcome: Outcome) => {
   if (outcome.kind === 'respond') {
     const { status, details, headers, body } = outcome
     return { id, answer: { status, details, headers: encodeHeaderMap(headers), body } }
