@@ -1,7 +1,7 @@
 import { within } from '../async/deadline.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import { digestOf, type SessionRecord, type TenantKey } from '../sessions/session-record.ts'
+import { digestOf, type SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
@@ -108,10 +108,7 @@ export const createManageSessions = (
   }
 }
 
-interface Owner {
-  readonly key: ReturnType<typeof sessionKeyOf>
-  readonly tenant: TenantKey
-}
+type Owner = Pick<SessionRecord, 'key' | 'tenant'>
 
 const response = (body: unknown): Decision => ({ kind: 'response', status: 200, body, headers: {} })
 

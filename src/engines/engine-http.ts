@@ -2,17 +2,10 @@ import { Agent, request } from 'undici'
 
 /** How engines are reached. Default: plain HTTP, without a credential. */
 export interface EngineAccess {
-  /** With it, calls use HTTPS. */
-  readonly tls?: EngineTls | undefined
+  /** With it, calls use HTTPS. `ca`: certificates in PEM form that are trusted, by default those of Node.js; `serverName`: by default each engine's host. */
+  readonly tls?: { readonly ca?: string | undefined; readonly serverName?: string | undefined } | undefined
   /** Sent as `Authorization: Bearer`. Never logged. */
   readonly apiKey?: string | undefined
-}
-
-export interface EngineTls {
-  /** Certificates in PEM form that are trusted. Default: those of Node.js. */
-  readonly ca?: string | undefined
-  /** Name in the engines' certificates. Default: the host of each engine. */
-  readonly serverName?: string | undefined
 }
 
 /** What became of one call to an engine. */
