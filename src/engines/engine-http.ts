@@ -2,7 +2,7 @@ import { Agent, request } from 'undici'
 
 /** How engines are reached. Default: plain HTTP, without a credential. */
 export interface EngineAccess {
-  /** With it, calls use HTTPS. `ca`: certificates in PEM form that are trusted, by default those of Node.js; `serverName`: by default each engine's host. */
+  /** With it, calls use HTTPS. Defaults: the authorities (PEM) of Node.js, and the host of each engine as the name in its certificate. */
   readonly tls?: { readonly ca?: string | undefined; readonly serverName?: string | undefined } | undefined
   /** Sent as `Authorization: Bearer`. Never logged. */
   readonly apiKey?: string | undefined

@@ -33,8 +33,8 @@ export const entryBytes = (key: ResponseKey, response: CachedResponse): number =
   key.identity.length + response.body.length + response.contentType.length + entryOverheadBytes
 
 /**
- * Caches whole responses of engines by their exact requests, in the memory of this process, for all models and tenants: each gateway process has its own cache, empty at its start. Above
- * `maxBytes` the least recently used entries are evicted. It never fails: what does not fit is not cached.
+ * Caches whole responses of engines by their exact requests, in the memory of this process, for all models and tenants: each gateway process has its
+ * own cache, empty at its start. Above `maxBytes` the least recently used entries are evicted. It never fails: what does not fit is not cached.
  */
 export const createMemoryResponseCache = (options: {
   /** Size of all entries, bytes; at least 1. */
