@@ -87,15 +87,8 @@ const upstreamFlags: ReadonlySet<string> = new Set(['UH', 'UT', 'UR', 'UF', 'UC'
 /** Envoy ended the answer for reasons of its own. */
 const envoyFlags: ReadonlySet<string> = new Set(['LR', 'NR', 'FI', 'SI', 'DPE', 'DT', 'NC', 'OM'])
 
-interface ResponseFlags {
-  readonly clientDisconnected: boolean
-  readonly upstreamFailed: boolean
-  /** The answer did not arrive whole, for any of these reasons. */
-  readonly isCut: boolean
-}
-
-/** Reads `%RESPONSE_FLAGS%`: short names, separated by commas. */
-const readFlags = (text: string | undefined): ResponseFlags => {
+/** Reads `%RESPONSE_FLAGS%`: short names, separated by commas. `isCut`: the answer did not arrive whole, for any of these reasons. */
+const readFlags = (text: string | undefined) => {
   const flags = text?.split(',') ?? []
   const clientDisconnected = flags.some((flag) => clientFlags.has(flag))
   const upstreamFailed = flags.some((flag) => upstreamFlags.has(flag))

@@ -4,19 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
 
-/** The HTTP server for operators, on a port of its own. Read only, without secrets. */
-export interface AdminServer {
-  /** Resolves when it listens. @throws the error of `listen`, such as EADDRINUSE */
-  start(): Promise<{ readonly host: string; readonly port: number }>
-  /** Resolves when all connections are closed; those that remain after a second are cut. */
-  stop(): Promise<void>
-}
+export type AdminServer = ReturnType<typeof createAdminServer>
 
 const maxHeaderBytes = 8 * 1024
 const maxConnections = 64
 const requestTimeoutMs = 5_000
 const stopTimeoutMs = 1_000
 
+/** The HTTP server for operators, on a port of its own. Read only, without secrets. */
 export const createAdminServer = (
   options: AdminSources & {
     readonly host: string
@@ -27,7 +22,7 @@ export const createAdminServer = (
     /** Called when a page fails. */
     readonly onError: (error: unknown) => void
   },
-): AdminServer => {
+) => {
   const pages = createAdminPages(options)
   const pageTimeoutMs = options.pageTimeoutMs ?? 2_000
 
@@ -56,13 +51,15 @@ export const createAdminServer = (
   server.maxConnections = maxConnections
 
   return {
-    start: async () => {
+    /** Resolves when it listens. @throws the error of `listen`, such as EADDRINUSE */
+    start: async (): Promise<{ readonly host: string; readonly port: number }> => {
       server.listen(options.port, options.host)
       await once(server, 'listening')
       const { address, port } = server.address() as AddressInfo
       return { host: address, port }
     },
-    stop: async () => {
+    /** Resolves when all connections are closed; those that remain after a second are cut. */
+    stop: async (): Promise<void> => {
       const timer = setTimeout(() => server.closeAllConnections(), stopTimeoutMs)
       // The only error is that the server does not listen.
       await new Promise((resolve) => server.close(resolve))

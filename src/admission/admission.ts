@@ -26,39 +26,12 @@ export interface ResourceUsage {
   readonly count: number
 }
 
-/** Events for metrics and the log. */
-export interface AdmissionEvents {
-  /** Work that needs resources stopped waiting for them; `waitedMs` is 0 if it did not wait. */
-  settled(kind: WorkKind, settlement: Settlement, waitedMs: number): void
-  /** The end of the work was not reported: its lease expired, and its resources are free. */
-  leaseExpired(kind: WorkKind): void
-}
+export type Admission = ReturnType<typeof createAdmission>
 
 /**
  * Resource-based admission control of one gateway process: work starts when the named resources that it requires are free, in the order of
- * priority and age. It knows nothing of what other processes admit.
+ * priority and age. It knows nothing of what other processes admit. `nowMs` is a monotonic clock.
  */
-export interface Admission {
-  /** How long a turn waits at most, milliseconds. */
-  readonly maxWaitMs: number
-  /**
-   * Requests all that the work requires. Work that waits leaves the queue when the client's signal aborts; the signal is read only when the
-   * work has to wait.
-   */
-  request(
-    work: AdmissionWork,
-    limits: { readonly waitMs: number; readonly client: { readonly signal: AbortSignal } },
-  ): AdmissionAnswer
-  /** Releases what the work of a turn holds. Unknown work is ignored: another process may have admitted it. */
-  release(kind: WorkKind, turnId: string): void
-  waiting(): number
-  /** Usage of every resource, at each of the pods. */
-  usage(pods: readonly string[]): readonly ResourceUsage[]
-  /** Removes all waiting work (`left`) and stops the timer. */
-  close(): void
-}
-
-/** `nowMs` is a monotonic clock. */
 export const createAdmission = (options: {
   readonly plan: AdmissionPlan
   readonly maxWaiting: number
@@ -66,8 +39,14 @@ export const createAdmission = (options: {
   /** How long a turn holds its resources when its end is not reported, milliseconds. */
   readonly leaseMs: number
   readonly nowMs: () => number
-  readonly events: AdmissionEvents
-}): Admission => {
+  /** For metrics and the log. */
+  readonly events: {
+    /** Work that needs resources stopped waiting for them; `waitedMs` is 0 if it did not wait. */
+    settled(kind: WorkKind, settlement: Settlement, waitedMs: number): void
+    /** The end of the work was not reported: its lease expired, and its resources are free. */
+    leaseExpired(kind: WorkKind): void
+  }
+}) => {
   const { plan, nowMs, events } = options
   const isGlobal = new Set(plan.resources.filter((resource) => resource.isGlobal).map(({ name }) => name))
   const pending = new Map<string, (settlement: Settlement) => void>()
@@ -127,8 +106,16 @@ export const createAdmission = (options: {
   }
 
   return {
+    /** How long a turn waits at most, milliseconds. */
     maxWaitMs: options.maxWaitMs,
-    request: (work, { waitMs, client }) => {
+    /**
+     * Requests all that the work requires. Work that waits leaves the queue when the client's signal aborts; the signal is read only when the
+     * work has to wait.
+     */
+    request: (
+      work: AdmissionWork,
+      { waitMs, client }: { readonly waitMs: number; readonly client: { readonly signal: AbortSignal } },
+    ): AdmissionAnswer => {
       const needs = poolsOf(work)
       if (needs.length === 0) return { kind: 'admitted' }
       const id = idOf(work.kind, work.turnId)
@@ -144,12 +131,14 @@ export const createAdmission = (options: {
           return { kind: 'waiting', settled: wait(work, client.signal) }
       }
     },
-    release: (kind, turnId) => {
+    /** Releases what the work of a turn holds. Unknown work is ignored: another process may have admitted it. */
+    release: (kind: WorkKind, turnId: string): void => {
       queue.release(idOf(kind, turnId))
       setTimer()
     },
     waiting: () => queue.waiting(),
-    usage: (pods) => {
+    /** Usage of every resource, at each of the pods. */
+    usage: (pods: readonly string[]): readonly ResourceUsage[] => {
       queue.tick()
       return plan.resources.flatMap(({ name }) =>
         (isGlobal.has(name) ? [undefined] : pods).map((pod) => ({
@@ -160,7 +149,8 @@ export const createAdmission = (options: {
         })),
       )
     },
-    close: () => {
+    /** Removes all waiting work (`left`) and stops the timer. */
+    close: (): void => {
       for (const id of pending.keys()) queue.leave(id)
       setTimer()
     },

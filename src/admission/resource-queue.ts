@@ -25,35 +25,7 @@ export type Settlement =
   | { readonly kind: 'refused'; readonly reason: RefusalReason }
   | { readonly kind: 'left' }
 
-/** Called after the queue's state has changed, so that the observer may call the queue again. */
-export interface QueueObserver {
-  /** Work stopped waiting. */
-  settled(id: string, settlement: Settlement): void
-  /** The lease of work expired, and what it held is free. */
-  leaseExpired(id: string): void
-}
-
-/**
- * Allocates copies of resources to work: by priority, then by age. Work gets all that it needs at once or nothing. While it waits, the copies
- * that it needs are reserved for it, so that work behind it cannot take them; work that needs other resources, or copies beyond those reserved,
- * overtakes it. A state machine without timers: `tick` applies deadlines and leases.
- */
-export interface ResourceQueue {
-  /**
-   * Each id at most once until it is released, refused or has left. When more than `maxWaiting` would wait, the last in the order is refused:
-   * `work` itself (`refused`), or other work, which the observer receives.
-   */
-  request(work: QueuedWork): 'admitted' | 'waiting' | 'refused'
-  /** Releases what the work holds. Unknown ids are ignored. */
-  release(id: string): void
-  /** Removes waiting work. Unknown ids are ignored. */
-  leave(id: string): void
-  tick(): void
-  /** When `tick` is due, by the queue's clock; undefined: no work waits. */
-  nextTickMs(): number | undefined
-  inUse(pool: string): number
-  waiting(): number
-}
+export type ResourceQueue = ReturnType<typeof createResourceQueue>
 
 interface Waiter extends QueuedWork {
   readonly deadlineMs: number
@@ -66,14 +38,24 @@ interface Hold {
 
 const nothing: ReadonlyMap<string, number> = new Map()
 
-/** `nowMs` is a monotonic clock. */
+/**
+ * Allocates copies of resources to work: by priority, then by age. Work gets all that it needs at once or nothing. While it waits, the copies
+ * that it needs are reserved for it, so that work behind it cannot take them; work that needs other resources, or copies beyond those reserved,
+ * overtakes it. A state machine without timers: `tick` applies deadlines and leases. `nowMs` is a monotonic clock.
+ */
 export const createResourceQueue = (options: {
   readonly maxWaiting: number
   /** How long work holds its resources when they are not released, milliseconds. */
   readonly leaseMs: number
   readonly nowMs: () => number
-  readonly observer: QueueObserver
-}): ResourceQueue => {
+  /** Called after the queue's state has changed, so that the observer may call the queue again. */
+  readonly observer: {
+    /** Work stopped waiting. */
+    settled(id: string, settlement: Settlement): void
+    /** The lease of work expired, and what it held is free. */
+    leaseExpired(id: string): void
+  }
+}) => {
   const { observer } = options
   const used = new Map<string, number>()
   // All leases are equally long: a map in the order of admissions is also in the order of expiry.
@@ -165,19 +147,25 @@ export const createResourceQueue = (options: {
   }
 
   return {
-    request: (work) => {
+    /**
+     * Each id at most once until it is released, refused or has left. When more than `maxWaiting` would wait, the last in the order is refused:
+     * `work` itself (`refused`), or other work, which the observer receives.
+     */
+    request: (work: QueuedWork): 'admitted' | 'waiting' | 'refused' => {
       tick()
       if (waiters.length > 0 || !fits(work)) return enqueue(work)
       take(work)
       return 'admitted'
     },
-    release: (id) => {
+    /** Releases what the work holds. Unknown ids are ignored. */
+    release: (id: string): void => {
       const hold = holds.get(id)
       if (hold === undefined) return
       free(id, hold)
       if (waiters.length > 0) notify(admitWaiting(), { kind: 'admitted' })
     },
-    leave: (id) => {
+    /** Removes waiting work. Unknown ids are ignored. */
+    leave: (id: string): void => {
       if (!waiters.some((waiter) => waiter.id === id)) return
       waiters = waiters.filter((waiter) => waiter.id !== id)
       const admitted = admitWaiting()
@@ -185,13 +173,14 @@ export const createResourceQueue = (options: {
       notify(admitted, { kind: 'admitted' })
     },
     tick,
-    nextTickMs: () => {
+    /** When `tick` is due, by the queue's clock; undefined: no work waits. */
+    nextTickMs: (): number | undefined => {
       if (waiters.length === 0) return undefined
       const [oldest] = holds.values()
       const leaseEndMs = oldest?.expiresAtMs ?? Number.POSITIVE_INFINITY
       return waiters.reduce((soonestMs, { deadlineMs }) => Math.min(soonestMs, deadlineMs), leaseEndMs)
     },
     inUse,
-    waiting: () => waiters.length,
+    waiting: (): number => waiters.length,
   }
 }

@@ -5,7 +5,7 @@ import { redactConfig } from '../config/redact.ts'
 import { createContextCacheManager } from '../context/create-context-cache-manager.ts'
 import { createPools } from '../context/pools.ts'
 import { createHealthState } from '../extproc/health.ts'
-import { createExtProcServer, type ListenAddress } from '../extproc/server.ts'
+import { createExtProcServer } from '../extproc/server.ts'
 import { limitRepeats } from '../telemetry/limit-repeats.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -18,15 +18,7 @@ import { readinessOf } from './readiness.ts'
 import { createStores } from './stores.ts'
 
 /** A gateway: everything that runs in a process. */
-export interface App {
-  /** Resolves when Envoy can connect. */
-  start(): Promise<{
-    readonly extproc: ListenAddress
-    readonly admin: { readonly host: string; readonly port: number }
-  }>
-  /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
-  stop(): Promise<void>
-}
+export type App = Awaited<ReturnType<typeof createApp>>
 
 const deleteWaitMs = 1_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
@@ -36,7 +28,7 @@ const sweepIntervalsPerOrphanSearch = 30
 export const createApp = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },
-): Promise<App> => {
+) => {
   const { metrics } = parts
   const log = limitRepeats(parts.log)
   const warnings = createWarnings(parts.log)
@@ -107,6 +99,7 @@ export const createApp = async (
   })
 
   return {
+    /** Resolves to the addresses when Envoy can connect. */
     start: async () => {
       await Promise.all(pools.map((pool) => pool.start()))
       // Remains of an earlier process in pods and store are removed before the first turn.
@@ -118,7 +111,8 @@ export const createApp = async (
       health.setServing(true)
       return { extproc: extprocAddress, admin: adminAddress }
     },
-    stop: async () => {
+    /** Drains: Envoy goes elsewhere, running turns end. Then closes everything. */
+    stop: async (): Promise<void> => {
       await extproc.drain(drainMs)
       admission?.close()
       await drain()

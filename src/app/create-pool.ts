@@ -9,7 +9,6 @@ import { createKvCache } from '../kvcache/kv-cache.ts'
 import { selectedConnector } from '../kvcache/registry.ts'
 import { createCostModel } from '../routing/cost-model.ts'
 import { createCostModelKeeper } from '../routing/cost-model-store.ts'
-import type { PodState } from '../routing/pod.ts'
 import { createPolicies } from '../routing/policies.ts'
 import { createRouter } from '../routing/router.ts'
 import { serviceOf } from '../routing/served-models.ts'
@@ -22,32 +21,19 @@ import { createEngineChecks } from './engine-checks.ts'
 import { createPodSource, engineAccessOf } from './engines.ts'
 import type { PoolStores } from './stores.ts'
 
-/** A pool with all that runs for it. */
-export interface RunningPool {
-  readonly pool: Pool
-  readonly pods: () => readonly PodState[]
-  /** Name of the pool's connector. */
-  readonly connector: string
-  /** Resolves after the first check of each pod. */
-  start(): Promise<void>
-  /** Has the connector check each engine, now and whenever its pod becomes ready. */
-  checkEngines(): Promise<void>
-  /** Stops checks, and saves what was learnt. */
-  stop(): Promise<void>
-  /** Closes the connector; after the last turn. */
-  close(): Promise<void>
-}
+export type RunningPool = Awaited<ReturnType<typeof createPool>>
 
 /** Of a connector's calls to one pod, at a time. */
 const callsPerPod = 4
 const saveCostsMs = 60_000
 const maxRoutedSessions = 100_000
 
+/** A pool with all that runs for it. */
 export const createPool = async (
   poolConfig: PoolConfig,
   config: Config,
   parts: { readonly stores: PoolStores; readonly log: Logger; readonly metrics: Metrics; readonly warnings: Warnings },
-): Promise<RunningPool> => {
+) => {
   const { name, kv: kvConfig } = poolConfig
   const { stores, log, warnings } = parts
   const selected = await selectedConnector(kvConfig)
@@ -90,31 +76,37 @@ export const createPool = async (
   const { policy, stickinessFactor: factor, stickinessMargin: margin } = config.routing
   const stickiness = { factor, margin }
   const policies = createPolicies({ defaultPolicy: policy, stickiness, costs })
+  const pool: Pool = {
+    name,
+    serves: (model) => serviceOf(pods.pods(), model),
+    router: createRouter({ source: predictor, stickiness, policies }),
+    pods,
+    kv,
+    costs,
+    predictor,
+    maxLoadMs: kvConfig.loadBudgetMs,
+  }
   return {
-    pool: {
-      name,
-      serves: (model) => serviceOf(pods.pods(), model),
-      router: createRouter({ source: predictor, stickiness, policies }),
-      pods,
-      kv,
-      costs,
-      predictor,
-      maxLoadMs: kvConfig.loadBudgetMs,
-    },
+    pool,
     pods: () => pods.pods(),
+    /** Name of the pool's connector. */
     connector: selected.name,
-    start: async () => {
+    /** Resolves after the first check of each pod. */
+    start: async (): Promise<void> => {
       await Promise.all([pods.start(), costKeeper.start()])
       for (const { address, ready } of pods.pods())
         if (!ready)
           parts.warnings.raiseOutage('engine_unavailable', address, 'it has not answered its health check yet')
     },
+    /** Has the connector check each engine, now and whenever its pod becomes ready. */
     checkEngines: () => checks.start(),
-    stop: async () => {
+    /** Stops checks, and saves what was learnt. */
+    stop: async (): Promise<void> => {
       await costKeeper.stop()
       await pods.stop()
     },
-    close: async () => {
+    /** Closes the connector; after the last turn. */
+    close: async (): Promise<void> => {
       await kv.close()
       await http.close()
     },

@@ -4,23 +4,16 @@ import type { PodChange } from '../routing/pod-monitor.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import type { Warnings } from '../telemetry/warnings.ts'
 
-/** Has the connector check each engine at the start of the gateway, and again when its pod becomes ready. Findings become warnings. */
-export interface EngineChecks {
-  /** Resolves when each pod that is ready was checked, or could not be within 5 s. */
-  start(): Promise<void>
-  /** Before `start` it does nothing. */
-  podChanged(change: PodChange): void
-}
-
 const checkTimeoutMs = 5_000
 const kinds = ['engine_shares_kv', 'engine_saves_nothing'] as const
 
+/** Has the connector check each engine at the start of the gateway, and again when its pod becomes ready. Findings become warnings. */
 export const createEngineChecks = (parts: {
   readonly kv: Pick<KvCache, 'check'>
   readonly pods: Pick<PodSource, 'pods'>
   readonly warnings: Pick<Warnings, 'raise' | 'clear'>
   readonly log: Pick<Logger, 'debug'>
-}): EngineChecks => {
+}) => {
   const { kv, pods, warnings, log } = parts
   let isStarted = false
 
@@ -38,12 +31,14 @@ export const createEngineChecks = (parts: {
   }
 
   return {
-    start: async () => {
+    /** Resolves when each pod that is ready was checked, or could not be within 5 s. */
+    start: async (): Promise<void> => {
       isStarted = true
       const ready = pods.pods().filter((pod) => pod.ready)
       await Promise.all(ready.map(({ address }) => check(address)))
     },
-    podChanged: (change) => {
+    /** Before `start` it does nothing. */
+    podChanged: (change: PodChange): void => {
       if (change.kind === 'ready' && isStarted) void check(change.address)
     },
   }

@@ -33,7 +33,7 @@ interface StoreParts {
 }
 
 /** Opens everything that outlives a request: in this process, or in Redis for several gateways. */
-export const createStores = async (config: Config, parts: StoreParts): Promise<Stores> => {
+export const createStores = async (config: Config, parts: StoreParts) => {
   const { store, ...others } = await openStores(config, parts)
   const { log, metrics, warnings } = parts
   const measured = measureOperations(store, ({ op, durationMs, failed }) => {
@@ -42,21 +42,14 @@ export const createStores = async (config: Config, parts: StoreParts): Promise<S
   })
   return {
     store: measured,
-    onFault: (operation, error) => {
+    /** Tells the operator what the store failed at. */
+    onFault: (operation: string, error: unknown): void => {
       // Memory only refuses what it has no room for.
       if (config.sessions.store === 'memory') log.warn('the session store refused', { operation, err: error })
       else warnings.raiseOutage('store_unavailable', storeSubject, error instanceof Error ? error.cause : error)
     },
     ...others,
   }
-}
-
-export interface Stores {
-  readonly store: SessionStore & RemovalQueue
-  /** Tells the operator what the store failed at. */
-  readonly onFault: (operation: string, error: unknown) => void
-  /** Called once for each pool. */
-  readonly forPool: (name: string) => PoolStores
 }
 
 /** What a pool keeps beside sessions; no other pool sees it. */
@@ -67,7 +60,13 @@ export interface PoolStores {
   readonly costs: CostModelStore
 }
 
-const openStores = async (config: Config, parts: StoreParts): Promise<Omit<Stores, 'onFault'>> => {
+interface OpenStores {
+  readonly store: SessionStore & RemovalQueue
+  /** Called once for each pool. */
+  readonly forPool: (name: string) => PoolStores
+}
+
+const openStores = async (config: Config, parts: StoreParts): Promise<OpenStores> => {
   const { log, metrics, warnings } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
@@ -147,16 +146,10 @@ const kvLimitOf = ({ kv }: Config): KvLimit | undefined =>
 const tellEvictions =
   ({ log, metrics }: StoreParts) =>
   (what: Evicted, count: number): void => {
-    switch (what) {
-      case 'session-count':
-        metrics.add('sessions_deleted_total', { reason: 'count' }, count)
-        return
-      case 'session-memory':
-        metrics.add('sessions_deleted_total', { reason: 'memory' }, count)
-        return
-      case 'kv-size':
-        metrics.add('kv_evictions_total', { reason: 'size' }, count)
-        log.info('stored KV evicted', { artefacts: count })
-        return
+    if (what !== 'kv-size') {
+      metrics.add('sessions_deleted_total', { reason: what === 'session-count' ? 'count' : 'memory' }, count)
+      return
     }
+    metrics.add('kv_evictions_total', { reason: 'size' }, count)
+    log.info('stored KV evicted', { artefacts: count })
   }

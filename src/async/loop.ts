@@ -1,19 +1,13 @@
 import { pause } from './deadline.ts'
 
-/** Work that runs at once and then at each interval, one run at a time, until it is stopped. */
-export interface Loop {
-  /** Starts the first run, and resolves when it has ended. */
-  start(): Promise<void>
-  /** Aborts the signal of the work. Resolves when the run under way has ended; no other one follows. */
-  stop(): Promise<void>
-}
+export type Loop = ReturnType<typeof createLoop>
 
-/** `work` must not reject. */
+/** Work that runs at once and then at each interval, one run at a time, until it is stopped. It must not reject. */
 export const createLoop = (options: {
   readonly work: (signal: AbortSignal) => Promise<void>
   /** From the start of one run to the start of the next, milliseconds. A run that takes longer is followed at once. */
   readonly intervalMs: number
-}): Loop => {
+}) => {
   const stopping = new AbortController()
   const { signal } = stopping
   let nextRunMs = 0
@@ -32,12 +26,14 @@ export const createLoop = (options: {
   }
 
   return {
-    start: () => {
+    /** Starts the first run, and resolves when it has ended. */
+    start: (): Promise<void> => {
       const first = run()
       running = first.then(runAgain)
       return first
     },
-    stop: async () => {
+    /** Aborts the signal of the work. Resolves when the run under way has ended; no other one follows. */
+    stop: async (): Promise<void> => {
       stopping.abort()
       await running
     },

@@ -149,22 +149,16 @@ interface FileOption {
   readonly filePath: readonly string[]
 }
 
-interface Filled {
-  readonly tree: Tree
-  /** The options that were read, by name, with the option that names the file. */
-  readonly filled: ReadonlyMap<string, readonly string[]>
-  /** Options whose file cannot be read. */
-  readonly unread: ReadonlySet<string>
-}
-
 /** Sets options from the files named for them, without surrounding white space. */
-const fillFromFiles = (tree: Tree, report: Report): Filled => {
+const fillFromFiles = (tree: Tree, report: Report) => {
   const { pools } = tree
   const ofPools = (Array.isArray(pools) ? pools : []).map((_, index) => ({
     path: ['pools', `${index}`, 'apiKey'],
     filePath: ['pools', `${index}`, 'apiKeyFile'],
   }))
+  /** The options that were read, by name, with the option that names the file. */
   const filled = new Map<string, readonly string[]>()
+  /** Options whose file cannot be read. */
   const unread = new Set<string>()
   const fill = (from: Tree, { path, filePath }: FileOption): Tree => {
     const file = valueAt(from, filePath)

@@ -15,7 +15,7 @@ import { type CreateSettings, createCreateSession } from './create-session.ts'
 import { createActiveTurns, type EndTurnParts, type EndTurnSettings } from './end-turn.ts'
 import { createManageSessions } from './manage-sessions.ts'
 import { RequestCancelledError } from './prepare-kv.ts'
-import { createReaper, type Reaper, type ReaperSettings } from './reaper.ts'
+import { createReaper, type ReaperSettings } from './reaper.ts'
 import { namedModel } from './request-headers.ts'
 import {
   type CacheHit,
@@ -45,16 +45,8 @@ export type ContextParts = TurnParts &
     readonly nowMs: () => number
   }
 
-/** The context room of a gateway process. */
-export interface ContextRoom {
-  readonly manager: ContextCacheManager
-  readonly reaper: Reaper
-  /** Resolves when no end of a turn is being processed. */
-  drain: () => Promise<void>
-}
-
-/** Dispatches each request to its handler, and makes the errors that handlers throw decisions. */
-export const createContextCacheManager = (parts: ContextParts, settings: ContextSettings): ContextRoom => {
+/** The context room of a gateway process: dispatches each request to its handler, and makes the errors that handlers throw decisions. */
+export const createContextCacheManager = (parts: ContextParts, settings: ContextSettings) => {
   const { events } = parts
   const tenants = createTenants(settings)
   const sessionIds = createSessionIdCipher(settings.secret)
@@ -142,30 +134,27 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     }
   }
 
-  return {
-    manager: {
-      onHeaders: async (request, scope) => {
-        const target = targetOf(request)
-        const report = (decision: Decision): Decision => {
-          events.requestDecided(target.route, outcomeLabelOf(decision))
-          if (decision.kind !== 'forward' || decision.ticket === undefined) return decision
-          const ticket = { ...decision.ticket, cacheStatus: decision.responseHeaders['x-context-cache'] }
-          turns.started(ticket)
-          return { ...decision, ticket }
-        }
-        const decision = await orError('headers', () => dispatch(request, target, scope))
-        if (decision.kind !== 'need-body') return report(decision)
-        return {
-          ...decision,
-          decide: async (body, bodyScope) => report(await orError('body', () => decision.decide(body, bodyScope))),
-        }
-      },
-      endTurn: turns.endTurn,
-      clientDisconnected: turns.clientDisconnected,
+  const manager: ContextCacheManager = {
+    onHeaders: async (request, scope) => {
+      const target = targetOf(request)
+      const report = (decision: Decision): Decision => {
+        events.requestDecided(target.route, outcomeLabelOf(decision))
+        if (decision.kind !== 'forward' || decision.ticket === undefined) return decision
+        const ticket = { ...decision.ticket, cacheStatus: decision.responseHeaders['x-context-cache'] }
+        turns.started(ticket)
+        return { ...decision, ticket }
+      }
+      const decision = await orError('headers', () => dispatch(request, target, scope))
+      if (decision.kind !== 'need-body') return report(decision)
+      return {
+        ...decision,
+        decide: async (body, bodyScope) => report(await orError('body', () => decision.decide(body, bodyScope))),
+      }
     },
-    reaper,
-    drain: turns.drain,
+    endTurn: turns.endTurn,
+    clientDisconnected: turns.clientDisconnected,
   }
+  return { manager, reaper, drain: turns.drain }
 }
 
 /** What a request is about, by its path; `route` is its label in metrics. */

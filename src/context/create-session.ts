@@ -23,15 +23,12 @@ export interface CreateSettings extends TtlBounds, JsonLimits {
 
 /**
  * Handles a request that creates a session: its headers first, then its body. `api` is fixed on an inference path; on `/v1/context` (undefined)
- * the body decides.
- * @throws GatewayError
+ * the body decides. What it returns throws GatewayError.
  */
-export type CreateSession = (request: GatewayRequest, api: InferenceApi | undefined) => HeadersDecision
-
 export const createCreateSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly sessionIds: SessionIdCipher },
   settings: CreateSettings,
-): CreateSession => {
+) => {
   /** An inference request is answered even when no session can be made of it; `POST /v1/context` is about the session. */
   const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision> => {
     const { request, api, tenant, model } = create
@@ -110,7 +107,7 @@ export const createCreateSession = (
     }
   }
 
-  return (request, api) => {
+  return (request: GatewayRequest, api: InferenceApi | undefined): HeadersDecision => {
     checkJsonBody(request)
     const tenant = parts.tenants.tenantOf(request)
     const ttlSeconds = parseTtlHeader(request, settings) ?? settings.defaultTtlSeconds

@@ -9,7 +9,7 @@ import type { PredictionEnd } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
-import type { ContextCacheManager, TurnEnd } from './context-cache-manager.ts'
+import type { EndedTurn, TurnEnd } from './context-cache-manager.ts'
 import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
 import type { Pool } from './pools.ts'
 import type { TurnParts } from './turn.ts'
@@ -40,25 +40,15 @@ interface EndingTurn {
   readonly seen: { outcome?: TurnOutcome; offload?: Pick<EndedTurnFacts, 'offload' | 'offloadMs'> }
 }
 
-/** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in whatever order. */
-export interface ActiveTurns extends Pick<ContextCacheManager, 'endTurn' | 'clientDisconnected'> {
-  /** Records a turn that is forwarded. */
-  started(ticket: TurnTicket): void
-  /**
-   * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
-   * the client waits. Never rejects.
-   */
-  completeCached(ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void>
-  /** Resolves when no end of a turn is being processed. */
-  drain: () => Promise<void>
-}
+export type ActiveTurns = ReturnType<typeof createActiveTurns>
 
 /** More turns than run at once. Turns whose end is reported to another process stay until they are the oldest. */
 const maxActive = 20_000
 /** Covers the turns that end while Envoy waits to send an unanswered batch of its access log again. */
 const maxEnded = 50_000
 
-export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings): ActiveTurns => {
+/** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in whatever order. */
+export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings) => {
   const { complete, end } = createEndTurn(parts, settings)
   /** By turn id, the oldest first. Not an LRUCache: to delete its only entry takes it as long as to clear all its places. */
   const active = new Map<string, TurnTicket>()
@@ -76,7 +66,8 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
   }
 
   return {
-    started: (ticket) => {
+    /** Records a turn that is forwarded. */
+    started: (ticket: TurnTicket): void => {
       if (ended.has(ticket.turnId)) {
         void endOnce(ticket, disconnected)
         return
@@ -85,17 +76,21 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
       const [oldest] = active.keys()
       if (active.size > maxActive && oldest !== undefined) active.delete(oldest)
     },
-    endTurn: async (turn) => {
+    endTurn: async (turn: EndedTurn): Promise<void> => {
       const ticket = decodeTicket(turn.ticket)
       if (ticket !== undefined && !ended.has(ticket.turnId)) await endOnce(ticket, turn)
     },
     // Envoy dropped the request before it read the decision: its access log has no ticket, but the key of the request, which is the turn's id.
-    clientDisconnected: async (turnId) => {
+    clientDisconnected: async (turnId: string): Promise<void> => {
       const ticket = active.get(turnId)
       if (ticket === undefined) ended.set(turnId, true)
       else await endOnce(ticket, disconnected)
     },
-    completeCached: async (ticket, usage) => {
+    /**
+     * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
+     * the client waits. Never rejects.
+     */
+    completeCached: async (ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void> => {
       try {
         const outcome = await complete(ticket, ticket.pod, usage)
         const { pod, cacheStatus, session } = ticket
@@ -106,7 +101,8 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
         reportFault(parts.events, 'complete', error)
       }
     },
-    drain: async () => {
+    /** Resolves when no end of a turn is being processed. */
+    drain: async (): Promise<void> => {
       while (ending.size > 0) await Promise.all(ending)
     },
   }

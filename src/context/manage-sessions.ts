@@ -1,7 +1,7 @@
 import { within } from '../async/deadline.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import { digestOf, type SessionRecord, type TenantKey } from '../sessions/session-record.ts'
+import { digestOf, type SessionRecord } from '../sessions/session-record.ts'
 import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision } from './context-cache-manager.ts'
 import type { ContextEvents } from './context-events.ts'
@@ -10,13 +10,6 @@ import type { Reaper } from './reaper.ts'
 import { checkJsonBody, checkTtl, type TtlBounds } from './request-headers.ts'
 import { isSessionId, type SessionIdCipher, sessionKeyOf } from './session-id.ts'
 import type { Tenants } from './tenant.ts'
-
-export interface ManageSessions {
-  /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
-  list(request: GatewayRequest, query: URLSearchParams): Promise<Decision>
-  /** `GET`, `PATCH` and `DELETE /v1/context/{id}`. @throws GatewayError */
-  one(request: GatewayRequest, id: string): Promise<HeadersDecision>
-}
 
 const defaultPageSize = 20
 const maxPageSize = 100
@@ -36,7 +29,7 @@ export const createManageSessions = (
     readonly reaper: Pick<Reaper, 'sweepAndWait'>
   },
   settings: ManageSettings,
-): ManageSessions => {
+) => {
   const found = (record: SessionRecord | undefined, id: string): Decision => {
     if (record === undefined) throw new GatewayError('session_not_found')
     return response(sessionView(id, record))
@@ -76,7 +69,8 @@ export const createManageSessions = (
   }
 
   return {
-    list: async (request, query) => {
+    /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
+    list: async (request: GatewayRequest, query: URLSearchParams): Promise<Decision> => {
       const tenant = parts.tenants.tenantOf(request)
       const { limit, after } = readPage(query)
       const page = await callStore(
@@ -92,7 +86,8 @@ export const createManageSessions = (
         has_more: page.hasMore,
       })
     },
-    one: async (request, id) => {
+    /** `GET`, `PATCH` and `DELETE /v1/context/{id}`. @throws GatewayError */
+    one: async (request: GatewayRequest, id: string): Promise<HeadersDecision> => {
       if (!['GET', 'PATCH', 'DELETE'].includes(request.method)) {
         throw new GatewayError('method_not_allowed', { headers: { allow: 'GET, PATCH, DELETE' } })
       }
@@ -113,10 +108,7 @@ export const createManageSessions = (
   }
 }
 
-interface Owner {
-  readonly key: ReturnType<typeof sessionKeyOf>
-  readonly tenant: TenantKey
-}
+type Owner = Pick<SessionRecord, 'key' | 'tenant'>
 
 const response = (body: unknown): Decision => ({ kind: 'response', status: 200, body, headers: {} })
 

@@ -22,25 +22,15 @@ export interface Pool {
   readonly maxLoadMs: number
 }
 
-/** All pools of the gateway. Most have one, which then serves every turn. */
-export interface Pools {
-  /** The first pool that lists the model; else the first that may serve it; else the first, whose router refuses it. Undefined: the first. */
-  forModel(model: string | undefined): Pool
-  /** Undefined: no pool has this name. */
-  named(name: string): Pool | undefined
-  /** The session's KV is removed from all pods: no predictor counts on it. */
-  forget(session: SessionKey): void
-  /** Removes from every pool that holds something. `foreign`: the KV belongs to none of them. */
-  remove(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
-  /** Removes KV that nobody remembers, pool by pool. */
-  sweep(artefacts: KnownArtefacts, signal: AbortSignal): Promise<void>
-}
+export type Pools = ReturnType<typeof createPools>
 
-export const createPools = (pools: readonly [Pool, ...Pool[]]): Pools => {
+/** All pools of the gateway. Most have one, which then serves every turn. */
+export const createPools = (pools: readonly [Pool, ...Pool[]]) => {
   const byName = new Map(pools.map((pool) => [pool.name, pool]))
   const [first, ...others] = pools
   return {
-    forModel: (model) => {
+    /** The first pool that lists the model; else the first that may serve it; else the first, whose router refuses it. Undefined: the first. */
+    forModel: (model: string | undefined): Pool => {
       if (model === undefined || others.length === 0) return first
       return (
         pools.find((pool) => pool.serves(model) === 'listed') ??
@@ -48,18 +38,22 @@ export const createPools = (pools: readonly [Pool, ...Pool[]]): Pools => {
         first
       )
     },
-    named: (name) => byName.get(name),
-    forget: (session) => {
+    /** Undefined: no pool has this name. */
+    named: (name: string): Pool | undefined => byName.get(name),
+    /** The session's KV is removed from all pods: no predictor counts on it. */
+    forget: (session: SessionKey): void => {
       for (const { predictor } of pools) predictor.forget(session)
     },
-    remove: async (removal, signal) => {
+    /** Removes from every pool that holds something. `foreign`: the KV belongs to none of them. */
+    remove: async (removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
       const outcomes = await Promise.all(pools.map(({ kv }) => kv.remove(removal, signal)))
       return (
         outcomes.find(({ kind }) => kind === 'busy') ??
         outcomes.find(({ kind }) => kind === 'removed') ?? { kind: 'foreign' }
       )
     },
-    sweep: async (artefacts, signal) => {
+    /** Removes KV that nobody remembers, pool by pool. */
+    sweep: async (artefacts: KnownArtefacts, signal: AbortSignal): Promise<void> => {
       for (const { kv } of pools) await kv.sweep(artefacts, signal)
     },
   }

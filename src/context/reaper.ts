@@ -20,20 +20,7 @@ export interface ReaperSettings {
   readonly retryDelayMs: number
 }
 
-/**
- * Ends expired sessions, and removes the KV of every session that has ended from the store and from every pod, at least once.
- * Every gateway process runs one; the queue gives each removal to one of them at a time.
- */
-export interface Reaper {
-  /** Sweeps from now on, `intervalMs` after each sweep. */
-  start: () => void
-  /** Resolves when the sweep that runs has ended. */
-  stop: () => Promise<void>
-  /** Runs one sweep, after the one that may be running. Callers share the queued sweep. Never rejects. */
-  sweepAndWait: () => Promise<void>
-  /** Queues a sweep without waiting for it. */
-  triggerSweep: () => void
-}
+export type Reaper = ReturnType<typeof createReaper>
 
 /** Sessions or removals per step: turns are served between two steps, in this process and in the store. */
 const maxStepSize = 10
@@ -43,7 +30,10 @@ const maxRetryDelayMs = 30_000
 const foreignRetryMs = 600_000
 const orphanTimeoutMs = 10_000
 
-/** `nowMs` is a clock that never goes back. */
+/**
+ * Ends expired sessions, and removes the KV of every session that has ended from the store and from every pod, at least once.
+ * Every gateway process runs one; the queue gives each removal to one of them at a time. `nowMs` is a clock that never goes back.
+ */
 export const createReaper = (
   parts: {
     readonly queue: RemovalQueue
@@ -52,7 +42,7 @@ export const createReaper = (
     readonly nowMs: () => number
   },
   settings: ReaperSettings,
-): Reaper => {
+) => {
   const { queue, pools, events } = parts
   const stepSize = Math.min(settings.batchSize, maxStepSize)
   const stopping = new AbortController()
@@ -147,6 +137,7 @@ export const createReaper = (
     }
   }
 
+  /** Runs one sweep, after the one that may be running. Callers share the queued sweep. Never rejects. */
   const sweepAndWait = (): Promise<void> => {
     if (queued !== undefined) return queued
     const next = running.then(() => {
@@ -158,6 +149,7 @@ export const createReaper = (
     return next
   }
 
+  /** Sweeps from now on, `intervalMs` after each sweep. */
   const start = (): void => {
     timer = setTimeout(async () => {
       await sweepAndWait()
@@ -167,13 +159,15 @@ export const createReaper = (
 
   return {
     start,
-    stop: async () => {
+    /** Resolves when the sweep that runs has ended. */
+    stop: async (): Promise<void> => {
       stopping.abort()
       clearTimeout(timer)
       await running
     },
     sweepAndWait,
-    triggerSweep: () => void sweepAndWait(),
+    /** Queues a sweep without waiting for it. */
+    triggerSweep: (): void => void sweepAndWait(),
   }
 }
 

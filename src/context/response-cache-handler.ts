@@ -34,16 +34,6 @@ export const cachedResponse = (
   headers: { ...headers, [responseCacheHeader]: 'hit' },
 })
 
-/**
- * Answers inference requests from the response cache, and fills it with the engines' responses. `decide` decides as without a response cache, and
- * may send `cached`. Undefined: by its headers the request is not eligible.
- */
-export type ResponseCacheHandler = (
-  request: GatewayRequest,
-  api: InferenceApi,
-  decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision>,
-) => HeadersDecision | undefined
-
 export interface ResponseCacheParts {
   readonly cache: ResponseCache
   readonly beginCapture: BeginCapture
@@ -54,6 +44,9 @@ export interface ResponseCacheParts {
 }
 
 /**
+ * Answers inference requests from the response cache, and fills it with the engines' responses. `decide` decides as without a response cache, and
+ * may send `cached`. Undefined: by its headers the request is not eligible.
+ *
  * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy sends its body, and
  * `Cache-Control` allows it (no `no-store`, `no-cache`). A request that creates a session is never eligible: it has to leave KV in a pod.
  * Two equal requests at a time are both computed.
@@ -61,7 +54,7 @@ export interface ResponseCacheParts {
 export const createResponseCacheHandler = (
   parts: ResponseCacheParts & { readonly tenants: Tenants },
   limits: JsonLimits,
-): ResponseCacheHandler => {
+) => {
   const models: ReadonlySet<string> = new Set(parts.models)
 
   /** Undefined: not eligible. What is wrong with the request is reported by the handler that decides on it. */
@@ -92,7 +85,11 @@ export const createResponseCacheHandler = (
     }
   }
 
-  return (request, api, decide) => {
+  return (
+    request: GatewayRequest,
+    api: InferenceApi,
+    decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision>,
+  ): HeadersDecision | undefined => {
     if (!isEligible(request)) return undefined
     return {
       kind: 'need-body',

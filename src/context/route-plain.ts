@@ -5,24 +5,15 @@ import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './
 import { checkSpliceable, namedModel, turnIdFor } from './request-headers.ts'
 import { bytesPerToken, routeTurn, startPlainTurn, type TurnParts } from './turn.ts'
 
-/** Requests that are no turn of a session, where the gateway is the endpoint picker. All throw GatewayError as {@link routeTurn} does. */
-export interface PlainRequests {
-  /** A request whose body takes the gateway's members. `otherId`: an id of another system. */
-  generate(request: GatewayRequest, otherId: string | undefined, scope: RequestScope): Promise<HeadersDecision>
-  /** A request that runs a model, but does not take the members. Undefined: engines would start it from KV of a session. */
-  generateOtherwise(request: GatewayRequest, scope: RequestScope): Promise<Decision> | undefined
-  /** A request that uses no KV of others. */
-  read(request: GatewayRequest): Decision
-}
-
 /** Blocks of prompts whose pods are remembered, some 150 bytes each. */
 const maxPrefixBlocks = 100_000
 
 /**
- * Routes by the model and by the beginning of the prompt, of which a pod that computed it lately has the KV. Where the engine uses no KV for such
- * requests, by the model alone.
+ * Requests that are no turn of a session, where the gateway is the endpoint picker. They are routed by the model and by the beginning of the prompt,
+ * of which a pod that computed it lately has the KV; where the engine uses no KV for such requests, by the model alone. All throw GatewayError as
+ * {@link routeTurn} does.
  */
-export const createPlainRequests = (parts: TurnParts): PlainRequests => {
+export const createPlainRequests = (parts: TurnParts) => {
   const prefixes = createPrefixIndex({ maxBlocks: maxPrefixBlocks })
 
   const start = async (
@@ -45,17 +36,24 @@ export const createPlainRequests = (parts: TurnParts): PlainRequests => {
   }
 
   return {
-    generate: async (request, otherId = '', scope) => {
-      const key = otherId === '' ? undefined : createHash('sha256').update(otherId, 'latin1').digest('base64url')
+    /** A request whose body takes the gateway's members. `otherId`: an id of another system. */
+    generate: async (
+      request: GatewayRequest,
+      otherId: string | undefined,
+      scope: RequestScope,
+    ): Promise<HeadersDecision> => {
+      const key = otherId ? createHash('sha256').update(otherId, 'latin1').digest('base64url') : undefined
       if (request.endOfStream) return { ...(await start(request, { key, body: noBody }, scope)), splice: undefined }
       const decide = (body: Buffer, bodyScope: RequestScope) => start(request, { key, body }, bodyScope)
       return { kind: 'need-body', prefixBytes: maxPrefixBytes, decide }
     },
-    generateOtherwise: (request, scope) => {
+    /** A request that runs a model, but does not take the members. Undefined: engines would start it from KV of a session. */
+    generateOtherwise: (request: GatewayRequest, scope: RequestScope): Promise<Decision> | undefined => {
       if (hasConstants(parts.pools.forModel(namedModel(request)).kv)) return undefined
       return start(request, { key: undefined, body: noBody }, scope)
     },
-    read: (request) => {
+    /** A request that uses no KV of others. */
+    read: (request: GatewayRequest): Decision => {
       const { destinations } = routeTurn(parts, request, { key: undefined, model: namedModel(request) })
       return { kind: 'passthrough', destinations }
     },

@@ -41,16 +41,8 @@ export interface TurnToRoute {
   readonly model?: string | undefined
   readonly pod?: string | undefined
   readonly kv?: StoredKv | undefined
-  /** What of the request's body is known. Default: nothing. */
-  readonly prompt?: PromptKnowledge
-}
-
-/** Of a request whose body the gateway has seen. */
-export interface PromptKnowledge {
-  /** Bytes of the body until now. */
-  readonly bytes: number
-  /** Tokens of its beginning that pods computed lately. */
-  readonly residentTokens: ReadonlyMap<string, number>
+  /** Of a body that the gateway has seen: its bytes until now, and the tokens of its beginning that pods computed lately. Default: nothing is known. */
+  readonly prompt?: { readonly bytes: number; readonly residentTokens: ReadonlyMap<string, number> }
 }
 
 /**

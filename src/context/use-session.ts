@@ -21,20 +21,13 @@ export interface UseSettings extends TtlBounds {
 
 /**
  * Handles a turn of a session, from its headers alone. `cached` is an earlier response to the same request: it is sent if the session lives and
- * has its model, or if the session is unknown or deleted; an expired session starts anew with a computed turn.
- * @throws GatewayError
+ * has its model, or if the session is unknown or deleted; an expired session starts anew with a computed turn. What it returns rejects with
+ * GatewayError.
  */
-export type UseSession = (
-  request: GatewayRequest,
-  sessionId: string,
-  scope: RequestScope,
-  cached?: CacheHit,
-) => Promise<Decision>
-
 export const createUseSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly turns: Pick<ActiveTurns, 'completeCached'> },
   settings: UseSettings,
-): UseSession => {
+) => {
   const unchanged: TurnExpiry = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
 
   const plainTurn = async (
@@ -82,7 +75,7 @@ export const createUseSession = (
     return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }
   }
 
-  return async (request, id, scope, cached) => {
+  return async (request: GatewayRequest, id: string, scope: RequestScope, cached?: CacheHit): Promise<Decision> => {
     checkSpliceable(request)
     const tenant = parts.tenants.tenantOf(request)
     const ttlSeconds = parseTtlHeader(request, settings)

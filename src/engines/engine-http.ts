@@ -2,17 +2,10 @@ import { Agent, request } from 'undici'
 
 /** How engines are reached. Default: plain HTTP, without a credential. */
 export interface EngineAccess {
-  /** With it, calls use HTTPS. */
-  readonly tls?: EngineTls | undefined
+  /** With it, calls use HTTPS. Defaults: the authorities (PEM) of Node.js, and the host of each engine as the name in its certificate. */
+  readonly tls?: { readonly ca?: string | undefined; readonly serverName?: string | undefined } | undefined
   /** Sent as `Authorization: Bearer`. Never logged. */
   readonly apiKey?: string | undefined
-}
-
-export interface EngineTls {
-  /** Certificates in PEM form that are trusted. Default: those of Node.js. */
-  readonly ca?: string | undefined
-  /** Name in the engines' certificates. Default: the host of each engine. */
-  readonly serverName?: string | undefined
 }
 
 /** What became of one call to an engine. */

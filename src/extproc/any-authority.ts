@@ -146,29 +146,23 @@ export const acceptAnyAuthority = (socket: Socket): Duplex => {
   return connection.on('close', () => socket.destroy())
 }
 
-/** Listens in the place of grpc-js, and gives it each connection. */
-export interface AnyAuthorityListener {
-  /** Rejects when the address cannot be used. */
-  listen(at: {
-    readonly host: string
-    readonly port: number
-  }): Promise<{ readonly host: string; readonly port: number }>
-  /** Takes no new connection, and gives open ones `graceMs` to end. Resolves when they have. */
-  drain(graceMs: number): Promise<void>
-}
+export type AnyAuthorityListener = ReturnType<typeof createAnyAuthorityListener>
 
+/** Listens in the place of grpc-js, and gives it each connection. */
 export const createAnyAuthorityListener = (
   injector: Pick<ConnectionInjector, 'injectConnection' | 'drain'>,
   credentials: ServerCredentials,
-): AnyAuthorityListener => {
+) => {
   const listener = createListener(credentials, (socket) => injector.injectConnection(acceptAnyAuthority(socket)))
   return {
-    listen: async ({ host, port }) => {
+    /** Rejects when the address cannot be used. */
+    listen: async ({ host, port }: { readonly host: string; readonly port: number }) => {
       await once(listener.listen({ host, port }), 'listening')
       const address = listener.address()
       return { host, port: typeof address === 'object' && address !== null ? address.port : port }
     },
-    drain: (graceMs) => {
+    /** Takes no new connection, and gives open ones `graceMs` to end. Resolves when they have. */
+    drain: (graceMs: number): Promise<void> => {
       const ended = new Promise<void>((resolve) => void listener.close(() => resolve()))
       injector.drain(graceMs)
       return ended

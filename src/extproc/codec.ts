@@ -17,7 +17,7 @@ export type Phase =
 /** Envoy's BodySendMode, in the order of its numbers. */
 const bodyModes = ['none', 'streamed', 'buffered', 'buffered_partial', 'full_duplex_streamed', 'grpc'] as const
 
-/** How Envoy sends the request body on a stream; `unknown` when it does not say. */
+/** How Envoy sends the request body on a stream; `unknown`: it does not say, or in a way of the future. */
 export type BodyMode = (typeof bodyModes)[number] | 'unknown'
 
 /** All values of a header in their order, bytes as latin1; empty when there are none. `name` in lower case. */
@@ -54,21 +54,19 @@ export type ExtProcEvent =
 
 /** What the gateway replies: one per event, plus at most one `extend` before it. */
 export type Reply =
-  /** Continue unchanged, but for these headers (of a response). */
-  | { readonly kind: 'continue'; readonly phase: Phase; readonly setHeaders?: Readonly<Record<string, string>> }
+  /** Continue, with these changes of headers; `destinations` names the pods of a request in Envoy's metadata. */
+  | {
+      readonly kind: 'continue'
+      readonly phase: Phase
+      readonly setHeaders?: Readonly<Record<string, string>>
+      readonly removeHeaders?: readonly string[]
+      readonly destinations?: string | undefined
+    }
   /** Apply a decision on the request. */
   | {
       readonly kind: 'decision'
       readonly phase: 'request_headers' | 'request_body' | 'request_trailers'
       readonly decision: Decision
-    }
-  /** Continue with changed headers; `destinations` names the pods of a request in Envoy's metadata. */
-  | {
-      readonly kind: 'headers'
-      readonly phase: 'request_headers' | 'response_headers'
-      readonly setHeaders: Readonly<Record<string, string>>
-      readonly removeHeaders: readonly string[]
-      readonly destinations?: string | undefined
     }
   /** The next piece of a body. Only with FULL_DUPLEX_STREAMED, where pieces go out as they come in, or otherwise. */
   | {
@@ -80,23 +78,17 @@ export type Reply =
   /** The reply follows later; wait this much longer. */
   | { readonly kind: 'extend'; readonly milliseconds: number }
 
-/** Envoy's bytes to events, replies to Envoy's bytes. */
-export interface ExtProcCodec {
-  /** `/package.Service/Method`. */
-  readonly path: string
-  /** Throws on bytes that are no message. */
-  decode(bytes: Buffer): ExtProcEvent
-  /** Throws on an answer whose body is not JSON. */
-  encode(reply: Reply): Buffer
-}
+export type ExtProcCodec = ReturnType<typeof createExtProcCodec>
 
-/** The codec for protos/external-processor.proto. */
-export const createExtProcCodec = (): ExtProcCodec => {
+/** Envoy's bytes to events, replies to Envoy's bytes, by protos/external-processor.proto. */
+export const createExtProcCodec = () => {
   const method = loadProtoMethod('external-processor.proto', externalProcessorService, 'Process')
   return {
     path: method.path,
-    decode: (bytes) => toEvent(method.decodeRequest(bytes) as WireRequest),
-    encode: (reply) => method.encodeResponse(toMessage(reply)),
+    /** Throws on bytes that are no message. */
+    decode: (bytes: Buffer): ExtProcEvent => toEvent(method.decodeRequest(bytes) as WireRequest),
+    /** Throws on an answer whose body is not JSON. */
+    encode: (reply: Reply): Buffer => method.encodeResponse(toMessage(reply)),
   }
 }
 
@@ -203,15 +195,14 @@ export const createHeaderLookup = (headers: readonly WireHeader[]): HeaderLookup
 
 const toMessage = (reply: Reply): object => {
   switch (reply.kind) {
-    case 'continue':
-      return { [reply.phase]: continueMessage(reply.phase, reply.setHeaders ?? {}) }
+    case 'continue': {
+      const { phase, setHeaders = {}, removeHeaders, destinations } = reply
+      const isTrailers = phase === 'request_trailers' || phase === 'response_trailers'
+      const part = isTrailers ? {} : { response: headerMutation(setHeaders, removeHeaders) }
+      return { [phase]: part, ...lbMetadata(destinations) }
+    }
     case 'decision':
       return decisionMessage(reply.phase, reply.decision)
-    case 'headers':
-      return {
-        [reply.phase]: { response: headerMutation(reply.setHeaders, reply.removeHeaders) },
-        ...lbMetadata(reply.destinations),
-      }
     case 'body': {
       const { phase, body, endOfStream: end_of_stream } = reply
       return { [phase]: { response: { body_mutation: { streamed_response: { body, end_of_stream } } } } }
@@ -225,6 +216,3 @@ const toMessage = (reply: Reply): object => {
       }
   }
 }
-
-const continueMessage = (phase: Phase, setHeaders: Readonly<Record<string, string>>): object =>
-  phase === 'request_trailers' || phase === 'response_trailers' ? {} : { response: headerMutation(setHeaders) }

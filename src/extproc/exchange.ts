@@ -13,22 +13,16 @@ export type DecideOnBody = Extract<HeadersDecision, { kind: 'need-body' }>['deci
 export type ExchangeState =
   /** No message received. */
   | { readonly kind: 'fresh' }
-  /** The decision on the headers is pending, and their reply is owed. */
-  | { readonly kind: 'deciding_on_headers'; readonly request: RequestHeaders; readonly extended: boolean }
-  /** The body is needed and incomplete. No reply is owed. */
+  /** A decision is pending, and the reply to `phase` is owed. `hasBody`: on the whole request, else on its headers. */
   | {
-      readonly kind: 'collecting'
-      readonly request: RequestHeaders
-      readonly decide: DecideOnBody
-      readonly body: CollectedBody
-    }
-  /** The decision on the whole request is pending, and the reply to `phase` is owed. */
-  | {
-      readonly kind: 'deciding_on_body'
+      readonly kind: 'deciding'
       readonly phase: RequestPhase
       readonly request: RequestHeaders
+      readonly hasBody: boolean
       readonly extended: boolean
     }
+  /** The body is needed and has not come. No reply is owed. */
+  | { readonly kind: 'awaiting_body'; readonly request: RequestHeaders; readonly decide: DecideOnBody }
   /** The request is forwarded. All other phases continue. */
   | { readonly kind: 'decided' }
   /** The same, and the response has an observer. `next`: the part that comes next. */
@@ -37,13 +31,6 @@ export type ExchangeState =
   | { readonly kind: 'overtaken' }
   /** The last reply was sent, or none can be. `ended`: this side of the stream is closed. */
   | { readonly kind: 'over'; readonly ended: boolean }
-
-/** Pieces of a body, the last one first: a value, so that adding a piece copies nothing. */
-interface CollectedBody {
-  readonly bytes: number
-  readonly complete: boolean
-  readonly last: { readonly piece: Buffer; readonly before: CollectedBody } | undefined
-}
 
 /** What happens to a stream. */
 export type ExchangeInput =
@@ -84,7 +71,6 @@ export interface ExchangeStep {
 }
 
 type StateOf<Kind extends ExchangeState['kind']> = Extract<ExchangeState, { kind: Kind }>
-type Deciding = StateOf<'deciding_on_headers' | 'deciding_on_body'>
 
 /** The initial state of every stream. */
 export const initialExchange: ExchangeState = { kind: 'fresh' }
@@ -100,7 +86,7 @@ export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes
     case 'request_headers':
       return state.kind === 'fresh'
         ? step(
-            { kind: 'deciding_on_headers', request: input, extended: false },
+            { kind: 'deciding', phase: 'request_headers', request: input, hasBody: false, extended: false },
             { kind: 'decide_on_headers', request: input },
           )
         : violation(state, 'request_headers after the first message')
@@ -134,8 +120,7 @@ const end = (status: Extract<ExchangeEffect, { kind: 'end' }>['status']): Exchan
 const ended: ExchangeState = { kind: 'over', ended: true }
 const replied: ExchangeState = { kind: 'over', ended: false }
 
-const isDeciding = (state: ExchangeState): state is Deciding =>
-  state.kind === 'deciding_on_headers' || state.kind === 'deciding_on_body'
+const noBody = Buffer.alloc(0)
 
 const continuePhase = (phase: Phase): ExchangeEffect => ({ kind: 'reply', reply: { kind: 'continue', phase } })
 
@@ -144,7 +129,7 @@ const abortObserver = (observer: ResponseObserver | undefined): readonly Exchang
 
 /** Releases what still waits for something of a stream that is over. */
 const giveUp = (state: ExchangeState): readonly ExchangeEffect[] => {
-  if (isDeciding(state)) return [{ kind: 'abort' }]
+  if (state.kind === 'deciding') return [{ kind: 'abort' }]
   return state.kind === 'observing' ? abortObserver(state.observer) : []
 }
 
@@ -164,48 +149,28 @@ const violation = (state: ExchangeState, reason: string): ExchangeStep =>
   step(ended, ...giveUp(state), { kind: 'fault', reason }, end('internal'))
 
 const onHalfClosed = (state: ExchangeState): ExchangeStep =>
-  step(ended, ...giveUp(state), end(isDeciding(state) || state.kind === 'collecting' ? 'cancelled' : 'ok'))
+  step(ended, ...giveUp(state), end(state.kind === 'deciding' || state.kind === 'awaiting_body' ? 'cancelled' : 'ok'))
 
 const onExtend = (state: ExchangeState, milliseconds: number): ExchangeStep =>
-  isDeciding(state) && !state.extended && Number.isFinite(milliseconds) && milliseconds >= 1
+  state.kind === 'deciding' && !state.extended && Number.isFinite(milliseconds) && milliseconds >= 1
     ? step({ ...state, extended: true }, { kind: 'reply', reply: { kind: 'extend', milliseconds } })
     : step(state)
 
-const emptyBody: CollectedBody = { bytes: 0, complete: false, last: undefined }
-
-/** The body in one piece, without a copy if it came in one. */
-const joinBody = (body: CollectedBody): Buffer => {
-  const pieces: Buffer[] = []
-  for (let at = body.last; at !== undefined; at = at.before.last) pieces.push(at.piece)
-  const [only] = pieces
-  return pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces.reverse(), body.bytes)
-}
-
-/** Trailers may follow a buffered body, which then has no end of stream: it is always complete. */
-const appendPiece = (before: CollectedBody, part: Part<'request_body'>, bodyMode: BodyMode): CollectedBody => ({
-  bytes: before.bytes + part.body.length,
-  complete: part.endOfStream || bodyMode === 'buffered',
-  last: { piece: part.body, before },
-})
-
 /** In every other mode Envoy has forwarded the headers, or never sends the whole body. */
-export const canReadBody = (bodyMode: BodyMode): boolean => bodyMode === 'buffered' || bodyMode === 'unknown'
+export const canReadBody = (bodyMode: BodyMode): boolean => bodyMode === 'buffered'
 
 const onRequestBody = (state: ExchangeState, part: Part<'request_body'>, maxBodyBytes: number): ExchangeStep => {
   switch (state.kind) {
-    case 'collecting': {
-      const body = appendPiece(state.body, part, state.request.bodyMode)
-      if (body.bytes > maxBodyBytes) return step(replied, reject('request_body', 'request_too_large'))
-      return body.complete
-        ? decideOnBody({ ...state, body }, 'request_body')
-        : step({ ...state, body }, continuePhase('request_body'))
-    }
+    case 'awaiting_body':
+      // A buffered body comes whole. It has no end of stream where trailers follow.
+      return part.body.length > maxBodyBytes
+        ? step(replied, reject('request_body', 'request_too_large'))
+        : decideOnBody(state, 'request_body', part.body)
     case 'decided':
     case 'observing':
       return step(state, continuePhase('request_body'))
     case 'fresh':
-    case 'deciding_on_headers':
-    case 'deciding_on_body':
+    case 'deciding':
     case 'overtaken':
     case 'over':
       return violation(state, 'request_body out of order')
@@ -213,21 +178,22 @@ const onRequestBody = (state: ExchangeState, part: Part<'request_body'>, maxBody
 }
 
 const decideOnBody = (
-  { request, decide, body, extended = false }: Omit<StateOf<'collecting'>, 'kind'> & { readonly extended?: boolean },
+  { request, decide }: Omit<StateOf<'awaiting_body'>, 'kind'>,
   phase: RequestPhase,
+  body: Buffer,
+  extended = false,
 ): ExchangeStep =>
-  step({ kind: 'deciding_on_body', phase, request, extended }, { kind: 'decide_on_body', decide, body: joinBody(body) })
+  step({ kind: 'deciding', phase, request, hasBody: true, extended }, { kind: 'decide_on_body', decide, body })
 
 const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
   switch (state.kind) {
-    case 'collecting':
-      return decideOnBody(state, 'request_trailers')
+    case 'awaiting_body':
+      return decideOnBody(state, 'request_trailers', noBody)
     case 'decided':
     case 'observing':
       return step(state, continuePhase('request_trailers'))
     case 'fresh':
-    case 'deciding_on_headers':
-    case 'deciding_on_body':
+    case 'deciding':
     case 'overtaken':
     case 'over':
       return violation(state, 'request_trailers out of order')
@@ -240,18 +206,15 @@ const reject = (phase: RequestPhase, code: 'request_too_large' | 'internal_error
 })
 
 const onDecision = (state: ExchangeState, decision: HeadersDecision): ExchangeStep => {
-  if (!isDeciding(state)) return discardLateDecision(state, decision)
+  if (state.kind !== 'deciding') return discardLateDecision(state, decision)
   if (decision.kind !== 'need-body') return applyDecision(state, decision)
-  return state.kind === 'deciding_on_headers'
-    ? readBody(state, decision.decide)
-    : unsupported(state.phase, 'the body is needed twice')
+  return state.hasBody ? unsupported(state.phase, 'the body is needed twice') : readBody(state, decision.decide)
 }
 
-const readBody = (state: StateOf<'deciding_on_headers'>, decide: DecideOnBody): ExchangeStep => {
-  const { request, extended } = state
-  if (request.endOfStream) return decideOnBody({ request, decide, body: emptyBody, extended }, 'request_headers')
+const readBody = ({ request, extended }: StateOf<'deciding'>, decide: DecideOnBody): ExchangeStep => {
+  if (request.endOfStream) return decideOnBody({ request, decide }, 'request_headers', noBody, extended)
   if (canReadBody(request.bodyMode))
-    return step({ kind: 'collecting', request, decide, body: emptyBody }, continuePhase('request_headers'))
+    return step({ kind: 'awaiting_body', request, decide }, continuePhase('request_headers'))
   const { bodyMode } = request
   const reason = `a request body is needed, but request_body_mode is ${bodyMode}: it must be BUFFERED on this route`
   return unsupported('request_headers', reason)
@@ -261,18 +224,16 @@ const readBody = (state: StateOf<'deciding_on_headers'>, decide: DecideOnBody): 
  * Replies with the decision, and leaves the end of the stream to Envoy, which may come with the end of the response: Envoy resets a stream that
  * the gateway ends first, and Node.js closes a connection with many resets. Only a stream that would carry a response without an observer ends here.
  */
-const applyDecision = (state: Deciding, decision: Decision): ExchangeStep => {
-  const phase = state.kind === 'deciding_on_headers' ? 'request_headers' : state.phase
+const applyDecision = ({ phase, request }: StateOf<'deciding'>, decision: Decision): ExchangeStep => {
   const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'decision', phase, decision } }
   if (decision.kind !== 'passthrough' && decision.kind !== 'forward') return step(replied, reply)
   const { observer } = decision
   if (phase === 'request_trailers')
     return unsupported(phase, 'a request without a body cannot be changed at its trailers', observer)
-  const effects: ExchangeEffect[] = [reply]
-  const { responseBodySent } = state.request
-  if (observer !== undefined && responseBodySent) return step({ kind: 'observing', observer, next: 'head' }, ...effects)
-  effects.push(...abortObserver(observer))
-  return responseBodySent ? step(ended, ...effects, end('ok')) : step({ kind: 'decided' }, ...effects)
+  if (!request.responseBodySent) return step({ kind: 'decided' }, reply, ...abortObserver(observer))
+  return observer === undefined
+    ? step(ended, reply, end('ok'))
+    : step({ kind: 'observing', observer, next: 'head' }, reply)
 }
 
 const unsupported = (phase: RequestPhase, reason: string, observer?: ResponseObserver): ExchangeStep =>

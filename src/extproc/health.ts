@@ -1,26 +1,22 @@
 import type { StreamHandler, StreamMethod } from './grpc-stream.ts'
 import { loadProtoMethod } from './protos.ts'
 
-/** Whether this process takes requests. */
-export interface HealthState {
-  /** `false` at first. Set to `true` once requests can be served, and to `false` before a drain. */
-  setServing(serving: boolean): void
-  isServing(): boolean
-  /** Calls `listener` at every change. Returns a function that stops this. */
-  onChange(listener: (serving: boolean) => void): () => void
-}
+export type HealthState = ReturnType<typeof createHealthState>
 
-export const createHealthState = (): HealthState => {
+/** Whether this process takes requests. */
+export const createHealthState = () => {
   const listeners = new Set<(serving: boolean) => void>()
   let current = false
   return {
-    setServing: (serving) => {
+    /** `false` at first. Set to `true` once requests can be served, and to `false` before a drain. */
+    setServing: (serving: boolean): void => {
       if (serving === current) return
       current = serving
       for (const listener of listeners) listener(serving)
     },
-    isServing: () => current,
-    onChange: (listener) => {
+    isServing: (): boolean => current,
+    /** Calls `listener` at every change. Returns a function that stops this. */
+    onChange: (listener: (serving: boolean) => void): (() => void) => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },

@@ -33,18 +33,7 @@ export interface ExtProcServerOptions {
   readonly now?: () => number
 }
 
-/** The gateway's gRPC port: ext_proc, access log and health. */
-export interface ExtProcServer {
-  /** Listens. Rejects when the address or the TLS files cannot be used. Resolves with the address in use. */
-  start(): Promise<ListenAddress>
-  /**
-   * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived streams are ended once all
-   * others are done. Resolves after `deadlineMs` at the latest.
-   */
-  drain(deadlineMs: number): Promise<void>
-  /** Ends every stream and closes. Idempotent. */
-  stop(): Promise<void>
-}
+export type ExtProcServer = ReturnType<typeof createExtProcServer>
 
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
@@ -61,7 +50,8 @@ interface OpenStream extends ServedStream {
   readonly longLived: boolean
 }
 
-export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServer => {
+/** The gateway's gRPC port: ext_proc, access log and health. */
+export const createExtProcServer = (options: ExtProcServerOptions) => {
   const { health, hooks, listen, maxBodyBytes } = options
   const server = new Server({
     'grpc.max_receive_message_length': maxBodyBytes + messageOverheadBytes,
@@ -84,6 +74,12 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
     for (const stream of streams) stream.end(shuttingDown)
   }
 
+  const register = <In, Out>(
+    { path, encode, decode }: Omit<UnaryMethod<In, Out>, 'answer'>,
+    handle: handleUnaryCall<In, Out> | handleBidiStreamingCall<In, Out>,
+    type: 'unary' | 'bidi',
+  ): void => void server.register(path, handle, encode, decode, type)
+
   const addStreams = <In, Out>(method: StreamMethod<In, Out>): void => {
     const handle: handleBidiStreamingCall<In, Out> = (duplex) => {
       const served = serveStream(duplex, method, {
@@ -96,13 +92,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       const stream: OpenStream = { longLived: method.longLived, ...served }
       streams.add(stream)
     }
-    server.register<In, Out>(
-      method.path,
-      handle,
-      (message) => method.encode(message),
-      (bytes) => method.decode(bytes),
-      'bidi',
-    )
+    register(method, handle, 'bidi')
   }
 
   const addCalls = <In, Out>(method: UnaryMethod<In, Out>): void => {
@@ -111,13 +101,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       if (answer === undefined) respond({ code: status.NOT_FOUND, details: 'unknown service' })
       else respond(null, answer)
     }
-    server.register<In, Out>(
-      method.path,
-      handle,
-      (message) => method.encode(message),
-      (bytes) => method.decode(bytes),
-      'unary',
-    )
+    register(method, handle, 'unary')
   }
 
   const now = options.now ?? (() => performance.now())
@@ -138,6 +122,7 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
     return closed
   }
 
+  /** Ends every stream and closes. Idempotent. */
   const stop = async (): Promise<void> => {
     tls?.close()
     const closing = close(0)
@@ -147,7 +132,8 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
   }
 
   return {
-    start: async () => {
+    /** Listens. Rejects when the address or the TLS files cannot be used. Resolves with the address in use. */
+    start: async (): Promise<ListenAddress> => {
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
       if (options.tls !== undefined && options.tls !== 'self-signed')
         tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
@@ -161,7 +147,11 @@ export const createExtProcServer = (options: ExtProcServerOptions): ExtProcServe
       bound = targetOf(address)
       return address
     },
-    drain: async (deadlineMs) => {
+    /**
+     * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived streams are ended once all
+     * others are done. Resolves after `deadlineMs` at the latest.
+     */
+    drain: async (deadlineMs: number): Promise<void> => {
       health.setServing(false)
       const closing = close(deadlineMs)
       isDraining = true

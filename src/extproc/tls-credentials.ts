@@ -14,11 +14,7 @@ export interface TlsFiles {
 }
 
 /** Credentials that follow their files. */
-export interface TlsCredentials {
-  readonly credentials: ServerCredentials
-  /** Stops looking at the files. */
-  close(): void
-}
+export type TlsCredentials = Awaited<ReturnType<typeof createTlsCredentials>>
 
 const defaultReloadMs = 1_000
 
@@ -29,7 +25,7 @@ const defaultReloadMs = 1_000
 export const createTlsCredentials = async (
   files: TlsFiles,
   options: { readonly onFault: (error: unknown) => void; readonly reloadMs?: number },
-): Promise<TlsCredentials> => {
+) => {
   let seen = await readFiles(files)
   let reported = ''
   const credentials = new FileCredentials(files.clientCa !== undefined, checked(seen))
@@ -49,7 +45,9 @@ export const createTlsCredentials = async (
   }
   const timer = setInterval(() => void reload(), options.reloadMs ?? defaultReloadMs)
   timer.unref()
-  return { credentials, close: () => clearInterval(timer) }
+  /** Stops looking at the files. */
+  const close = (): void => clearInterval(timer)
+  return { credentials, close }
 }
 
 const readFiles = async ({ certificate, key, clientCa }: TlsFiles): Promise<SecureContextOptions> => ({

@@ -16,25 +16,9 @@ export interface TurnsRequest {
 }
 
 /** What is to be done with a request, or (`extend_milliseconds`) that the decision takes longer. */
-export type TurnDecision = { readonly id: number } & (
-  | { readonly forward: Forward }
-  | { readonly answer: Answer }
-  | { readonly extend_milliseconds: number }
-)
-
-interface Forward {
-  readonly headers: Buffer
-  readonly model: string
-  readonly splice: string
-  readonly ticket: string
-}
-
-interface Answer {
-  readonly status: number
-  readonly details: string
-  readonly headers: Buffer
-  readonly body: Buffer
-}
+export type TurnDecision =
+  | ReturnType<typeof toTurnDecision>
+  | { readonly id: number; readonly extend_milliseconds: number }
 
 /** The gateway's message, `TurnsReply` in protos/turns.proto. */
 export interface TurnsReply {
@@ -43,25 +27,17 @@ export interface TurnsReply {
   readonly retire: boolean
 }
 
-/** Bytes of the accelerator to a message, and a message to its bytes. */
-export interface TurnsCodec {
-  /** `/package.Service/Method`. */
-  readonly path: string
-  /** @throws Error on what is no such message */
-  decode(bytes: Buffer): TurnsRequest
-  encode(reply: TurnsReply): Buffer
-}
-
-/** Loads protos/turns.proto. */
-export const createTurnsCodec = (): TurnsCodec => {
+/** Bytes of the accelerator to a message, and a message to its bytes, by protos/turns.proto. */
+export const createTurnsCodec = () => {
   const wire = loadProtoMethod('turns.proto', 'contextcache.turns.v1.Turns', 'Decide')
   return {
     path: wire.path,
-    decode: (bytes) => {
+    /** @throws Error on what is no such message */
+    decode: (bytes: Buffer): TurnsRequest => {
       const { asks = [], cancels = [] } = wire.decodeRequest(bytes) as DecodedRequest
       return { asks: asks.map(toAsk), cancels }
     },
-    encode: (reply) => wire.encodeResponse(reply),
+    encode: (reply: TurnsReply): Buffer => wire.encodeResponse(reply),
   }
 }
 
@@ -87,7 +63,7 @@ const toAsk = ({ id = 0, headers = Buffer.alloc(0) }: NonNullable<DecodedRequest
 }
 
 /** A decision on the request `id` as the accelerator carries it out. */
-export const toTurnDecision = (id: number, outcome: Outcome): TurnDecision => {
+export const toTurnDecision = (id: number, outcome: Outcome) => {
   if (outcome.kind === 'respond') {
     const { status, details, headers, body } = outcome
     return { id, answer: { status, details, headers: encodeHeaderMap(headers), body } }

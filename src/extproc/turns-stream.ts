@@ -29,13 +29,10 @@ export interface TurnsOptions {
 
 /** Where the accelerator (accelerator/README.md) asks about turns: many turns share one long call. */
 export const createTurnsMethod = (options: TurnsOptions): StreamMethod<TurnsRequest, TurnsReply> => {
-  const codec = createTurnsCodec()
   return {
-    path: codec.path,
+    ...createTurnsCodec(),
     // A retired stream is closed by the accelerator, after its last decision.
     longLived: false,
-    decode: (bytes) => codec.decode(bytes),
-    encode: (reply) => codec.encode(reply),
     open: (stream) => new TurnsStream(stream, options),
   }
 }
@@ -44,7 +41,8 @@ export const createTurnsMethod = (options: TurnsOptions): StreamMethod<TurnsRequ
 class TurnsStream implements StreamHandler<TurnsRequest> {
   readonly #stream: GrpcStream<TurnsReply>
   readonly #options: TurnsOptions
-  readonly #pending = new Map<number, Turn>()
+  /** Undecided turns. The controller of each aborts its decision. */
+  readonly #pending = new Map<number, AbortController>()
   readonly #stopWatching: () => void
   #decisions: TurnDecision[] = []
   #flush: NodeJS.Immediate | undefined
@@ -80,22 +78,36 @@ class TurnsStream implements StreamHandler<TurnsRequest> {
       this.#stream.end({ code: 'invalid_argument', message: 'too many turns, or two with one id' })
       return
     }
-    const turn = new Turn(this.#options, (milliseconds) => this.#add({ id, extend_milliseconds: milliseconds }))
+    const turn = new AbortController()
     this.#pending.set(id, turn)
+    this.#options.hooks.streamOpened()
     void this.#decide(id, turn, request)
   }
 
-  async #decide(id: number, turn: Turn, request: GatewayRequest): Promise<void> {
+  /** At most one extension, then at most one decision; none after a cancel. */
+  async #decide(id: number, turn: AbortController, request: GatewayRequest): Promise<void> {
     const { service, hooks, now } = this.#options
     const askedAtMs = now()
-    const first = await decideSafely(() => service.onHeaders(request, turn), hooks)
+    const isPending = (): boolean => this.#pending.get(id) === turn
+    let hasExtended = false
+    const extendDeadline = (milliseconds: number): void => {
+      if (!isPending() || hasExtended || !Number.isFinite(milliseconds) || milliseconds < 1) return
+      hasExtended = true
+      this.#add({ id, extend_milliseconds: Math.floor(milliseconds) })
+    }
+    const scope: RequestScope = { signal: turn.signal, extendDeadline }
+    const first = await decideSafely(() => service.onHeaders(request, scope), hooks)
     const decision = first.kind === 'need-body' ? this.#withoutBody() : first
-    if (turn.decide()) {
-      this.#pending.delete(id)
+    if (isPending()) {
+      this.#close(id)
       this.#add(this.#encode(id, decision))
       hooks.message('request_headers', now() - askedAtMs)
     }
     if ('observer' in decision) this.#endObserver(decision)
+  }
+
+  #close(id: number): void {
+    if (this.#pending.delete(id)) this.#options.hooks.streamClosed()
   }
 
   #withoutBody(): Decision {
@@ -141,52 +153,12 @@ class TurnsStream implements StreamHandler<TurnsRequest> {
   }
 
   #cancel(id: number): void {
-    this.#pending.get(id)?.cancel()
-    this.#pending.delete(id)
+    const turn = this.#pending.get(id)
+    this.#close(id)
+    turn?.abort()
   }
 
   #cancelAll(): void {
     for (const id of this.#pending.keys()) this.#cancel(id)
-  }
-}
-
-/** One request: at most one extension, then at most one decision; none after its cancel. */
-class Turn implements RequestScope {
-  readonly #hooks: ProcessHooks
-  readonly #extend: (milliseconds: number) => void
-  readonly #abort = new AbortController()
-  #isPending = true
-  #hasExtended = false
-
-  constructor({ hooks }: Pick<TurnsOptions, 'hooks'>, extend: (milliseconds: number) => void) {
-    this.#hooks = hooks
-    this.#extend = extend
-    hooks.streamOpened()
-  }
-
-  /** False: it was cancelled. */
-  decide(): boolean {
-    return this.#close()
-  }
-
-  cancel(): void {
-    if (this.#close()) this.#abort.abort()
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal
-  }
-
-  extendDeadline(milliseconds: number): void {
-    if (!this.#isPending || this.#hasExtended || !Number.isFinite(milliseconds) || milliseconds < 1) return
-    this.#hasExtended = true
-    this.#extend(Math.floor(milliseconds))
-  }
-
-  #close(): boolean {
-    if (!this.#isPending) return false
-    this.#isPending = false
-    this.#hooks.streamClosed()
-    return true
   }
 }

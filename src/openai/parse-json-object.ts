@@ -1,5 +1,5 @@
 import { GatewayError } from './gateway-error.ts'
-import { scanJson } from './scan-json.ts'
+import { countModelKeys } from './scan-json.ts'
 
 /** Limits checked before a JSON text is parsed: parsing blocks the event loop, up to a second on a hostile text of 8 to 11 MB. */
 export interface JsonLimits {
@@ -16,8 +16,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * @throws GatewayError `invalid_encoding`, `invalid_json`, `json_too_complex`, `duplicate_key` (`model` given twice)
  */
 export const parseJsonObject = (body: Buffer, limits: JsonLimits): ReadonlyMap<string, unknown> => {
-  const scan = scanJson(body, limits)
-  if (scan.kind === 'too-complex') {
+  const modelKeys = countModelKeys(body, limits)
+  if (modelKeys === undefined) {
     throw new GatewayError('json_too_complex', {
       message: `The request body is nested deeper than ${limits.maxJsonDepth} levels or has more than ${limits.maxJsonKeys} members, arrays or objects.`,
     })
@@ -38,6 +38,6 @@ export const parseJsonObject = (body: Buffer, limits: JsonLimits): ReadonlyMap<s
     })
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new GatewayError('invalid_json')
-  if (scan.modelKeys > 1) throw new GatewayError('duplicate_key', { param: 'model' })
+  if (modelKeys > 1) throw new GatewayError('duplicate_key', { param: 'model' })
   return new Map(Object.entries(value))
 }

@@ -1,14 +1,5 @@
 import { readJson } from '../json/read-json.ts'
 
-/** Result of a scan of the bytes before they are parsed. */
-export type JsonScan =
-  | {
-      readonly kind: 'bounded'
-      /** How often `model` is a key of the outermost object, also with escapes. */
-      readonly modelKeys: number
-    }
-  | { readonly kind: 'too-complex' }
-
 const maxModelLength = 1024
 
 /** The first `model` of the outermost object in the beginning of a JSON text. Undefined: not in there, or not a text. */
@@ -45,13 +36,14 @@ const backslash = 0x5c
 const colon = 0x3a
 
 /**
- * Scans JSON bytes once, without recursion or copies, and skips strings with the runtime's own search. It does not validate: on bytes that
- * are not JSON the counts mean nothing, and the parser reports the error.
+ * How often `model` is a key of the outermost object, also with escapes; undefined: the text is beyond the limits. Scans the bytes once, without
+ * recursion or copies, and skips strings with the runtime's own search. It does not validate: on bytes that are not JSON the count means nothing,
+ * and the parser reports the error.
  */
-export const scanJson = (
+export const countModelKeys = (
   body: Buffer,
   limits: { readonly maxJsonDepth: number; readonly maxJsonKeys: number },
-): JsonScan => {
+): number | undefined => {
   let depth = 0
   let keys = 0
   let containers = 0
@@ -68,13 +60,13 @@ export const scanJson = (
       case colon:
         keys += 1
         if (depth === 1 && isModelKey(body, stringStart, stringEnd)) modelKeys += 1
-        if (keys > limits.maxJsonKeys) return { kind: 'too-complex' }
+        if (keys > limits.maxJsonKeys) return undefined
         break
       case 0x7b:
       case 0x5b:
         depth += 1
         containers += 1
-        if (depth > limits.maxJsonDepth || containers > limits.maxJsonKeys) return { kind: 'too-complex' }
+        if (depth > limits.maxJsonDepth || containers > limits.maxJsonKeys) return undefined
         break
       case 0x7d:
       case 0x5d:
@@ -82,7 +74,7 @@ export const scanJson = (
         break
     }
   }
-  return { kind: 'bounded', modelKeys }
+  return modelKeys
 }
 
 /** Each of the five letters may be written as `\uXXXX`: a second `model` must not hide behind that. */

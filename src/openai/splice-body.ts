@@ -1,18 +1,6 @@
 import { GatewayError } from './gateway-error.ts'
 
-/** Appends members to a JSON object that passes in pieces. It keeps only the end of the object, which it does not parse. */
-export interface BodySplicer {
-  /**
-   * Takes the next piece, and returns the bytes that may go on.
-   * @throws GatewayError `invalid_json` unless an object begins; `request_too_large`
-   */
-  piece(bytes: Buffer): Buffer
-  /**
-   * Returns the last bytes.
-   * @throws GatewayError `invalid_json` unless an object ends here; `model_mismatch`
-   */
-  end(): Buffer
-}
+export type BodySplicer = ReturnType<typeof createBodySplicer>
 
 export interface SpliceOptions {
   /** JSON members without the braces, appended last: the last member of a name wins in engines. Undefined: none. */
@@ -26,8 +14,11 @@ const braceOpen = 0x7b
 const braceClose = 0x7d
 const noBytes = Buffer.alloc(0)
 
-/** A body that was no strict JSON object before is none afterwards. */
-export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptions): BodySplicer => {
+/**
+ * Appends members to a JSON object that passes in pieces. It keeps only the end of the object, which it does not parse. A body that was no strict
+ * JSON object before is none afterwards.
+ */
+export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptions) => {
   const models = expectModel === undefined ? undefined : createModelCheck(expectModel)
   let bytesSeen = 0
   let hasBegun = false
@@ -46,7 +37,8 @@ export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptio
   }
 
   return {
-    piece: (bytes) => {
+    /** Takes the next piece, and returns the bytes that may go on. @throws GatewayError `invalid_json` unless an object begins; `request_too_large` */
+    piece: (bytes: Buffer): Buffer => {
       bytesSeen += bytes.length
       if (bytesSeen > maxBytes) throw new GatewayError('request_too_large')
       models?.look(bytes)
@@ -65,7 +57,8 @@ export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptio
       const passing = isEnd ? bytes.subarray(0, last) : bytes
       return before.length === 0 ? passing : Buffer.concat([...before, passing])
     },
-    end: () => {
+    /** Returns the last bytes. @throws GatewayError `invalid_json` unless an object ends here; `model_mismatch` */
+    end: (): Buffer => {
       if (held.length === 0) throw new GatewayError('invalid_json')
       if (models?.isOther() === true) throw new GatewayError('model_mismatch', { param: 'model' })
       return splice === undefined ? Buffer.concat(held) : Buffer.from(`${hasMembers ? ',' : ''}${splice}}`)

@@ -138,9 +138,6 @@ export const createRedisConnection = async ({
     async set(key, text, ttlMs) {
       await guarded('set', () => client.set(key, text, 'PX', ttlMs))
     },
-    async ping() {
-      await guarded('ping', () => client.ping())
-    },
     async close() {
       client.disconnect()
     },

@@ -4,11 +4,6 @@ import { RedisSilentError } from './redis-fault.ts'
 /** `closed`: commands run. `open`: they fail at once. `half-open`: one command tries, the others fail at once. */
 export type RedisBreakerState = 'closed' | 'open' | 'half-open'
 
-export interface RedisBreaker {
-  /** @throws RedisUnavailableError without calling `command` while the breaker is open. */
-  run<T>(command: () => Promise<T>): Promise<T>
-}
-
 export interface RedisBreakerOptions {
   /** Commands in a row without an answer after which the breaker opens. Default 5. */
   readonly openAfter?: number
@@ -19,11 +14,7 @@ export interface RedisBreakerOptions {
 }
 
 /** Spares callers the time limit of a Redis that has stopped answering. Faults that show at once do not open it. */
-export const createRedisBreaker = ({
-  openAfter = 5,
-  halfOpenAfterMs = 1000,
-  onState,
-}: RedisBreakerOptions = {}): RedisBreaker => {
+export const createRedisBreaker = ({ openAfter = 5, halfOpenAfterMs = 1000, onState }: RedisBreakerOptions = {}) => {
   let state: RedisBreakerState = 'closed'
   let silentInARow = 0
   let openedMs = 0
@@ -43,7 +34,8 @@ export const createRedisBreaker = ({
   }
 
   return {
-    async run(command) {
+    /** @throws RedisUnavailableError without calling `command` while the breaker is open. */
+    async run<T>(command: () => Promise<T>): Promise<T> {
       const mayTry = state === 'open' && performance.now() - openedMs >= halfOpenAfterMs
       if (state !== 'closed' && !mayTry) throw new RedisUnavailableError('Redis has not answered lately')
       if (mayTry) become('half-open')

@@ -20,7 +20,6 @@ export interface RedisConnection {
   get(key: string): Promise<string | undefined>
   /** Writes a string key that Redis forgets after `ttlMs`, a whole number from 1. */
   set(key: string, text: string, ttlMs: number): Promise<void>
-  ping(): Promise<void>
   close(): Promise<void>
 }
 

@@ -11,15 +11,7 @@ export interface CachedResponse {
   readonly usage: TokenUsage | undefined
 }
 
-/** Caches whole responses of engines by their exact requests. It never fails: what does not fit is not cached. */
-export interface ResponseCache {
-  /** The response to exactly this request, which becomes the most recently used one; undefined on a miss. */
-  lookUp(key: ResponseKey): CachedResponse | undefined
-  /** Stores a copy and evicts the least recently used entries for it. `false`: it is too large for an entry, and nothing changed. */
-  keep(key: ResponseKey, response: CachedResponse): boolean
-  /** Current size; `bytes` counts against the limit. */
-  size(): { readonly entries: number; readonly bytes: number }
-}
+export type ResponseCache = ReturnType<typeof createMemoryResponseCache>
 
 /** Memory of an entry beside its texts: objects, the row of the table, the digest. */
 const entryOverheadBytes = 512
@@ -41,8 +33,8 @@ export const entryBytes = (key: ResponseKey, response: CachedResponse): number =
   key.identity.length + response.body.length + response.contentType.length + entryOverheadBytes
 
 /**
- * Caches responses in the memory of this process, for all models and tenants: each gateway process has its own cache, empty at its start. Above
- * `maxBytes` the least recently used entries are evicted.
+ * Caches whole responses of engines by their exact requests, in the memory of this process, for all models and tenants: each gateway process has its
+ * own cache, empty at its start. Above `maxBytes` the least recently used entries are evicted. It never fails: what does not fit is not cached.
  */
 export const createMemoryResponseCache = (options: {
   /** Size of all entries, bytes; at least 1. */
@@ -51,7 +43,7 @@ export const createMemoryResponseCache = (options: {
   readonly maxEntryBytes: number
   /** An entry was evicted. */
   readonly onEvicted: () => void
-}): ResponseCache => {
+}) => {
   const largestBytes = Math.min(options.maxBytes, options.maxEntryBytes)
   const entries = new LRUCache<string, Entry>({
     maxSize: options.maxBytes,
@@ -60,11 +52,13 @@ export const createMemoryResponseCache = (options: {
     },
   })
   return {
-    lookUp: ({ digest, identity }) => {
+    /** The response to exactly this request, which becomes the most recently used one; undefined on a miss. */
+    lookUp: ({ digest, identity }: ResponseKey): CachedResponse | undefined => {
       const entry = entries.get(digest)
       return entry?.identity.equals(identity) === true ? entry.response : undefined
     },
-    keep: (key, response) => {
+    /** Stores a copy and evicts the least recently used entries for it. `false`: it is too large for an entry, and nothing changed. */
+    keep: (key: ResponseKey, response: CachedResponse): boolean => {
       const size = entryBytes(key, response)
       if (size > largestBytes) return false
       const { contentType, usage } = response
@@ -75,6 +69,7 @@ export const createMemoryResponseCache = (options: {
       )
       return true
     },
+    /** Current size; `bytes` counts against the limit. */
     size: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
   }
 }

@@ -2,15 +2,12 @@ import { readFinishedResponse } from './finished-response.ts'
 import { ownCopy, type ResponseCache } from './response-cache.ts'
 import type { ResponseForm, ResponseKey } from './response-key.ts'
 
-/** Whether the capture needs the rest of the response. */
-export type CaptureWish = 'more' | 'enough'
-
-/** Collects one response as it passes, and caches it if it is whole. */
+/** Collects one response as it passes, and caches it if it is whole. `enough`: it does not need the rest. */
 export interface ResponseCapture {
   /** The response begins. */
-  head(status: number, header: (name: string) => readonly string[]): CaptureWish
+  head(status: number, header: (name: string) => readonly string[]): 'more' | 'enough'
   /** A piece of its body, which is copied. */
-  chunk(bytes: Buffer): CaptureWish
+  chunk(bytes: Buffer): 'more' | 'enough'
   /** Call it once, whatever happened before: it releases all memory. */
   end(how: 'complete' | 'broken'): void
 }
@@ -37,11 +34,7 @@ export const createResponseCaptures = (options: {
   readonly cache: Pick<ResponseCache, 'keep'>
   readonly maxBytes: number
   readonly maxEntryBytes: number
-}): {
-  readonly begin: BeginCapture
-  /** Memory that captures hold now. */
-  readonly bytes: () => number
-} => {
+}) => {
   let heldBytes = 0
 
   const hold = (bytes: number): boolean => {
@@ -103,7 +96,9 @@ export const createResponseCaptures = (options: {
     }
   }
 
-  return { begin, bytes: () => heldBytes }
+  /** Memory that captures hold now. */
+  const bytes = (): number => heldBytes
+  return { begin, bytes }
 }
 
 const lengthOf = (text: string | undefined): number | undefined =>

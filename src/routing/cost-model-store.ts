@@ -24,15 +24,10 @@ export const createMemoryCostModelStore = (): CostModelStore => {
   }
 }
 
-/** Restores a cost model at the start and saves it while it learns. */
-export interface CostModelKeeper {
-  /** Restores what was saved, then saves at each interval. Resolves after restoring; never rejects. */
-  start(): Promise<void>
-  /** Saves what is new. Never rejects. */
-  stop(): Promise<void>
-}
-
-/** A store that fails does not affect turns: errors go to `onFault`, which must not throw. */
+/**
+ * Restores a cost model at the start and saves it while it learns. A store that fails does not affect turns: errors go to `onFault`, which must not
+ * throw.
+ */
 export const createCostModelKeeper = (options: {
   readonly model: CostModel
   readonly store: CostModelStore
@@ -41,7 +36,7 @@ export const createCostModelKeeper = (options: {
   /** Time between two saves, milliseconds. Nothing is saved when nothing was learnt. */
   readonly saveIntervalMs: number
   readonly onFault: (operation: 'load_costs' | 'save_costs', error: unknown) => void
-}): CostModelKeeper => {
+}) => {
   const { model, store, engine } = options
   let savedRevision = 0
 
@@ -67,11 +62,13 @@ export const createCostModelKeeper = (options: {
 
   const loop = createLoop({ work: saveNew, intervalMs: options.saveIntervalMs })
   return {
-    start: async () => {
+    /** Restores what was saved, then saves at each interval. Resolves after restoring; never rejects. */
+    start: async (): Promise<void> => {
       await restore()
       await loop.start()
     },
-    stop: async () => {
+    /** Saves what is new. Never rejects. */
+    stop: async (): Promise<void> => {
       await loop.stop()
       await saveNew()
     },

@@ -11,19 +11,7 @@ export interface CostEstimate {
   loadMs(model: string, bytes: number): number
 }
 
-/** The costs of one kind of engine per model, learnt from completed turns. */
-export interface CostModel extends CostEstimate {
-  /** A turn that did not wait computed `tokens` prompt tokens and sent its first byte after `ttfbMs`. Prompts below 128 tokens are ignored. */
-  observe(model: string, observation: { readonly tokens: number; readonly ttfbMs: number }): void
-  /** A load of `bytes` of KV took `loadMs`. Loads below 64 KiB are ignored. */
-  observeLoad(model: string, observation: { readonly bytes: number; readonly loadMs: number }): void
-  /** Increases with every observation: tells whether there is something new to save. */
-  readonly revision: number
-  /** All that was learnt, model by model, the least recently used first. */
-  snapshot(): readonly ModelCosts[]
-  /** Adds what an earlier process learnt, except of models that this one has observed itself. */
-  restore(models: readonly ModelCosts[]): void
-}
+export type CostModel = ReturnType<typeof createCostModel>
 
 /** What was learnt of one model. */
 export interface ModelCosts {
@@ -86,6 +74,7 @@ const minBytes = 65_536
 const mostUnits = 1e15
 const mostMs = 1e9
 
+/** The costs of one kind of engine per model, learnt from completed turns. */
 export const createCostModel = (options: {
   /** Milliseconds to compute one token, until turns were observed. */
   readonly initialMsPerToken: number
@@ -93,7 +82,7 @@ export const createCostModel = (options: {
   readonly initialMsPerByte?: number
   /** Fixed milliseconds of a load, until loads were observed. Default 20. */
   readonly initialLoadMs?: number
-}): CostModel => {
+}) => {
   const { initialMsPerToken, initialMsPerByte = 1e-6, initialLoadMs = 20 } = options
   const createFits = (learnt?: ModelCosts): Fits => ({
     prefill: fitOf({ fixed: 0, perUnit: initialMsPerToken }, learnt?.prefill),
@@ -112,7 +101,7 @@ export const createCostModel = (options: {
     revision += 1
   }
 
-  return {
+  const estimate: CostEstimate = {
     recomputeMs: (model, tokens) => costAt(known(model).prefill, tokens),
     typicalPrefillMs: (model) => {
       const { prefill } = known(model)
@@ -120,23 +109,31 @@ export const createCostModel = (options: {
       return Math.max(1, weight > 0 ? y / weight : costAt(prefill, typicalTokens))
     },
     loadMs: (model, bytes) => costAt(known(model).load, bytes),
-    observe: (model, { tokens, ttfbMs }) => {
+  }
+  return {
+    ...estimate,
+    /** A turn that did not wait computed `tokens` prompt tokens and sent its first byte after `ttfbMs`. Prompts below 128 tokens are ignored. */
+    observe: (model: string, { tokens, ttfbMs }: { readonly tokens: number; readonly ttfbMs: number }): void => {
       if (tokens >= minTokens) learn(model, 'prefill', tokens, ttfbMs)
     },
-    observeLoad: (model, { bytes, loadMs }) => {
+    /** A load of `bytes` of KV took `loadMs`. Loads below 64 KiB are ignored. */
+    observeLoad: (model: string, { bytes, loadMs }: { readonly bytes: number; readonly loadMs: number }): void => {
       if (bytes >= minBytes) learn(model, 'load', bytes, loadMs)
     },
-    get revision() {
+    /** Increases with every observation: tells whether there is something new to save. */
+    get revision(): number {
       return revision
     },
-    snapshot: () => {
+    /** All that was learnt, model by model, the least recently used first. */
+    snapshot: (): readonly ModelCosts[] => {
       const learnt: ModelCosts[] = []
       models.rforEach(({ prefill, load }, model) => {
         learnt.push({ model, prefill: prefill.sums, load: load.sums })
       })
       return learnt
     },
-    restore: (restored) => {
+    /** Adds what an earlier process learnt, except of models that this one has observed itself. */
+    restore: (restored: readonly ModelCosts[]): void => {
       for (const costs of restored) if (!models.has(costs.model)) models.set(costs.model, createFits(costs))
     },
   }

@@ -1,8 +1,9 @@
 /** The load that an engine reports; 0 where it does not report it. */
 export interface EngineLoad {
+  /** Requests. */
   readonly running: number
   readonly waiting: number
-  /** 0 to 1. */
+  /** Share of its KV memory in use, 0 to 1. */
   readonly kvUsage: number
   /** LoRA adapters with running or waiting requests. Default: the engine does not report them. */
   readonly activeAdapters?: ReadonlySet<string> | undefined

@@ -1,27 +1,20 @@
+import type { EngineLoad } from './engine-metrics.ts'
 import type { ServedModels } from './served-models.ts'
 
 /** `host:port` of one engine, exactly as Envoy's cluster names it. */
 export type PodAddress = string
 
-/** The state of one engine as the router knows it. */
-export interface PodState {
+/** The state of one engine as the router knows it, with the load that it reported last. */
+export interface PodState extends EngineLoad {
   readonly address: PodAddress
   /** Answers its health check, and no turn has reported a failure since. */
   readonly ready: boolean
   /** Turns that this gateway process sent to the pod and that have not ended yet. */
   readonly inFlight: number
-  /** Requests that the engine reports as running (`vllm:num_requests_running`); 0 where it does not report them. */
-  readonly running: number
-  /** Requests that the engine reports as waiting (`vllm:num_requests_waiting`); 0 where it does not report them. */
-  readonly waiting: number
-  /** Share of the engine's KV memory in use, 0 to 1 (`vllm:kv_cache_usage_perc`); 0 where the engine does not report it. */
-  readonly kvUsage: number
   /** The models that the engine lists. Default: unknown. */
   readonly models?: ServedModels | undefined
   /** Id of the engine's LMCache instance. Default: not known. */
   readonly instance?: string | undefined
-  /** LoRA adapters with running or waiting requests (`vllm:lora_requests_info`). Default: the engine does not report them. */
-  readonly activeAdapters?: ReadonlySet<string> | undefined
   /** `inFlight` at the time of the engine's report: that part of `running` and `waiting` is this gateway's own. Default 0. */
   readonly inFlightAtRead?: number
   /** Predicted milliseconds until the pod has computed all prompts that this gateway sent to it. Default 0. */

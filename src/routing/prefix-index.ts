@@ -2,16 +2,6 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PodAddress } from './pod.ts'
 
-/** Which pods have computed the beginning of a request body lately, so that its KV probably is in their prefix caches. */
-export interface PrefixIndex {
-  /** The blocks of a body's beginning; `model` is a part of their identity. */
-  blocksOf(model: string, prefix: Buffer): readonly string[]
-  /** Bytes of the beginning that each pod has seen. A pod that is not listed has seen none of it. */
-  seen(blocks: readonly string[]): ReadonlyMap<PodAddress, number>
-  /** The pod computes these blocks. */
-  add(blocks: readonly string[], pod: PodAddress): void
-}
-
 /** Most bytes of a body that are looked at. */
 export const maxPrefixBytes = 32_768
 
@@ -19,11 +9,15 @@ export const maxPrefixBytes = 32_768
 const blockBytes = 1024
 const maxPodsPerBlock = 4
 
-/** `maxBlocks`: above this, the block that was used longest ago is forgotten. */
-export const createPrefixIndex = (options: { readonly maxBlocks: number }): PrefixIndex => {
+/**
+ * Which pods have computed the beginning of a request body lately, so that its KV probably is in their prefix caches. `maxBlocks`: above this, the
+ * block that was used longest ago is forgotten.
+ */
+export const createPrefixIndex = (options: { readonly maxBlocks: number }) => {
   const podsOf = new LRUCache<string, readonly PodAddress[]>({ max: options.maxBlocks })
   return {
-    blocksOf: (model, prefix) => {
+    /** The blocks of a body's beginning; `model` is a part of their identity. */
+    blocksOf: (model: string, prefix: Buffer): readonly string[] => {
       const blocks: string[] = []
       const hash = createHash('sha256').update(`${model}\0`)
       // Each block stands for all bytes up to its end. What is left behind the last whole block is not counted.
@@ -33,13 +27,15 @@ export const createPrefixIndex = (options: { readonly maxBlocks: number }): Pref
       }
       return blocks
     },
-    seen: (blocks) => {
+    /** Bytes of the beginning that each pod has seen. A pod that is not listed has seen none of it. */
+    seen: (blocks: readonly string[]): ReadonlyMap<PodAddress, number> => {
       const bytes = new Map<PodAddress, number>()
       for (const [index, block] of blocks.entries())
         for (const pod of podsOf.get(block) ?? []) bytes.set(pod, (index + 1) * blockBytes)
       return bytes
     },
-    add: (blocks, pod) => {
+    /** The pod computes these blocks. */
+    add: (blocks: readonly string[], pod: PodAddress): void => {
       for (const block of blocks) {
         const others = (podsOf.get(block) ?? []).filter((known) => known !== pod)
         podsOf.set(block, [pod, ...others].slice(0, maxPodsPerBlock))

@@ -52,24 +52,21 @@ export type RouteOutcome =
   /** The request named a policy that does not exist. */
   | { readonly kind: 'unknown-policy'; readonly known: readonly string[] }
 
-/** Picks the pod of a turn by the default policy, or by the one that the request names. */
-export interface Router {
-  route(turn: RoutingInput, policyName: string | undefined): RouteOutcome
-}
+export type Router = ReturnType<typeof createRouter>
 
 /** Envoy retries twice; each further address would only make the metadata of every turn longer. */
 const maxFallbacks = 3
 
-/** `policies[0]` is the default. */
+/** Picks the pod of a turn by the default policy, which is `policies[0]`, or by the one that the request names. */
 export const createRouter = (options: {
   readonly source: Pick<PodSource, 'pods'>
   readonly policies: readonly [RoutingPolicy, ...RoutingPolicy[]]
   /** When a pod is overloaded, so that an adapter that runs there is no reason to choose it. */
   readonly stickiness: Stickiness
-}): Router => {
+}) => {
   const byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   return {
-    route: (turn, policyName) => {
+    route: (turn: RoutingInput, policyName: string | undefined): RouteOutcome => {
       const policy = policyName === undefined ? options.policies[0] : byName.get(policyName)
       if (policy === undefined) return { kind: 'unknown-policy', known: [...byName.keys()] }
       const candidates = candidatesFor(options.source.pods(), turn, options.stickiness)

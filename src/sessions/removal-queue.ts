@@ -21,14 +21,6 @@ export interface Removal {
 /** A claimed removal, as its claimant names it. */
 export type ClaimedRemoval = Pick<Removal, 'id' | 'claim'>
 
-/** Result of one expiry step. */
-export interface Expired {
-  /** How many sessions it ended. */
-  readonly ended: number
-  /** Whether others may be due as well: the step stopped at its limit. */
-  readonly hasMore: boolean
-}
-
 /**
  * Work list of the reaper. It lives in the same store as the sessions, since ending a session and queueing its removal is one step.
  * Entries survive a restart of the gateway as far as the store does.
@@ -46,8 +38,11 @@ export interface RemovalQueue {
     readonly payload: string
     readonly graceMs: number
   }): Promise<void>
-  /** Ends up to `limit` sessions whose deadline has passed and that no turn holds. */
-  expireDue(limit: number): Promise<Expired>
+  /**
+   * Ends up to `limit` sessions whose deadline has passed and that no turn holds. Resolves to how many; `hasMore`: others may be due as well, since
+   * the step stopped at its limit.
+   */
+  expireDue(limit: number): Promise<{ readonly ended: number; readonly hasMore: boolean }>
   /**
    * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions down to their memory limit, in up to `limit`
    * steps; resolves to the number of steps. Nothing that a turn uses is evicted.

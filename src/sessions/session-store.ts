@@ -157,8 +157,6 @@ export interface SessionStore {
   remove(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<boolean>
   /** Names the data of this store: the same for all gateways that share it, another one after its loss. */
   identity(): Promise<string>
-  /** Resolves when the store answers; used by readiness. */
-  ping(): Promise<void>
   close(): Promise<void>
 }
 

@@ -8,10 +8,7 @@ export interface EndedOperation {
 
 type Method = (...args: readonly unknown[]) => unknown
 
-/**
- * Wraps `target` so that every call of one of its own methods is measured until its promise settles. Other members are passed through, and so are
- * methods of a class. `onEnded` must not throw.
- */
+/** Wraps `target`, all of whose members are its own methods: every call is measured until its promise settles. `onEnded` must not throw. */
 export const measureOperations = <Target extends object>(
   target: Target,
   onEnded: (operation: EndedOperation) => void,
@@ -30,9 +27,7 @@ export const measureOperations = <Target extends object>(
       return result
     }
 
-  const measured: Target = Object.create(target)
-  for (const [op, method] of Object.entries(target)) {
-    if (typeof method === 'function') Object.defineProperty(measured, op, { value: measure(op, method) })
-  }
-  return measured
+  return Object.fromEntries(
+    Object.entries(target).map(([op, method]: [string, Method]) => [op, measure(op, method)]),
+  ) as Target
 }

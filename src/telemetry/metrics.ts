@@ -8,31 +8,13 @@ import {
   metricPrefix,
 } from './metric-definitions.ts'
 
-/** Records what the gateway does. Metrics are named as in {@link metricDefinitions}, without the prefix. Methods do not throw. */
-export interface Metrics {
-  /** Adds `amount` to a counter. Default: 1. */
-  add<Name extends MetricNameOf<'counter'>>(name: Name, labels: LabelsOf<Name>, amount?: number): void
-  /** Sets a gauge. */
-  set<Name extends MetricNameOf<'gauge'>>(name: Name, labels: LabelsOf<Name>, value: number): void
-  /** Records a duration, given in milliseconds and exported in seconds. */
-  observe<Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void
-  /** Counts a turn that went on without a part of the cache. A reason that the metric does not list counts as `other`. */
-  addDegraded(reason: string): void
-  /** Removes all series of a pod or model that no longer exists. */
-  forget(label: 'pod' | 'model', value: string): Promise<void>
-  /** Calls `update` before each rendering, to set gauges. An `update` that fails leaves its gauges unchanged. */
-  beforeRender(update: () => void | Promise<void>): void
-  /** All metrics in the Prometheus text format. */
-  render(): Promise<string>
-  /** Content-Type of the text that `render` returns. */
-  readonly contentType: string
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * The metrics of one app, and `process_*` and `nodejs_*` of its process. docs/metrics.md explains each. `version` is the gateway's. A negative or
- * non-finite value counts as 0.
+ * Records what the gateway does: the metrics of one app, and `process_*` and `nodejs_*` of its process. docs/metrics.md explains each. They are named
+ * as in {@link metricDefinitions}, without the prefix. `version` is the gateway's. Methods do not throw. A negative or non-finite value counts as 0.
  */
-export const createMetrics = (options: { readonly version: string }): Metrics => {
+export const createMetrics = (options: { readonly version: string }) => {
   const registry = new Registry()
   const counters = new Map<string, Counter>()
   const gauges = new Map<string, Gauge>()
@@ -59,12 +41,24 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
   }
   collectDefaultMetrics({ register: registry })
 
-  const metrics: Metrics = {
-    add: (name, labels, amount = 1) => counters.get(name)?.inc(labels, valid(amount)),
-    set: (name, labels, value) => gauges.get(name)?.set(labels, valid(value)),
-    observe: (name, labels, durationMs) => histograms.get(name)?.observe(labels, valid(durationMs) / 1000),
-    addDegraded: (reason) => counters.get('degraded_total')?.inc({ reason: isListed(reason) ? reason : 'other' }),
-    forget: async (label, value) => {
+  /** Sets a gauge. */
+  const set = <Name extends MetricNameOf<'gauge'>>(name: Name, labels: LabelsOf<Name>, value: number): void =>
+    gauges.get(name)?.set(labels, valid(value))
+  set('build_info', { version: options.version, node_version: process.versions.node }, 1)
+
+  return {
+    /** Adds `amount` to a counter. */
+    add: <Name extends MetricNameOf<'counter'>>(name: Name, labels: LabelsOf<Name>, amount = 1): void =>
+      counters.get(name)?.inc(labels, valid(amount)),
+    set,
+    /** Records a duration, given in milliseconds and exported in seconds. */
+    observe: <Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void =>
+      histograms.get(name)?.observe(labels, valid(durationMs) / 1000),
+    /** Counts a turn that went on without a part of the cache. A reason that the metric does not list counts as `other`. */
+    addDegraded: (reason: string): void =>
+      counters.get('degraded_total')?.inc({ reason: isListed(reason) ? reason : 'other' }),
+    /** Removes all series of a pod or model that no longer exists. */
+    forget: async (label: 'pod' | 'model', value: string): Promise<void> => {
       for (const metric of [...counters.values(), ...gauges.values(), ...histograms.values()]) {
         const { values } = await metric.get()
         for (const { labels } of values) {
@@ -74,15 +68,16 @@ export const createMetrics = (options: { readonly version: string }): Metrics =>
         }
       }
     },
-    beforeRender: (update) => void updates.push(update),
-    render: async () => {
+    /** Calls `update` before each rendering, to set gauges. An `update` that fails leaves its gauges unchanged. */
+    beforeRender: (update: () => void | Promise<void>): void => void updates.push(update),
+    /** All metrics in the Prometheus text format. */
+    render: async (): Promise<string> => {
       await Promise.allSettled(updates.map(async (update) => update()))
       return registry.metrics()
     },
+    /** Content-Type of the text that `render` returns. */
     contentType: registry.contentType,
   }
-  metrics.set('build_info', { version: options.version, node_version: process.versions.node }, 1)
-  return metrics
 }
 
 const isListed = (reason: string): reason is LabelValue<'degraded_total', 'reason'> =>

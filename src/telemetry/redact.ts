@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { types } from 'node:util'
 
 /** Replaces a redacted value. */
@@ -92,21 +92,11 @@ const stackFrames = (error: Error): readonly string[] =>
     .filter((line) => /^ {4}at /.test(line))
     .map((line) => line.trim())
 
-/** Replaces session ids by their {@link shortKey} and redacts credentials, also in URLs. */
+/** Replaces session ids by the first 8 characters of their sessions' keys, and redacts credentials, also in URLs. */
 export const scrubText = (text: string): string => {
   const scrubbed = text
-    .replace(/ctx_[A-Za-z0-9_-]{32}/g, (id) => `session:${shortKey(id)}`)
+    .replace(/ctx_[A-Za-z0-9_-]{32}/g, (id) => `session:${hash('sha256', id, 'base64url').slice(0, 8)}`)
     .replace(/\b(Bearer|Basic)\s+[^\s"',]+/gi, `$1 ${redacted}`)
     .replace(/\b([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]*@/gi, `$1${redacted}@`)
   return scrubbed.length > maxTextLength ? `${scrubbed.slice(0, maxTextLength)}…` : scrubbed
 }
-
-/**
- * The name under which a session or tenant is logged: the first 8 characters of its key. A value that is not a key (SHA-256 in base64url) is hashed
- * first, so that a session id and the session's key have the same short name, from which the id cannot be derived.
- */
-export const shortKey = (keyOrId: string): string => (isKey.test(keyOrId) ? keyOrId : hash(keyOrId)).slice(0, 8)
-
-const isKey = /^[A-Za-z0-9_-]{43}$/
-
-const hash = (text: string): string => createHash('sha256').update(text).digest('base64url')

@@ -16,19 +16,7 @@ export interface Warning {
   readonly sinceSeconds: number
 }
 
-/** Findings that an operator has to settle, and dependencies that are away. They do not affect readiness. */
-export interface Warnings {
-  /** Adds a finding and logs it, until it is cleared at most once a minute however often it is raised. `text` says what to do, in one sentence. */
-  raise(kind: WarningKind, subject: string, text: string): void
-  /** Raises that a dependency is away, with the cause in the same sentence. The cause is an error or a text. */
-  raiseOutage(kind: OutageKind, subject: string, cause: unknown): void
-  /** Removes the finding and logs that it is over. False: there was none. */
-  clear(kind: WarningKind, subject: string): boolean
-  /** Removes all findings about something that does not exist any more. */
-  forget(subject: string): void
-  /** All findings that hold, the oldest first. */
-  list(): readonly Warning[]
-}
+export type Warnings = ReturnType<typeof createWarnings>
 
 const outages = {
   store_unavailable: () => 'The session store',
@@ -51,16 +39,17 @@ interface Finding extends Omit<Warning, 'sinceSeconds'> {
   readonly logged: { readonly ms: number; readonly times: number }
 }
 
-/** `nowMs` is a clock that never goes back. */
-export const createWarnings = (
-  log: Pick<Logger, 'warn' | 'info'>,
-  nowMs: () => number = () => performance.now(),
-): Warnings => {
+/**
+ * Findings that an operator has to settle, and dependencies that are away. They do not affect readiness. `nowMs` is a clock that never goes
+ * back.
+ */
+export const createWarnings = (log: Pick<Logger, 'warn' | 'info'>, nowMs: () => number = () => performance.now()) => {
   const findings = new Map<string, Finding>()
   const keyOf = (kind: WarningKind, subject: string): string => `${kind} ${subject}`
   const secondsSince = (ms: number): number => Math.round((nowMs() - ms) / 1000)
 
-  const raise: Warnings['raise'] = (kind, subject, sentence) => {
+  /** Adds a finding and logs it, until it is cleared at most once a minute however often it is raised. The sentence says what to do. */
+  const raise = (kind: WarningKind, subject: string, sentence: string): void => {
     const now = nowMs()
     const text = scrubText(sentence)
     const known = findings.get(keyOf(kind, subject))
@@ -73,9 +62,11 @@ export const createWarnings = (
 
   return {
     raise,
-    raiseOutage: (kind, subject, cause) =>
+    /** Raises that a dependency is away, with the cause in the same sentence. The cause is an error or a text. */
+    raiseOutage: (kind: OutageKind, subject: string, cause: unknown): void =>
       raise(kind, subject, `${outages[kind](subject)} is unavailable: ${sentenceOf(cause)}`),
-    clear: (kind, subject) => {
+    /** Removes the finding and logs that it is over. False: there was none. */
+    clear: (kind: WarningKind, subject: string): boolean => {
       const known = findings.get(keyOf(kind, subject))
       if (known === undefined) return false
       findings.delete(keyOf(kind, subject))
@@ -83,10 +74,12 @@ export const createWarnings = (
       log.info(text, { kind, subject, afterSeconds: secondsSince(known.sinceMs) })
       return true
     },
-    forget: (subject) => {
+    /** Removes all findings about something that does not exist any more. */
+    forget: (subject: string): void => {
       for (const [key, finding] of findings) if (finding.subject === subject) findings.delete(key)
     },
-    list: () =>
+    /** All findings that hold, the oldest first. */
+    list: (): readonly Warning[] =>
       [...findings.values()].map((finding) => {
         const { sinceMs, logged: _, ...shown } = finding
         return { ...shown, sinceSeconds: secondsSince(sinceMs) }

@@ -11,11 +11,11 @@ import type { ExtProcEvent } from '../codec.ts'
 import { destinationKey } from '../replies.ts'
 
 /** What the answer to a forwarded request needs. */
-type Forwarded = Pick<ForwardDecision, 'responseHeaders' | 'ticket'> & {
+export type Forwarded = Pick<ForwardDecision, 'responseHeaders' | 'ticket'> & {
   readonly observer: ResponseObserver | undefined
 }
 
-export interface AnswerParts {
+interface AnswerParts {
   readonly service: Pick<ContextCacheManager, 'endTurn'>
   readonly fault: (error: unknown) => void
   /** Monotonic clock, milliseconds. */

@@ -6,7 +6,7 @@ import type { GrpcStream, StreamHandler } from '../grpc-stream.ts'
 import { decideSafely, type ProcessOptions } from '../process-stream.ts'
 import { destinationKey } from '../replies.ts'
 import { BodySender } from './body-sender.ts'
-import { PassingAnswer } from './passing-answer.ts'
+import { type Forwarded, PassingAnswer } from './passing-answer.ts'
 import { headersToRemove, toPickRequest } from './picker-request.ts'
 
 type RequestHeaders = Extract<ExtProcEvent, { kind: 'request_headers' }>
@@ -139,12 +139,12 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   }
 
   #forward(request: RequestHeaders, decision: Extract<Decision, { kind: 'forward' | 'passthrough' }>): void {
-    const { service, hooks, now, maxBodyBytes } = this.#options
+    const { maxBodyBytes } = this.#options
     const forward: Partial<ForwardDecision> = decision.kind === 'forward' ? decision : {}
     const { path, requestHeaders, responseHeaders = {}, ticket, splice, expectModel } = forward
     const destinations = decision.destinations.length === 0 ? undefined : decision.destinations.join(',')
     this.#stream.send({
-      kind: 'headers',
+      kind: 'continue',
       phase: 'request_headers',
       setHeaders: {
         ...requestHeaders,
@@ -156,10 +156,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
       ),
       destinations,
     })
-    const answer = new PassingAnswer(
-      { responseHeaders, ticket, observer: decision.observer },
-      { service, now, fault: (error) => hooks.fault(error) },
-    )
+    const answer = this.#answerTo({ responseHeaders, ticket, observer: decision.observer })
     const isChanged = !request.endOfStream && (splice !== undefined || expectModel !== undefined)
     const body = isChanged ? createBodySplicer({ splice, expectModel, maxBytes: maxBodyBytes }) : undefined
     this.#state = { kind: 'forwarding', body, answer }
@@ -249,7 +246,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     }
     const { setHeaders, removeHeaders, body } = answer.head(event)
     this.#ownBody = event.endOfStream ? undefined : body
-    this.#stream.send({ kind: 'headers', phase, setHeaders, removeHeaders })
+    this.#stream.send({ kind: 'continue', phase, setHeaders, removeHeaders })
     if (event.endOfStream) answer.end('complete')
   }
 
@@ -262,10 +259,13 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   /** A decision that comes too late: its turn ends at once. */
   #discard(decision: HeadersDecision): void {
     if (decision.kind !== 'forward' && decision.kind !== 'passthrough') return
-    const { service, hooks, now } = this.#options
     const { ticket } = decision.kind === 'forward' ? decision : { ticket: undefined }
-    const parts = { service, now, fault: (error: unknown) => hooks.fault(error) }
-    new PassingAnswer({ responseHeaders: {}, ticket, observer: decision.observer }, parts).end('broken')
+    this.#answerTo({ responseHeaders: {}, ticket, observer: decision.observer }).end('broken')
+  }
+
+  #answerTo(forwarded: Forwarded): PassingAnswer {
+    const { service, hooks, now } = this.#options
+    return new PassingAnswer(forwarded, { service, now, fault: (error) => hooks.fault(error) })
   }
 
   #violation(reason: string): void {

@@ -14,12 +14,11 @@ export interface ApiServer {
    * Passes on each line of a watch. Resolves when a watch that was open ends, whatever ended it: the server, the network,
    * `signal`, or `onEvent`, which may throw. @throws as `get` when it cannot be opened
    */
-  watch(path: string, listener: WatchListener, signal: AbortSignal): Promise<void>
-}
-
-export interface WatchListener {
-  readonly onOpen: () => void
-  readonly onEvent: (event: unknown) => void
+  watch(
+    path: string,
+    listener: { readonly onOpen: () => void; readonly onEvent: (event: unknown) => void },
+    signal: AbortSignal,
+  ): Promise<void>
 }
 
 /** The API server answered with another status than 200, such as 403 where a role is missing. */

@@ -68,7 +68,6 @@ export const createMemorySessionStore = ({
     setTtl: async ({ key, tenant, ttlSeconds }) => sessions.setTtl(key, tenant, ttlSeconds, nowMs()),
     remove: async ({ key, tenant }) => sessions.remove(key, tenant, nowMs()),
     identity: async () => identity,
-    ping: async () => {},
     close: async () => memory?.watch.stop(),
     announce: async ({ session, graceMs, ...artefact }) => removals.announce(session, artefact, nowMs() + graceMs),
     expireDue: async (limit) => {

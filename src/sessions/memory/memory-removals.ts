@@ -1,12 +1,9 @@
 import type { ClaimedRemoval, Removal, RemovalQueue } from '../removal-queue.ts'
-import type { SessionKey } from '../session-record.ts'
+import type { SessionKey, StoredKv } from '../session-record.ts'
 import { DeadlineQueue, type Due } from './deadline-queue.ts'
 
 /** An artefact by name, with what it takes to remove it. */
-export interface NamedArtefact {
-  readonly artefactId: string
-  readonly payload: string
-}
+type NamedArtefact = Pick<StoredKv, 'artefactId' | 'payload'>
 
 interface Entry extends Due<Entry> {
   readonly id: string

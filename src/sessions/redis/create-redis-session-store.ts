@@ -4,7 +4,7 @@ import { clampCount, type Evicted, type KvLimit } from '../limits.ts'
 import type { Removal, RemovalQueue } from '../removal-queue.ts'
 import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
 import type { BeginOutcome, BeginTurn, CreateOutcome, SessionStore, TurnExpiry } from '../session-store.ts'
-import { createScriptRunner, readAll, type ScriptReply, toStoreFault } from './session-script-runner.ts'
+import { createScriptRunner, readAll, type ScriptReply } from './session-script-runner.ts'
 import { assertId, escapeLine, readTombstone, toRecord, unescapeLine } from './session-text.ts'
 
 export interface RedisSessionStoreOptions {
@@ -143,10 +143,6 @@ export const createRedisSessionStore = ({
 
     async remove({ key, tenant }) {
       return (await run('remove', [key, tenant])).outcome === 'removed'
-    },
-
-    async ping() {
-      await toStoreFault(connection.ping())
     },
 
     async identity() {

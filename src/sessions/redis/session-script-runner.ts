@@ -35,7 +35,7 @@ export const createScriptRunner = (options: {
   return async (name, args) => {
     const script = scripts.get(name)
     if (script === undefined) throw new Error(`No script ${name}`)
-    const reply = await toStoreFault(connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args]))
+    const reply = await connection.run(script, [], [connection.keyPrefix, tombstoneMs, ...args]).catch(toStoreFault)
     if (!Array.isArray(reply)) throw new Error(`Script ${name} replied in an unknown form`)
     const [corrupted, outcome, nowMs, detail] = reply
     for (let count = 0; count < Number(corrupted); count++) onCorrupted()
@@ -44,11 +44,7 @@ export const createScriptRunner = (options: {
 }
 
 /** @throws StoreUnavailableError for a Redis that is unavailable; every other fault passes unchanged. */
-export const toStoreFault = async <T>(answer: Promise<T>): Promise<T> => {
-  try {
-    return await answer
-  } catch (error) {
-    if (!(error instanceof RedisUnavailableError)) throw error
-    throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
-  }
+const toStoreFault = (error: unknown): never => {
+  if (!(error instanceof RedisUnavailableError)) throw error
+  throw new StoreUnavailableError('The session store cannot be reached', { cause: error })
 }

@@ -88,9 +88,5 @@ export const describeSessions = (calls: StoreCalls): void => {
       expect(identity).not.toBe('')
       expect(await store().identity()).toBe(identity)
     })
-
-    test('ping resolves', async () => {
-      await expect(store().ping()).resolves.toBeUndefined()
-    })
   })
 }

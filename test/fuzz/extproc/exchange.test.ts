@@ -69,7 +69,7 @@ const observersOf = (inputs: readonly ExchangeInput[]): readonly ResponseObserve
 /** What holds for every stream. */
 const rules: Readonly<Record<string, (run: Run) => boolean>> = {
   'a request waits for a reply only while a decision or a body is still to come': ({ trace, state }) =>
-    (state.kind !== 'decided' && state.kind !== 'collecting') ||
+    (state.kind !== 'decided' && state.kind !== 'awaiting_body') ||
     !waiting(trace).some((phase) => phase.startsWith('request')),
 
   'a response phase gets its reply at once': ({ trace, state }) =>

@@ -127,7 +127,7 @@ const received = ({ steps }: Story, kind: 'request_body' | 'response_body') =>
 const rules: Readonly<Record<string, (story: Story, stream: StreamHarness) => boolean>> = {
   'the request goes on only after its decision': (_story, stream) => {
     const { sent } = stream
-    const head = sent.findIndex((reply) => reply.kind === 'headers' && reply.phase === 'request_headers')
+    const head = sent.findIndex((reply) => reply.kind === 'continue' && reply.phase === 'request_headers')
     const first = sent.findIndex((reply) => reply.kind === 'body' && reply.phase === 'request_body')
     return first === -1 || (head !== -1 && head < first)
   },
@@ -145,7 +145,7 @@ const rules: Readonly<Record<string, (story: Story, stream: StreamHarness) => bo
     textOf(pieces(stream, 'response_body')) === textOf(received(story, 'response_body')),
   'a turn that was decided ends once, and counts only with the whole answer': (story, stream) => {
     const isTurn = !['passthrough', 'reject'].includes(story.decision)
-    const head = stream.sent.some((reply) => reply.kind === 'headers' && reply.phase === 'request_headers')
+    const head = stream.sent.some((reply) => reply.kind === 'continue' && reply.phase === 'request_headers')
     const isWhole = story.steps.some(
       (step) => step.kind === 'response_trailers' || (step.kind === 'response_body' && step.endOfStream),
     )
@@ -159,7 +159,7 @@ const rules: Readonly<Record<string, (story: Story, stream: StreamHarness) => bo
     return answered === -1 ? true : decision !== '' && !sent.slice(answered + 1).some(isRequest)
   },
   'the stream never ends well before a decision': (story, { sent, ends }) => {
-    const isDecided = sent.some((reply) => 'phase' in reply && (reply.kind === 'headers' || reply.kind === 'decision'))
+    const isDecided = sent.some((reply) => 'phase' in reply && reply.phase === 'request_headers')
     const isOvertaken = story.steps.some(({ kind }) => kind === 'response_headers')
     return ends.every(({ code }) => code !== 'ok' || isDecided || isOvertaken)
   },

@@ -115,7 +115,6 @@ const describeReply = (reply: Reply): string => {
         : `${reply.decision.kind} ${reply.phase}`
     case 'extend':
       return `extend ${reply.milliseconds}`
-    case 'headers':
     case 'body':
       throw new Error('only the endpoint picker sends this')
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
-import { redactFields, scrubText, shortKey } from '../../../src/telemetry/redact.ts'
+import { redactFields, scrubText } from '../../../src/telemetry/redact.ts'
 
 const sessionId = `ctx_${'aB3_-xyz'.repeat(4)}`
 const sessionKey = createHash('sha256').update(sessionId).digest('base64url')
@@ -117,16 +117,5 @@ describe('scrubText', () => {
     const scrubbed = scrubText(`${'x'.repeat(1_990)} ${sessionId} ${'y'.repeat(1_000)}`)
     expect(scrubbed).toHaveLength(2_001)
     expect(scrubbed).not.toContain('ctx_')
-  })
-})
-
-describe('shortKey', () => {
-  test('a session id and its key have the same short key', () => {
-    expect(shortKey(sessionKey)).toBe(sessionKey.slice(0, 8))
-    expect(shortKey(sessionId)).toBe(sessionKey.slice(0, 8))
-  })
-
-  test('the short key of another value is not a part of it', () => {
-    expect('Bearer sk-123').not.toContain(shortKey('Bearer sk-123'))
   })
 })
