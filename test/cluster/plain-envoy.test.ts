@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { installByPage, pageBlock } from './rig/follow-page.ts'
+import { versionNames } from './rig/other-version.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
-import { describeUnderLoad, nextLua } from './under-load.ts'
+import { describeUnderLoad } from './under-load.ts'
 import { describeWay } from './way.ts'
 
 /** The chart with its own Envoy, installed by helm: mTLS between the two, users without rights, read-only root folders. */
@@ -22,13 +23,15 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
-const upgrade = 'helm upgrade context-cache-gateway --reuse-values'
 const chart = 'deploy/helm/context-cache-gateway'
-describeUnderLoad(() => ({ rig, url }), 'app.kubernetes.io/component=envoy', {
-  gateways: [`${upgrade} ${chart} --set image.tag=0.2.0`, `${upgrade} $HOME/next --set image.tag=0.1.0`],
-  envoys: [
-    `cp -rL ${chart} $HOME/next; sed -i s/0.1.0/0.2.0/ $HOME/next/Chart.yaml; ${nextLua} >> $HOME/next/files/context-cache.lua
-     ${upgrade} $HOME/next`,
-    'helm rollback context-cache-gateway 1',
-  ],
-})
+describeUnderLoad(
+  () => ({ rig, url }),
+  'app.kubernetes.io/component=envoy',
+  (_part, versions) => {
+    if (Object.values(versions).every((version) => version === 'installed'))
+      return 'helm rollback context-cache-gateway 1'
+    const from = versions.envoys === 'other' ? `$HOME/other/${chart}` : chart
+    const tag = versionNames[versions.gateways]
+    return `helm upgrade context-cache-gateway ${from} --reset-then-reuse-values --set image.tag=${tag}`
+  },
+)
