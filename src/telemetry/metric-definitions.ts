@@ -109,7 +109,7 @@ export const metricDefinitions = {
   },
   turns_in_flight: {
     type: 'gauge',
-    help: 'Turns of this process that were forwarded and have not ended, by pool.',
+    help: 'Turns of this process that were forwarded and have not ended, by pool. A turn whose end Envoy reported to another gateway counts until its lease ends.',
     labels: { pool: pools },
   },
   pod_ready: {
@@ -120,7 +120,7 @@ export const metricDefinitions = {
   },
   pod_turns_in_flight: {
     type: 'gauge',
-    help: 'Turns of this process that were forwarded to the pod and have not ended.',
+    help: 'Turns of this process that were forwarded to the pod and have not ended. A turn whose end Envoy reported to another gateway counts until its lease ends.',
     labels: { pool: pools, pod: pods },
   },
   pod_sessions: {
