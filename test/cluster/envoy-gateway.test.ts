@@ -9,7 +9,7 @@ import { startEnvoyGateway } from './rig/envoy-gateway.ts'
 import { installByPage } from './rig/follow-page.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
-import { describeUnderLoad, nextLua } from './under-load.ts'
+import { describeUnderLoad } from './under-load.ts'
 import { body, create, describeWay, use } from './way.ts'
 
 const envoys = 'gateway.envoyproxy.io/owning-gateway-name=context-cache'
@@ -28,21 +28,22 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
-const applied = (lua: string, file: string): string =>
-  `kubectl create configmap context-cache-lua --from-file=lua=${lua} --dry-run=client -o yaml | kubectl apply --server-side --force-conflicts -f -
-  kubectl apply --server-side -f ${file}`
-const file = 'deploy/envoy-gateway/context-cache.yaml'
-describeUnderLoad(() => ({ rig, url }), envoys, {
-  gateways: [
-    'helm upgrade context-cache-gateway deploy/helm/context-cache-gateway --reuse-values --set image.tag=0.2.0',
-    'helm rollback context-cache-gateway 1',
-  ],
-  envoys: [
-    `cp deploy/envoy/context-cache.lua $HOME/next.lua; ${nextLua} >> $HOME/next.lua
-     sed 's/bufferLimit: 16Mi/bufferLimit: 17Mi/' ${file} > $HOME/next.yaml; ${applied('$HOME/next.lua', '$HOME/next.yaml')}`,
-    applied('deploy/envoy/context-cache.lua', file),
-  ],
-})
+const chart = 'deploy/helm/context-cache-gateway'
+describeUnderLoad(
+  () => ({ rig, url }),
+  envoys,
+  (part, versions) => {
+    const from = versions[part] === 'other' ? '$HOME/other/' : ''
+    if (part === 'envoys') {
+      const lua = `kubectl create configmap context-cache-lua --from-file=lua=${from}deploy/envoy/context-cache.lua`
+      return `${lua} --dry-run=client -o yaml | kubectl apply --server-side --force-conflicts -f -
+      kubectl apply --server-side -f ${from}deploy/envoy-gateway/context-cache.yaml`
+    }
+    return from === ''
+      ? 'helm rollback context-cache-gateway 1'
+      : `helm upgrade context-cache-gateway ${from}${chart} --reset-then-reuse-values`
+  },
+)
 
 test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
   const id = await create(url)

@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, expect } from '@jest/globals'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { installByPage, pageBlock } from './rig/follow-page.ts'
+import { startCustomMetrics } from './rig/custom-metrics.ts'
+import { installByPage, pageBlock, shell } from './rig/follow-page.ts'
+import { metricsPages } from './rig/metrics-pages.ts'
+import { versionNames } from './rig/other-version.ts'
 import { type Rig, startRig } from './rig/rig.ts'
 import { engines, projectImages } from './rig/workloads.ts'
-import { describeUnderLoad, nextLua } from './under-load.ts'
-import { describeWay } from './way.ts'
+import { describeUnderLoad, gateways, settled } from './under-load.ts'
+import { body, describeWay } from './way.ts'
 
 /** The chart with its own Envoy, installed by helm: mTLS between the two, users without rights, read-only root folders. */
 let rig: Rig
@@ -22,13 +25,43 @@ beforeAll(async () => {
 afterAll(() => rig?.stop())
 
 describeWay(() => ({ rig, url }))
-const upgrade = 'helm upgrade context-cache-gateway --reuse-values'
 const chart = 'deploy/helm/context-cache-gateway'
-describeUnderLoad(() => ({ rig, url }), 'app.kubernetes.io/component=envoy', {
-  gateways: [`${upgrade} ${chart} --set image.tag=0.2.0`, `${upgrade} $HOME/next --set image.tag=0.1.0`],
-  envoys: [
-    `cp -rL ${chart} $HOME/next; sed -i s/0.1.0/0.2.0/ $HOME/next/Chart.yaml; ${nextLua} >> $HOME/next/files/context-cache.lua
-     ${upgrade} $HOME/next`,
-    'helm rollback context-cache-gateway 1',
-  ],
-})
+describeUnderLoad(
+  () => ({ rig, url }),
+  'app.kubernetes.io/component=envoy',
+  (_part, versions) => {
+    if (Object.values(versions).every((version) => version === 'installed'))
+      return 'helm rollback context-cache-gateway 1'
+    const from = versions.envoys === 'other' ? `$HOME/other/${chart}` : chart
+    const tag = versionNames[versions.gateways]
+    return `helm upgrade context-cache-gateway ${from} --reset-then-reuse-values --set image.tag=${tag}`
+  },
+)
+
+test('gateways become as many as their streams ask for, and fewer again without cutting a stream', async () => {
+  await startCustomMetrics(rig)
+  const before = (await metricsPages(rig, gateways)).map(({ pod }) => pod)
+  const values = 'autoscaling.targetStreams=2,autoscaling.maxReplicas=4'
+  await shell(rig, `${(await pageBlock('Autoscaling')).trim()} --set ${values}`)
+  const streamed = { ...body, stream: true, max_tokens: 60 }
+  const answers: string[] = []
+  // The ext_proc stream of a create is open until its answer ends.
+  const keepStreaming = async (goesOn: () => boolean): Promise<void> => {
+    while (goesOn()) {
+      const answer = await call(`${url}/v1/context`, { body: streamed })
+      answers.push(`${answer.status} ${answer.text.slice(-14)}`)
+    }
+  }
+  let [isBusy, isServing] = [true, true]
+  const many = Array.from({ length: 8 }, () => keepStreaming(() => isBusy))
+  const few = Array.from({ length: 2 }, () => keepStreaming(() => isServing))
+  await settled(rig, gateways, 4)
+  // Nobody was without them meanwhile.
+  expect((await metricsPages(rig, gateways)).map(({ pod }) => pod)).toEqual(expect.arrayContaining(before))
+  isBusy = false
+  await Promise.all(many)
+  await settled(rig, gateways, 2)
+  isServing = false
+  await Promise.all(few)
+  expect(new Set(answers)).toEqual(new Set(['200 data: [DONE]\n\n']))
+}, 600_000)

@@ -1,8 +1,10 @@
-import { expect, test } from '@jest/globals'
+import { beforeAll, expect, test } from '@jest/globals'
 import { call } from '../integration/support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Load, startLoad } from './load.ts'
 import { shell } from './rig/follow-page.ts'
+import { metricsPages } from './rig/metrics-pages.ts'
+import { makeOtherVersion, otherHeader, versionNames } from './rig/other-version.ts'
 import type { Rig } from './rig/rig.ts'
 import { body } from './way.ts'
 
@@ -11,8 +13,11 @@ interface Bed {
   readonly url: string
 }
 
+/** Label of the gateways. */
+export const gateways = 'app.kubernetes.io/component=gateway'
+
 /** Waits until the pods that the label selects are as many as are wanted, all of them ready. */
-const settled = async (rig: Rig, label: string, replicas: number): Promise<void> => {
+export const settled = async (rig: Rig, label: string, replicas: number): Promise<void> => {
   await eventually(
     async () => {
       const path = 'jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\\n"}{end}'
@@ -35,27 +40,35 @@ const scale = async (rig: Rig, replicas: number): Promise<void> => {
   await settled(rig, 'app=engines', replicas)
 }
 
-/** Commands that bring gateways, or Envoy's parts, to another version, and back. */
-interface Versions {
-  readonly gateways: readonly [string, string]
-  readonly envoys: readonly [string, string]
-}
+type Part = 'gateways' | 'envoys'
 
-/** Prints what makes the Lua file of the other version show itself in answers. */
-export const nextLua = `echo 'local respond = envoy_on_response
-function envoy_on_response(handle) handle:headers():add("x-parts", "next") respond(handle) end'`
+/** What runs of gateways and of Envoy's parts. */
+export type Versions = Readonly<Record<Part, keyof typeof versionNames>>
 
-/** Gateways go first in both directions: each version of them meets both versions of Envoy's parts. */
-const upgrade = async ({ rig, url }: Bed, load: Load, envoys: string, versions: Versions): Promise<void> => {
-  for (const direction of [0, 1]) {
-    for (const part of ['gateways', 'envoys'] as const) {
-      await shell(rig, versions[part][direction] ?? '')
+/** Commands that bring a part from one version to another, such that `versions` run. */
+export type Bring = (part: Part, versions: Versions) => string
+
+const orders: readonly { readonly name: string; readonly parts: readonly Part[] }[] = [
+  { name: 'gateways, then what Envoy runs,', parts: ['gateways', 'envoys'] },
+  { name: 'what Envoy runs, then gateways,', parts: ['envoys', 'gateways'] },
+]
+
+/** One part after the other, to the other version and back: each version of the gateways meets both versions of Envoy's parts. */
+const upgrade = async ({ rig, url }: Bed, load: Load, envoys: string, bring: Bring, parts: readonly Part[]) => {
+  let versions: Versions = { gateways: 'installed', envoys: 'installed' }
+  for (const version of ['other', 'installed'] as const) {
+    for (const part of parts) {
+      versions = { ...versions, [part]: version }
+      await shell(rig, bring(part, versions))
       await rig.kubectl('rollout', 'status', 'deployment', '--timeout=120s')
-      for (const label of ['app.kubernetes.io/component=gateway', envoys]) await settled(rig, label, 2)
-      const isNext = (part === 'envoys') === (direction === 0)
+      for (const label of [gateways, envoys]) await settled(rig, label, 2)
       await eventually(async () => {
         const answers = await Promise.all(Array.from({ length: 10 }, () => call(`${url}/v1/completions`, { body })))
-        expect(new Set(answers.map(({ headers }) => headers.get('x-parts')))).toEqual(new Set([isNext ? 'next' : null]))
+        const header = versions.envoys === 'other' ? 'other' : null
+        expect(new Set(answers.map(({ headers }) => headers.get(otherHeader)))).toEqual(new Set([header]))
+        const pages = await metricsPages(rig, gateways)
+        const found = pages.map(({ page }) => /^context_cache_build_info\{version="([^"]*)"/m.exec(page)?.[1])
+        expect(new Set(found)).toEqual(new Set([versionNames[versions.gateways]]))
       })
       await load.goOn()
     }
@@ -68,16 +81,18 @@ interface Disturbance {
 }
 
 /** What happens to a cluster while it serves. */
-const disturbances = (envoys: string, versions?: Versions): readonly Disturbance[] => [
-  ...(versions === undefined
-    ? []
-    : [
-        {
-          name: 'gateways, then what Envoy runs, are upgraded and rolled back',
-          run: (rig: Rig, load: Load, url: string) => upgrade({ rig, url }, load, envoys, versions),
-        },
-      ]),
-  { name: 'gateways are updated', run: (rig) => roll(rig, 'app.kubernetes.io/component=gateway') },
+const disturbances = (envoys: string, bring?: Bring): readonly Disturbance[] => [
+  ...orders.flatMap(({ name, parts }) =>
+    bring === undefined
+      ? []
+      : [
+          {
+            name: `${name} are upgraded and rolled back`,
+            run: (rig: Rig, load: Load, url: string) => upgrade({ rig, url }, load, envoys, bring, parts),
+          },
+        ],
+  ),
+  { name: 'gateways are updated', run: (rig) => roll(rig, gateways) },
   { name: 'engines are updated', run: (rig) => roll(rig, 'app=engines') },
   { name: 'Envoys are updated', run: (rig) => roll(rig, envoys) },
   {
@@ -108,9 +123,14 @@ const disturbances = (envoys: string, versions?: Versions): readonly Disturbance
   },
 ]
 
-/** What holds of each way into a cluster while it changes under load. `envoys`: label of its Envoys and of their Deployment. */
-export const describeUnderLoad = (bed: () => Bed, envoys: string, versions?: Versions): void => {
-  test.each(disturbances(envoys, versions))(
+/**
+ * What holds of each way into a cluster while it changes under load. `envoys`: label of its Envoys and of their Deployment. Without `bring`,
+ * nothing is upgraded.
+ */
+export const describeUnderLoad = (bed: () => Bed, envoys: string, bring?: Bring): void => {
+  if (bring !== undefined) beforeAll(() => makeOtherVersion(bed().rig))
+
+  test.each(disturbances(envoys, bring))(
     'no request fails while $name',
     async ({ name, run }) => {
       const { rig, url } = bed()

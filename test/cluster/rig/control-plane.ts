@@ -12,7 +12,7 @@ import { crdsTool } from '../install/install-crds.ts'
 import { kubectlTool } from '../install/install-kubectl.ts'
 import { hostAddress, serviceNetwork } from './network.ts'
 
-/** etcd, kube-apiserver with RBAC, and the controllers that Deployments, Services and service accounts need. */
+/** etcd, kube-apiserver with RBAC, and the controllers that Deployments, Services, autoscalers and service accounts need. */
 export interface ControlPlane {
   readonly server: string
   /** Of a user who may do everything. */
@@ -43,6 +43,7 @@ const controllers = [
   'endpointslice-controller',
   'disruption-controller',
   'garbage-collector-controller',
+  'horizontal-pod-autoscaler-controller',
   'namespace-controller',
   'serviceaccount-controller',
   'root-ca-certificate-publisher-controller',
@@ -133,6 +134,8 @@ export const startControlPlane = async (folder: string, children: Children): Pro
         'service-account-private-key-file': keyFile,
         'root-ca-file': caFile,
         controllers: controllers.join(','),
+        'horizontal-pod-autoscaler-sync-period': '1s',
+        'horizontal-pod-autoscaler-downscale-stabilization': '5s',
         'cert-dir': join(folder, 'controller-pki'),
       }),
       '--leader-elect=false',

@@ -16,7 +16,7 @@ export interface Rig extends ControlPlane {
   readonly network: Network
   /** Adds a line to the file that `CLUSTER_LOG` names, with what pods and controllers say. */
   readonly log: (line: string) => void
-  /** What stands for the images that contain the name; more can be added. */
+  /** What stands for the images that contain the name, the longest one first; more can be added. */
   readonly images: Record<string, Image>
   readonly children: ReturnType<typeof createChildren>
   stop(): Promise<void>
@@ -40,7 +40,8 @@ export const startRig = async (given?: Readonly<Record<string, Image>>): Promise
     const controlPlane = await startControlPlane(join(folder, 'control-plane'), children)
     const images = { ...given }
     const imageOf = (image: string): Image => {
-      const found = Object.entries(images).find(([name]) => image.includes(name))?.[1]
+      const names = Object.keys(images).filter((name) => image.includes(name))
+      const found = images[names.toSorted((a, b) => b.length - a.length)[0] ?? '']
       if (found === undefined) throw new Error(`the rig has nothing for the image ${image}`)
       return found
     }

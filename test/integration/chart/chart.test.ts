@@ -9,6 +9,7 @@ import { findEnvoy } from '../../../playground/install/find-envoy.ts'
 import { ownEnvironment, toolsDir } from '../../../playground/paths.ts'
 import { runCommand } from '../../../playground/run-command.ts'
 import { loadConfig } from '../../../src/config/load-config.ts'
+import { metricDefinitions, metricPrefix } from '../../../src/telemetry/metric-definitions.ts'
 import { makeCertificate } from '../../support/certificates.ts'
 import { type ChartTools, installChartTools } from './chart-tools.ts'
 
@@ -213,6 +214,15 @@ describe('the chart', () => {
     const flags = 'inferencePool.enabled=true,inferencePool.dataParallelSize=2,engines.port=8200'
     const pool = manifestsOf(await render(...base, '--set', flags)).find(({ kind }) => kind === 'InferencePool')
     expect(pool).toMatchObject({ spec: { targetPorts: [{ number: 8200 }, { number: 8201 }] } })
+  })
+
+  test('its autoscaler reads a metric that gateways have, by the rule of docs/kubernetes.md', async () => {
+    const [, metric = ''] =
+      /metric: \{ name: (\w+) \}/.exec(await render(...base, '--set', 'autoscaling.enabled=true')) ?? []
+    expect(Object.keys(metricDefinitions).map((name) => metricPrefix + name)).toContain(metric)
+    expect(await readFile(join(root, 'docs/kubernetes.md'), 'utf8')).toContain(
+      `seriesQuery: '${metric}{namespace!="",pod!=""}'`,
+    )
   })
 
   test('kustomize renders the same', async () => {

@@ -67,6 +67,8 @@ const wrongCuts = async (text: string, turn: (pieces: readonly string[]) => Coun
 
 const json = { 'content-type': 'application/json' }
 const other = { prompt_tokens: 7, completion_tokens: 7 }
+const otherText = JSON.stringify(other)
+const ofOther = { prompt: 7, output: 7, cached: 0 }
 const long = Array.from({ length: 40_000 }, (_, index) => ({ [`${index}`]: '{"}' }))
 
 describe('the token counts of a JSON response', () => {
@@ -76,47 +78,23 @@ describe('the token counts of a JSON response', () => {
     )
   })
 
-  test.each<{ what: string; text: string; expected: typeof counted }>([
-    { what: 'at its end', text: JSON.stringify({ choices: [], usage }), expected: counted },
-    {
-      what: 'at its beginning',
-      text: JSON.stringify({ usage, choices: [{ text: '"}' }], id: 'x' }),
-      expected: counted,
-    },
-    { what: 'before much else', text: JSON.stringify({ usage, prompt_logprobs: long }), expected: counted },
-    { what: 'behind much else', text: JSON.stringify({ prompt_logprobs: long, usage }), expected: counted },
-    { what: 'with blanks', text: JSON.stringify({ choices: [], usage, id: 'x' }, undefined, 2), expected: counted },
-    { what: 'and blanks at its end', text: `${JSON.stringify({ choices: [], usage })}\r\n`, expected: counted },
-    {
-      what: 'not those of another object within it, before',
-      text: JSON.stringify({ tools: [{ usage: other }], usage }),
-      expected: counted,
-    },
-    {
-      what: 'of the last usage at any depth',
-      text: JSON.stringify({ usage, tools: [{ usage: other }] }),
-      expected: { prompt: 7, output: 7, cached: 0 },
-    },
-    {
-      what: 'not those of a string',
-      text: JSON.stringify({ content: JSON.stringify({ usage: other }), end: 'the "usage' }),
-      expected: nothing,
-    },
-    {
-      what: 'behind a string that ends like its name',
-      text: JSON.stringify({ content: 'the "usage', value: 'usage', usage }),
-      expected: counted,
-    },
-    {
-      what: 'of the last usage',
-      text: `{"usage":${JSON.stringify(other)},"usage":${JSON.stringify(usage)}}`,
-      expected: counted,
-    },
-    { what: 'not of null', text: '{"usage":null}', expected: nothing },
-    { what: 'not of an array', text: JSON.stringify({ usage: [other] }), expected: nothing },
-    { what: 'not of no JSON', text: '"usage":{"prompt_tokens":1', expected: nothing },
-    { what: 'none', text: '{}', expected: nothing },
-  ])('$what', async ({ text, expected }) => {
+  test.each<[string, string, typeof counted]>([
+    ['at its end', JSON.stringify({ choices: [], usage }), counted],
+    ['at its beginning', JSON.stringify({ usage, choices: [{ text: '"}' }], id: 'x' }), counted],
+    ['before much else', JSON.stringify({ usage, prompt_logprobs: long }), counted],
+    ['behind much else', JSON.stringify({ prompt_logprobs: long, usage }), counted],
+    ['with blanks', JSON.stringify({ choices: [], usage, id: 'x' }, undefined, 2), counted],
+    ['and blanks at its end', `${JSON.stringify({ choices: [], usage })}\r\n`, counted],
+    ['not those of another object within it, before', JSON.stringify({ tools: [{ usage: other }], usage }), counted],
+    ['of the last usage at any depth', JSON.stringify({ usage, tools: [{ usage: other }] }), ofOther],
+    ['not those of a string', JSON.stringify({ content: `{"usage":${otherText}}`, end: 'the "usage' }), nothing],
+    ['behind a string that ends like its name', JSON.stringify({ content: 'the "usage', v: 'usage', usage }), counted],
+    ['of the last usage', `{"usage":${otherText},"usage":${JSON.stringify(usage)}}`, counted],
+    ['not of null', '{"usage":null}', nothing],
+    ['not of an array', JSON.stringify({ usage: [other] }), nothing],
+    ['not of no JSON', '"usage":{"prompt_tokens":1', nothing],
+    ['none', '{}', nothing],
+  ])('%s', async (_what, text, expected) => {
     expect(await countsOf({ pieces: [text], headers: json })).toEqual(expected)
     const headers = { ...json, 'content-length': Buffer.byteLength(text) }
     expect(await countsOf({ pieces: [text], headers })).toEqual(expected)
@@ -156,50 +134,28 @@ describe('the token counts of a stream', () => {
     expect(await countsOf({ pieces: streamedResponse(path, counted), path })).toEqual(counted)
   })
 
-  test.each([
-    {
-      what: 'without details',
-      pieces: [event({ usage: { prompt_tokens: 7, completion_tokens: 2 } })],
-      expected: { prompt: 7, output: 2, cached: 0 },
-    },
-    { what: 'after null in earlier events', pieces: [event({ usage: null }), event({ usage })], expected: counted },
-    {
-      what: 'in every event, of which the last counts',
-      pieces: [event({ usage: { ...usage, completion_tokens: 1 } }), event({ usage })],
-      expected: counted,
-    },
-    {
-      what: 'with blanks',
-      pieces: [`data: {"usage" : { "prompt_tokens" : 100 , "completion_tokens" : 3, "cached_tokens": 64}}\n\n`],
-      expected: counted,
-    },
-    { what: 'with lines that end with CRLF', pieces: [event({ usage }).replaceAll('\n', '\r\n')], expected: counted },
-    {
-      what: 'in an event with much else',
-      pieces: [event({ filling: 'x'.repeat(300_000), usage, more: 'x'.repeat(300_000) })],
-      expected: counted,
-    },
-    {
-      what: 'from the timings of llama-server',
-      pieces: [event({ timings: { prompt_n: 36, cache_n: 64, predicted_n: 3 } })],
-      expected: counted,
-    },
-    {
-      what: 'not from the text of the response',
-      pieces: [event({ choices: [{ delta: { content: JSON.stringify({ usage }) } }] })],
-      expected: nothing,
-    },
-    {
-      what: 'not from an invalid usage',
-      pieces: [event({ usage: 'prompt_tokens' }), event({ usage: [1] })],
-      expected: nothing,
-    },
-    {
-      what: 'not from invalid numbers',
-      pieces: [event({ usage: { prompt_tokens: -1, completion_tokens: 'three' } })],
-      expected: nothing,
-    },
-  ])('$what', async ({ pieces, expected }) => {
+  const blanks = 'data: {"usage" : { "prompt_tokens" : 100 , "completion_tokens" : 3, "cached_tokens": 64}}\n\n'
+  const much = 'x'.repeat(300_000)
+  test.each<[string, readonly string[], typeof counted]>([
+    ['without details', [event({ usage: other })], ofOther],
+    ['after null in earlier events', [event({ usage: null }), event({ usage })], counted],
+    [
+      'in every event, of which the last counts',
+      [event({ usage: { ...usage, completion_tokens: 1 } }), event({ usage })],
+      counted,
+    ],
+    ['with blanks', [blanks], counted],
+    ['with lines that end with CRLF', [event({ usage }).replaceAll('\n', '\r\n')], counted],
+    ['in an event with much else', [event({ filling: much, usage, more: much })], counted],
+    ['from the timings of llama-server', [event({ timings: { prompt_n: 36, cache_n: 64, predicted_n: 3 } })], counted],
+    [
+      'not from the text of the response',
+      [event({ choices: [{ delta: { content: JSON.stringify({ usage }) } }] })],
+      nothing,
+    ],
+    ['not from an invalid usage', [event({ usage: 'prompt_tokens' }), event({ usage: [1] })], nothing],
+    ['not from invalid numbers', [event({ usage: { prompt_tokens: -1, completion_tokens: 'three' } })], nothing],
+  ])('%s', async (_what, pieces, expected) => {
     expect(await countsOf({ pieces: [delta, ...pieces, done] })).toEqual(expected)
   })
 

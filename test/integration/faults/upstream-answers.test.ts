@@ -127,45 +127,25 @@ interface BrokenStream {
 const withoutEnd = (path: InferencePath): readonly string[] => streamedResponse(path).slice(0, -1)
 const ends = (reply: PodReply): void => reply.end()
 
+/** What an engine sends last, in place of the end of its stream. */
+const lastWords: readonly (readonly [string, ...string[]])[] = [
+  ['ends without its last event'],
+  ['reports an error', event({ error: { message: 'engine died', code: 500 } }), event('[DONE]')],
+  ['reports an error without a blank after the colon', 'data:{"error":{"message":"engine died"}}\n\n', event('[DONE]')],
+  ['reports an error by an event of that name', event({ type: 'error', message: 'engine died' }, 'error')],
+  ['reports an error in two pieces', 'data: {"er', 'ror":{"message":"engine died"}}\n\n', event('[DONE]')],
+  ['says that the response failed', event({ type: 'response.failed', response: {} }, 'response.failed')],
+  ['quotes the end in its text', event({ text: 'data: [DONE]\n\nevent: response.completed' })],
+]
+
 const brokenStreams: readonly BrokenStream[] = [
-  { what: 'ends without its last event', pieces: withoutEnd, stops: ends, isWhole: true },
+  ...lastWords.map(([what, ...last]) => ({
+    what,
+    pieces: (path: InferencePath) => [...withoutEnd(path), ...last],
+    stops: ends,
+    isWhole: true,
+  })),
   { what: 'ends without any event', pieces: () => [': keep-alive\n\n'], stops: ends, isWhole: true },
-  {
-    what: 'reports an error',
-    pieces: (path) => [...withoutEnd(path), event({ error: { message: 'engine died', code: 500 } }), event('[DONE]')],
-    stops: ends,
-    isWhole: true,
-  },
-  {
-    what: 'reports an error without a blank after the colon',
-    pieces: (path) => [...withoutEnd(path), 'data:{"error":{"message":"engine died"}}\n\n', event('[DONE]')],
-    stops: ends,
-    isWhole: true,
-  },
-  {
-    what: 'reports an error by an event of that name',
-    pieces: (path) => [...withoutEnd(path), event({ type: 'error', message: 'engine died' }, 'error')],
-    stops: ends,
-    isWhole: true,
-  },
-  {
-    what: 'reports an error in two pieces',
-    pieces: (path) => [...withoutEnd(path), 'data: {"er', 'ror":{"message":"engine died"}}\n\n', event('[DONE]')],
-    stops: ends,
-    isWhole: true,
-  },
-  {
-    what: 'says that the response failed',
-    pieces: (path) => [...withoutEnd(path), event({ type: 'response.failed', response: {} }, 'response.failed')],
-    stops: ends,
-    isWhole: true,
-  },
-  {
-    what: 'quotes the end in its text',
-    pieces: (path) => [...withoutEnd(path), event({ text: 'data: [DONE]\n\nevent: response.completed' })],
-    stops: ends,
-    isWhole: true,
-  },
   { what: 'is reset', pieces: withoutEnd, stops: (reply) => reply.reset(), isWhole: false },
 ]
 

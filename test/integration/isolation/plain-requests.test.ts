@@ -89,52 +89,24 @@ describe('a request that is no turn of a session', () => {
 
   const form = `--x\r\ncontent-disposition: form-data; name="prompt"\r\n\r\na\r\n--x--\r\n`
   const gzipped = gzipSync(someJson).toString('latin1')
+  const unsupported = { status: 415, code: 'unsupported_media_type' }
+  const invalid = { status: 400, code: 'invalid_json' }
+  const formType = 'content-type: Multipart/form-data; boundary=x'
   test.each([
-    {
-      name: 'compressed',
-      headers: ['content-encoding: gzip'],
-      body: gzipped,
-      status: 415,
-      code: 'unsupported_media_type',
-    },
-    {
-      name: 'said to be compressed',
-      headers: ['content-encoding: br'],
-      body: someJson,
-      status: 415,
-      code: 'unsupported_media_type',
-    },
+    { name: 'compressed', headers: ['content-encoding: gzip'], body: gzipped, ...unsupported },
+    { name: 'said to be compressed', headers: ['content-encoding: br'], body: someJson, ...unsupported },
     {
       name: 'compressed, by the second coding',
       headers: ['content-encoding: identity', 'content-encoding: br'],
       body: someJson,
-      status: 415,
-      code: 'unsupported_media_type',
+      ...unsupported,
     },
-    {
-      name: 'a form',
-      headers: ['content-type: Multipart/form-data; boundary=x'],
-      body: form,
-      status: 415,
-      code: 'unsupported_media_type',
-    },
-    {
-      name: 'a form that looks like an object',
-      headers: ['content-type: multipart/form-data; boundary=x'],
-      body: `{\r\n${form}}`,
-      status: 415,
-      code: 'unsupported_media_type',
-    },
-    { name: 'no JSON', headers: [asJson], body: 'a prompt', status: 400, code: 'invalid_json' },
-    { name: 'no object', headers: [asJson], body: `[${someJson}]`, status: 400, code: 'invalid_json' },
-    {
-      name: 'an object behind a byte order mark',
-      headers: [asJson],
-      body: `\xef\xbb\xbf${someJson}`,
-      status: 400,
-      code: 'invalid_json',
-    },
-    { name: 'empty', headers: [asJson], body: ' ', status: 400, code: 'invalid_json' },
+    { name: 'a form', headers: [formType], body: form, ...unsupported },
+    { name: 'a form that looks like an object', headers: [formType], body: `{\r\n${form}}`, ...unsupported },
+    { name: 'no JSON', headers: [asJson], body: 'a prompt', ...invalid },
+    { name: 'no object', headers: [asJson], body: `[${someJson}]`, ...invalid },
+    { name: 'an object behind a byte order mark', headers: [asJson], body: `\xef\xbb\xbf${someJson}`, ...invalid },
+    { name: 'empty', headers: [asJson], body: ' ', ...invalid },
   ])('is refused, where its body cannot be spliced: $name', async ({ headers, body, status, code }) => {
     const request = wellFramed('POST /v1/chat/completions', { headers: [credential, ...headers], body })
 

@@ -143,27 +143,22 @@ test('a turn of a pool that is gone from the configuration counts, and stores no
 })
 
 describe('a turn that failed', () => {
+  const left = { complete: false, clientDisconnected: true }
+  const failed = { complete: false, upstreamFailed: true }
+  const unserved = { servedBy: null, withoutUsage: true }
   const failures: readonly { readonly name: string; readonly answer: TurnAnswer; readonly outcome: string }[] = [
     { name: 'answered 400', answer: { status: 400 }, outcome: 'engine_error' },
     { name: 'answered 500', answer: { status: 500 }, outcome: 'engine_error' },
     { name: 'answered 304', answer: { status: 304 }, outcome: 'engine_error' },
     { name: 'cut off', answer: { complete: false }, outcome: 'incomplete' },
-    { name: 'left by its client', answer: { complete: false, clientDisconnected: true }, outcome: 'client_left' },
+    { name: 'left by its client', answer: left, outcome: 'client_left' },
     {
       name: 'left by its client before any answer',
-      answer: { status: 0, complete: false, clientDisconnected: true, servedBy: null, withoutUsage: true },
+      answer: { status: 0, ...left, ...unserved },
       outcome: 'client_left',
     },
-    {
-      name: 'never reached a pod',
-      answer: { status: 503, complete: false, upstreamFailed: true, servedBy: null, withoutUsage: true },
-      outcome: 'upstream_failed',
-    },
-    {
-      name: 'reset by its pod',
-      answer: { status: 200, complete: false, upstreamFailed: true },
-      outcome: 'upstream_failed',
-    },
+    { name: 'never reached a pod', answer: { status: 503, ...failed, ...unserved }, outcome: 'upstream_failed' },
+    { name: 'reset by its pod', answer: { status: 200, ...failed }, outcome: 'upstream_failed' },
   ]
 
   test.each(failures)('creates nothing and leaves nothing: $name', async ({ answer, outcome }) => {

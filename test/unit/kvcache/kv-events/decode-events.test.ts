@@ -17,46 +17,30 @@ const reported = (part: object = {}): unknown => ({
 const twoBlocks = { hashes: [1, 2], tokens: [10, 11, 12, 13], salt: 's', turnId: 't' }
 
 describe('decodeEvents', () => {
-  test.each<{ readonly name: string; readonly event: unknown; readonly expected: unknown }>([
-    { name: 'blocks that begin a chain', event: storedEvent(twoBlocks), expected: reported() },
-    {
-      name: 'a block behind another one',
-      event: storedEvent({ hashes: [3], tokens: [1, 2], parent: 2, turnId: 't' }),
-      expected: reported({ after: 2, hashes: [3], tokens: Uint32Array.of(1, 2) }),
-    },
-    {
-      name: 'hashes of 64 bits',
-      event: removedEvent([0xffff_ffff_ffff_fffen, 7]),
-      expected: { kind: 'removed', hashes: [0xffff_ffff_ffff_fffen, 7] },
-    },
-    {
-      name: 'hashes as bytes',
-      event: removedEvent([Uint8Array.of(65, 255)]),
-      expected: { kind: 'removed', hashes: ['A\u00ff'] },
-    },
-    { name: 'a chain without salt', event: storedEvent({ ...twoBlocks, salt: undefined }), expected: reported() },
-    {
-      name: 'an adapter, named in every block before the salt',
-      event: storedEvent({ ...twoBlocks, fields: { lora_name: 'l', lora_id: 4, extra_keys: [['l', 's'], ['l']] } }),
-      expected: reported(),
-    },
-    {
-      name: 'blocks up to the first one with an image',
-      event: storedEvent({ ...twoBlocks, fields: { extra_keys: [['s'], [['image', 0]]] } }),
-      expected: reported({ hashes: [1], tokens: Uint32Array.of(10, 11) }),
-    },
-    {
-      name: 'no tier, no group',
-      event: { type: 'BlockRemoved', block_hashes: [1] },
-      expected: { kind: 'removed', hashes: [1] },
-    },
-    { name: 'everything cleared', event: clearedEvent, expected: { kind: 'cleared' } },
-    {
-      name: 'fields it does not know',
-      event: removedEvent([1], { colour: 'blue' }),
-      expected: { kind: 'removed', hashes: [1] },
-    },
-  ])('reads $name', ({ event, expected }) => {
+  const removed = (...hashes: readonly unknown[]): unknown => ({ kind: 'removed', hashes })
+  const adapters = { lora_name: 'l', lora_id: 4, extra_keys: [['l', 's'], ['l']] }
+  const imageBehind = { extra_keys: [['s'], [['image', 0]]] }
+  const behind = { hashes: [3], tokens: [1, 2], parent: 2, turnId: 't' }
+  test.each<[string, unknown, unknown]>([
+    ['blocks that begin a chain', storedEvent(twoBlocks), reported()],
+    [
+      'a block behind another one',
+      storedEvent(behind),
+      reported({ after: 2, hashes: [3], tokens: Uint32Array.of(1, 2) }),
+    ],
+    ['hashes of 64 bits', removedEvent([0xffff_ffff_ffff_fffen, 7]), removed(0xffff_ffff_ffff_fffen, 7)],
+    ['hashes as bytes', removedEvent([Uint8Array.of(65, 255)]), removed('A\u00ff')],
+    ['a chain without salt', storedEvent({ ...twoBlocks, salt: undefined }), reported()],
+    ['an adapter, named in every block before the salt', storedEvent({ ...twoBlocks, fields: adapters }), reported()],
+    [
+      'blocks up to the first one with an image',
+      storedEvent({ ...twoBlocks, fields: imageBehind }),
+      reported({ hashes: [1], tokens: Uint32Array.of(10, 11) }),
+    ],
+    ['no tier, no group', { type: 'BlockRemoved', block_hashes: [1] }, removed(1)],
+    ['everything cleared', clearedEvent, { kind: 'cleared' }],
+    ['fields it does not know', removedEvent([1], { colour: 'blue' }), removed(1)],
+  ])('reads %s', (_name, event, expected) => {
     expect(decodeEvents(batch(event))).toEqual([expected])
   })
 

@@ -17,38 +17,26 @@ const publisher = {
 const found = { endpoint: 'tcp://10.0.0.7:5557', topic: 'kv-events' }
 
 describe('readEventSources', () => {
-  test.each<{ readonly name: string; readonly pod?: string; readonly answer: unknown; readonly expected: unknown }>([
-    { name: 'every address as the pod’s own', answer: { 0: publisher }, expected: [found] },
-    {
-      name: 'one source per data parallel rank',
-      answer: { 0: publisher, 1: { ...publisher, endpoint: 'tcp://*:5560' } },
-      expected: [found, { ...found, endpoint: 'tcp://10.0.0.7:5560' }],
-    },
-    {
-      name: 'IPv6',
-      pod: '[fd00::7]:8000',
-      answer: { 0: { ...publisher, endpoint: 'tcp://[::]:5557' } },
-      expected: [{ ...found, endpoint: 'tcp://[fd00::7]:5557' }],
-    },
-    {
-      name: 'addresses that name a host or a file, as they are',
-      answer: { 0: { ...publisher, endpoint: 'ipc:///run/events' } },
-      expected: [{ ...found, endpoint: 'ipc:///run/events' }],
-    },
-    {
-      name: 'no topic',
-      answer: { 0: { ...publisher, topic: undefined } },
-      expected: [{ ...found, topic: '' }],
-    },
-    {
-      name: 'nothing, where events are off',
-      answer: { 0: { ...publisher, enable_kv_cache_events: false } },
-      expected: [],
-    },
-    { name: 'nothing of another kind of publisher', answer: { 0: { ...publisher, publisher: 'null' } }, expected: [] },
-    { name: 'nothing that stays in a process', answer: { 0: { ...publisher, endpoint: 'inproc://x' } }, expected: [] },
-    { name: 'nothing, where there is none', answer: {}, expected: [] },
-  ])('reads $name', ({ pod = '10.0.0.7:8000', answer, expected }) => {
+  const ipv4 = '10.0.0.7:8000'
+  const saying = (change: object) => ({ ...publisher, ...change })
+  const at = (endpoint: string) => ({ ...found, endpoint })
+  test.each<[string, string, readonly object[], unknown]>([
+    ['every address as the pod’s own', ipv4, [publisher], [found]],
+    [
+      'one source per data parallel rank',
+      ipv4,
+      [publisher, saying({ endpoint: 'tcp://*:5560' })],
+      [found, at('tcp://10.0.0.7:5560')],
+    ],
+    ['IPv6', '[fd00::7]:8000', [saying({ endpoint: 'tcp://[::]:5557' })], [at('tcp://[fd00::7]:5557')]],
+    ['addresses of a file, as they are', ipv4, [saying({ endpoint: 'ipc:///run/events' })], [at('ipc:///run/events')]],
+    ['no topic', ipv4, [saying({ topic: undefined })], [{ ...found, topic: '' }]],
+    ['nothing, where events are off', ipv4, [saying({ enable_kv_cache_events: false })], []],
+    ['nothing of another kind of publisher', ipv4, [saying({ publisher: 'null' })], []],
+    ['nothing that stays in a process', ipv4, [saying({ endpoint: 'inproc://x' })], []],
+    ['nothing, where there is none', ipv4, [], []],
+  ])('reads %s', (_name, pod, answers, expected) => {
+    const answer = Object.fromEntries(answers.entries())
     expect(readEventSources(pod, JSON.stringify(answer))).toEqual(expected)
   })
 

@@ -17,6 +17,7 @@ describe('a line of a trace', () => {
     expect(parseTraceLine(line({ type: 'text' }), 1).blocks).toEqual([0, 9])
   })
 
+  const blocks = (count: number) => `"hash_ids" has ${count} blocks, and "input_length" 600 makes 2`
   test.each([
     { name: 'no JSON', text: '{"timestamp": 5', what: 'expected object' },
     { name: 'a list', text: '[1]', what: 'expected object' },
@@ -29,16 +30,8 @@ describe('a line of a trace', () => {
     { name: 'a length as text', text: line({ output_length: '7' }), what: 'output_length' },
     { name: 'one block', text: line({ hash_ids: 4 }), what: 'hash_ids' },
     { name: 'a block that is no number', text: line({ hash_ids: [0, 'x'] }), what: 'hash_ids[1]' },
-    {
-      name: 'too few blocks',
-      text: line({ hash_ids: [0] }),
-      what: '"hash_ids" has 1 blocks, and "input_length" 600 makes 2',
-    },
-    {
-      name: 'too many blocks',
-      text: line({ hash_ids: [0, 1, 2] }),
-      what: '"hash_ids" has 3 blocks, and "input_length" 600 makes 2',
-    },
+    { name: 'too few blocks', text: line({ hash_ids: [0] }), what: blocks(1) },
+    { name: 'too many blocks', text: line({ hash_ids: [0, 1, 2] }), what: blocks(3) },
   ])('is refused with its number: $name', ({ text, what }) => {
     expect(() => parseTraceLine(text, 3)).toThrow(ReplayError)
     expect(() => parseTraceLine(text, 3)).toThrow(/^line 3: /)
