@@ -4,12 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { type Load, startLoad } from './load.ts'
 import { shell } from './rig/follow-page.ts'
 import type { Rig } from './rig/rig.ts'
-import { body } from './way.ts'
-
-interface Bed {
-  readonly rig: Rig
-  readonly url: string
-}
+import { type Bed, body } from './way.ts'
 
 /** Waits until the pods that the label selects are as many as are wanted, all of them ready. */
 const settled = async (rig: Rig, label: string, replicas: number): Promise<void> => {
@@ -46,21 +41,25 @@ export const nextLua = `echo 'local respond = envoy_on_response
 function envoy_on_response(handle) handle:headers():add("x-parts", "next") respond(handle) end'`
 
 /** Gateways go first in both directions: each version of them meets both versions of Envoy's parts. */
-const upgrade = async ({ rig, url }: Bed, load: Load, envoys: string, versions: Versions): Promise<void> => {
-  for (const direction of [0, 1]) {
-    for (const part of ['gateways', 'envoys'] as const) {
-      await shell(rig, versions[part][direction] ?? '')
-      await rig.kubectl('rollout', 'status', 'deployment', '--timeout=120s')
-      for (const label of ['app.kubernetes.io/component=gateway', envoys]) await settled(rig, label, 2)
-      const isNext = (part === 'envoys') === (direction === 0)
-      await eventually(async () => {
-        const answers = await Promise.all(Array.from({ length: 10 }, () => call(`${url}/v1/completions`, { body })))
-        expect(new Set(answers.map(({ headers }) => headers.get('x-parts')))).toEqual(new Set([isNext ? 'next' : null]))
-      })
-      await load.goOn()
+const upgrade = (envoys: string, versions: Versions): Disturbance => ({
+  name: 'gateways, then what Envoy runs, are upgraded and rolled back',
+  run: async (rig, load, url) => {
+    for (const direction of [0, 1]) {
+      for (const part of ['gateways', 'envoys'] as const) {
+        await shell(rig, versions[part][direction] ?? '')
+        await rig.kubectl('rollout', 'status', 'deployment', '--timeout=120s')
+        for (const label of ['app.kubernetes.io/component=gateway', envoys]) await settled(rig, label, 2)
+        const isNext = (part === 'envoys') === (direction === 0)
+        await eventually(async () => {
+          const answers = await Promise.all(Array.from({ length: 10 }, () => call(`${url}/v1/completions`, { body })))
+          const parts = new Set(answers.map(({ headers }) => headers.get('x-parts')))
+          expect([...parts]).toEqual([isNext ? 'next' : null])
+        })
+        await load.goOn()
+      }
     }
-  }
-}
+  },
+})
 
 interface Disturbance {
   readonly name: string
@@ -69,14 +68,7 @@ interface Disturbance {
 
 /** What happens to a cluster while it serves. */
 const disturbances = (envoys: string, versions?: Versions): readonly Disturbance[] => [
-  ...(versions === undefined
-    ? []
-    : [
-        {
-          name: 'gateways, then what Envoy runs, are upgraded and rolled back',
-          run: (rig: Rig, load: Load, url: string) => upgrade({ rig, url }, load, envoys, versions),
-        },
-      ]),
+  ...(versions === undefined ? [] : [upgrade(envoys, versions)]),
   { name: 'gateways are updated', run: (rig) => roll(rig, 'app.kubernetes.io/component=gateway') },
   { name: 'engines are updated', run: (rig) => roll(rig, 'app=engines') },
   { name: 'Envoys are updated', run: (rig) => roll(rig, envoys) },

@@ -4,6 +4,7 @@ import { stringify } from 'yaml'
 import { freePorts } from '../../../playground/free-port.ts'
 import { findEnvoy } from '../../../playground/install/find-envoy.ts'
 import { packageRoot, toolsDir } from '../../../playground/paths.ts'
+import { flags } from '../../../playground/run-command.ts'
 import { startServer } from '../../../playground/start-server.ts'
 import { clusterTool } from './control-plane.ts'
 import { hostAddress } from './network.ts'
@@ -40,22 +41,16 @@ export const startIstiod = async (rig: Rig): Promise<Istiod> => {
     command: [
       clusterTool('pilot-discovery'),
       'discovery',
-      '--kubeconfig',
-      rig.kubeconfigFile,
-      '--meshConfig',
-      meshFile,
-      '--httpAddr',
-      `127.0.0.1:${httpPort}`,
-      '--grpcAddr',
-      `${hostAddress}:${grpcPort}`,
-      '--secureGRPCAddr',
-      `127.0.0.1:${secureGrpcPort}`,
-      '--httpsAddr',
-      `127.0.0.1:${httpsPort}`,
-      '--monitoringAddr',
-      `127.0.0.1:${monitoringPort}`,
-      '-n',
-      'istio-system',
+      ...flags({
+        kubeconfig: rig.kubeconfigFile,
+        meshConfig: meshFile,
+        httpAddr: `127.0.0.1:${httpPort}`,
+        grpcAddr: `${hostAddress}:${grpcPort}`,
+        secureGRPCAddr: `127.0.0.1:${secureGrpcPort}`,
+        httpsAddr: `127.0.0.1:${httpsPort}`,
+        monitoringAddr: `127.0.0.1:${monitoringPort}`,
+        namespace: 'istio-system',
+      }),
     ],
     cwd: folder,
     env: {
