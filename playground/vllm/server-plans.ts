@@ -160,7 +160,7 @@ const answersPrompt = (url: string, pod: VllmFlags = {}): Promise<boolean> =>
  * What every server runs with: the caller's environment without what would change Python, vLLM or LMCache, and without
  * proxies, since all of them speak to this machine alone.
  */
-export const serverEnvironment = (plan: FleetPlan, env: Environment): Environment => ({
+export const serverEnvironment = (plan: Pick<FleetPlan, 'folder' | 'socketFolder'>, env: Environment): Environment => ({
   ...Object.fromEntries(
     Object.entries(env).filter(([name]) => !/^(PYTHON|VLLM_|LMCACHE_|HF_|TRANSFORMERS_)|_proxy$/i.test(name)),
   ),

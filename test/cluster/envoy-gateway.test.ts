@@ -46,7 +46,7 @@ describeUnderLoad(
 )
 
 test('a body of 1 MiB passes, one of 17 MiB does not', async () => {
-  const id = await create(url)
+  const id = await create({ url })
   const padded = (bytes: number) => ({ ...body, user: 'x'.repeat(bytes) })
   const send = (bytes: number) =>
     call(`${url}/v1/completions`, { body: padded(bytes), headers: { 'x-session-id': id } })
@@ -60,8 +60,8 @@ test('with the accelerator a turn is a hit without ext_proc, and its end is repo
   await rig.kubectl('delete', 'envoyextensionpolicy', 'context-cache-turns')
   await rig.apply(await fileOf('accelerator.yaml'))
   const id = await eventually(async () => {
-    const made = await create(url)
-    expect((await use(url, made)).headers.get('x-context-cache')).toMatch(/^hit; tier=gpu/)
+    const made = await create({ url })
+    expect((await use({ url }, made)).headers.get('x-context-cache')).toMatch(/^hit; tier=gpu/)
     return made
   })
   const isReported = async () => expect((await call(`${url}/v1/context/${id}`)).body).toMatchObject({ turns: 2 })
@@ -69,10 +69,10 @@ test('with the accelerator a turn is a hit without ext_proc, and its end is repo
 })
 
 test('without a gateway turns go on, and contexts are answered 503', async () => {
-  const id = await create(url)
+  const id = await create({ url })
   await rig.kubectl('scale', 'deployment', 'context-cache-gateway', '--replicas=0')
   await rig.kubectl('wait', 'pods', '-l', 'app.kubernetes.io/component=gateway', '--for=delete', '--timeout=60s')
-  expect((await use(url, id)).status).toBe(200)
+  expect((await use({ url }, id)).status).toBe(200)
   expect((await call(`${url}/v1/context/${id}`)).status).toBe(503)
 })
 

@@ -6,12 +6,7 @@ import { shell } from './rig/follow-page.ts'
 import { metricsPages } from './rig/metrics-pages.ts'
 import { makeOtherVersion, otherHeader, versionNames } from './rig/other-version.ts'
 import type { Rig } from './rig/rig.ts'
-import { body } from './way.ts'
-
-interface Bed {
-  readonly rig: Rig
-  readonly url: string
-}
+import { type Bed, body } from './way.ts'
 
 /** Label of the gateways. */
 export const gateways = 'app.kubernetes.io/component=gateway'

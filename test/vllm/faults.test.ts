@@ -102,15 +102,6 @@ test('while the other pod and its LMCache server are dead, turns are answered; a
   await untilItWorks()
 })
 
-test('after a restart of the coordinator, turns are answered and stored', async () => {
-  await orderServer('coordinator', 'restart')
-
-  const { turn } = await moveToOtherPod(client, { id, prompt })
-
-  expect(turn.cache).toMatch(/^(hit|miss)/)
-  await untilItWorks()
-})
-
 test('metrics, logs and the configuration page contain neither prompt nor session id', async () => {
   await moveToOtherPod(client, { id, prompt })
   const admin = stack().gateway().adminUrl

@@ -12,45 +12,23 @@ jest.setTimeout(180_000)
 const stack = useVllmStack()
 
 describe('a session on vLLM', () => {
-  test('is stored in whole chunks after its first turn', async () => {
+  test('is stored in whole chunks, hits in the pod of its last turn, and is loaded into the other pod', async () => {
     const client = sessionClient(stack())
-    const created = await client.create(freshPrompt(450))
-
+    const prompt = freshPrompt(450)
+    const created = await client.create(prompt)
     const { kv } = await client.settled(created.id, 1)
-
     const { chunkTokens } = vllmFleet()
     expect(created).toMatchObject({ cache: 'miss; reason=new_session', cachedTokens: 0 })
     expect(kv.stored?.tokens).toBe(Math.floor(created.promptTokens / chunkTokens) * chunkTokens)
     expect(kv.stored?.bytes).toBeGreaterThan(0)
-    await client.remove(created.id)
-  })
-
-  test('hits the KV in the pod of its last turn', async () => {
-    const client = sessionClient(stack())
-    const prompt = freshPrompt(450)
-    const created = await client.create(prompt)
-    const { kv } = await client.settled(created.id, 1)
 
     const second = await client.use(created.id, `${prompt} and more`)
-
     expect(readHit(second.cache)).toEqual({ tier: 'gpu', tokens: kv.stored?.tokens, load: undefined })
     expect(second.cachedTokens).toBeGreaterThanOrEqual(kv.stored?.tokens ?? Number.NaN)
-    await client.remove(created.id)
-  })
 
-  test('is loaded into the other pod before its turn, as cached_tokens of the engine shows', async () => {
-    const client = sessionClient(stack())
-    const prompt = freshPrompt(450)
-    const created = await client.create(prompt)
-    await client.settled(created.id, 1)
-
-    const { turn, before } = await moveToOtherPod(client, { id: created.id, prompt })
-
-    expect(readHit(turn.cache)).toEqual({
-      tier: 'store',
-      tokens: before.kv.stored?.tokens,
-      load: 'on-demand',
-    })
+    await client.settled(created.id, 2)
+    const { turn, before } = await moveToOtherPod(client, { id: created.id, prompt: `${prompt} and more` })
+    expect(readHit(turn.cache)).toEqual({ tier: 'store', tokens: before.kv.stored?.tokens, load: 'on-demand' })
     expect(turn.cachedTokens).toBeGreaterThanOrEqual(before.kv.stored?.tokens ?? Number.NaN)
     await client.remove(created.id)
   })

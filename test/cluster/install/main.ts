@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { InstallError, installOnce } from '../../../playground/install/install-once.ts'
 import { ownEnvironment } from '../../../playground/paths.ts'
+import { isVllmInstalled, prepareVllm } from '../rig/vllm.ts'
 import { buildGoTool } from './build-go-tool.ts'
 import { clusterToolsDir, folderOf } from './folders.ts'
 import { goTools } from './go-tools.ts'
@@ -27,17 +28,30 @@ if (missing.length > 0) {
   const minutes = Math.ceil(missing.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0) / 60)
   say(`into ${clusterToolsDir()}, once; about ${minutes} minutes of processor time, and 4 GB for Go's own cache`)
 }
-for (const tool of missing) {
-  const start = performance.now()
+const run = async (step: () => Promise<string>): Promise<void> => {
   try {
-    await installOnce({
-      directory: folderOf(tool),
-      install: (into) => installer(tool)(into, env),
-    })
-    say(`built  ${folderOf(tool)} in ${Math.round((performance.now() - start) / 1000)} s`)
+    say(await step())
   } catch (error) {
     if (!(error instanceof InstallError)) throw error
     say(`failed ${error.message}`)
     process.exitCode = 1
   }
+}
+for (const tool of missing) {
+  const start = performance.now()
+  await run(async () => {
+    await installOnce({ directory: folderOf(tool), install: (into) => installer(tool)(into, env) })
+    return `built  ${folderOf(tool)} in ${Math.round((performance.now() - start) / 1000)} s`
+  })
+}
+if (isVllmInstalled()) {
+  await run(async () => {
+    await prepareVllm(say)
+    return 'found  vLLM with LMCache'
+  })
+} else {
+  // Too large to be installed unasked.
+  say(
+    'not installed: vLLM with LMCache, whose rows are left out (make vllm-up installs it: 7 GB of disk, 11 GB of memory)',
+  )
 }

@@ -10,7 +10,7 @@ export interface Image {
   readonly entrypoint: readonly string[]
   /** Folders of this machine by their place in the container, read-only. Everything else is this machine's own. */
   readonly mounts?: Readonly<Record<string, string>>
-  readonly env?: Readonly<Record<string, string>>
+  readonly env?: Environment
 }
 
 /** A container that runs as a process. */
@@ -70,13 +70,14 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
       `if [ -d ${quote(from)} ]; then mkdir -p ${at}; else mkdir -p "$(dirname ${at})"; rm -f ${at}; touch ${at}; fi`,
     ]),
     ...(own?.readOnlyRootFilesystem === true ? [`mount -o remount,ro ${quote(root)}`] : []),
+    `mount --bind /dev ${quote(`${root}/dev`)}`,
+    `mount -t tmpfs tmpfs ${quote(`${root}/dev/shm`)}`,
     ...targets.flatMap(({ from, at, readOnly }) => [
       `mount --bind ${quote(from)} ${at}`,
       ...(readOnly ? [`mount -o remount,bind,ro ${at}`] : []),
     ]),
-    `mount --bind /dev ${quote(`${root}/dev`)}`,
-    `mount -t tmpfs tmpfs ${quote(`${root}/dev/shm`)}`,
     `mount -t proc proc ${quote(`${root}/proc`)}`,
+    `mount --bind /sys ${quote(`${root}/sys`)}`,
     `exec chroot ${quote(root)} setpriv --pdeathsig KILL ${asUser} -- ${argv.map(quote).join(' ')}`,
   ].join('\n')
   const child = await startChild({

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { credentials, makeClientConstructor } from '@grpc/grpc-js'
+import { Client, credentials } from '@grpc/grpc-js'
 import type { V1Container, V1Probe } from '@kubernetes/client-node'
 
 const portOf = (container: V1Container, port: number | string): number =>
@@ -20,27 +20,14 @@ export const succeeds = async (container: V1Container, probe: V1Probe | undefine
 }
 
 const bytes = (value: Buffer): Buffer => value
-const Health = makeClientConstructor(
-  {
-    check: {
-      path: '/grpc.health.v1.Health/Check',
-      requestStream: false,
-      responseStream: false,
-      requestSerialize: bytes,
-      requestDeserialize: bytes,
-      responseSerialize: bytes,
-      responseDeserialize: bytes,
-    },
-  },
-  'Health',
-)
 
 const isServing = (address: string, service: string, timeoutMs: number): Promise<boolean> =>
   new Promise((resolve) => {
-    const client = new Health(address, credentials.createInsecure())
+    const client = new Client(address, credentials.createInsecure())
     // HealthCheckRequest{service}, HealthCheckResponse{status: SERVING}
     const request = Buffer.concat([Buffer.from([10, service.length]), Buffer.from(service)])
-    client['check']?.(request, { deadline: Date.now() + timeoutMs }, (error: Error | null, answer?: Buffer) => {
+    const options = { deadline: Date.now() + timeoutMs }
+    client.makeUnaryRequest('/grpc.health.v1.Health/Check', bytes, bytes, request, options, (error, answer) => {
       client.close()
       resolve(error === null && answer?.[1] === 1)
     })

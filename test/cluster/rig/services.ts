@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram'
-import { connect, createServer, type Server } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { V1EndpointSlice, V1Service } from '@kubernetes/client-node'
 import { connectApiServer } from '../../../src/routing/kubernetes/api-server.ts'
 import { followList } from '../../../src/routing/kubernetes/follow-list.ts'
@@ -19,6 +19,7 @@ export const startServices = async (controlPlane: ControlPlane, network: Network
   const server = await connectApiServer(controlPlane.kubeconfigFile)
   const stopping = new AbortController()
   const proxies = new Map<string, Server>()
+  const connections = new Set<Socket>()
   let services = new Map<string, V1Service>()
   let slices: readonly V1EndpointSlice[] = []
   let turn = 0
@@ -52,6 +53,7 @@ export const startServices = async (controlPlane: ControlPlane, network: Network
         const target = endpoints[turn++ % endpoints.length]
         if (target === undefined) return client.resetAndDestroy()
         const pod = connect({ ...target, allowHalfOpen: true, noDelay: true })
+        for (const socket of [client, pod]) connections.add(socket.once('close', () => connections.delete(socket)))
         client.on('error', () => pod.resetAndDestroy())
         pod.on('error', () => client.resetAndDestroy())
         return client.pipe(pod).pipe(client)
@@ -92,6 +94,8 @@ export const startServices = async (controlPlane: ControlPlane, network: Network
       stopping.abort()
       await Promise.all(following)
       for (const proxy of proxies.values()) proxy.close()
+      // A pod whose network goes says no goodbye.
+      for (const socket of connections) socket.destroy()
       dns.close()
     },
   }

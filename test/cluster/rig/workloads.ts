@@ -5,6 +5,7 @@ import { findEnvoy } from '../../../playground/install/find-envoy.ts'
 import { findRedis } from '../../../playground/install/find-redis.ts'
 import { installLlamaRuntime } from '../../../playground/install/install-llama-runtime.ts'
 import { packageRoot, toolsDir } from '../../../playground/paths.ts'
+import { flags } from '../../../playground/run-command.ts'
 import type { Image } from './pod-process.ts'
 
 const app = '/opt/context-cache-gateway'
@@ -28,10 +29,7 @@ export const projectImages = async (): Promise<Readonly<Record<string, Image>>> 
       entrypoint: [
         process.execPath,
         `${app}/dist/playground/engine/main.js`,
-        '--runtime',
-        runtime,
-        '--model-dir',
-        models,
+        ...flags({ runtime, 'model-dir': models }),
       ],
       mounts,
     },
@@ -100,20 +98,7 @@ export const engines = (options: { readonly replicas: number }): string => {
   const container = {
     name: 'engine',
     image: 'embedded-engine',
-    args: [
-      '--name',
-      '$(NAME)',
-      '--kv-dir',
-      '/kv',
-      '--host',
-      '0.0.0.0',
-      '--port',
-      '8000',
-      '--slots',
-      '16',
-      '--context-tokens',
-      '2048',
-    ],
+    args: flags({ name: '$(NAME)', 'kv-dir': '/kv', host: '0.0.0.0', port: 8000, slots: 16, 'context-tokens': 2048 }),
     env: [{ name: 'NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
     readinessProbe: { httpGet: { path: '/health', port: 8000 }, periodSeconds: 1 },
     volumeMounts: [{ name: 'kv', mountPath: '/kv' }],

@@ -28,12 +28,13 @@ const schemasWheel = {
 
 const strictFolder = 'site-packages/kubernetes_validate/kubernetes-json-schema/v1.37.0-local-strict'
 
-/** The kinds of Kubernetes that the chart has. */
+/** The kinds of Kubernetes that the chart and the manifests beside it have. */
 const kinds = [
   'configmap-v1',
   'deployment-apps-v1',
   'horizontalpodautoscaler-autoscaling-v2',
   'networkpolicy-networking-v1',
+  'persistentvolumeclaim-v1',
   'poddisruptionbudget-policy-v1',
   'role-rbac-v1',
   'rolebinding-rbac-v1',
@@ -55,7 +56,7 @@ export const installChartTools = async (): Promise<ChartTools> => {
   }
   const kubectl = await once(kubectlTool, (into) => installKubectl(into, env))
   const kubeconform = await once(kubeconformTool, (into) => buildGoTool(kubeconformTool, into, env))
-  const schemas = await once({ name: 'kubernetes-schemas', version: '1.37-standalone' }, async (into) => {
+  const schemas = await once({ name: 'kubernetes-schemas', version: '1.37-standalone-2' }, async (into) => {
     await installWheel(into, schemasWheel, { env, toolsDir: clusterToolsDir() })
     await writeKindSchemas(join(into, strictFolder), into)
     await rm(join(into, 'site-packages'), { recursive: true })

@@ -118,7 +118,7 @@ describe('the chart', () => {
   test.each(
     ['context-cache', 'own-filters', 'accelerator']
       .map((name) => `envoy-gateway/${name}`)
-      .concat('inference-pool/route'),
+      .concat('inference-pool/route', 'engines/vllm-lmcache'),
   )('deploy/%s.yaml, beside it, has valid manifests', (name) => expectValid(join(root, `deploy/${name}.yaml`)))
 
   test.each(releases)('a release %s configures the gateway', async (_name, flags) => {

@@ -1,4 +1,4 @@
-import { request } from 'node:http'
+import { Agent, request } from 'undici'
 import { vllmFleet } from './fleet.ts'
 
 /** What may be done to one server; `restart` ends it first, keeps its ports, and is done when it answers. */
@@ -7,29 +7,10 @@ export type FleetOrder = 'pause' | 'resume' | 'kill' | 'restart'
 const timeoutMs = 300_000
 
 /** Orders something of the fleet for `coordinator`, `lmcache-<pod>` or `vllm-<pod>`; resolves when it is done. @throws Error when it is refused or fails */
-export const orderServer = (server: string, order: FleetOrder): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const asked = request(
-      {
-        socketPath: vllmFleet().controlSocket,
-        method: 'POST',
-        path: `/${server}/${order}`,
-        agent: false,
-        signal: AbortSignal.timeout(timeoutMs),
-      },
-      (response) => {
-        let text = ''
-        response
-          .setEncoding('utf8')
-          .on('data', (part: string) => {
-            text += part
-          })
-          .on('end', () => {
-            if (response.statusCode === 204) resolve()
-            else reject(new Error(`${order} of ${server} was answered ${response.statusCode}: ${text}`))
-          })
-          .on('error', reject)
-      },
-    )
-    asked.on('error', reject).end()
-  })
+export const orderServer = async (server: string, order: FleetOrder): Promise<void> => {
+  const dispatcher = new Agent({ connect: { socketPath: vllmFleet().controlSocket }, headersTimeout: timeoutMs })
+  const { statusCode, body } = await request(`http://fleet/${server}/${order}`, { method: 'POST', dispatcher })
+  const text = await body.text()
+  await dispatcher.close()
+  if (statusCode !== 204) throw new Error(`${order} of ${server} was answered ${statusCode}: ${text}`)
+}

@@ -12,7 +12,7 @@ const completionSchema = z.object({
   }),
 })
 
-/** Text and token counts of a completion. */
+/** Text and token counts of a completion, `cached_tokens` as the engine reports them. */
 export interface CompletionReport {
   readonly text: string
   readonly promptTokens: number
@@ -37,6 +37,10 @@ export const completeOn = async (
     ...(request.salt === undefined ? {} : { cache_salt: request.salt }),
     ...request.fields,
   })
+  return readCompletion(answer)
+}
+
+export const readCompletion = (answer: unknown): CompletionReport => {
   const { choices, usage } = completionSchema.parse(answer)
   return {
     text: choices.map(({ text }) => text).join(''),

@@ -1,49 +1,26 @@
-import { z } from 'zod'
 import { call } from '../../integration/support/client.ts'
+import { type ContextView, readView } from '../../integration/support/sessions.ts'
 import type { Stack } from '../../integration/support/stack.ts'
 import { eventually } from '../../support/eventually.ts'
 import { vllmFleet } from './fleet.ts'
-
-const answerForm = z.object({
-  choices: z.array(z.object({ text: z.string() })),
-  usage: z.object({
-    prompt_tokens: z.int(),
-    completion_tokens: z.int(),
-    prompt_tokens_details: z.object({ cached_tokens: z.int() }).nullish(),
-  }),
-})
+import { type CompletionReport, readCompletion } from './pod.ts'
 
 /** A completed turn. */
-export interface SessionTurn {
+export interface SessionTurn extends CompletionReport {
   readonly id: string
-  readonly text: string
-  readonly promptTokens: number
-  /** `cached_tokens`, as the engine reports them. */
-  readonly cachedTokens: number
   /** `x-context-cache` */
   readonly cache: string
 }
-
-const viewForm = z.object({
-  turns: z.int(),
-  kv: z.object({
-    pod: z.string().nullable(),
-    stored: z.object({ tokens: z.int(), bytes: z.int(), turn: z.int() }).nullable(),
-    note: z.string().nullable(),
-  }),
-})
-
-export type SessionView = z.infer<typeof viewForm>
 
 /** A client of the gateway: one tenant. */
 export interface SessionClient {
   create(prompt: string, options?: TurnOptions): Promise<SessionTurn>
   use(id: string, prompt: string, options?: TurnOptions): Promise<SessionTurn>
-  view(id: string): Promise<SessionView>
+  view(id: string): Promise<ContextView>
   /** False for a session that is gone, and while the gateway cannot tell. */
   exists(id: string): Promise<boolean>
   /** Waits until this turn has ended and the session has stored KV, or a reason why not. */
-  settled(id: string, turns: number): Promise<SessionView>
+  settled(id: string, turns: number): Promise<ContextView>
   remove(id: string): Promise<void>
 }
 
@@ -63,19 +40,16 @@ export const sessionClient = (stack: Stack, credential = 'test-key'): SessionCli
       body: { model: vllmFleet().servedModelName, prompt, max_tokens: 2, temperature: 0, ignore_eos: true, ...body },
     })
     if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}: ${answer.text}`)
-    const { choices, usage } = answerForm.parse(answer.body)
     return {
+      ...readCompletion(answer.body),
       id: answer.headers.get('x-session-id') ?? '',
-      text: choices.map((choice) => choice.text).join(''),
-      promptTokens: usage.prompt_tokens,
-      cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
       cache: answer.headers.get('x-context-cache') ?? '',
     }
   }
-  const view = async (id: string): Promise<SessionView> => {
+  const view = async (id: string): Promise<ContextView> => {
     const answer = await call(`${stack.url}/v1/context/${id}`, { headers: { authorization } })
     if (answer.status !== 200) throw new Error(`the session was answered ${answer.status}: ${answer.text}`)
-    return viewForm.parse(answer.body)
+    return readView(answer.body)
   }
   return {
     create: (prompt, options = {}) => turn('/v1/context', prompt, options),
@@ -99,7 +73,7 @@ export const sessionClient = (stack: Stack, credential = 'test-key'): SessionCli
 export const moveToOtherPod = async (
   client: SessionClient,
   session: { readonly id: string; readonly prompt: string },
-): Promise<{ readonly turn: SessionTurn; readonly prompt: string; readonly before: SessionView }> => {
+): Promise<{ readonly turn: SessionTurn; readonly prompt: string; readonly before: ContextView }> => {
   let { prompt } = session
   for (let tries = 0; tries < 3; tries += 1) {
     const before = await client.view(session.id)

@@ -18,8 +18,6 @@ import { freshPrompt } from './prompts.ts'
 import { saltsInStore } from './salts.ts'
 import { lookUp } from './store.ts'
 
-const silent = { debug: () => {}, info: () => {}, warn: () => {} }
-
 /** The KV events of the fleet's engines, for one bed after the other. */
 export const followFleet = (): KvEvents =>
   createKvEvents({
@@ -61,7 +59,7 @@ export const startVllmBed = async (options: {
         callTimeoutMs: 10_000,
         minTokens: 1,
       },
-      connectorParts({ secret, pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address), log: silent }),
+      connectorParts({ secret, pods: () => wishes.pods ?? fleet.pods.map(({ address }) => address) }),
       { ledger, events: { ...options.events, stop: async () => {} } },
     )
     connectors.push(connector)
