@@ -2,8 +2,13 @@ import type { PodAddress } from './pod.ts'
 
 /** Turns of one pod; above this, the oldest is dropped. */
 const maxTurnsPerPod = 65_536
+/** A younger turn may not have reached the engine: its KV is being loaded, or its body is on the way. */
+const reachedAfterMs = 30_000
 
-/** Counts the turns that run on each pod. A turn whose end is not reported is dropped after its lease. */
+/**
+ * Counts the turns that run on each pod. The end of a turn may be reported to another gateway: a turn is dropped when the
+ * engine runs fewer requests than are counted, or after its lease.
+ */
 export class InFlightTurns {
   readonly #options: { readonly turnLeaseMs: number; readonly nowMs: () => number }
   /** Expiry by turn id. All leases are equally long, so the order of starts is the order of expiry. */
@@ -27,6 +32,18 @@ export class InFlightTurns {
     const expiries = this.#expiriesByPod.get(address)
     expiries?.delete(turnId)
     if (expiries?.size === 0) this.#expiriesByPod.delete(address)
+  }
+
+  /** The engine runs `requests`, those of others included: of the turns beyond that, the oldest have ended. */
+  reported(address: PodAddress, requests: number): void {
+    const expiries = this.#expiriesByPod.get(address)
+    if (expiries === undefined) return
+    const { turnLeaseMs, nowMs } = this.#options
+    const youngestExpiryMs = nowMs() + turnLeaseMs - reachedAfterMs
+    for (const [turnId, expiresAtMs] of expiries) {
+      if (expiries.size <= requests || expiresAtMs > youngestExpiryMs) break
+      expiries.delete(turnId)
+    }
   }
 
   count(address: PodAddress): number {

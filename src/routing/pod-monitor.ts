@@ -104,7 +104,7 @@ export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
       const before = watches
       watches = [...new Set(addresses)].map((address) => {
         const known = before.find((watch) => watch.address === address)
-        const watch = known ?? createPodWatch({ ...options, probe, address, inFlight: () => turns.count(address) })
+        const watch = known ?? createPodWatch({ ...options, probe, address, turns })
         watch.learn(facts?.get(address) ?? noFacts)
         return watch
       })
@@ -137,10 +137,10 @@ const createPodWatch = (
   options: PodMonitorOptions & {
     readonly address: PodAddress
     readonly probe: PodProbe
-    readonly inFlight: () => number
+    readonly turns: Pick<InFlightTurns, 'count' | 'reported'>
   },
 ): PodWatch => {
-  const { address, probe, inFlight, onChange } = options
+  const { address, probe, turns, onChange } = options
   let isHealthy = false
   let facts = noFacts
   let failures = 0
@@ -171,8 +171,10 @@ const createPodWatch = (
 
   const readLoad = (reported: EngineLoad | undefined): void => {
     checksWithoutLoad = reported === undefined ? checksWithoutLoad + 1 : 0
-    if (reported !== undefined) load = { ...reported, inFlightAtRead: inFlight() }
-    else if (checksWithoutLoad >= checksUntilStale) load = unknownLoad
+    if (reported !== undefined) {
+      turns.reported(address, reported.running + reported.waiting)
+      load = { ...reported, inFlightAtRead: turns.count(address) }
+    } else if (checksWithoutLoad >= checksUntilStale) load = unknownLoad
   }
 
   const readRefusal = (reason: string | undefined): void => {
@@ -206,7 +208,14 @@ const createPodWatch = (
   return {
     ...createLoop({ work: check, intervalMs: options.healthIntervalMs }),
     address,
-    state: () => ({ address, ready: isReady(), inFlight: inFlight(), models, instance: facts.instance, ...load }),
+    state: () => ({
+      address,
+      ready: isReady(),
+      inFlight: turns.count(address),
+      models,
+      instance: facts.instance,
+      ...load,
+    }),
     markUnhealthy: () => {
       markings += 1
       setHealthy(false, 'upstream failure reported by a turn')

@@ -40,4 +40,25 @@ describe('InFlightTurns', () => {
     turns.started('a:1', 't1')
     expect([99, 100, 159, 160].map(countAt)).toEqual([2, 1, 1, 0])
   })
+
+  test.each([
+    ['fewer requests than are counted: drops the oldest turns', 40_000, 2, 2],
+    ['no request: keeps turns that may not have reached it', 40_000, 0, 1],
+    ['more requests: drops none', 40_000, 9, 3],
+    ['fewer requests at once: drops none', 29_999, 0, 3],
+  ])('an engine that reports %s', (_name, nowMs, requests, count) => {
+    const clock = { nowMs: 0 }
+    const turns = new InFlightTurns({ turnLeaseMs: 600_000, nowMs: () => clock.nowMs })
+    for (const [turnId, startMs] of [
+      ['t1', 0],
+      ['t2', 0],
+      ['t3', 20_000],
+    ] as const) {
+      clock.nowMs = startMs
+      turns.started('a:1', turnId)
+    }
+    clock.nowMs = nowMs
+    turns.reported('a:1', requests)
+    expect(turns.count('a:1')).toBe(count)
+  })
 })
