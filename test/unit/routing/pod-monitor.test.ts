@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { createPodMonitor, type PodChange, type PodMonitor } from '../../../src/routing/pod-monitor.ts'
 import type { ProbeResult } from '../../../src/routing/pod-probe.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -135,6 +135,19 @@ describe('createPodMonitor', () => {
     monitor.turnEnded('a:1', 't1')
     await findNext(healthy)
     expect(monitor.pods()).toEqual([{ ...seen, inFlight: 1, ...noLoad }])
+  })
+
+  test('turn that the engine no longer runs leaves the count, although its end was reported to another gateway', async () => {
+    const now = performance.now.bind(performance)
+    const clock = jest.spyOn(performance, 'now')
+    void monitor.watch(['a:1'])
+    monitor.turnStarted('a:1', 't1')
+    await findNext(healthy)
+    expect(monitor.pods()).toMatchObject([{ inFlight: 1 }])
+    clock.mockImplementation(() => now() + 30_000)
+    await findNext(healthy)
+    expect(monitor.pods()).toMatchObject([{ inFlight: 0, inFlightAtRead: 0 }])
+    clock.mockRestore()
   })
 
   test('pods have the models of the last check that names them', async () => {
