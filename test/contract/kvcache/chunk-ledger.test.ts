@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { ChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import { RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 
 interface LedgerBed {
   readonly ledger: ChunkLedger
@@ -13,13 +14,9 @@ interface LedgerBed {
   size(): Promise<number>
 }
 
-let redis: TestRedis
-beforeAll(async () => {
-  redis = await startTestRedis()
-}, 300_000)
-afterAll(() => redis.close())
+const redis = useTestRedis()
 
-const inRedis = async (server: TestRedis = redis): Promise<LedgerBed> => {
+const inRedis = async (server: TestRedis = redis()): Promise<LedgerBed> => {
   const patient = { commandTimeoutMs: 10_000 }
   const [here, there] = await Promise.all([server.connect(patient), server.connect(patient)])
   return {
@@ -103,9 +100,9 @@ describe.each([
 
 describe('the chunk ledger in Redis', () => {
   test('keeps the chunks of a salt on one node of a cluster', async () => {
-    const connection = await redis.connect()
+    const connection = await redis().connect()
     await createRedisChunkLedger(connection).hold({ salt, name: 'a', chunks: ['c1', 'c2', '*'] })
-    const keys = await redis.raw.keys(`${connection.keyPrefix}*`)
+    const keys = await redis().raw.keys(`${connection.keyPrefix}*`)
     const tags = keys.map((key) => /\{([^}]+)\}/.exec(key)?.[1])
     expect(tags).toEqual([salt, salt, salt])
   })

@@ -1,23 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import type { ClaimSlot, SlotContent, SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 
 const [alice, bob, carol] = ['alice', 'bob', 'carol'] as SessionKey[] as [SessionKey, SessionKey, SessionKey]
 const pod = '10.0.0.1:8080'
 const content: SlotContent = { artefactId: 'a1', tokens: 100, mark: 'm1' }
 const idle = (...ids: readonly number[]) => ids.map((id) => ({ id, idle: true }))
 
-let redis: TestRedis
+const redis = useTestRedis()
 let connection: RedisConnection
-beforeAll(async () => {
-  redis = await startTestRedis()
-}, 300_000)
-afterAll(() => redis.close())
 
 /** A ledger, and a way to let its time pass. */
 interface Timed {
@@ -34,13 +30,13 @@ const inMemory = async (): Promise<Timed> => {
 }
 
 const inRedis = async (): Promise<Timed> => {
-  connection = await redis.connect({ commandTimeoutMs: 2_000 })
+  connection = await redis().connect({ commandTimeoutMs: 2_000 })
   const key = `${connection.keyPrefix}kv:slots:${pod}`
   /** Redis' clock cannot be set: every record gets older instead. */
   const pass = async (ms: number): Promise<void> => {
-    for (const [slot, text] of Object.entries(await redis.raw.hgetall(key))) {
+    for (const [slot, text] of Object.entries(await redis().raw.hgetall(key))) {
       const record = JSON.parse(text)
-      await redis.raw.hset(key, slot, JSON.stringify({ ...record, until: record.until - ms }))
+      await redis().raw.hset(key, slot, JSON.stringify({ ...record, until: record.until - ms }))
     }
   }
   return { ledger: createRedisSlotLedger(connection), pass }
@@ -231,7 +227,7 @@ describe('the slot ledger in Redis', () => {
   const request = { pod, session, leaseMs, artefactId: undefined, mayWait: false, slots: idle(0) }
 
   test('is shared by two gateway processes', async () => {
-    const shared = await redis.connect({ commandTimeoutMs: 2_000 })
+    const shared = await redis().connect({ commandTimeoutMs: 2_000 })
     const ledgers = [createRedisSlotLedger(shared), createRedisSlotLedger(shared)]
     const taken = await Promise.all(ledgers.map((ledger, index) => ledger.claim({ ...request, turnId: `t${index}` })))
     expect(taken.map(({ kind }) => kind).sort()).toEqual(['claimed', 'no-room'])
@@ -241,7 +237,7 @@ describe('the slot ledger in Redis', () => {
     'takes the damaged record %s for an unknown slot',
     async (text) => {
       const { ledger } = await inRedis()
-      await redis.raw.hset(`${connection.keyPrefix}kv:slots:${pod}`, '0', text)
+      await redis().raw.hset(`${connection.keyPrefix}kv:slots:${pod}`, '0', text)
       expect(await ledger.list(pod)).toEqual([{ slot: 0, inUse: false }])
       expect(await ledger.claim({ ...request, turnId: 't' })).toMatchObject({ kind: 'claimed', slot: 0 })
     },
@@ -250,8 +246,8 @@ describe('the slot ledger in Redis', () => {
   test('keeps one key for each pod, and none for ever', async () => {
     const { ledger } = await inRedis()
     await ledger.claim({ ...request, turnId: 't' })
-    const keys = await redis.raw.keys(`${connection.keyPrefix}*`)
+    const keys = await redis().raw.keys(`${connection.keyPrefix}*`)
     expect(keys).toEqual([`${connection.keyPrefix}kv:slots:${pod}`])
-    expect(await redis.raw.pttl(keys[0] ?? '')).toBeGreaterThan(0)
+    expect(await redis().raw.pttl(keys[0] ?? '')).toBeGreaterThan(0)
   })
 })

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { type CostModelStore, createMemoryCostModelStore } from '../../../src/routing/cost-model-store.ts'
 import { createRedisCostModelStore } from '../../../src/routing/redis/redis-cost-model-store.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 
-let redis: TestRedis
-beforeAll(async () => {
-  redis = await startTestRedis()
-}, 300_000)
-afterAll(() => redis.close())
+const redis = useTestRedis()
 
 describe.each<{ readonly name: string; readonly open: () => Promise<CostModelStore> }>([
   { name: 'memory', open: async () => createMemoryCostModelStore() },
-  { name: 'Redis', open: async () => createRedisCostModelStore(await redis.connect()) },
+  { name: 'Redis', open: async () => createRedisCostModelStore(await redis().connect()) },
 ])('a cost model store: $name', ({ open }) => {
   test('load of an unknown engine resolves to undefined', async () => {
     expect(await (await open()).load('engine')).toBeUndefined()
@@ -28,14 +24,14 @@ describe.each<{ readonly name: string; readonly open: () => Promise<CostModelSto
 
 describe('a cost model in Redis', () => {
   test('is shared by processes with one prefix, and expires after 30 days', async () => {
-    await redis.raw.flushall()
-    const connection = await redis.connect()
+    await redis().raw.flushall()
+    const connection = await redis().connect()
     await createRedisCostModelStore(connection).save('engine', 'text')
-    const ttls = await Promise.all((await redis.raw.keys('*')).map((key) => redis.raw.pttl(key)))
+    const ttls = await Promise.all((await redis().raw.keys('*')).map((key) => redis().raw.pttl(key)))
     expect(ttls).toHaveLength(1)
     expect(ttls[0]).toBeGreaterThan(29 * 24 * 3_600_000)
     const { keyPrefix } = connection
-    expect(await createRedisCostModelStore(await redis.connect({ keyPrefix })).load('engine')).toBe('text')
-    expect(await createRedisCostModelStore(await redis.connect()).load('engine')).toBeUndefined()
+    expect(await createRedisCostModelStore(await redis().connect({ keyPrefix })).load('engine')).toBe('text')
+    expect(await createRedisCostModelStore(await redis().connect()).load('engine')).toBeUndefined()
   })
 })

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { RedisScriptError } from '../../../src/redis/redis-connection.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
 import {
   alice,
@@ -15,7 +15,7 @@ import {
 } from './store-under-test.ts'
 
 describe('the Redis session store with damaged keys', () => {
-  let redis: TestRedis
+  const redis = useTestRedis()
   let under: StoreUnderTest
   let prefix: string
   let corrupted: number
@@ -28,21 +28,13 @@ describe('the Redis session store with damaged keys', () => {
 
   /** Replaces one line of the session's record. */
   const spoilLine = async (number: number, line: string): Promise<void> => {
-    const lines = ((await redis.raw.get(sessionText())) ?? '').split('\n')
+    const lines = ((await redis().raw.get(sessionText())) ?? '').split('\n')
     lines[number - 1] = line
-    await redis.raw.set(sessionText(), lines.join('\n'))
+    await redis().raw.set(sessionText(), lines.join('\n'))
   }
 
-  beforeAll(async () => {
-    redis = await startTestRedis()
-  })
-
-  afterAll(async () => {
-    await redis?.close()
-  })
-
   beforeEach(async () => {
-    const connection = await redis.connect({ commandTimeoutMs: 5000 })
+    const connection = await redis().connect({ commandTimeoutMs: 5000 })
     prefix = connection.keyPrefix
     corrupted = 0
     const store = createRedisSessionStore({
@@ -53,16 +45,16 @@ describe('the Redis session store with damaged keys', () => {
     })
     under = {
       store,
-      nowMs: () => redisNowMs(redis.raw),
-      advance: (milliseconds) => ageRedisStore(redis.raw, prefix, milliseconds),
+      nowMs: () => redisNowMs(redis().raw),
+      advance: (milliseconds) => ageRedisStore(redis().raw, prefix, milliseconds),
     }
   })
 
   const damages: readonly { readonly name: string; readonly damage: () => Promise<unknown> }[] = [
-    { name: 'is empty', damage: () => redis.raw.set(sessionText(), '') },
-    { name: 'is binary', damage: () => redis.raw.set(sessionText(), Buffer.from([0, 255, 10, 128, 10, 1])) },
-    { name: 'is cut off in the middle', damage: async () => redis.raw.setrange(sessionText(), 100, '\n\n\n') },
-    { name: 'has a line too many', damage: () => redis.raw.append(sessionText(), '\nmore') },
+    { name: 'is empty', damage: () => redis().raw.set(sessionText(), '') },
+    { name: 'is binary', damage: () => redis().raw.set(sessionText(), Buffer.from([0, 255, 10, 128, 10, 1])) },
+    { name: 'is cut off in the middle', damage: async () => redis().raw.setrange(sessionText(), 100, '\n\n\n') },
+    { name: 'has a line too many', damage: () => redis().raw.append(sessionText(), '\nmore') },
     { name: 'has the layout of a later version', damage: () => spoilLine(1, 'a3') },
     { name: 'has an unknown state', damage: () => spoilLine(1, 'z2') },
     { name: 'expires at a time of 20 digits', damage: () => spoilLine(5, '9'.repeat(20)) },
@@ -70,8 +62,8 @@ describe('the Redis session store with damaged keys', () => {
     {
       name: 'is a list',
       damage: async () => {
-        await redis.raw.del(sessionText())
-        await redis.raw.lpush(sessionText(), 'active')
+        await redis().raw.del(sessionText())
+        await redis().raw.lpush(sessionText(), 'active')
       },
     },
   ]
@@ -92,7 +84,7 @@ describe('the Redis session store with damaged keys', () => {
       expect(await call()).toEqual(answer)
 
       expect(corrupted).toBe(1)
-      expect(await redis.raw.exists(sessionText())).toBe(0)
+      expect(await redis().raw.exists(sessionText())).toBe(0)
       expect(await counts()).toMatchObject({ sessions: 0 })
       expect(Object.keys(await claimAll())).toEqual([`s:${session}`])
       expect(await list()).toEqual(emptyPage)
@@ -104,11 +96,11 @@ describe('the Redis session store with damaged keys', () => {
 
       expect(corrupted).toBe(1)
       expect(await counts()).toMatchObject({ sessions: 0 })
-      expect(await redis.raw.exists(sessionList())).toBe(0)
+      expect(await redis().raw.exists(sessionList())).toBe(0)
     })
 
     test('does not stop the sweep', async () => {
-      await redis.raw.zadd(`${prefix}deadlines`, 1, session.slice(0, 22))
+      await redis().raw.zadd(`${prefix}deadlines`, 1, session.slice(0, 22))
 
       expect(await sweep()).toBe(1)
       expect(corrupted).toBe(1)
@@ -150,19 +142,19 @@ describe('the Redis session store with damaged keys', () => {
     const keyOf = (artefact: string): string => `${prefix}a:${named(artefact)}`
     await createActive()
     await announce(named('artefact-1'))
-    expect(await redis.raw.exists(keyOf('artefact-1'))).toBe(1)
+    expect(await redis().raw.exists(keyOf('artefact-1'))).toBe(1)
     await storeKv(named('artefact-1'))
-    expect(await redis.raw.exists(keyOf('artefact-1'))).toBe(0)
+    expect(await redis().raw.exists(keyOf('artefact-1'))).toBe(0)
     await storeKv(named('artefact-2'), 2)
 
-    expect(await redis.raw.exists(keyOf('artefact-1'), keyOf('artefact-2'))).toBe(1)
+    expect(await redis().raw.exists(keyOf('artefact-1'), keyOf('artefact-2'))).toBe(1)
     expect(await get()).toMatchObject({ kv: storedKv(named('artefact-2'), 2) })
   })
 
   test('a session whose artefact lost its key has no stored KV, and stores again', async () => {
     await createActive()
     await storeKv('artefact-5', 5)
-    await redis.raw.del(`${prefix}a:artefact-5`)
+    await redis().raw.del(`${prefix}a:artefact-5`)
 
     expect(await get()).toMatchObject({ turns: 1, kv: undefined })
     expect(await storeKv('artefact-2', 2)).toBe(true)
@@ -171,11 +163,11 @@ describe('the Redis session store with damaged keys', () => {
 
   test.each([
     { name: 'is gone', damage: async () => {} },
-    { name: 'is a list', damage: () => redis.raw.lpush(`${prefix}a:artefact-1`, 'x') },
+    { name: 'is a list', damage: () => redis().raw.lpush(`${prefix}a:artefact-1`, 'x') },
   ])('a removal whose payload $name is deleted and counted', async ({ damage }) => {
     await announce('artefact-1', { graceMs: 0 })
     await announce('artefact-2', { graceMs: 0 })
-    await redis.raw.del(`${prefix}a:artefact-1`)
+    await redis().raw.del(`${prefix}a:artefact-1`)
     await damage()
 
     expect(Object.keys(await claimAll())).toEqual(['a:artefact-2'])
@@ -184,9 +176,9 @@ describe('the Redis session store with damaged keys', () => {
   })
 
   test.each([
-    { name: 'is a list', damage: (key: string) => redis.raw.lpush(key, 'x') },
-    { name: 'is empty', damage: (key: string) => redis.raw.set(key, '') },
-    { name: 'names a lost session', damage: (key: string) => redis.raw.set(key, `${session}\nbody-1`) },
+    { name: 'is a list', damage: (key: string) => redis().raw.lpush(key, 'x') },
+    { name: 'is empty', damage: (key: string) => redis().raw.set(key, '') },
+    { name: 'names a lost session', damage: (key: string) => redis().raw.set(key, `${session}\nbody-1`) },
   ])('a retry key that $name is overwritten', async ({ damage }) => {
     const retryOf = { digest: 'digest-1', bodyDigest: 'body-1', rememberMs: 60_000, use: 'find-or-record' } as const
     await damage(`${prefix}r:digest-1`)
@@ -197,7 +189,7 @@ describe('the Redis session store with damaged keys', () => {
 
   test('a session whose record was lost leaves the indexes', async () => {
     await createActive()
-    await redis.raw.del(sessionText())
+    await redis().raw.del(sessionText())
     await advance(seconds(3600))
 
     expect(await list()).toEqual(emptyPage)
@@ -207,7 +199,7 @@ describe('the Redis session store with damaged keys', () => {
 
   test("a tenant's list that names another tenant's session is empty", async () => {
     await createActive()
-    await redis.raw.rename(sessionList(), `${prefix}n:mallory`)
+    await redis().raw.rename(sessionList(), `${prefix}n:mallory`)
 
     expect(await list('mallory' as typeof alice)).toEqual(emptyPage)
   })
@@ -224,10 +216,10 @@ describe('the Redis session store with damaged keys', () => {
   test('knownArtefacts deletes an artefact that no session names', async () => {
     await createActive()
     await storeKv('artefact-1')
-    await redis.raw.del(sessionText())
+    await redis().raw.del(sessionText())
 
     expect(await store().knownArtefacts(['artefact-1'])).toEqual(new Set())
-    expect(await redis.raw.exists(`${prefix}a:artefact-1`)).toBe(0)
+    expect(await redis().raw.exists(`${prefix}a:artefact-1`)).toBe(0)
   })
 
   test('sessions that have ended leave no key', async () => {
@@ -249,11 +241,11 @@ describe('the Redis session store with damaged keys', () => {
     for (let round = 0; round < 3; round++) await drain()
     await advance(seconds(86_400))
 
-    expect(await redis.raw.keys(`${prefix}*`)).toEqual([])
+    expect(await redis().raw.keys(`${prefix}*`)).toEqual([])
   })
 
   test('a damaged index is an error of its own, not an outage', async () => {
-    await redis.raw.set(`${prefix}deadlines`, 'not a sorted set')
+    await redis().raw.set(`${prefix}deadlines`, 'not a sorted set')
 
     await expect(create()).rejects.toBeInstanceOf(RedisScriptError)
     await expect(store().identity()).resolves.not.toBe('')
@@ -261,7 +253,7 @@ describe('the Redis session store with damaged keys', () => {
 
   test('keys name session and tenant by their digests alone', async () => {
     await createActive({ retryOf: { digest: 'd', bodyDigest: 'b', rememberMs: 1000, use: 'record-only' } })
-    const keys = await redis.raw.keys(`${prefix}*`)
+    const keys = await redis().raw.keys(`${prefix}*`)
 
     expect(keys.map((key) => key.slice(prefix.length)).sort()).toEqual([
       'deadlines',

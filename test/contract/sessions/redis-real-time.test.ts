@@ -1,29 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 import { redisNowMs } from './age-redis-store.ts'
 import { callsOn, type StoreUnderTest } from './store-under-test.ts'
 
 /** The shared suite moves the times in Redis; here they pass. */
 describe("the Redis session store by Redis' own clock", () => {
-  let redis: TestRedis
+  const redis = useTestRedis()
   let under: StoreUnderTest
   const { announce, begin, claim, commit, counts, createActive, get, nowMs } = callsOn(() => under)
 
-  beforeAll(async () => {
-    redis = await startTestRedis()
-  })
-
-  afterAll(async () => {
-    await redis?.close()
-  })
-
   beforeEach(async () => {
-    const connection = await redis.connect({ commandTimeoutMs: 5000 })
+    const connection = await redis().connect({ commandTimeoutMs: 5000 })
     under = {
       store: createRedisSessionStore({ connection, tombstoneSeconds: 1 }),
-      nowMs: () => redisNowMs(redis.raw),
+      nowMs: () => redisNowMs(redis().raw),
       advance: () => Promise.reject(new Error('time passes by itself')),
     }
   })

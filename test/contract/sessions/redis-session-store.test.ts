@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
 import { callsOn, sessionKey, testKvLimit, testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
 
-let redis: TestRedis
-
-beforeAll(async () => {
-  redis = await startTestRedis()
-})
-
-afterAll(async () => {
-  await redis?.close()
-})
+const redis = useTestRedis()
 
 describeSessionStore('the Redis session store', async () => {
-  const connection = await redis.connect({ commandTimeoutMs: 5000 })
+  const connection = await redis().connect({ commandTimeoutMs: 5000 })
   const store = createRedisSessionStore({
     connection,
     tombstoneSeconds: testTombstoneSeconds,
@@ -28,20 +20,20 @@ describeSessionStore('the Redis session store', async () => {
   })
   return {
     store,
-    nowMs: () => redisNowMs(redis.raw),
-    advance: (milliseconds) => ageRedisStore(redis.raw, connection.keyPrefix, milliseconds),
+    nowMs: () => redisNowMs(redis().raw),
+    advance: (milliseconds) => ageRedisStore(redis().raw, connection.keyPrefix, milliseconds),
   }
 })
 
 test('one script evicts the KV of at most 16 sessions', async () => {
   const evicted: number[] = []
-  const connection = await redis.connect({ commandTimeoutMs: 5000 })
+  const connection = await redis().connect({ commandTimeoutMs: 5000 })
   const store = createRedisSessionStore({
     connection,
     kvLimit: { maxBytes: 40, threshold: 1 },
     onEvicted: (_what, count) => evicted.push(count),
   })
-  const under = { store, nowMs: () => redisNowMs(redis.raw), advance: async () => {} }
+  const under = { store, nowMs: () => redisNowMs(redis().raw), advance: async () => {} }
   const { createActive, storeKv } = callsOn(() => under)
   for (const name of Array.from({ length: 40 }, (_, index) => `session-${index}`)) {
     await createActive({ key: sessionKey(name) })
@@ -54,10 +46,10 @@ test('one script evicts the KV of at most 16 sessions', async () => {
 })
 
 test('gateways that share a Redis have one identity, until its data is lost', async () => {
-  const connection = await redis.connect({ commandTimeoutMs: 5000 })
+  const connection = await redis().connect({ commandTimeoutMs: 5000 })
   const [first, second] = [createRedisSessionStore({ connection }), createRedisSessionStore({ connection })]
   const identity = await first.identity()
   expect(await second.identity()).toBe(identity)
-  await redis.raw.del(`${connection.keyPrefix}store`)
+  await redis().raw.del(`${connection.keyPrefix}store`)
   expect(await second.identity()).not.toBe(identity)
 })

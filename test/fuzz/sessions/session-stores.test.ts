@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, test } from '@jest/globals'
+import { describe, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { createMemorySessionStore } from '../../../src/sessions/memory/create-memory-session-store.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { ageRedisStore, redisNowMs } from '../../contract/sessions/age-redis-store.ts'
 import type { StoreUnderTest } from '../../contract/sessions/store-under-test.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 import { StoreExercise } from './store-exercise.ts'
 import { type StoreOperation, storeOperation, unitMs } from './store-operation.ts'
 
@@ -35,22 +35,14 @@ const exercise = (make: () => Promise<StoreUnderTest>) =>
   })
 
 describe('whatever is done to it, in any order,', () => {
-  let redis: TestRedis
-
-  beforeAll(async () => {
-    redis = await startTestRedis()
-  })
-
-  afterAll(async () => {
-    await redis?.close()
-  })
+  const redis = useTestRedis()
 
   test('the memory store does what the model does', async () => {
     await fc.assert(exercise(makeMemory), { numRuns: 200 })
   }, 120_000)
 
   test('the Redis store does what the model does', async () => {
-    const connection = await redis.connect({ commandTimeoutMs: 5000 })
+    const connection = await redis().connect({ commandTimeoutMs: 5000 })
     const store = createRedisSessionStore({
       connection,
       tombstoneSeconds: times.tombstoneMs / 1000,
@@ -61,11 +53,11 @@ describe('whatever is done to it, in any order,', () => {
       },
     })
     const makeRedis = async (): Promise<StoreUnderTest> => {
-      await redis.raw.flushdb()
+      await redis().raw.flushdb()
       return {
         store,
-        nowMs: () => redisNowMs(redis.raw),
-        advance: (milliseconds) => ageRedisStore(redis.raw, connection.keyPrefix, milliseconds),
+        nowMs: () => redisNowMs(redis().raw),
+        advance: (milliseconds) => ageRedisStore(redis().raw, connection.keyPrefix, milliseconds),
       }
     }
     await fc.assert(exercise(makeRedis), { numRuns: 50 })

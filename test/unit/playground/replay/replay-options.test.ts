@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { parseReplayOptions } from '../../../../playground/replay/replay-options.ts'
 import { ReplayError } from '../../../../playground/replay/trace.ts'
+import { policyNames } from '../../../../src/routing/policies.ts'
 
 describe('the options of replay', () => {
   test('have defaults when none is given', () => {
@@ -38,18 +39,7 @@ describe('the options of replay', () => {
   test.each([
     { policy: 'random', policies: ['random'] },
     { policy: 'prefix-cache, random,prefix-cache', policies: ['prefix-cache', 'random'] },
-    {
-      policy: 'all',
-      policies: [
-        'predicted-ttft',
-        'prefix-cache',
-        'session-affinity',
-        'least-request',
-        'least-kv-cache',
-        'round-robin',
-        'random',
-      ],
-    },
+    { policy: 'all', policies: policyNames },
   ])('name policies: $policy', ({ policy, policies }) => {
     expect(parseReplayOptions(['trace', '--policy', policy, '--json=out'])).toMatchObject({
       policies,
