@@ -21,8 +21,8 @@ export interface SaltScope {
 export type CacheSalts = ReturnType<typeof createCacheSalts>
 
 /**
- * Names the life that a session is in, so that one which starts anew under its id never meets what it had before. What is stored says it; where
- * nothing is, the time at which the life began does.
+ * Names the life that a session is in, so that one that starts anew under its id never meets its former KV. The life is
+ * read from what is stored, else derived from the time at which it began.
  */
 export const lifeOf = (
   turn: Pick<StartingTurn, 'restarted' | 'createdAtMs'>,
@@ -35,8 +35,8 @@ export const lifeOf = (
 const saltLength = 32
 
 /**
- * The namespaces of KV in engines and store (vLLM's and LMCache's `cache_salt`): 32 hex characters. Nobody can guess one without the gateway's
- * secret, and what a client asks for is overwritten.
+ * The namespaces of KV in engines and store (vLLM's and LMCache's `cache_salt`): 32 hex characters. Nobody can guess
+ * one without the gateway's secret, and a client's own value is overwritten.
  */
 export const createCacheSalts = (secret: string) => {
   const saltOf = (scope: string): string =>

@@ -4,8 +4,8 @@ import { readJson } from '../json/read-json.ts'
 export type ClaimSeal = ReturnType<typeof createClaimSeal>
 
 /**
- * Seals what a connector claims for a turn: a claim travels through Envoy's metadata and access log to the gateway that ends the turn, and may
- * hold salts. Bound to the turn. `secret` is the tenant secret, which all gateways of a deployment share.
+ * Seals a connector's claim, bound to its turn: it travels through Envoy's metadata and access log to the gateway that
+ * ends the turn, and may hold salts. `secret` is the tenant secret, shared by all gateways of a deployment.
  */
 export const createClaimSeal = (secret: string) => {
   const key = deriveKey(secret, 'context-cache claim seal')

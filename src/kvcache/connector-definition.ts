@@ -59,7 +59,7 @@ export interface ConnectorParts {
   readonly orphanGraceMs: number
   /** Larger artefacts are not stored; undefined: there is no limit. */
   readonly maxArtefactBytes: number | undefined
-  /** Findings for the operator, and dependencies that are away: in the log at most once a minute, in /readyz and in a metric until they are cleared. */
+  /** Findings and outages for the operator: logged at most once a minute; in /readyz and a metric until cleared. */
   readonly warnings: {
     raise(kind: 'kv_folder_foreign', subject: string, text: string): void
     /** `subject` is the folder, the address of the store, or the pod. */
@@ -69,7 +69,7 @@ export interface ConnectorParts {
   readonly log: KvLog
 }
 
-/** A connector by its name in the configuration. The registry ([registry.ts](registry.ts)) lists those of the gateway. */
+/** A connector, by its name in the configuration. [registry.ts](registry.ts) lists those of the gateway. */
 export interface ConnectorDefinition<Name extends string = string, Own extends Shape = NoOptions> {
   /** In the tag of every payload too: KV of one connector is never given to another. */
   readonly name: Name
@@ -79,9 +79,9 @@ export interface ConnectorDefinition<Name extends string = string, Own extends S
   readonly loads?: boolean
   /** Whether it keeps KV in `kv.directory`, which then has to be usable at the start. Default false. */
   readonly usesDirectory?: boolean
-  /** Options of its own in `kv`, with descriptions. One without a default is refused where another connector is selected. */
+  /** Its own options in `kv`, described. One without a default is refused where another connector is selected. */
   readonly options: Own
-  /** What is wrong with the options of a pool that selects it. `option` is a path in `kv`; no message quotes a value that may be a secret. */
+  /** Faults in a pool's options. `option` is a path in `kv`; no message quotes a value that may be a secret. */
   check?(options: ConnectorOptions<Own>): readonly { readonly option: string; readonly message: string }[]
   /** @throws when it cannot work, with the reason */
   create(options: ConnectorOptions<Own>, parts: ConnectorParts): KvConnector | Promise<KvConnector>

@@ -4,7 +4,7 @@ import type { KvMissReason } from './reasons.ts'
 /** A JSON value. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [name: string]: JsonValue }
 
-/** Top-level members of a request body that the gateway adds. They win over members of the same name that a client sends. */
+/** Top-level members that the gateway adds to a request body. They replace a client's members of the same name. */
 export type EngineFields = Readonly<Record<string, JsonValue>>
 
 /** One turn of one session on the pod that was chosen for it. */
@@ -27,7 +27,7 @@ export interface StartingTurn extends KvTurn {
   readonly stored: KvArtefact | undefined
   /** The session had expired and starts again under its id: KV of its earlier life must not be used. */
   readonly restarted: boolean
-  /** False: a load is predicted to take longer than computing, or was not admitted. Only KV that lies in the pod may be used. */
+  /** False: a load is predicted to take longer than computing, or is not admitted. Only KV in the pod may be used. */
   readonly mayLoad: boolean
   /** When the session's present life began, milliseconds since 1970; undefined in a turn that begins one. */
   readonly createdAtMs: number | undefined
@@ -67,7 +67,7 @@ export interface Prepared {
   readonly fields: EngineFields
   /** A JSON value that `finish` or `release` receives, perhaps in another process. Undefined: neither is called. */
   readonly claim?: JsonValue
-  /** Without a claim: why nothing of the turn will be stored, which the session then shows. Default: what it showed before. */
+  /** Without a claim: why nothing of the turn will be stored; the session shows it. Default: what it showed before. */
   readonly notStored?: string
 }
 
@@ -79,7 +79,7 @@ export interface EndedTurn extends KvTurn {
   readonly totalTokens: number | undefined
   /** The prompt's part of them. */
   readonly promptTokens: number | undefined
-  /** Records the artefact before anything is written, so that it cannot be orphaned. Await it. Rejects if the session store is unavailable. */
+  /** Await it before writing, so that no artefact is orphaned. Rejects if the session store is unavailable. */
   readonly announce: (artefact: Pick<KvArtefact, 'artefactId' | 'payload'>) => Promise<void>
   readonly signal: AbortSignal
 }
@@ -89,7 +89,7 @@ export type FinishOutcome<Reason extends string = string> =
   | ({ readonly kind: 'stored' } & KvArtefact)
   /** The turn left nothing new: what is stored stays. */
   | { readonly kind: 'unchanged' }
-  /** Nothing is stored. `reason` is one word for people ([reasons.ts](reasons.ts) has those in use), and the session shows it. */
+  /** Nothing is stored. `reason`: one word, which the session shows ([reasons.ts](reasons.ts) has those in use). */
   | { readonly kind: 'none'; readonly reason: Reason; readonly cause?: unknown }
 
 /** A turn that failed, or that another pod served. */
@@ -121,8 +121,8 @@ export interface KnownArtefacts {
 /** What a connector finds out about an engine by asking it, for the operator. Turns go on as they are. */
 export interface EngineFinding {
   /**
-   * `engine_shares_kv`: the engine can start one tenant's request from another one's KV, whatever the gateway sends. `engine_saves_nothing`: it
-   * lacks an option, or a version, without which no KV is stored.
+   * `engine_shares_kv`: the engine can start one tenant's request from another one's KV, whatever the gateway sends.
+   * `engine_saves_nothing`: it lacks an option, or a version, without which no KV is stored.
    */
   readonly kind: 'engine_shares_kv' | 'engine_saves_nothing'
   /** One sentence that names the engine, the consequence and the remedy. */
@@ -130,11 +130,11 @@ export interface EngineFinding {
 }
 
 /**
- * Moves KV between a store and the pods of one kind of engine. A connector may throw: its host ([kv-cache.ts](kv-cache.ts)) makes a miss of
- * it, and the turn goes on. Every method can be called from any gateway process. docs/connectors.md shows how to write one.
+ * Moves KV between a store and the pods of one kind of engine. If it throws, its host ([kv-cache.ts](kv-cache.ts))
+ * makes a miss of it and the turn goes on. Any gateway may call any method. How to write one: docs/connectors.md.
  */
 export interface KvConnector {
-  /** Finds the session's KV in the pod, or loads what is stored. Settles soon after `budget.signal` fires, and has then claimed nothing. */
+  /** Finds the session's KV in the pod or loads it. Settles soon after `budget.signal` fires, then without a claim. */
   prepare(turn: StartingTurn, budget: PrepareBudget): Promise<Prepared>
   /** Fields of a turn that must meet no session's KV: without a session, or when `prepare` fails. Default: none. */
   isolation?(tenant: TenantKey): EngineFields
@@ -146,11 +146,11 @@ export interface KvConnector {
   release?(turn: ReleasedTurn): Promise<void>
   /** Removes from store and pods. Idempotent. Default: nothing is stored. */
   remove?(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
-  /** Removes KV that nobody remembers. Called before the first turn, then from time to time. Resolves to how many artefacts it removed. */
+  /** Removes forgotten KV before the first turn, then from time to time. Resolves to how many artefacts it removed. */
   sweep?(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
   /**
-   * Asks the engine of a pod what the operator has to know: what it shares between tenants, or lacks. Called before the first turn, and when a
-   * pod becomes ready. Throws if that cannot be found out now. Default: nothing is found.
+   * Asks a pod's engine what the operator has to know: what it shares between tenants, or lacks. Called before the
+   * first turn, and when a pod becomes ready. Throws if that cannot be found out now. Default: nothing is found.
    */
   check?(pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]>
   close?(): Promise<void>

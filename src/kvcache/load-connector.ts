@@ -2,12 +2,12 @@ import type { ConnectorDefinition } from './connector-definition.ts'
 import type { KvConnector } from './kv-connector.ts'
 import { created, isFunction, loadMember, memberOf } from './load-member.ts'
 
-/** What a module defines of a connector of one's own. It receives the shared options and the parts, as every connector does. */
+/** What an operator's own module defines. It receives the shared options and the parts, as every connector does. */
 export type LoadedConnector = Pick<ConnectorDefinition, 'name' | 'create'>
 
 /**
- * Loads a connector of one's own: an ES module that exports `connector`, a {@link LoadedConnector}. docs/connectors.md explains it.
- * @throws Error when there is no such module, or it exports something else; `create` throws when it creates something else, or nothing in time
+ * Loads an operator's own connector: an ES module that exports `connector`. docs/connectors.md explains it.
+ * @throws Error when there is no such module, or no such export; `create` throws when it gives no connector in time
  */
 export const loadConnector = async (modulePath: string, createLimitMs?: number): Promise<LoadedConnector> => {
   const exported = await loadMember(modulePath, 'connector')

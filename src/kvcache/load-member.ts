@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 
-/** What an operator's own ES module exports under `name`; undefined: nothing. @throws Error when there is no such module. */
+/** What an operator's ES module exports as `name`; undefined: nothing. @throws Error when there is no such module. */
 export const loadMember = async (modulePath: string, name: string): Promise<unknown> =>
   memberOf(await import(pathToFileURL(resolve(modulePath)).href), name)
 

@@ -19,7 +19,7 @@ export type KvMissReason =
   /** The folder of stored KV belongs to another session store. */
   | 'kv_folder_foreign'
 
-/** Why nothing of a turn was stored, in the words of the gateway's own connectors; one that is loaded from a module may have others. */
+/** Why nothing of a turn was stored, in words of the gateway's connectors; one loaded from a module may have others. */
 export const notStoredReasons = [
   'engine_cache',
   'no_connector',

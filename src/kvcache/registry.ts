@@ -5,7 +5,7 @@ import { type LoadedConnector, loadConnector } from './load-connector.ts'
 import { none } from './none/connector.ts'
 import { prefixCache } from './prefix-cache/connector.ts'
 
-/** Every connector of the gateway. A further one is a folder and a line here: configuration, checks and documentation follow. */
+/** Every connector of the gateway. A new one needs a folder and a line here; configuration, checks and docs follow. */
 export const connectors = [llamacppSlots, lmcache, prefixCache, none] as const
 
 type Definition = (typeof connectors)[number]

@@ -1,16 +1,16 @@
 import { created, isFunction, loadFunction, memberOf } from '../load-member.ts'
 
 /**
- * A place of one's own for stored KV: an object store, a database, another file system. Three methods, and nothing to be known of KV: names
- * are unique and never written twice, contents are bytes. What comes back is compared with its SHA-256 before an engine sees it, so a store
- * need not verify anything. Whatever a method throws counts as a failed load, offload or removal, never as a failed turn; a removal is tried again.
+ * An operator's own place for stored KV: an object store, a database, another file system. Names are unique and never
+ * written twice; contents are bytes, compared with their SHA-256 before an engine sees them, so a store verifies
+ * nothing. A method that throws fails a load, offload or removal (which is tried again), never the turn.
  *
  * All methods are called concurrently, also by several gateways, and must stop soon after `signal` fires.
  */
 export interface ArtefactStore {
   /**
-   * Keeps `content` under `name`. May resolve only when the whole of it would be loaded: a save that throws, or whose process dies, must leave
-   * nothing that `load` finds.
+   * Keeps `content` under `name`. May resolve only when `load` would give the whole of it: a save that throws, or whose
+   * process dies, must leave nothing that `load` finds.
    */
   save(
     name: string,
@@ -25,8 +25,8 @@ export interface ArtefactStore {
 }
 
 /**
- * Loads an operator's own store: an ES module that exports `createArtefactStore`, a function that returns an {@link ArtefactStore} or a promise
- * of one. What the store needs to know it takes from wherever it likes, such as the environment.
+ * Loads an operator's own store: an ES module that exports the function `createArtefactStore`. It returns the
+ * {@link ArtefactStore} or a promise of it. The store gets its settings by itself, for example from the environment.
  *
  * @throws Error when there is no such module, or it exports something else.
  */

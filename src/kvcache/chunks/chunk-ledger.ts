@@ -6,16 +6,16 @@ export interface HeldChunks {
 }
 
 /**
- * Which artefacts need which chunks of KV in a store whose chunks all sessions of one cache salt share. A chunk that nobody holds may be deleted.
- * Shared by all gateway processes. Both operations are idempotent, and atomic for each chunk. Nothing stays of a chunk without a holder.
+ * Which artefacts need which chunks of KV, where all sessions of one cache salt share chunks. Without a holder, a chunk
+ * may be deleted and has no entry. Shared by all gateways. Both operations are idempotent, and atomic for each chunk.
  * @throws from both when the store of the ledger does not answer
  */
 export interface ChunkLedger {
   /** The artefact needs these chunks from now on. */
   hold(artefact: HeldChunks): Promise<void>
   /**
-   * The artefact needs these chunks no longer. Resolves to those of them that nobody holds now, in any order, whether it held them or not: so a
-   * removal that was interrupted, or whose ledger was lost, can be repeated.
+   * The artefact no longer needs these chunks. Resolves to those that nobody holds now, in any order, also if the
+   * artefact did not hold them: so a removal that was interrupted, or whose ledger was lost, can be repeated.
    */
   release(artefact: HeldChunks): Promise<readonly string[]>
 }

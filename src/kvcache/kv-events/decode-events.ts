@@ -1,7 +1,7 @@
 import { decode } from '@msgpack/msgpack'
 import { decodedBytes } from './decoded-bytes.ts'
 
-/** What one engine reports of its own cache, reduced to the blocks of turns and to what LMCache names by tokens alone. */
+/** What an engine reports of its own cache, reduced to blocks of turns and to what LMCache names by tokens alone. */
 export type KvEvent =
   | BlocksReported
   | { readonly kind: 'removed'; readonly hashes: readonly BlockHash[] }
@@ -22,7 +22,7 @@ export interface BlocksReported {
   readonly blockTokens: number
 }
 
-/** The engine's name of a block, which depends on all blocks before it. Bytes (as latin1) or an integer, as the engine is set. */
+/** The engine's name of a block and of all blocks before it: bytes (as latin1) or an integer, as the engine is set. */
 export type BlockHash = string | number | bigint
 
 /** vLLM names the tier of its own cache `GPU`, also on a CPU. An event without a tier is older and means the same. */
@@ -33,9 +33,9 @@ export const maxDecodedBytes = 20 * 1024 * 1024
 const maxTurnIdLength = 64
 
 /**
- * Reads one batch of vLLM's KV events: msgpack of `[timestamp, events, rank?]`, each event a map with a `type`. Undefined: it is not one, or too large.
- * Left out: unknown types, requests without a `session_id`, other tiers and cache groups, blocks with gaps in between (sliding windows), and
- * every block from the first one on that depends on more than tokens, salt and adapter (images, embeddings).
+ * Reads vLLM's KV events: msgpack of `[timestamp, events, rank?]`, each event a map with a `type`. Undefined:
+ * malformed, or too large. Left out: unknown types, requests without `session_id`, other tiers and cache groups, gaps
+ * (sliding windows), and blocks from the first that depends on more than tokens, salt and adapter (images, embeddings).
  */
 export const decodeEvents = (batch: Uint8Array): readonly KvEvent[] | undefined => {
   const content = parse(batch)
@@ -102,7 +102,7 @@ const readReported = (fields: Fields): KvEvent | 'irrelevant' | 'malformed' => {
   }
 }
 
-/** How many leading blocks depend on nothing but their tokens, the adapter and, for the first one of a chain, the salt. */
+/** How many leading blocks depend only on their tokens, the adapter and, for the first one of a chain, the salt. */
 const plainBlocks = (fields: Fields, blocks: number, isRoot: boolean): number => {
   const keys = fields['extra_keys']
   if (!Array.isArray(keys) || keys.length !== blocks) return 0
@@ -122,7 +122,7 @@ const isOwnCache = (fields: Fields): boolean =>
   (fields['group_idx'] ?? 0) === 0 &&
   (fields['locality'] ?? 'LOCAL') === 'LOCAL'
 
-/** The token ids of a decoded list; undefined where it is no list, or something in it cannot be a token id: a whole number of 32 bits. */
+/** The token ids of a decoded list. Undefined: it is no list, or not all in it are whole numbers of 32 bits. */
 export const readTokenIds = (value: unknown): Uint32Array | undefined => {
   if (!Array.isArray(value)) return undefined
   const list: readonly unknown[] = value

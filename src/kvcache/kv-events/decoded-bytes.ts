@@ -5,7 +5,7 @@ const valueBytes = [16, 48, 256, 64, 256, 256]
 /** By kind: what is added for each byte, item or member that it counts. Bytes stay a part of the message. */
 const unitBytes = [0, 0, 0, 2, 0, 256]
 
-/** The first byte of a value. So many bytes, items or members follow; where `size` is not 0, the next `size` bytes say how many. */
+/** A value's first byte. `count` bytes, items or members follow; if `size` > 0, the next `size` bytes are the count. */
 type Head = readonly [kind: number, count: number, size: number]
 const counted = (kind: number, ...counts: readonly number[]) => counts.map((count): Head => [kind, count, 0])
 const sized = (kind: number, ...sizes: readonly number[]) => sizes.map((size): Head => [kind, 0, size])
@@ -26,8 +26,8 @@ const countOf = Uint8Array.from(heads, ([, count]) => count)
 const sizeOf = Uint8Array.from(heads, ([, , size]) => size)
 
 /**
- * The memory that a msgpack value would take at most, without decoding it. A decoder allocates a list before it reads the items, so that a head of
- * five bytes takes gigabytes, and many of them can be nested.
+ * The memory that a msgpack value would take at most, without decoding it. A decoder allocates a list before it reads
+ * the items, so that a head of five bytes takes gigabytes, and many of them can be nested.
  *
  * @throws RangeError when the message is not exactly one value
  */

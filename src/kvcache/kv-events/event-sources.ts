@@ -51,7 +51,7 @@ export const readEventSources = (pod: string, text: string): readonly KvEventSou
   })
 }
 
-/** An engine that listens on every address is reached at its own host. Undefined: nobody outside its process can connect. */
+/** An engine that listens on every address is reached at its host. Undefined: only its own process can connect. */
 const reachable = (endpoint: string, host: string): string | undefined => {
   if (endpoint.startsWith('ipc://')) return endpoint
   const address = /^tcp:\/\/(?<host>.+):(?<port>[0-9]{1,5})$/.exec(endpoint)?.groups

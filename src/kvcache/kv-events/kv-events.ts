@@ -4,8 +4,8 @@ import { followPod, type PodFollower, type PodFollowerOptions, type ReportedTurn
 export type KvEvents = ReturnType<typeof createKvEvents>
 
 /**
- * What vLLM pods report over ZeroMQ of the KV blocks in their own caches. Memory is bounded. A report that was missed leaves a turn unknown; the
- * session's next turn reports all of its blocks again.
+ * What vLLM pods report over ZeroMQ of the KV blocks in their own caches. Memory is bounded. A report that was missed
+ * leaves a turn unknown; the session's next turn reports all of its blocks again.
  * @throws Error when the optional package zeromq is missing
  */
 export const createKvEvents = (
@@ -31,20 +31,20 @@ export const createKvEvents = (
   const timer = setInterval(followPods, pollMs)
 
   return {
-    /** Asks the pod where it publishes. Resolves when its events are received, or when it publishes none. @throws when that fails, or the signal fires */
+    /** Resolves once the pod's events are received, or it publishes none. @throws if that fails or the signal fires */
     follow: async (pod: string, signal: AbortSignal): Promise<void> => {
       followPods()
       await followers.get(pod)?.receive(signal)
     },
     /**
-     * Tokens of the KV blocks that a turn filled or reused, from its first token on, in whole blocks. Resolves when at least `minTokens` of them
-     * (and at least one) are reported; else, when the signal fires, to those that are. Undefined: none.
+     * Tokens of the whole KV blocks that a turn filled or reused, from its first token on. Resolves when at least
+     * `minTokens` (and at least one) are reported; when the signal fires, to those reported by then. Undefined: none.
      */
     turnTokens: async (pod: string, turn: ReportedTurn, signal: AbortSignal): Promise<Uint32Array | undefined> =>
       followers.get(pod)?.turnTokens(turn, signal),
     /**
-     * How many of these tokens lie in the pod's own cache now, without a gap from the first one on; in each data parallel rank of it, since the
-     * next turn may meet any. 0 where it is unknown.
+     * How many of these tokens lie in the pod's own cache now, without a gap from the first one on; in each data
+     * parallel rank of it, since the next turn may meet any. 0 where it is unknown.
      */
     residentTokens: (pod: string, turnId: string): number => followers.get(pod)?.residentTokens(turnId) ?? 0,
     /** Whether the pod's events are received at this moment. */

@@ -34,7 +34,7 @@ interface Rank {
 
 export type PodFollower = ReturnType<typeof followPod>
 
-/** Follows the KV events of one pod (`host:port`). What it tells is documented in KvEvents. While it receives none, that is a warning. */
+/** Follows the KV events of one pod (`host:port`), as documented in KvEvents. Warns while it receives none. */
 export const followPod = (pod: string, options: PodFollowerOptions) => {
   const { pods, sources, askEveryMs = 5_000, log, warnings } = options
   const life = new AbortController()

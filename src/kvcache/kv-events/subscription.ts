@@ -23,7 +23,7 @@ export const maxMessagesInMemory = maxQueuedMessages + 2
 const timestampBytes = 10
 
 /**
- * Subscribes to an engine's ZeroMQ publisher, again whenever the connection is lost. Returns what closes the subscription.
+ * Subscribes to an engine's ZeroMQ publisher, again after each lost connection. Returns what closes the subscription.
  * @throws Error when the address is invalid
  */
 export const openSubscription = (source: KvEventSource, options: SubscriptionOptions): (() => Promise<void>) => {
@@ -35,8 +35,8 @@ export const openSubscription = (source: KvEventSource, options: SubscriptionOpt
     maxMessageSize: options.maxMessageBytes,
     reconnectInterval: 100,
     reconnectMaxInterval: 2_000,
-    // Seconds. Without it, a host that vanished would count as a connection that has nothing to say. With ZeroMQ's own heartbeat, every 5 s, the
-    // process aborted in 1 of 3 runs of the tests (libzmq 4.3.5, `Assertion failed: !_io_error`; why is not known); with this in none of 6.
+    // Seconds. Without it, a vanished host counts as a silent connection. With ZeroMQ's own heartbeat, every 5 s, 1 of
+    // 3 test runs aborted (libzmq 4.3.5, `Assertion failed: !_io_error`; why is not known); with this none of 6.
     tcpKeepalive: 1,
     tcpKeepaliveIdle: 5,
     tcpKeepaliveInterval: 5,

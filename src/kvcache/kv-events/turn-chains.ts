@@ -16,7 +16,7 @@ const bytesPerChain = 1_024
 
 /**
  * The chains of blocks that turns filled or reused in one engine, and which of these blocks the engine still holds.
- * @param maxBytes Half is for chains, the least recently used of which go first, half for the blocks that the engine holds.
+ * @param maxBytes Half is for chains (the least recently used go first), half for the blocks that the engine holds.
  */
 export const createTurnChains = (maxBytes: number) => {
   const chains = new LRUCache<string, Chain>({

@@ -22,8 +22,8 @@ const filesPerPass = 500
 export type ArtefactFiles = ReturnType<typeof createArtefactFiles>
 
 /**
- * Files of stored KV in the folder that all pods and gateways share. With a store of one's own, artefacts only pass through the folder: a
- * file is handed to the store after a save, and fetched under a name of its own before a load.
+ * Files of stored KV in the folder that all pods and gateways share. With a `store`, artefacts only pass through the
+ * folder: a file is handed to the store after a save, and fetched under a name of its own before a load.
  *
  * @throws from every method when folder or store cannot be read or written, or the signal fires.
  */
@@ -40,7 +40,7 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
   const read = (file: string, signal: AbortSignal) =>
     createReadStream(pathOf(file), { highWaterMark: pieceBytes, signal })
 
-  /** Undefined: there is no such file. A rename changes neither inode, size nor time, so that a file keeps its digest. */
+  /** Undefined: there is no such file. A rename keeps inode, size and time, so that a file keeps its digest. */
   const measure = async (file: string) => {
     const found = await unlessMissing(stat(pathOf(file), { bigint: true }))
     if (found === undefined) return undefined
@@ -90,8 +90,8 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
 
   return {
     /**
-     * Compares the artefact with its size and SHA-256 (hex). An engine must only load what is `intact`: llama-server dies of a cut file and does
-     * not notice a changed one. `close` must be called when no engine reads `file` any more.
+     * Compares the artefact with its size and SHA-256 (hex). An engine must load only what is intact: llama-server dies
+     * of a cut file and does not notice a changed one. Call `close` when no engine reads `file` any more.
      */
     open: async (artefact: Artefact, signal: AbortSignal): Promise<IntactFile | 'missing' | 'damaged'> => {
       const { file, content } = artefact
@@ -100,7 +100,7 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
       const found = await check(file, content, signal)
       return found === 'intact' ? { file, close: async () => {} } : found
     },
-    /** Takes in the part that an engine has written. Resolves to its SHA-256 (hex); undefined: it is not `bytes` long, so it is not whole. */
+    /** Takes in what an engine wrote. Resolves to its SHA-256 (hex); undefined: not `bytes` long, so not whole. */
     keep: async (
       file: string,
       { bytes, signal }: { readonly bytes: number; readonly signal: AbortSignal },

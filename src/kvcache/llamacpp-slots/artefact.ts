@@ -21,8 +21,8 @@ const idPattern = /^[\w-]{22}[0-9a-f]{28}$/
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /**
- * Name of the artefact that the end of this turn leaves: 132 bits of its session's key; SHA-256, hex, shortened to 80 bits, which differs for
- * every tenant, model, engine, session and turn, so that no file is ever written twice; then 32 bits of the engine's fingerprint.
+ * Name of the artefact that this turn leaves: 132 bits of the session's key; 80 bits of a SHA-256 (hex) over tenant,
+ * model, engine, session and turn, so that no file is written twice; 32 bits of the engine's fingerprint.
  */
 export const artefactIdOf = (turn: KvTurn, fingerprint: string): string => {
   const digest = digestOf(JSON.stringify([turn.tenant, turn.model, fingerprint, turn.session, turn.turnId]))

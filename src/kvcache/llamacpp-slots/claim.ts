@@ -7,8 +7,8 @@ export const slotClaim = z.object({
   /** The last completion that ran in the slot before the turn; -1: none. */
   previousTask: z.int(),
   /**
-   * A number that llama-server takes as `n_keep` and reports with the slot, which shows whose turn ran there last. It matters only with
-   * `--context-shift`, which excludes stored KV.
+   * A number that llama-server takes as `n_keep` and reports with the slot, which shows whose turn ran there last. It
+   * matters only with `--context-shift`, which excludes stored KV.
    */
   tag: z.int(),
   /** Of the engine; it names the artefact that the turn leaves. */
@@ -18,7 +18,7 @@ export const slotClaim = z.object({
 export type SlotClaim = z.infer<typeof slotClaim>
 
 /**
- * Body fields of a request that must start from no KV of any session: any slot, and whatever lies there is not reused. The same for every
- * request, so that Envoy can add them by itself.
+ * Body fields of a request that must start from no KV of any session: any slot, and whatever lies there is not reused.
+ * The same for every request, so that Envoy can add them by itself.
  */
 export const fieldsWithoutSlot = { id_slot: -1, cache_prompt: false } as const

@@ -37,9 +37,9 @@ const options = {
 }
 
 /**
- * KV of llama.cpp slots: llama-server (`--slots --slot-save-path DIR --cache-ram 0`) and the embedded engine. A turn has a slot of its own on a
- * pod while it runs there; between turns the session's KV lies in a file that any pod of the same build, model and settings can load.
- * `kv.directory` is the folder that every pod has as its `--slot-save-path`, as this process sees it; it reads, renames and removes files there.
+ * KV of llama.cpp slots: llama-server (`--slots --slot-save-path DIR --cache-ram 0`) and the embedded engine. A running
+ * turn holds a slot; between turns the session's KV is a file that any pod of the same build, model and settings can
+ * load. `kv.directory`: the pods' `--slot-save-path` as seen by this process, which reads, renames and removes files.
  */
 export const createLlamacppSlotsConnector = (
   kv: Pick<ConnectorOptions, 'directory' | 'callTimeoutMs' | 'minTokens'>,
@@ -47,7 +47,7 @@ export const createLlamacppSlotsConnector = (
   own: {
     /** Default: the pool's. */
     readonly ledger?: SlotLedger
-    /** How long an engine that is late with an action on a slot is followed; the slot stays held meanwhile. Default 120,000. */
+    /** How long a late action on a slot is followed; the slot stays held meanwhile. Default 120,000. */
     readonly lateTimeoutMs?: number
     /** Where artefacts rest between turns. Default: in the folder. */
     readonly store?: ArtefactStore | undefined

@@ -7,14 +7,14 @@ import { endInTime, type Parts, releaseSlot } from './parts.ts'
 
 const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })).min(1) })
 
-/** Two random prompts begin alike by chance, and with a token of the model's own. Of a prompt that was kept, some 35 tokens are cached. */
+/** Two random prompts share a few tokens (the model's own, and by chance); of a kept prompt, some 35 are cached. */
 const maxCommonTokens = 8
 
 /**
- * Finds out whether the engine keeps prompts in memory that no slot holds any more (llama-server without `--cache-ram 0`), and gives them to
- * whoever sends them. llama-server reports this nowhere, so three requests of some 36 tokens and one token of response show it, in an idle
- * slot: a prompt, another one in its place, the first again, which is cached only if it was kept elsewhere. What the slot held is lost to its
- * session, which loads it again from the store. Emptying the slot at the end shows whether slots can be saved at all.
+ * Finds out whether the engine keeps prompts that no slot holds and gives them to whoever sends them (llama-server
+ * without `--cache-ram 0`). llama-server does not report this. Three requests of some 36 tokens and one token of
+ * response show it in an idle slot: a prompt, another one, the first again, which is cached only if kept elsewhere. The
+ * slot's session then loads its KV from the store. Emptying the slot at the end shows whether slots can be saved.
  * @throws Error when it cannot be found out now: the engine does not respond, or no slot is idle
  */
 export const checkEngine = async (

@@ -23,7 +23,7 @@ const modelSchema = z.object({
 })
 const modelsSchema = z.object({ data: z.array(modelSchema).optional() })
 
-/** A slot's file only loads where model, number of slots and context are the same (llama-server answers 400 otherwise). */
+/** A slot's file only loads if model, number of slots and context are the same (else llama-server answers 400). */
 const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeof modelsSchema>): string => {
   const model = models.data?.[0]
   const identity = [
@@ -41,7 +41,7 @@ const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeo
   return createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 32)
 }
 
-/** Task numbers only grow while an engine runs. A restart shows in lower ones, in a call that fails, or after this time. */
+/** Task numbers only grow while an engine runs. A restart shows in lower ones, a failed call, or after this time. */
 const trustMs = 60_000
 
 /** Asks engines for their slots, and at each start of one who it is. */
@@ -71,7 +71,7 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
 
   return {
     /**
-     * All slots of a pod as they are now, and the fingerprint of its engine: equal for engines that can load each other's KV.
+     * All slots of a pod now, and the fingerprint of its engine: equal for engines that can load each other's KV.
      * @throws when the pod is not configured, or does not answer as an engine does
      */
     look: (pod: string, signal: AbortSignal) =>

@@ -31,7 +31,7 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   }
 }
 
-/** A save changes nothing in the slot, so the slot is looked at only afterwards: if the turn was the last that ran there, the file is the turn's. */
+/** A save leaves the slot as it is. If a look afterwards shows that the turn ran there last, the file is the turn's. */
 const save = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<FinishOutcome> => {
   const { fingerprint } = claim
   const place = { pod: claim.pod, slot: claim.slot, turnId: turn.turnId }

@@ -15,8 +15,8 @@ const markerSchema = z.object({ store: z.string(), staleAfterMs: z.number().min(
 export type FolderOwner = ReturnType<typeof createFolderOwner>
 
 /**
- * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A file in the folder names
- * the store, and is touched every 2 s while a gateway of the store runs.
+ * Which session store the folder of stored KV belongs to: the sweep of another one would take its files for orphans. A
+ * file in the folder names the store, and is touched every 2 s while a gateway of the store runs.
  */
 export const createFolderOwner = (
   directory: string,
@@ -75,9 +75,9 @@ export const createFolderOwner = (
   timer.unref()
 
   return {
-    /** Takes the folder if nobody has it, and says whether it is ours. What is known of a moment ago is not read again. */
+    /** Takes the folder if nobody has it, and says whether it is ours. The last answer counts, if there is one. */
     isOurs: (): Promise<boolean> => looked ?? renew(),
-    /** The same, read anew: a process that stood still for longer than its store allows may have lost the folder without knowing it. */
+    /** The same, read anew: a process that stood still longer than its store allows may have lost the folder. */
     isStillOurs: renew,
     /** Gives the folder back, if it goes with this process. */
     close: async (): Promise<void> => {

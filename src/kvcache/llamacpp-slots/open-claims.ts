@@ -8,8 +8,8 @@ const renewalMs = 2_000
 export type OpenClaims = ReturnType<typeof createOpenClaims>
 
 /**
- * The slots that turns of this process hold. One call to the ledger renews all their leases every 2 s. A turn whose end is never reported is given
- * up after `maxTurnMs`.
+ * The slots that turns of this process hold. One call to the ledger renews all their leases every 2 s. A turn whose end
+ * is never reported is given up after `maxTurnMs`.
  */
 export const createOpenClaims = (
   ledger: Pick<SlotLedger, 'renew'>,

@@ -27,7 +27,7 @@ export interface Parts
   readonly background: Set<Promise<void>>
 }
 
-/** Ends the turn's lease; `content`: what it left in the slot. A ledger that cannot be reached costs the rest of the lease. */
+/** Ends the turn's lease; `content`: what it left in the slot. If the ledger is away, the lease runs out by itself. */
 export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotContent): Promise<void> => {
   const { pod, slot, turnId } = place
   parts.claims.drop(turnId)
@@ -45,8 +45,8 @@ export const follow = (parts: Parts, work: Promise<void>): void => {
 }
 
 /**
- * How an action on the slot ended; undefined: `signal` fired, or the engine is late. Then it may still act on the slot, which stays held until the
- * action has ended, and `lateEnd` after it.
+ * How an action on the slot ended; undefined: `signal` fired, or the engine is late. Then it may still act on the slot,
+ * which stays held until the action has ended, and `lateEnd` after it.
  */
 export const endInTime = async <T>(
   parts: Parts,

@@ -15,8 +15,8 @@ import { stillHolds } from './slot-evidence.ts'
 /** How often a turn looks for another slot when something else has just begun to run in the one it claimed. */
 const maxTries = 3
 /**
- * How long a turn waits for another turn of its session whose end is not reported, or which holds the last slot. It waits for a save until
- * `signal` fires: an engine that saves computes nothing meanwhile, and afterwards the KV lies in the slot.
+ * How long a turn waits for another turn of its session whose end is not reported, or which holds the last slot. It
+ * waits for a save until `signal` fires: an engine computes nothing while it saves, and then the KV lies in the slot.
  */
 const maxWaitMs = 500
 const pollMs = 20
@@ -30,8 +30,8 @@ interface Search {
 }
 
 /**
- * Finds or makes a slot that holds the session's KV. When `signal` fires the turn goes on without one; whatever is still under way is followed
- * to its end, and its slot is released then.
+ * Finds or makes a slot that holds the session's KV. When `signal` fires the turn goes on without one; whatever is
+ * still under way is followed to its end, and its slot is released then.
  * @throws when engine or ledger fail, or `signal` fires
  */
 export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSignal): Promise<Prepared> => {
@@ -122,8 +122,8 @@ interface EmptySlot extends Search {
 }
 
 /**
- * Loads the session's stored KV, if there is any that this engine can load. After a miss the turn can use the slot, but must not reuse what
- * lies there. `taken`: something else runs in the slot. Goes on after `signal` has fired, for as long as the engine may act on the slot.
+ * Loads the session's stored KV if this engine can. After a miss the turn can use the slot, but not what lies there.
+ * `taken`: something else runs in the slot. Goes on after `signal` fires, while the engine may act on the slot.
  * @throws when nobody knows whether the engine has loaded
  */
 const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence | 'taken'> => {
@@ -139,7 +139,7 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
     return { kind: 'miss', reason: 'kv_missing', gone: true }
   }
   if ('cause' in opened) return miss('load_failed', opened.cause)
-  // An engine takes a load into a busy slot and does it whenever the slot becomes idle: a look right before shows who runs there.
+  // An engine accepts a load into a busy slot and does it once the slot is idle: a look right before shows its user.
   const slots = await parts.engines.look(place.pod, signal).then(
     (view) => view.slots,
     () => [],

@@ -4,7 +4,7 @@ import type { SlotContent } from '../slots/slot-ledger.ts'
 /** What the engine reports of a slot that changes whenever something runs there, or the engine restarts. */
 export const markOf = ({ task, tokens, keep }: SlotSnapshot): string => JSON.stringify([task, tokens, keep])
 
-/** Whether the slot still holds what the ledger says, by the engine's own report. An engine that reports no task may have restarted. */
+/** Whether the slot holds what the ledger says, by the engine's report. One that reports no task may have restarted. */
 export const stillHolds = (content: SlotContent, seen: SlotSnapshot): boolean =>
   !seen.busy && seen.task !== undefined && content.mark === markOf(seen)
 
@@ -13,8 +13,8 @@ export const isAccountedFor = (content: SlotContent | undefined, seen: SlotSnaps
   seen.tokens === 0 || content?.mark === markOf(seen)
 
 /**
- * Whether what an idle slot holds was left by this very turn. The engine repeats the turn's tag; where it does not, number of tokens and task
- * must fit.
+ * Whether what an idle slot holds was left by this very turn. The engine repeats the turn's tag; where it does not,
+ * number of tokens and task must fit.
  */
 export const isFromTurn = (
   turn: {

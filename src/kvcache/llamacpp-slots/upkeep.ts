@@ -9,7 +9,7 @@ import { isAccountedFor, markOf } from './slot-evidence.ts'
 /** Files that are being written for longer than this were left by an engine that died. */
 const unfinishedGraceMs = 10 * 60_000
 
-/** Removes an artefact's file, and a session's KV from every slot in which it may lie. @throws when folder, ledger or an engine fail */
+/** Removes an artefact's file, and a session's KV from every slot. @throws when folder, ledger or an engine fail */
 export const remove = async (parts: Parts, removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
   const artefact = removal.payload === undefined ? undefined : parsePayload(removal.payload)
   if (artefact !== undefined) await parts.files.remove(artefact.file, signal)
@@ -18,7 +18,7 @@ export const remove = async (parts: Parts, removal: KvRemoval, signal: AbortSign
   return removal.payload !== undefined && artefact === undefined ? { kind: 'foreign' } : { kind: 'removed' }
 }
 
-/** Also erases slots with unknown content, in which a failed turn of the session may have run. Resolves to why something is left. */
+/** Also erases slots of unknown content: a failed turn may have run there. Resolves to why something is left. */
 const eraseSession = async (parts: Parts, session: SessionKey, signal: AbortSignal): Promise<string | undefined> => {
   const outcomes = await Promise.all(
     parts.pods().map(async (pod) => {
@@ -71,9 +71,9 @@ const eraseSlot = async (
 }
 
 /**
- * Removes files that no session and no removal knows or that are unfinished, and erases idle slots whose content the ledger does not know: those of failed turns, of
- * requests without a session, and all after the ledger was lost. Resolves to how many files and slots that was. A fault in one part does not
- * prevent the others.
+ * Removes files that are unfinished, or that no session and no removal knows. Erases idle slots whose content the
+ * ledger does not know: those of failed turns, of requests without a session, and all after the ledger was lost.
+ * Resolves to how many files and slots that was. A fault in one part does not prevent the others.
  */
 export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
   if (!(await parts.folder.isOurs())) return 0
@@ -89,7 +89,7 @@ export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: Abo
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** Looks at some files of the folder, and goes on as long as it finds remains: so a sweep costs the same however much is stored. */
+/** Looks at some files, and goes on while it finds remains: so a sweep costs the same however much is stored. */
 const removeRemains = async (parts: Parts, artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> => {
   const { files, folder } = parts
   const fingerprints = await fingerprintsOfAll(parts, signal)

@@ -7,9 +7,9 @@ import { leading, objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
 const pollMs = 50
 
 /**
- * The engine writes chunks in the background. Those of the prompt are waited for, as long as more come; whether it writes those of its answer too
- * is its own setting, so they count when they have come by then. The first `known` chunks are the session's former artefact's: a coordinator that
- * was started anew no longer lists them, and an engine that finds them does not write them again. Resolves to how much lies in the store then.
+ * The engine writes chunks in the background. Waits for those of the prompt while more come; those of the answer, which
+ * an engine may not write, count if they are there then. The first `known` chunks are the former artefact's: a
+ * restarted coordinator does not list them, and the engine does not write them again. Resolves to how much is stored.
  * @throws when the signal fires
  */
 export const untilArrived = async (
@@ -27,7 +27,7 @@ export const untilArrived = async (
   let chunks = known
   let grewAtMs = performance.now()
   for (;;) {
-    // A long conversation has hundreds of chunks of which a turn adds a few: only these are asked for, and the one before them for its size.
+    // A turn adds a few chunks to hundreds: only these are asked for, and the one before them, for its size.
     const from = Math.max(0, chunks - 1)
     const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
     const unknown = sizes.slice((chunks - from) * perChunk)

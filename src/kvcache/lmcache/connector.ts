@@ -39,8 +39,8 @@ export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'constants'
 const callsPerServer = 32
 
 /**
- * KV of vLLM pods that run LMCacheMPConnector, each with an LMCache server, under one coordinator. The engine writes KV through to the store by
- * itself, and loads it by itself; the connector names what came of a turn, says what a pod can load, and deletes it.
+ * KV of vLLM pods with LMCacheMPConnector and an LMCache server each, under one coordinator. The engine writes KV
+ * through to the store and loads it; the connector names what a turn left, says what a pod can load, and deletes it.
  * `own`: parts other than those that the options select.
  */
 export const createLmcacheConnector = (

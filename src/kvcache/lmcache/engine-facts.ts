@@ -29,9 +29,7 @@ const versionSchema = z.object({ version: z.string() })
 const layoutLabels = ['block_size', 'cache_dtype'] as const
 const defaultBlockTokens = 16
 
-/**
- * Asks engines what they are. Answers count for `ageMs`: an engine that was replaced within it is taken for the former one, until its pod is ready.
- */
+/** Asks engines what they are. An engine replaced within `ageMs` is taken for the former one until its pod is ready. */
 export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs = 10_000) => {
   const sources = createEventSources(http, callTimeoutMs)
   const describe = async (pod: string) => {
@@ -70,7 +68,7 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
     renew: (pod: string, signal: AbortSignal): Promise<unknown> => look(pod, signal, { forceRefresh: true }),
     /** @throws when the engine does not answer, or does not serve the model */
     of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
-      // No turn waits for what changes with the engine's process alone: an older answer counts while a new one is fetched.
+      // No turn waits for what only a new engine process changes: an old answer counts while a new one is fetched.
       let engine = await look(pod, signal, { allowStale: true })
       // Adapters come and go while it runs.
       const isBase = engine?.models.some(({ id, parent }) => id === model && parent == null)

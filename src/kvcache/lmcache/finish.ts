@@ -43,8 +43,8 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
 }
 
 /**
- * The tokens of the longest prefix whose KV a turn is known to have left in its pod, by the pod's events. Undefined: nobody can tell. The last token of
- * an answer was never computed, so all blocks before it are to be expected.
+ * The tokens of the longest prefix whose KV a turn is known to have left in its pod, by the pod's events. Undefined:
+ * nobody can tell. The last token of an answer was never computed, so all blocks before it are expected.
  */
 const tokensOfTurn = (parts: Parts, turn: EndedTurn, claim: Claim): Promise<Uint32Array | undefined> => {
   const { totalTokens } = turn

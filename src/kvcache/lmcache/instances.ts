@@ -17,7 +17,7 @@ const remembered = <T>(ageMs: number, ask: (signal: AbortSignal) => Promise<T>) 
 export type Instances = ReturnType<typeof createInstances>
 
 /**
- * Which LMCache server serves which engine. `nameOf` gives a pod's instance id; a pod without one belongs to the only instance on its own address.
+ * Which LMCache server serves which engine: the instance that `nameOf` names, else the only one on the pod's address.
  * @throws LmcacheFault from every method
  */
 export const createInstances = (

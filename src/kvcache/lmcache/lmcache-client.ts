@@ -63,8 +63,8 @@ const keysPerLookup = 500
 export const maxAnswerBytes = 32 * 1024 * 1024
 
 /**
- * LMCache's HTTP interfaces (multiprocess server and coordinator, 0.5.6): one coordinator for the fleet, one server per engine. Every call
- * rejects with `LmcacheFault` when it is not answered as it should be.
+ * LMCache's HTTP interfaces (multiprocess server and coordinator, 0.5.6): one coordinator for the fleet, one server per
+ * engine. Every call rejects with `LmcacheFault` when it is not answered as it should be.
  */
 export type LmcacheClient = ReturnType<typeof createLmcacheClient>
 
@@ -106,7 +106,7 @@ export const createLmcacheClient = (options: {
     /** Tokens of one chunk, as the instance at this address is set. */
     chunkTokens: async (pod: string, signal: AbortSignal): Promise<number> =>
       (await ask(statusSchema, { method: 'GET', pod, path: '/status', signal })).chunk_size,
-    /** Names and places of the whole chunks of token ids from position 0, in order. `modelRoot`: the path of the model that the engine was given. */
+    /** Names and places of whole chunks, from position 0. `modelRoot`: the model's path as the engine was given it. */
     lookup: async (
       { modelRoot, salt, tokens }: { readonly modelRoot: string; readonly salt: string; readonly tokens: Uint32Array },
       signal: AbortSignal,

@@ -19,8 +19,8 @@ export interface Parts
   readonly ledger: ChunkLedger
   /** How long LMCache may take for one answer before it counts as not answering, milliseconds. */
   readonly answerMs: number
-  /** How long an offload waits for events of the engine that do not come, and for chunks when no more come, milliseconds. */
+  /** How long an offload waits for events that do not come, and for chunks when no more come, milliseconds. */
   readonly settleMs: number
-  /** Time between a deletion and the look whether anything is left, milliseconds: reports to the coordinator come late. */
+  /** Time between a deletion and the look at what is left, milliseconds: reports reach the coordinator late. */
   readonly lookAgainMs: number
 }

@@ -8,8 +8,8 @@ import { StoreUnavailableFault } from './store-breaker.ts'
 import { leading, objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 
 /**
- * Body member that makes vLLM (0.32 or later) report a turn's whole chain of blocks under its `session_id`, also blocks that were cached before.
- * Replaces a client's own `vllm_xargs`.
+ * Body member that makes vLLM (0.32 or later) report a turn's whole chain of blocks under its `session_id`, also blocks
+ * that were cached before. Replaces a client's own `vllm_xargs`.
  */
 export const reportWholeTurn = { vllm_xargs: { kv_cache_report_mode: 'full' } } as const
 

@@ -29,8 +29,8 @@ export const remove = async (
 const eventsMs = 250
 
 /**
- * Deletes what a turn left that failed or whose session is gone: the chunks that no artefact holds. What stays, because LMCache or the turn's events
- * were away, leaves by LMCache's own eviction.
+ * Deletes what a turn left that failed or whose session is gone: the chunks that no artefact holds. What stays, because
+ * LMCache or the turn's events were away, leaves by LMCache's own eviction.
  */
 export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> => {
   const claim = parseClaim(turn.claim)
@@ -45,7 +45,7 @@ export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> =
   if (left !== undefined) await deleteUnheld(parts, left, signal)
 }
 
-/** Takes an artefact's chunks from it, and deletes those that nobody else holds. False: something is left, after a while. Can be repeated. */
+/** Releases an artefact's chunks, and deletes those that nobody holds. False: something is left. Can be repeated. */
 const deleteUnheld = async (parts: Parts, stored: StoredPrefix, signal: AbortSignal): Promise<boolean> => {
   const { salt, artefactId: name } = stored
   const unheld = await parts.ledger.release({ salt, name, chunks: stored.chunks })
@@ -63,8 +63,8 @@ const deleteEverywhere = async (parts: Parts, keys: readonly ObjectKey[], signal
     const entries = await parts.lmcache.locate(keys, signal)
     const isListed = (tier: string): boolean =>
       instances.some(({ id }) => entries.some((entry) => liesIn(entry, tier, id)))
-    // An instance only reports the deletion of a file that it found: of two that stored the same one, the second stays listed for good. Files were
-    // deleted twice by then, some time apart, so a writer that met the first time was met by the second.
+    // An instance reports only the deletion of a file that it found: of two that stored the same file, one stays listed
+    // for good. By then files were deleted twice, some time apart: the second catches a write during the first.
     if (pass > 0 && !isListed('l1') && (pass > 1 || !isListed('l2'))) return true
     const deletions = deletionsOf(instances, entries)
     await Promise.all(deletions.map((deletion) => parts.lmcache.deleteObjects(deletion, signal)))
@@ -77,8 +77,8 @@ const liesIn = ({ placements }: DirectoryEntry, tier: string, instanceId: string
   placements.some((placement) => placement.tier === tier && placement.instance_id === instanceId)
 
 /**
- * What to ask of the instances that the directory names: each deletes what it reported, so that the list is put right. What the directory does not name
- * may lie anywhere: every instance is asked for its memory, and one for the store, which they share.
+ * What each instance is asked to delete: what the directory lists for it, so that the list is put right. What is not
+ * listed may lie anywhere: every instance is asked for its memory, and one for the store, which they share.
  */
 const deletionsOf = (instances: readonly LmcacheInstance[], entries: readonly DirectoryEntry[]) => {
   const isUnlisted = (entry: DirectoryEntry): boolean =>

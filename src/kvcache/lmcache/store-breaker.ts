@@ -13,7 +13,7 @@ const probeIntervalMs = 1_000
 
 export type StoreBreaker = ReturnType<typeof createStoreBreaker>
 
-/** Keeps a KV store that does not answer from costing every turn its deadline. `probe` asks whether the store at `address` is there. */
+/** Keeps a KV store that does not answer from costing every turn its deadline. `probe` asks it at `address`. */
 export const createStoreBreaker = (
   probe: (signal: AbortSignal) => Promise<void>,
   { address, warnings }: { readonly address: string } & Pick<ConnectorParts, 'warnings'>,
@@ -25,7 +25,7 @@ export const createStoreBreaker = (
   )
   policy.onReset(() => warnings.clear('kv_store_unavailable', address))
   return {
-    /** Whether the store may be asked. False after three failures in a row, until a probe was answered, for which each call starts one a second. */
+    /** Whether to ask the store. False after 3 failures in a row until a probe succeeds; calls start one a second. */
     isClosed: (): boolean => {
       if (policy.state === CircuitState.Closed) return true
       // One at a time, and none within the interval. No turn waits for it.

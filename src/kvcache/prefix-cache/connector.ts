@@ -26,8 +26,8 @@ const options = {
 }
 
 /**
- * For OpenAI engines with a prefix cache of their own that takes salts. The gateway keeps tenants apart and routes; what the engine still holds is
- * the engine's to know, so no hit is promised. KV of an ended session becomes unreachable with its salt, and leaves by the engine's own LRU.
+ * For OpenAI engines whose prefix cache takes salts. The gateway keeps tenants apart and routes; only the engine knows
+ * what it holds, so no hit is promised. KV of an ended session is unreachable, and leaves by the engine's own LRU.
  */
 export const createPrefixCacheConnector = (
   { isolation, prefixCache }: Pick<ConnectorOptions<typeof options>, 'isolation' | 'prefixCache'>,

@@ -19,7 +19,7 @@ const slotSchema = z
     task: slot.id_task === undefined || slot.id_task < 0 ? undefined : slot.id_task,
     /** Tokens whose KV the slot holds; undefined until the slot's first completion. */
     tokens: slot.n_prompt_tokens,
-    /** `n_keep` of the last request that ran there; undefined where the engine does not repeat a request's parameters. */
+    /** `n_keep` of the last request that ran there; undefined if the engine does not repeat parameters. */
     keep: slot.params?.n_keep,
   }))
 
@@ -69,8 +69,8 @@ export interface SlotAddress {
 const callsPerPod = 4
 
 /**
- * llama-server's `/slots` dialect. Questions reject when the engine does not answer them. Actions never reject, and have no signal: an engine
- * carries out an action that it has taken, even when the caller hangs up, as soon as the slot is idle.
+ * llama-server's `/slots` dialect. Questions reject when the engine does not answer. Actions never reject, and have no
+ * signal: an engine carries out an action that it has taken, even when the caller hangs up, once the slot is idle.
  */
 export type SlotClient = ReturnType<typeof createSlotClient>
 
@@ -111,7 +111,7 @@ export const createSlotClient = (options: {
 
   return {
     slots: (pod: string, signal: AbortSignal) => ask({ pod, path: '/slots' }, slotsAnswer, signal),
-    /** Any other JSON that the engine gives about itself. Undefined, if the schema takes it, when there is no such path. */
+    /** Other JSON that the engine gives about itself. No such path: undefined, if the schema takes it. */
     about: <T>(pod: string, path: string, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> =>
       ask({ pod, path }, schema, signal),
     /** Writes what the slot holds to `file` in the engine's slot folder. */
@@ -119,7 +119,7 @@ export const createSlotClient = (options: {
     /** Replaces what the slot holds by the content of `file`. */
     restore: (slot: SlotAddress, file: string) => act(slot, { name: 'restore', file, schema: restoreAnswer }),
     erase: (slot: SlotAddress) => act(slot, { name: 'erase', schema: eraseAnswer }),
-    /** Runs a prompt in the slot, for one token of response. Answers with how many tokens of the prompt the slot or the engine held. */
+    /** Runs a prompt in the slot for one token. Resolves to how many tokens of the prompt slot or engine held. */
     cachedTokens: (
       { pod, slot }: SlotAddress,
       request: { readonly model: string; readonly prompt: string },

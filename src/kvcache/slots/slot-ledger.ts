@@ -32,7 +32,7 @@ export interface ClaimSlot {
   readonly leaseMs: number
   /** A slot with this content is preferred. */
   readonly artefactId: string | undefined
-  /** The turn can wait for another turn of its session, or for a sweep. While a turn of its session is saved, it waits in any case. */
+  /** The turn can wait for another turn of its session, or a sweep. For a save of its session it always waits. */
   readonly mayWait: boolean
   /** All slots of the pod. */
   readonly slots: readonly ReportedSlot[]
@@ -41,7 +41,7 @@ export interface ClaimSlot {
 export type ClaimOutcome =
   /** `content`: what the session left there; undefined: unknown, or another session's. */
   | { readonly kind: 'claimed'; readonly slot: number; readonly content?: SlotContent | undefined }
-  /** Another turn of the session has run and is not saved yet; or one of the session, or a sweep, holds a slot while there is no other. */
+  /** A turn of the session has run but is not saved; or one, or a sweep, holds a slot while there is no other. */
   | { readonly kind: 'wait' }
   /** Every slot is busy or held. */
   | { readonly kind: 'no-room' }
@@ -60,31 +60,31 @@ export interface SlotEntry {
 }
 
 /**
- * Who uses which slot of which engine, shared by all gateway processes. A slot is held by one turn at a time, for as long as its lease is
- * renewed. Every method is atomic, takes time from the ledger's own clock, and is one round trip. A slot that a lost ledger does not know is
- * erased by the next sweep, or overwritten by the turn that claims it.
+ * Who uses which slot of which engine, shared by all gateway processes. A slot is held by one turn at a time, while its
+ * lease is renewed. Every method is atomic, takes time from the ledger's own clock, and is one round trip. A slot that
+ * a lost ledger does not know is erased by the next sweep, or overwritten by the turn that claims it.
  *
  * @throws from every method when the ledger cannot be reached.
  */
 export interface SlotLedger {
   /**
-   * Takes an idle slot that nobody holds: one of the session, best with `artefactId`; else one without an owner; else the one that was claimed
-   * least recently. What lies there counts as unknown until the slot is released with its content. First of all a turn that may not wait takes the
-   * slot of a turn of its session that has run and whose end nobody has reported.
+   * Takes an idle slot that nobody holds: one of the session, best with `artefactId`; else one without an owner; else
+   * the least recently claimed one. Its content counts as unknown until it is released with content. First of all, a
+   * turn that may not wait takes the slot of a turn of its session that has run and whose end nobody has reported.
    */
   claim(request: ClaimSlot): Promise<ClaimOutcome>
   /**
-   * Extends leases by `leaseMs` from now, and says for each turn whether it holds its slot: also when its lease ran out and nobody has taken
-   * the slot since, never after it was released. `saving`: turns of the session may wait for the release.
+   * Extends leases by `leaseMs` from now. Says of each turn whether it holds its slot: also if its lease ran out and
+   * nobody took the slot since, never after a release. `saving`: turns of the session may wait for the release.
    */
   renew(
     turns: readonly SlotTurn[],
     options: { readonly leaseMs: number; readonly saving?: boolean },
   ): Promise<readonly boolean[]>
-  /** Ends the lease. With `content`, the turn's session owns the slot from now on, or nobody after a sweep. Nothing happens if the turn does not hold the slot. */
+  /** Ends the lease, if the turn has it. With `content`, its session owns the slot then; after a sweep, nobody. */
   release(turn: SlotTurn & { readonly content?: SlotContent }): Promise<void>
   /** Every slot of the pod that was ever claimed or erased. */
   list(pod: string): Promise<readonly SlotEntry[]>
-  /** Takes one slot for a sweep or a removal, unless it is held. Resolves to what was known of it; undefined: it is held. */
+  /** Takes a slot for a sweep or a removal. Resolves to what was known of it; undefined: it is held. */
   seize(turn: SlotTurn & { readonly leaseMs: number }): Promise<Pick<SlotEntry, 'owner' | 'content'> | undefined>
 }

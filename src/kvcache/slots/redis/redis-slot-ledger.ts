@@ -24,7 +24,7 @@ const renewReply = z.array(z.number().transform((held) => held === 1))
 const listReply = z.array(json.pipe(z.object({ slot: z.number(), owner, content, inUse: z.boolean(), user: owner })))
 const seizeReply = z.union([z.null().transform(() => undefined), json.pipe(z.object({ owner, content }))])
 
-/** The ledger that all gateway processes share: one Redis hash for each pod, one script for each step, Redis' own clock. */
+/** The ledger that all gateways share: one Redis hash for each pod, one script for each step, Redis' own clock. */
 export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
   const script = (name: string) => loadScript(new URL('./scripts/', import.meta.url), name)
   const [claim, renew, release] = [script('claim'), script('renew'), script('release')]
