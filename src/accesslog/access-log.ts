@@ -16,8 +16,8 @@ interface AccessLogOptions {
 }
 
 /**
- * OpenTelemetry's log service (Export), to which Envoy writes its access log: passes every turn that ended and every client that disconnected
- * to `service`, and waits for neither. Envoy sends a batch without a response again.
+ * OpenTelemetry's log service (Export), to which Envoy writes its access log: passes every turn that ended and every
+ * client that disconnected to `service`, and waits for neither. Envoy sends a batch without a response again.
  */
 export const createAccessLog = (options: AccessLogOptions) => {
   const method = loadProtoMethod('log-export.proto', 'opentelemetry.proto.collector.logs.v1.LogsService', 'Export')

@@ -87,7 +87,7 @@ const upstreamFlags: ReadonlySet<string> = new Set(['UH', 'UT', 'UR', 'UF', 'UC'
 /** Envoy ended the answer for reasons of its own. */
 const envoyFlags: ReadonlySet<string> = new Set(['LR', 'NR', 'FI', 'SI', 'DPE', 'DT', 'NC', 'OM'])
 
-/** Reads `%RESPONSE_FLAGS%`: short names, separated by commas. `isCut`: the answer did not arrive whole, for any of these reasons. */
+/** Reads `%RESPONSE_FLAGS%`: short names with commas. `isCut`: the answer is not whole, for any of these reasons. */
 const readFlags = (text: string | undefined) => {
   const flags = text?.split(',') ?? []
   const clientDisconnected = flags.some((flag) => clientFlags.has(flag))

@@ -29,8 +29,8 @@ export interface ResourceUsage {
 export type Admission = ReturnType<typeof createAdmission>
 
 /**
- * Resource-based admission control of one gateway process: work starts when the named resources that it requires are free, in the order of
- * priority and age. It knows nothing of what other processes admit. `nowMs` is a monotonic clock.
+ * Resource-based admission control of one gateway process: work starts when the named resources it requires are free,
+ * in the order of priority and age. It knows nothing of what other processes admit. `nowMs` is a monotonic clock.
  */
 export const createAdmission = (options: {
   readonly plan: AdmissionPlan
@@ -109,8 +109,8 @@ export const createAdmission = (options: {
     /** How long a turn waits at most, milliseconds. */
     maxWaitMs: options.maxWaitMs,
     /**
-     * Requests all that the work requires. Work that waits leaves the queue when the client's signal aborts; the signal is read only when the
-     * work has to wait.
+     * Requests all that the work requires. Work that waits leaves the queue when the client's signal aborts; the signal
+     * is read only when the work has to wait.
      */
     request: (
       work: AdmissionWork,

@@ -39,9 +39,9 @@ interface Hold {
 const nothing: ReadonlyMap<string, number> = new Map()
 
 /**
- * Allocates copies of resources to work: by priority, then by age. Work gets all that it needs at once or nothing. While it waits, the copies
- * that it needs are reserved for it, so that work behind it cannot take them; work that needs other resources, or copies beyond those reserved,
- * overtakes it. A state machine without timers: `tick` applies deadlines and leases. `nowMs` is a monotonic clock.
+ * Allocates copies of resources to work: by priority, then by age. Work gets all that it needs at once or nothing.
+ * While it waits, the copies that it needs are reserved for it: work behind it overtakes it only with other copies. A
+ * state machine without timers: `tick` applies deadlines and leases. `nowMs` is a monotonic clock.
  */
 export const createResourceQueue = (options: {
   readonly maxWaiting: number
@@ -148,8 +148,8 @@ export const createResourceQueue = (options: {
 
   return {
     /**
-     * Each id at most once until it is released, refused or has left. When more than `maxWaiting` would wait, the last in the order is refused:
-     * `work` itself (`refused`), or other work, which the observer receives.
+     * Each id at most once until it is released, refused or has left. When more than `maxWaiting` would wait, the last
+     * in the order is refused: `work` itself (`refused`), or other work, which the observer receives.
      */
     request: (work: QueuedWork): 'admitted' | 'waiting' | 'refused' => {
       tick()

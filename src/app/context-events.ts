@@ -37,7 +37,7 @@ const loadResultOf = (presence: KvPresence): LoadResult => {
   return presence.loadMs === undefined ? 'on_demand' : 'loaded'
 }
 
-/** Records events of the context room as metrics and log lines. `onStoreFault` is told what the session store failed at. */
+/** Records events of the context room as metrics and log lines. `onStoreFault`: what the session store failed at. */
 export const createContextEvents = (
   metrics: Metrics,
   log: Logger,

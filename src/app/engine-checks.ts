@@ -7,7 +7,7 @@ import type { Warnings } from '../telemetry/warnings.ts'
 const checkTimeoutMs = 5_000
 const kinds = ['engine_shares_kv', 'engine_saves_nothing'] as const
 
-/** Has the connector check each engine at the start of the gateway, and again when its pod becomes ready. Findings become warnings. */
+/** Has the connector check each engine at the start, and again when its pod becomes ready. Findings become warnings. */
 export const createEngineChecks = (parts: {
   readonly kv: Pick<KvCache, 'check'>
   readonly pods: Pick<PodSource, 'pods'>

@@ -28,8 +28,8 @@ interface Attempt {
 }
 
 /**
- * What keeps `serve` from working though the options are valid: addresses, files, folders and modules that cannot be used. `asksRedis`: and a
- * Redis that does not let the gateway in, without which it would start and wait.
+ * What keeps `serve` from working though the options are valid: addresses, files, folders and modules that cannot be
+ * used. `asksRedis`: and a Redis that does not let the gateway in, without which it would start and wait.
  */
 export const findStartProblems = async (
   groups: Partial<ParsedConfig>,

@@ -5,7 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { type Warnings, warningKinds } from '../telemetry/warnings.ts'
 import type { RunningPool } from './create-pool.ts'
 
-/** Sets the gauges of pods, store and warnings before each rendering, and removes the series of models that no engine lists any more. */
+/** Before each rendering, sets gauges of pods, store and warnings; removes series of models that no engine lists. */
 export const updateGauges = (
   metrics: Metrics,
   parts: {

@@ -57,7 +57,7 @@ const logFault = (log: Logger, error: unknown): void => {
   log.debug(startFault, { err: error })
 }
 
-/** Creates all parts and starts none. Resolves to what `serve` would say if it failed. What was opened ends with the process. */
+/** Creates all parts, starts none; they end with the process. Resolves to what `serve` would say if it failed. */
 export const findCreationFault = async (config: Config, version: string): Promise<string | undefined> => {
   try {
     await createApp(config, { log: createLogger({ level: 'silent' }), metrics: createMetrics({ version }), version })

@@ -3,8 +3,8 @@ import { closest, distance } from 'fastest-levenshtein'
 const maxDifference = 0.4
 
 /**
- * The name that a misspelt one was probably meant to be: at most two in five of its letters differ. Undefined: none is near.
- * Upper and lower case count as the same.
+ * The name that a misspelt one was probably meant to be: at most two in five of its letters differ. Undefined: none is
+ * near. Upper and lower case count as the same.
  */
 export const nearestName = (name: string, names: readonly string[]): string | undefined => {
   const wanted = name.toLowerCase()

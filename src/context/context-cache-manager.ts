@@ -13,7 +13,7 @@ export interface GatewayRequest {
   readonly endOfStream: boolean
   /** Whether Envoy sends the body when it is asked to; where it does not, the headers decide. */
   readonly bodyReadable: boolean
-  /** Set where the gateway is the endpoint picker, which routes every request. Default: Envoy routes requests without a session. */
+  /** Set where the gateway, as endpoint picker, routes every request. Default: Envoy routes those without a session. */
   readonly pick?: { readonly subset: readonly string[] | undefined }
 }
 
@@ -21,7 +21,7 @@ export interface GatewayRequest {
 export interface RequestScope {
   /** Aborted when the client disconnects or Envoy cancels the request. */
   readonly signal: AbortSignal
-  /** Tells Envoy that this decision takes up to `milliseconds` from now. Envoy takes only the first call of a request. */
+  /** Tells Envoy that this decision takes up to `milliseconds` from now. Only the first call of a request counts. */
   extendDeadline(milliseconds: number): void
 }
 
@@ -66,14 +66,14 @@ export interface ForwardDecision {
   readonly expectModel: string | undefined
   /** Headers that Envoy adds to a 2xx response. */
   readonly responseHeaders: Readonly<Record<string, string>>
-  /** Returns as text with the end of the turn, perhaps to another gateway process. Undefined: nothing to do at the end. */
+  /** Returns as text with the turn's end, perhaps to another gateway process. Undefined: nothing to do at the end. */
   readonly ticket: TurnTicket | undefined
   readonly observer?: ResponseObserver
 }
 
 /**
- * Receives the response to a request, where Envoy sends it; it neither changes nor delays the response. It must not throw. `end` is called
- * exactly once, and last, however the request or its stream ends.
+ * Receives the response to a request, where Envoy sends it. It neither changes nor delays the response, and must not
+ * throw. `end` is called exactly once, and last, however the request or its stream ends.
  */
 export interface ResponseObserver {
   /** Headers to set on the response, whatever its status (names in lower case). */
@@ -122,9 +122,9 @@ export interface TurnEnd {
 }
 
 /**
- * Header with the key of a request, by which Envoy reports a client that disconnected before the decision was read. The key is the id of the turn,
- * and the gateway trusts it: each wiring must overwrite the client's value with a random one. Otherwise a client that knows the key of another
- * request can end its turn. Pods do not receive the header.
+ * Header with the key of a request, by which Envoy reports a client that disconnected before the decision was read. The
+ * key is the id of the turn, and the gateway trusts it: each wiring must overwrite the client's value with a random
+ * one. Otherwise a client that knows the key of another request can end its turn. Pods do not receive the header.
  */
 export const requestKeyHeader = 'x-context-request-key'
 
@@ -133,13 +133,13 @@ export interface ContextCacheManager {
   /** Never rejects: errors are decisions. */
   onHeaders(request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision>
   /**
-   * Ends a turn, offload included. Never rejects. A second report of the same end has no effect, as long as this process remembers the
-   * turn (its last 50,000).
+   * Ends a turn, offload included. Never rejects. A second report of the same end has no effect while this process
+   * remembers the turn (its last 50,000).
    */
   endTurn(turn: EndedTurn): Promise<void>
   /**
-   * The client of the request with this key (`requestKeyHeader`) disconnected before Envoy had read the decision: its turn ends, if this process
-   * started one. Never rejects.
+   * The client of the request with this key (`requestKeyHeader`) disconnected before Envoy had read the decision: its
+   * turn ends, if this process started one. Never rejects.
    */
   clientDisconnected(requestKey: string): Promise<void>
 }

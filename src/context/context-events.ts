@@ -19,8 +19,8 @@ export type RequestRoute =
   | 'other'
 
 /**
- * Result of a request: forwarded to an engine for a session, answered by the gateway, passed through unchanged, rejected, failed by a fault of
- * the gateway, or abandoned by its client.
+ * Result of a request: forwarded to an engine for a session, answered by the gateway, passed through unchanged,
+ * rejected, failed by a fault of the gateway, or abandoned by its client.
  */
 export type RequestOutcome = 'forwarded' | 'answered' | 'passed' | 'rejected' | 'failed' | 'abandoned'
 

@@ -22,14 +22,14 @@ export interface CreateSettings extends TtlBounds, JsonLimits {
 }
 
 /**
- * Handles a request that creates a session: its headers first, then its body. `api` is fixed on an inference path; on `/v1/context` (undefined)
- * the body decides. What it returns throws GatewayError.
+ * Handles a request that creates a session: its headers first, then its body. `api` is fixed on an inference path; on
+ * `/v1/context` (undefined) the body decides. What it returns throws GatewayError.
  */
 export const createCreateSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly sessionIds: SessionIdCipher },
   settings: CreateSettings,
 ) => {
-  /** An inference request is answered even when no session can be made of it; `POST /v1/context` is about the session. */
+  /** An inference request is answered even if its session cannot be made; `POST /v1/context` is about the session. */
   const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision> => {
     const { request, api, tenant, model } = create
     const id = newSessionId()

@@ -47,10 +47,10 @@ const maxActive = 20_000
 /** Covers the turns that end while Envoy waits to send an unanswered batch of its access log again. */
 const maxEnded = 50_000
 
-/** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in whatever order. */
+/** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in any order. */
 export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings) => {
   const { complete, end } = createEndTurn(parts, settings)
-  /** By turn id, the oldest first. Not an LRUCache: to delete its only entry takes it as long as to clear all its places. */
+  /** By turn id, oldest first. Not an LRUCache: deleting its only entry takes as long as clearing all its places. */
   const active = new Map<string, TurnTicket>()
   /** Ids of turns that have ended, and of requests whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })
@@ -80,15 +80,15 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
       const ticket = decodeTicket(turn.ticket)
       if (ticket !== undefined && !ended.has(ticket.turnId)) await endOnce(ticket, turn)
     },
-    // Envoy dropped the request before it read the decision: its access log has no ticket, but the key of the request, which is the turn's id.
+    // Envoy dropped the request before it read the decision: its log entry has the key (the turn's id), no ticket.
     clientDisconnected: async (turnId: string): Promise<void> => {
       const ticket = active.get(turnId)
       if (ticket === undefined) ended.set(turnId, true)
       else await endOnce(ticket, disconnected)
     },
     /**
-     * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV. One try, since
-     * the client waits. Never rejects.
+     * Counts a turn whose response came from the cache: no pod serves it, so that the session keeps its pod and its KV.
+     * One try, since the client waits. Never rejects.
      */
     completeCached: async (ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void> => {
       try {

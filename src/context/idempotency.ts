@@ -8,9 +8,9 @@ const idempotencyKeyMemoryMs = 24 * 60 * 60 * 1000
 const sdkRetryMemoryMs = 10 * 60 * 1000
 
 /**
- * How the store recognises a repeated create: by `Idempotency-Key`, for 24 hours; else, where an OpenAI SDK numbers its tries with
- * `x-stainless-retry-count`, by tenant and body, for 10 minutes. A first try is only recorded, so that two conversations with the same first
- * request stay two. Undefined: every create makes a session. The body is hashed only where a key is returned.
+ * How the store recognises a repeated create: by `Idempotency-Key`, for 24 hours; else, where an OpenAI SDK numbers its
+ * tries (`x-stainless-retry-count`), by tenant and body, for 10 minutes. A first try is only recorded: conversations
+ * with the same first request stay two. Undefined (the body is not hashed): each create makes a session.
  * @throws GatewayError `invalid_idempotency_key`
  */
 export const idempotencyKeyOf = (

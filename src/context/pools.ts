@@ -29,7 +29,7 @@ export const createPools = (pools: readonly [Pool, ...Pool[]]) => {
   const byName = new Map(pools.map((pool) => [pool.name, pool]))
   const [first, ...others] = pools
   return {
-    /** The first pool that lists the model; else the first that may serve it; else the first, whose router refuses it. Undefined: the first. */
+    /** First pool that lists the model, else may serve it, else the first, which refuses it. Undefined: the first. */
     forModel: (model: string | undefined): Pool => {
       if (model === undefined || others.length === 0) return first
       return (

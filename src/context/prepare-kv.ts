@@ -20,8 +20,8 @@ export const decisionMarginMs = 1000
 const controlCallsMs = 1000
 
 /**
- * How long a turn waits for its KV, milliseconds: never longer than recomputing is predicted to take, at least as long as control calls
- * take, and at most `maxLoadMs`, which bounds a wrong prediction.
+ * How long a turn waits for its KV, milliseconds: never longer than recomputing is predicted to take, at least as long
+ * as control calls take, and at most `maxLoadMs`, which bounds a wrong prediction.
  */
 export const loadBudgetMs = (
   { costs, maxLoadMs }: Pick<Pool, 'costs' | 'maxLoadMs'>,
@@ -37,8 +37,8 @@ const longDecisionMs = 1000
 const releaseTimeoutMs = 5000
 
 /**
- * The load's deadline. Signal and timer are made when a connector first reads the signal: together they cost more than most turns whose KV
- * lies in the pod (9 of 50 µs). Only then is Envoy asked for more time.
+ * The load's deadline. Signal and timer are made when a connector first reads the signal: together they cost more than
+ * most turns whose KV lies in the pod (9 of 50 µs). Only then is Envoy asked for more time.
  */
 const lazyDeadline = (budgetMs: number, scope: RequestScope): PrepareBudget & { end(): void } => {
   let deadline: Deadline | undefined

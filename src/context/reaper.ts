@@ -31,8 +31,8 @@ const foreignRetryMs = 600_000
 const orphanTimeoutMs = 10_000
 
 /**
- * Ends expired sessions, and removes the KV of every session that has ended from the store and from every pod, at least once.
- * Every gateway process runs one; the queue gives each removal to one of them at a time. `nowMs` is a clock that never goes back.
+ * Ends expired sessions, and removes the KV of ended sessions from the store and from every pod, at least once. Every
+ * gateway process runs one; the queue gives each removal to one of them at a time. `nowMs` never goes back.
  */
 export const createReaper = (
   parts: {

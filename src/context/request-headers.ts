@@ -14,8 +14,8 @@ export const checkJsonBody = (request: GatewayRequest): void => {
 }
 
 /**
- * Checks that Envoy can splice members into the body. An engine decodes what is compressed, and llama-server reads a form as an object of its
- * parts: either has other members than those at the end of the body.
+ * Checks that Envoy can splice members into the body. An engine decodes what is compressed, and llama-server reads a
+ * form as an object of its parts: either has other members than those at the end of the body.
  * @throws GatewayError `unsupported_media_type`
  */
 export const checkSpliceable = (request: GatewayRequest): void => {
@@ -61,10 +61,7 @@ export const checkTtl = (ttlSeconds: unknown, bounds: TtlBounds, param: string):
   return ttlSeconds
 }
 
-/**
- * The id of the request's turn: the request key, by which Envoy reports a client that disconnected before the decision was read; a random id
- * where there is no valid key.
- */
+/** The id of the request's turn: its key (`requestKeyHeader`), or a random id where there is no valid key. */
 export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
   const [key = ''] = request.header(requestKeyHeader)
   return /^[\w-]{1,64}$/.test(key) ? key : nanoid(16)
@@ -73,6 +70,6 @@ export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
 /** Header with the model of a request's body, as body-based routers in front of Envoy set it. */
 const modelHeader = 'x-gateway-model-name'
 
-/** The model of a request whose body does not reach the gateway, and that has no session to name it. Undefined: unknown. */
+/** The model of a request without a session, whose body does not reach the gateway. Undefined: unknown. */
 export const namedModel = (request: Pick<GatewayRequest, 'header'>): string | undefined =>
   request.header(modelHeader)[0] || undefined

@@ -14,7 +14,7 @@ import type {
 } from './context-cache-manager.ts'
 import type { Tenants } from './tenant.ts'
 
-/** Request header that asks for the response cache; as a response header, `hit` or `miss` where the request was eligible. */
+/** As a request header, asks for the response cache; in the response to an eligible request, `hit` or `miss`. */
 const responseCacheHeader = 'x-response-cache'
 
 /** An earlier response to the same request, whose body names `model`. */
@@ -44,12 +44,12 @@ export interface ResponseCacheParts {
 }
 
 /**
- * Answers inference requests from the response cache, and fills it with the engines' responses. `decide` decides as without a response cache, and
- * may send `cached`. Undefined: by its headers the request is not eligible.
+ * Answers inference requests from the response cache, and fills it with the engines' responses. `decide` decides as
+ * without a response cache, and may send `cached`. Undefined: by its headers the request is not eligible.
  *
- * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy sends its body, and
- * `Cache-Control` allows it (no `no-store`, `no-cache`). A request that creates a session is never eligible: it has to leave KV in a pod.
- * Two equal requests at a time are both computed.
+ * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy
+ * sends its body, and `Cache-Control` allows it (no `no-store`, `no-cache`). A request that creates a session is never
+ * eligible: it has to leave KV in a pod. Two equal requests at a time are both computed.
  */
 export const createResponseCacheHandler = (
   parts: ResponseCacheParts & { readonly tenants: Tenants },

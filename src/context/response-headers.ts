@@ -46,7 +46,7 @@ export const missStatus = (reason: MissReason): string => `miss; reason=${reason
 /** `x-context-cache` of a turn whose session keeps no KV. */
 export const noneStatus = (reason: string): string => `none; reason=${reason}`
 
-/** `x-context-cache` of a turn by what its pod holds. `kvStatus` is why the session has no stored KV, undefined if unknown. */
+/** `x-context-cache` by what the turn's pod holds. `kvStatus`: why the session has no stored KV; undefined: unknown. */
 export const presenceStatus = (presence: KvPresence, kvStatus: string | undefined): string => {
   if (presence.kind === 'hit') {
     const { tier, tokens, loadMs } = presence

@@ -9,9 +9,9 @@ import { bytesPerToken, routeTurn, startPlainTurn, type TurnParts } from './turn
 const maxPrefixBlocks = 100_000
 
 /**
- * Requests that are no turn of a session, where the gateway is the endpoint picker. They are routed by the model and by the beginning of the prompt,
- * of which a pod that computed it lately has the KV; where the engine uses no KV for such requests, by the model alone. All throw GatewayError as
- * {@link routeTurn} does.
+ * Requests that are no turn of a session, where the gateway is the endpoint picker. They are routed by the model and by
+ * the beginning of the prompt, of which a pod that computed it lately has the KV; where the engine uses no KV for such
+ * requests, by the model alone. All throw GatewayError as {@link routeTurn} does.
  */
 export const createPlainRequests = (parts: TurnParts) => {
   const prefixes = createPrefixIndex({ maxBlocks: maxPrefixBlocks })
@@ -47,7 +47,7 @@ export const createPlainRequests = (parts: TurnParts) => {
       const decide = (body: Buffer, bodyScope: RequestScope) => start(request, { key, body }, bodyScope)
       return { kind: 'need-body', prefixBytes: maxPrefixBytes, decide }
     },
-    /** A request that runs a model, but does not take the members. Undefined: engines would start it from KV of a session. */
+    /** A request that runs a model without the members. Undefined: engines would start it from KV of a session. */
     generateOtherwise: (request: GatewayRequest, scope: RequestScope): Promise<Decision> | undefined => {
       if (hasConstants(parts.pools.forModel(namedModel(request)).kv)) return undefined
       return start(request, { key: undefined, body: noBody }, scope)

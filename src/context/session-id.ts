@@ -6,13 +6,13 @@ import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 const idForm = /^ctx_[A-Za-z0-9_-]{32}$/
 const listedForm = /(?:^|,)[ \t]*ctx_[A-Za-z0-9_-]{32}[ \t]*(?:,|$)/
 
-/** A new session id: `ctx_` and 32 characters of 192 random bits. Beside the credential it is the only proof of having created the session. */
+/** `ctx_` and 32 characters of 192 random bits. Beside the credential, the only proof of having created the session. */
 export const newSessionId = (): string => `ctx_${nanoid(32)}`
 
-/** Whether an id has this gateway's form. Other forms belong to other clients and gateways, which use the same header. */
+/** Whether an id has this gateway's form. Other forms belong to other clients and gateways that use the same header. */
 export const isSessionId = (value: string): boolean => idForm.test(value)
 
-/** Whether a header value is an id of this gateway, or lists one: proxies may join several values into one (RFC 9110, 5.3). */
+/** Whether a header value is or lists an id of this gateway: proxies may join several values (RFC 9110, 5.3). */
 export const containsSessionId = (values: readonly string[]): boolean => values.some((value) => listedForm.test(value))
 
 /** The form in which an id may be stored, logged and passed on. */

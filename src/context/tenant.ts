@@ -6,9 +6,9 @@ import type { GatewayRequest } from './context-cache-manager.ts'
 export type Tenants = ReturnType<typeof createTenants>
 
 /**
- * Derives the tenant of a request. Tenants are HMACs, so that nothing stored or logged leads back to a credential. `principalHeader` names a header
- * that an authentication filter in front of the gateway sets (and strips from clients): the tenant then outlives the rotation of its key. Without it
- * the Authorization credential is the tenant.
+ * Derives the tenant of a request. Tenants are HMACs, so that nothing stored or logged leads back to a credential.
+ * `principalHeader` names a header that an authentication filter in front of the gateway sets (and strips from
+ * clients): the tenant then outlives the rotation of its key. Without it the Authorization credential is the tenant.
  */
 export const createTenants = (options: { readonly secret: string; readonly principalHeader: string | undefined }) => {
   const digest = (kind: 'principal' | 'authorization', value: string): TenantKey =>

@@ -3,8 +3,8 @@ import { readJson } from '../json/read-json.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 
 /**
- * Everything that the end of a turn needs. It travels in Envoy's request metadata and returns with the access log, so that any gateway process
- * can end a turn that another process began. It holds no raw session id, credential or prompt.
+ * Everything that the end of a turn needs. It travels in Envoy's request metadata and returns with the access log, so
+ * that any gateway process can end a turn that another began. It holds no raw session id, credential or prompt.
  */
 export interface TurnTicket {
   readonly turnId: string
@@ -12,7 +12,7 @@ export interface TurnTicket {
   readonly pool: string
   /** `host:port` of the chosen pod. */
   readonly pod: string
-  /** Value of `x-context-cache`, and how long the pod was prepared, milliseconds: for the log and metrics. Default: unknown. */
+  /** `x-context-cache`, and how long the pod was prepared, milliseconds: for the log and metrics. Default: unknown. */
   readonly cacheStatus?: string | undefined
   readonly preparedMs?: number | undefined
   /** Of a turn without a session; undefined: unknown. */

@@ -41,7 +41,7 @@ export interface TurnToRoute {
   readonly model?: string | undefined
   readonly pod?: string | undefined
   readonly kv?: StoredKv | undefined
-  /** Of a body that the gateway has seen: its bytes until now, and the tokens of its beginning that pods computed lately. Default: nothing is known. */
+  /** Of the body seen so far: bytes, and the tokens of its beginning that pods computed lately. Default: unknown. */
   readonly prompt?: { readonly bytes: number; readonly residentTokens: ReadonlyMap<string, number> }
 }
 
@@ -86,7 +86,7 @@ export const bytesPerToken = 4
 /** A body may hold pictures, which take far more bytes than tokens. */
 const maxNewTokens = 32_768
 
-/** Routing input for a turn. The length of its prompt is estimated from the length of the body, and is at least that of the KV that exists of it. */
+/** Routing input for a turn. The length of its prompt is estimated from the body's, and is at least that of its KV. */
 export const routingInputOf = (
   predictor: Pick<TtftPredictor, 'residentTokens'>,
   request: GatewayRequest,
@@ -128,8 +128,8 @@ export interface SessionTurn {
 }
 
 /**
- * Waits for admission where turns are limited, brings the session's KV into the pod within the budget, and makes the forward decision,
- * without response headers.
+ * Waits for admission where turns are limited, brings the session's KV into the pod within the budget, and makes the
+ * forward decision, without response headers.
  * @throws GatewayError `rate_limit_exceeded`
  * @throws RequestCancelledError
  */
@@ -160,7 +160,7 @@ export const startSessionTurn = (
 }
 
 /**
- * Forwards a turn without a session. It is only counted, and it is isolated from the KV of sessions: of a tenant, or (undefined) of everybody.
+ * Forwards a turn without a session: only counted, and isolated from sessions' KV, per tenant or (undefined) for all.
  * @throws GatewayError `rate_limit_exceeded`
  * @throws RequestCancelledError
  */
@@ -206,13 +206,13 @@ const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): Forw
   ticket,
 })
 
-/** Names the cluster of a pool other than the default one, where Envoy has one for each; without such a cluster it means nothing. */
+/** Names the cluster of a pool other than the default one. It means nothing unless Envoy has one for each pool. */
 const poolHeader = ({ name }: Pool): Readonly<Record<string, string>> =>
   name === defaultPool ? {} : { 'x-context-pool': name }
 
 /**
- * Runs `start` when the turn is admitted. The turn holds its resources until its end, or until `start` fails. `laterMs` is how long `start`
- * may take.
+ * Runs `start` when the turn is admitted. The turn holds its resources until its end, or until `start` fails. `laterMs`
+ * is how long `start` may take.
  */
 const whenAdmitted = async <T>(
   admission: Admission | undefined,

@@ -20,9 +20,9 @@ export interface UseSettings extends TtlBounds {
 }
 
 /**
- * Handles a turn of a session, from its headers alone. `cached` is an earlier response to the same request: it is sent if the session lives and
- * has its model, or if the session is unknown or deleted; an expired session starts anew with a computed turn. What it returns rejects with
- * GatewayError.
+ * Handles a turn of a session, from its headers alone. `cached` is an earlier response to the same request: it is sent
+ * if the session lives and has its model, or if the session is unknown or deleted; an expired session starts anew with
+ * a computed turn. What it returns rejects with GatewayError.
  */
 export const createUseSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly turns: Pick<ActiveTurns, 'completeCached'> },

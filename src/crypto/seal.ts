@@ -3,11 +3,11 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 const algorithm = 'aes-256-gcm'
 const [keyBytes, nonceBytes, tagBytes] = [32, 12, 16]
 
-/** A key of its own for each purpose, and for each `salt` within it (HKDF, RFC 5869). `secret` is what all gateways of a deployment share. */
+/** A key for each purpose and each `salt` within it (HKDF, RFC 5869). All gateways of a deployment share `secret`. */
 export const deriveKey = (secret: string, purpose: string, salt = ''): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, salt, purpose, keyBytes))
 
-/** Encrypts with AES-256-GCM under a random nonce: nonce, content, tag. It can be opened only with the same key and `name`. */
+/** Encrypts with AES-256-GCM under a random nonce: nonce, content, tag. Only the same key and `name` open it. */
 export const seal = (key: Buffer, content: Uint8Array, name = ''): Buffer => {
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(name))

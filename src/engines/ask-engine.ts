@@ -1,8 +1,8 @@
 import type { EngineHttp } from './engine-http.ts'
 
 /**
- * The text with which an engine answers a question: a GET, or a POST with a body. Undefined: it has no such path (404, or 501 where
- * an option of the engine is missing).
+ * The text with which an engine answers a question: a GET, or a POST with a body. Undefined: it has no such path (404,
+ * or 501 where an option of the engine is missing).
  * @throws Error that names the path, when the engine does not answer, or with another status than 200
  */
 export const askEngine = async (

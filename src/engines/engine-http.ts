@@ -2,7 +2,7 @@ import { Agent, request } from 'undici'
 
 /** How engines are reached. Default: plain HTTP, without a credential. */
 export interface EngineAccess {
-  /** With it, calls use HTTPS. Defaults: the authorities (PEM) of Node.js, and the host of each engine as the name in its certificate. */
+  /** With it, calls use HTTPS. Defaults: Node.js's authorities (PEM); each engine's host as its certificate's name. */
   readonly tls?: { readonly ca?: string | undefined; readonly serverName?: string | undefined } | undefined
   /** Sent as `Authorization: Bearer`. Never logged. */
   readonly apiKey?: string | undefined
@@ -65,7 +65,7 @@ export const createEngineHttp = (options: {
           dispatcher: agent,
           method,
           signal,
-          // Else undici would not use a connection again after a DELETE with a body, which LMCache's interface asks for and reads.
+          // Else undici does not use a connection again after a DELETE with a body, as LMCache's interface asks for.
           reset: false,
           headers: { ...authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
           body: body === undefined ? null : body instanceof Uint8Array ? body : JSON.stringify(body),

@@ -7,7 +7,7 @@ import hpack from 'hpack.js'
 
 /*
  * Envoy names its cluster as the `:authority` of a gRPC request, and Istio's clusters have names like
- * `outbound|9002||picker.default.svc.cluster.local`. Node.js refuses such a request (PROTOCOL_ERROR): a `|` may not stand there.
+ * `outbound|9002||picker.default.svc.cluster.local`. Node.js refuses a `|` there (PROTOCOL_ERROR).
  */
 
 const prefaceBytes = 24
@@ -22,8 +22,8 @@ const maxFrameBytes = 16_384
 const maxBlockBytes = 65_536
 
 /**
- * The bytes of an HTTP/2 client, in which the authority of each request is one that Node.js accepts. All other frames pass
- * unchanged. @throws Error on what is no HTTP/2
+ * The bytes of an HTTP/2 client, each request with an authority that Node.js accepts. Other frames pass unchanged.
+ * @throws Error on what is no HTTP/2
  */
 export const createAuthorityFilter = (): ((chunk: Buffer) => Buffer) => {
   const decompressor = hpack.decompressor.create({ table: { maxSize: tableBytes } })

@@ -23,7 +23,7 @@ export type BodyMode = (typeof bodyModes)[number] | 'unknown'
 /** All values of a header in their order, bytes as latin1; empty when there are none. `name` in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]
 
-/** The texts of a value in Envoy's dynamic metadata: a list, or a text with commas. Undefined when Envoy does not send it. */
+/** The texts of a value in Envoy's dynamic metadata: a list, or a text with commas. Undefined: Envoy sends none. */
 export type MetadataLookup = (namespace: string, key: string) => readonly string[] | undefined
 
 /** One message of Envoy. */

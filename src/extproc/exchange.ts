@@ -76,9 +76,9 @@ type StateOf<Kind extends ExchangeState['kind']> = Extract<ExchangeState, { kind
 export const initialExchange: ExchangeState = { kind: 'fresh' }
 
 /**
- * The protocol of one ext_proc stream, as a pure function. Each message gets exactly one reply, in order, unless the stream is over or Envoy
- * answers the client by itself; a request is forwarded only after a decision; a stream that owes a reply never ends well. A message out of
- * order ends the stream with an error. A longer request body than `maxBodyBytes` is answered 413.
+ * One ext_proc stream, as a pure function. Each message gets exactly one reply, in order, unless the stream is over or
+ * Envoy answers the client by itself; a request is forwarded only after a decision; a stream that owes a reply never
+ * ends well. A message out of order ends the stream with an error. A body above `maxBodyBytes` is answered 413.
  */
 export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes: number): ExchangeStep => {
   if (state.kind === 'over') return afterTheEnd(state, input)
@@ -221,8 +221,8 @@ const readBody = ({ request, extended }: StateOf<'deciding'>, decide: DecideOnBo
 }
 
 /**
- * Replies with the decision, and leaves the end of the stream to Envoy, which may come with the end of the response: Envoy resets a stream that
- * the gateway ends first, and Node.js closes a connection with many resets. Only a stream that would carry a response without an observer ends here.
+ * Replies with the decision, and leaves the end of the stream to Envoy, which resets a stream that the gateway ends
+ * first, and Node.js closes a connection with many resets. Only a stream for a response that nobody observes ends here.
  */
 const applyDecision = ({ phase, request }: StateOf<'deciding'>, decision: Decision): ExchangeStep => {
   const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'decision', phase, decision } }
@@ -241,7 +241,7 @@ const unsupported = (phase: RequestPhase, reason: string, observer?: ResponseObs
 
 type ResponsePart = Part<'response_headers'> | Part<'response_body'> | Part<'response_trailers'>
 
-/** Each part continues first, unchanged but for the observer's headers. A response before a decision is Envoy's own: no route, a limit, a timeout. */
+/** Each part continues first with the observer's headers. Before a decision it is Envoy's: no route, limit, timeout. */
 const onResponse = (state: ExchangeState, part: ResponsePart): ExchangeStep => {
   if (state.kind === 'decided') return step(state, continuePhase(part.kind))
   if (state.kind !== 'observing') return step({ kind: 'overtaken' }, ...giveUp(state), continuePhase(part.kind))

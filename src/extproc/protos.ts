@@ -2,8 +2,8 @@ import { createRequire } from 'node:module'
 import { loadSync } from '@grpc/proto-loader'
 
 /**
- * Loads one method of a service from a file of protos/ (some 20 ms), with messages as plain objects. A oneof has a member with the name of the field
- * that is set, enums are numbers, and bytes are views of the message.
+ * Loads one method of a service from a file of protos/ (some 20 ms), with messages as plain objects. A oneof has a
+ * member with the name of the field that is set, enums are numbers, and bytes are views of the message.
  */
 export const loadProtoMethod = (file: string, service: string, name: string) => {
   const path = createRequire(import.meta.url).resolve(`#protos/${file}`)

@@ -7,9 +7,9 @@ export type Outcome =
   | {
       readonly kind: 'forward'
       readonly setHeaders: Readonly<Record<string, string>>
-      /** The endpoint-picker protocol's value: the chosen pod and its fallbacks, separated by commas. Undefined: Envoy chooses. */
+      /** Endpoint-picker protocol: the chosen pod, then fallbacks, separated by commas. Undefined: Envoy chooses. */
       readonly destinations: string | undefined
-      /** Envoy's dynamic metadata `ctx`, read by the Lua filter and the access log: splice, model, headers (`name:value` lines), turn. */
+      /** Dynamic metadata `ctx` for Lua filter and access log: splice, model, headers (`name:value` lines), turn. */
       readonly ctx: Readonly<Record<string, string>>
     }
   | {

@@ -4,7 +4,7 @@ import { ServerCredentials } from '@grpc/grpc-js'
 const yearMs = 365 * 86_400_000
 const commonName = 'context-cache-gateway'
 
-/** Credentials with a key and a certificate that are made now, and that no client can verify. They keep readers out, not a forger. */
+/** Credentials with key and certificate made now, which no client can verify. They keep readers out, not a forger. */
 export const createSelfSignedCredentials = (): ServerCredentials => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const certificate = certificateOf(publicKey.export({ type: 'spki', format: 'der' }), (content) =>

@@ -148,8 +148,8 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
       return address
     },
     /**
-     * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived streams are ended once all
-     * others are done. Resolves after `deadlineMs` at the latest.
+     * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived
+     * streams are ended once all others are done. Resolves after `deadlineMs` at the latest.
      */
     drain: async (deadlineMs: number): Promise<void> => {
       health.setServing(false)

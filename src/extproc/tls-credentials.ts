@@ -19,8 +19,8 @@ export type TlsCredentials = Awaited<ReturnType<typeof createTlsCredentials>>
 const defaultReloadMs = 1_000
 
 /**
- * Reads the files, and again every second: new connections get what they hold now. Files that cannot be used are reported to `onFault` once,
- * and the last good ones stay. Rejects when the files cannot be used at the start.
+ * Reads the files, and again every second: new connections get what they hold now. Files that cannot be used are
+ * reported to `onFault` once, and the last good ones stay. Rejects when the files cannot be used at the start.
  */
 export const createTlsCredentials = async (
   files: TlsFiles,
@@ -56,7 +56,7 @@ const readFiles = async ({ certificate, key, clientCa }: TlsFiles): Promise<Secu
   ca: clientCa === undefined ? undefined : await readFile(clientCa),
 })
 
-/** Throws unless the key fits the certificate. OpenSSL ignores an authority that is no certificate; X509Certificate does not. */
+/** Throws unless key and certificate fit. OpenSSL ignores a `ca` that is no certificate; X509Certificate does not. */
 const checked = (context: SecureContextOptions): SecureContextOptions => {
   if (Buffer.isBuffer(context.ca)) new X509Certificate(context.ca)
   createSecureContext(context)

@@ -5,11 +5,11 @@ import { readTimings, readUsage, type TokenUsage } from './usage.ts'
 /** Reads an engine's answer as it passes: its token counts, and whether a stream came to its end. */
 export interface AnswerReader {
   chunk(bytes: Buffer): void
-  /** What was found until now. `isWhole`: a stream had its last event and no error; other answers are whole by their framing. */
+  /** What was found so far. `isWhole`: a stream had its last event and no error; others are whole by their framing. */
   result(): { readonly isWhole: boolean; readonly usage: TokenUsage | undefined }
 }
 
-/** Of other types than JSON and event streams, and of encoded answers, nothing is read; of an encoded stream nobody knows that it was whole. */
+/** Reads only JSON and event streams, and nothing encoded; of an encoded stream nobody knows that it was whole. */
 export const createAnswerReader = (contentType: string, encodings: readonly string[]): AnswerReader => {
   const isStream = /^text\/event-stream\s*(?:;|$)/i.test(contentType)
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) return unread(!isStream)

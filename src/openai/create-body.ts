@@ -31,8 +31,8 @@ const isPrompt = (member: PromptMember, value: unknown): boolean => {
 }
 
 /**
- * Checks the members that the gateway reads of a body that creates a session; the engine checks the rest. `form` is fixed by the path; on
- * `/v1/context` it is undefined, and the member that is present of `prompt`, `messages` and `input` decides.
+ * Checks the members that the gateway reads of a body that creates a session; the engine checks the rest. `form` is
+ * fixed by the path; undefined on `/v1/context`: the one present of `prompt`, `messages` and `input` decides.
  * @throws GatewayError `missing_required_parameter`, `invalid_type`
  */
 export const readCreateBody = (

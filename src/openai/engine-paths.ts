@@ -1,7 +1,7 @@
 /**
- * What a request on an engine's path does, apart from OpenAI's three inference paths: `generates-otherwise` runs a model on a body that does not
- * take the gateway's members; `reads` uses no KV of other requests. Undefined: not for clients. On other paths engines serve control calls, without
- * authentication: they read, copy and delete the KV of all tenants, load adapters, or run code.
+ * Use of an engine's path, other than OpenAI's three inference paths: `generates-otherwise` runs a model on a body that
+ * does not take the gateway's members; `reads` uses no KV of other requests. Undefined: not for clients. Other paths
+ * are control calls without authentication: they read, copy and delete all tenants' KV, load adapters or run code.
  */
 type EngineUse = 'generates-otherwise' | 'reads' | undefined
 

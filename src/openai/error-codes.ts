@@ -1,7 +1,7 @@
 /** OpenAI's error types: with the status, they decide which exception an SDK throws. */
 type ErrorType = 'invalid_request_error' | 'authentication_error' | 'rate_limit_error' | 'api_error'
 
-/** Status and default message of every error that the gateway sends. docs/errors.md explains each; a test compares the two. */
+/** Status and default message of every error of the gateway. docs/errors.md explains each; a test compares the two. */
 export const errorCodes = {
   invalid_session_id: {
     status: 400,

@@ -1,7 +1,7 @@
 import { GatewayError } from './gateway-error.ts'
 import { countModelKeys } from './scan-json.ts'
 
-/** Limits checked before a JSON text is parsed: parsing blocks the event loop, up to a second on a hostile text of 8 to 11 MB. */
+/** Checked before a JSON text is parsed: parsing blocks the event loop, up to 1 s on a hostile text of 8 to 11 MB. */
 export interface JsonLimits {
   /** Deepest nesting of objects and arrays. */
   readonly maxJsonDepth: number

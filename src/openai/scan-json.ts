@@ -2,7 +2,7 @@ import { readJson } from '../json/read-json.ts'
 
 const maxModelLength = 1024
 
-/** The first `model` of the outermost object in the beginning of a JSON text. Undefined: not in there, or not a text. */
+/** The first `model` of the outermost object in the beginning of a JSON text. Undefined: not there, or not a text. */
 export const modelIn = (beginning: Buffer): string | undefined => {
   let depth = 0
   for (let at = 0; at < beginning.length; at += 1) {
@@ -36,9 +36,9 @@ const backslash = 0x5c
 const colon = 0x3a
 
 /**
- * How often `model` is a key of the outermost object, also with escapes; undefined: the text is beyond the limits. Scans the bytes once, without
- * recursion or copies, and skips strings with the runtime's own search. It does not validate: on bytes that are not JSON the count means nothing,
- * and the parser reports the error.
+ * How often `model` is a key of the outermost object, also with escapes; undefined: the text is beyond the limits.
+ * Scans the bytes once, without recursion or copies, and skips strings with the runtime's own search. It does not
+ * validate: on bytes that are not JSON the count means nothing, and the parser reports the error.
  */
 export const countModelKeys = (
   body: Buffer,

@@ -15,8 +15,8 @@ const braceClose = 0x7d
 const noBytes = Buffer.alloc(0)
 
 /**
- * Appends members to a JSON object that passes in pieces. It keeps only the end of the object, which it does not parse. A body that was no strict
- * JSON object before is none afterwards.
+ * Appends members to a JSON object that passes in pieces. It keeps only the end of the object, which it does not parse.
+ * A body that was no strict JSON object before is none afterwards.
  */
 export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptions) => {
   const models = expectModel === undefined ? undefined : createModelCheck(expectModel)
@@ -37,7 +37,7 @@ export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptio
   }
 
   return {
-    /** Takes the next piece, and returns the bytes that may go on. @throws GatewayError `invalid_json` unless an object begins; `request_too_large` */
+    /** Returns the bytes that may go on. @throws GatewayError `invalid_json` (no object begins), `request_too_large` */
     piece: (bytes: Buffer): Buffer => {
       bytesSeen += bytes.length
       if (bytesSeen > maxBytes) throw new GatewayError('request_too_large')

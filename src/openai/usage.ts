@@ -8,7 +8,7 @@ export interface TokenUsage {
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Reads the `usage` of a response, in either of OpenAI's spellings. Undefined where it has no counts; a fraction, for example, is none. */
+/** Reads the `usage` of a response in either of OpenAI's spellings. Undefined: it has no counts; a fraction is none. */
 export const readUsage = (value: unknown): TokenUsage | undefined => {
   const usage = membersOf(value)
   const promptTokens = count(usage['input_tokens'] ?? usage['prompt_tokens'])

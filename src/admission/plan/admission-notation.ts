@@ -1,4 +1,4 @@
-/** A kind of work that may need resources: a turn from before it is forwarded until it has ended, or one load of stored KV into a pod. */
+/** Work that may need resources: a turn from before it is forwarded to its end, or one load of stored KV into a pod. */
 export type WorkKind = 'prefill' | 'load'
 
 /** One item of `admission.requirements`: what a kind of work needs, of one model or (`model` undefined) of any. */
@@ -36,8 +36,8 @@ const namedPriority = new RegExp(`^(.+)=(${positive})$`, 's')
 export const isResourceName = (text: string): boolean => resourceName.test(text)
 
 /**
- * Reads `prefill=R1:4 R2:5`, `load=R1:1`, or the same of one model: `prefill/my-model=R1:4`. Everything between the first slash and the last
- * equals sign is the model's name. Undefined for anything else, and for a resource that is named twice.
+ * Reads `prefill=R1:4 R2:5`, `load=R1:1`, or the same of one model: `prefill/my-model=R1:4`. The model's name is all
+ * between the first slash and the last equals sign. Undefined for anything else, and for a resource named twice.
  */
 export const parseRequirement = (text: string): RequirementText | undefined => {
   const [, kind, model, needs = ''] = requirement.exec(text) ?? []
@@ -52,8 +52,8 @@ export const parseRequirement = (text: string): RequirementText | undefined => {
 }
 
 /**
- * Reads `R1:10` (at every pod, or in all where the resource is global), `R2:5:0` (at the first pod of the list) or `R2:5:10.0.0.1:8000` (at
- * that pod). Nothing is ambiguous: an index has no colon, an address has one. Undefined for anything else.
+ * Reads `R1:10` (at every pod, or in all of a global resource), `R2:5:0` (at the first pod of the list) or
+ * `R2:5:10.0.0.1:8000` (at that pod): an index has no colon, an address has one. Undefined for anything else.
  */
 export const parseResourceCount = (text: string): ResourceCountText | undefined => {
   const [, resource, copies, index, address] = resourceCount.exec(text) ?? []

@@ -36,7 +36,7 @@ export interface ResourceNeed {
 export interface AdmissionPlan {
   /** In the order in which the requirements name them. */
   readonly resources: readonly { readonly name: string; readonly isGlobal: boolean }[]
-  /** What a piece of work needs: its kind's requirements and, instead of them where both name a resource, those of its model. */
+  /** What a piece of work needs: its kind's requirements, and its model's instead where both name a resource. */
   needsOf(kind: WorkKind, model: string | undefined): readonly ResourceNeed[]
   /** Copies at a pod; of a global resource, copies in all. */
   countOf(resource: string, pod: string): number
@@ -51,8 +51,8 @@ export type PlanOutcome =
   | { readonly kind: 'invalid'; readonly problems: readonly PlanProblem[] }
 
 /**
- * Plans the resources. Each has as many copies as its largest requirement, unless `resources` says otherwise. `pods` is the configured list,
- * undefined where pods come and go. Texts outside the notation are refused where the options are read, and ignored here.
+ * Plans the resources. Each has as many copies as its largest requirement, unless `resources` says otherwise. `pods`:
+ * the configured list; undefined: pods come and go. Ignores texts outside the notation, which the options refuse.
  */
 export const planAdmission = (settings: AdmissionSettings, pods: readonly string[] | undefined): PlanOutcome => {
   const problems: PlanProblem[] = []
@@ -119,7 +119,7 @@ const mergedNeeds = (byWork: ReadonlyMap<string, Counts>, work: string): readonl
   return [...counts].filter(([, count]) => count > 0).map(([resource, count]) => ({ resource, count }))
 }
 
-/** Names a resource at a pod, or (`address` undefined) everywhere. Neither the name of a resource nor an address has a space. */
+/** Names a resource at a pod, or (`address` undefined) everywhere. Neither names nor addresses have a space. */
 export const placeName = (resource: string, address: string | undefined): string =>
   address === undefined ? resource : `${resource} ${address}`
 
@@ -179,8 +179,8 @@ const readPriorities = (option: 'priorities' | 'objectives', settings: Admission
 }
 
 /**
- * Reports resources that can never be had in the number that is required. A turn holds what its prefill needs while its KV is loaded, so both
- * together must fit, and at every pod, since the router may choose any.
+ * Reports resources that can never be had in the number that is required. A turn holds what its prefill needs while its
+ * KV is loaded, so both together must fit, and at every pod, since the router may choose any.
  */
 const reportUnmet = (
   plan: AdmissionPlan,

@@ -5,8 +5,8 @@ import type { GrpcStream } from '../grpc-stream.ts'
 const maxPieceBytes = 62_000
 
 /**
- * Sends a body in pieces. Those of one turn of the event loop leave together: Envoy sends the end of most bodies as an empty piece right behind
- * the last one, and a message costs more than its bytes.
+ * Sends a body in pieces. Those of one turn of the event loop leave together: Envoy sends the end of most bodies as an
+ * empty piece right behind the last one, and a message costs more than its bytes.
  */
 export class BodySender {
   readonly #stream: GrpcStream<Reply>

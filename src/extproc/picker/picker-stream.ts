@@ -30,8 +30,8 @@ type RequestState =
 const noBytes = Buffer.alloc(0)
 
 /**
- * One HTTP request in FULL_DUPLEX_STREAMED, where the gateway is the endpoint picker: both bodies pass through it. A request waits for its decision,
- * then its body goes on as it comes; an answer is never held. Envoy sets no time limit, so that every decision has one of its own.
+ * One HTTP request in FULL_DUPLEX_STREAMED (endpoint picker): both bodies pass through. A request waits for its
+ * decision, then its body passes as it comes; an answer is never held. Envoy sets no time limit: each decision has one.
  */
 export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
   readonly #stream: GrpcStream<Reply>
