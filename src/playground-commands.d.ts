@@ -13,7 +13,7 @@ export interface CommandContext {
   readonly untilStopped: () => Promise<unknown>
 }
 
-/** The commands of the playground, which is loaded only when one of them is asked for. Each resolves to the exit code. */
+/** The commands of the playground, which is loaded only when one is asked for. Each resolves to the exit code. */
 export interface PlaygroundCommands {
   run(context: CommandContext): Promise<number>
   'vllm-up'(context: CommandContext): Promise<number>

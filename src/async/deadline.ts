@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A signal that fires when `signal` does, or after `limitMs`. `AbortSignal.any` with `AbortSignal.timeout` does the same, but Node 20 may
- * collect such a signal as garbage before it fires. Any number of listeners may be added to it.
+ * A signal that fires when `signal` does, or after `limitMs`. It takes any number of listeners. `AbortSignal.any` with
+ * `AbortSignal.timeout` does the same, but on Node 20 may be collected as garbage before it fires.
  */
 export interface Deadline {
   readonly signal: AbortSignal
@@ -46,7 +46,7 @@ export const withinLimit = async <T>(
   }
 }
 
-/** Resolves with `work`, or with `onAbort()`, which may throw, if the signal fires first; the work then continues in the background. */
+/** Resolves with `work`; if the signal fires first, with `onAbort()`, which may throw, while `work` continues. */
 export const untilAborted = async <T, U>(work: Promise<T>, signal: AbortSignal, onAbort: () => U): Promise<T | U> => {
   if (signal.aborted) return onAbort()
   let stop = (): void => {}
@@ -63,7 +63,7 @@ export const untilAborted = async <T, U>(work: Promise<T>, signal: AbortSignal, 
   }
 }
 
-/** Resolves with `work`, which never rejects, or after `limitMs` without it; the work then continues in the background. */
+/** Resolves with `work`, which never rejects, or after `limitMs` without it, while `work` continues. */
 export const within = (limitMs: number, work: Promise<void>): Promise<void> =>
   withinLimit(limitMs, (signal) => untilAborted(work, signal, () => undefined))
 

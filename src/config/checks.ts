@@ -6,7 +6,7 @@ import { checkPools } from './pool-checks.ts'
 import { listedPods, poolsOf } from './pools.ts'
 import type { ParsedConfig } from './schema.ts'
 
-/** Checks options against each other. Takes only the groups that are valid by themselves, so that all problems are reported at once. */
+/** Checks options against each other. Takes only groups valid by themselves, so all problems are reported at once. */
 export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => {
   const { listen, sessions, tenant, routing, engines, kv, pools, reaper, admission } = groups
   return [

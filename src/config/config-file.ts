@@ -7,7 +7,7 @@ export interface ConfigFile {
   /** Why the file cannot be used; its tree is empty then. */
   readonly problem?: string
   readonly tree: Tree
-  /** `file:line` of the option, or of the last part of its path that the file has; undefined: the file has none of it. */
+  /** `file:line` of the option, or of the last part of its path in the file; undefined: the file has none of it. */
   readonly placeOf: (path: readonly string[]) => string | undefined
 }
 

@@ -11,7 +11,7 @@ export const valueAt = (tree: unknown, path: readonly string[]): unknown =>
     return isTree(value) && Object.hasOwn(value, name) ? value[name] : undefined
   }, tree)
 
-/** A copy with `value` at the path, also in lists. A part of the path that is neither mapping nor list is kept for the schema to refuse. */
+/** A copy with `value` at the path, also in lists. A part that is no mapping or list stays: the schema refuses it. */
 export const withValue = (tree: Tree, path: readonly string[], value: unknown): Tree => {
   const replace = (node: unknown, [name, ...rest]: readonly string[]): unknown => {
     if (name === undefined) return value

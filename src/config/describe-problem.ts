@@ -34,8 +34,8 @@ export const hint = (typed: unknown, names: readonly string[] = []): string => {
 }
 
 /**
- * One line: where the option is set, its name, its variable, its value unless it may be a secret, and what is wrong. `variableOf`: the variable
- * that sets the option, or a list that it is in; `placeInFile`: `file:line` of the option, or of a group that it would be in.
+ * One line: the option's place, name, variable, value unless it may be a secret, and what is wrong. `variableOf`: the
+ * variable that sets it, or a list it is in; `placeInFile`: `file:line` of it, or of a group it would be in.
  */
 export const describeProblem = (
   { path, against = [], message }: ConfigProblem,

@@ -37,8 +37,8 @@ interface EnvironmentSetting {
 }
 
 /**
- * Reads the configuration: the environment overrides the YAML file, the file the defaults. `filePath` takes precedence over `CTX_CONFIG_FILE`;
- * without either no file is read. Default of `environment`: the environment of the process.
+ * Reads the configuration: the environment overrides the YAML file, the file the defaults. `filePath` overrides
+ * `CTX_CONFIG_FILE`; without either no file is read. Default of `environment`: that of the process.
  */
 export const loadConfig = (
   options: { readonly filePath?: string | undefined; readonly environment?: Environment } = {},
@@ -95,7 +95,7 @@ const withoutServiceVariables = (environment: Environment): Environment => {
   return Object.fromEntries(Object.entries(environment).filter(([name, value = '']) => !isInjected(name, value)))
 }
 
-/** Reads every option that the environment sets. Any other name that begins with `CTX_` is a problem: mostly it is misspelt. */
+/** Reads every option that the environment sets. Any other `CTX_` name is a problem: mostly it is misspelt. */
 const readEnvironment = (environment: Environment, report: Report): readonly EnvironmentSetting[] => {
   const options = listConfigOptions()
   const known = new Set([configFileEnvName, ...options.flatMap(namesOf)])

@@ -65,7 +65,7 @@ export const allowedBy = (node: Node): string => {
   return `${range}: a whole number of ${node.unit}, or one with a unit (${unitsOf(node.unit).join(', ')})`
 }
 
-/** The options with numbers in place of texts such as `90s` and `256MiB`. Other texts are kept for the schema to refuse. */
+/** The options with texts such as `90s` and `256MiB` as numbers. Other texts are kept for the schema to refuse. */
 export const readUnits = (value: unknown, path: readonly string[] = []): unknown => {
   if (Array.isArray(value)) return value.map((item, index) => readUnits(item, [...path, `${index}`]))
   if (isTree(value))

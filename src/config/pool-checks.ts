@@ -18,7 +18,7 @@ interface CheckedPool {
   readonly paths: { readonly pods: string; readonly engines: string; readonly kv: string }
 }
 
-/** Checks every pool by itself, and the pools against each other. A default pool without pods counts only where it is the only one. */
+/** Checks each pool by itself and against the others. A default pool without pods counts only if alone. */
 export const checkPools = (groups: Groups): readonly ConfigProblem[] => {
   const { routing, engines, kv, pools, reaper } = groups
   const further = pools.map((pool, index): CheckedPool => {

@@ -70,7 +70,7 @@ const access = {
 /** How the engines of the default pool are reached. */
 export const engines = group(access)
 
-/** A further pool. Its options mean what those of the default pool mean: `routing.pods`, `routing.dns`, `routing.kubernetes`, `routing.models`, `engines`, `kv`. */
+/** A further pool. Its options mean what the same names in `routing`, `engines` and `kv` mean for the default pool. */
 const pool = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lower case letters, digits and hyphens'),
   models,

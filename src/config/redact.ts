@@ -2,7 +2,7 @@ import type { Config } from './config.ts'
 
 const redacted = '[redacted]'
 
-/** The configuration for operators: without its secrets: the tenant secret, the key of the engines, the credentials of the Redis URL. */
+/** The configuration for operators, without secrets: tenant secret, engine keys, credentials of the Redis URL. */
 export const redactConfig = (config: Config): unknown => {
   const { tenant, sessions, engines, pools } = config
   return {

@@ -19,8 +19,8 @@ import { kv } from './kv-schema.ts'
 import { dns, engines, kubernetes, models, pods, pools } from './pool-schema.ts'
 
 /*
- * Metadata of an option: `plainEnv`, a second environment variable that sets it; `defaultText`, the default in words where it depends on other
- * options; `unit`, what its number counts; `secret`: messages do not quote it. redact.ts redacts secrets.
+ * Metadata of an option: `plainEnv`, a second variable for it; `defaultText`, the default in words where it depends on
+ * other options; `unit`, what its number counts; `secret`: not quoted in messages. redact.ts redacts secrets.
  */
 
 const tls = z.strictObject({

@@ -7,7 +7,7 @@ import { isReadOnlyRefusal, toRedisFault, withoutArguments } from './redis-fault
 import { withinTime } from './time-limit.ts'
 
 export interface RedisConnectionOptions {
-  /** `redis://` or `rediss://` (TLS), with user, password and database number where needed. One server; Redis Cluster is not supported. */
+  /** `redis://` or `rediss://` (TLS), with user, password and database number if needed. One server, no Cluster. */
   readonly url: string
   /** Prepended to every key by the adapters. Default `ctx:`. */
   readonly keyPrefix?: string
@@ -15,9 +15,9 @@ export interface RedisConnectionOptions {
   readonly commandTimeoutMs?: number
   /** How long an attempt to connect may take. Default 2000. */
   readonly connectTimeoutMs?: number
-  /** Called for every fault of the connection itself (not of single commands). The error names neither URL nor password. */
+  /** Called for every fault of the connection, not of single commands. The error names neither URL nor password. */
   readonly onFault: (error: Error) => void
-  /** Called when Redis answers a command for the first time after a fault; after one that it refused or was late with, 5 s later. */
+  /** Called at the first answer after a fault; if Redis refused a command or was late, not before 5 s have passed. */
   readonly onRecovered?: () => void
   /** Called at every change of the circuit breaker, for metrics and logs. */
   readonly onBreaker?: (state: RedisBreakerState) => void
@@ -57,8 +57,8 @@ const openClient = (
 }
 
 /**
- * Connects to Redis, and reconnects whenever the connection is lost. Resolves once the first attempt has succeeded or failed; while there is no
- * connection, commands reject.
+ * Connects to Redis, and reconnects whenever the connection is lost. Resolves once the first attempt has succeeded or
+ * failed. Without a connection, commands reject.
  *
  * @throws Error when the URL cannot be read.
  */
@@ -98,7 +98,7 @@ export const createRedisConnection = async ({
     }
   }
 
-  /** Commands of one iteration of the event loop leave in one write. With a write for each, a turn at 2 KB costs a tenth more. */
+  /** Commands of one event loop iteration leave in one write. With a write for each, a 2 KB turn costs a tenth more. */
   const holdWrites = (): void => {
     const { stream, status } = client
     if (status !== 'ready' || stream.writableCorked > 0) return

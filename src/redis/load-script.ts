@@ -4,8 +4,8 @@ import type { RedisScript } from './redis-connection.ts'
 const includeLine = /^--- @include ([a-z-]+)$/gm
 
 /**
- * Reads `<name>.lua` from the folder `directory` (its URL ends in a slash). A line `--- @include <part>` is replaced by
- * `includes/<part>.lua` of the same folder, which may include further parts; each part is taken in once, where it is named first.
+ * Reads `<name>.lua` from `directory` (its URL ends in a slash). A line `--- @include <part>` is replaced by
+ * `includes/<part>.lua` there, which may include further parts; each part is taken in once, where it is named first.
  *
  * @throws Error when a file is missing: at start, not while serving.
  */

@@ -29,8 +29,8 @@ export class RedisUnavailableError extends Error {
 }
 
 /**
- * Redis answers, and the script itself is at fault: waiting does not mend it. Kept apart from {@link RedisUnavailableError}, so that a
- * mistake in the gateway never passes for an outage.
+ * Redis answers, and the script itself is at fault: waiting does not mend it. Kept apart from
+ * {@link RedisUnavailableError}, so that a mistake in the gateway never passes for an outage.
  */
 export class RedisScriptError extends Error {
   override readonly name = 'RedisScriptError'

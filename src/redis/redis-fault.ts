@@ -2,22 +2,22 @@ import { types } from 'node:util'
 import { RedisScriptError, RedisUnavailableError } from './redis-connection.ts'
 
 /**
- * Error codes with which a Redis that answers says that it cannot serve now: it lost its master or its replicas, is full, starting, busy,
- * cannot save, or does not let this user in. An error raised inside a script carries its code in the middle of the text on Redis 6, and for
- * a missing permission it has words instead of a code.
+ * Error codes with which a Redis that answers says that it cannot serve now: it lost its master or its replicas, is
+ * full, starting, busy, cannot save, or does not let this user in. On Redis 6, an error raised inside a script has its
+ * code in the middle of the text, and for a missing permission words instead of a code.
  */
 const refusals =
   /\b(READONLY|OOM|LOADING|NOPERM|NOAUTH|WRONGPASS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|UNKILLABLE|MISCONF|NOREPLICAS)\b|The user executing the script can't|ACL failure in script/
 
-/** Redis gave no answer in time. The only fault that costs the caller time, so the only one that opens the circuit breaker. */
+/** Redis gave no answer in time. Only this fault costs the caller time, so only this one opens the circuit breaker. */
 export class RedisSilentError extends RedisUnavailableError {}
 
-/** Whether Redis refused to write because this node is a replica: the master is elsewhere, so connecting anew may find it. */
+/** Whether Redis refused to write as a replica: the master is elsewhere, so connecting anew may find it. */
 export const isReadOnlyRefusal = (error: Error): boolean => /\bREADONLY\b/.test(error.message)
 
 /**
- * An error of the Redis client without what it must not tell: ioredis hangs the command with all its arguments on it, and Redis quotes
- * arguments of commands it does not know.
+ * An error of the Redis client without arguments of commands: ioredis attaches all of them, and Redis quotes those of
+ * commands it does not know.
  */
 export const withoutArguments = (error: unknown): Error => {
   if (!types.isNativeError(error)) return new Error('Unknown fault of the Redis client')

@@ -3,8 +3,8 @@ import { RedisSilentError } from './redis-fault.ts'
 /**
  * The answer, unless it takes longer than `limitMs`.
  *
- * A process that was busy for longer than the limit finds the timer and the answer together, and Node runs timers first. So the limit holds
- * only after the socket has been read: with ioredis' own `commandTimeout` a stall of 130 ms fails half of the calls that Redis has answered.
+ * A process stalled beyond the limit finds timer and answer together, and Node runs timers first. So the limit holds
+ * only once the socket is read: with ioredis' `commandTimeout`, a stall of 130 ms fails half the answered calls.
  *
  * @throws RedisSilentError
  */

@@ -12,9 +12,9 @@ export type Candidates =
   | { readonly kind: 'unknown-model' }
 
 /**
- * Ready pods that list the model of the turn; else ready pods that may answer any name, or whose models are unknown. A turn that names no
- * model has all ready pods. Pods that run the turn's LoRA adapter are preferred while they are not overloaded, except by a session that has a
- * pod: an adapter is loaded in less time than a prompt is computed.
+ * Ready pods that list the model of the turn; else ready pods that may answer any name, or whose models are unknown. A
+ * turn without a model has all ready pods. Pods that run the turn's LoRA adapter are preferred while they are not
+ * overloaded, except by a session that has a pod: an adapter loads in less time than a prompt is computed.
  */
 export const candidatesFor = (
   allPods: readonly PodState[],

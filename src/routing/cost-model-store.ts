@@ -25,8 +25,8 @@ export const createMemoryCostModelStore = (): CostModelStore => {
 }
 
 /**
- * Restores a cost model at the start and saves it while it learns. A store that fails does not affect turns: errors go to `onFault`, which must not
- * throw.
+ * Restores a cost model at the start and saves it while it learns. A store that fails does not affect turns: errors go
+ * to `onFault`, which must not throw.
  */
 export const createCostModelKeeper = (options: {
   readonly model: CostModel

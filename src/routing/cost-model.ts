@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { StoredPrefix } from './router.ts'
 
-/** Predicts the cost of having a prefix's KV in a pod. Synchronous and cheap: it is called for every pod on every turn. */
+/** Predicts the cost of having a prefix's KV in a pod. Synchronous and cheap: called for every pod on every turn. */
 export interface CostEstimate {
   /** Milliseconds that an engine needs to compute `tokens` of a prompt; 0 for none. */
   recomputeMs(model: string, tokens: number): number
@@ -51,8 +51,8 @@ interface Fits {
 }
 
 /**
- * Milliseconds to load what a pod that already holds `residentTokens` lacks of a stored prefix; undefined where it lacks nothing or computes it
- * sooner, so that nothing is loaded.
+ * Milliseconds to load what a pod that already holds `residentTokens` lacks of a stored prefix; undefined where it
+ * lacks nothing or computes it sooner, so that nothing is loaded.
  */
 export const worthwhileLoadMs = (
   costs: CostEstimate,
@@ -112,7 +112,7 @@ export const createCostModel = (options: {
   }
   return {
     ...estimate,
-    /** A turn that did not wait computed `tokens` prompt tokens and sent its first byte after `ttfbMs`. Prompts below 128 tokens are ignored. */
+    /** A turn that did not wait computed `tokens`, first byte after `ttfbMs`. Prompts below 128 tokens are ignored. */
     observe: (model: string, { tokens, ttfbMs }: { readonly tokens: number; readonly ttfbMs: number }): void => {
       if (tokens >= minTokens) learn(model, 'prefill', tokens, ttfbMs)
     },
@@ -146,12 +146,12 @@ const clampedAfter = 5
 const mostAboveExpected = 4
 const mostBelowExpected = 1 / 8
 /**
- * An unknown queue or a busy machine only ever makes an observation longer. So one that is longer than expected counts less than one that is
- * shorter, and the line settles near the undisturbed ones.
+ * An unknown queue or a busy machine only ever makes an observation longer. So one that is longer than expected counts
+ * less than one that is shorter, and the line settles near the undisturbed ones.
  */
 const weightOfLonger = 0.2
 const weightOfShorter = 0.8
-/** With a variance over squared mean below this, the units are too similar to separate the fixed part from the part per unit. */
+/** Below this variance over squared mean, units are too similar to tell the fixed part from the part per unit. */
 const leastSpread = 0.01
 const leastPerUnit = 1e-12
 
@@ -180,7 +180,7 @@ const observed = (fit: Fit, units: number, milliseconds: number): Fit => {
 
 const fitOf = (initial: CostLine, sums: FitSums = noSums): Fit => ({ initial, sums, line: fitLine(initial, sums) })
 
-/** A line by least squares. `initial` holds until the first observation, its fixed part until the observations tell both parts. */
+/** A least-squares line. `initial` holds until the first observation, its fixed part until both can be told apart. */
 const fitLine = (initial: CostLine, { weight, x, y, xx, xy }: FitSums): CostLine => {
   if (!(weight > 0 && x > 0)) return initial
   const meanX = x / weight

@@ -10,9 +10,9 @@ import { errorReason } from './pod-probe.ts'
 export type ResolveName = (name: string) => Promise<readonly LookupAddress[]>
 
 /**
- * The pods behind a DNS name, such as a headless service of Kubernetes: one for each address, all on one port. The name is resolved again
- * at each interval. Of a name with addresses of both families only those of IPv4 count, since they are the same pods. While the name
- * cannot be resolved the known pods stay, under their health checks.
+ * The pods behind a DNS name, such as a headless service of Kubernetes: one for each address, all on one port. The name
+ * is resolved again at each interval. If it has addresses of both families, only those of IPv4 count, since they are
+ * the same pods. While the name cannot be resolved the known pods stay, under their health checks.
  */
 export const createDnsPodSource = (
   options: PodMonitorOptions & {

@@ -21,19 +21,19 @@ const fieldsByName: ReadonlyMap<string, keyof typeof noLoad> = new Map([
   ['llamacpp:kv_cache_usage_ratio', 'kvUsage'],
 ])
 
-/** One series for each set of adapters that vLLM has met, in a label; the value is the time at which it was met last. */
+/** One series for each set of adapters that vLLM has met, in a label; the value is the time it was last met. */
 const adaptersName = 'vllm:lora_requests_info'
 
 /**
- * A sample: its name, labels in braces, whose quoted values may hold braces and escaped quotes, the value, and perhaps a timestamp. Values
- * that are negative or no number do not match.
+ * A sample: its name, labels in braces, whose quoted values may hold braces and escaped quotes, the value, and perhaps
+ * a timestamp. Values that are negative or no number do not match.
  */
 const sample =
   /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]*\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?[ \t]*(\+?[0-9][0-9.eE+-]*)(?:[ \t]+-?[0-9]+)?[ \t\r]*$/
 
 /**
- * Reads the load from a text in the Prometheus exposition format. Unknown lines are ignored, as are values that are not a finite number
- * from 0. An engine with several workers has a line for each: requests are added, of the KV usage the highest counts.
+ * Reads the load from the Prometheus exposition format. Unknown lines are ignored, as are values that are not finite
+ * numbers from 0. An engine with several workers has a line for each: requests are added, the highest KV usage counts.
  */
 export const parseEngineMetrics = (text: string): EngineLoad => {
   const load = { ...noLoad }

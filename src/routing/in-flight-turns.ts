@@ -6,8 +6,8 @@ const maxTurnsPerPod = 65_536
 const reachedAfterMs = 30_000
 
 /**
- * Counts the turns that run on each pod. The end of a turn may be reported to another gateway: a turn is dropped when the
- * engine runs fewer requests than are counted, or after its lease.
+ * Counts the turns that run on each pod. The end of a turn may be reported to another gateway: a turn is dropped when
+ * the engine runs fewer requests than are counted, or after its lease.
  */
 export class InFlightTurns {
   readonly #options: { readonly turnLeaseMs: number; readonly nowMs: () => number }

@@ -13,7 +13,7 @@ export type PodChange =
   | { readonly kind: 'added' | 'removed' | 'ready'; readonly address: PodAddress }
   /** The pod gets no more turns. */
   | { readonly kind: 'failing'; readonly address: PodAddress; readonly reason: string }
-  /** The engine refuses the gateway's credential, or none any more. It still gets turns: they carry the client's own. */
+  /** The engine refuses the gateway's credential, or no longer does. It still gets turns, with the client's own. */
   | { readonly kind: 'unauthorized'; readonly address: PodAddress; readonly reason: string }
   | { readonly kind: 'authorized'; readonly address: PodAddress }
   /** The name of the pods could not be resolved; the known pods stay. */
@@ -66,8 +66,8 @@ const failuresUntilOut = 2
 const checksUntilStale = 3
 
 /**
- * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A host name is resolved
- * once, at the start, since Envoy knows its pods by address.
+ * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A
+ * host name is resolved once, at the start, since Envoy knows its pods by address.
  */
 export const createStaticPodSource = (
   options: PodMonitorOptions & { readonly addresses: readonly PodAddress[] },

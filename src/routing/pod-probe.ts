@@ -6,7 +6,7 @@ import { parseServedModels, type ServedModels } from './served-models.ts'
 
 /** The result of one check of a pod. */
 export interface ProbeResult {
-  /** Undefined: `GET /health` answered 2xx in time, or refused the credential, as only a running engine does. Else a short reason. */
+  /** Undefined: `GET /health` answered 2xx in time, or refused the credential: the engine runs. Else a short reason. */
   readonly problem: string | undefined
   /** Undefined: `GET /metrics` did not answer in time. All 0: the engine has no metrics. */
   readonly load: EngineLoad | undefined

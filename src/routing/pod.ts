@@ -15,7 +15,7 @@ export interface PodState extends EngineLoad {
   readonly models?: ServedModels | undefined
   /** Id of the engine's LMCache instance. Default: not known. */
   readonly instance?: string | undefined
-  /** `inFlight` at the time of the engine's report: that part of `running` and `waiting` is this gateway's own. Default 0. */
+  /** `inFlight` at the engine's report: the part of `running` and `waiting` that is this gateway's own. Default 0. */
   readonly inFlightAtRead?: number
   /** Predicted milliseconds until the pod has computed all prompts that this gateway sent to it. Default 0. */
   readonly prefillBacklogMs?: number
@@ -28,7 +28,7 @@ export interface PodSource {
   /** Counts a turn in. A turn without a `turnEnded` is dropped after the turn lease. */
   turnStarted(address: PodAddress, turnId: string): void
   turnEnded(address: PodAddress, turnId: string): void
-  /** A turn failed at this pod (connection refused, reset): the pod gets no turns until its health check succeeds again. */
+  /** A turn failed at this pod (connection refused, reset): it gets no turns until its health check succeeds again. */
   markUnhealthy(address: PodAddress): void
   /** Starts to watch the pods. Resolves after the first round of checks, whatever their results; never rejects. */
   start(): Promise<void>
@@ -39,7 +39,7 @@ export interface PodSource {
 /** At least one pod. */
 export type Pods = readonly [PodState, ...PodState[]]
 
-/** Requests at a pod: this process' turns, exact at any time, and the requests of others by the engine's last report. */
+/** Requests at a pod: this process' turns, exact at any time, and those of others by the engine's last report. */
 export const podLoad = (pod: PodState): number =>
   pod.inFlight + Math.max(0, pod.running + pod.waiting - (pod.inFlightAtRead ?? 0))
 

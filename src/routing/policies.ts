@@ -19,8 +19,8 @@ export const policyNames = [
 export type PolicyName = (typeof policyNames)[number]
 
 /**
- * All policies, `defaultPolicy` first, as {@link createRouter} takes them. `random` is `Math.random` by default, `costs` a model that does
- * not learn.
+ * All policies, `defaultPolicy` first, as {@link createRouter} takes them. `random` is `Math.random` by default,
+ * `costs` a model that does not learn.
  */
 export const createPolicies = (options: {
   readonly defaultPolicy: PolicyName
@@ -55,8 +55,8 @@ const createRoundRobin = (): PickPod => {
 }
 
 /**
- * The pods whose KV memory is used least, by the engine's last report and the requests that are not in it: those that wait, and turns since.
- * Without them, all turns between two reports reach the same pod. A request is taken to use as much as one does on average over the pods.
+ * The pods with the least KV memory in use: by the engine's last report, plus the pods' average per request for
+ * requests not in it (waiting, or sent since). Without these, all turns between two reports reach the same pod.
  */
 const leastKvUsed = (pods: Pods): Pods => {
   const usage = pods.reduce((sum, pod) => sum + pod.kvUsage, 0)

@@ -4,8 +4,8 @@ import { residentTokensIn } from './prefix-cache.ts'
 import type { PickPod, RoutingInput } from './router.ts'
 
 /**
- * Turns that will come behind this one for each that is ahead of it. Without a queue only the turn's own time counts; the longer the queues,
- * the more it matters not to compute what another pod already has. Replays of real traces had the lowest TTFT with 3 to 5.
+ * Turns expected behind this one for each ahead of it. Without a queue only the turn's own time counts; the longer the
+ * queues, the more it costs to compute what another pod has. Replays of real traces had the lowest TTFT with 3 to 5.
  */
 const followersPerTurnAhead = 3
 
@@ -13,9 +13,9 @@ const followersPerTurnAhead = 3
 const unknownPromptTokens = 1024
 
 /**
- * `predicted-ttft`: the pod with the lowest predicted time to first token, plus the delay of the turns behind it. So a session stays where
- * its KV is until the queue there costs more than the KV is worth. Of equals the least loaded, then random. For a turn without a session
- * nothing can be predicted: `otherwise` picks its pod.
+ * `predicted-ttft`: the pod with the lowest predicted time to first token, plus the delay of the turns behind it. So a
+ * session stays where its KV is until the queue there costs more than the KV is worth. Of equals the least loaded, then
+ * random. For a turn without a session nothing can be predicted: `otherwise` picks its pod.
  */
 export const createPredictedTtftPolicy =
   (options: { readonly costs: CostEstimate; readonly random: RandomSource; readonly otherwise: PickPod }): PickPod =>
@@ -41,8 +41,8 @@ export interface PredictedTurn {
 }
 
 /**
- * Where a load pays, it runs while the pod works on its queue: the turn waits for the longer of the two, then computes the rest. Else it
- * waits for the queue, then computes all that the pod lacks.
+ * Where a load pays, it runs while the pod works on its queue: the turn waits for the longer of the two, then computes
+ * the rest. Else it waits for the queue, then computes all that the pod lacks.
  */
 export const predictTurn = (costs: CostEstimate, turn: RoutingInput, pod: PodState): PredictedTurn => {
   const { prefillMs, loadMs, promptTokens } = predictWork(costs, turn, pod.address)

@@ -2,8 +2,8 @@
 const maxWorks = 65_536
 
 /**
- * The prefill work of one pod, first in, first out. Prefill completion is not reported; predicted work drains with time and is corrected
- * when the turn ends. Times come from a monotonic clock.
+ * The prefill work of one pod, first in, first out. Prefill completion is not reported; predicted work drains with time
+ * and is corrected when the turn ends. Times come from a monotonic clock.
  */
 export class PrefillQueue {
   /** Work that is not done, in its order, with the time at which each piece is predicted to be done. */

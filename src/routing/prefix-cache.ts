@@ -3,8 +3,8 @@ import type { PickPod, RoutingInput } from './router.ts'
 import { loadLimit, type Stickiness } from './session-affinity.ts'
 
 /**
- * Tokens of the session that a pod probably holds; 0 for none. When nothing is known of the session (after a restart, or when another
- * process served it), the pod that served it last is taken to hold what is stored, or one token where that is unknown.
+ * Tokens of the session that a pod probably holds; 0 for none. If nothing is known of the session (after a restart, or
+ * when another process served it), its last pod is taken to hold what is stored, or one token where that is unknown.
  */
 export const residentTokensIn = (turn: RoutingInput, address: PodAddress): number => {
   const { residentTokens } = turn
@@ -12,7 +12,7 @@ export const residentTokensIn = (turn: RoutingInput, address: PodAddress): numbe
   return turn.lastPod === address ? Math.max(1, turn.stored?.tokens ?? 0) : 0
 }
 
-/** `prefix-cache`: of the pods that are not overloaded, the one that holds most of the session; of equals the least loaded, then random. */
+/** `prefix-cache`: of pods not overloaded, the one with most of the session; then the least loaded, then random. */
 export const createPrefixCachePolicy =
   (options: { readonly stickiness: Stickiness; readonly random: RandomSource }): PickPod =>
   (turn, pods) => {

@@ -10,8 +10,8 @@ const blockBytes = 1024
 const maxPodsPerBlock = 4
 
 /**
- * Which pods have computed the beginning of a request body lately, so that its KV probably is in their prefix caches. `maxBlocks`: above this, the
- * block that was used longest ago is forgotten.
+ * Which pods have computed the beginning of a request body lately, so that its KV probably is in their prefix caches.
+ * Above `maxBlocks`, the block that was used longest ago is forgotten.
  */
 export const createPrefixIndex = (options: { readonly maxBlocks: number }) => {
   const podsOf = new LRUCache<string, readonly PodAddress[]>({ max: options.maxBlocks })

@@ -15,8 +15,8 @@ export interface RoutingInput {
   /** The session's KV in the persistent store, which any pod can load. Default: nothing is stored. */
   readonly stored?: StoredPrefix | undefined
   /**
-   * Tokens of the session whose KV each pod probably holds. A pod that is not listed holds none. When empty or left out, only `lastPod`
-   * is known.
+   * Tokens of the session whose KV each pod probably holds. A pod that is not listed holds none. When empty or left
+   * out, only `lastPod` is known.
    */
   readonly residentTokens?: ReadonlyMap<PodAddress, number> | undefined
   /** The pods that may be chosen, as `host:port` or (all ports of it) `host`. Default: any. */
@@ -81,7 +81,7 @@ export const createRouter = (options: {
   }
 }
 
-/** In a circle from the chosen pod on, so that the turns of a pod that fails spread over the others instead of all reaching the first. */
+/** In a circle from the chosen pod on, so that the turns of a pod that fails spread over all others. */
 const othersAfter = (pods: readonly PodState[], chosen: PodState): PodState[] => {
   const position = pods.indexOf(chosen)
   return [...pods.slice(position + 1), ...pods.slice(0, position)]

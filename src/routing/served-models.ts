@@ -3,13 +3,13 @@ import { readJson } from '../json/read-json.ts'
 
 /** The models of an engine. */
 export interface ServedModels {
-  /** Names by which requests ask for them: ids, aliases, and LoRA adapters, which vLLM lists like models, with a `parent`. */
+  /** Names that requests use: ids, aliases, and LoRA adapters, which vLLM lists like models, with a `parent`. */
   readonly names: ReadonlySet<string>
   /** Whether the engine may answer other names, too. */
   readonly answersAnyName: boolean
 }
 
-/** Whether one of several pods serves a model: `possible` where one may, since it answers any name or its models are not known yet. */
+/** Whether one of several pods serves a model; `possible`: one answers any name, or its models are not known yet. */
 export type ModelService = 'listed' | 'possible' | 'no'
 
 /** `pods` are those of one pool, ready or not. */
@@ -48,7 +48,7 @@ const modelList = z.object({
 /** llama-server answers every name with its one model. */
 const answersAnyName = 'llamacpp'
 
-/** Reads the answer to `GET /v1/models`. A text that is no list of models says nothing, so that any name may be answered. */
+/** Reads the answer to `GET /v1/models`. If the text is no list of models, any name may be answered. */
 export const parseServedModels = (text: string): ServedModels => {
   const data = modelList.safeParse(readJson(text)).data?.data ?? []
   return {

@@ -3,8 +3,8 @@ import { leastLoaded, type PodState, type Pods, podLoad, type RandomSource, rand
 import type { PickPod } from './router.ts'
 
 /**
- * When a session stays with its pod. A pod is overloaded when its load exceeds `factor` times the least load of any pod plus `margin`;
- * a turn then goes to another pod, although its KV has to be loaded there.
+ * When a session stays with its pod. A pod is overloaded when its load exceeds `factor` times the least load of any pod
+ * plus `margin`; a turn then goes to another pod, although its KV has to be loaded there.
  */
 export interface Stickiness {
   /** At least 1. */
@@ -17,8 +17,8 @@ export interface Stickiness {
 export const loadLimit = ({ factor, margin }: Stickiness, least: PodState): number => factor * podLoad(least) + margin
 
 /**
- * `session-affinity`: the pod that served the session last; else the first pod of the affinity key's rendezvous order; else the least
- * loaded pod. When that pod is overloaded, a session goes to the least loaded one, another affinity key to the next in its order.
+ * `session-affinity`: the session's last pod; else the first pod in the affinity key's rendezvous order; else the least
+ * loaded. If that pod is overloaded, a session goes to the least loaded one, another affinity key to the next in order.
  */
 export const createSessionAffinityPolicy =
   (options: { readonly stickiness: Stickiness; readonly random: RandomSource }): PickPod =>
@@ -36,8 +36,8 @@ export const createSessionAffinityPolicy =
   }
 
 /**
- * Orders pods by rendezvous (highest random weight) hashing: every key has its own fixed order, evenly spread over keys. A pod that leaves
- * moves only the keys that had it first, a new pod takes over only its share. Stateless, so that several gateways agree.
+ * Orders pods by rendezvous (highest random weight) hashing: each key has its own fixed order, evenly spread over keys.
+ * A pod that leaves moves only the keys that had it first, a new pod takes only its share. Stateless: gateways agree.
  */
 export const rendezvousOrder = (affinityKey: string, pods: Pods): readonly PodState[] =>
   pods

@@ -29,9 +29,9 @@ const maxPodsPerSession = 16
 const nowhere: ReadonlyMap<PodAddress, number> = new Map()
 
 /**
- * Predicts the load of each pod from the turns that this process sends there, and learns costs from how they end: the state behind
- * `predicted-ttft` and `prefix-cache`. All of it is an estimate: engines evict on their own, and what a pod really holds is found out when
- * a turn reaches it. `nowMs` is a monotonic clock.
+ * Predicts the load of each pod from the turns that this process sends there, and learns costs from how they end: the
+ * state behind `predicted-ttft` and `prefix-cache`. All of it is an estimate: engines evict on their own, and what a
+ * pod really holds is found out when a turn reaches it. `nowMs` is a monotonic clock.
  */
 export const createTtftPredictor = (options: {
   readonly source: Pick<PodSource, 'pods'>
@@ -91,7 +91,7 @@ export const createTtftPredictor = (options: {
     residentTokens: (sessionKey: string): ReadonlyMap<PodAddress, number> => sessions.get(sessionKey) ?? nowhere,
     /** Sessions whose KV the pod probably holds. */
     sessionsAt: (pod: PodAddress): number => sessionsByPod.get(pod) ?? 0,
-    /** A pod was chosen for a turn: its predicted work counts from now on, although its KV may have to be loaded first. */
+    /** A pod was chosen for a turn: its predicted work counts from now on, even if its KV is yet to be loaded. */
     routed: (turn: TurnAtPod, input: RoutingInput): void => {
       setWork(turn, predictWork(costs, input, turn.pod).prefillMs)
       // The session's next turn may start before this one ends.

@@ -6,8 +6,8 @@ const repeatMs = 60_000
 const maxLines = 1000
 
 /**
- * A log for what may happen on every turn: of equal warnings, and of equal errors, one a minute is written, with how many there were since the
- * last one (`times`). Lines are equal if their message and all fields that are texts are. `nowMs` is a clock that never goes back.
+ * A log for what may happen on every turn: of equal warnings or equal errors, one a minute is written, with how many
+ * there were since the last (`times`). Lines of equal message and text fields are equal. `nowMs` is a monotonic clock.
  */
 export const limitRepeats = (log: Logger, nowMs: () => number = () => performance.now()): Logger => {
   const lines = new LRUCache<string, { readonly writtenMs: number; times: number }>({ max: maxLines })

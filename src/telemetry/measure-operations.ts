@@ -8,7 +8,7 @@ export interface EndedOperation {
 
 type Method = (...args: readonly unknown[]) => unknown
 
-/** Wraps `target`, all of whose members are its own methods: every call is measured until its promise settles. `onEnded` must not throw. */
+/** Wraps `target`, which has only own methods: each call is measured until it settles. `onEnded` must not throw. */
 export const measureOperations = <Target extends object>(
   target: Target,
   onEnded: (operation: EndedOperation) => void,

@@ -1,6 +1,6 @@
 /**
- * The values a label may take. A list is closed: every other value counts as `other`. A text says in words which set of the gateway's own bounds
- * the label. The labels `pod` and `model` are bounded by what is there now: series of a removed pod or model are removed.
+ * The values a label may take. A list is closed: any other value counts as `other`. A text says which set of the
+ * gateway's own bounds it. `pod` and `model` are bounded by what is there now: series of removed ones are removed.
  */
 export type LabelRange = readonly string[] | string
 

@@ -11,8 +11,8 @@ import {
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * Records what the gateway does: the metrics of one app, and `process_*` and `nodejs_*` of its process. docs/metrics.md explains each. They are named
- * as in {@link metricDefinitions}, without the prefix. `version` is the gateway's. Methods do not throw. A negative or non-finite value counts as 0.
+ * The metrics of one app and its process (`process_*`, `nodejs_*`): docs/metrics.md. `version` is the gateway's. Names
+ * are as in {@link metricDefinitions}, unprefixed. Methods do not throw. A negative or non-finite value counts as 0.
  */
 export const createMetrics = (options: { readonly version: string }) => {
   const registry = new Registry()
@@ -54,7 +54,7 @@ export const createMetrics = (options: { readonly version: string }) => {
     /** Records a duration, given in milliseconds and exported in seconds. */
     observe: <Name extends MetricNameOf<'histogram'>>(name: Name, labels: LabelsOf<Name>, durationMs: number): void =>
       histograms.get(name)?.observe(labels, valid(durationMs) / 1000),
-    /** Counts a turn that went on without a part of the cache. A reason that the metric does not list counts as `other`. */
+    /** Counts a turn that went on without a part of the cache. A reason that is not listed counts as `other`. */
     addDegraded: (reason: string): void =>
       counters.get('degraded_total')?.inc({ reason: isListed(reason) ? reason : 'other' }),
     /** Removes all series of a pod or model that no longer exists. */

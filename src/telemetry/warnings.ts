@@ -40,15 +40,15 @@ interface Finding extends Omit<Warning, 'sinceSeconds'> {
 }
 
 /**
- * Findings that an operator has to settle, and dependencies that are away. They do not affect readiness. `nowMs` is a clock that never goes
- * back.
+ * Findings that an operator has to settle, and dependencies that are away. They do not affect readiness. `nowMs` is a
+ * monotonic clock.
  */
 export const createWarnings = (log: Pick<Logger, 'warn' | 'info'>, nowMs: () => number = () => performance.now()) => {
   const findings = new Map<string, Finding>()
   const keyOf = (kind: WarningKind, subject: string): string => `${kind} ${subject}`
   const secondsSince = (ms: number): number => Math.round((nowMs() - ms) / 1000)
 
-  /** Adds a finding and logs it, until it is cleared at most once a minute however often it is raised. The sentence says what to do. */
+  /** Adds a finding, and logs it at most once a minute until it is cleared. The sentence says what to do. */
   const raise = (kind: WarningKind, subject: string, sentence: string): void => {
     const now = nowMs()
     const text = scrubText(sentence)

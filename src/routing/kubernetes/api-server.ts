@@ -11,7 +11,7 @@ export interface ApiServer {
   /** The answer to a GET of `path`, parsed. @throws ApiServerFault, a system error, or the signal's reason */
   get(path: string, signal: AbortSignal): Promise<unknown>
   /**
-   * Passes on each line of a watch. Resolves when a watch that was open ends, whatever ended it: the server, the network,
+   * Passes on each line of a watch. Resolves when an open watch ends, whatever ended it: the server, the network,
    * `signal`, or `onEvent`, which may throw. @throws as `get` when it cannot be opened
    */
   watch(
@@ -38,9 +38,9 @@ const maxAnswerBytes = 256 * 1024 * 1024
 const keepAliveMs = 30_000
 
 /**
- * Reached as the pod's service account, or by a kubeconfig; tokens are read again as they are renewed. The optional package
- * @kubernetes/client-node is loaded here.
- * @throws Error that says what to do: the package is missing, there is no service account, or the kubeconfig cannot be used
+ * Reached as the pod's service account, or by a kubeconfig; tokens are read again as they are renewed. The optional
+ * package @kubernetes/client-node is loaded here.
+ * @throws Error that says what to do: the package is missing, or the service account, or a kubeconfig that can be used
  */
 export const connectApiServer = async (kubeconfigFile: string | undefined): Promise<ApiServer> => {
   const { KubeConfig } = await import('@kubernetes/client-node').catch((cause: unknown) => {

@@ -61,7 +61,7 @@ export const poolOf = (object: unknown): PoolPods | undefined => {
   return { selector: terms.sort().join(','), ports, isH2c: spec.appProtocol === 'kubernetes.io/h2c' }
 }
 
-/** The endpoints of a Pod, one for each port: none while it has no address, and once it ends, since it gets no new turns. */
+/** The endpoints of a Pod, one for each port. None while it has no address, and once it ends: it gets no new turns. */
 export const endpointsOfPod = (object: unknown, ports: readonly number[]): readonly KubernetesEndpoint[] => {
   const { metadata, status } = pod.safeParse(object).data ?? {}
   const host = status?.podIP
@@ -79,7 +79,7 @@ export const endpointsOfSlice = (object: unknown, ports: readonly number[]): rea
   return (found.endpoints ?? [])
     .filter((endpoint) => !isGoing(endpoint))
     .flatMap(({ addresses, conditions }) =>
-      // Of several addresses all belong to one pod: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
+      // The addresses are all of one pod: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
       addresses.slice(0, 1).flatMap((host) =>
         (ports.length > 0 ? ports : own).map((one) => ({
           address: addressOf(host, one),

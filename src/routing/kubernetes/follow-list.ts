@@ -13,10 +13,10 @@ const firstPauseMs = 500
 const longestPauseMs = 5_000
 
 /**
- * Lists the objects below `path`, then watches their changes, and lists them again after each watch: when it has run for
- * `resyncMs`, when it breaks, and when its version is too old (410). So a change that was lost, by whatever fault, is seen
- * after `resyncMs`. A list is read without a version, which makes the API server ask etcd: it is never older than the one
- * before. Ends when `signal` fires; never rejects.
+ * Lists the objects below `path`, then watches their changes, and lists them again after each watch: when it has run
+ * for `resyncMs`, when it breaks, and when its version is too old (410). So a change that was lost, by whatever fault,
+ * is seen after `resyncMs`. A list is read without a version, which makes the API server ask etcd: it is never older
+ * than the one before. Ends when `signal` fires; never rejects.
  */
 export const followList = async (options: {
   readonly server: ApiServer

@@ -24,8 +24,8 @@ export interface KubernetesPodSourceOptions extends PodMonitorOptions {
 }
 
 /**
- * The pods of a service, of a label selector or of an InferencePool. One that Kubernetes does not call ready gets no turns, one that ends
- * leaves the list. While the API server cannot be reached the known pods stay, under their health checks, and `onChange` says so.
+ * The pods of a service, label selector or InferencePool. One that Kubernetes calls unready gets no turns, an ending
+ * one leaves the list. While the API server is away known pods stay, under their health checks, and `onChange` says so.
  * @throws Error when the optional package is missing, or there is no way to the API server
  */
 export const createKubernetesPodSource = async (options: KubernetesPodSourceOptions): Promise<PodSource> => {
