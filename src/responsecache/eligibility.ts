@@ -7,13 +7,13 @@ export interface CacheableRequest {
 }
 
 /**
- * Reads a request body that could be answered from the cache; undefined when it could not. It could when the same request must get the same
- * response each time:
+ * Reads a request body that the cache may answer; undefined when it may not. The cache may answer a request that must
+ * get the same response each time:
  *
  * - it is deterministic: `temperature` 0 or a whole `seed`;
  * - it asks for one response: `n` and `best_of` are 1 or missing;
- * - everything that the response depends on stands in it: no picture by address, no file by id, no earlier response or conversation that the
- *   engine keeps, no tool that the engine runs by itself (a function that the client runs is only part of the text);
+ * - it contains all that the response depends on: no picture by address, no file by id, no earlier response or
+ *   conversation that the engine keeps, no tool that the engine runs itself (one that the client runs is only text);
  * - it waits for its response: no `background`.
  */
 export const readCacheableRequest = (body: ReadonlyMap<string, unknown>): CacheableRequest | undefined => {
@@ -48,10 +48,7 @@ const standsAlone = (body: ReadonlyMap<string, unknown>): boolean =>
 const isStoredTemplate = (prompt: unknown): boolean =>
   typeof prompt === 'object' && prompt !== null && !Array.isArray(prompt)
 
-/**
- * Whether messages contain all that they consist of. A picture at an address, or a file that the engine keeps, can change without the request
- * changing.
- */
+/** Whether messages contain all their content. A picture at an address, or a file of the engine, can change unseen. */
 const holdsItsContent = (value: unknown): boolean => {
   if (Array.isArray(value)) return value.every(holdsItsContent)
   if (typeof value !== 'object' || value === null) return true
@@ -82,12 +79,12 @@ const typeOf = (tool: unknown): unknown =>
 /**
  * Members of a request that are not part of its key, by the way its response is asked for:
  *
- * - `stream` says the form of the response, which is part of the key by itself;
- * - `user`, `safety_identifier` say for whom, and `prompt_cache_key`, `prompt_cache_retention`, `priority` how the engine is to schedule and
- *   reuse its work: none of them reaches the model or the response. The responses API repeats such members in its response, so there they count.
+ * - `stream` is the form of the response, which is part of the key by itself;
+ * - `user`, `safety_identifier` (for whom), `prompt_cache_key`, `prompt_cache_retention`, `priority` (how the engine
+ *   schedules and reuses work) reach neither model nor response. In the responses API they count: it repeats them.
  *
- * Everything else counts, `stream_options` (whether a stream ends with `usage`) as well as `metadata` and `cache_salt` (whoever sends a salt
- * asks to be kept apart).
+ * Everything else counts: `stream_options` (whether a stream ends with `usage`), also `metadata`, and `cache_salt`
+ * (whoever sends a salt asks to be kept apart).
  */
 export const uncountedMembers = (api: 'completions' | 'chat' | 'responses'): ReadonlySet<string> =>
   api === 'responses' ? inResponses : elsewhere

@@ -9,9 +9,9 @@ export interface FinishedResponse {
 }
 
 /**
- * Reads the whole body of a response with status 200. Undefined when it does not end as a successful response does: JSON that is cut or reports
- * an error, a stream without its last event (`data: [DONE]`; `response.completed` or `response.incomplete` in the responses API) or with an
- * error in it, or one that the engine gave up.
+ * Reads the whole body of a response with status 200. Undefined when it does not end as a successful response does:
+ * JSON that is cut or reports an error; a stream with an error in it or without its last event (`data: [DONE]`; in the
+ * responses API `response.completed` or `response.incomplete`); a response that the engine gave up.
  */
 export const readFinishedResponse = (response: {
   readonly form: ResponseForm

@@ -33,8 +33,8 @@ export const entryBytes = (key: ResponseKey, response: CachedResponse): number =
   key.identity.length + response.body.length + response.contentType.length + entryOverheadBytes
 
 /**
- * Caches whole responses of engines by their exact requests, in the memory of this process, for all models and tenants: each gateway process has its
- * own cache, empty at its start. Above `maxBytes` the least recently used entries are evicted. It never fails: what does not fit is not cached.
+ * Caches whole responses by exact request, for all models and tenants, in this process's memory; empty at start.
+ * Above `maxBytes` the least recently used entries are evicted. It never fails: what does not fit is not cached.
  */
 export const createMemoryResponseCache = (options: {
   /** Size of all entries, bytes; at least 1. */
@@ -57,7 +57,7 @@ export const createMemoryResponseCache = (options: {
       const entry = entries.get(digest)
       return entry?.identity.equals(identity) === true ? entry.response : undefined
     },
-    /** Stores a copy and evicts the least recently used entries for it. `false`: it is too large for an entry, and nothing changed. */
+    /** Stores a copy; evicts the least recently used entries for it. `false`: too large, and nothing changed. */
     keep: (key: ResponseKey, response: CachedResponse): boolean => {
       const size = entryBytes(key, response)
       if (size > largestBytes) return false

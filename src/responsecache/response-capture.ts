@@ -27,8 +27,8 @@ const contentTypes: Readonly<Record<ResponseForm, RegExp>> = {
 const pieceOverheadBytes = 256
 
 /**
- * Collects responses for `cache`. One takes up to `maxEntryBytes` together with its request, and all that are being collected share `maxBytes`.
- * A response beyond either, and one that is no plain, whole success, is dropped.
+ * Collects responses for `cache`. One takes up to `maxEntryBytes` together with its request, and all that are being
+ * collected share `maxBytes`. A response beyond either, and one that is no plain, whole success, is dropped.
  */
 export const createResponseCaptures = (options: {
   readonly cache: Pick<ResponseCache, 'keep'>

@@ -3,17 +3,17 @@ import { createHash } from 'node:crypto'
 /** `json`: one JSON text; `stream`: server-sent events. */
 export type ResponseForm = 'json' | 'stream'
 
-/** Names a request. Two keys are of the same request when their identities are equal; equal digests alone do not prove it. */
+/** Names a request. Keys are of the same request when their identities are equal; equal digests do not prove it. */
 export interface ResponseKey {
   /** SHA-256 of the identity, base64url. */
   readonly digest: string
-  /** Everything that makes the request this one and no other. It holds the prompt, so it goes nowhere but into the cache. */
+  /** Everything that tells the request from others. It holds the prompt, so it goes nowhere but into the cache. */
   readonly identity: Buffer
 }
 
 /**
- * The key of a request. The form of its response is part of it: a response that came as JSON is never turned into a stream, nor the other way
- * round, because neither could be done to the byte.
+ * The key of a request. The form of its response is part of it: JSON is never turned into a stream, nor a stream into
+ * JSON, because neither could be done to the byte.
  */
 export const responseKeyOf = (request: {
   readonly tenant: string
@@ -30,11 +30,11 @@ export const responseKeyOf = (request: {
 }
 
 /**
- * One text for all spellings of a JSON object: members sorted by name at every depth, no space, one escape for each character, numbers as
- * JavaScript writes them (`1.0` is `1`). Of two members of one name the last counts, as in the engines' parsers. Members of the outermost object
- * that are in `without` are left out.
+ * One text for all spellings of a JSON object: members sorted by name at every depth, no space, one escape for each
+ * character, numbers as JavaScript writes them (`1.0` is `1`). Of two members of one name the last counts, as in the
+ * engines' parsers. Members of the outermost object that are in `without` are left out.
  *
- * Undefined when a number is beyond 2^53, where a double no longer holds every integer: two requests must not share a key because of rounding.
+ * Undefined when a number is beyond 2^53, where doubles skip integers: two requests must not share a key by rounding.
  * `body` must be nested no deeper than the stack allows.
  */
 export const canonicalJson = (

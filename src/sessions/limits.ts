@@ -19,14 +19,14 @@ export const kvStaleStatus = 'kv_stale'
 export const kvStoreFullStatus = 'store_full'
 
 /**
- * Leases a session keeps at most. The lease of a turn whose end is never reported stays until it runs out, and the cost of a turn must not grow with
- * them. Beyond the limit the lease that ends first is dropped: the other leases still hold the session, and the turn of the dropped one is not counted.
+ * Leases a session keeps at most. That of a turn whose end is never reported stays until it runs out; such leases must
+ * not slow turns. Beyond the limit the one that ends first goes: the others hold the session, its turn is not counted.
  */
 export const maxLeases = 64
 
 /** The largest count a store keeps: exact in JavaScript, Lua and Redis, with room for the milliseconds of any date. */
 export const largestCount = 999_999_999_999_999
 
-/** A whole number from 0 to {@link largestCount}; 0 for NaN and infinities. Engines report the counts, and a fraction or NaN must not spoil a record. */
+/** A whole number from 0 to {@link largestCount}; 0 for NaN and infinities. No engine's count may spoil a record. */
 export const clampCount = (value: number): number =>
   Number.isFinite(value) ? Math.min(Math.max(Math.trunc(value), 0), largestCount) : 0

@@ -1,6 +1,6 @@
 import type { SessionKey } from './session-record.ts'
 
-/** KV that has to be removed. It is queued before anything is removed, and acknowledged when all of it is gone: at least once, and idempotent. */
+/** KV to remove: queued before anything is removed, acknowledged when all of it is gone; at least once, idempotent. */
 export interface Removal {
   /** `a:<artefactId>` or `s:<session key>`. */
   readonly id: string
@@ -22,15 +22,15 @@ export interface Removal {
 export type ClaimedRemoval = Pick<Removal, 'id' | 'claim'>
 
 /**
- * Work list of the reaper. It lives in the same store as the sessions, since ending a session and queueing its removal is one step.
+ * Work list of the reaper, in the same store as the sessions: ending a session and queueing its removal is one step.
  * Entries survive a restart of the gateway as far as the store does.
  *
  * @throws StoreUnavailableError as SessionStore does.
  */
 export interface RemovalQueue {
   /**
-   * Queues an artefact before an engine is asked to store it, due after `graceMs`: it is removed unless `commitKv` takes it off before.
-   * So a gateway that dies in between leaves nothing behind.
+   * Queues an artefact before an engine is asked to store it, due after `graceMs`: it is removed unless `commitKv`
+   * takes it off before. So a gateway that dies in between leaves nothing behind.
    */
   announce(artefact: {
     readonly artefactId: string
@@ -39,18 +39,18 @@ export interface RemovalQueue {
     readonly graceMs: number
   }): Promise<void>
   /**
-   * Ends up to `limit` sessions whose deadline has passed and that no turn holds. Resolves to how many; `hasMore`: others may be due as well, since
-   * the step stopped at its limit.
+   * Ends up to `limit` sessions whose deadline has passed and that no turn holds. Resolves to how many; `hasMore`: the
+   * step stopped at its limit, so others may be due as well.
    */
   expireDue(limit: number): Promise<{ readonly ended: number; readonly hasMore: boolean }>
   /**
-   * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions down to their memory limit, in up to `limit`
-   * steps; resolves to the number of steps. Nothing that a turn uses is evicted.
+   * Brings the stored KV down to the threshold of its limit, and (memory store) the sessions down to their memory
+   * limit, in up to `limit` steps; resolves to the number of steps. Nothing that a turn uses is evicted.
    */
   evict(limit: number): Promise<number>
-  /** Up to `limit` due removals. They become due again after `leaseMs` unless acknowledged, so finish the work on one before that. */
+  /** Up to `limit` due removals. Unless acknowledged they are due again after `leaseMs`: finish the work by then. */
   claim(options: { readonly limit: number; readonly leaseMs: number }): Promise<readonly Removal[]>
-  /** Acknowledges removals. One requeued since the claim becomes due again; one claimed by another process is ignored. */
+  /** Acknowledges removals. One requeued since the claim is due again; one claimed by another process is ignored. */
   ack(removals: readonly ClaimedRemoval[]): Promise<void>
   /** Makes a removal due again after `delayMs`; one claimed by another process is ignored. */
   retryLater(removal: ClaimedRemoval, delayMs: number): Promise<void>
@@ -60,6 +60,6 @@ export interface RemovalQueue {
   dropArtefacts(drop: { readonly artefactIds: readonly string[]; readonly reason: string }): Promise<number>
   /** Queued removals, due or not, and live sessions. For metrics. */
   counts(): Promise<{ readonly removals: number; readonly sessions: number }>
-  /** Bytes of stored KV, where it has a limit, and approximate bytes of this process's memory that sessions take, where they live there. For metrics. */
+  /** Bytes of stored KV where it has a limit, and of sessions (approximate) in this process, if any. For metrics. */
   sizes(): Promise<{ readonly kvBytes: number | undefined; readonly sessionBytes: number | undefined }>
 }

@@ -1,4 +1,4 @@
-/** SHA-256 of a session id, base64url, 43 characters: the only form in which an id is stored, logged or passed between rooms. */
+/** SHA-256 of a session id, base64url, 43 characters: the only form in which an id is stored, logged or passed on. */
 export type SessionKey = string & { readonly __brand: 'SessionKey' }
 
 /** By which the log and `GET /v1/context` name a session: the first 8 characters of its key. */
@@ -7,11 +7,11 @@ export const digestOf = (key: SessionKey): string => key.slice(0, 8)
 /** HMAC-SHA256 of the caller's principal or credential, base64url, 43 characters. */
 export type TenantKey = string & { readonly __brand: 'TenantKey' }
 
-/** A session's KV in the persistent store. The session store keeps `payload` without reading it: it is the connector's. */
+/** A session's KV in the persistent store. The session store does not read `payload`: it is the connector's. */
 export interface StoredKv {
   /**
-   * Name of the artefact, unique for every offload. One that begins with the first 22 characters of its session's key takes less room in Redis:
-   * they lead to the session.
+   * Name of the artefact, unique for every offload. One that begins with the first 22 characters of its session's key
+   * takes less room in Redis: they lead to the session.
    */
   readonly artefactId: string
   /** What the connector needs to load and remove the artefact. */
@@ -48,6 +48,6 @@ export interface SessionRecord {
   /** `host:port` of the pod that served the last completed turn, or that the create was sent to. */
   readonly pod: string | undefined
   readonly kv: StoredKv | undefined
-  /** Why there is no stored KV (`offload_failed`, `too_short`, …); undefined while the first offload is still to come. */
+  /** Why there is no stored KV (`offload_failed`, `too_short`, …); undefined until the first offload has ended. */
   readonly kvStatus: string | undefined
 }

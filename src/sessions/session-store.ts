@@ -24,8 +24,8 @@ export interface IdempotencyKey {
   /** How long the key is remembered, from the first create. */
   readonly rememberMs: number
   /**
-   * `record-only` writes the key for a later retry, but never finds an earlier session by it. When the key names another live session already, a
-   * retry could be of either, so from then on the key finds none.
+   * `record-only` writes the key for a later retry, but never finds an earlier session by it. When the key names
+   * another live session already, a retry could be of either, so from then on the key finds none.
    */
   readonly use: 'find-or-record' | 'record-only'
 }
@@ -93,51 +93,51 @@ export interface SessionPage {
 }
 
 /**
- * Keeps sessions, their deadlines and their tombstones. Every method is atomic, decides time by the store's own clock, and takes one
- * round trip. Another tenant's session behaves exactly as one that does not exist.
+ * Keeps sessions, their deadlines and their tombstones. Every method is atomic, decides time by the store's own clock,
+ * and takes one round trip. Another tenant's session behaves exactly as one that does not exist.
  *
- * States of a session: *creating* (until its first turn completes; swept when the turn's lease runs out), *active*, and then a
- * tombstone, *expired* or *deleted*, for `tombstoneSeconds`. A session expires when its deadline has passed and no turn holds a lease.
- * Whatever ends a session queues the removal of its KV in the same step ({@link RemovalQueue}).
+ * States of a session: *creating* (until its first turn completes; swept when the turn's lease runs out), *active*, and
+ * then a tombstone, *expired* or *deleted*, for `tombstoneSeconds`. A session expires when its deadline has passed and
+ * no turn holds a lease. Whatever ends it queues the removal of its KV in the same step ({@link RemovalQueue}).
  *
  * @throws StoreUnavailableError from every method when the store cannot be reached, is too slow, or refuses to write.
  */
 export interface SessionStore {
-  /** Writes a session in state *creating* whose first turn holds a lease; or finds the one that an earlier try wrote. */
+  /** Writes a session in state *creating* whose first turn holds a lease, or finds the one an earlier try wrote. */
   create(session: NewSession): Promise<CreateOutcome>
   /**
-   * Looks a session up for a turn, and takes the turn's lease. Beginning a turn again keeps the later end of its leases. A session keeps
-   * `maxLeases` leases; of one too many the one that ends first goes.
+   * Looks a session up for a turn, and takes the turn's lease. Beginning a turn again keeps the later end of its
+   * leases. A session keeps `maxLeases` leases; of one too many the one that ends first goes.
    */
   begin(turn: BeginTurn): Promise<BeginOutcome>
   /**
-   * Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. Repeating it counts once while the lease was
-   * there to release; after that, or when the lease was one too many, it only reads. A lease that has run out is there until another turn
-   * begins or the session ends.
+   * Counts a turn, releases its lease, and makes a *creating* or *expired* session *active*. A turn counts once, while
+   * its lease is there to release; after that, or when the lease was one too many, it only reads. A lease that has run
+   * out is there until another turn begins or the session ends.
    */
   complete(turn: CompleteTurn): Promise<CompleteOutcome>
   /**
-   * Releases the lease of a turn that failed. A *creating* session without another lease goes, with its idempotency key; an *expired* one stays
-   * expired. For a session that has ended, or of which nothing is known any more, its removal is queued again: the turn may have left KV in its pod.
+   * Releases the lease of a failed turn. A *creating* session without another lease goes, with its idempotency key; an
+   * *expired* one stays so. The removal of one ended or forgotten is queued again: the turn may have left KV in a pod.
    */
   abandon(turn: { readonly key: SessionKey; readonly turnId: string }): Promise<void>
   /**
-   * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue; the artefact it replaces is queued.
-   * `false`: the session is gone, a later turn won, or the artefact is not waiting in the queue any more (never announced, or its grace ran
-   * out and its removal has begun, so it may not be there), or there is no room for it; it is queued for removal and due at once. Repeating a
-   * commit that won changes nothing. Where the store has a limit of stored KV, other sessions' KV is evicted: of expired sessions first, then the
-   * least recently used, weighted by size, and never that of a session in a turn. A turn uses KV when it begins. The KV status of an
-   * evicted session is `kv_evicted`. Evicting much KV takes the Redis store several round trips.
+   * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue;
+   * the artefact it replaces is queued. `false`: the session is gone, a later turn won, there is no room, or the
+   * artefact is not waiting in the queue (never announced, or in removal after its grace: it may be gone); it is queued
+   * for removal, due at once. Repeating a commit that won changes nothing. Under a limit of stored KV, that of other
+   * sessions is evicted: of expired ones first, then the least recently used (a turn uses KV when it begins), weighted
+   * by size, never of one in a turn. Their KV status is `kv_evicted`. Much eviction takes Redis several round trips.
    */
   commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
-  /** Records why a completed turn left no stored KV. An artefact of an earlier turn stays: its prefix is still right. */
+  /** Records why a completed turn left no stored KV. An earlier turn's artefact stays: its prefix is still right. */
   setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
-  /** Drops the session's stored KV (it was found missing or damaged) and queues its removal, if it still is `artefactId`. */
+  /** Drops the session's stored KV, found missing or damaged, and queues its removal, if it still is `artefactId`. */
   dropKv(drop: { readonly key: SessionKey; readonly artefactId: string; readonly reason: string }): Promise<void>
   get(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<SessionRecord | undefined>
   /**
-   * The tenant's live sessions, newest first; `after` is the last key of the page before, and may have ended meanwhile. Once nothing is
-   * known of it any more the list starts over. `limit` 1 to 100.
+   * The tenant's live sessions, newest first; `after` is the last key of the page before, and may have ended meanwhile.
+   * Once nothing is known of it any more the list starts over. `limit` 1 to 100.
    */
   list(query: {
     readonly tenant: TenantKey
@@ -151,8 +151,8 @@ export interface SessionStore {
     readonly ttlSeconds: number
   }): Promise<SessionRecord | undefined>
   /**
-   * Deletes: tombstone, and removal queued. An expired session that a turn is about to start anew is deleted, too. `false`: there is no such
-   * session of this tenant.
+   * Deletes: tombstone, and removal queued. An expired session that a turn is about to start anew is deleted, too.
+   * `false`: there is no such session of this tenant.
    */
   remove(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<boolean>
   /** Names the data of this store: the same for all gateways that share it, another one after its loss. */

@@ -9,8 +9,8 @@ import { SessionTable } from './session-table.ts'
 
 export interface MemorySessionStoreOptions {
   /**
-   * Live sessions at most, up to 10,000,000. At the limit, expired sessions end first, then the least recently used one, weighted by size,
-   * that no turn holds: it ends as if it had expired. Default 100000.
+   * Live sessions at most, up to 10,000,000. At the limit, expired sessions end first, then the least recently used
+   * one, weighted by size, that no turn holds: it ends as if it had expired. Default 100000.
    */
   readonly maxSessions?: number
   /** How long a tombstone is kept. Default 86400. There are at most `maxSessions` tombstones. */
@@ -31,8 +31,8 @@ export interface MemorySessionStoreOptions {
 const leastSessionsBytes = 65_536
 
 /**
- * Sessions and their removal queue in this process, for a gateway without Redis. A restart forgets them all. Every operation is O(1) or
- * O(log n) in the number of sessions.
+ * Sessions and their removal queue in this process, for a gateway without Redis. A restart forgets them all. Every
+ * operation is O(1) or O(log n) in the number of sessions.
  */
 export const createMemorySessionStore = ({
   maxSessions = 100_000,

@@ -15,7 +15,7 @@ export interface Due<T> {
 /** A shorter queue is not rebuilt: skipped entries cost nothing there. */
 const smallQueue = 64
 
-/** Items by deadline. A later deadline is entered when the old one passes; an earlier one leaves an entry that is skipped. */
+/** Items by deadline. A later deadline is entered when the old one passes; an earlier one leaves an entry to skip. */
 export class DeadlineQueue<T extends Due<T>> {
   #queue = new TinyQueue<Entry<T>>([], (a, b) => a.atMs - b.atMs)
   #size = 0

@@ -16,8 +16,8 @@ interface Group {
 }
 
 /**
- * Sessions by last use, in groups by size (powers of two). The victim is, among the least recently used idle session of each group, the one with the
- * greatest product of idle time and bytes.
+ * Sessions by last use, in groups by size (powers of two). The victim is, among the least recently used idle session of
+ * each group, the one with the greatest product of idle time and bytes.
  */
 export class IdleOrder {
   readonly #groups: Group[] = []

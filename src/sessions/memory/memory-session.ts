@@ -62,7 +62,7 @@ export const toRecord = (session: MemorySession): SessionRecord => ({
   tokens: { prompt: session.prompt, output: session.output, cached: session.cached },
 })
 
-/** Bytes of the heap that a record takes with its places in the indexes, without its texts. Measured with bench/sessions. */
+/** Heap bytes of a record with its places in the indexes, without its texts. Measured with bench/sessions. */
 const recordBytes = 610
 const kvBytes = 250
 const tombstoneBytes = 450

@@ -14,8 +14,8 @@ export interface MemoryWatch {
 }
 
 /**
- * Reads the memory of this process after every full garbage collection: before one, garbage counts as used. V8 makes one long before its
- * heap is full. Reports the tighter of two limits: that of the heap, and that of the container for the whole process.
+ * Reads this process's memory after every full garbage collection: before one, garbage counts as used. V8 makes one
+ * long before its heap is full. Reports the tighter limit: the heap's, or the container's for the whole process.
  */
 export const createProcessMemoryWatch = (): MemoryWatch => {
   let observer: PerformanceObserver | undefined

@@ -83,7 +83,7 @@ export class SessionTable {
     return this.#artefactOwners.get(artefactId)
   }
 
-  /** A live session. One that has expired is ended first, so that no caller sees a session that the sweep has not reached yet. */
+  /** A live session. One that has expired is ended first: no caller sees one that the sweep has not reached yet. */
   findLive(key: SessionKey, nowMs: number): MemorySession | undefined {
     const session = this.#sessions.get(key)
     if (session === undefined || !hasExpired(session, nowMs)) return session
@@ -109,7 +109,7 @@ export class SessionTable {
     this.#retryKeys.set(digest, { session, bodyDigest, forgetAtMs: nowMs + rememberMs })
   }
 
-  /** Adds a session that a turn holds, in place of its tombstone. @throws StoreUnavailableError when turns hold every session of a full store. */
+  /** Adds a held session replacing its tombstone. @throws StoreUnavailableError when turns hold all of a full store. */
   add(wanted: NewMemorySession, nowMs: number): MemorySession {
     const hasRoom = this.#makeRoom(sessionBytes({ ...wanted, kv: undefined }), nowMs)
     if (!hasRoom) throw new StoreUnavailableError('The session store is full, and every session in it is in use')
@@ -294,7 +294,7 @@ export class SessionTable {
 
   #hasMemory(bytes: number, nowMs: number): boolean {
     const fits = (): boolean => this.bytes + bytes <= this.#ceilingBytes
-    // After a full step memory may still be short; the session is added all the same, since the next steps free more than it takes.
+    // After a full step memory may still be short, yet it is granted: the next steps free more than is added.
     return fits() || this.#relieve(evictionsPerStep, nowMs, bytes) === evictionsPerStep || fits()
   }
 

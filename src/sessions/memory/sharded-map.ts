@@ -1,7 +1,7 @@
 const shardCount = 64
 
 /**
- * A map of many entries in 64 Maps: one Map of a million entries stops the process for 74 ms when it grows, and V8 ends it at 16.7 million.
+ * A map in 64 Maps: one Map of a million entries stops the process for 74 ms when it grows; V8 ends it at 16.7 million.
  * Entries are spread by the first character of the key, which must be as good as random: SHA-256 in base64url is.
  */
 export class ShardedMap<K extends string, V> {

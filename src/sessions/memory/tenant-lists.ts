@@ -30,7 +30,7 @@ export class TenantLists {
     }
   }
 
-  /** A tenant's live sessions with a sequence below this one, newest first. No session may be added or ended meanwhile. */
+  /** A tenant's live sessions below this sequence, newest first. No session may be added or ended meanwhile. */
   *newestFirst(tenant: TenantKey, belowSequence: number): Generator<MemorySession> {
     const sessions = this.#lists.get(tenant)?.sessions ?? []
     for (let at = countBelow(sessions, belowSequence) - 1; at >= 0; at -= 1) {

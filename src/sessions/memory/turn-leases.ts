@@ -11,8 +11,8 @@ export interface TurnLease {
 export const noLeases: readonly TurnLease[] = []
 
 /**
- * The leases with this one taken, or taken again: the later end holds. Those that have run out by `nowMs` go, and of too many the one that
- * ends first.
+ * The leases with this one taken, or taken again: the later end holds. Those that have run out by `nowMs` go, and of
+ * too many the one that ends first.
  */
 export const takeLease = (leases: readonly TurnLease[], lease: TurnLease, nowMs: number): readonly TurnLease[] => {
   if (leases.length === 0) return [lease]

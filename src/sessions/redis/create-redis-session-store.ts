@@ -62,10 +62,10 @@ const expiryArgs = (expiry: TurnExpiry): readonly (string | number)[] =>
   expiry.kind === 'set' ? ['set', clampCount(expiry.ttlSeconds), clampCount(expiry.expiresAtMs)] : [expiry.kind, '', '']
 
 /**
- * Sessions and their removal queue in one Redis (7.0 or newer), shared by any number of gateways. Every method is one Lua script, so one
- * atomic step and one round trip. Redis Cluster is not supported: a script touches keys of several slots. Redis must not evict keys
- * (`maxmemory-policy noeviction`); when it is full, creating fails, while reading, deleting and expiring go on. Deadlines are times of the
- * server's clock: the clocks of servers that may take over from each other must agree.
+ * Sessions and their removal queue in one Redis (7.0 or newer), shared by any number of gateways. Every method is one
+ * Lua script: one atomic step, one round trip. Redis Cluster is not supported: a script touches keys of several slots.
+ * Redis must not evict keys (`maxmemory-policy noeviction`); when it is full, creating fails, while reading, deleting
+ * and expiring go on. Deadlines follow the server's clock: servers that replace each other must agree on the time.
  */
 export const createRedisSessionStore = ({
   connection,

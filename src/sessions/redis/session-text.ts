@@ -1,8 +1,8 @@
 import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
 
 /**
- * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free texts are escaped as
- * in JSON (so that it has no control characters but the ends of its lines), and a line without content is empty:
+ * A session in Redis is one string of 18 lines, small to keep, to send and to read. Its numbers are decimal, its free
+ * texts escaped as in JSON (so it has no control characters but its line ends), and a line without content is empty:
  *
  * 1. state and version of this layout: `c2` creating, `a2` active, `x2` expired, `d2` deleted
  * 2. what the key has beyond its first 22 characters
@@ -10,7 +10,7 @@ import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-
  * 4. created at, 5. expires at (milliseconds), 6. TTL (seconds)
  * 7. completed turns, 8. prompt tokens, 9. output tokens, 10. cached tokens
  * 11. sealed id, 12. model, 13. pod
- * 14. artefact of the stored KV, 15. its record: turn, tokens, bytes and payload, separated by blanks; empty where it has a key of its own
+ * 14. artefact of the stored KV, 15. its record, `<turn> <tokens> <bytes> <payload>`; empty where it has its own key
  * 16. why there is no stored KV
  * 17. digest of its idempotency key, while creating
  * 18. leases: `<turn id>=<end in milliseconds>`, separated by blanks
@@ -19,7 +19,7 @@ type SessionLines = readonly string[]
 
 const lineCount = 18
 
-/** A script replied with something that no session can be read from: the scripts check every text, so this is a mistake in one of them. */
+/** No session can be read from a script's reply. The scripts check every text, so this is a mistake in one of them. */
 const unreadable = (what: string): Error => new Error(`A session script answered without ${what}`)
 
 const lineOf = (lines: SessionLines, number: number): string => lines[number - 1] ?? ''
@@ -74,8 +74,8 @@ const linesOf = (text: unknown): SessionLines => {
 }
 
 /**
- * The session of a snapshot in a script's reply: a list of its key, its text, and the record in its artefact's key. The text has only part of the
- * tenant's key.
+ * The session of a snapshot in a script's reply: a list of its key, its text, and the record in its artefact's key.
+ * The text has only part of the tenant's key.
  *
  * @throws Error when the text is not that of a live session.
  */
