@@ -37,8 +37,8 @@ const longDecisionMs = 1000
 const releaseTimeoutMs = 5000
 
 /**
- * The load's deadline. Signal and timer are made when a connector first reads the signal: together they cost more than
- * most turns whose KV lies in the pod (9 of 50 µs). Only then is Envoy asked for more time.
+ * The load's deadline. Signal and timer are made when a connector first reads the signal: together they cost 9 of the
+ * 50 µs of a turn whose KV lies in the pod, as most do. Only then is Envoy asked for more time.
  */
 const lazyDeadline = (budgetMs: number, scope: RequestScope): PrepareBudget & { end(): void } => {
   let deadline: Deadline | undefined
