@@ -117,7 +117,8 @@ test.each<[string, StackOptions['pods'], number]>([
         expect((await slotTokens()).filter((tokens) => tokens > 0)).toEqual([])
         expect([await leftInRedis(redis), await heldSlots(redis)]).toEqual([[], []])
       })
-      expect(await tombstoneStates(redis)).toEqual(new Set(['x', 'd']))
+      // Of deleted and of expired sessions. On a busy machine all may have been deleted.
+      expect([...(await tombstoneStates(redis))].filter((state) => !['d', 'x'].includes(state))).toEqual([])
     } finally {
       ended.abort()
       redis.disconnect()
