@@ -1,8 +1,5 @@
-import { once } from 'node:events'
-import { createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { createServer as createTlsServer } from 'node:tls'
-import type { ConnectionInjector, ServerCredentials } from '@grpc/grpc-js'
 import hpack from 'hpack.js'
 
 /*
@@ -144,37 +141,4 @@ export const acceptAnyAuthority = (socket: Socket): Duplex => {
   })
   socket.on('end', () => connection.push(null)).on('error', (error) => connection.destroy(error))
   return connection.on('close', () => socket.destroy())
-}
-
-export type AnyAuthorityListener = ReturnType<typeof createAnyAuthorityListener>
-
-/** Listens in the place of grpc-js, and gives it each connection. */
-export const createAnyAuthorityListener = (
-  injector: Pick<ConnectionInjector, 'injectConnection' | 'drain'>,
-  credentials: ServerCredentials,
-) => {
-  const listener = createListener(credentials, (socket) => injector.injectConnection(acceptAnyAuthority(socket)))
-  return {
-    /** Rejects when the address cannot be used. */
-    listen: async ({ host, port }: { readonly host: string; readonly port: number }) => {
-      await once(listener.listen({ host, port }), 'listening')
-      const address = listener.address()
-      return { host, port: typeof address === 'object' && address !== null ? address.port : port }
-    },
-    /** Takes no new connection, and gives open ones `graceMs` to end. Resolves when they have. */
-    drain: (graceMs: number): Promise<void> => {
-      const ended = new Promise<void>((resolve) => void listener.close(() => resolve()))
-      injector.drain(graceMs)
-      return ended
-    },
-  }
-}
-
-/** TLS ends here: the bytes that it protects are changed. */
-const createListener = (credentials: ServerCredentials, accept: (socket: Socket) => void): Server => {
-  if (!credentials._isSecure()) return createServer(accept)
-  const files = credentials._getSecureContextOptions()
-  const listener = createTlsServer({ ...credentials._getConstructorOptions(), ...files, ALPNProtocols: ['h2'] }, accept)
-  credentials._addWatcher((changed) => void (changed !== null && listener.setSecureContext(changed)))
-  return listener
 }

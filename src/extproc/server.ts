@@ -1,21 +1,19 @@
 import { lstat, unlink } from 'node:fs/promises'
-import { connect, isIPv6 } from 'node:net'
+import { connect } from 'node:net'
 import { type handleBidiStreamingCall, type handleUnaryCall, Server, ServerCredentials, status } from '@grpc/grpc-js'
 import { type AccessLogHooks, createAccessLog } from '../accesslog/access-log.ts'
 import { within } from '../async/deadline.ts'
 import type { ContextCacheManager } from '../context/context-cache-manager.ts'
-import { type AnyAuthorityListener, createAnyAuthorityListener } from './any-authority.ts'
+import { acceptAnyAuthority } from './any-authority.ts'
 import { createExtProcCodec } from './codec.ts'
 import { type ServedStream, type StreamMethod, type StreamStatus, serveStream } from './grpc-stream.ts'
 import { createHealthCheck, createHealthWatch, type HealthState } from './health.ts'
+import { createListener, type ListenAddress, type Listener } from './listener.ts'
 import { createProcessMethod } from './process-method.ts'
 import type { ProcessHooks } from './process-stream.ts'
 import { createSelfSignedCredentials } from './self-signed.ts'
 import { createTlsCredentials, type TlsCredentials, type TlsFiles } from './tls-credentials.ts'
 import { createTurnsMethod } from './turns-stream.ts'
-
-/** Where a server listens. `port` 0 takes a free one. */
-export type ListenAddress = { readonly host: string; readonly port: number } | { readonly socketPath: string }
 
 export interface ExtProcServerOptions {
   readonly service: ContextCacheManager
@@ -39,8 +37,6 @@ export type ExtProcServer = ReturnType<typeof createExtProcServer>
 const messageOverheadBytes = 64 * 1024
 /** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
 const maxConcurrentStreams = 65_536
-const keepaliveTimeMs = 30_000
-const keepaliveTimeoutMs = 10_000
 /** A stop waits no longer than this for connections to close. */
 const closeTimeoutMs = 1_000
 
@@ -57,14 +53,11 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
     'grpc.max_receive_message_length': maxBodyBytes + messageOverheadBytes,
     'grpc.max_send_message_length': maxBodyBytes + messageOverheadBytes,
     'grpc.max_concurrent_streams': maxConcurrentStreams,
-    'grpc.keepalive_time_ms': keepaliveTimeMs,
-    'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
     'grpc.enable_channelz': 0,
   })
   const streams = new Set<OpenStream>()
   let tls: TlsCredentials | undefined
-  let listener: AnyAuthorityListener | undefined
-  let bound: string | undefined
+  let listener: Listener | undefined
   let closed: Promise<void> | undefined
   let isDraining = false
 
@@ -111,12 +104,10 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
   addCalls(createHealthCheck(health))
   addCalls(createAccessLog({ service: options.service, hooks }))
 
-  /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown. */
+  /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown, which does not wait for them. */
   const close = (graceMs: number): Promise<void> => {
     if (closed === undefined) {
-      // grpc-js does not wait for connections that it was given.
       const given = listener?.drain(graceMs)
-      if (bound !== undefined) server.drain(bound, graceMs)
       closed = new Promise<void>((resolve) => server.tryShutdown(() => resolve())).then(() => given)
     }
     return closed
@@ -139,13 +130,9 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
         tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
       const plain = ServerCredentials.createInsecure()
       const credentials = tls?.credentials ?? (options.tls === undefined ? plain : createSelfSignedCredentials())
-      if (options.anyAuthority === true && 'host' in listen) {
-        listener = createAnyAuthorityListener(server.createConnectionInjector(plain), credentials)
-        return listener.listen(listen)
-      }
-      const address = await bind(server, listen, credentials)
-      bound = targetOf(address)
-      return address
+      const accept = options.anyAuthority === true ? acceptAnyAuthority : undefined
+      listener = createListener(server.createConnectionInjector(plain), credentials, accept)
+      return listener.listen(listen)
     },
     /**
      * Sets health to not serving, takes no new connection or stream, waits for open streams, then closes. Long-lived
@@ -172,19 +159,6 @@ interface UnaryMethod<In, Out> {
   /** Must not throw. */
   answer(request: In): Out | undefined
 }
-
-const targetOf = (address: ListenAddress): string => {
-  if ('socketPath' in address) return `unix:${address.socketPath}`
-  return `${isIPv6(address.host) ? `[${address.host}]` : address.host}:${address.port}`
-}
-
-const bind = (server: Server, listen: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> =>
-  new Promise((resolve, reject) => {
-    server.bindAsync(targetOf(listen), credentials, (error, port) => {
-      if (error !== null) reject(error)
-      else resolve('socketPath' in listen ? listen : { host: listen.host, port })
-    })
-  })
 
 /** Removes the socket that a killed process left. One that is in use stays, and binding to it fails. */
 export const removeStaleSocket = async (socketPath: string): Promise<void> => {

@@ -10,7 +10,8 @@ import { Client, credentials, Server, ServerCredentials, type ServiceDefinition 
 import { loadSync } from '@grpc/proto-loader'
 import { startChild } from '../../../playground/child-process.ts'
 import { packageRoot } from '../../../playground/paths.ts'
-import { createAnyAuthorityListener } from '../../../src/extproc/any-authority.ts'
+import { acceptAnyAuthority } from '../../../src/extproc/any-authority.ts'
+import { createListener } from '../../../src/extproc/listener.ts'
 
 const { values } = parseArgs({
   options: {
@@ -113,5 +114,6 @@ server.addService(health, {
 })
 for (const port of [values['grpc-port'], values['grpc-health-port']].map(Number)) {
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  await createAnyAuthorityListener(injector, ServerCredentials.createInsecure()).listen({ host: '0.0.0.0', port })
+  const listener = createListener(injector, ServerCredentials.createInsecure(), acceptAnyAuthority)
+  await listener.listen({ host: '0.0.0.0', port })
 }

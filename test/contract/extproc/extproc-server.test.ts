@@ -4,7 +4,7 @@ import { connect as connectSocket, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
 import type { ExtProcServer } from '../../../src/extproc/server.ts'
 import { field, struct } from '../../unit/extproc/protobuf-bytes.ts'
@@ -92,6 +92,23 @@ describe('ext_proc', () => {
     call.stream.end()
     await expect(call.status).resolves.toMatchObject({ code: status.OK })
     await drained
+  })
+
+  test('a drain that takes minutes cuts no stream', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'performance', 'Date', 'hrtime'] })
+    try {
+      const { ask, finish, server } = await startHolding()
+      const call = await ask(paths.process, requestHeaders())
+      const drained = server.drain(600_000)
+      await jest.advanceTimersByTimeAsync(300_000)
+      finish()
+      expect(await call.messages(1)).toHaveLength(1)
+      call.stream.end()
+      await expect(call.status).resolves.toMatchObject({ code: status.OK })
+      await drained
+    } finally {
+      jest.useRealTimers()
+    }
   })
 
   test('a drain accepts no new connection', async () => {

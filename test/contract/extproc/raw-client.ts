@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Client, type ClientDuplexStream, credentials, type StatusObject } from '@grpc/grpc-js'
-import type { ListenAddress } from '../../../src/extproc/server.ts'
+import type { ListenAddress } from '../../../src/extproc/listener.ts'
 
 /** A gRPC client that moves bytes, so that a test says what is on the wire. */
 export interface RawClient {

@@ -4,11 +4,8 @@ import { type AddressInfo, createServer as createTcpServer, type Server } from '
 import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import {
-  acceptAnyAuthority,
-  createAnyAuthorityListener,
-  createAuthorityFilter,
-} from '../../../src/extproc/any-authority.ts'
+import { acceptAnyAuthority, createAuthorityFilter } from '../../../src/extproc/any-authority.ts'
+import { createListener } from '../../../src/extproc/listener.ts'
 import { createSelfSignedCredentials } from '../../../src/extproc/self-signed.ts'
 
 let server: Http2Server
@@ -60,8 +57,9 @@ test('Istio’s authority is accepted over TLS, and a drain waits for what is op
     for (const session of sessions) session.close()
   }
   const injectConnection = (socket: Duplex): void => void server.emit('connection', socket)
-  const secure = createAnyAuthorityListener({ injectConnection, drain }, createSelfSignedCredentials())
-  const { port } = await secure.listen({ host: '127.0.0.1', port: 0 })
+  const secure = createListener({ injectConnection, drain }, createSelfSignedCredentials(), acceptAnyAuthority)
+  const at = await secure.listen({ host: '127.0.0.1', port: 0 })
+  const port = 'host' in at ? at.port : 0
   const client = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
   const request = client.request({ ':method': 'POST', ':authority': 'a|b' }, { endStream: false })
   await once(server, 'stream')
