@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { beforeAll, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { ChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createMemoryChunkLedger } from '../../../src/kvcache/chunks/chunk-ledger.ts'
 import { createRedisChunkLedger } from '../../../src/kvcache/chunks/redis/redis-chunk-ledger.ts'
 import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 
 const allChunks = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6']
 const names = ['a', 'b', 'c', 'd']
@@ -17,14 +17,12 @@ const anyStep = fc.record({
   chunks: fc.array(fc.constantFrom(...allChunks), { maxLength: 5 }),
 })
 
-let redis: TestRedis
+const redis = useTestRedis()
 let connection: RedisConnection
 let made = 0
 beforeAll(async () => {
-  redis = await startTestRedis()
-  connection = await redis.connect({ commandTimeoutMs: 10_000 })
-}, 300_000)
-afterAll(() => redis.close())
+  connection = await redis().connect({ commandTimeoutMs: 10_000 })
+})
 
 test('chunk ledgers in memory and in Redis answer alike to any calls, and keep nothing after all is released', async () => {
   const property = fc.asyncProperty(fc.array(anyStep, { maxLength: 60 }), async (steps) => {
@@ -40,7 +38,7 @@ test('chunk ledgers in memory and in Redis answer alike to any calls, and keep n
     for (const ledger of ledgers) {
       for (const salt of salts) for (const name of names) await ledger.release({ salt, name, chunks: allChunks })
     }
-    expect([memory.size, await redis.raw.keys(`${keyPrefix}*`)]).toEqual([0, []])
+    expect([memory.size, await redis().raw.keys(`${keyPrefix}*`)]).toEqual([0, []])
   })
   await fc.assert(property, { numRuns: 100 })
 }, 120_000)

@@ -1,21 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import type { SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
 import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
-import { startTestRedis, type TestRedis } from '../../support/test-redis.ts'
+import { useTestRedis } from '../../support/use-test-redis.ts'
 import { LedgerModel } from './ledger-model.ts'
 import { anySteps, pod, take } from './ledger-steps.ts'
 
-let redis: TestRedis
+const redis = useTestRedis()
 let connection: RedisConnection
 let ledgers = 0
 beforeAll(async () => {
-  redis = await startTestRedis()
-  connection = await redis.connect({ commandTimeoutMs: 2000 })
-}, 300_000)
-afterAll(() => redis.close())
+  connection = await redis().connect({ commandTimeoutMs: 2000 })
+})
 
 const newRedisLedger = (): SlotLedger => {
   ledgers += 1

@@ -83,11 +83,8 @@ test('a method that a path does not have is refused with those that it has', asy
 test('the query of a list reaches the gateway', async () => {
   const request = wellFramed('GET /v1/context?limit=101', { headers: [credential] })
 
-  await fixture.expectRefused(() => askRaw(fixture.stack, request), {
-    status: 400,
-    code: 'invalid_page',
-    param: 'limit',
-  })
+  const refusal = { status: 400, code: 'invalid_page', param: 'limit' }
+  await fixture.expectRefused(() => askRaw(fixture.stack, request), refusal)
 })
 
 test('a PATCH without a body is refused', async () => {

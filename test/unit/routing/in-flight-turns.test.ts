@@ -49,11 +49,7 @@ describe('InFlightTurns', () => {
   ])('an engine that reports %s', (_name, nowMs, requests, count) => {
     const clock = { nowMs: 0 }
     const turns = new InFlightTurns({ turnLeaseMs: 600_000, nowMs: () => clock.nowMs })
-    for (const [turnId, startMs] of [
-      ['t1', 0],
-      ['t2', 0],
-      ['t3', 20_000],
-    ] as const) {
+    for (const [turnId, startMs] of Object.entries({ t1: 0, t2: 0, t3: 20_000 })) {
       clock.nowMs = startMs
       turns.started('a:1', turnId)
     }
