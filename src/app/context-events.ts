@@ -23,14 +23,6 @@ const missResults: Readonly<Record<KvMissReason, LoadResult>> = {
   kv_folder_foreign: 'unavailable',
 }
 
-/** The misses that are faults, in the words of the log. */
-const faults: Partial<Record<KvMissReason, string>> = {
-  load_failed: 'KV load failed',
-  load_timeout: 'KV load timed out',
-  kv_missing: 'stored KV is missing or damaged',
-  kv_store_unavailable: 'the KV store is unavailable',
-}
-
 const loadResultOf = (presence: KvPresence): LoadResult => {
   if (presence.kind === 'miss') return missResults[presence.reason]
   if (presence.tier !== 'store') return 'resident'
@@ -62,13 +54,32 @@ export const createContextEvents = (
     metrics.observe('kv_load_duration_seconds', { pool, result: loadResultOf(presence) }, milliseconds)
     if (presence.kind === 'hit') return
     const { reason, cause } = presence
-    const fault = faults[reason]
-    if (fault === undefined) return
-    metrics.addDegraded(reason)
-    const budgetMs = reason === 'load_timeout' ? Math.round(milliseconds) : undefined
-    // A store that is away has a warning of its own.
-    const level = reason === 'kv_store_unavailable' ? 'debug' : 'warn'
-    log[level](`${fault}; the turn computes its KV`, { pool, budgetMs, err: cause })
+    switch (reason) {
+      case 'load_failed':
+        metrics.addDegraded(reason)
+        log.warn('KV load failed; the turn computes its KV', { pool, err: cause })
+        return
+      case 'load_timeout':
+        metrics.addDegraded(reason)
+        log.warn('KV load timed out; the turn computes its KV', { pool, budgetMs: Math.round(milliseconds) })
+        return
+      case 'kv_missing':
+        metrics.addDegraded(reason)
+        log.warn('stored KV is missing or damaged; the turn computes its KV', { pool })
+        return
+      case 'kv_store_unavailable':
+        metrics.addDegraded(reason)
+        log.debug('the KV store is unavailable; the turn computes its KV', { err: cause })
+        return
+      case 'nothing_stored':
+      case 'engine_cache':
+      case 'no_connector':
+      case 'kv_incompatible':
+      case 'load_too_slow':
+      case 'no_slot':
+      case 'kv_folder_foreign':
+        return
+    }
   },
   turnEnded: (outcome, usage, turn) => {
     countTurn(metrics, outcome, usage, turn)

@@ -146,10 +146,16 @@ const kvLimitOf = ({ kv }: Config): KvLimit | undefined =>
 const tellEvictions =
   ({ log, metrics }: StoreParts) =>
   (what: Evicted, count: number): void => {
-    if (what !== 'kv-size') {
-      metrics.add('sessions_deleted_total', { reason: what === 'session-count' ? 'count' : 'memory' }, count)
-      return
+    switch (what) {
+      case 'session-count':
+        metrics.add('sessions_deleted_total', { reason: 'count' }, count)
+        return
+      case 'session-memory':
+        metrics.add('sessions_deleted_total', { reason: 'memory' }, count)
+        return
+      case 'kv-size':
+        metrics.add('kv_evictions_total', { reason: 'size' }, count)
+        log.info('stored KV evicted', { artefacts: count })
+        return
     }
-    metrics.add('kv_evictions_total', { reason: 'size' }, count)
-    log.info('stored KV evicted', { artefacts: count })
   }

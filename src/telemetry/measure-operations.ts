@@ -8,7 +8,10 @@ export interface EndedOperation {
 
 type Method = (...args: readonly unknown[]) => unknown
 
-/** Wraps `target`, which has only own methods: each call is measured until it settles. `onEnded` must not throw. */
+/**
+ * Wraps `target`: each call of an own method is measured until its promise settles; all else is passed through, methods
+ * of a class too. `onEnded` must not throw.
+ */
 export const measureOperations = <Target extends object>(
   target: Target,
   onEnded: (operation: EndedOperation) => void,
@@ -27,7 +30,9 @@ export const measureOperations = <Target extends object>(
       return result
     }
 
-  return Object.fromEntries(
-    Object.entries(target).map(([op, method]: [string, Method]) => [op, measure(op, method)]),
-  ) as Target
+  const measured: Target = Object.create(target)
+  for (const [op, method] of Object.entries(target)) {
+    if (typeof method === 'function') Object.defineProperty(measured, op, { value: measure(op, method) })
+  }
+  return measured
 }

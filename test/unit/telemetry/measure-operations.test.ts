@@ -4,6 +4,7 @@ import { type EndedOperation, measureOperations } from '../../../src/telemetry/m
 const createStore = () => {
   const records = new Map([['a', 1]])
   return {
+    name: 'store',
     get: async (key: string): Promise<number | undefined> => records.get(key),
     put: async (): Promise<void> => {
       throw new Error('full')
@@ -15,6 +16,7 @@ describe('measureOperations', () => {
   test('a call returns the result of the target and is reported when it has ended', async () => {
     const ended: EndedOperation[] = []
     const store = measureOperations(createStore(), (operation) => void ended.push(operation))
+    expect(store.name).toBe('store')
     expect(await store.get('a')).toBe(1)
     await expect(store.put()).rejects.toThrow('full')
     expect(ended).toEqual([
