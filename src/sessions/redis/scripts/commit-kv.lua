@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn, 9 grace ms of the artefact it replaces,
---       10 bytes that may be stored at most, or '' for no limit
--- Returns: 'committed' or 'refused', or 'more' when it has to be called again to make room; with how many artefacts of other sessions were evicted
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn,
+--       9 grace ms of the artefact it replaces, 10 bytes that may be stored at most, or '' for no limit
+-- Returns: 'committed', 'refused', or 'more' (call again to make room), with the number of artefacts evicted
 --- @include session
 --- @include expiry
 --- @include kv-eviction
@@ -37,7 +37,7 @@ local function store()
   end
 end
 
--- Whether the artefact fits in place of what the session has stored, after others were evicted: 'yes', 'no', or 'more' to go on.
+-- Whether the artefact fits in place of what the session has stored, after evictions: 'yes', 'no', or 'more' to go on.
 local function make_room()
   local name = name_of(ARGV[3])
   local function fits()

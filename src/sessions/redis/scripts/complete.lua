@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Counts a turn, releases its lease, and makes a creating or expired session active.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 pod, 7 prompt tokens, 8 output tokens, 9 cached tokens,
---       10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set')
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 pod, 7 prompt tokens, 8 output tokens,
+--       9 cached tokens, 10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set')
 -- Returns: 'completed' with a snapshot, or 'gone'
 --- @include arguments
 -- The fast path, as in begin.lua: a live session of the tenant that only this turn holds.
@@ -34,7 +34,7 @@ do
           head, created, ends, ttl, turns + 1, prompt, output, cached, texts, ARGV[6], artefact, record, rest
         )
         redis.call('SET', key, changed)
-        -- The index never has a deadline later than it is. Where it has an earlier one, the sweep looks at the session and moves it.
+        -- The index has no deadline later than it is. Where it is earlier, the sweep looks at the session and moves it.
         if tonumber(ends) < tonumber(was) then
           redis.call('ZADD', prefix .. 'deadlines', ends, name)
         end

@@ -1,7 +1,8 @@
 #!lua
 -- Writes a session in state creating, or finds the one that an earlier attempt of the same create wrote.
--- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model, 10 pod or '',
---       11 digest of the idempotency key or '', 12 body digest, 13 remember ms, 14 'find-or-record' or 'record-only'
+-- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model,
+--       10 pod or '', 11 digest of the idempotency key or '', 12 body digest, 13 remember ms,
+--       14 'find-or-record' or 'record-only'
 -- Returns: 'created' or 'existing' with a snapshot, or 'key-reused'
 --- @include session
 local key, tenant, turn, lease_ms, ttl_seconds = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]

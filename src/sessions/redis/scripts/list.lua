@@ -6,8 +6,8 @@
 local tenant, limit = ARGV[3], tonumber(ARGV[4])
 local index = tenant_key(tenant)
 
--- Where the page before ended stays known while the session or its tombstone is there; after that the list starts over. A session that has ended
--- takes its place in the index again for a moment.
+-- Where the page before ended stays known while the session or its tombstone is there; after that the list starts over.
+-- A session that has ended takes its place in the index again for a moment.
 local after = ARGV[5] ~= '' and load_owned(ARGV[5], tenant) or nil
 local position = 0
 if after then

@@ -2,7 +2,7 @@
 -- KEYS: pod. ARGV: session, turn, lease ms, artefact id or '', '1' if the turn may wait, JSON list of {id, idle, task}
 -- Returns JSON {slot, content}, 'wait', or nothing when there is no room.
 local session, turn, artefactId = ARGV[1], ARGV[2], ARGV[4]
--- A turn waits for those of its session, and for sweeps, which have no user; for a save even if it may not wait for a turn.
+-- A turn waits for those of its session and for sweeps, which have no user; and always for a save.
 local mayWait, isShort = ARGV[5] == '1', false
 local records, lastUse = {}, 0
 local stored = redis.call('HGETALL', KEYS[1])

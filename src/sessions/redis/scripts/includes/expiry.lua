@@ -1,5 +1,5 @@
--- Looks at up to `limit` sessions that the index says are due, and ends those whose deadline has passed and that no turn holds; returns how many, and
--- how many it looked at. Needs what session.lua declares.
+-- Looks at up to `limit` sessions that the index says are due, and ends those whose deadline has passed and that no
+-- turn holds; returns how many, and how many it looked at. Needs what session.lua declares.
 local function end_due(limit)
   local ended = 0
   local names = redis.call('ZRANGEBYSCORE', deadlines, '-inf', now, 'LIMIT', 0, limit)

@@ -1,5 +1,5 @@
--- Which stored KV is evicted: of every group of sizes the least recently used, and of these the one with the greatest product of time since its
--- last use and bytes. KV of a session in a turn stays. Needs what session.lua declares.
+-- Which stored KV is evicted: of every group of sizes the least recently used, and of these the one with the greatest
+-- product of time since its last use and bytes. KV of a session in a turn stays. Needs what session.lua declares.
 local function oldest_of(group, spared)
   local key, seen = prefix .. 'k:' .. group, {}
   while true do
@@ -42,7 +42,7 @@ local function drop_artefact(session, reason)
   save(session)
 end
 
--- Drops KV until `bytes` are left, at most `limit` times. `spared` is the name of a session whose KV stays and does not count.
+-- Drops KV until `bytes` are left, at most `limit` times. KV of the session named `spared` does not count.
 local function evict_kv(bytes, limit, spared)
   local dropped = 0
   while dropped < limit do

@@ -2,7 +2,7 @@
 -- As in limits.ts.
 local max_leases = 64
 
--- The leases with one taken for a turn, or taken again: the later end holds. Those that have run out go, and of too many the one that ends first.
+-- The leases with a turn's taken or renewed: the later end holds. Expired ones go, and of too many the first to end.
 local function take_lease(leases, turn, ends)
   if leases == '' then
     return string.format('%s=%d', turn, ends)

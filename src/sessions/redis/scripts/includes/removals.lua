@@ -1,9 +1,9 @@
 -- Writing to the removal queue.
 --   <prefix>removals          sorted set: removal id (`a:<artefact>` or `s:<session>`) by the time it is due
---   <prefix>q:<removal id>    hash: n how often it was claimed, t the last claim's name, k the artefact a session's removal carries,
---                             g it was queued again after a claim
---   <prefix>a:<artefact>      string: session key, line feed, the artefact's record as session-text.ts has it. There as long as the queue
---                             names the artefact, or a session whose text has no place for the record
+--   <prefix>q:<removal id>    hash: n how often it was claimed, t the last claim's name, k the artefact a session's
+--                             removal carries, g it was queued again after a claim
+--   <prefix>a:<artefact>      string: session key, line feed, the artefact's record as session-text.ts has it. There as
+--                             long as the queue names it, or a session whose text has no place for the record
 -- Needs `prefix` and `now`.
 local removals = prefix .. 'removals'
 

@@ -1,11 +1,11 @@
 -- Reading a session, and ending it. Needs ARGV[1] prefix and ARGV[2] how long a tombstone is kept, in milliseconds.
 --   <prefix>s:<name>       string, see session-text.ts: a session, or its tombstone
---   <prefix>deadlines      sorted set: names of live sessions by the time the sweep has to look at them, which is never later than a deadline to come
+--   <prefix>deadlines      sorted set: names of live sessions by the time of their next sweep, at most their deadline
 --   <prefix>n:<tenant>     sorted set: names of a tenant's live sessions by the time of their creation
---   <prefix>r:<digest>     string: session key, line feed, digest of the body; which session a repeated create finds. Without the session key: several
---                          sessions were created alike, so a repeated create finds none of them
--- Sessions and tenants go by names here, the first 22 characters of their keys: 132 bits tell them apart, and every index and record is
--- smaller for it. What is left of a session's key is in its text; a tenant's key every caller brings along.
+--   <prefix>r:<digest>     string: session key, line feed, digest of the body: the session a repeated create finds.
+--                          Without the session key several sessions were created alike, and it finds none
+-- Sessions and tenants have names, the first 22 characters of their keys: 132 bits tell them apart, and indexes
+-- and records are smaller. The rest of a session's key is in its text; each caller passes the whole key of a tenant.
 --- @include arguments
 --- @include leases
 --- @include removals
@@ -98,8 +98,8 @@ local function artefact_in(lines, key)
   return nil
 end
 
--- An unreadable record goes. What can be made out of it is used as far as it fits the other keys: a whole key to name the removal by, the
--- tenant whose list it is in, and an artefact that is this session's own.
+-- An unreadable record goes. What can be made out of it is used as far as it fits the other keys: a whole key to name
+-- the removal by, the tenant whose list it is in, and an artefact that is this session's own.
 local function drop(key, text)
   corrupted = corrupted + 1
   redis.call('DEL', session_key(key))
@@ -173,7 +173,7 @@ local function end_with_tombstone(session, state)
   queue_session(session.key, artefact)
 end
 
--- Reads a session, and ends it first if it has expired, so that no caller sees a session that the sweep has not reached yet.
+-- Reads a session, and ends it first if it has expired, so that no caller sees one that the sweep has not reached yet.
 local function load(key)
   local session = read(key)
   if not is_live(session) or held_until(session) > now then
@@ -208,7 +208,7 @@ local function owner_of(artefact)
   return read_artefact(artefact) or name_of(artefact)
 end
 
--- Every script replies with the number of unreadable records it dropped, the outcome, the time, and the detail of the outcome.
+-- Every script replies with the number of unreadable records dropped, the outcome, the time, and the outcome's detail.
 local function reply(outcome, detail)
   return { corrupted, outcome, now, detail }
 end
