@@ -29,7 +29,7 @@ const loadResultOf = (presence: KvPresence): LoadResult => {
   return presence.loadMs === undefined ? 'on_demand' : 'loaded'
 }
 
-/** Records events of the context room as metrics and log lines. `onStoreFault`: what the session store failed at. */
+/** Records events of the context module as metrics and log lines. `onStoreFault`: what the session store failed at. */
 export const createContextEvents = (
   metrics: Metrics,
   log: Logger,

@@ -24,7 +24,7 @@ const deleteWaitMs = 1_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerOrphanSearch = 30
 
-/** The composition root: only it knows all rooms, right to left as in the first picture of docs/architecture.md. */
+/** The composition root: only it knows all modules, right to left as in the first picture of docs/architecture.md. */
 export const createApp = async (
   config: Config,
   parts: { readonly log: Logger; readonly metrics: Metrics; readonly version: string },

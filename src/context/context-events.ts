@@ -50,7 +50,7 @@ export interface EndedTurnFacts {
   readonly offloadMs?: number | undefined
 }
 
-/** Events of the context room, for metrics and the log. None holds a prompt, a credential or a raw session id. */
+/** Events of the context module, for metrics and the log. None holds a prompt, a credential or a raw session id. */
 export interface ContextEvents {
   requestDecided(route: RequestRoute, outcome: RequestOutcome): void
   routed(policy: string, pod: string): void

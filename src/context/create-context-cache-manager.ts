@@ -45,7 +45,7 @@ export type ContextParts = TurnParts &
     readonly nowMs: () => number
   }
 
-/** The context room of a gateway process: dispatches requests to their handlers, and turns errors into decisions. */
+/** The context module of a gateway process: dispatches requests to their handlers, and turns errors into decisions. */
 export const createContextCacheManager = (parts: ContextParts, settings: ContextSettings) => {
   const { events } = parts
   const tenants = createTenants(settings)

@@ -45,7 +45,7 @@ export type KvCache = ReturnType<typeof createKvCache>
 const payloadVersion = 1
 
 /**
- * A connector as the context room uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are
+ * A connector as the context module uses it. Faults are outcomes: nothing rejects but `remove` and `sweep`, which are
  * tried again, and `check`. Claims are sealed, and payloads carry a tag, so that a connector receives only what it
  * wrote itself. `name` is the connector's, and `pool` that of the pods that it serves.
  */
