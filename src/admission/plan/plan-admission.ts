@@ -52,7 +52,7 @@ export type PlanOutcome =
 
 /**
  * Plans the resources. Each has as many copies as its largest requirement, unless `resources` says otherwise. `pods`:
- * the configured list; undefined: pods come and go. Ignores texts outside the notation, which the options refuse.
+ * those of all pools; undefined: DNS or Kubernetes decides. Ignores texts outside the notation, which options refuse.
  */
 export const planAdmission = (settings: AdmissionSettings, pods: readonly string[] | undefined): PlanOutcome => {
   const problems: PlanProblem[] = []
@@ -142,13 +142,13 @@ const readCounts = (
       return `${resource} is global and belongs to no pod; write ${resource}:${count}`
     }
     if (typeof pod === 'number' && pods === undefined) {
-      return `${resource}: pods of routing.dns have no index; name the pod by its host:port`
+      return `${resource}: pods of DNS or Kubernetes have no index; name the pod by its host:port`
     }
     if (typeof pod === 'number' && address === undefined) {
-      return `${resource}: there is no pod ${pod}; routing.pods has the indices 0 to ${(pods?.length ?? 0) - 1}`
+      return `${resource}: there is no pod ${pod}; the pods have the indices 0 to ${(pods?.length ?? 0) - 1}`
     }
     if (typeof pod === 'string' && pods?.includes(pod) === false) {
-      return `${resource}: the pod is not in routing.pods; name one of them, or its index`
+      return `${resource}: the pod is not configured; name one that is, or its index`
     }
     if (!counts.has(placeName(resource, address))) return undefined
     return `${resource} is given twice for the same place; give it once`

@@ -106,13 +106,13 @@ test.each<[string, Partial<AdmissionSettings>, keyof AdmissionSettings, string]>
     'an index that is too high',
     resources('R1:9:2'),
     'resources',
-    'R1: there is no pod 2; routing.pods has the indices 0 to 1',
+    'R1: there is no pod 2; the pods have the indices 0 to 1',
   ],
   [
     'an address that is no pod',
     resources('R1:9:10.0.0.3:8000'),
     'resources',
-    'R1: the pod is not in routing.pods; name one of them, or its index',
+    'R1: the pod is not configured; name one that is, or its index',
   ],
   ['two counts of one pod', resources('R1:9:0', 'R1:8:10.0.0.1:8000'), 'resources', twice],
   ['two counts for all', resources('R1:9', 'R1:8'), 'resources', twice],
@@ -131,7 +131,7 @@ test.each<[string, Partial<AdmissionSettings>, keyof AdmissionSettings, string]>
 })
 
 test('plan is invalid with an index of pods that come and go', () => {
-  const message = 'R1: pods of routing.dns have no index; name the pod by its host:port'
+  const message = 'R1: pods of DNS or Kubernetes have no index; name the pod by its host:port'
   expect(outcomeOf({ requirements: models, ...resources('R1:9:0') }, undefined)).toMatchObject({
     problems: [{ message }],
   })
