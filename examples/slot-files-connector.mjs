@@ -11,8 +11,6 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A claim this old belongs to a gateway that was killed. Longer than any turn. */
-const staleMs = 600_000
 /** An engine that is late with a slot is followed for this long. */
 const lateMs = 120_000
 const [artefactSuffix, lockSuffix] = ['.slotkv', '.lock']
@@ -20,7 +18,7 @@ const [artefactSuffix, lockSuffix] = ['.slotkv', '.lock']
 /** A request with these fields starts from no KV. */
 const alone = { id_slot: -1, cache_prompt: false }
 
-const create = ({ directory: folder }, { pods, http, log }) => {
+const create = ({ directory: folder }, { pods, http, log, maxTurnMs }) => {
   if (folder === undefined) throw new Error('kv.directory names no folder')
 
   const filesWith = async (suffix) => (await readdir(folder)).filter((name) => name.endsWith(suffix))
@@ -127,7 +125,8 @@ const create = ({ directory: folder }, { pods, http, log }) => {
     },
 
     async sweep(artefacts) {
-      const stale = (await claims()).filter(({ sinceMs }) => Date.now() - sinceMs > staleMs)
+      // A claim older than any turn belongs to a gateway that was killed.
+      const stale = (await claims()).filter(({ sinceMs }) => Date.now() - sinceMs > maxTurnMs)
       await Promise.all(stale.map(release))
       const files = await filesWith(artefactSuffix)
       const known = await artefacts.known(files)

@@ -64,7 +64,7 @@ export const presenceStatus = (presence: KvPresence, kvStatus: string | undefine
   }
 }
 
-/** A session that lost its KV misses it once; a session that could not store any has none. */
+/** A session that lost its KV misses it until other KV is stored; a session that could not store any has none. */
 const emptyStatus = (kvStatus: string | undefined): string => {
   switch (kvStatus) {
     case undefined:
