@@ -56,20 +56,14 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
   const useSession = createUseSession({ ...parts, tenants, turns }, settings)
   const manage = createManageSessions({ ...parts, tenants, sessionIds, reaper }, settings)
   const plain = createPlainRequests(parts)
-  const responseCache =
-    parts.responseCache === undefined
-      ? undefined
-      : createResponseCacheHandler({ ...parts.responseCache, tenants }, settings)
+  const responseCache = parts.responseCache && createResponseCacheHandler({ ...parts.responseCache, tenants }, settings)
 
   /** An id of another system only groups requests. */
   const passForeign = (request: GatewayRequest, id: string): Decision => {
     const affinityKey = id === '' ? undefined : createHash('sha256').update(id, 'latin1').digest('base64url')
-    const outcome = parts.pools
-      .forModel(namedModel(request))
-      .router.route(
-        { affinityKey, lastPod: undefined, model: namedModel(request) },
-        request.header('routing-strategy')[0],
-      )
+    const model = namedModel(request)
+    const { router } = parts.pools.forModel(model)
+    const outcome = router.route({ affinityKey, lastPod: undefined, model }, request.header('routing-strategy')[0])
     return { kind: 'passthrough', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
   }
 
@@ -107,10 +101,8 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
           return request.pick === undefined
             ? { kind: 'passthrough', destinations: [] }
             : plain.generate(request, undefined, scope)
-        const handled = responseCache?.(request, api, (bodyScope, cached) =>
-          decideTurn(request, api, bodyScope, cached),
-        )
-        return handled ?? decideTurn(request, api, scope)
+        const decide = (by: RequestScope, cached?: CacheHit) => decideTurn(request, api, by, cached)
+        return responseCache?.(request, api, decide) ?? decide(scope)
       }
       case 'contexts':
         if (request.method === 'POST') return createSession(request, undefined)

@@ -2,7 +2,7 @@ import { type InferenceApi, inferencePaths, readCreateBody } from '../openai/cre
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
 import type { SessionRecord, TenantKey } from '../sessions/session-record.ts'
-import type { IdempotencyKey } from '../sessions/session-store.ts'
+import type { IdempotencyKey, TurnExpiry } from '../sessions/session-store.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import { idempotencyKeyOf } from './idempotency.ts'
@@ -29,6 +29,8 @@ export const createCreateSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly sessionIds: SessionIdCipher },
   settings: CreateSettings,
 ) => {
+  const expiry: TurnExpiry = settings.sliding ? { kind: 'slide' } : { kind: 'keep' }
+
   /** An inference request is answered even if its session cannot be made; `POST /v1/context` is about the session. */
   const createAndForward = async (create: CheckedCreate, scope: RequestScope): Promise<Decision> => {
     const { request, api, tenant, model } = create
@@ -46,21 +48,11 @@ export const createCreateSession = (
     { tenant, model, ttlSeconds, retryOf }: CheckedCreate,
     { id, turnId, pod }: { readonly id: string; readonly turnId: string; readonly pod: string },
   ): Promise<WrittenSession | { readonly kind: 'store-unavailable'; readonly error: unknown }> => {
-    const sealedId = parts.sessionIds.encrypt(id, tenant)
     const { leaseMs } = settings
-    const key = sessionKeyOf(id)
+    const sealedId = parts.sessionIds.encrypt(id, tenant)
+    const session = { key: sessionKeyOf(id), tenant, sealedId, model, ttlSeconds, pod }
     try {
-      const outcome = await parts.store.create({
-        key,
-        tenant,
-        sealedId,
-        model,
-        ttlSeconds,
-        pod,
-        turnId,
-        leaseMs,
-        retryOf,
-      })
+      const outcome = await parts.store.create({ ...session, turnId, leaseMs, retryOf })
       if (outcome.kind === 'key-reused') throw new GatewayError('idempotency_key_reused', { param: 'Idempotency-Key' })
       return outcome
     } catch (error) {
@@ -81,17 +73,8 @@ export const createCreateSession = (
       if (id === undefined) throw new GatewayError('internal_error', { cause: 'a session id could not be decrypted' })
       // A retry continues the session of the first try, where its KV lies.
       const route = isNew ? first.route : routeTurn(parts, request, record)
-      const { presence, forward } = await startSessionTurn(
-        parts,
-        {
-          turnId,
-          route,
-          tenant,
-          session: record,
-          expiry: settings.sliding ? { kind: 'slide' } : { kind: 'keep' },
-        },
-        scope,
-      )
+      const turn = { turnId, route, tenant, session: record, expiry }
+      const { presence, forward } = await startSessionTurn(parts, turn, scope)
       if (isNew) parts.events.sessionCreated(record.key)
       const cacheStatus = isNew ? missStatus('new_session') : presenceStatus(presence, record.kvStatus)
       return {

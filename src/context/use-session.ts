@@ -65,11 +65,8 @@ export const createUseSession = (
     if (record === undefined) parts.pools.forget(key)
     const session = record ?? { key, model }
     const route = routeTurn(parts, request, session)
-    const { presence, forward } = await startSessionTurn(
-      parts,
-      { turnId, route, tenant, session, expiry, restarted: record === undefined },
-      turn.scope,
-    )
+    const routed = { turnId, route, tenant, session, expiry, restarted: record === undefined }
+    const { presence, forward } = await startSessionTurn(parts, routed, turn.scope)
     const cacheStatus =
       begun.kind === 'active' ? presenceStatus(presence, begun.record.kvStatus) : missStatus(endedReason(begun.cause))
     return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }

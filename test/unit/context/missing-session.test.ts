@@ -12,10 +12,13 @@ import { cacheStatusOf, rejection, ticketOf } from '../../support/decisions.ts'
 const neverMade = newSessionId()
 
 describe('a turn of a session that does not exist', () => {
-  test('is forwarded without a session and counted on its pod until the turn ends', async () => {
+  test.each([
+    { name: 'without a TTL', headers: {} },
+    { name: 'with a TTL', headers: { 'x-session-ttl': '60' } },
+  ])('$name is forwarded without a session and counted on its pod until it ends', async ({ headers }) => {
     const gateway = createContextGateway({ pods: [podA] })
 
-    const forward = await gateway.use(neverMade)
+    const forward = await gateway.use(neverMade, { headers })
     const during = gateway.pods.running(podA)
     await gateway.serve(forward)
 
@@ -37,42 +40,18 @@ describe('a turn of a session that does not exist', () => {
     expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_deleted' })
     expect(await gateway.leftovers()).toEqual(nothingLeft)
   })
-
-  test('stays unknown when a turn brings a TTL', async () => {
-    const gateway = createContextGateway()
-
-    const forward = await gateway.use(neverMade, { headers: { 'x-session-ttl': '60' } })
-
-    expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'miss; reason=session_not_found' })
-  })
 })
 
 describe('with sessions.unknownSession: reject', () => {
-  test.each<{ name: string; idOf: (gateway: ContextGateway) => Promise<string>; code: string; status: number }>([
-    { name: 'is unknown', idOf: async () => neverMade, code: 'session_not_found', status: 404 },
-    {
-      name: 'was deleted',
-      idOf: async (gateway) => {
-        const { id } = await gateway.create()
-        await gateway.remove(id)
-        return id
-      },
-      code: 'session_deleted',
-      status: 410,
-    },
-    {
-      name: 'has expired',
-      idOf: async (gateway) => {
-        const { id } = await gateway.create()
-        gateway.advance(3600)
-        return id
-      },
-      code: 'session_expired',
-      status: 410,
-    },
-  ])('a turn of a session that $name gets $status and changes nothing', async ({ idOf, code, status }) => {
+  type End = (gateway: ContextGateway, id: string) => unknown
+  test.each<{ name: string; end?: End; code: string; status: number }>([
+    { name: 'is unknown', code: 'session_not_found', status: 404 },
+    { name: 'was deleted', end: (gateway, id) => gateway.remove(id), code: 'session_deleted', status: 410 },
+    { name: 'has expired', end: (gateway) => gateway.advance(3600), code: 'session_expired', status: 410 },
+  ])('a turn of a session that $name gets $status and changes nothing', async ({ end, code, status }) => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
-    const id = await idOf(gateway)
+    const id = end === undefined ? neverMade : (await gateway.create()).id
+    await end?.(gateway, id)
     const use = () => gateway.send({ path: '/v1/completions', headers: { 'x-session-id': id } })
 
     const error = rejection(await use())

@@ -11,27 +11,19 @@ describe('the deadline of a session', () => {
     return { expiresInSeconds: expires_at - Math.floor(gateway.nowMs() / 1000), ttl }
   }
 
-  test('stays as the create has set it', async () => {
-    const { gateway, id } = await gatewayWithSession()
-    gateway.advance(600)
-
-    const forward = await gateway.use(id)
-    await gateway.serve(forward)
-
-    expect(forward.responseHeaders['x-session-expires-at']).toBe('2025-08-01T01:00:00.000Z')
-    expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
-  })
-
-  test('moves with every turn when sliding', async () => {
-    const { gateway, id } = await gatewayWithSession({ sliding: true })
+  test.each([
+    { name: 'stays as the create has set it', sliding: false, announced: '01:00:00', expiresInSeconds: 2970 },
+    { name: 'moves with every turn when sliding', sliding: true, announced: '01:10:00', expiresInSeconds: 3600 },
+  ])('$name', async ({ sliding, announced, expiresInSeconds }) => {
+    const { gateway, id } = await gatewayWithSession({ sliding })
     gateway.advance(600)
 
     const forward = await gateway.use(id)
     gateway.advance(30)
     await gateway.serve(forward)
 
-    expect(forward.responseHeaders['x-session-expires-at']).toBe('2025-08-01T01:10:00.000Z')
-    expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3600, ttl: 3600 })
+    expect(forward.responseHeaders['x-session-expires-at']).toBe(`2025-08-01T${announced}.000Z`)
+    expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds, ttl: 3600 })
   })
 
   test.each([{ sliding: false }, { sliding: true }])(
@@ -80,11 +72,7 @@ describe('an expired session', () => {
       'x-context-cache': 'miss; reason=session_expired',
     })
     expect(forward.expectModel).toBe('m')
-    expect(await gateway.view(id)).toMatchObject({
-      id,
-      ttl: 60,
-      turns: 1,
-    })
+    expect(await gateway.view(id)).toMatchObject({ id, ttl: 60, turns: 1 })
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 
