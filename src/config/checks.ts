@@ -57,7 +57,7 @@ const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['t
     'sessions in Redis outlive the process, and so must the secret: give tenant.secret or tenant.secretFile',
   )
 
-/** What the gateway adds when it tells Envoy how long a decision may take. */
+/** What the gateway adds when it tells Envoy how long a decision may take. Envoy ignores what exceeds its limit. */
 const decisionMarginMs = 1000
 
 const checkAdmission = (
@@ -68,16 +68,16 @@ const checkAdmission = (
   const pools = poolsOf(groups)
   const loading = connectors.filter(({ loads }) => loads === true).map(({ name }) => name)
   const longestLoadMs = Math.max(...pools.map(({ kv }) => kv.loadBudgetMs))
+  const waits = admission.requirements.length > 0
   return [
     ...(outcome.kind === 'invalid'
       ? outcome.problems.map(({ option, message }) => ({ message, path: ['admission', option] }))
       : []),
     ...problemIf(
-      admission.requirements.length > 0 &&
-        admission.maxWaitMs + longestLoadMs + decisionMarginMs > admission.messageTimeoutMs,
-      'admission.maxWaitMs',
-      `admission.maxWaitMs (${admission.maxWaitMs}), the longest kv.loadBudgetMs (${longestLoadMs}) and ${decisionMarginMs} ms together must not exceed admission.messageTimeoutMs (${admission.messageTimeoutMs}), else Envoy gives up turns that wait`,
-      ['admission.messageTimeoutMs'],
+      (waits ? admission.maxWaitMs : 0) + longestLoadMs + decisionMarginMs > admission.messageTimeoutMs,
+      waits ? 'admission.maxWaitMs' : 'kv.loadBudgetMs',
+      `${waits ? `admission.maxWaitMs (${admission.maxWaitMs}), ` : ''}the longest kv.loadBudgetMs (${longestLoadMs}) and ${decisionMarginMs} ms together must not exceed admission.messageTimeoutMs (${admission.messageTimeoutMs}), else Envoy gives up turns that wait`,
+      ['admission.messageTimeoutMs', ...groups.pools.map((_, index) => `pools.${index}.kv.loadBudgetMs`)],
     ),
     ...problemIf(
       pools.every(({ kv }) => kv.connectorModule === undefined && !loading.includes(kv.connector)) &&

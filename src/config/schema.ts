@@ -96,7 +96,9 @@ const sessions = group({
   commandTimeoutMs: milliseconds
     .max(10_000)
     .default(250)
-    .describe('Timeout of a Redis command, after which a turn continues without its session.'),
+    .describe(
+      'Timeout of a Redis command, after which a turn continues without its session. Less than `message_timeout` of Envoy (2 s in envoy.yaml), else Envoy gives the turn up first.',
+    ),
   maxSessions: integer(1, 10_000_000).default(100_000).meta({
     description:
       'Most sessions in the memory store. Beyond, the least recently used, weighted by size, is evicted; never one in a turn.',

@@ -22,7 +22,9 @@ const problemsOf = (environment: Environment): string => {
 }
 
 const prefixed = (admission: Environment): Environment =>
-  Object.fromEntries(Object.entries(admission).map(([name, value]) => [`CTX_ADMISSION_${name}`, value]))
+  Object.fromEntries(
+    Object.entries(admission).map(([name, value]) => [name.replace(/^(?!CTX_)/, 'CTX_ADMISSION_'), value]),
+  )
 
 describe('the configuration', () => {
   test('requires nothing by default', () => {
@@ -70,6 +72,8 @@ describe('the configuration', () => {
   })
 
   const tooLong = 'must not exceed admission.messageTimeoutMs'
+  const requirement = { REQUIREMENTS: 'prefill=R1:1' }
+  const noAdmission = { CTX_KV_LOAD_BUDGET_MS: '60000' }
   const tooFew = 'prefill/A needs 4 of R1, and there may be only 3'
   test.each<[string, Environment, ...(readonly string[])]>([
     ['a malformed requirement', { REQUIREMENTS: 'A=R1:4' }, 'must be like prefill=R1:4 R2:1', 'admission.requirements'],
@@ -77,12 +81,8 @@ describe('the configuration', () => {
     ['a malformed priority', { PRIORITIES: 'A:1' }, 'must be like my-model=2', 'admission.priorities'],
     ['a malformed name', { GLOBAL_RESOURCES: 'R:1' }, 'must begin with a letter', 'admission.globalResources'],
     ['an unmet requirement', { REQUIREMENTS: 'prefill/A=R1:4', RESOURCES: 'R1:3' }, tooFew, 'CTX_ADMISSION_RESOURCES'],
-    [
-      'waits beyond the message timeout',
-      { REQUIREMENTS: 'prefill=R1:1', MAX_WAIT_MS: '19001' },
-      tooLong,
-      'MAX_WAIT_MS',
-    ],
+    ['waits beyond the message timeout', { ...requirement, MAX_WAIT_MS: '19001' }, tooLong, 'MAX_WAIT_MS'],
+    ['loads beyond the message timeout', noAdmission, `60000) and 1000 ms together ${tooLong}`, 'KV_LOAD_BUDGET_MS'],
   ])('refuses %s, and says what to do', (_title, admission, ...says) => {
     const problems = problemsOf(prefixed(admission))
     expect(says.filter((text) => !problems.includes(text))).toEqual([])
@@ -94,11 +94,10 @@ describe('the configuration', () => {
     expect(problems).toContain('admission.requirements')
   })
 
-  const requirement = { REQUIREMENTS: 'prefill=R1:1' }
   test.each<[string, Environment]>([
     ['waits and loads as long as the message timeout', { ...requirement, MAX_WAIT_MS: '19000' }],
     ['long waits with a long message timeout', { ...requirement, MAX_WAIT_MS: '120000', MESSAGE_TIMEOUT_MS: '131000' }],
-    ['any wait without requirements', { MAX_WAIT_MS: '120000' }],
+    ['any wait without requirements', { MAX_WAIT_MS: '120000', CTX_KV_LOAD_BUDGET_MS: '29000' }],
   ])('accepts %s', (_title, admission) => {
     expect(problemsOf(prefixed(admission))).toBe('none')
   })
