@@ -123,7 +123,7 @@ export interface TurnEnd {
 
 /**
  * Header with the key of a request, by which Envoy reports a client that disconnected before the decision was read. The
- * key is the id of the turn, and the gateway trusts it: each wiring must overwrite the client's value with a random
+ * turn's id begins with it, and the gateway trusts it: each wiring must overwrite the client's value with a random
  * one. Otherwise a client that knows the key of another request can end its turn. Pods do not receive the header.
  */
 export const requestKeyHeader = 'x-context-request-key'

@@ -12,6 +12,7 @@ import { type SessionStore, StoreUnavailableError } from '../sessions/session-st
 import type { EndedTurn, TurnEnd } from './context-cache-manager.ts'
 import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
 import type { Pool } from './pools.ts'
+import { requestKeyOf } from './request-headers.ts'
 import type { TurnParts } from './turn.ts'
 import { decodeTicket, type SessionTicket, type TurnTicket } from './turn-ticket.ts'
 
@@ -50,40 +51,54 @@ const maxEnded = 50_000
 /** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in any order. */
 export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings) => {
   const { complete, end } = createEndTurn(parts, settings)
-  /** By turn id, oldest first. Not an LRUCache: deleting its only entry takes as long as clearing all its places. */
+  /** By request key, oldest first. Not an LRUCache: deleting its only entry takes as long as clearing all its places. */
   const active = new Map<string, TurnTicket>()
-  /** Ids of turns that have ended, and of requests whose client disconnected before the decision. */
+  /** Keys of requests whose turn has ended, or whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })
   const ending = new Set<Promise<void>>()
 
-  const endOnce = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
-    active.delete(ticket.turnId)
-    ended.set(ticket.turnId, true)
+  const run = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
     const work = end(ticket, turn)
     ending.add(work)
     await work
     ending.delete(work)
   }
 
+  /** Envoy asks again by the same key where it did not read the decision: that turn of the request ends. */
+  const replaceActive = (key: string, { turnId }: TurnTicket): void => {
+    const other = active.get(key)
+    active.delete(key)
+    if (other !== undefined && other.turnId !== turnId) void run(other, disconnected)
+  }
+
+  const endOnce = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
+    const key = requestKeyOf(ticket.turnId)
+    replaceActive(key, ticket)
+    ended.set(key, true)
+    await run(ticket, turn)
+  }
+
   return {
     /** Records a turn that is forwarded. */
     started: (ticket: TurnTicket): void => {
-      if (ended.has(ticket.turnId)) {
-        void endOnce(ticket, disconnected)
+      const key = requestKeyOf(ticket.turnId)
+      if (ended.has(key)) {
+        void run(ticket, disconnected)
         return
       }
-      active.set(ticket.turnId, ticket)
+      replaceActive(key, ticket)
+      active.set(key, ticket)
       const [oldest] = active.keys()
       if (active.size > maxActive && oldest !== undefined) active.delete(oldest)
     },
     endTurn: async (turn: EndedTurn): Promise<void> => {
       const ticket = decodeTicket(turn.ticket)
-      if (ticket !== undefined && !ended.has(ticket.turnId)) await endOnce(ticket, turn)
+      if (ticket !== undefined && !ended.has(requestKeyOf(ticket.turnId))) await endOnce(ticket, turn)
     },
-    // Envoy dropped the request before it read the decision: its log entry has the key (the turn's id), no ticket.
-    clientDisconnected: async (turnId: string): Promise<void> => {
-      const ticket = active.get(turnId)
-      if (ticket === undefined) ended.set(turnId, true)
+    // Envoy dropped the request before it read the decision: its log entry has the key, no ticket.
+    clientDisconnected: async (key: string): Promise<void> => {
+      const ticket = active.get(key)
+      if (ticket === undefined) ended.set(key, true)
       else await endOnce(ticket, disconnected)
     },
     /**

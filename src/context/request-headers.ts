@@ -61,11 +61,17 @@ export const checkTtl = (ttlSeconds: unknown, bounds: TtlBounds, param: string):
   return ttlSeconds
 }
 
-/** The id of the request's turn: its key (`requestKeyHeader`), or a random id where there is no valid key. */
+/**
+ * A new id for the request's turn: its key (`requestKeyHeader`), if valid, and a random part. Envoy asks another gateway
+ * by the same key where the first one stalls, and neither releases what the other one holds.
+ */
 export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
   const [key = ''] = request.header(requestKeyHeader)
-  return /^[\w-]{1,64}$/.test(key) ? key : nanoid(16)
+  return /^[\w-]{1,57}$/.test(key) ? `${key}.${nanoid(6)}` : nanoid(16)
 }
+
+/** The key of the request that a turn is of, or the turn's random id. */
+export const requestKeyOf = (turnId: string): string => turnId.replace(/\..*$/s, '')
 
 /** Header with the model of a request's body, as body-based routers in front of Envoy set it. */
 const modelHeader = 'x-gateway-model-name'

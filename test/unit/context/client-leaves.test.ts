@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { createContextGateway, podA, promptBody } from '../../support/context-gateway.ts'
+import { createContextGateway, gatewayWithSession, podA, promptBody } from '../../support/context-gateway.ts'
 import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 
@@ -50,6 +50,21 @@ describe('a client that disconnects while its KV is loaded', () => {
     expect((await stays).responseHeaders['x-context-cache']).toMatch(/^hit; tier=store/)
     expect(gateway.connector.claims()).toHaveLength(1)
   })
+})
+
+test('a request that Envoy takes from one gateway to another keeps what it holds there', async () => {
+  const { gateway, id } = await gatewayWithSession({ pods: [podA] })
+  const headers = { 'x-session-id': id, 'x-context-request-key': 'k1' }
+  const scope = watchedScope()
+  const other = createContextGateway({ pods: [podA], beside: gateway })
+  const forward = await other.use(id, { headers })
+  scope.leave()
+  await gateway.send({ path: '/v1/completions', headers }, scope)
+  await other.serve(forward)
+
+  expect(await gateway.view(id)).toMatchObject({ turns: 2 })
+  await other.service.clientDisconnected('k1')
+  expect(gateway.connector.claims()).toEqual([])
 })
 
 describe('a client that disconnects before its decision', () => {
