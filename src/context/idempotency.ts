@@ -40,6 +40,6 @@ export const idempotencyKeyOf = (
     digest: digest('body', body),
     bodyDigest: body,
     rememberMs: sdkRetryMemoryMs,
-    use: retryCount === '0' ? 'record-only' : 'find-or-record',
+    use: retryCount === '0' ? 'record-only' : 'find-young-or-record',
   }
 }

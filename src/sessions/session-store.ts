@@ -25,9 +25,10 @@ export interface IdempotencyKey {
   readonly rememberMs: number
   /**
    * `record-only` writes the key for a later retry, but never finds an earlier session by it. When the key names
-   * another live session already, a retry could be of either, so from then on the key finds none.
+   * another live session already, a retry could be of either, so from then on the key finds none. To it and to
+   * `find-young-or-record` a session of several turns is unknown: its client has the id, and repeats no create.
    */
-  readonly use: 'find-or-record' | 'record-only'
+  readonly use: 'find-or-record' | 'find-young-or-record' | 'record-only'
 }
 
 export type CreateOutcome =

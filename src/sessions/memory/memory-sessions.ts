@@ -33,10 +33,11 @@ export class MemorySessions {
   create(wanted: NewSession, nowMs: number): CreateOutcome {
     const { key, tenant, retryOf } = wanted
     const known = retryOf && this.#table.findRetry(retryOf.digest, nowMs)
-    const mayFind = retryOf?.use === 'find-or-record'
+    const mayFind = retryOf !== undefined && retryOf.use !== 'record-only'
     if (mayFind && known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused' }
     // Looked up only now: it may end the session, and its key is forgotten with it.
-    const earlier = known?.session && this.#findOwned(known.session, tenant, nowMs)
+    const named = known?.session && this.#findOwned(known.session, tenant, nowMs)
+    const earlier = retryOf?.use === 'find-or-record' || (named?.turns ?? 0) <= 1 ? named : undefined
     if (mayFind && earlier !== undefined) return this.#join(earlier, wanted, nowMs)
     const present = this.#table.findLive(key, nowMs)
     if (present !== undefined) {

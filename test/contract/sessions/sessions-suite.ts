@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { alice, hours, mallory, newSession, type StoreCalls, session, sessionKey } from './store-under-test.ts'
 
 export const describeSessions = (calls: StoreCalls): void => {
-  const { announce, begin, claimAll, commit, counts, create, createActive, get, nowMs } = calls
+  const { announce, begin, claimAll, commit, complete, counts, create, createActive, get, nowMs } = calls
   const { remove, setKvStatus, setTtl, store } = calls
 
   describe('sessions', () => {
@@ -81,6 +81,19 @@ export const describeSessions = (calls: StoreCalls): void => {
         kind: 'created',
         record: again,
       })
+    })
+
+    test('a retry finds the session of its first try, and none of several turns', async () => {
+      const retryOf = { digest: 'digest', bodyDigest: 'body', rememberMs: hours(24), use: 'record-only' } as const
+      const retry = (name: string) =>
+        create({ key: sessionKey(name), turnId: name, retryOf: { ...retryOf, use: 'find-young-or-record' } })
+      await createActive({ retryOf })
+      expect(await retry('first')).toMatchObject({ kind: 'existing', record: { key: session, turns: 1 } })
+
+      await complete('first')
+      const other = { kind: 'created', record: { key: sessionKey('other') } }
+      expect(await retry('other')).toMatchObject(other)
+      expect(await retry('again')).toMatchObject({ ...other, kind: 'existing' })
     })
 
     test('a store keeps its identity', async () => {

@@ -102,9 +102,10 @@ export class SessionModel {
   create(wanted: NewSession): { readonly kind: 'created' | 'existing' | 'key-reused'; readonly key: SessionKey } {
     const { key, tenant, retryOf } = wanted
     const known = retryOf && this.retryKeys.get(retryOf.digest)
-    const finds = retryOf?.use === 'find-or-record'
+    const finds = retryOf !== undefined && retryOf.use !== 'record-only'
     if (finds && known !== undefined && known.bodyDigest !== retryOf.bodyDigest) return { kind: 'key-reused', key }
-    const earlier = known?.session && this.live(known.session, tenant)
+    const named = known?.session && this.live(known.session, tenant)
+    const earlier = retryOf?.use === 'find-or-record' || (named?.turns ?? 0) <= 1 ? named : undefined
     const present = (finds ? earlier : undefined) ?? this.live(key)
     if (present !== undefined) {
       if (present.tenant !== tenant) return { kind: 'key-reused', key }

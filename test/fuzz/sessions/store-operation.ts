@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import type { NewSession } from '../../../src/sessions/session-store.ts'
 
 /** All times are multiples of this, so that the moments a real store needs to answer never decide anything. */
 export const unitMs = 100_000
@@ -20,7 +21,7 @@ interface Fields {
   readonly digest: number
   readonly body: number
   readonly expiry: 'keep' | 'set' | 'slide'
-  readonly retry: 'none' | 'find-or-record' | 'record-only'
+  readonly retry: 'none' | NonNullable<NewSession['retryOf']>['use']
   readonly text: string
 }
 
@@ -71,6 +72,6 @@ export const storeOperation: fc.Arbitrary<StoreOperation> = fc.record({
   digest: fc.nat({ max: 1 }),
   body: fc.constantFrom(0, 0, 0, 1),
   expiry: fc.constantFrom('keep', 'keep', 'set', 'slide'),
-  retry: fc.constantFrom('none', 'none', 'find-or-record', 'record-only'),
+  retry: fc.constantFrom('none', 'none', 'find-or-record', 'find-young-or-record', 'record-only'),
   text: fc.string({ unit: 'binary', maxLength: 80 }),
 })

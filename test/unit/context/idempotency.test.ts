@@ -84,7 +84,7 @@ describe('idempotencyKeyOf', () => {
   test.each(['1', '2', '15'])('try %s of an SDK finds the first one by tenant and body', (count) => {
     const first = keyOf({ 'x-stainless-retry-count': '0' })
 
-    expect(keyOf({ 'x-stainless-retry-count': count })).toEqual({ ...first, use: 'find-or-record' })
+    expect(keyOf({ 'x-stainless-retry-count': count })).toEqual({ ...first, use: 'find-young-or-record' })
     for (const change of [{ body: Buffer.from('body-2') }, { tenant: 'tenant-b' as TenantKey }])
       expect(keyOf({ 'x-stainless-retry-count': count }, change)?.digest).not.toBe(first?.digest)
   })

@@ -2,7 +2,7 @@
 -- Writes a session in state creating, or finds the one that an earlier attempt of the same create wrote.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 lease ms, 7 ttl seconds, 8 sealed id, 9 model,
 --       10 pod or '', 11 digest of the idempotency key or '', 12 body digest, 13 remember ms,
---       14 'find-or-record' or 'record-only'
+--       14 'find-or-record', 'find-young-or-record' or 'record-only'
 -- Returns: 'created' or 'existing' with a snapshot, or 'key-reused'
 --- @include session
 local key, tenant, turn, lease_ms, ttl_seconds = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -23,13 +23,14 @@ if digest ~= '' then
   if type(remembered) == 'string' then
     earlier, earlier_body = string.match(remembered, '^([^\n]*)\n(.*)$')
   end
-  if earlier and use == 'find-or-record' and earlier_body ~= body_digest then
+  if earlier and use ~= 'record-only' and earlier_body ~= body_digest then
     return reply('key-reused')
   end
   if earlier ~= '' then
     local session = earlier and load_owned(earlier, tenant)
-    earlier = is_live(session) and session.key ~= key and session.key or nil
-    if earlier and use == 'find-or-record' then
+    local is_young = session and tonumber(session[TURNS]) <= 1
+    earlier = is_live(session) and session.key ~= key and (is_young or use == 'find-or-record') and session.key or nil
+    if earlier and use ~= 'record-only' then
       return join(session)
     end
   end
