@@ -20,7 +20,7 @@ const { pod, stack } = useScriptedStack({
   envoyConfig: (text) => {
     const document = parseDocument(text)
     const patterns = documented().map((exact) => ({ exact }))
-    document.setIn([...filters, 0, 'typed_config', 'forward_rules'], { allowed_headers: { patterns } })
+    document.setIn([...filters, 1, 'typed_config', 'forward_rules'], { allowed_headers: { patterns } })
     return document.toString({ lineWidth: 0 })
   },
 })

@@ -1,6 +1,8 @@
+import { buffer } from 'node:stream/consumers'
 import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { call, type HttpResponse, model } from '../support/client.ts'
+import { openRaw, readMessages } from '../support/raw-http.ts'
 import { createdId, prompt, remove, unknownId, untilStored, use } from '../support/sessions.ts'
 import type { StackPod } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -96,6 +98,24 @@ export const describeReplays = (
       await takeTurn()
 
       expect(await replay({ headers: { 'x-session-id': deleted }, body: conversation })).toBe(0)
+    })
+
+    test('starts from no KV of others: a turn whose body follows when others have used its slot', async () => {
+      await takeTurn()
+      const secret = { ...conversation, messages: [{ role: 'user', content: `Secret: ${text}` }] }
+      const body = JSON.stringify(secret)
+      const headers = ['host: gateway', 'connection: close', 'authorization: Bearer test-key', `x-session-id: ${id}`]
+      const socket = await openRaw(stack.port, {
+        startLine: 'POST /v1/chat/completions HTTP/1.1',
+        headers: [...headers, 'content-type: application/json', `content-length: ${body.length}`],
+      })
+      // As many at once as there are slots: one after the other they would all run in one.
+      await Promise.all([1, 2].map(() => replay({ headers: another, body: { ...secret, max_tokens: 200 } })))
+      socket.write(body)
+      const [answered] = readMessages(await buffer(socket))
+      turns += 1
+
+      expect(answer.parse(JSON.parse(String(answered?.body))).usage).toBeLessThan(20)
     })
 
     test('starts from no KV: the id of the session, and no gateway', async () => {

@@ -1,8 +1,16 @@
 import { describe, expect, jest, test } from '@jest/globals'
 import { newSessionId, sessionKeyOf } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
-import { createContextGateway, podA, podB, promptBody, type SentRequest } from '../../support/context-gateway.ts'
+import {
+  createContextGateway,
+  gatewayWithSession,
+  podA,
+  podB,
+  promptBody,
+  type SentRequest,
+} from '../../support/context-gateway.ts'
 import { rejection } from '../../support/decisions.ts'
+import { gatewayRequest, watchedScope } from '../../support/gateway-request.ts'
 
 const ttl = { 'x-session-ttl': '60' }
 
@@ -28,6 +36,14 @@ describe('a request that carries no session', () => {
         status: 404,
       })
   })
+})
+
+test('as endpoint picker a turn waits for its body, since other requests may use its slot until then', async () => {
+  const { gateway, id } = await gatewayWithSession()
+  const headers = { authorization: 'Bearer key-a', 'x-session-id': id }
+  const request = { ...gatewayRequest({ path: '/v1/completions', headers }), pick: { subset: undefined } }
+
+  expect((await gateway.service.onHeaders(request, watchedScope())).kind).toBe('need-body')
 })
 
 describe('an id of another system', () => {
