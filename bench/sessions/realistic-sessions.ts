@@ -47,10 +47,11 @@ export const writeSession = async (store: BenchedStore, session: NewSession): Pr
 }
 
 /** Gives a session that was written its KV, without a payload, which is the connector's. */
-export const storeKv = async (store: BenchedStore, { key }: NewSession): Promise<void> => {
+export const storeKv = async (store: BenchedStore, { key, tenant }: NewSession): Promise<void> => {
   // As the connector of llama-server names it: after the session, with 28 digits for the turn and the engine.
   const artefactId = `${key.slice(0, 22)}${Buffer.from(key).toString('hex').slice(0, 28)}`
   const kv = { artefactId, payload: '', tokens: 3072, bytes: 402_653_184, turn: 1 }
   await store.announce({ artefactId, session: key, payload: kv.payload, graceMs })
-  if (!(await store.commitKv({ key, kv }))) throw new Error('a session did not take its KV')
+  const { createdAtMs = 0 } = (await store.get({ key, tenant })) ?? {}
+  if (!(await store.commitKv({ key, createdAtMs, kv }))) throw new Error('a session did not take its KV')
 }

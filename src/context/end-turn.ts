@@ -209,11 +209,12 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
       }),
     )
 
-  const recordOffload = async ({ key, turns, kvStatus }: SessionRecord, outcome: FinishOutcome): Promise<void> => {
+  const recordOffload = async (record: SessionRecord, outcome: FinishOutcome): Promise<void> => {
+    const { key, createdAtMs, turns, kvStatus } = record
     switch (outcome.kind) {
       case 'stored': {
         const { artefactId, payload, tokens, bytes } = outcome
-        await store.commitKv({ key, kv: { artefactId, payload, tokens, bytes, turn: turns } })
+        await store.commitKv({ key, createdAtMs, kv: { artefactId, payload, tokens, bytes, turn: turns } })
         return
       }
       case 'none':

@@ -124,13 +124,14 @@ export interface SessionStore {
   abandon(turn: { readonly key: SessionKey; readonly turnId: string }): Promise<void>
   /**
    * Makes `kv` the session's stored KV if no later turn's is there yet, and takes its artefact off the removal queue;
-   * the artefact it replaces is queued. `false`: the session is gone, a later turn won, there is no room, or the
-   * artefact is not waiting in the queue (never announced, or in removal after its grace: it may be gone); it is queued
-   * for removal, due at once. Repeating a commit that won changes nothing. Under a limit of stored KV, that of other
-   * sessions is evicted: of expired ones first, then the least recently used (a turn uses KV when it begins), weighted
-   * by size, never of one in a turn. Their KV status is `kv_evicted`. Much eviction takes Redis several round trips.
+   * the artefact it replaces is queued. `createdAtMs` is of the record that `complete` returned. `false`: the session
+   * is gone, or was revived since, a later turn won, there is no room, or the artefact is not waiting in the queue
+   * (never announced, or in removal after its grace: it may be gone); it is queued for removal, due at once. Repeating
+   * a commit that won changes nothing. Under a limit of stored KV, that of other sessions is evicted: of expired ones
+   * first, then the least recently used (a turn uses KV when it begins), weighted by size, never of one in a turn.
+   * Their KV status is `kv_evicted`. Much eviction takes Redis several round trips.
    */
-  commitKv(commit: { readonly key: SessionKey; readonly kv: StoredKv }): Promise<boolean>
+  commitKv(commit: Pick<SessionRecord, 'key' | 'createdAtMs'> & { readonly kv: StoredKv }): Promise<boolean>
   /** Records why a completed turn left no stored KV. An earlier turn's artefact stays: its prefix is still right. */
   setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
   /** Drops the session's stored KV, found missing or damaged, and queues its removal, if it still is `artefactId`. */

@@ -1,5 +1,5 @@
 import { clampCount, kvStoreFullStatus } from '../limits.ts'
-import type { SessionKey, SessionRecord, StoredKv, TenantKey } from '../session-record.ts'
+import type { SessionKey, SessionRecord, TenantKey } from '../session-record.ts'
 import type {
   BeginOutcome,
   BeginTurn,
@@ -8,6 +8,7 @@ import type {
   CreateOutcome,
   NewSession,
   SessionPage,
+  SessionStore,
 } from '../session-store.ts'
 import type { MemoryRemovals } from './memory-removals.ts'
 import { type MemorySession, type Tombstone, toRecord } from './memory-session.ts'
@@ -143,21 +144,18 @@ export class MemorySessions {
     return true
   }
 
-  commitKv({ key, kv }: { readonly key: SessionKey; readonly kv: StoredKv }, nowMs: number): boolean {
+  commitKv({ key, createdAtMs, kv }: Parameters<SessionStore['commitKv']>[0], nowMs: number): boolean {
     const session = this.#table.findLive(key, nowMs)
     const present = session?.kv
     if (session !== undefined && present?.artefactId === kv.artefactId) {
       this.#table.setKv(session, kv, nowMs)
       return true
     }
-    const isForward = session !== undefined && kv.turn >= (present?.turn ?? 0)
-    if (!isForward || !this.#removals.canCommit(kv.artefactId)) {
+    const isForward = session?.createdAtMs === createdAtMs && kv.turn >= (present?.turn ?? 0)
+    const mayCommit = isForward && this.#removals.canCommit(kv.artefactId)
+    if (!mayCommit || !this.#table.hasRoomFor(session, kv, nowMs)) {
       this.#removals.queueArtefact(key, kv, nowMs)
-      return false
-    }
-    if (!this.#table.hasRoomFor(session, kv, nowMs)) {
-      this.#removals.queueArtefact(key, kv, nowMs)
-      session.kvStatus = kvStoreFullStatus
+      if (mayCommit) session.kvStatus = kvStoreFullStatus
       return false
     }
     this.#removals.commit(kv.artefactId)

@@ -106,11 +106,11 @@ export const createRedisSessionStore = ({
       await run('abandon', [key, turnId])
     },
 
-    async commitKv({ key, kv }) {
+    async commitKv({ key, createdAtMs, kv }) {
       const sizes = [kv.tokens, kv.bytes, kv.turn].map(clampCount)
       const artefact = [assertId(kv.artefactId), escapeLine(kv.payload), ...sizes]
       for (;;) {
-        const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes])
+        const reply = await run('commit-kv', [key, ...artefact, supersededGraceMs, maxKvBytes, createdAtMs])
         const evicted = Number(reply.detail)
         if (evicted > 0) onEvicted('kv-size', evicted)
         if (reply.outcome !== 'more') return reply.outcome === 'committed'

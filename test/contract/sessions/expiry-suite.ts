@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { mallory, type StoreCalls, seconds, sessionKey } from './store-under-test.ts'
+import { type StoreCalls, seconds, sessionKey } from './store-under-test.ts'
 
 export const describeExpiry = (calls: StoreCalls): void => {
-  const { advance, begin, claimAll, complete, counts, createActive, get, store } = calls
+  const { advance, begin, claimAll, complete, counts, createActive, store } = calls
 
   /** Sweeps `limit` sessions at a time, as the reaper does. Resolves to how many ended. */
   const sweepInStepsOf = async (limit: number): Promise<number> => {
@@ -11,21 +11,6 @@ export const describeExpiry = (calls: StoreCalls): void => {
   }
 
   describe('expiry', () => {
-    test('begin on an expired session tells its own tenant the TTL and model, and another tenant nothing', async () => {
-      await createActive({ ttlSeconds: 600 })
-      await advance(seconds(600))
-
-      expect(await begin('turn-2', { tenant: mallory })).toEqual({ kind: 'unknown' })
-      expect(await begin()).toEqual({
-        kind: 'expired',
-        cause: 'time',
-        ttlSeconds: 600,
-        model: 'llama-3.1-8b',
-        nowMs: expect.any(Number),
-      })
-      expect(await get()).toBeUndefined()
-    })
-
     test('the sweep skips sessions whose deadline moved, and ends those behind them', async () => {
       for (const name of ['used', 'used-too', 'left']) await createActive({ key: sessionKey(name), ttlSeconds: 60 })
       await advance(seconds(30))

@@ -12,12 +12,15 @@ import { alice, callsOn, type StoreUnderTest, session, sessionKey } from './stor
 /** Longer than the time limit of a test. */
 const neverMs = 600_000
 
+const succeeds = (promise: Promise<unknown>): Promise<boolean> =>
+  promise.then(
+    () => true,
+    () => false,
+  )
+
 /** Whether a promise settles within one round of the event loop, so without waiting for the network. */
 const settlesAtOnce = async (promise: Promise<unknown>): Promise<boolean> => {
-  const settled = promise.then(
-    () => true,
-    () => true,
-  )
+  const settled = succeeds(promise).then(() => true)
   return await Promise.race([settled, new Promise<boolean>((resolve) => setImmediate(() => resolve(false)))])
 }
 
@@ -42,14 +45,7 @@ describe('the Redis session store', () => {
     }
   }
 
-  const answers = async (): Promise<boolean> => {
-    try {
-      await counts()
-      return true
-    } catch {
-      return false
-    }
-  }
+  const answers = (): Promise<boolean> => succeeds(counts())
 
   const startAgain = async (): Promise<TestRedis['server']> => {
     await redis.server.child.kill()
@@ -214,13 +210,8 @@ describe('the Redis session store', () => {
     await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
     await redis.raw.replicaof('NO', 'ONE')
 
-    await eventually(async () => {
-      try {
-        return (await begin()).kind === 'active'
-      } catch {
-        return false
-      }
-    })
+    await eventually(() => succeeds(begin()))
+    expect(await begin()).toMatchObject({ kind: 'active' })
   })
 
   test('is unavailable while Redis runs the script of another client', async () => {

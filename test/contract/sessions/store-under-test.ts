@@ -72,7 +72,7 @@ export const artefactNames = [
 
 type Owner = Partial<typeof owned>
 
-/** Calls with defaults: session {@link session} of {@link alice}, its turn `turn-2`, leases and grace of a minute. */
+/** Calls with defaults: session {@link session} of {@link alice} as it lives, turn `turn-2`, leases and grace of a minute. */
 export const callsOn = (under: () => StoreUnderTest) => {
   const store = () => under().store
   const create = (change: Partial<NewSession> = {}) => store().create(newSession(change))
@@ -80,8 +80,10 @@ export const callsOn = (under: () => StoreUnderTest) => {
     store().complete(completed(turnId, change))
   const announce = (artefactId: string, { key = session, graceMs = 60_000, payload = payloadOf(artefactId) } = {}) =>
     store().announce({ artefactId, session: key, payload, graceMs })
-  const commit = (artefactId: string, turn = 1, { key = session, ...change }: KvChange = {}) =>
-    store().commitKv({ key, kv: { ...storedKv(artefactId, turn), ...change } })
+  const commit = async (artefactId: string, turn = 1, { key = session, createdAtMs, ...change }: KvChange = {}) => {
+    const life = createdAtMs ?? (await store().get({ ...owned, key }))?.createdAtMs ?? 0
+    return store().commitKv({ key, createdAtMs: life, kv: { ...storedKv(artefactId, turn), ...change } })
+  }
   const claim = (leaseMs = 60_000, limit = 1000) => store().claim({ limit, leaseMs })
 
   return {
@@ -135,6 +137,6 @@ export const callsOn = (under: () => StoreUnderTest) => {
   }
 }
 
-type KvChange = Partial<StoredKv> & { readonly key?: SessionKey }
+type KvChange = Partial<StoredKv & Pick<SessionRecord, 'key' | 'createdAtMs'>>
 
 export type StoreCalls = ReturnType<typeof callsOn>

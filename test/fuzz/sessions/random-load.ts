@@ -84,7 +84,9 @@ export class RandomLoad {
     const artefact = { artefactId: `artefact-${this.#artefacts}`, payload: 'payload' }
     await this.store.announce({ ...artefact, session: key, graceMs: 60_000 })
     const bytes = 1 + this.#pick(largestKvBytes)
-    const isStored = await this.store.commitKv({ key, kv: { ...artefact, tokens: 1, bytes, turn: this.#serial } })
+    const { createdAtMs = 0 } = (await this.store.get({ key, tenant })) ?? {}
+    const kv = { ...artefact, tokens: 1, bytes, turn: this.#serial }
+    const isStored = await this.store.commitKv({ key, createdAtMs, kv })
     if (isStored) this.outcomes.stored += 1
   }
 

@@ -212,13 +212,14 @@ export class SessionModel {
     this.removals.queueArtefact(session, artefact, this.nowMs + graceMs)
   }
 
-  /** Whether a commit could win, but for the room that it needs. */
-  mayCommit(key: SessionKey, kv: StoredKv): boolean {
+  /** Whether a commit could win, but for the room that it needs. `isLate`: its turn is of an earlier life. */
+  mayCommit(key: SessionKey, kv: StoredKv, isLate: boolean): boolean {
     const session = this.live(key)
-    return session !== undefined && this.removals.isWaiting(kv.artefactId) && kv.turn >= (session.kv?.turn ?? 0)
+    if (session === undefined || isLate) return false
+    return this.removals.isWaiting(kv.artefactId) && kv.turn >= (session.kv?.turn ?? 0)
   }
 
-  commit(key: SessionKey, kv: StoredKv): boolean {
+  commit(key: SessionKey, kv: StoredKv, isLate: boolean): boolean {
     const session = this.live(key)
     if (session?.kv?.artefactId === kv.artefactId) {
       session.kv = kv
@@ -226,7 +227,7 @@ export class SessionModel {
     }
     // The removal of the session carries it already.
     if (this.removals.carries(key, kv.artefactId)) return false
-    if (session === undefined || !this.removals.isWaiting(kv.artefactId) || kv.turn < (session.kv?.turn ?? 0)) {
+    if (session === undefined || !this.mayCommit(key, kv, isLate)) {
       this.removals.queueArtefact(key, kv, this.nowMs)
       return false
     }

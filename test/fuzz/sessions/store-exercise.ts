@@ -61,9 +61,9 @@ export class StoreExercise {
       if (outcome.kind === 'active' || outcome.kind === 'expired') this.#open.push({ key, tenant, turnId })
       if (outcome.kind === 'active') await this.#compare(outcome.record, key)
       if (outcome.kind === 'expired') {
-        const { ttlSeconds, model } = outcome
-        expect({ ttlSeconds, model }).toEqual(pick(this.#model.look(key), ['ttlSeconds', 'model']))
-      }
+        const kept = pick(this.#model.look(key), ['ttlSeconds', 'model'])
+        expect(outcome).toEqual({ kind: 'expired', cause: 'time', nowMs: expect.any(Number), ...kept })
+      } else if (outcome.kind !== 'active') expect(outcome).toEqual({ kind: state })
     },
 
     complete: async (operation) => {
@@ -114,16 +114,19 @@ export class StoreExercise {
       const announced = this.#announced.at(-1 - operation.back)
       if (announced === undefined) return
       const kv = { ...announced.kv, tokens: operation.time, bytes: operation.otherTime, turn: operation.count }
+      const { session: key } = announced
+      const isLate = operation.body === 1
       const needsRoom =
-        this.#model.mayCommit(announced.session, kv) &&
-        this.#model.isTooMuch(announced.session, kv) &&
-        kv.bytes <= this.#kvLimit.maxBytes
-      const won = await this.#under.store.commitKv({ key: announced.session, kv })
+        this.#model.mayCommit(key, kv, isLate) && this.#model.isTooMuch(key, kv) && kv.bytes <= this.#kvLimit.maxBytes
+      const tenant = this.#model.live(key)?.tenant ?? tenants[0]
+      const { createdAtMs = 0 } = (await this.#under.store.get({ key, tenant })) ?? {}
+      const life = isLate ? createdAtMs - unitMs : createdAtMs
+      const won = await this.#under.store.commitKv({ key, createdAtMs: life, kv })
       if (needsRoom) {
         this.#model.expireDue()
-        await this.#followEvictions(this.#kvLimit.maxBytes - kv.bytes, announced.session)
+        await this.#followEvictions(this.#kvLimit.maxBytes - kv.bytes, key)
       }
-      expect(won).toBe(this.#model.commit(announced.session, kv))
+      expect(won).toBe(this.#model.commit(key, kv, isLate))
       this.#owed.add(kv.artefactId)
     },
 

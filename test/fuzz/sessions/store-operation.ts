@@ -19,6 +19,7 @@ interface Fields {
   readonly back: number
   readonly count: number
   readonly digest: number
+  /** Of a commit: 1 for a turn of an earlier life of the session. */
   readonly body: number
   readonly expiry: 'keep' | 'set' | 'slide'
   readonly retry: 'none' | NonNullable<NewSession['retryOf']>['use']

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Makes an announced artefact the session's stored KV, unless a later turn's is there.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 artefact, 5 payload, 6 tokens, 7 bytes, 8 turn,
---       9 grace ms of the artefact it replaces, 10 bytes that may be stored at most, or '' for no limit
+--       9 grace ms of the artefact it replaces, 10 bytes that may be stored at most, or '' for no limit,
+--       11 when the life of the session began that the artefact is of
 -- Returns: 'committed', 'refused', or 'more' (call again to make room), with the number of artefacts evicted
 --- @include session
 --- @include expiry
@@ -68,27 +69,24 @@ if is_live(session) then
   end
   -- Once a removal was claimed the artefact may be gone already, and after it was acknowledged it is.
   local waits = redis.call('ZSCORE', removals, id) and redis.call('HEXISTS', removal_key(id), 'n') == 0
-  if waits and tonumber(ARGV[8]) >= turn_of(stored) then
+  if waits and session[CREATED] == ARGV[11] and tonumber(ARGV[8]) >= turn_of(stored) then
     local room = make_room()
     if room == 'more' then
       return reply('more', evicted)
     end
-    if room == 'no' then
-      session[KV_STATUS] = 'store_full'
-      save(session)
-      queue_artefact(artefact, now)
-      write()
-      return reply('refused', evicted)
+    if room == 'yes' then
+      redis.call('ZREM', removals, id)
+      redis.call('DEL', removal_key(id))
+      local replaced = give_up_artefact(session)
+      session[KV_STATUS] = ''
+      store()
+      if replaced then
+        queue_artefact(replaced, now + ARGV[9])
+      end
+      return reply('committed', evicted)
     end
-    redis.call('ZREM', removals, id)
-    redis.call('DEL', removal_key(id))
-    local replaced = give_up_artefact(session)
-    session[KV_STATUS] = ''
-    store()
-    if replaced then
-      queue_artefact(replaced, now + ARGV[9])
-    end
-    return reply('committed', evicted)
+    session[KV_STATUS] = 'store_full'
+    save(session)
   end
 end
 
