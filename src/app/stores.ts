@@ -23,6 +23,8 @@ const supersededGraceMs = 1000
 const memoryStaleMs = 7_000
 /** Longer than all gateways of a deployment are down for a restart or an update. */
 const redisStaleMs = 600_000
+/** Until then a gateway that starts may give a store that has lost its data another name, which all take over. */
+const askAgainMs = 1_000
 
 const storeSubject = 'sessions'
 
@@ -114,27 +116,29 @@ const openStores = async (config: Config, parts: StoreParts): Promise<OpenStores
       return {
         store,
         forPool: (name) => {
-          const { keyPrefix } = connection
-          const redis =
-            name === defaultPoolName ? connection : { ...connection, keyPrefix: `${keyPrefix}pool:${name}:` }
-          return {
-            identity: identityOf(store, name, redisStaleMs),
-            redis,
-            costs: createRedisCostModelStore(redis),
-          }
+          const prefix = name === defaultPoolName ? '' : `pool:${name}:`
+          const redis = { ...connection, keyPrefix: `${connection.keyPrefix}${prefix}` }
+          return { identity: identityOf(store, name, redisStaleMs), redis, costs: createRedisCostModelStore(redis) }
         },
       }
     }
   }
 }
 
-/** The data of one pool. It is asked for once, when the store answers. */
-const identityOf = (store: SessionStore, pool: string, staleAfterMs: number): StoreIdentity => {
+/** The data of one pool. A name that is known holds while the store does not answer. */
+export const identityOf = (store: SessionStore, pool: string, staleAfterMs: number): StoreIdentity => {
   let known: string | undefined
+  let askedMs = 0
   return {
     staleAfterMs,
     name: async () => {
-      known ??= `${await store.identity()} ${pool}`
+      if (known !== undefined && performance.now() - askedMs < askAgainMs) return known
+      askedMs = performance.now()
+      try {
+        known = `${await store.identity()} ${pool}`
+      } catch (error) {
+        if (known === undefined) throw error
+      }
       return known
     },
   }

@@ -157,7 +157,7 @@ export interface SessionStore {
    * `false`: there is no such session of this tenant.
    */
   remove(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<boolean>
-  /** Names the data of this store: the same for all gateways that share it, another one after its loss. */
+  /** Names this store for all gateways that share it. When its data is lost, it gets what the first to ask calls it. */
   identity(): Promise<string>
   close(): Promise<void>
 }

@@ -22,9 +22,10 @@ export const createFolderOwner = (
   directory: string,
   { identity, warnings }: Pick<ConnectorParts, 'identity' | 'warnings'>,
 ) => {
-  const { staleAfterMs } = identity
   const path = join(directory, markerFile)
   let looked: Promise<boolean> | undefined
+  /** Under which name it is ours. A store that lost its data may have another one. */
+  let held: string | undefined
 
   const read = async () => {
     const found = await unlessMissing(Promise.all([readFile(path, 'utf8'), stat(path)]))
@@ -36,18 +37,19 @@ export const createFolderOwner = (
 
   const take = async (store: string): Promise<void> => {
     const draft = `${path}.${randomUUID()}`
-    await writeFile(draft, JSON.stringify({ store, staleAfterMs }))
+    await writeFile(draft, JSON.stringify({ store, staleAfterMs: identity.staleAfterMs }))
     await rename(draft, path)
   }
 
   const isForeignTo = async (store: string): Promise<boolean> => {
     try {
       const before = await read()
-      if (before === undefined || (before.store !== store && before.isStale)) await take(store)
-      else if (before.store === store) await utimes(path, new Date(), new Date())
+      if (before?.store === store) await utimes(path, new Date(), new Date())
+      else if (before === undefined || before.isStale || before.store === held) await take(store)
       // Of two stores that take the folder at once, the later one has it.
       const after = await read()
       warnings.clear('kv_folder_unavailable', directory)
+      if (after?.store === store) held = store
       return after?.store !== store
     } catch (error) {
       // In a folder that this process cannot use, it deletes nothing.
@@ -64,15 +66,13 @@ export const createFolderOwner = (
   }
 
   const renew = (): Promise<boolean> => {
-    const looking = look()
-    looked = looking
-    looking.catch(() => {
+    looked = look()
+    looked.catch(() => {
       looked = undefined
     })
-    return looking
+    return looked
   }
-  const timer = setInterval(() => void renew().catch(() => {}), renewalMs)
-  timer.unref()
+  const timer = setInterval(() => void renew().catch(() => {}), renewalMs).unref()
 
   return {
     /** Takes the folder if nobody has it, and says whether it is ours. The last answer counts, if there is one. */
@@ -83,7 +83,7 @@ export const createFolderOwner = (
     close: async (): Promise<void> => {
       clearInterval(timer)
       // Data that ends with the process has no use for its KV.
-      if (staleAfterMs < 60_000 && (await looked?.catch(() => false)) === true) await rm(path, { force: true })
+      if (identity.staleAfterMs < 60_000 && (await looked?.catch(() => false)) === true) await rm(path, { force: true })
     },
   }
 }

@@ -200,11 +200,8 @@ export class SessionTable {
     if (session !== undefined) this.#end(session, nowMs)
     else this.#options.removals.queueSession(key, undefined, nowMs)
     const { tenant, sequence } = ended
-    this.#addTombstone(
-      key,
-      { kind: 'deleted', tenant, sequence, sealedId: '', model: '', ttlSeconds: 0, cause: 'time' },
-      nowMs,
-    )
+    const nothing = { sealedId: '', model: '', ttlSeconds: 0 }
+    this.#addTombstone(key, { kind: 'deleted', tenant, sequence, ...nothing, cause: 'time' }, nowMs)
   }
 
   /** Ends up to `limit` expired sessions; returns how many. */

@@ -77,17 +77,17 @@ export const createRedisSessionStore = ({
 }: RedisSessionStoreOptions): SessionStore & RemovalQueue => {
   const run = createScriptRunner({ connection, tombstoneSeconds, onCorrupted })
   const maxKvBytes = kvLimit === undefined ? '' : clampCount(kvLimit.maxBytes)
+  /** What a Redis without a name is called: once it is known, as before it lost its data. */
+  let storeName = nanoid()
   return {
-    async create({ key, tenant, sealedId, model, ttlSeconds, pod, turnId, leaseMs, retryOf }) {
+    async create(wanted) {
+      const { tenant, sealedId, model, ttlSeconds, pod, leaseMs, retryOf } = wanted
       const retry = retryOf
         ? [assertId(retryOf.digest), retryOf.bodyDigest, Math.max(1, clampCount(retryOf.rememberMs)), retryOf.use]
         : ['', '', '', '']
-      const lease = [assertId(turnId), clampCount(leaseMs), clampCount(ttlSeconds)]
+      const times = [leaseMs, ttlSeconds].map(clampCount)
       const texts = [sealedId, model, pod ?? ''].map(escapeLine)
-      return toCreateOutcome(
-        await run('create', [assertId(key), assertId(tenant), ...lease, ...texts, ...retry]),
-        tenant,
-      )
+      return toCreateOutcome(await run('create', [...turnArgs(wanted), ...times, ...texts, ...retry]), tenant)
     },
 
     async begin(turn) {
@@ -146,7 +146,8 @@ export const createRedisSessionStore = ({
     },
 
     async identity() {
-      return String((await run('identity', [nanoid()])).detail)
+      storeName = String((await run('identity', [storeName])).detail)
+      return storeName
     },
 
     async close() {

@@ -1,4 +1,5 @@
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
+import { identityOf } from '../../../src/app/stores.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
@@ -45,11 +46,27 @@ test('one script evicts the KV of at most 16 sessions', async () => {
   expect(evicted).toEqual([16, 16, 8])
 })
 
-test('gateways that share a Redis have one identity, until its data is lost', async () => {
+test.each([
+  { who: 'one that runs', order: [0, 2, 1], isKept: true },
+  { who: 'one that starts', order: [2, 0, 1], isKept: false },
+])('gateways that share a Redis name it alike, also when its data is lost and $who asks first', async (row) => {
+  const clock = jest.spyOn(performance, 'now')
   const connection = await redis().connect({ commandTimeoutMs: 5000 })
-  const [first, second] = [createRedisSessionStore({ connection }), createRedisSessionStore({ connection })]
-  const identity = await first.identity()
-  expect(await second.identity()).toBe(identity)
-  await redis().raw.del(`${connection.keyPrefix}store`)
-  expect(await second.identity()).not.toBe(identity)
+  const gateways = [0, 1, 2].map(() => identityOf(createRedisSessionStore({ connection }), 'pool', 0))
+  const namesOf = async (order: readonly number[]): Promise<readonly (string | undefined)[]> => {
+    const names: (string | undefined)[] = []
+    for (const index of order) names.push(await gateways[index]?.name())
+    clock.mockReturnValue(performance.now() + 60_000)
+    return names
+  }
+  const [name, same] = await namesOf([0, 1])
+  expect(same).toBe(name)
+  await redis().raw.flushall()
+
+  const names = await namesOf(row.order)
+  expect(new Set(names).size).toBe(1)
+  expect(names.includes(name)).toBe(row.isKept)
+  await connection.close()
+  expect(await namesOf(row.order)).toEqual(names)
+  clock.mockRestore()
 })

@@ -11,6 +11,8 @@ interface ModelRemoval {
   again: boolean
 }
 
+const unclaimed = { attempt: 0, claim: undefined, again: false }
+
 /** What a removal queue must do: a session's removal, or an artefact's, waits in it until it is settled. */
 export class RemovalModel {
   readonly #removals = new Map<string, ModelRemoval>()
@@ -25,31 +27,16 @@ export class RemovalModel {
   }
 
   queueArtefact(session: SessionKey, artefact: StoredKv, dueMs: number): void {
-    const { attempt = 0, claim } = this.#ofArtefact(artefact.artefactId) ?? {}
-    this.#removals.set(`a:${artefact.artefactId}`, {
-      session,
-      kind: 'artefact',
-      artefact,
-      dueMs,
-      attempt,
-      claim,
-      again: false,
-    })
+    const { attempt, claim } = this.#ofArtefact(artefact.artefactId) ?? unclaimed
+    const removal = { session, kind: 'artefact', artefact, dueMs, attempt, claim, again: false } as const
+    this.#removals.set(`a:${artefact.artefactId}`, removal)
   }
 
   queueSession(session: SessionKey, artefact: StoredKv | undefined): void {
     const known = this.#ofSession(session)
     if (known === undefined) {
       const dueMs = this.#nowMs()
-      this.#removals.set(`s:${session}`, {
-        session,
-        kind: 'session',
-        artefact,
-        dueMs,
-        attempt: 0,
-        claim: undefined,
-        again: false,
-      })
+      this.#removals.set(`s:${session}`, { session, kind: 'session', artefact, dueMs, ...unclaimed })
       return
     }
     if (artefact !== undefined) {

@@ -11,16 +11,12 @@ import { type StoreOperation, storeOperation, unitMs } from './store-operation.t
 /** Little enough that commits have to make room. Artefacts take 1 to 5 bytes. */
 const kvLimit = { maxBytes: 8, threshold: 0.75 }
 const times = { tombstoneMs: 10 * unitMs, supersededGraceMs: unitMs, kvLimit }
+const options = { tombstoneSeconds: times.tombstoneMs / 1000, supersededGraceMs: times.supersededGraceMs, kvLimit }
 
 const makeMemory = async (): Promise<StoreUnderTest> => {
   let nowMs = Date.UTC(2026, 0, 1)
   return {
-    store: createMemorySessionStore({
-      nowMs: () => nowMs,
-      tombstoneSeconds: times.tombstoneMs / 1000,
-      supersededGraceMs: times.supersededGraceMs,
-      kvLimit,
-    }),
+    store: createMemorySessionStore({ nowMs: () => nowMs, ...options }),
     nowMs: async () => nowMs,
     advance: async (milliseconds) => {
       nowMs += milliseconds
@@ -45,9 +41,7 @@ describe('whatever is done to it, in any order,', () => {
     const connection = await redis().connect({ commandTimeoutMs: 5000 })
     const store = createRedisSessionStore({
       connection,
-      tombstoneSeconds: times.tombstoneMs / 1000,
-      supersededGraceMs: times.supersededGraceMs,
-      kvLimit,
+      ...options,
       onCorrupted: () => {
         throw new Error('A record that the store itself wrote cannot be read')
       },

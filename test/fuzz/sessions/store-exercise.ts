@@ -77,16 +77,10 @@ export class StoreExercise {
               expiresAtMs: nowMs + operation.time * unitMs,
             }
           : { kind: operation.expiry }
-      const outcome = await this.#under.store.complete({
-        key,
-        tenant,
-        turnId,
-        pod,
-        usage,
-        expiry: expiry(await this.#under.nowMs()),
-      })
-      const turn = { turnId, pod, usage, expiry: expiry(this.#model.nowMs) }
-      expect(outcome.kind).toBe(this.#model.complete(key, tenant, turn))
+      const turn = { turnId, pod, usage }
+      const byStore = { key, tenant, ...turn, expiry: expiry(await this.#under.nowMs()) }
+      const outcome = await this.#under.store.complete(byStore)
+      expect(outcome.kind).toBe(this.#model.complete(key, tenant, { ...turn, expiry: expiry(this.#model.nowMs) }))
       if (outcome.kind === 'completed') await this.#compare(outcome.record, key)
     },
 
@@ -161,15 +155,10 @@ export class StoreExercise {
         more = page.hasMore
         expect(more && page.records.length === 0).toBe(false)
       }
-      expect(records.map(({ key }) => key).sort()).toEqual(
-        this.#model
-          .liveOf(tenant)
-          .map(({ key }) => key)
-          .sort(),
-      )
-      expect(records.map(({ createdAtMs }) => createdAtMs)).toEqual(
-        records.map(({ createdAtMs }) => createdAtMs).sort((a, b) => b - a),
-      )
+      const expected = this.#model.liveOf(tenant).map(({ key }) => key)
+      expect(records.map(({ key }) => key).sort()).toEqual(expected.sort())
+      const createdMs = records.map(({ createdAtMs }) => createdAtMs)
+      expect(createdMs).toEqual(createdMs.toSorted((a, b) => b - a))
       for (const record of records) await this.#compare(record, record.key)
     },
 

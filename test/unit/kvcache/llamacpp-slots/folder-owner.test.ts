@@ -18,11 +18,11 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-const partsOf = (store: string, staleAfterMs: number) =>
-  connectorParts({ identity: { name: async () => store, staleAfterMs } })
+const partsOf = (store: string | (() => string), staleAfterMs: number) =>
+  connectorParts({ identity: { name: async () => (typeof store === 'string' ? store : store()), staleAfterMs } })
 
 /** A gateway of the store `store`. */
-const gateway = (store: string, staleAfterMs = 600_000) => {
+const gateway = (store: string | (() => string), staleAfterMs = 600_000) => {
   const warnings = createWarnings({ warn: () => {}, info: () => {} })
   const owner = createFolderOwner(directory, { ...partsOf(store, staleAfterMs), warnings })
   owners.push(owner)
@@ -61,8 +61,17 @@ describe('a folder', () => {
     await first.owner.isOurs()
     await age(8_000)
     await gateway('b').owner.isOurs()
-    const late = gateway('a', 7_000)
-    expect(await late.owner.isOurs()).toBe(false)
+    expect(await first.owner.isStillOurs()).toBe(false)
+  })
+
+  test('goes over to another name of its own store', async () => {
+    let name = 'a'
+    const running = gateway(() => name)
+    const starting = gateway('b')
+    expect([await running.owner.isOurs(), await starting.owner.isOurs()]).toEqual([true, false])
+    name = 'b'
+    expect([await running.owner.isStillOurs(), await starting.owner.isStillOurs()]).toEqual([true, true])
+    expect(await gateway('a').owner.isOurs()).toBe(false)
   })
 
   test.each([
