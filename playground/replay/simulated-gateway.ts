@@ -48,17 +48,18 @@ export const createSimulatedGateway = (options: {
     initialMsPerByte: 1000 / settings.loadTokensPerSecond / bytesPerToken,
     initialLoadMs: loadOverheadMs,
   })
-  const inFlight = new InFlightTurns({ turnLeaseMs, nowMs })
+  const inFlight = addresses.map(() => new InFlightTurns({ turnLeaseMs, nowMs }))
   const conversations = createConversations()
   const sessions = new Map<string, { readonly pod: PodAddress; readonly storedTokens: number }>()
   let readings: readonly (EngineReading & { readonly inFlightAtRead: number })[] = addresses.map(() => idle)
 
+  const countAt = (index: number): number => inFlight[index]?.count() ?? 0
   const source = {
     pods: () =>
       addresses.map((address, index) => ({
         address,
         ready: true,
-        inFlight: inFlight.count(address),
+        inFlight: countAt(index),
         ...(readings[index] ?? idle),
       })),
   }
@@ -93,7 +94,7 @@ export const createSimulatedGateway = (options: {
       }
       turns += 1
       const turn: RoutedTurn = { turnId: `turn-${turns}`, pod: outcome.pod, podIndex, model, conversation, request }
-      inFlight.started(turn.pod, turn.turnId)
+      inFlight[podIndex]?.started(turn.turnId)
       predictor.routed(turn, routing)
       return turn
     },
@@ -115,13 +116,13 @@ export const createSimulatedGateway = (options: {
     forwarded: (turn: RoutedTurn, tokensToCompute: number): void => predictor.forwarded(turn, tokensToCompute),
     /** The response is complete. `ttfbMs` runs from when the request was forwarded. */
     ended: (turn: RoutedTurn, response: { readonly computedTokens: number; readonly ttfbMs: number }): void => {
-      inFlight.ended(turn.pod, turn.turnId)
+      inFlight[turn.podIndex]?.ended(turn.turnId)
       predictor.ended(turn, { how: 'done', response })
       const fullBlocks = Math.floor(turn.request.inputTokens / blockTokens)
       sessions.set(turn.conversation, { pod: turn.pod, storedTokens: fullBlocks * blockTokens })
     },
     readMetrics: (engines: readonly EngineReading[]): void => {
-      readings = engines.map((engine, index) => ({ ...engine, inFlightAtRead: inFlight.count(addresses[index] ?? '') }))
+      readings = engines.map((engine, index) => ({ ...engine, inFlightAtRead: countAt(index) }))
     },
   }
 }

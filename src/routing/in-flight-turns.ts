@@ -1,18 +1,16 @@
-import type { PodAddress } from './pod.ts'
-
-/** Turns of one pod; above this, the oldest is dropped. */
-const maxTurnsPerPod = 65_536
+/** Above this, the oldest turn is dropped. */
+const maxTurns = 65_536
 /** A younger turn may not have reached the engine: its KV is being loaded, or its body is on the way. */
 const reachedAfterMs = 30_000
 
 /**
- * Counts the turns that run on each pod. The end of a turn may be reported to another gateway: a turn is dropped when
+ * Counts the turns that run on one pod. The end of a turn may be reported to another gateway: a turn is dropped when
  * the engine runs fewer requests than are counted, or after its lease.
  */
 export class InFlightTurns {
   readonly #options: { readonly turnLeaseMs: number; readonly nowMs: () => number }
-  /** Expiry by turn id. All leases are equally long, so the order of starts is the order of expiry. */
-  readonly #expiriesByPod = new Map<PodAddress, Map<string, number>>()
+  /** By turn id. All leases are equally long, so the order of starts is the order of expiry. */
+  readonly #expiries = new Map<string, number>()
 
   /** `nowMs` is a monotonic clock. */
   constructor(options: { readonly turnLeaseMs: number; readonly nowMs: () => number }) {
@@ -20,44 +18,36 @@ export class InFlightTurns {
   }
 
   /** Counts a turn once; a second call renews its lease. */
-  started(address: PodAddress, turnId: string): void {
-    const expiries = this.#expiriesByPod.get(address) ?? new Map<string, number>()
-    this.#expiriesByPod.set(address, expiries)
-    expiries.delete(turnId)
-    expiries.set(turnId, this.#options.nowMs() + this.#options.turnLeaseMs)
-    this.#dropExpired(expiries)
+  started(turnId: string): void {
+    this.#expiries.delete(turnId)
+    this.#expiries.set(turnId, this.#options.nowMs() + this.#options.turnLeaseMs)
+    this.#dropExpired()
   }
 
-  ended(address: PodAddress, turnId: string): void {
-    const expiries = this.#expiriesByPod.get(address)
-    expiries?.delete(turnId)
-    if (expiries?.size === 0) this.#expiriesByPod.delete(address)
+  ended(turnId: string): void {
+    this.#expiries.delete(turnId)
   }
 
   /** The engine runs `requests`, those of others included: of the turns beyond that, the oldest have ended. */
-  reported(address: PodAddress, requests: number): void {
-    const expiries = this.#expiriesByPod.get(address)
-    if (expiries === undefined) return
+  reported(requests: number): void {
     const { turnLeaseMs, nowMs } = this.#options
     const youngestExpiryMs = nowMs() + turnLeaseMs - reachedAfterMs
-    for (const [turnId, expiresAtMs] of expiries) {
-      if (expiries.size <= requests || expiresAtMs > youngestExpiryMs) break
-      expiries.delete(turnId)
+    for (const [turnId, expiresAtMs] of this.#expiries) {
+      if (this.#expiries.size <= requests || expiresAtMs > youngestExpiryMs) break
+      this.#expiries.delete(turnId)
     }
   }
 
-  count(address: PodAddress): number {
-    const expiries = this.#expiriesByPod.get(address)
-    if (expiries === undefined) return 0
-    this.#dropExpired(expiries)
-    return expiries.size
+  count(): number {
+    this.#dropExpired()
+    return this.#expiries.size
   }
 
-  #dropExpired(expiries: Map<string, number>): void {
+  #dropExpired(): void {
     const nowMs = this.#options.nowMs()
-    for (const [turnId, expiresAtMs] of expiries) {
-      if (expiresAtMs > nowMs && expiries.size <= maxTurnsPerPod) return
-      expiries.delete(turnId)
+    for (const [turnId, expiresAtMs] of this.#expiries) {
+      if (expiresAtMs > nowMs && this.#expiries.size <= maxTurns) return
+      this.#expiries.delete(turnId)
     }
   }
 }

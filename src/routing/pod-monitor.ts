@@ -92,19 +92,18 @@ const toAddress = async (address: PodAddress): Promise<PodAddress> => {
 export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
   const { access, onChange } = options
   const { probe = createPodProbe({ deadlineMs: options.healthTimeoutMs, access }) } = options
-  const turns = new InFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
   let watches: readonly PodWatch[] = []
+  const watchOf = (address: PodAddress): PodWatch | undefined => watches.find((watch) => watch.address === address)
 
   return {
     pods: () => watches.map((watch) => watch.state()),
-    turnStarted: (address, turnId) => turns.started(address, turnId),
-    turnEnded: (address, turnId) => turns.ended(address, turnId),
-    markUnhealthy: (address) => watches.find((watch) => watch.address === address)?.markUnhealthy(),
+    turnStarted: (address, turnId) => watchOf(address)?.turns.started(turnId),
+    turnEnded: (address, turnId) => watchOf(address)?.turns.ended(turnId),
+    markUnhealthy: (address) => watchOf(address)?.markUnhealthy(),
     watch: async (addresses, facts) => {
       const before = watches
       watches = [...new Set(addresses)].map((address) => {
-        const known = before.find((watch) => watch.address === address)
-        const watch = known ?? createPodWatch({ ...options, probe, address, turns })
+        const watch = watchOf(address) ?? createPodWatch({ ...options, probe, address })
         watch.learn(facts?.get(address) ?? noFacts)
         return watch
       })
@@ -124,6 +123,7 @@ export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
 /** The loop checks the pod. */
 interface PodWatch extends Loop {
   readonly address: PodAddress
+  readonly turns: InFlightTurns
   state(): PodState
   markUnhealthy(): void
   learn(facts: PodFacts): void
@@ -134,13 +134,10 @@ const unasked: ProbeResult = { problem: undefined, load: undefined }
 const unknownLoad = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }
 
 const createPodWatch = (
-  options: PodMonitorOptions & {
-    readonly address: PodAddress
-    readonly probe: PodProbe
-    readonly turns: Pick<InFlightTurns, 'count' | 'reported'>
-  },
+  options: PodMonitorOptions & { readonly address: PodAddress; readonly probe: PodProbe },
 ): PodWatch => {
-  const { address, probe, turns, onChange } = options
+  const { address, probe, onChange } = options
+  const turns = new InFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
   let isHealthy = false
   let facts = noFacts
   let failures = 0
@@ -172,8 +169,8 @@ const createPodWatch = (
   const readLoad = (reported: EngineLoad | undefined): void => {
     checksWithoutLoad = reported === undefined ? checksWithoutLoad + 1 : 0
     if (reported !== undefined) {
-      turns.reported(address, reported.running + reported.waiting)
-      load = { ...reported, inFlightAtRead: turns.count(address) }
+      turns.reported(reported.running + reported.waiting)
+      load = { ...reported, inFlightAtRead: turns.count() }
     } else if (checksWithoutLoad >= checksUntilStale) load = unknownLoad
   }
 
@@ -208,10 +205,11 @@ const createPodWatch = (
   return {
     ...createLoop({ work: check, intervalMs: options.healthIntervalMs }),
     address,
+    turns,
     state: () => ({
       address,
       ready: isReady(),
-      inFlight: turns.count(address),
+      inFlight: turns.count(),
       models,
       instance: facts.instance,
       ...load,

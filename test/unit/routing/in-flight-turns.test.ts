@@ -4,40 +4,32 @@ import { InFlightTurns } from '../../../src/routing/in-flight-turns.ts'
 const setUp = () => {
   const clock = { nowMs: 0 }
   const turns = new InFlightTurns({ turnLeaseMs: 100, nowMs: () => clock.nowMs })
-  for (const turnId of ['t1', 't2']) turns.started('a:1', turnId)
+  for (const turnId of ['t1', 't2']) turns.started(turnId)
   const countAt = (nowMs: number): number => {
     clock.nowMs = nowMs
-    return turns.count('a:1')
+    return turns.count()
   }
   return { clock, turns, countAt }
 }
 
 describe('InFlightTurns', () => {
-  test('counts turns in and out, each pod separately', () => {
+  test('counts turns in and out; a repeated end and the end of an unknown turn change nothing', () => {
     const { turns } = setUp()
-    turns.started('b:1', 't3')
-    turns.ended('a:1', 't1')
-    expect(['a:1', 'b:1', 'c:1'].map((pod) => turns.count(pod))).toEqual([1, 1, 0])
-  })
-
-  test('a repeated end and the end of an unknown turn change nothing', () => {
-    const { turns } = setUp()
-    for (const turnId of ['t1', 't1', 't9']) turns.ended('a:1', turnId)
-    turns.ended('b:1', 't2')
-    expect(turns.count('a:1')).toBe(1)
+    for (const turnId of ['t1', 't1', 't9']) turns.ended(turnId)
+    expect(turns.count()).toBe(1)
   })
 
   test('drops a turn when its lease expires', () => {
     const { clock, turns, countAt } = setUp()
     clock.nowMs = 60
-    turns.started('a:1', 't3')
+    turns.started('t3')
     expect([99, 100, 159, 160].map(countAt)).toEqual([3, 1, 1, 0])
   })
 
   test('counts a turn that starts twice once, and renews its lease', () => {
     const { clock, turns, countAt } = setUp()
     clock.nowMs = 60
-    turns.started('a:1', 't1')
+    turns.started('t1')
     expect([99, 100, 159, 160].map(countAt)).toEqual([2, 1, 1, 0])
   })
 
@@ -51,10 +43,10 @@ describe('InFlightTurns', () => {
     const turns = new InFlightTurns({ turnLeaseMs: 600_000, nowMs: () => clock.nowMs })
     for (const [turnId, startMs] of Object.entries({ t1: 0, t2: 0, t3: 20_000 })) {
       clock.nowMs = startMs
-      turns.started('a:1', turnId)
+      turns.started(turnId)
     }
     clock.nowMs = nowMs
-    turns.reported('a:1', requests)
-    expect(turns.count('a:1')).toBe(count)
+    turns.reported(requests)
+    expect(turns.count()).toBe(count)
   })
 })

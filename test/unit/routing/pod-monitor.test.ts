@@ -150,6 +150,16 @@ describe('createPodMonitor', () => {
     clock.mockRestore()
   })
 
+  test('turns of a pod count until it is removed, each pod separately', async () => {
+    void monitor.watch(['a:1', 'b:1'])
+    for (const address of ['a:1', 'b:1', 'c:1']) monitor.turnStarted(address, 't1')
+    monitor.turnStarted('b:1', 't2')
+    expect(monitor.pods()).toMatchObject([{ inFlight: 1 }, { inFlight: 2 }])
+    void monitor.watch(['b:1'])
+    void monitor.watch(['a:1', 'b:1', 'c:1'])
+    expect(monitor.pods()).toMatchObject([{ inFlight: 0 }, { inFlight: 2 }, { inFlight: 0 }])
+  })
+
   test('pods have the models of the last check that names them', async () => {
     const models = { names: new Set(['m']), answersAnyName: false }
     void monitor.watch(['a:1'])
