@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { createLoop } from '../async/loop.ts'
 import type { PodAddress, PodSource } from './pod.ts'
-import { createPodMonitor, type PodMonitorOptions } from './pod-monitor.ts'
+import { createPodMonitor, type PodMonitorOptions, renewedBy } from './pod-monitor.ts'
 import { errorReason } from './pod-probe.ts'
 
 /** All addresses of a name. */
@@ -55,17 +55,7 @@ export const createDnsPodSource = (
     }
   }
 
-  const loop = createLoop({ work: refresh, intervalMs: options.refreshIntervalMs })
-  return {
-    ...monitor,
-    start: () => loop.start(),
-    // The monitor first: a refresh under way may wait for its checks.
-    stop: async () => {
-      const stopped = loop.stop()
-      await monitor.stop()
-      await stopped
-    },
-  }
+  return renewedBy(createLoop({ work: refresh, intervalMs: options.refreshIntervalMs }), monitor)
 }
 
 /** Sorted, so that the order of the pods does not change with every answer. */

@@ -1,5 +1,3 @@
-import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
 import { createLoop, type Loop } from '../async/loop.ts'
 import type { EngineAccess } from '../engines/engine-http.ts'
 import type { EngineLoad } from './engine-metrics.ts'
@@ -65,29 +63,17 @@ const failuresUntilOut = 2
 /** A report of the load is dropped after this many checks in a row without a new one. */
 const checksUntilStale = 3
 
-/**
- * The pods of a fixed list. Each is ready while its health check succeeds, and no turn has reported a failure since. A
- * host name is resolved once, at the start, since Envoy knows its pods by address.
- */
-export const createStaticPodSource = (
-  options: PodMonitorOptions & { readonly addresses: readonly PodAddress[] },
-): PodSource => {
-  const monitor = createPodMonitor(options)
-  return {
-    ...monitor,
-    start: async () => monitor.watch(await Promise.all(options.addresses.map(toAddress))),
-  }
-}
-
-/** IPv4 first, as in Envoy's clusters. A name that cannot be resolved stays, and its pod is never ready. */
-const toAddress = async (address: PodAddress): Promise<PodAddress> => {
-  const colon = address.lastIndexOf(':')
-  const host = address.slice(0, colon)
-  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return address
-  const found = await lookup(host, { order: 'ipv4first' }).catch(() => undefined)
-  if (found === undefined) return address
-  return `${found.family === 6 ? `[${found.address}]` : found.address}${address.slice(colon)}`
-}
+/** A source whose list of pods `loop` renews. */
+export const renewedBy = (loop: Loop, monitor: PodMonitor): PodSource => ({
+  ...monitor,
+  start: () => loop.start(),
+  // The monitor first: a run under way may wait for its checks.
+  stop: async () => {
+    const stopped = loop.stop()
+    await monitor.stop()
+    await stopped
+  },
+})
 
 export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
   const { access, onChange } = options

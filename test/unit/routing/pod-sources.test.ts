@@ -1,8 +1,9 @@
 import type { LookupAddress } from 'node:dns'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { createDnsPodSource, type ResolveName } from '../../../src/routing/dns-pod-source.ts'
 import type { PodSource } from '../../../src/routing/pod.ts'
-import { createStaticPodSource, type PodChange } from '../../../src/routing/pod-monitor.ts'
+import type { PodChange } from '../../../src/routing/pod-monitor.ts'
+import { createStaticPodSource } from '../../../src/routing/static-pod-source.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
 
@@ -46,10 +47,30 @@ describe('createStaticPodSource', () => {
     await broken.stop()
   })
 
-  test('resolves a host name at the start, IPv4 first', async () => {
-    source = createStaticPodSource({ ...options, addresses: [`localhost:${engine.port}`, engine.address] })
+  test.each([
+    ['a host name, by IPv4 first', 'localhost', '127.0.0.1'],
+    ['IPv6', '[::1]', '[::1]'],
+  ])('takes %s', async (_title, host, written) => {
+    source = createStaticPodSource({ ...options, addresses: [`${host}:${engine.port}`, `${written}:${engine.port}`] })
     await source.start()
-    expect(readyPods()).toEqual([engine.address])
+    expect(addresses()).toEqual([`${written}:${engine.port}`])
+  })
+
+  test('a name without an address is no pod to serve, however healthy, until it has one', async () => {
+    const name = `localhost:${engine.port}`
+    const resolve = jest.fn<(host: string) => Promise<LookupAddress>>().mockRejectedValue(new Error('broken'))
+    source = createStaticPodSource({ ...options, addresses: [name], resolve })
+    await source.start()
+    await eventually(() => expect(resolve.mock.calls.length).toBeGreaterThan(2))
+    expect(source.pods()).toMatchObject([{ address: name, ready: false }])
+    expect(engine.requests('/health')).toBe(0)
+    expect(changes).toEqual([
+      { kind: 'resolve-failed', name: 'localhost', reason: 'broken' },
+      { kind: 'added', address: name },
+    ])
+    resolve.mockResolvedValue({ address: '127.0.0.1', family: 4 })
+    await eventually(() => expect(readyPods()).toEqual([engine.address]))
+    expect(addresses()).toEqual([engine.address])
   })
 
   test('leaves out a pod that dies until it answers again', async () => {
