@@ -1,5 +1,6 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
+import { SocketAddress } from 'node:net'
 import { untilAborted } from '../async/deadline.ts'
 import { createLoop } from '../async/loop.ts'
 import type { PodAddress, PodSource } from './pod.ts'
@@ -24,12 +25,15 @@ export const createStaticPodSource = (
   const monitor = createPodMonitor(options)
   let found: readonly (PodAddress | undefined)[] = []
 
+  /** IPv6 as Envoy writes it. The port stays as it is. */
   const lookUp = async (address: PodAddress): Promise<PodAddress | undefined> => {
     const colon = address.lastIndexOf(':')
     const name = address.slice(0, colon).replace(/^\[|\]$/g, '')
     try {
-      const { address: host, family } = await resolve(name)
-      return `${family === 6 ? `[${host}]` : host}${address.slice(colon)}`
+      const answer = await resolve(name)
+      const isIpv6 = answer.family === 6
+      const { address: host } = new SocketAddress({ ...answer, family: isIpv6 ? 'ipv6' : 'ipv4' })
+      return `${isIpv6 ? `[${host}]` : host}${address.slice(colon)}`
     } catch (error) {
       if (found.length === 0) onChange({ kind: 'resolve-failed', name, reason: errorReason(error) })
       return undefined

@@ -49,7 +49,7 @@ describe('createStaticPodSource', () => {
 
   test.each([
     ['a host name, by IPv4 first', 'localhost', '127.0.0.1'],
-    ['IPv6', '[::1]', '[::1]'],
+    ['IPv6, as Envoy writes it', '[0:0::FFFF:7F00:1]', '[::ffff:127.0.0.1]'],
   ])('takes %s', async (_title, host, written) => {
     source = createStaticPodSource({ ...options, addresses: [`${host}:${engine.port}`, `${written}:${engine.port}`] })
     await source.start()
