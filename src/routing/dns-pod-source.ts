@@ -26,8 +26,7 @@ export const createDnsPodSource = (
     readonly resolve?: ResolveName | undefined
   },
 ): PodSource => {
-  const { name, lookupTimeoutMs } = options
-  const resolve = options.resolve ?? ((host: string) => lookup(host, { all: true }))
+  const { name, lookupTimeoutMs, resolve = (host) => lookup(host, { all: true }) } = options
   const monitor = createPodMonitor(options)
   let isResolvable = true
 

@@ -32,18 +32,13 @@ export const restrictModels = (
   return { names: new Set(names), answersAnyName: false }
 }
 
-const modelList = z.object({
-  data: z
-    .array(
-      z.object({
-        id: z.string(),
-        owned_by: z.string().nullish(),
-        /** llama-server. */
-        aliases: z.array(z.string()).nullish(),
-      }),
-    )
-    .max(10_000),
+const listedModel = z.object({
+  id: z.string(),
+  owned_by: z.string().nullish(),
+  /** llama-server. */
+  aliases: z.array(z.string()).nullish(),
 })
+const modelList = z.object({ data: z.array(listedModel).max(10_000) })
 
 /** llama-server answers every name with its one model. */
 const answersAnyName = 'llamacpp'

@@ -22,18 +22,16 @@ const pod = z.object({
   }),
 })
 
+const endpoint = z.object({
+  addresses: z.array(z.string()),
+  conditions: z.object({ ready: z.boolean().nullish(), terminating: z.boolean().nullish() }).nullish(),
+})
+
 const slice = z.object({
   metadata: z.object({ labels }),
   addressType: z.string(),
   ports: z.array(z.object({ port: port.nullish() })).nullish(),
-  endpoints: z
-    .array(
-      z.object({
-        addresses: z.array(z.string()),
-        conditions: z.object({ ready: z.boolean().nullish(), terminating: z.boolean().nullish() }).nullish(),
-      }),
-    )
-    .nullish(),
+  endpoints: z.array(endpoint).nullish(),
 })
 
 const pool = z.object({
@@ -61,8 +59,11 @@ export const poolOf = (object: unknown): PoolPods | undefined => {
   return { selector: terms.sort().join(','), ports, isH2c: spec.appProtocol === 'kubernetes.io/h2c' }
 }
 
-/** The endpoints of a Pod, one for each port. None while it has no address, and once it ends: it gets no new turns. */
-export const endpointsOfPod = (object: unknown, ports: readonly number[]): readonly KubernetesEndpoint[] => {
+/** The endpoints of Pods, one for each port. None of a pod without an address, or that ends: it gets no new turns. */
+export const endpointsOfPods = (objects: readonly unknown[], ports: readonly number[]): readonly KubernetesEndpoint[] =>
+  objects.flatMap((object) => endpointsOfPod(object, ports))
+
+const endpointsOfPod = (object: unknown, ports: readonly number[]): readonly KubernetesEndpoint[] => {
   const { metadata, status } = pod.safeParse(object).data ?? {}
   const host = status?.podIP
   if (!host || metadata?.deletionTimestamp || status.phase === 'Succeeded' || status.phase === 'Failed') return []
@@ -75,9 +76,8 @@ export const endpointsOfSlice = (object: unknown, ports: readonly number[]): rea
   const found = slice.safeParse(object).data
   if (found === undefined || found.addressType === 'FQDN') return []
   const own = found.ports?.flatMap((one) => one.port ?? []) ?? []
-  const isGoing = (one: NonNullable<typeof found.endpoints>[number]): boolean => one.conditions?.terminating === true
   return (found.endpoints ?? [])
-    .filter((endpoint) => !isGoing(endpoint))
+    .filter((one) => one.conditions?.terminating !== true)
     .flatMap(({ addresses, conditions }) =>
       // The addresses are all of one pod: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
       addresses.slice(0, 1).flatMap((host) =>

@@ -60,16 +60,9 @@ export const followList = async (options: {
       else objects.set(uid, object)
       passOn(objects)
     }
-    return withinLimit(
-      resyncMs + timeoutMs,
-      (limit) =>
-        server.watch(
-          pathWith({ watch: '1', resourceVersion: version, timeoutSeconds }),
-          { onOpen: isCurrent, onEvent },
-          limit,
-        ),
-      signal,
-    )
+    const watched = pathWith({ watch: '1', resourceVersion: version, timeoutSeconds })
+    const listener = { onOpen: isCurrent, onEvent }
+    return withinLimit(resyncMs + timeoutMs, (limit) => server.watch(watched, listener, limit), signal)
   }
 
   const listAndWatch = async (): Promise<void> => {

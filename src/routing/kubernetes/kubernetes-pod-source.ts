@@ -1,7 +1,7 @@
 import type { PodSource } from '../pod.ts'
 import { createPodMonitor, type PodChange, type PodFacts, type PodMonitorOptions } from '../pod-monitor.ts'
 import { type ApiServer, connectApiServer } from './api-server.ts'
-import { endpointsOfPod, endpointsOfSlice, type KubernetesEndpoint, type PoolPods, poolOf } from './endpoints.ts'
+import { endpointsOfPods, endpointsOfSlice, type KubernetesEndpoint, type PoolPods, poolOf } from './endpoints.ts'
 import { followList } from './follow-list.ts'
 
 export interface KubernetesPodSourceOptions extends PodMonitorOptions {
@@ -42,17 +42,11 @@ export const createKubernetesPodSource = async (options: KubernetesPodSourceOpti
           onEndpoints: (endpoints, isUnchecked = false) => {
             const { modelLabel, instanceLabel } = options
             const sorted = endpoints.toSorted((a, b) => (a.address < b.address ? -1 : 1))
-            const facts = new Map(
-              sorted.map(({ address, isReady, labels }): [string, PodFacts] => [
-                address,
-                {
-                  isServing: isReady,
-                  isUnchecked,
-                  model: modelLabel === undefined ? undefined : labels[modelLabel],
-                  instance: instanceLabel === undefined ? undefined : labels[instanceLabel],
-                },
-              ]),
-            )
+            const facts = new Map<string, PodFacts>()
+            for (const { address, isReady, labels } of sorted) {
+              const [model, instance] = [modelLabel, instanceLabel].map((label) => label && labels[label])
+              facts.set(address, { isServing: isReady, isUnchecked, model, instance })
+            }
             void monitor.watch([...facts.keys()], facts).then(started)
           },
           onChange: (change) => {
@@ -93,11 +87,7 @@ const follow = async (
       ...common,
       path: `/api/v1/namespaces/${namespace}/pods`,
       query: { labelSelector },
-      onObjects: (pods) =>
-        onEndpoints(
-          pods.flatMap((pod) => endpointsOfPod(pod, podPorts)),
-          isH2c,
-        ),
+      onObjects: (pods) => onEndpoints(endpointsOfPods(pods, podPorts), isH2c),
       signal: until,
     })
 
