@@ -71,10 +71,20 @@ const endpointsOfPod = (object: unknown, ports: readonly number[]): readonly Kub
   return ports.map((one) => ({ address: addressOf(host, one), isReady, labels: metadata?.labels ?? {} }))
 }
 
-/** The endpoints of an EndpointSlice that do not end. `ports` empty: the slice's own. */
-export const endpointsOfSlice = (object: unknown, ports: readonly number[]): readonly KubernetesEndpoint[] => {
-  const found = slice.safeParse(object).data
-  if (found === undefined || found.addressType === 'FQDN') return []
+/**
+ * The endpoints of EndpointSlices that do not end. Where there are slices of IPv4 those of IPv6 do not count: they list
+ * the same pods. `ports` empty: each slice's own.
+ */
+export const endpointsOfSlices = (
+  objects: readonly unknown[],
+  ports: readonly number[],
+): readonly KubernetesEndpoint[] => {
+  const slices = objects.flatMap((object) => slice.safeParse(object).data ?? [])
+  const family = slices.some(({ addressType }) => addressType === 'IPv4') ? 'IPv4' : 'IPv6'
+  return slices.filter(({ addressType }) => addressType === family).flatMap((found) => endpointsOfSlice(found, ports))
+}
+
+const endpointsOfSlice = (found: z.infer<typeof slice>, ports: readonly number[]): readonly KubernetesEndpoint[] => {
   const own = found.ports?.flatMap((one) => one.port ?? []) ?? []
   return (found.endpoints ?? [])
     .filter((one) => one.conditions?.terminating !== true)

@@ -1,7 +1,7 @@
 import type { PodSource } from '../pod.ts'
 import { createPodMonitor, type PodChange, type PodFacts, type PodMonitorOptions } from '../pod-monitor.ts'
 import { type ApiServer, connectApiServer } from './api-server.ts'
-import { endpointsOfPods, endpointsOfSlice, type KubernetesEndpoint, type PoolPods, poolOf } from './endpoints.ts'
+import { endpointsOfPods, endpointsOfSlices, type KubernetesEndpoint, type PoolPods, poolOf } from './endpoints.ts'
 import { followList } from './follow-list.ts'
 
 export interface KubernetesPodSourceOptions extends PodMonitorOptions {
@@ -97,7 +97,7 @@ const follow = async (
       ...common,
       path: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`,
       query: { labelSelector: `kubernetes.io/service-name=${service}` },
-      onObjects: (slices) => onEndpoints(slices.flatMap((slice) => endpointsOfSlice(slice, ports))),
+      onObjects: (slices) => onEndpoints(endpointsOfSlices(slices, ports)),
       signal,
     })
   }
