@@ -20,6 +20,8 @@ export const createEngineChecks = (parts: {
   const check = async (pod: string): Promise<void> => {
     try {
       const findings = await kv.check(pod, AbortSignal.timeout(checkTimeoutMs))
+      // Its warnings were forgotten with it.
+      if (!pods.pods().some(({ address }) => address === pod)) return
       for (const kind of kinds) {
         const finding = findings.find((one) => one.kind === kind)
         if (finding === undefined) warnings.clear(kind, pod)

@@ -10,7 +10,8 @@ const silent = { debug: () => undefined, info: () => undefined, warn: () => unde
 /** Checks of two pods whose engines find what the test says. */
 const createBench = () => {
   const findings = new Map<string, readonly EngineFinding[] | Error>()
-  const pods = createStaticPods(['a:1', 'b:1'])
+  const addresses = ['a:1', 'b:1']
+  const pods = createStaticPods(addresses)
   const warnings = createWarnings(silent)
   const kv = {
     check: async (pod: string) => {
@@ -23,6 +24,7 @@ const createBench = () => {
   return {
     checks,
     pods,
+    removeAllPods: () => addresses.splice(0),
     finds: (pod: string) => findings.set(pod, [{ kind: 'engine_shares_kv', text: `${pod} shares` }]),
     findsNothing: (pod: string) => findings.delete(pod),
     fails: (pod: string) => findings.set(pod, new Error('no slot is idle')),
@@ -51,6 +53,15 @@ test('a finding holds until a later check finds nothing', async () => {
   bench.findsNothing('a:1')
   bench.checks.podChanged({ kind: 'ready', address: 'a:1' })
   await eventually(() => expect(bench.listed()).toEqual(['b:1 shares']))
+})
+
+test('a check of a pod that goes meanwhile changes nothing', async () => {
+  const bench = createBench()
+  bench.finds('a:1')
+  const started = bench.checks.start()
+  bench.removeAllPods()
+  await started
+  expect(bench.listed()).toEqual([])
 })
 
 test('a check that fails changes nothing', async () => {
