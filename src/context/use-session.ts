@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { GatewayError } from '../openai/gateway-error.ts'
 import type { SessionKey, TenantKey } from '../sessions/session-record.ts'
 import type { BeginOutcome, TurnExpiry } from '../sessions/session-store.ts'
@@ -37,7 +38,9 @@ export const createUseSession = (
   ): Promise<Decision> => {
     const responseHeaders = { ...headers, 'x-context-cache': missStatus(reason) }
     if (turn.cached !== undefined) return cachedResponse(turn.cached, responseHeaders)
-    const route = routeTurn(parts, turn.request, { key: turn.key, model: namedModel(turn.request) })
+    // The id may be that of another tenant's session: what is known of it decides nothing, and nothing is added to it.
+    const key = reason === 'store_unavailable' ? turn.key : hash('sha256', `${turn.tenant} ${turn.key}`, 'base64url')
+    const route = routeTurn(parts, turn.request, { key, model: namedModel(turn.request) })
     return { ...(await startPlainTurn(parts, { ...turn, route }, turn.scope)), responseHeaders }
   }
 

@@ -50,15 +50,27 @@ describe('the session of another tenant', () => {
     },
   )
 
-  test('is unchanged by requests of other tenants with its id', async () => {
-    const { gateway, id } = await gatewayWithSession()
-    const before = await gateway.view(id)
+  const named = { 'x-gateway-model-name': 'm', 'content-length': '9000' }
 
-    await gateway.serve(await gateway.use(id, { as: 'key-b', headers: { 'x-session-ttl': '60' } }))
+  test('draws no turns of other tenants to the pod that holds its KV', async () => {
+    const { gateway, id, key } = await gatewayWithSession()
+    gateway.predictor.kept(key, podA, 2000)
+    gateway.pods.turnStarted(podA, 'another')
+
+    expect((await gateway.use(id, { as: 'key-b', headers: named })).destinations).toEqual([podB, podA])
+  })
+
+  test('is unchanged by requests of other tenants with its id', async () => {
+    const { gateway, id, key } = await gatewayWithSession()
+    const before = await gateway.view(id)
+    const held = gateway.predictor.residentTokens(key)
+
+    await gateway.serve(await gateway.use(id, { as: 'key-b', headers: { 'x-session-ttl': '60', ...named } }))
     await gateway.send({ as: 'key-b', method: 'PATCH', path: `/v1/context/${id}`, body: { ttl: 10 } })
     await gateway.send({ as: 'key-b', method: 'DELETE', path: `/v1/context/${id}` })
 
     expect(await gateway.view(id)).toEqual(before)
+    expect(gateway.predictor.residentTokens(key)).toEqual(held)
     expect(cacheStatusOf(await gateway.use(id))).toBe('hit; tier=gpu; tokens=1020')
   })
 })
