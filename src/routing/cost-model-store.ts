@@ -5,11 +5,7 @@ import type { CostModel, ModelCosts } from './cost-model.ts'
 
 /** Keeps a cost model over a restart: one text for each kind of engine. The last save wins. */
 export interface CostModelStore {
-  /**
-   * The saved text of a kind of engine; undefined when there is none.
-   *
-   * @throws when the store does not answer
-   */
+  /** The saved text of a kind of engine; undefined when there is none. @throws when the store does not answer */
   load(engine: string): Promise<string | undefined>
   /** @throws when the store does not answer */
   save(engine: string, text: string): Promise<void>

@@ -30,20 +30,15 @@ export const createDnsPodSource = (
   const monitor = createPodMonitor(options)
   let isResolvable = true
 
-  /** A look-up cannot be cancelled; the result of a late one is ignored. */
-  const lookUp = async (stopping: AbortSignal): Promise<readonly LookupAddress[]> => {
-    const found = await withinLimit(
-      lookupTimeoutMs,
-      (signal) => untilAborted(resolve(name), signal, () => undefined),
-      stopping,
-    )
-    if (found === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
-    return found
-  }
-
   const refresh = async (stopping: AbortSignal): Promise<void> => {
     try {
-      const found = await lookUp(stopping)
+      // A look-up cannot be cancelled; the result of a late one is ignored.
+      const found = await withinLimit(
+        lookupTimeoutMs,
+        (signal) => untilAborted(resolve(name), signal, () => undefined),
+        stopping,
+      )
+      if (found === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
       isResolvable = true
       if (!stopping.aborted) await monitor.watch(toPodAddresses(found, options.port))
     } catch (error) {

@@ -24,20 +24,19 @@ export class PrefillQueue {
 
   /** The turn's work is done, and so is all work before it. */
   done(turnId: string, nowMs: number): void {
-    this.#drain(nowMs)
-    const index = this.#indexOf(turnId)
+    const index = this.#indexOf(turnId, nowMs)
     if (index >= 0) this.#takeOut(0, index, nowMs)
   }
 
   /** The turn's work will not be done. */
   remove(turnId: string, nowMs: number): void {
-    this.#drain(nowMs)
-    const index = this.#indexOf(turnId)
+    const index = this.#indexOf(turnId, nowMs)
     if (index >= 0) this.#takeOut(index, index, nowMs)
   }
 
   /** From the end, since most work that changes was added last. */
-  #indexOf(turnId: string): number {
+  #indexOf(turnId: string, nowMs: number): number {
+    this.#drain(nowMs)
     return this.#works.findLastIndex((work) => work.turnId === turnId)
   }
 

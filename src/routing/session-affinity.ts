@@ -28,11 +28,8 @@ export const createSessionAffinityPolicy =
     const isFree = (pod: PodState): boolean => podLoad(pod) <= limit
     const last = pods.find((pod) => pod.address === turn.lastPod)
     if (last !== undefined && isFree(last)) return last
-    const byKey =
-      last === undefined && turn.affinityKey !== undefined
-        ? rendezvousOrder(turn.affinityKey, pods).find(isFree)
-        : undefined
-    return byKey ?? randomPod(least, options.random)
+    const ordered = last !== undefined || turn.affinityKey === undefined ? [] : rendezvousOrder(turn.affinityKey, pods)
+    return ordered.find(isFree) ?? randomPod(least, options.random)
   }
 
 /**

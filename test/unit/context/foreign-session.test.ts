@@ -1,14 +1,20 @@
 import { describe, expect, test } from '@jest/globals'
-import { createContextGateway, gatewayWithSession, podA, podB, promptBody } from '../../support/context-gateway.ts'
+import {
+  type ContextGateway,
+  createContextGateway,
+  gatewayWithSession,
+  podA,
+  podB,
+  promptBody,
+} from '../../support/context-gateway.ts'
 import { cacheStatusOf, visibleOf } from '../../support/decisions.ts'
 
 describe('the session of another tenant', () => {
-  type Gateway = ReturnType<typeof createContextGateway>
-  const states: readonly { readonly name: string; readonly end: (gateway: Gateway, id: string) => Promise<unknown> }[] =
+  const states: readonly { readonly state: string; readonly end: (gateway: ContextGateway, id: string) => unknown }[] =
     [
-      { name: 'live', end: async () => undefined },
-      { name: 'expired', end: async (gateway) => gateway.advance(3600) },
-      { name: 'deleted', end: async (gateway, id) => gateway.remove(id) },
+      { state: 'live', end: () => undefined },
+      { state: 'expired', end: (gateway) => gateway.advance(3600) },
+      { state: 'deleted', end: (gateway, id) => gateway.remove(id) },
     ]
   const requests = [
     { name: 'a turn', request: { path: '/v1/completions', body: promptBody } },
@@ -18,15 +24,9 @@ describe('the session of another tenant', () => {
     { name: 'DELETE', request: { method: 'DELETE', path: '/v1/context/' } },
     { name: 'a list behind it', request: { method: 'GET', path: '/v1/context?limit=5&after=' } },
   ]
+  const unknownSessions = ['miss', 'reject'] as const
   const rows = states.flatMap((state) =>
-    requests.flatMap((request) =>
-      (['miss', 'reject'] as const).map((unknownSession) => ({
-        ...state,
-        ...request,
-        state: state.name,
-        unknownSession,
-      })),
-    ),
+    requests.flatMap((request) => unknownSessions.map((unknownSession) => ({ ...state, ...request, unknownSession }))),
   )
 
   test.each(rows)(

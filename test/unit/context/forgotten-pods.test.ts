@@ -1,42 +1,23 @@
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { type ContextGateway, gatewayWithSession } from '../../support/context-gateway.ts'
 import { answerBody } from '../../support/decisions.ts'
 
-const withSession = async () => {
-  const { gateway, id, key } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
-  return { gateway, id, holders: () => gateway.predictor.residentTokens(key).size }
-}
-
-const rows: readonly {
-  readonly name: string
-  readonly end: (gateway: ContextGateway, id: string) => Promise<unknown>
-}[] = [
-  {
-    name: 'is deleted',
-    end: async (gateway, id) => answerBody(await gateway.remove(id)),
-  },
-  {
-    name: 'is expired and swept',
-    end: async (gateway) => {
-      await gateway.sweep(60)
-    },
-  },
-  {
-    name: 'is expired and starts anew',
-    end: async (gateway, id) => {
+test.each<[string, (gateway: ContextGateway, id: string) => Promise<unknown>]>([
+  ['is deleted', async (gateway, id) => answerBody(await gateway.remove(id))],
+  ['is expired and swept', (gateway) => gateway.sweep(60)],
+  [
+    'is expired and starts anew',
+    async (gateway, id) => {
       gateway.advance(60)
       await gateway.serve(await gateway.use(id), { status: 500 })
     },
-  },
-]
+  ],
+])('the prefix index drops a session that %s', async (_title, end) => {
+  const { gateway, id, key } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
+  const holders = (): number => gateway.predictor.residentTokens(key).size
+  expect(holders()).toBe(1)
 
-describe('the prefix index drops a session that', () => {
-  test.each(rows)('$name', async ({ end }) => {
-    const { gateway, id, holders } = await withSession()
-    expect(holders()).toBe(1)
+  await end(gateway, id)
 
-    await end(gateway, id)
-
-    expect(holders()).toBe(0)
-  })
+  expect(holders()).toBe(0)
 })

@@ -29,22 +29,12 @@ describe('routingInputOf', () => {
   })
 
   test.each([
-    {
-      name: 'a body without a length by what a pod holds',
-      contentLength: undefined,
-      stored: undefined,
-      promptTokens: 500,
-    },
-    { name: 'a new session', contentLength: '4001', stored: undefined, promptTokens: 1001 },
-    {
-      name: 'a session whose body is longer than what is stored',
-      contentLength: '20000',
-      stored: kv,
-      promptTokens: 5000,
-    },
-    { name: 'a body that must hold more than text', contentLength: '80000000', stored: kv, promptTokens: 35_768 },
-    { name: 'an invalid length', contentLength: 'x', stored: undefined, promptTokens: 500 },
-  ])('estimates the prompt of $name', ({ contentLength, stored, promptTokens }) => {
+    ['a body without a length by what a pod holds', undefined, undefined, 500],
+    ['a new session', '4001', undefined, 1001],
+    ['a session whose body is longer than what is stored', '20000', kv, 5000],
+    ['a body that must hold more than text', '80000000', kv, 35_768],
+    ['an invalid length', 'x', undefined, 500],
+  ])('estimates the prompt of %s', (_name, contentLength, stored, promptTokens) => {
     expect(inputOf(contentLength, stored).promptTokens).toBe(promptTokens)
   })
 })

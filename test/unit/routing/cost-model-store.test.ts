@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { createCostModel } from '../../../src/routing/cost-model.ts'
 import {
   type CostModelStore,
@@ -30,55 +30,53 @@ const predictedAfterStart = async (store: CostModelStore, engine = 'engine-1'): 
   return model.recomputeMs('m', 1_000)
 }
 
-describe('createCostModelKeeper', () => {
-  test('restores the costs of the same kind of engine after a restart, not of another', async () => {
-    const store = createMemoryCostModelStore()
-    const { keeper, faults, learn } = setUp(store)
-    await keeper.start()
-    learn()
-    await keeper.stop()
-    expect(await predictedAfterStart(store)).toBeCloseTo(100)
-    expect(await predictedAfterStart(store, 'engine-2')).toBe(1_000)
-    expect(faults).toEqual([])
-  })
+test('restores the costs of the same kind of engine after a restart, not of another', async () => {
+  const store = createMemoryCostModelStore()
+  const { keeper, faults, learn } = setUp(store)
+  await keeper.start()
+  learn()
+  await keeper.stop()
+  expect(await predictedAfterStart(store)).toBeCloseTo(100)
+  expect(await predictedAfterStart(store, 'engine-2')).toBe(1_000)
+  expect(faults).toEqual([])
+})
 
-  test('saves at each interval what is new', async () => {
-    const saved: string[] = []
-    const store: CostModelStore = {
-      load: async () => undefined,
-      save: async (_engine, text) => void saved.push(text),
-    }
-    const { model, keeper, learn } = setUp(store, { saveIntervalMs: 5 })
-    await keeper.start()
-    learn()
-    await eventually(() => expect(saved).toEqual([encodeCosts(model.snapshot())]))
-    await keeper.stop()
-    expect(saved).toHaveLength(1)
-  })
+test('saves at each interval what is new', async () => {
+  const saved: string[] = []
+  const store: CostModelStore = {
+    load: async () => undefined,
+    save: async (_engine, text) => void saved.push(text),
+  }
+  const { model, keeper, learn } = setUp(store, { saveIntervalMs: 5 })
+  await keeper.start()
+  learn()
+  await eventually(() => expect(saved).toEqual([encodeCosts(model.snapshot())]))
+  await keeper.stop()
+  expect(saved).toHaveLength(1)
+})
 
-  test('saves nothing when nothing was learnt', async () => {
-    const store = createMemoryCostModelStore()
-    await predictedAfterStart(store)
-    expect(await store.load('engine-1')).toBeUndefined()
-  })
+test('saves nothing when nothing was learnt', async () => {
+  const store = createMemoryCostModelStore()
+  await predictedAfterStart(store)
+  expect(await store.load('engine-1')).toBeUndefined()
+})
 
-  test('reports a store that is unavailable, and the model learns on', async () => {
-    const fail = (): Promise<never> => Promise.reject(new Error('unavailable'))
-    const { model, keeper, faults, learn } = setUp({ load: fail, save: fail })
-    await keeper.start()
-    learn()
-    await keeper.stop()
-    expect(model.recomputeMs('m', 1_000)).toBeCloseTo(100)
-    expect(faults).toEqual(['load_costs', 'save_costs'])
-  })
+test('reports a store that is unavailable, and the model learns on', async () => {
+  const fail = (): Promise<never> => Promise.reject(new Error('unavailable'))
+  const { model, keeper, faults, learn } = setUp({ load: fail, save: fail })
+  await keeper.start()
+  learn()
+  await keeper.stop()
+  expect(model.recomputeMs('m', 1_000)).toBeCloseTo(100)
+  expect(faults).toEqual(['load_costs', 'save_costs'])
+})
 
-  test('reports a damaged text, and starts with the defaults', async () => {
-    const store = createMemoryCostModelStore()
-    await store.save('engine-1', 'nonsense')
-    const { model, keeper, faults } = setUp(store)
-    await keeper.start()
-    await keeper.stop()
-    expect(model.recomputeMs('m', 1_000)).toBe(1_000)
-    expect(faults).toEqual(['load_costs'])
-  })
+test('reports a damaged text, and starts with the defaults', async () => {
+  const store = createMemoryCostModelStore()
+  await store.save('engine-1', 'nonsense')
+  const { model, keeper, faults } = setUp(store)
+  await keeper.start()
+  await keeper.stop()
+  expect(model.recomputeMs('m', 1_000)).toBe(1_000)
+  expect(faults).toEqual(['load_costs'])
 })
