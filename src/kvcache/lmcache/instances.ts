@@ -1,14 +1,20 @@
+import { withinLimit } from '../../async/deadline.ts'
 import { type LmcacheClient, LmcacheFault, type LmcacheInstance } from './lmcache-client.ts'
 
 const maxAgeMs = 2_000
-const chunkSizeMaxAgeMs = 60_000
+/** How long one of several instances may take to answer. */
+const answerMs = 2_000
 
-/** The answer to a question, asked again when it is older than `ageMs`. */
+/** The answer to a question, asked again when it is older than `ageMs`. An old one holds where that fails. */
 const remembered = <T>(ageMs: number, ask: (signal: AbortSignal) => Promise<T>) => {
   let known: { readonly answer: T; readonly untilMs: number } | undefined
   return async (signal: AbortSignal): Promise<T> => {
     if (known === undefined || performance.now() > known.untilMs) {
-      known = { answer: await ask(signal), untilMs: performance.now() + ageMs }
+      const answer = await ask(signal).catch((fault: unknown) => {
+        if (known === undefined) throw fault
+        return known.answer
+      })
+      known = { answer, untilMs: performance.now() + ageMs }
     }
     return known.answer
   }
@@ -23,14 +29,21 @@ export type Instances = ReturnType<typeof createInstances>
 export const createInstances = (
   client: Pick<LmcacheClient, 'instances' | 'chunkTokens'>,
   nameOf: (pod: string) => string | undefined,
+  chunkTokensAgeMs = 60_000,
 ) => {
   const recent = remembered(maxAgeMs, (signal) => client.instances(signal))
   return {
-    /** Tokens of one chunk: all instances of a fleet are set alike. */
-    chunkTokens: remembered(chunkSizeMaxAgeMs, async (signal) => {
-      const [first] = await recent(signal)
-      if (first === undefined) throw new LmcacheFault('no instance is registered with the coordinator')
-      return client.chunkTokens(first.address, signal)
+    /** Tokens of one chunk: all instances of a fleet are set alike, so that any of them may answer. */
+    chunkTokens: remembered(chunkTokensAgeMs, async (signal) => {
+      let fault: unknown = new LmcacheFault('no instance is registered with the coordinator')
+      for (const { address } of await recent(signal)) {
+        try {
+          return await withinLimit(answerMs, (limited) => client.chunkTokens(address, limited), signal)
+        } catch (error) {
+          fault = error
+        }
+      }
+      throw fault
     }),
     /** Undefined: none is known for the pod, or it has not registered with the coordinator. */
     of: async (pod: string, signal: AbortSignal): Promise<LmcacheInstance | undefined> => {

@@ -18,6 +18,11 @@ describe('a turn on a simulated fleet', () => {
     expect(await kit.bed.artefacts()).toEqual([])
   })
 
+  test('a turn is stored while the first LMCache server of the fleet does not answer', async () => {
+    kit.bed.fleet.onCall(({ server, path }) => (server === 'instance-0' && path === '/status' ? 'fail' : undefined))
+    expect((await serve(kit.second)).finished.kind).toBe('stored')
+  })
+
   test('a longer turn leaves a new artefact', async () => {
     const { stored } = await serve(kit.first)
     const { finished } = await serve(kit.first, stored, `${kit.prompt}${kit.bed.more}`)
