@@ -9,8 +9,9 @@ const pollMs = 50
 /**
  * The engine writes chunks in the background. Waits for those of the prompt while more come; those of the answer, which
  * an engine may not write, count if they are there then. The first `known` chunks are the former artefact's: a
- * restarted coordinator does not list them, and the engine does not write them again. Resolves to how much is stored.
- * @throws when the signal fires
+ * restarted coordinator does not list them, and the engine does not write them again. Resolves to how much is stored;
+ * when the signal fires, to how much was.
+ * @throws when the signal fires before anything is found
  */
 export const untilArrived = async (
   parts: { readonly lmcache: Pick<Parts['lmcache'], 'locate'>; readonly settleMs: number },
@@ -25,21 +26,27 @@ export const untilArrived = async (
   const ofPrompt = promptTokens === undefined ? Number.POSITIVE_INFINITY : Math.floor(promptTokens / stored.chunkTokens)
   const expected = Math.min(ofPrompt, stored.chunks.length)
   let chunks = known
+  let found = { chunks: 0, bytes: 0 }
   let grewAtMs = performance.now()
-  for (;;) {
-    // A turn adds a few chunks to hundreds: only these are asked for, and the one before them, for its size.
-    const from = Math.max(0, chunks - 1)
-    const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
-    const unknown = sizes.slice((chunks - from) * perChunk)
-    const grown = Math.floor(leading(unknown, (size) => size !== undefined) / perChunk)
-    chunks += grown
-    if (grown > 0) grewAtMs = performance.now()
-    if (chunks >= expected || performance.now() - grewAtMs > parts.settleMs) {
+  try {
+    for (;;) {
+      // A turn adds a few chunks to hundreds: only these are asked for, and the one before them, for its size.
+      const from = Math.max(0, chunks - 1)
+      const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
+      const unknown = sizes.slice((chunks - from) * perChunk)
+      const grown = Math.floor(leading(unknown, (size) => size !== undefined) / perChunk)
+      chunks += grown
+      if (grown > 0) grewAtMs = performance.now()
       const listed = sizes.slice(0, (chunks - from) * perChunk).filter((size) => size !== undefined)
-      const meanBytes = listed.length === 0 ? 0 : listed.reduce((sum, size) => sum + size, 0) / listed.length
-      return { chunks, bytes: Math.round(meanBytes * chunks * perChunk) }
+      const meanBytes = listed.reduce((sum, size) => sum + size, 0) / Math.max(1, listed.length)
+      found = { chunks, bytes: Math.round(meanBytes * chunks * perChunk) }
+      if (chunks >= expected || performance.now() - grewAtMs > parts.settleMs) return found
+      await setTimeout(pollMs, undefined, { signal })
     }
-    await setTimeout(pollMs, undefined, { signal })
+  } catch (fault) {
+    // What arrives later counts at the end of the session's next turn.
+    if (!signal.aborted || found.chunks === 0) throw fault
+    return found
   }
 }
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from '@jest/globals'
 import { untilArrived } from '../../../../src/kvcache/lmcache/arrived-chunks.ts'
 import type { ObjectKey } from '../../../../src/kvcache/lmcache/lmcache-client.ts'
 import type { StoredPrefix } from '../../../../src/kvcache/lmcache/stored-prefix.ts'
-import { anySignal } from '../../../contract/kvcache/kv-test-bed.ts'
 
 const chunkTokens = 64
 const chunks = ['c0', 'c1', 'c2', 'c3', 'c4']
@@ -12,13 +11,24 @@ type Stored = Readonly<Record<string, number>>
 
 const nameOf = ({ chunk_hash_hex, kv_rank }: ObjectKey): string => `${chunk_hash_hex}/${kv_rank}`
 
+interface Wait {
+  readonly known: number
+  readonly pieces?: StoredPrefix['pieces']
+  readonly settleMs?: number
+  /** The signal fires during the look after so many. */
+  readonly mostLooks?: number
+}
+
 /** What is seen of a store that looks like each of these in turn, and like the last one from then on; and which pieces each look asked for. */
 const arrived = async (
   looks: readonly [Stored, ...Stored[]],
-  { known, pieces = [[0, 0]], settleMs = 0 }: { known: number; pieces?: StoredPrefix['pieces']; settleMs?: number },
+  { known, pieces = [[0, 0]], settleMs = 0, mostLooks = 100 }: Wait,
 ) => {
   const asked: string[][] = []
+  const deadline = new AbortController()
   const locate = async (keys: readonly ObjectKey[]) => {
+    if (asked.length === mostLooks) deadline.abort()
+    deadline.signal.throwIfAborted()
     const stored: Stored = looks[Math.min(asked.length, looks.length - 1)] ?? {}
     asked.push(keys.map(nameOf))
     return keys.map((key) => {
@@ -29,7 +39,7 @@ const arrived = async (
   }
   const seen = await untilArrived(
     { lmcache: { locate }, settleMs },
-    { promptTokens: undefined, signal: anySignal() },
+    { promptTokens: undefined, signal: deadline.signal },
     { stored: { modelRoot: 'm', salt: 's', chunks, pieces, chunkTokens }, known },
   )
   return { ...seen, asked }
@@ -80,6 +90,13 @@ describe('untilArrived', () => {
     const seen = await arrived(looks, { known: 0, settleMs: 20_000 })
     expect(seen).toMatchObject({ chunks: 5, bytes: 50 })
     expect(seen.asked.map(([first]) => first)).toEqual(['c0/0', 'c0/0', 'c2/0'])
+  })
+
+  test('counts what has arrived when the signal fires, and rejects where that is nothing', async () => {
+    const wait = { known: 0, settleMs: 20_000 }
+    const looks = [{ 'c0/0': 10 }, { 'c0/0': 10, 'c1/0': 10 }] as const
+    expect(await arrived(looks, { ...wait, mostLooks: 3 })).toMatchObject({ chunks: 2, bytes: 20 })
+    await expect(arrived(looks, { ...wait, mostLooks: 0 })).rejects.toThrow('aborted')
   })
 
   test('asks from the last known chunk on', async () => {
