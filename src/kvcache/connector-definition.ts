@@ -39,7 +39,7 @@ type KvOutage = 'kv_folder_unavailable' | 'kv_store_unavailable' | 'kv_events_un
 
 /** What a connector may use of its pool and of the gateway. */
 export interface ConnectorParts {
-  /** `host:port` of every pod that is configured now, ready or not. A connector calls no other engine. */
+  /** `host:port` of every pod that is configured now, ready or not. A connector calls only these, and a claim's. */
   readonly pods: () => readonly string[]
   /** What the source of pods calls the store of KV beside this pod; undefined: nothing. */
   readonly instanceOf: (pod: string) => string | undefined

@@ -10,22 +10,29 @@ export type KvEvents = ReturnType<typeof createKvEvents>
  */
 export const createKvEvents = (
   options: PodFollowerOptions & {
+    /** How long a pod that has left the list is followed: turns on it end meanwhile. */
+    readonly maxTurnMs: number
     /** How often `pods` is asked, milliseconds. Default 1,000. */
     readonly pollMs?: number
   },
 ) => {
   loadZeromq()
-  const { pollMs = 1_000 } = options
+  const { pods, maxTurnMs, pollMs = 1_000 } = options
   const followers = new Map<string, PodFollower>()
+  const listedMs = new Map<string, number>()
 
   const followPods = (): void => {
-    const pods = new Set(options.pods())
+    const nowMs = performance.now()
+    for (const pod of pods()) {
+      listedMs.set(pod, nowMs)
+      if (!followers.has(pod)) followers.set(pod, followPod(pod, options))
+    }
     for (const [pod, follower] of followers) {
-      if (pods.has(pod)) continue
+      if (nowMs - (listedMs.get(pod) ?? 0) <= maxTurnMs) continue
       followers.delete(pod)
+      listedMs.delete(pod)
       void follower.close()
     }
-    for (const pod of pods) if (!followers.has(pod)) followers.set(pod, followPod(pod, options))
   }
   followPods()
   const timer = setInterval(followPods, pollMs)
@@ -47,8 +54,8 @@ export const createKvEvents = (
      * parallel rank of it, since the next turn may meet any. 0 where it is unknown.
      */
     residentTokens: (pod: string, turnId: string): number => followers.get(pod)?.residentTokens(turnId) ?? 0,
-    /** Whether the pod's events are received at this moment. */
-    isLive: (pod: string): boolean => followers.get(pod)?.isLive() ?? false,
+    /** Whether the pod is configured, and its events are received at this moment. */
+    isLive: (pod: string): boolean => pods().includes(pod) && followers.get(pod)?.isLive() === true,
     /** Closes all connections; pending waits resolve with what is known. */
     stop: async (): Promise<void> => {
       clearInterval(timer)

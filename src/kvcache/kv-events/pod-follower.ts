@@ -95,9 +95,13 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
 
   const isLive = (): boolean => ranks.length > 0 && ranks.every(({ isConnected }) => isConnected)
 
+  /** Nothing new where the pod has left the list: its address may be that of another engine, which is not called. */
+  const find = async (): Promise<readonly KvEventSource[]> =>
+    pods().includes(pod) ? sources(pod, life.signal) : followed
+
   const keepFollowing = async (): Promise<void> => {
     while (!life.signal.aborted) {
-      const fault = await sources(pod, life.signal)
+      const fault = await find()
         .then(follow)
         .catch((error: unknown) => error)
       // A connection takes some time.

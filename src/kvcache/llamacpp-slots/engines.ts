@@ -57,8 +57,8 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
     return fingerprintOf(props, models)
   }
 
-  const look = async (pod: string, signal: AbortSignal) => {
-    if (!pods().includes(pod)) throw new Error('the pod is not configured')
+  const look = async (pod: string, signal: AbortSignal, { isClaimed = false }) => {
+    if (!isClaimed && !pods().includes(pod)) throw new Error('the pod is not configured')
     const slots = await client.slots(pod, signal)
     const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
     const earlier = known.get(pod)
@@ -72,10 +72,11 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
   return {
     /**
      * All slots of a pod now, and the fingerprint of its engine: equal for engines that can load each other's KV.
-     * @throws when the pod is not configured, or does not answer as an engine does
+     * `isClaimed`: a sealed claim names the pod, which may have left the list since, and still serves its last turns.
+     * @throws when the pod is neither configured nor claimed, or does not answer as an engine does
      */
-    look: (pod: string, signal: AbortSignal) =>
-      look(pod, signal).catch((error: unknown) => {
+    look: (pod: string, signal: AbortSignal, how: { readonly isClaimed?: boolean } = {}) =>
+      look(pod, signal, how).catch((error: unknown) => {
         known.delete(pod)
         throw error
       }),

@@ -63,7 +63,7 @@ const keep = async (
   { claim, artefactId, saved }: { readonly claim: SlotClaim; readonly artefactId: string; readonly saved: SavedSlot },
 ): Promise<{ readonly outcome: FinishOutcome; readonly content?: SlotContent }> => {
   const { tokens, bytes } = saved
-  const { slots } = await parts.engines.look(claim.pod, signal)
+  const { slots } = await parts.engines.look(claim.pod, signal, { isClaimed: true })
   const seen = slots.find(({ id }) => id === claim.slot)
   const isOfTurn = seen !== undefined && isFromTurn({ ...claim, totalTokens }, seen)
   if (!isOfTurn || saved.slot !== claim.slot || tokens !== seen.tokens) return { outcome: none('not_verified') }

@@ -107,6 +107,14 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       expect(seen).toEqual(['miss true', ...Array(5).fill('hit true')])
     })
 
+    test('a turn whose pod leaves the list before its end is stored', async () => {
+      const pods = [kit.first.address]
+      kit.cache = await kit.bed.connect({ pods })
+      const { turn, ...end } = await runFirst()
+      pods.pop()
+      expect((await finishTurn(kit.cache, turn, end)).kind).toBe('stored')
+    })
+
     test('another gateway can finish a turn', async () => {
       const { turn, ...end } = await runFirst()
       expect((await finishTurn(await kit.bed.connect(), turn, end)).kind).toBe('stored')

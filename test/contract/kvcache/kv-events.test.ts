@@ -17,6 +17,7 @@ const whole: WireEvent = storedEvent({ hashes: [1, 2, 3], tokens: tokensFrom(10,
 let publishers: KvEventPublisher[]
 let events: KvEvents | undefined
 let pods: readonly string[]
+let maxTurnMs: number
 let sources: readonly KvEventSource[] | Error
 let lines: string[]
 
@@ -30,6 +31,7 @@ const publish = async (inPlaceOf?: KvEventSource): Promise<KvEventPublisher> => 
 const follow = (): KvEvents => {
   events = createKvEvents({
     pods: () => pods,
+    maxTurnMs,
     sources: async () => {
       if (sources instanceof Error) throw sources
       return sources
@@ -69,6 +71,7 @@ const turnTokens = async (of: KvEvents, turnId: string, minTokens: number): Prom
 beforeEach(() => {
   publishers = []
   pods = [pod]
+  maxTurnMs = 0
   sources = []
   lines = []
 })
@@ -181,6 +184,17 @@ describe('KV events over ZeroMQ', () => {
     expect([following.isLive(pod), following.residentTokens(pod, 't1')]).toEqual([false, 0])
     pods = [pod]
     await untilFollowed(following, engine)
+  })
+
+  test('a pod that has left the list is followed, and not called, while turns may run on it', async () => {
+    maxTurnMs = 60_000
+    const { engine, following } = await startInformed()
+    pods = []
+    sources = [closedPort]
+    await following.follow('another:8000', never)
+    await engine.publish(second)
+    expect(await turnTokens(following, 't1', 12)).toEqual(tokensFrom(10, 12))
+    expect([following.isLive(pod), engine.subscribers]).toEqual([false, 1])
   })
 
   test('a pod that moves its endpoint is followed there', async () => {

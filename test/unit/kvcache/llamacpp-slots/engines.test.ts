@@ -115,9 +115,11 @@ describe('a look at an engine', () => {
     await expect(engineFor(engine.pod).look(engine.pod, never)).rejects.toThrow('503')
   })
 
-  test('never calls a pod that is not configured', async () => {
+  test('calls a pod that is not configured only where a claim names it', async () => {
     const engine = await start(usual)
-    await expect(engineFor('other:1').look(engine.pod, never)).rejects.toThrow('not configured')
+    const engines = engineFor('other:1')
+    await expect(engines.look(engine.pod, never)).rejects.toThrow('not configured')
     expect(engine.requests).toEqual([])
+    expect((await engines.look(engine.pod, never, { isClaimed: true })).slots).toHaveLength(1)
   })
 })
