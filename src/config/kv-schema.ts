@@ -35,6 +35,6 @@ export const kv = group({
     .max(600_000)
     .default(10_000)
     .describe('Timeout of a call to a pod that stores, frees or lists KV.'),
-  minTokens: integer(1, 1_000_000).default(1).describe('Contexts of fewer tokens are not stored.'),
+  minTokens: integer(1, 1_000_000).default(1).describe('Contexts of fewer tokens are not stored. Not for `lmcache`.'),
   ...connectorOptions,
 })

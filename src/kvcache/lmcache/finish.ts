@@ -17,7 +17,8 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
     return { kind: 'none', reason: 'kv_store_unavailable', cause: new StoreUnavailableFault() }
   }
   const { totalTokens, signal } = turn
-  const fewest = Math.max(parts.minTokens, await parts.instances.chunkTokens(signal))
+  // Not kv.minTokens: the engine writes all whole chunks by itself, and what no artefact names is not deleted.
+  const fewest = await parts.instances.chunkTokens(signal)
   if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
   const tokens = await tokensOfTurn(parts, turn, claim)
   if (tokens === undefined) {
@@ -27,7 +28,7 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   }
   parts.warnings.clear('kv_events_unavailable', turn.pod)
   const stored = await parts.breaker.run(() => namePrefix(parts, turn, { claim, tokens }, signal))
-  if (stored === undefined || tokens.length < fewest) return { kind: 'none', reason: 'too_short' }
+  if (stored === undefined) return { kind: 'none', reason: 'too_short' }
   // Equal chunks have equal chunks before them.
   const { chunks: known, lastChunk } = claim.base ?? { chunks: 0, lastChunk: '' }
   const isGrown = known > 0 && stored.chunks[known - 1] === lastChunk

@@ -9,7 +9,7 @@ import type { StoreBreaker } from './store-breaker.ts'
 /** What the connector's operations share. */
 export interface Parts
   extends Pick<ConnectorParts, 'identity' | 'log' | 'pods' | 'salts' | 'warnings'>,
-    Pick<ConnectorOptions, 'isolation' | 'minTokens'> {
+    Pick<ConnectorOptions, 'isolation'> {
   readonly lmcache: LmcacheClient
   readonly breaker: StoreBreaker
   readonly instances: Instances

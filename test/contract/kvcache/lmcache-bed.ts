@@ -147,7 +147,8 @@ const makeBed = (
         },
         isolation: options.isolation ?? 'tenant',
         callTimeoutMs: wishes.callTimeoutMs ?? 5_000,
-        minTokens: 1,
+        // Longer than all prompts: the engine writes their chunks all the same.
+        minTokens: 1_000_000,
       },
       connectorParts({
         secret,

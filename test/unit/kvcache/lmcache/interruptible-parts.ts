@@ -60,7 +60,6 @@ export const interruptibleParts = (
     pods: () => bed.fleet.pods.map(({ address }) => address),
     log: silent,
     warnings: connectorParts().warnings,
-    minTokens: 1,
     answerMs: 1_000,
     settleMs: 1_000,
     lookAgainMs: 40,

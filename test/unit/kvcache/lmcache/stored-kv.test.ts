@@ -8,7 +8,7 @@ describe('a turn on a simulated fleet', () => {
   const kit = useKvBed(() => startLmcacheBed())
   const { serve, prepare } = kit
 
-  test('whole chunks of the prompt are stored', async () => {
+  test('whole chunks of the prompt are stored, also below kv.minTokens', async () => {
     const { stored, usage } = await serve(kit.first)
     expect(stored?.tokens).toBe(Math.floor(usage.promptTokens / kit.bed.fleet.chunkTokens) * kit.bed.fleet.chunkTokens)
   })
