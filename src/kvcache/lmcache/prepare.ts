@@ -2,7 +2,7 @@ import { untilAborted } from '../../async/deadline.ts'
 import { lifeOf } from '../cache-salts.ts'
 import type { KvArtefact, KvMiss, KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
 import { saltOf } from './claim.ts'
-import { type DirectoryEntry, LmcacheFault } from './lmcache-client.ts'
+import type { DirectoryEntry } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
 import { leading, objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
@@ -77,9 +77,10 @@ const lookAt = async (parts: Parts, stored: StoredPrefix, pod: string): Promise<
     parts.instances.of(pod, AbortSignal.timeout(parts.answerMs)),
     parts.lmcache.locate(objectKeysOf(stored, stored.chunks), AbortSignal.timeout(parts.answerMs)),
   ])
-  if (instance === undefined) throw new LmcacheFault('no LMCache instance is registered for the pod')
+  // Of one that is not registered no memory is known, which is no fault of the store.
+  if (instance === undefined) parts.log.debug('no LMCache instance is registered for the pod', { pod })
   const isBeside = ({ placements }: DirectoryEntry): boolean =>
-    placements.some(({ tier, instance_id }) => tier === 'l1' && instance_id === instance.id)
+    placements.some(({ tier, instance_id }) => tier === 'l1' && instance_id === instance?.id)
   const isStored = ({ placements }: DirectoryEntry): boolean => placements.some(({ tier }) => tier === 'l2')
   const tokensOf = (isThere: (entry: DirectoryEntry) => boolean): number =>
     Math.floor(leading(entries, isThere) / stored.pieces.length) * stored.chunkTokens

@@ -80,7 +80,7 @@ describe('presence of stored KV', () => {
         kit.cache = kit.bed.connect()
       },
       pod: 1,
-      expected: () => fault,
+      expected: inStore,
     },
     {
       name: 'partly in the store',
