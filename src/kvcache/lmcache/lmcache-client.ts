@@ -113,6 +113,8 @@ export const createLmcacheClient = (options: {
     ) => {
       const body = { token_ids: [...tokens], model_name: modelRoot, world_size: worldSize, cache_salt: salt }
       const { chunks, results } = await ask(lookupSchema, { method: 'POST', path: '/directory/lookup', body, signal })
+      if (results.length < chunks || results.length % Math.max(1, chunks) > 0)
+        throw new LmcacheFault('POST /directory/lookup answered with chunks of different pieces')
       return { chunks, entries: results }
     },
     /** Where these are now. In the order of the keys. */

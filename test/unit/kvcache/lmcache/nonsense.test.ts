@@ -20,7 +20,13 @@ import { tokenize } from '../../../support/simulated-fleet/tokenizer.ts'
 const paths = ['/instances', '/directory/lookup', '/status', '/v1/models', '/version', '/metrics']
 const kindOf = (presence: KvPresence): string => (presence.kind === 'hit' ? 'hit' : presence.reason)
 
-const texts = ['<html>', 'null', '{}', '{"data":7,"version":{},"instances":[{}],"chunks":-1,"results":0,"status":"?"}']
+const texts = [
+  '<html>',
+  'null',
+  '{}',
+  '{"data":7,"version":{},"instances":[{}],"chunks":-1,"results":0,"status":"?"}',
+  '{"chunks":5,"results":[]}',
+]
 
 describe('invalid responses of engines and store', () => {
   let fleet: LmcacheFleet
@@ -56,6 +62,7 @@ describe('invalid responses of engines and store', () => {
     expect(['hit', 'kv_missing', 'load_failed', 'kv_incompatible']).toContain(kindOf(prepared.presence))
     expect(prepared.fields).toMatchObject({ cache_salt: expect.stringMatching(/^[0-9a-f]{32}$/) })
     expect(['unchanged', 'none', 'stored']).toContain(finished.kind)
+    expect(finished).not.toMatchObject({ tokens: Number.NaN })
     expect(['nothing_stored', 'load_failed']).toContain(kindOf(created.prepared.presence))
   })
 
