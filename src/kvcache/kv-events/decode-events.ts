@@ -40,13 +40,8 @@ const maxTurnIdLength = 64
 export const decodeEvents = (batch: Uint8Array): readonly KvEvent[] | undefined => {
   const content = parse(batch)
   if (!Array.isArray(content) || !Array.isArray(content[1])) return undefined
-  const events: KvEvent[] = []
-  for (const item of content[1]) {
-    const event = readEvent(item)
-    if (event === 'malformed') return undefined
-    if (event !== 'irrelevant') events.push(event)
-  }
-  return events
+  const events = content[1].map((item) => readEvent(item))
+  return events.includes('malformed') ? undefined : events.filter((event) => typeof event !== 'string')
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -84,9 +79,8 @@ const readReported = (fields: Fields): KvEvent | 'irrelevant' | 'malformed' => {
   const blockTokens = fields['block_size']
   const parent = fields['parent_block_hash'] ?? undefined
   const after = parent === undefined ? undefined : readHash(parent)
-  if (hashes === undefined || tokens === undefined || typeof blockTokens !== 'number' || blockTokens <= 0) {
-    return 'malformed'
-  }
+  const isSized = typeof blockTokens === 'number' && blockTokens > 0
+  if (hashes === undefined || tokens === undefined || !isSized) return 'malformed'
   if (parent !== undefined && after === undefined) return 'malformed'
   if (tokens.length !== hashes.length * blockTokens) return 'irrelevant'
 

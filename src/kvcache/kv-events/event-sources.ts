@@ -21,13 +21,10 @@ export type EventSources = (pod: string, signal: AbortSignal) => Promise<readonl
 /** vLLM's `GET /kv_event_sources`: a map from data parallel rank to that rank's publisher. */
 export const createEventSources =
   (http: EngineHttp, timeoutMs = 5_000): EventSources =>
-  (pod, signal) =>
-    withinLimit(
-      timeoutMs,
-      async (limited) =>
-        readEventSources(pod, (await askEngine(http, { pod, path: '/kv_event_sources', signal: limited })) ?? '{}'),
-      signal,
-    )
+  async (pod, signal) => {
+    const ask = (limited: AbortSignal) => askEngine(http, { pod, path: '/kv_event_sources', signal: limited })
+    return readEventSources(pod, (await withinLimit(timeoutMs, ask, signal)) ?? '{}')
+  }
 
 const sourcesAnswer = z.record(
   z.string(),

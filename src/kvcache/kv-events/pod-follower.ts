@@ -27,6 +27,7 @@ const maxChainBytes = maxBytes - maxMessageBytes - maxDecodedBytes
 
 /** One engine process. */
 interface Rank {
+  readonly source: KvEventSource
   readonly chains: TurnChains
   readonly close: () => Promise<void>
   isConnected: boolean
@@ -39,7 +40,6 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
   const { pods, sources, askEveryMs = 5_000, log, warnings } = options
   const life = new AbortController()
   const reports = new EventEmitter().setMaxListeners(0)
-  let followed: readonly KvEventSource[] = []
   let ranks: readonly Rank[] = []
 
   /** One of `count` engine processes, which share the memory. */
@@ -59,6 +59,7 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
       }
     }
     const rank: Rank = {
+      source,
       chains,
       isConnected: false,
       close: openSubscription(source, {
@@ -77,19 +78,19 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
     return rank
   }
 
+  const followed = (): readonly KvEventSource[] => ranks.map(({ source }) => source)
+
   const closeRanks = async (): Promise<void> => {
     const closing = ranks.map(({ close }) => close())
     ranks = []
-    followed = []
     await Promise.all(closing)
   }
 
   /** @throws Error when an address is invalid */
   const follow = async (found: readonly KvEventSource[]): Promise<void> => {
-    if (life.signal.aborted || isDeepStrictEqual(found, followed)) return
+    if (life.signal.aborted || isDeepStrictEqual(found, followed())) return
     const closed = closeRanks()
     for (const source of found) ranks = [...ranks, openRank(source, found.length)]
-    followed = found
     await closed
   }
 
@@ -97,7 +98,7 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
 
   /** Nothing new where the pod has left the list: its address may be that of another engine, which is not called. */
   const find = async (): Promise<readonly KvEventSource[]> =>
-    pods().includes(pod) ? sources(pod, life.signal) : followed
+    pods().includes(pod) ? sources(pod, life.signal) : followed()
 
   const keepFollowing = async (): Promise<void> => {
     while (!life.signal.aborted) {
@@ -107,7 +108,7 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
       // A connection takes some time.
       await pause(askEveryMs, life.signal)
       if (isLive() || life.signal.aborted || !pods().includes(pod)) continue
-      const addresses = followed.map(({ endpoint }) => endpoint).join(', ')
+      const addresses = ranks.map(({ source }) => source.endpoint).join(', ')
       const cause = addresses === '' ? 'vLLM publishes none (--kv-events-config)' : `${addresses} cannot be reached`
       warnings.raiseOutage('kv_events_unavailable', pod, fault ?? cause)
     }
@@ -116,15 +117,13 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
   const following = keepFollowing()
 
   const longestOf = (turnId: string): Uint32Array | undefined =>
-    ranks
-      .flatMap(({ chains }) => chains.tokens(turnId) ?? [])
-      .reduce<Uint32Array | undefined>((a, b) => (b.length > (a?.length ?? 0) ? b : a), undefined)
+    ranks.flatMap(({ chains }) => chains.tokens(turnId) ?? []).sort((a, b) => b.length - a.length)[0]
 
   return {
     receive: async (signal: AbortSignal): Promise<void> => {
       const ended = AbortSignal.any([signal, life.signal])
       await follow(await sources(pod, ended))
-      while (followed.length > 0 && !isLive()) await once(reports, 'connection', { signal: ended })
+      while (ranks.length > 0 && !isLive()) await once(reports, 'connection', { signal: ended })
     },
     isLive,
     turnTokens: async ({ turnId, minTokens }: ReportedTurn, signal: AbortSignal): Promise<Uint32Array | undefined> => {

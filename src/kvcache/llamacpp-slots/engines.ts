@@ -48,13 +48,13 @@ const trustMs = 60_000
 export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods: () => readonly string[]) => {
   const known = new Map<string, { fingerprint: string; untilMs: number; lastTask: number }>()
 
-  const identify = async (pod: string, signal: AbortSignal): Promise<string> => {
+  const identify = async (pod: string, signal: AbortSignal) => {
     const [props, models] = await Promise.all([
       // An engine without /props is known by its model alone.
       client.about(pod, '/props', propsSchema.default({}), signal),
       client.about(pod, '/v1/models', modelsSchema, signal),
     ])
-    return fingerprintOf(props, models)
+    return { fingerprint: fingerprintOf(props, models), untilMs: performance.now() + trustMs }
   }
 
   const look = async (pod: string, signal: AbortSignal, { isClaimed = false }) => {
@@ -63,8 +63,7 @@ export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods:
     const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
     const earlier = known.get(pod)
     const isKnown = earlier !== undefined && lastTask >= earlier.lastTask && performance.now() < earlier.untilMs
-    const fingerprint = isKnown ? earlier.fingerprint : await identify(pod, signal)
-    const untilMs = isKnown ? earlier.untilMs : performance.now() + trustMs
+    const { fingerprint, untilMs } = isKnown ? earlier : await identify(pod, signal)
     known.set(pod, { fingerprint, untilMs, lastTask })
     return { slots, fingerprint }
   }

@@ -1,5 +1,7 @@
+import type { EndedTurn } from '../kv-connector.ts'
 import type { SlotSnapshot } from '../slots/slot-client.ts'
 import type { SlotContent } from '../slots/slot-ledger.ts'
+import type { SlotClaim } from './claim.ts'
 
 /** What the engine reports of a slot that changes whenever something runs there, or the engine restarts. */
 export const markOf = ({ task, tokens, keep }: SlotSnapshot): string => JSON.stringify([task, tokens, keep])
@@ -17,11 +19,7 @@ export const isAccountedFor = (content: SlotContent | undefined, seen: SlotSnaps
  * number of tokens and task must fit.
  */
 export const isFromTurn = (
-  turn: {
-    readonly previousTask: number
-    readonly tag: number
-    readonly totalTokens: number | undefined
-  },
+  turn: Pick<SlotClaim, 'previousTask' | 'tag'> & Pick<EndedTurn, 'totalTokens'>,
   seen: SlotSnapshot,
 ): boolean => {
   if (seen.busy || seen.tokens === undefined || seen.task === undefined || seen.task === turn.previousTask) return false

@@ -6,6 +6,8 @@ import { leading, objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
 
 const pollMs = 50
 
+type NamedChunks = Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
+
 /**
  * The engine writes chunks in the background. Waits for those of the prompt while more come; those of the answer, which
  * an engine may not write, count if they are there then. The first `known` chunks are the former artefact's: a
@@ -16,12 +18,8 @@ const pollMs = 50
 export const untilArrived = async (
   parts: { readonly lmcache: Pick<Parts['lmcache'], 'locate'>; readonly settleMs: number },
   { promptTokens, signal }: Pick<EndedTurn, 'promptTokens' | 'signal'>,
-  prefix: {
-    readonly stored: Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces' | 'chunkTokens'>
-    readonly known: number
-  },
+  { stored, known }: { readonly stored: NamedChunks; readonly known: number },
 ): Promise<{ readonly chunks: number; readonly bytes: number }> => {
-  const { stored, known } = prefix
   const perChunk = stored.pieces.length
   const ofPrompt = promptTokens === undefined ? Number.POSITIVE_INFINITY : Math.floor(promptTokens / stored.chunkTokens)
   const expected = Math.min(ofPrompt, stored.chunks.length)

@@ -33,9 +33,6 @@ const options = {
   }),
 }
 
-/** It stores, so it has all methods but a sweep. */
-export type LmcacheConnector = Omit<Required<KvConnector>, 'sweep' | 'constants'>
-
 const callsPerServer = 32
 
 /**
@@ -47,9 +44,9 @@ export const createLmcacheConnector = (
   { lmcache: { url, instances, worldSize }, ...kv }: Omit<ConnectorOptions<typeof options>, 'directory'>,
   pool: ConnectorParts,
   own: Partial<Pick<Parts, 'ledger' | 'events' | 'answerMs' | 'settleMs' | 'lookAgainMs'>> = {},
-): LmcacheConnector => {
+): Omit<Required<KvConnector>, 'sweep' | 'constants'> => {
   const { redis, salts, warnings } = pool
-  const named = new Map(instances.map(splitAlias))
+  const named = (pod: string) => instances.find((alias) => alias.startsWith(`${pod}=`))?.slice(pod.length + 1)
   const http = createEngineHttp({ callsPerPod: callsPerServer, maxAnswerBytes })
   const coordinator = new URL(required(url)).host
   const lmcache = createLmcacheClient({ http, coordinator, worldSize })
@@ -58,7 +55,7 @@ export const createLmcacheConnector = (
     ...kv,
     lmcache,
     breaker: createStoreBreaker((signal) => lmcache.healthy(signal), { address: coordinator, warnings }),
-    instances: createInstances(lmcache, (pod) => named.get(pod) ?? pool.instanceOf(pod)),
+    instances: createInstances(lmcache, (pod) => named(pod) ?? pool.instanceOf(pod)),
     engines: createEngineFacts(pool.http, kv.callTimeoutMs),
     ledger: redis === undefined ? createMemoryChunkLedger() : createRedisChunkLedger(redis),
     answerMs: 1_000,
@@ -83,11 +80,6 @@ export const createLmcacheConnector = (
       await http.close()
     },
   }
-}
-
-const splitAlias = (alias: string): readonly [pod: string, name: string] => {
-  const at = alias.indexOf('=')
-  return [alias.slice(0, at), alias.slice(at + 1)]
 }
 
 export const lmcache = defineConnector({

@@ -1,7 +1,7 @@
 import { nanoid } from 'nanoid'
 import { withinLimit } from '../../async/deadline.ts'
 import { artefactIdFor } from '../artefact-id.ts'
-import type { EndedTurn, FinishOutcome, KvTurn } from '../kv-connector.ts'
+import type { EndedTurn, FinishOutcome, ReleasedTurn } from '../kv-connector.ts'
 import type { NotStoredReason } from '../reasons.ts'
 import { untilArrived } from './arrived-chunks.ts'
 import { type Claim, parseClaim, saltOf } from './claim.ts'
@@ -27,7 +27,7 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
     return claim.base === undefined ? { kind: 'none', reason: 'tokens_unknown' } : { kind: 'unchanged' }
   }
   parts.warnings.clear('kv_events_unavailable', turn.pod)
-  const stored = await parts.breaker.run(() => namePrefix(parts, turn, { claim, tokens }, signal))
+  const stored = await parts.breaker.run(() => namePrefix(parts, turn, { claim, tokens }))
   if (stored === undefined) return { kind: 'none', reason: 'too_short' }
   // Equal chunks have equal chunks before them.
   const { chunks: known, lastChunk } = claim.base ?? { chunks: 0, lastChunk: '' }
@@ -48,25 +48,21 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
  * nobody can tell. The last token of an answer was never computed, so all blocks before it are expected.
  */
 const tokensOfTurn = (parts: Parts, turn: EndedTurn, claim: Claim): Promise<Uint32Array | undefined> => {
-  const { totalTokens } = turn
-  const expected = totalTokens === undefined ? 1 : Math.floor((totalTokens - 1) / claim.blockTokens) * claim.blockTokens
-  return withinLimit(
-    parts.settleMs,
-    (signal) => parts.events.turnTokens(turn.pod, { turnId: turn.turnId, minTokens: expected }, signal),
-    turn.signal,
-  )
+  const { pod, turnId, totalTokens: total } = turn
+  const minTokens = total === undefined ? 1 : Math.floor((total - 1) / claim.blockTokens) * claim.blockTokens
+  const wait = (signal: AbortSignal) => parts.events.turnTokens(pod, { turnId, minTokens }, signal)
+  return withinLimit(parts.settleMs, wait, turn.signal)
 }
 
 /** An artefact of the turn, with the names of its chunks; undefined where it is shorter than one. */
 export const namePrefix = async (
   parts: Parts,
-  turn: KvTurn,
+  turn: ReleasedTurn,
   { claim, tokens }: { readonly claim: Claim; readonly tokens: Uint32Array },
-  signal: AbortSignal,
 ): Promise<StoredPrefix | undefined> => {
   const { modelRoot, life } = claim
   const salt = saltOf(parts, turn, claim)
-  const { chunks, entries } = await parts.lmcache.lookup({ modelRoot, salt, tokens }, signal)
+  const { chunks, entries } = await parts.lmcache.lookup({ modelRoot, salt, tokens }, turn.signal)
   if (chunks === 0) return undefined
   const perChunk = entries.length / chunks
   return {
@@ -77,6 +73,6 @@ export const namePrefix = async (
     life,
     chunks: entries.filter((_entry, index) => index % perChunk === 0).map(({ key }) => key.chunk_hash_hex),
     pieces: entries.slice(0, perChunk).map(({ key }) => [key.kv_rank, key.object_group_id] as const),
-    chunkTokens: await parts.instances.chunkTokens(signal),
+    chunkTokens: await parts.instances.chunkTokens(turn.signal),
   }
 }

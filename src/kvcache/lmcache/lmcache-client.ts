@@ -92,9 +92,7 @@ export const createLmcacheClient = (options: {
   }
 
   return {
-    healthy: async (signal: AbortSignal): Promise<void> => {
-      await ask(z.unknown(), { method: 'GET', path: '/healthz', signal })
-    },
+    healthy: (signal: AbortSignal) => ask(z.unknown(), { method: 'GET', path: '/healthz', signal }),
     instances: async (signal: AbortSignal): Promise<readonly LmcacheInstance[]> => {
       const { instances } = await ask(instancesSchema, { method: 'GET', path: '/instances', signal })
       return instances.map(({ instance_id, ip, http_port }) => ({

@@ -36,12 +36,10 @@ export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> =
   const claim = parseClaim(turn.claim)
   if (claim === undefined) return
   const { pod, turnId, signal } = turn
-  const tokens = await withinLimit(
-    eventsMs,
-    (limited) => parts.events.turnTokens(pod, { turnId, minTokens: Number.POSITIVE_INFINITY }, limited),
-    signal,
-  )
-  const left = tokens === undefined ? undefined : await namePrefix(parts, turn, { claim, tokens }, signal)
+  const whole = { turnId, minTokens: Number.POSITIVE_INFINITY }
+  const wait = (limited: AbortSignal) => parts.events.turnTokens(pod, whole, limited)
+  const tokens = await withinLimit(eventsMs, wait, signal)
+  const left = tokens === undefined ? undefined : await namePrefix(parts, turn, { claim, tokens })
   if (left !== undefined) await deleteUnheld(parts, left, signal)
 }
 

@@ -15,7 +15,7 @@ export type StoreBreaker = ReturnType<typeof createStoreBreaker>
 
 /** Keeps a KV store that does not answer from costing every turn its deadline. `probe` asks it at `address`. */
 export const createStoreBreaker = (
-  probe: (signal: AbortSignal) => Promise<void>,
+  probe: (signal: AbortSignal) => Promise<unknown>,
   { address, warnings }: { readonly address: string } & Pick<ConnectorParts, 'warnings'>,
 ) => {
   const breaker = new ConsecutiveBreaker(failures)

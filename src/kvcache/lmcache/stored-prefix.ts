@@ -4,8 +4,9 @@ import type { ObjectKey } from './lmcache-client.ts'
 
 const maxChunks = 100_000
 const chunkHash = /^[0-9a-f]{8,128}$/
+const piece = z.tuple([z.number(), z.number()]).readonly()
 
-const schema = z.strictObject({
+const members = z.strictObject({
   v: z.literal(2),
   artefactId: z.string().min(1).max(64),
   /** The turn that left the KV, as the engine's events name it. */
@@ -17,27 +18,21 @@ const schema = z.strictObject({
   /** Hashes of the prefix's chunks, in order. */
   chunks: z.array(z.string().regex(chunkHash)).max(maxChunks).readonly(),
   /** Each chunk lies in so many pieces, one per worker and group of layers: LMCache's kv_rank and object_group_id. */
-  pieces: z
-    .array(z.tuple([z.number(), z.number()]).readonly())
-    .max(4096)
-    .readonly(),
+  pieces: z.array(piece).max(4096).readonly(),
   /** Tokens of one chunk. */
   chunkTokens: z.int().min(1).max(1_000_000),
 })
 
 /** What is kept with a session of its KV in LMCache: enough to find and delete it. No token and no prompt. */
-export type StoredPrefix = Readonly<Omit<z.infer<typeof schema>, 'v'>>
+export type StoredPrefix = Readonly<Omit<z.infer<typeof members>, 'v'>>
+
+const schema = members.transform(({ v: _version, ...stored }): StoredPrefix => stored)
 
 /** As the artefact's payload. */
 export const encodeStoredPrefix = (stored: StoredPrefix): string => JSON.stringify({ v: 2, ...stored })
 
 /** Undefined for what is no payload of this version. */
-export const parseStoredPrefix = (payload: string): StoredPrefix | undefined => {
-  const parsed = schema.safeParse(readJson(payload))
-  if (!parsed.success) return undefined
-  const { v: _version, ...stored } = parsed.data
-  return stored
-}
+export const parseStoredPrefix = (payload: string) => schema.safeParse(readJson(payload)).data
 
 /** LMCache's names of the chunks' pieces, chunk by chunk. */
 export const objectKeysOf = (
