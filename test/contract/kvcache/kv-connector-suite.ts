@@ -107,17 +107,10 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       expect(seen).toEqual(['miss true', ...Array(5).fill('hit true')])
     })
 
-    test('a turn whose pod leaves the list before its end is stored', async () => {
-      const pods = [kit.first.address]
-      kit.cache = await kit.bed.connect({ pods })
+    test('another gateway can finish a turn, whose pod has left the list meanwhile', async () => {
       const { turn, ...end } = await runFirst()
-      pods.pop()
-      expect((await finishTurn(kit.cache, turn, end)).kind).toBe('stored')
-    })
-
-    test('another gateway can finish a turn', async () => {
-      const { turn, ...end } = await runFirst()
-      expect((await finishTurn(await kit.bed.connect(), turn, end)).kind).toBe('stored')
+      const other = await kit.bed.connect({ pods: [kit.second.address] })
+      expect((await finishTurn(other, turn, end)).kind).toBe('stored')
     })
 
     test('20 concurrent turns on two gateways load the KV once for each place it is needed in', async () => {
@@ -163,12 +156,12 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       expect(await removeSession(kit.cache, kit.session)).toEqual({ kind: 'removed' })
     })
 
-    test('a turn that another pod served is stored from there or not at all, and releases its claim', async () => {
+    test('a turn that another pod served is stored from there if the engine loads, and releases its claim', async () => {
       const { turn, ...end } = await runFirst(kit.second)
       const finished = await finishTurn(kit.cache, turn, end)
       const stored = storedBy(finished)
-      if (stored === undefined) expect(finished).toEqual({ kind: 'none', reason: 'served_elsewhere' })
-      else expect((await prepare(kit.second, stored)).presence).toMatchObject({ kind: 'hit', tokens: stored.tokens })
+      if (traits.loadedBy === 'gateway') expect(finished).toEqual({ kind: 'none', reason: 'served_elsewhere' })
+      else expect((await prepare(kit.second, stored)).presence).toMatchObject({ kind: 'hit', tokens: stored?.tokens })
       expect(await removeSession(kit.cache, kit.session, stored)).toEqual({ kind: 'removed' })
       expect(await kit.bed.artefacts()).toEqual([])
     })

@@ -62,11 +62,12 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, 
         expect(await kit.second.probe(kit.prompt)).toBe(0)
       })
 
-      test('during a turn succeeds or is busy, and leaves nothing when it is repeated after the turn', async () => {
+      test('during a turn succeeds, or is busy where gateways load, and leaves nothing when it is repeated after the turn', async () => {
         const stored = await begin()
         const turn = turnOf(kit.session, kit.first, { stored })
         const prepared = await kit.cache.prepare(turn, { signal: anySignal() })
-        expect(['removed', 'busy']).toContain((await removeSession(kit.cache, kit.session, stored)).kind)
+        const outcomes = traits.loadedBy === 'engine' ? ['removed'] : ['removed', 'busy']
+        expect(outcomes).toContain((await removeSession(kit.cache, kit.session, stored)).kind)
         await releaseTurn(kit.cache, turn, prepared)
         expect(await removeSession(kit.cache, kit.session, stored)).toEqual({ kind: 'removed' })
         expect([await kit.bed.artefacts(), await kit.first.probe(kit.prompt)]).toEqual([[], 0])

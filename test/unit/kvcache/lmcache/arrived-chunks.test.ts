@@ -48,41 +48,24 @@ const arrived = async (
 const whole: Stored = { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10, 'c3/0': 10, 'c4/0': 10 }
 
 describe('untilArrived', () => {
-  test('finds every chunk of a stored prefix', async () => {
-    expect(await arrived([whole], { known: 0 })).toMatchObject({ chunks: 5, bytes: 50 })
-  })
-
-  test('stops before the first missing chunk', async () => {
-    const { 'c2/0': _missing, ...others } = whole
-    expect(await arrived([{ ...others, 'c1/0': 20 }], { known: 0 })).toMatchObject({ chunks: 2, bytes: 30 })
-  })
-
-  test('finds nothing when the first chunk is missing', async () => {
-    expect(await arrived([{ 'c1/0': 10 }], { known: 0 })).toMatchObject({ chunks: 0, bytes: 0 })
+  test.each<[string, Stored, number, { chunks: number; bytes: number }]>([
+    ['every chunk of a stored prefix', whole, 0, { chunks: 5, bytes: 50 }],
+    ['the chunks before the first missing one', { 'c0/0': 10, 'c1/0': 20, 'c3/0': 10 }, 0, { chunks: 2, bytes: 30 }],
+    ['nothing when the first chunk is missing', { 'c1/0': 10 }, 0, { chunks: 0, bytes: 0 }],
+    ['known chunks that are no longer listed', { 'c3/0': 10, 'c4/0': 10 }, 3, { chunks: 5, bytes: 50 }],
+    ['known chunks when none is listed', {}, 3, { chunks: 3, bytes: 0 }],
+    ['the bytes of known chunks', { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10 }, 3, { chunks: 3, bytes: 30 }],
+  ])('counts %s', async (_name, stored, known, expected) => {
+    expect(await arrived([stored], { known })).toMatchObject(expected)
   })
 
   test('counts a chunk only with all its pieces', async () => {
-    const stored = { 'c0/0': 10, 'c0/1': 14, 'c1/0': 10 }
-    const seen = await arrived([stored], {
-      known: 0,
-      pieces: [
-        [0, 0],
-        [1, 0],
-      ],
-    })
+    const pieces = [
+      [0, 0],
+      [1, 0],
+    ] as const
+    const seen = await arrived([{ 'c0/0': 10, 'c0/1': 14, 'c1/0': 10 }], { known: 0, pieces })
     expect(seen).toMatchObject({ chunks: 1, bytes: 24 })
-  })
-
-  test('counts known chunks that the directory no longer lists', async () => {
-    expect(await arrived([{ 'c3/0': 10, 'c4/0': 10 }], { known: 3 })).toMatchObject({ chunks: 5, bytes: 50 })
-    expect(await arrived([{}], { known: 3 })).toMatchObject({ chunks: 3, bytes: 0 })
-  })
-
-  test('sums the bytes of known chunks when no new ones arrive', async () => {
-    expect(await arrived([{ 'c0/0': 10, 'c1/0': 10, 'c2/0': 10 }], { known: 3 })).toMatchObject({
-      chunks: 3,
-      bytes: 30,
-    })
   })
 
   test('waits while more chunks arrive, and asks only for those still missing', async () => {

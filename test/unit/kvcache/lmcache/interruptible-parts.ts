@@ -1,7 +1,5 @@
 import { createEngineHttp, type EngineHttp } from '../../../../src/engines/engine-http.ts'
-import { createCacheSalts } from '../../../../src/kvcache/cache-salts.ts'
 import type { ChunkLedger } from '../../../../src/kvcache/chunks/chunk-ledger.ts'
-import type { KvLog } from '../../../../src/kvcache/connector-definition.ts'
 import type { KvEvents } from '../../../../src/kvcache/kv-events/kv-events.ts'
 import { createEngineFacts } from '../../../../src/kvcache/lmcache/engine-facts.ts'
 import { createInstances } from '../../../../src/kvcache/lmcache/instances.ts'
@@ -24,8 +22,6 @@ export interface InterruptibleParts extends Parts {
   readonly close: () => Promise<void>
 }
 
-const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
-
 export const interruptibleParts = (
   { bed, events }: { readonly bed: LmcacheBed; readonly events: KvEvents },
   interruption?: Interruption,
@@ -46,6 +42,7 @@ export const interruptibleParts = (
   const lmcache = createLmcacheClient({ http, coordinator: bed.fleet.coordinator.server.address, worldSize: 1 })
   const breaker = createStoreBreaker((signal) => lmcache.healthy(signal), { address: 'lmcache:1', ...connectorParts() })
   return {
+    ...connectorParts({ secret: bed.secret, pods: () => bed.fleet.pods.map(({ address }) => address) }),
     calls: () => calls,
     close: () => real.close(),
     lmcache,
@@ -54,12 +51,7 @@ export const interruptibleParts = (
     engines: createEngineFacts(http, 5_000),
     events,
     ledger: interruptedLedger(bed.ledger, interrupt),
-    salts: createCacheSalts(bed.secret),
-    identity: { name: async () => 'store', staleAfterMs: 600_000 },
     isolation: 'tenant',
-    pods: () => bed.fleet.pods.map(({ address }) => address),
-    log: silent,
-    warnings: connectorParts().warnings,
     answerMs: 1_000,
     settleMs: 1_000,
     lookAgainMs: 40,

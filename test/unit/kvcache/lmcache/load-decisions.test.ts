@@ -121,10 +121,4 @@ describe('presence of stored KV', () => {
     expect(nonsense.length).toBeGreaterThan(4 * 1024 * 1024)
     expect(await presenceOn(1)).toEqual(inStore(stored.tokens))
   })
-
-  test('a turn whose stored KV is not listed stores it again', async () => {
-    kit.bed.fleet.empty()
-    const { finished } = await kit.serve(kit.second, stored)
-    expect(finished).toMatchObject({ kind: 'stored', tokens: stored.tokens })
-  })
 })

@@ -7,7 +7,6 @@ import {
   newSession,
   releaseTurn,
   serveTurn,
-  sweep,
   turnOf,
 } from '../../../contract/kvcache/kv-test-bed.ts'
 import { type LmcacheBed, type LmcacheBedOptions, startLmcacheBed } from '../../../contract/kvcache/lmcache-bed.ts'
@@ -63,19 +62,4 @@ describe('a turn that failed', () => {
     const err = expect.objectContaining({ message: 'POST /directory/lookup was answered with 500' })
     expect(warn).toHaveBeenCalledWith(expect.any(String), { pod: turn.pod, err })
   })
-})
-
-test.each([1, 40])('a sweep asks LMCache nothing, with the KV of %d sessions', async (sessions) => {
-  const bed = await startLmcacheBed()
-  try {
-    const cache = bed.connect()
-    for (let made = 0; made < sessions; made += 1) {
-      await serveTurn(cache, { session: newSession(), pod: bed.pods[0], prompt: newPrompt() })
-    }
-    const before = bed.fleet.calls.length
-    expect(await sweep(cache, [])).toBe(0)
-    expect(bed.fleet.calls.slice(before)).toEqual([])
-  } finally {
-    await bed.close()
-  }
 })
