@@ -15,7 +15,6 @@ export const createConfiguredAdmission = (
   parts: { readonly pods: () => readonly PodState[]; readonly metrics: Metrics; readonly log: Logger },
 ): Admission | undefined => {
   const { metrics, log } = parts
-  const { turns } = config
   const outcome = planAdmission(config.admission, listedPods(config))
   if (outcome.kind === 'off') return undefined
   if (outcome.kind === 'invalid') throw new Error('the configuration was not checked')
@@ -23,7 +22,7 @@ export const createConfiguredAdmission = (
     plan: outcome.plan,
     maxWaiting: config.admission.maxWaiting,
     maxWaitMs: config.admission.maxWaitMs,
-    leaseMs: turns.leaseSeconds * 1000,
+    leaseMs: config.turns.leaseSeconds * 1000,
     nowMs: () => performance.now(),
     events: {
       settled: (kind, settlement, durationMs) => {

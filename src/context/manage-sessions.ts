@@ -72,11 +72,7 @@ export const createManageSessions = (
     /** `GET /v1/context?limit=20&after=ctx_…`: the caller's sessions, newest first. @throws GatewayError */
     list: async (request: GatewayRequest, query: URLSearchParams): Promise<Decision> => {
       const tenant = parts.tenants.tenantOf(request)
-      const { limit, after } = readPage(query)
-      const page = await callStore(
-        'list',
-        parts.store.list({ tenant, limit, after: after === undefined ? undefined : sessionKeyOf(after) }),
-      )
+      const page = await callStore('list', parts.store.list({ tenant, ...readPage(query) }))
       const sessions = page.records.map((record) => ({ record, id: parts.sessionIds.decrypt(record.sealedId, tenant) }))
       return response({
         object: 'list',
@@ -112,13 +108,13 @@ type Owner = Pick<SessionRecord, 'key' | 'tenant'>
 
 const response = (body: unknown): Decision => ({ kind: 'response', status: 200, body, headers: {} })
 
-const readPage = (query: URLSearchParams): { readonly limit: number; readonly after: string | undefined } => {
+const readPage = (query: URLSearchParams): Omit<Parameters<SessionStore['list']>[0], 'tenant'> => {
   const limitText = query.get('limit') ?? String(defaultPageSize)
   const limit = /^[1-9][0-9]{0,2}$/.test(limitText) ? Number(limitText) : 0
   if (limit < 1 || limit > maxPageSize) throw new GatewayError('invalid_page', { param: 'limit' })
   const after = query.get('after') ?? undefined
   if (after !== undefined && !isSessionId(after)) throw new GatewayError('invalid_page', { param: 'after' })
-  return { limit, after }
+  return { limit, after: after === undefined ? undefined : sessionKeyOf(after) }
 }
 
 /** A session as clients see it. Times in whole seconds since 1970, as in OpenAI's objects. Nothing of a prompt. */

@@ -95,10 +95,8 @@ export const createResponseCacheHandler = (
       kind: 'need-body',
       decide: async (body, scope) => {
         const eligible = readEligible(request, api, body)
-        const response = eligible === undefined ? undefined : parts.cache.lookUp(eligible.key)
-        const cached =
-          eligible === undefined || response === undefined ? undefined : { model: eligible.model, response }
-        const first = await decide(scope, cached)
+        const response = eligible && parts.cache.lookUp(eligible.key)
+        const first = await decide(scope, response && { model: eligible.model, response })
         const decision = first.kind === 'need-body' ? await first.decide(body, scope) : first
         return eligible === undefined ? decision : withCapture(eligible, decision)
       },

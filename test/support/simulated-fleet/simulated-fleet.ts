@@ -99,13 +99,7 @@ export const startSimulatedFleet = async (options: SimulatedFleetOptions = {}): 
   const [first, second = first] = pods
   if (first === undefined || second === undefined) throw new Error('a fleet has at least one pod')
   const instances = pods.map(({ instance }) => instance)
-  const coordinator = await startCoordinator({
-    instances,
-    absent,
-    directory,
-    chunkTokens,
-    intercept,
-  })
+  const coordinator = await startCoordinator({ instances, absent, directory, chunkTokens, intercept })
   return {
     modelName,
     modelRoot,

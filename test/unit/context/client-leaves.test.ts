@@ -25,8 +25,7 @@ describe('a client that disconnects while its KV is loaded', () => {
     expect(await gateway.send({ method: 'GET', path: `/v1/context/${id}` })).toMatchObject({ body: { turns: 1 } })
 
     gateway.connector.faults.holdLoads(false)
-    gateway.advance(60)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep(60)
 
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
     expect(gateway.fleet.everything()).toEqual([])
@@ -74,7 +73,7 @@ describe('a client that disconnects before its decision', () => {
     scope.leave()
 
     const decision = await gateway.send({ path: '/v1/context', body: promptBody }, scope)
-    await gateway.reaper.sweepAndWait()
+    await gateway.sweep()
 
     expect(decision).toEqual({ kind: 'cancelled' })
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })

@@ -113,10 +113,8 @@ describe('creating a session on /v1/context', () => {
     const gateway = createContextGateway({ pods: [podA] })
     gateway.pods.setReady(podA, false)
 
-    expect(rejection(await gateway.send({ path: '/v1/context', body: promptBody }))).toMatchObject({
-      code: 'no_ready_endpoints',
-      status: 503,
-    })
+    const error = rejection(await gateway.send({ path: '/v1/context', body: promptBody }))
+    expect(error).toMatchObject({ code: 'no_ready_endpoints', status: 503 })
   })
 
   test('forwards without a cache when the pod has no room for another session', async () => {

@@ -115,9 +115,7 @@ describe('a turn that ends while the session store is unavailable', () => {
     await ending
 
     expect(gateway.fleet.artefactIds()).toEqual([])
-    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({
-      turns: 1,
-      kv: { stored: null, note: 'offload_failed' },
-    })
+    const kv = { stored: null, note: 'offload_failed' }
+    expect(await gateway.view(sessionIdOf(forward))).toMatchObject({ turns: 1, kv })
   })
 })

@@ -39,10 +39,7 @@ describe('idempotencyKeyOf', () => {
   })
 
   test('an Idempotency-Key finds the first create for a day', () => {
-    expect(keyOf({ 'idempotency-key': 'k' })).toMatchObject({
-      use: 'find-or-record',
-      rememberMs: 24 * 3600 * 1000,
-    })
+    expect(keyOf({ 'idempotency-key': 'k' })).toMatchObject({ use: 'find-or-record', rememberMs: 24 * 3600 * 1000 })
   })
 
   test('an Idempotency-Key takes precedence over the retry count', () => {

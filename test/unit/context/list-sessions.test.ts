@@ -2,8 +2,6 @@ import { describe, expect, test } from '@jest/globals'
 import { type ContextGateway, createContextGateway } from '../../support/context-gateway.ts'
 import { answerBody, rejection } from '../../support/decisions.ts'
 
-const get = (gateway: ContextGateway, id: string) => gateway.send({ method: 'GET', path: `/v1/context/${id}` })
-
 interface Page {
   readonly data: readonly { readonly id: string }[]
   readonly first_id: string | null
@@ -53,7 +51,7 @@ describe('GET /v1/context', () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
 
-    expect((await list(gateway, '')).data).toEqual([answerBody(await get(gateway, id))])
+    expect((await list(gateway, '')).data).toEqual([await gateway.view(id)])
   })
 
   test.each([

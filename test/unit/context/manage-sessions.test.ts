@@ -62,13 +62,10 @@ describe('a path that names no session', () => {
     const gateway = createContextGateway()
     const ids = [newSessionId(), 'session-01', '..%2f..', '%', '%00', 'ctx_', `ctx_${'a'.repeat(50_000)}`, '__proto__']
 
-    const codes = await Promise.all(
-      ids.map(
-        async (id) => rejection(await gateway.send({ method, path: `/v1/context/${id}`, body: { ttl: 60 } })).code,
-      ),
-    )
+    const request = { method, body: { ttl: 60 } }
+    const codeOf = async (id: string) => rejection(await gateway.send({ ...request, path: `/v1/context/${id}` })).code
 
-    expect(codes).toEqual(ids.map(() => 'session_not_found'))
+    expect(await Promise.all(ids.map(codeOf))).toEqual(ids.map(() => 'session_not_found'))
   })
 
   test('is not found while the session store is unavailable', async () => {
@@ -125,12 +122,8 @@ describe('DELETE /v1/context/{id}', () => {
 
     const answer = await gateway.remove(id)
 
-    expect(answer).toEqual({
-      kind: 'response',
-      status: 200,
-      headers: {},
-      body: { id, object: 'context.deleted', deleted: true },
-    })
+    const body = { id, object: 'context.deleted', deleted: true }
+    expect(answer).toEqual({ kind: 'response', status: 200, headers: {}, body })
     expect(await gateway.leftovers()).toEqual(nothingLeft)
   })
 })

@@ -33,9 +33,7 @@ describe('while the session store is unavailable', () => {
     const gateway = createContextGateway({ unknownSession: 'reject' })
     gateway.store.breakDown('all')
 
-    expect((await gateway.use(newSessionId())).responseHeaders['x-context-cache']).toBe(
-      'miss; reason=store_unavailable',
-    )
+    expect(cacheStatusOf(await gateway.use(newSessionId()))).toBe('miss; reason=store_unavailable')
   })
 
   test('an inference request that would create a session is answered without one', async () => {
