@@ -1,5 +1,6 @@
 import { nanoid } from 'nanoid'
 import { GatewayError } from '../openai/gateway-error.ts'
+import { maxModelLength } from '../openai/scan-json.ts'
 import { type GatewayRequest, requestKeyHeader } from './context-cache-manager.ts'
 
 /**
@@ -52,12 +53,9 @@ export const checkTtl = (ttlSeconds: unknown, bounds: TtlBounds, param: string):
   if (typeof ttlSeconds !== 'number' || !Number.isSafeInteger(ttlSeconds) || ttlSeconds < 1) {
     throw new GatewayError('invalid_ttl', { param, message: `${param} is a whole number of seconds, such as 3600.` })
   }
-  if (ttlSeconds < bounds.minTtlSeconds || ttlSeconds > bounds.maxTtlSeconds) {
-    throw new GatewayError('ttl_out_of_range', {
-      param,
-      message: `The TTL must be from ${bounds.minTtlSeconds} to ${bounds.maxTtlSeconds} seconds.`,
-    })
-  }
+  const { minTtlSeconds: min, maxTtlSeconds: max } = bounds
+  if (ttlSeconds < min || ttlSeconds > max)
+    throw new GatewayError('ttl_out_of_range', { param, message: `The TTL must be from ${min} to ${max} seconds.` })
   return ttlSeconds
 }
 
@@ -77,5 +75,7 @@ export const requestKeyOf = (turnId: string): string => turnId.replace(/\..*$/s,
 const modelHeader = 'x-gateway-model-name'
 
 /** The model of a request without a session, whose body does not reach the gateway. Undefined: unknown. */
-export const namedModel = (request: Pick<GatewayRequest, 'header'>): string | undefined =>
-  request.header(modelHeader)[0] || undefined
+export const namedModel = (request: Pick<GatewayRequest, 'header'>): string | undefined => {
+  const [model = ''] = request.header(modelHeader)
+  return model === '' || model.length > maxModelLength ? undefined : model
+}

