@@ -1,4 +1,5 @@
 import { createAdminServer } from '../admin/http-server.ts'
+import { within } from '../async/deadline.ts'
 import type { Config } from '../config/config.ts'
 import { poolsOf } from '../config/pools.ts'
 import { redactConfig } from '../config/redact.ts'
@@ -21,6 +22,8 @@ import { createStores } from './stores.ts'
 export type App = Awaited<ReturnType<typeof createApp>>
 
 const deleteWaitMs = 1_000
+/** A start waits no longer than this for its first sweep: pods or a KV store may not answer. */
+const firstSweepMs = 5_000
 /** Time between two searches for orphaned KV, in sweep intervals. */
 const sweepIntervalsPerOrphanSearch = 30
 
@@ -103,7 +106,7 @@ export const createApp = async (
     start: async () => {
       await Promise.all(pools.map((pool) => pool.start()))
       // Remains of an earlier process in pods and store are removed before the first turn.
-      await reaper.sweepAndWait()
+      await within(firstSweepMs, reaper.sweepAndWait())
       await Promise.all(pools.map((pool) => pool.checkEngines()))
       const extprocAddress = await extproc.start()
       const adminAddress = await admin.start()

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
-import { withinLimit } from '../async/deadline.ts'
-import type { KvRemoval } from '../kvcache/kv-connector.ts'
+import { untilAborted, withinLimit } from '../async/deadline.ts'
+import type { KvRemoval, RemoveOutcome } from '../kvcache/kv-connector.ts'
 import { kvStaleStatus } from '../sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
@@ -24,11 +24,16 @@ export type Reaper = ReturnType<typeof createReaper>
 
 /** Sessions or removals per step: turns are served between two steps, in this process and in the store. */
 const maxStepSize = 10
-const removalTimeoutMs = 10_000
+/** For a removal, and for a search for orphans. */
+const timeLimitMs = 10_000
 const maxRetryDelayMs = 30_000
 /** Another connector's KV: nothing changes until an operator configures that connector again. */
 const foreignRetryMs = 600_000
-const orphanTimeoutMs = 10_000
+/** What does not settle this long after its signal is left to itself. */
+const settleMs = 1_000
+/** After this time a sweep claims no more removals: sessions have to expire meanwhile. */
+const maxClaimingMs = 5_000
+const noAnswer: RemoveOutcome = { kind: 'busy', reason: 'no_answer' }
 
 /**
  * Ends expired sessions, and removes the KV of ended sessions from the store and from every pod, at least once. Every
@@ -48,6 +53,8 @@ export const createReaper = (
   const stopping = new AbortController()
   // Every removal listens to it.
   setMaxListeners(0, stopping.signal)
+  /** Removals that run, those that were given up included. */
+  const removing = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
   let queued: Promise<void> | undefined
@@ -66,17 +73,30 @@ export const createReaper = (
     while ((await queue.evict(stepSize)) === stepSize && !stopping.signal.aborted) await setImmediate()
   }
 
+  /** Runs `work` within the limit; resolves with `onLate()` if it does not settle soon after its signal. */
+  const inTime = <T>(work: (signal: AbortSignal) => Promise<T>, onLate: () => T): Promise<T> => {
+    const start = async (signal: AbortSignal): Promise<T> => {
+      const running = work(signal)
+      await untilAborted(running, signal, () => undefined)
+      return withinLimit(settleMs, (late) => untilAborted(running, late, onLate))
+    }
+    return withinLimit(timeLimitMs, start, stopping.signal)
+  }
+
+  const postpone = (removal: Removal): Promise<void> => {
+    const delayMs = settings.retryDelayMs * 2 ** Math.min(removal.attempt - 1, 10)
+    return queue.retryLater(removal, Math.min(delayMs, maxRetryDelayMs))
+  }
+
   /** Never rejects: a removal that fails is due again when its lease has expired. */
   const remove = async (removal: Removal): Promise<void> => {
     try {
-      const outcome = await withinLimit(
-        removalTimeoutMs,
-        (signal) => pools.remove(toKvRemoval(removal), signal),
-        stopping.signal,
-      )
+      removing.add(removal.id)
+      const work = (signal: AbortSignal) =>
+        pools.remove(toKvRemoval(removal), signal).finally(() => removing.delete(removal.id))
+      const outcome = await inTime(work, () => noAnswer)
       if (outcome.kind === 'busy') {
-        const delayMs = settings.retryDelayMs * 2 ** Math.min(removal.attempt - 1, 10)
-        await queue.retryLater(removal, Math.min(delayMs, maxRetryDelayMs))
+        await postpone(removal)
         events.removalPostponed(outcome.reason, removal.attempt)
         return
       }
@@ -93,16 +113,24 @@ export const createReaper = (
     }
   }
 
+  /** Tries each removal once: those that are busy may be due again before all were claimed. */
   const removeDue = async (): Promise<void> => {
     const underWay = new Set<Promise<void>>()
+    const tried = new Set(removing)
+    const endsAtMs = parts.nowMs() + maxClaimingMs
     for (;;) {
       const limit = Math.min(stepSize, settings.batchSize - underWay.size)
       const batch = await queue.claim({ limit, leaseMs: settings.removalLeaseMs })
       for (const removal of batch) {
+        if (tried.has(removal.id)) {
+          await postpone(removal)
+          continue
+        }
+        tried.add(removal.id)
         const work: Promise<void> = remove(removal).finally(() => underWay.delete(work))
         underWay.add(work)
       }
-      if (batch.length < limit || stopping.signal.aborted) break
+      if (batch.length < limit || parts.nowMs() >= endsAtMs || stopping.signal.aborted) break
       if (underWay.size >= settings.batchSize) await Promise.race(underWay)
       await setImmediate()
     }
@@ -117,11 +145,12 @@ export const createReaper = (
 
   const removeOrphans = async (): Promise<void> => {
     const nowMs = parts.nowMs()
-    if (nowMs < orphansDueAtMs) return
-    await withinLimit(
-      orphanTimeoutMs,
+    if (nowMs < orphansDueAtMs || stopping.signal.aborted) return
+    await inTime(
       (signal) => pools.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
-      stopping.signal,
+      () => {
+        throw new Error('the search for orphaned KV does not end')
+      },
     )
     orphansDueAtMs = nowMs + settings.orphanIntervalMs
   }
