@@ -8,7 +8,7 @@ import type { ParsedConfig } from './schema.ts'
 
 /** Checks options against each other. Takes only groups valid by themselves, so all problems are reported at once. */
 export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly ConfigProblem[] => {
-  const { listen, sessions, tenant, routing, engines, kv, pools, reaper, admission } = groups
+  const { listen, sessions, tenant, turns, routing, engines, kv, pools, reaper, admission, responseCache } = groups
   return [
     ...(listen === undefined ? [] : checkAuthority(listen)),
     ...(sessions === undefined ? [] : checkSessions(sessions)),
@@ -17,6 +17,7 @@ export const checkAcrossOptions = (groups: Partial<ParsedConfig>): readonly Conf
     ...(routing && engines && kv && pools && admission
       ? checkAdmission(admission, { routing, engines, kv, pools })
       : []),
+    ...(turns && responseCache ? checkResponseCache(responseCache, turns) : []),
   ]
 }
 
@@ -48,6 +49,18 @@ const checkAuthority = ({ extproc }: ParsedConfig['listen']): readonly ConfigPro
     extproc.anyAuthority && extproc.socketPath !== undefined,
     'listen.extproc.anyAuthority',
     'Belongs to a TCP port',
+  )
+
+/** A cached answer is sent in one message, and gRPC bounds messages by the largest body. */
+const checkResponseCache = (
+  { maxBytes, maxEntryBytes }: ParsedConfig['responseCache'],
+  { maxBodyBytes }: ParsedConfig['turns'],
+): readonly ConfigProblem[] =>
+  problemIf(
+    Math.min(maxBytes, maxEntryBytes) > maxBodyBytes,
+    'responseCache.maxEntryBytes',
+    `responseCache.maxEntryBytes (${maxEntryBytes}) must not exceed turns.maxBodyBytes (${maxBodyBytes}), else answers are kept that cannot be sent`,
+    ['turns.maxBodyBytes'],
   )
 
 const checkSecret = (sessions: ParsedConfig['sessions'], tenant: ParsedConfig['tenant']): readonly ConfigProblem[] =>

@@ -252,6 +252,11 @@ describe('loadConfig', () => {
       { CTX_SESSIONS_MIN_TTL_SECONDS: '700000' },
       'CTX_SESSIONS_MIN_TTL_SECONDS: sessions.minTtlSeconds = 700000: sessions.minTtlSeconds (700000) must not exceed sessions.maxTtlSeconds (604800)',
     ],
+    [
+      'a cached answer that is larger than a message',
+      { CTX_RESPONSE_CACHE_MAX_BYTES: '1GiB', CTX_TURNS_MAX_BODY_BYTES: '64KiB' },
+      /^CTX_TURNS_MAX_BODY_BYTES: .*\(1048576\) must not exceed turns\.maxBodyBytes \(65536\)/,
+    ],
     ['a grace shorter than a call', { CTX_REAPER_ANNOUNCE_GRACE_MS: '5000' }, /while it is still being stored/],
     ['a lease shorter than a call', { CTX_REAPER_REMOVAL_LEASE_MS: '5000' }, /two gateways remove/],
   ])('refuses an environment with %s', (_name, variables, problem) => {
