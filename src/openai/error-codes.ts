@@ -55,7 +55,7 @@ export const errorCodes = {
   internal_error: { status: 500, message: 'The gateway failed to handle the request. Please try again.' },
   session_store_unavailable: {
     status: 503,
-    message: 'The session store cannot be reached right now. Nothing was changed; try again shortly.',
+    message: 'The session store does not answer. It is not known whether the request took effect; try again shortly.',
   },
   no_ready_endpoints: { status: 503, message: 'No engine is ready to serve right now. Try again shortly.' },
 } as const satisfies Record<string, { readonly status: number; readonly message: string }>
