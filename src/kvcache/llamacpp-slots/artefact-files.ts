@@ -37,8 +37,10 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
   }
   const pathOf = (file: string): string => join(directory, file)
   const remove = (file: string): Promise<void> => rm(pathOf(file), { force: true })
-  const read = (file: string, signal: AbortSignal) =>
-    createReadStream(pathOf(file), { highWaterMark: pieceBytes, signal })
+  /** Opens the file at the first read. */
+  async function* read(file: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    yield* createReadStream(pathOf(file), { highWaterMark: pieceBytes, signal })
+  }
 
   /** Undefined: there is no such file. A rename keeps inode, size and time, so that a file keeps its digest. */
   const measure = async (file: string) => {
@@ -111,7 +113,13 @@ export const createArtefactFiles = (directory: string, store?: ArtefactStore) =>
       const digest = await digestOf(part, found.key, signal)
       if (store === undefined) await rename(pathOf(part), pathOf(file))
       else {
-        await store.save(file, read(part, signal), { bytes, signal })
+        const content = read(part, signal)
+        try {
+          await store.save(file, content, { bytes, signal })
+        } finally {
+          // A store that fails may have left it half read, and open.
+          await content.return(undefined)
+        }
         await remove(part)
       }
       return digest

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import type { ArtefactStore } from '../../../../src/kvcache/artefact-store/artefact-store.ts'
 import { fileOf, partOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { type ArtefactFiles, createArtefactFiles } from '../../../../src/kvcache/llamacpp-slots/artefact-files.ts'
 
@@ -98,14 +99,24 @@ describe('keep', () => {
     expect(await open()).toBe('intact')
   })
 
-  test('keeps a file of another length under its part name', async () => {
+  test('is undefined without a file, and keeps one of another length under its part name', async () => {
+    expect(await keep(1)).toBeUndefined()
     await write(partOf(file), text)
     expect(await keep(text.length + 1)).toBeUndefined()
     expect(await readdir(directory)).toEqual([partOf(file)])
   })
 
-  test('is undefined without a file', async () => {
-    expect(await keep(1)).toBeUndefined()
+  test.each([0, 1])('reads no more of a file of which a store refused the rest after %d pieces', async (pieces) => {
+    let rest: AsyncIterator<Uint8Array> | undefined
+    const save: ArtefactStore['save'] = async (_name, content) => {
+      rest = content[Symbol.asyncIterator]()
+      for (let piece = 0; piece < pieces; piece += 1) await rest.next()
+      throw new Error('full')
+    }
+    await write(partOf(file), text)
+    const kept = createArtefactFiles(directory, { save, load: async () => undefined, remove: async () => {} })
+    await expect(kept.keep(file, { bytes: text.length, signal: never })).rejects.toThrow('full')
+    expect(await rest?.next()).toEqual({ done: true, value: undefined })
   })
 })
 
@@ -125,11 +136,7 @@ test('next lists files of the folder with their ages, and begins anew behind the
   await utimes(join(directory, 'old'), hourAgo, hourAgo)
   for (let round = 0; round < 2; round += 1) {
     const seen = await files.next()
-    expect(new Map(seen.map(({ file: name, ageMs }) => [name, ageMs >= 3_600_000]))).toEqual(
-      new Map([
-        ['old', true],
-        ['young', false],
-      ]),
-    )
+    const isOld = seen.map(({ file: name, ageMs }) => [name, ageMs >= 3_600_000])
+    expect(Object.fromEntries(isOld)).toEqual({ old: true, young: false })
   }
 })
