@@ -1,6 +1,5 @@
 import { bytes, filePath, share } from '../../options/values.ts'
-import type { ArtefactStore } from '../artefact-store/artefact-store.ts'
-import { loadArtefactStore } from '../artefact-store/artefact-store.ts'
+import { type ArtefactStore, loadArtefactStore } from '../artefact-store/artefact-store.ts'
 import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
 import type { KvConnector } from '../kv-connector.ts'
 import { createMemorySlotLedger } from '../slots/memory-slot-ledger.ts'

@@ -29,12 +29,11 @@ export interface Parts
 
 /** Ends the turn's lease; `content`: what it left in the slot. If the ledger is away, the lease runs out by itself. */
 export const releaseSlot = async (parts: Parts, place: SlotTurn, content?: SlotContent): Promise<void> => {
-  const { pod, slot, turnId } = place
-  parts.claims.drop(turnId)
+  parts.claims.drop(place.turnId)
   try {
-    await parts.ledger.release({ pod, slot, turnId, ...(content === undefined ? {} : { content }) })
+    await parts.ledger.release({ ...place, content })
   } catch (err) {
-    parts.log.warn('a slot was not released; its lease ends by itself', { pod, slot, err })
+    parts.log.warn('a slot was not released; its lease ends by itself', { pod: place.pod, slot: place.slot, err })
   }
 }
 

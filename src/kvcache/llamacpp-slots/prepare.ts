@@ -140,10 +140,7 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
   }
   if ('cause' in opened) return miss('load_failed', opened.cause)
   // An engine accepts a load into a busy slot and does it once the slot is idle: a look right before shows its user.
-  const slots = await parts.engines.look(place.pod, signal).then(
-    (view) => view.slots,
-    () => [],
-  )
+  const { slots } = await parts.engines.look(place.pod, signal).catch(() => ({ slots: [] }))
   const seen = slots.find(({ id }) => id === place.slot)
   if (seen === undefined || seen.busy || signal.aborted) {
     await opened.close()

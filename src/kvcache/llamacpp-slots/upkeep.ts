@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionKey } from '../../sessions/session-record.ts'
 import type { KnownArtefacts, KvRemoval, RemoveOutcome } from '../kv-connector.ts'
+import type { SlotEntry } from '../slots/slot-ledger.ts'
 import { artefactIdIn, isOfOtherEngine, isUnfinished, parsePayload } from './artefact.ts'
 import { leaseMs } from './open-claims.ts'
 import { endInTime, type Parts, releaseSlot } from './parts.ts'
@@ -18,18 +19,20 @@ export const remove = async (parts: Parts, removal: KvRemoval, signal: AbortSign
   return removal.payload !== undefined && artefact === undefined ? { kind: 'foreign' } : { kind: 'removed' }
 }
 
-/** Also erases slots of unknown content: a failed turn may have run there. Resolves to why something is left. */
+/**
+ * Resolves to why KV of the session is left. Also erases slots of unknown content, where a failed turn of it may have
+ * run: no turn starts from what lies there, so that a slot that cannot be erased now is left to the next sweep.
+ */
 const eraseSession = async (parts: Parts, session: SessionKey, signal: AbortSignal): Promise<string | undefined> => {
-  const outcomes = await Promise.all(
-    parts.pods().map(async (pod) => {
-      const entries = await parts.ledger.list(pod)
-      const concerned = entries.filter(
-        ({ owner, user, content, inUse }) => [owner, user].includes(session) || (content === undefined && !inUse),
-      )
-      return Promise.all(concerned.map(({ slot }) => eraseSlot(parts, { pod, slot, session }, signal)))
-    }),
-  )
-  return outcomes.flat().find(({ busy }) => busy !== undefined)?.busy
+  const erase = async (pod: string, { slot, owner, user, content, inUse }: SlotEntry): Promise<string | undefined> => {
+    const isOwn = [owner, user].includes(session)
+    if (!isOwn && (content !== undefined || inUse)) return undefined
+    const { busy } = await eraseSlot(parts, { pod, slot, session }, signal)
+    return isOwn ? busy : undefined
+  }
+  const eraseIn = async (pod: string) => Promise.all((await parts.ledger.list(pod)).map((entry) => erase(pod, entry)))
+  const reasons = await Promise.all(parts.pods().map(eraseIn))
+  return reasons.flat().find((reason) => reason !== undefined)
 }
 
 /** Erased tokens, and why the slot was not erased, if it should have been. */
@@ -101,7 +104,7 @@ const removeRemains = async (parts: Parts, artefacts: KnownArtefacts, signal: Ab
     if (stored.length > 0) {
       const known = await artefacts.known(stored.flatMap(({ file }) => artefactIdIn(file) ?? []))
       remains.push(...stored.filter(({ file }) => !known.has(artefactIdIn(file) ?? '')))
-      const useless = [...known].filter((id) => fingerprints !== undefined && isOfOtherEngine(id, fingerprints))
+      const useless = [...known].filter((id) => fingerprints.length > 0 && isOfOtherEngine(id, fingerprints))
       if (useless.length > 0) await artefacts.forget(useless)
     }
     if (remains.length === 0 || !(await folder.isStillOurs())) return removed
@@ -110,14 +113,10 @@ const removeRemains = async (parts: Parts, artefacts: KnownArtefacts, signal: Ab
   }
 }
 
-/** Undefined while a pod does not tell: it may be the one that can load what the others cannot. */
-const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<readonly string[] | undefined> => {
-  try {
-    const views = await Promise.all(parts.pods().map((pod) => parts.engines.look(pod, signal)))
-    return views.length === 0 ? undefined : views.map(({ fingerprint }) => fingerprint)
-  } catch {
-    return undefined
-  }
+/** Empty while a pod does not tell: it may be the one that can load what the others cannot. */
+const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<readonly string[]> => {
+  const views = Promise.all(parts.pods().map((pod) => parts.engines.look(pod, signal)))
+  return (await views.catch(() => [])).map(({ fingerprint }) => fingerprint)
 }
 
 const eraseUnknown = async (parts: Parts, pod: string, signal: AbortSignal): Promise<number> => {

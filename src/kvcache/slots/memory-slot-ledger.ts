@@ -77,8 +77,8 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
     },
     list: async (pod) =>
       [...recordsOf(pod)].map(([slot, record]) => {
-        const inUse = isHeld(record)
-        return { slot, owner: record.owner, content: record.content, inUse, user: inUse ? record.user : undefined }
+        const { owner, content, user } = record
+        return { slot, owner, content, inUse: isHeld(record), user }
       }),
     seize: async ({ pod, slot, turnId, leaseMs }) => {
       const record = recordsOf(pod).get(slot) ?? unused

@@ -55,7 +55,7 @@ export interface SlotEntry {
   readonly content?: SlotContent | undefined
   /** A turn or a sweep holds the slot. */
   readonly inUse: boolean
-  /** The session of that turn. */
+  /** The session of that turn, or of one whose lease ran out. */
   readonly user?: SessionKey | undefined
 }
 
@@ -82,7 +82,7 @@ export interface SlotLedger {
     options: { readonly leaseMs: number; readonly saving?: boolean },
   ): Promise<readonly boolean[]>
   /** Ends the lease, if the turn has it. With `content`, its session owns the slot then; after a sweep, nobody. */
-  release(turn: SlotTurn & { readonly content?: SlotContent }): Promise<void>
+  release(turn: SlotTurn & { readonly content?: SlotContent | undefined }): Promise<void>
   /** Every slot of the pod that was ever claimed or erased. */
   list(pod: string): Promise<readonly SlotEntry[]>
   /** Takes a slot for a sweep or a removal. Resolves to what was known of it; undefined: it is held. */

@@ -156,6 +156,7 @@ describe.each([
       await pass(5_900)
       expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
       await pass(100)
+      expect(await ledger.list(pod)).toEqual([{ slot: 0, inUse: false, user: bob }])
       expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
     })
 

@@ -4,9 +4,8 @@ local entries = {}
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do
   local record = parse(stored[i + 1])
-  local inUse = isHeld(record)
-  local entry = { slot = tonumber(stored[i]), owner = record.owner, content = record.content, inUse = inUse }
-  if inUse then entry.user = record.user end
+  local entry = { slot = tonumber(stored[i]), owner = record.owner, content = record.content, user = record.user }
+  entry.inUse = isHeld(record)
   entries[#entries + 1] = cjson.encode(entry)
 end
 return entries

@@ -2,33 +2,40 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { KvRemoval } from '../../../../src/kvcache/kv-connector.ts'
 import { fileOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
+import { createMemorySlotLedger } from '../../../../src/kvcache/slots/memory-slot-ledger.ts'
 import { createRedisConnection } from '../../../../src/redis/create-redis-connection.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../../../src/redis/redis-connection.ts'
 import type { SessionKey, TenantKey } from '../../../../src/sessions/session-record.ts'
 import { connectorParts } from '../../../support/connector-parts.ts'
-import { json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
+import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
+const idleSlot = json([{ id: 0, is_processing: false, n_prompt_tokens: 9 }])
+const answerAsUsual: Answer = (request, response) => (request.url === '/slots' ? idleSlot : json({}))(request, response)
+let answer: Answer
 let engine: ScriptedEngine
 let redis: RedisConnection
 let connector: ReturnType<typeof createLlamacppSlotsConnector>
 let directory: string
 const warnings: string[] = []
-beforeEach(async () => {
-  engine = await startScriptedEngine((request, response) =>
-    json(request.url === '/slots' ? [{ id: 0, is_processing: false }] : {})(request, response),
-  )
-  directory = await mkdtemp(join(tmpdir(), 'away-'))
-  redis = await createRedisConnection({ url: 'redis://127.0.0.1:1', onFault: () => {} })
-  connector = createLlamacppSlotsConnector(
+const connect = (own: Parameters<typeof createLlamacppSlotsConnector>[2]) =>
+  createLlamacppSlotsConnector(
     { directory, callTimeoutMs: 5_000, minTokens: 1 },
     connectorParts({
       redis,
       pods: () => [engine.pod],
       log: { debug: () => {}, info: () => {}, warn: (message) => warnings.push(message) },
     }),
+    own,
   )
+beforeEach(async () => {
+  answer = answerAsUsual
+  engine = await startScriptedEngine((request, response) => answer(request, response))
+  directory = await mkdtemp(join(tmpdir(), 'away-'))
+  redis = await createRedisConnection({ url: 'redis://127.0.0.1:1', onFault: () => {} })
+  connector = connect({})
 })
 afterEach(async () => {
   await connector.close()
@@ -38,6 +45,7 @@ afterEach(async () => {
 })
 
 const session = 'session' as SessionKey
+const removal = (of = session): KvRemoval => ({ kind: 'session', session: of, payload: undefined })
 const turn = () => ({ session, tenant: 'tenant' as TenantKey, model: 'm', turnId: 't', pod: engine.pod })
 const signal = () => AbortSignal.timeout(5_000)
 const claim = () => ({ pod: engine.pod, slot: 0, previousTask: -1, tag: 1, fingerprint: 'f' })
@@ -61,8 +69,7 @@ describe('while the ledger is unavailable', () => {
   })
 
   test('a removal is tried again', async () => {
-    const removal = { kind: 'session', session, payload: undefined } as const
-    await expect(connector.remove(removal, signal())).rejects.toThrow(RedisUnavailableError)
+    await expect(connector.remove(removal(), signal())).rejects.toThrow(RedisUnavailableError)
   })
 
   test.each([100, 1_200])(
@@ -82,4 +89,31 @@ describe('while the ledger is unavailable', () => {
       expect(await sweep(false)).toMatchObject({ removed: count })
     },
   )
+})
+
+describe('while an engine', () => {
+  test.each<[string, Answer]>([
+    [
+      'refuses to erase',
+      (request, response) => (request.method === 'GET' ? answerAsUsual : json({}, 501))(request, response),
+    ],
+    ['answers nothing that is asked', json({}, 503)],
+  ])('%s, only the removal of a session whose KV lies there waits for it', async (_name, refusal) => {
+    answer = refusal
+    const ledger = createMemorySlotLedger()
+    await connector.close()
+    connector = connect({ ledger })
+    const slot = { pod: engine.pod, slot: 0 }
+    for (const [owner, content] of [
+      ['owner', { tokens: 9, mark: 'm' }],
+      ['failed', undefined],
+    ] as const) {
+      const request = { leaseMs: 60_000, artefactId: undefined, mayWait: false, slots: [{ id: 0, idle: true }] }
+      await ledger.claim({ ...slot, ...request, session: owner as SessionKey, turnId: owner })
+      await ledger.release({ ...slot, turnId: owner, ...(content && { content }) })
+    }
+    expect(await connector.remove(removal(), signal())).toEqual({ kind: 'removed' })
+    expect(await connector.remove(removal('failed' as SessionKey), signal())).toEqual({ kind: 'removed' })
+    expect(await connector.remove(removal('owner' as SessionKey), signal())).toMatchObject({ kind: 'busy' })
+  })
 })
