@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { withinLimit } from '../../async/deadline.ts'
 import type { SessionKey } from '../../sessions/session-record.ts'
 import type { KnownArtefacts, KvRemoval, RemoveOutcome } from '../kv-connector.ts'
 import type { SlotEntry } from '../slots/slot-ledger.ts'
@@ -9,6 +10,11 @@ import { isAccountedFor, markOf } from './slot-evidence.ts'
 
 /** Files that are being written for longer than this were left by an engine that died. */
 const unfinishedGraceMs = 10 * 60_000
+/** Removals and expiries wait for a sweep: an engine that does not answer soon is left to the next one. */
+const lookMs = 1_000
+
+const look = ({ engines }: Parts, pod: string, signal: AbortSignal) =>
+  withinLimit(lookMs, (limited) => engines.look(pod, limited), signal)
 
 /** Removes an artefact's file, and a session's KV from every slot. @throws when folder, ledger or an engine fail */
 export const remove = async (parts: Parts, removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome> => {
@@ -57,7 +63,7 @@ const eraseSlot = async (
     return erased
   }
   try {
-    const { slots } = await parts.engines.look(pod, signal)
+    const { slots } = await look(parts, pod, signal)
     const seen = slots.find(({ id }) => id === slot)
     const isOwned = session !== undefined && known.owner === session
     if (seen === undefined || (!isOwned && isAccountedFor(known.content, seen))) return await leave({ tokens: 0 })
@@ -115,13 +121,13 @@ const removeRemains = async (parts: Parts, artefacts: KnownArtefacts, signal: Ab
 
 /** Empty while a pod does not tell: it may be the one that can load what the others cannot. */
 const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<readonly string[]> => {
-  const views = Promise.all(parts.pods().map((pod) => parts.engines.look(pod, signal)))
+  const views = Promise.all(parts.pods().map((pod) => look(parts, pod, signal)))
   return (await views.catch(() => [])).map(({ fingerprint }) => fingerprint)
 }
 
 const eraseUnknown = async (parts: Parts, pod: string, signal: AbortSignal): Promise<number> => {
   // A pod that does not answer has a warning of its own.
-  const { slots } = await parts.engines.look(pod, signal).catch(() => ({ slots: [] }))
+  const { slots } = await look(parts, pod, signal).catch(() => ({ slots: [] }))
   const entries = new Map((await parts.ledger.list(pod)).map((entry) => [entry.slot, entry]))
   let erased = 0
   for (const seen of slots) {
