@@ -165,7 +165,8 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     if (usage !== undefined && usage.promptTokens > 0) pool?.predictor.kept(key, pod, totalTokensOf(usage))
     if (pool === undefined || claim === undefined) return
     const startedMs = performance.now()
-    const offloaded = await offload(pool.kv, { ...kvTurnOf(ticket, pod), claim }, usage)
+    const { createdAtMs } = outcome.record
+    const offloaded = await offload(pool.kv, { ...kvTurnOf(ticket, pod), createdAtMs, claim }, usage)
     const offloadMs = performance.now() - startedMs
     seen.offload = {
       offload: offloaded.kind === 'none' ? offloaded.reason : offloaded.kind,
@@ -193,7 +194,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
 
   const offload = (
     kv: KvCache,
-    turn: KvTurn & { readonly claim: string },
+    turn: KvTurn & Pick<SessionRecord, 'createdAtMs'> & { readonly claim: string },
     usage: TokenUsage | undefined,
   ): Promise<FinishOutcome> =>
     withinLimit(settings.offloadTimeoutMs, (signal) =>

@@ -73,6 +73,8 @@ export interface Prepared {
 
 /** A turn that has completed. */
 export interface EndedTurn extends KvTurn {
+  /** When the session's present life began, milliseconds since 1970. */
+  readonly createdAtMs: number
   /** From `prepare`. It comes back from outside of the process: parse it. */
   readonly claim: unknown
   /** Prompt plus output tokens by the engine's `usage`; undefined: the response has none. */

@@ -59,7 +59,7 @@ const save = async (parts: Parts, turn: EndedTurn, claim: SlotClaim): Promise<Fi
 /** Gives the file its name. `content`: what is known of the slot now. */
 const keep = async (
   parts: Parts,
-  { totalTokens, signal }: EndedTurn,
+  { createdAtMs, totalTokens, signal }: EndedTurn,
   { claim, artefactId, saved }: { readonly claim: SlotClaim; readonly artefactId: string; readonly saved: SavedSlot },
 ): Promise<{ readonly outcome: FinishOutcome; readonly content?: SlotContent }> => {
   const { tokens, bytes } = saved
@@ -67,7 +67,7 @@ const keep = async (
   const seen = slots.find(({ id }) => id === claim.slot)
   const isOfTurn = seen !== undefined && isFromTurn({ ...claim, totalTokens }, seen)
   if (!isOfTurn || saved.slot !== claim.slot || tokens !== seen.tokens) return { outcome: none('not_verified') }
-  const content = { tokens, mark: markOf(seen) }
+  const content = { createdAtMs, tokens, mark: markOf(seen) }
   if (tokens < parts.minTokens) return { outcome: none('too_short'), content }
   if (parts.maxArtefactBytes !== undefined && bytes > parts.maxArtefactBytes) {
     parts.log.warn('KV is larger than the store takes', { pod: claim.pod, bytes, maxBytes: parts.maxArtefactBytes })

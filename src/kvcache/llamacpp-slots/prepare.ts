@@ -102,13 +102,14 @@ const claim = ({ ledger }: Parts, { turn, startedMs }: Search, slots: readonly S
     slots: slots.map(({ id, busy, task }) => ({ id, idle: !busy, task })),
   })
 
-/** KV of the session in the slot, if ledger and engine agree on that and nothing newer is stored. */
+/** KV of the session's life in the slot, if ledger and engine agree on that and nothing newer is stored. */
 const residentIn = (
-  { turn: { restarted, stored } }: Search,
+  { turn: { restarted, createdAtMs, stored } }: Search,
   content: SlotContent | undefined,
   seen: SlotSnapshot,
 ): KvPresence | undefined => {
   if (restarted || content === undefined || !stillHolds(content, seen)) return undefined
+  if (content.createdAtMs !== createdAtMs) return undefined
   const { artefactId, tokens } = content
   const isNewerStored = stored !== undefined && stored.artefactId !== artefactId && stored.tokens > tokens
   return isNewerStored ? undefined : { kind: 'hit', tier: 'gpu', tokens }

@@ -4,6 +4,8 @@ import type { SessionKey } from '../../sessions/session-record.ts'
 export interface SlotContent {
   /** The stored artefact of the same content. Default: none is stored. */
   readonly artefactId?: string | undefined
+  /** When the life of the session began that left it. Default: no session did. */
+  readonly createdAtMs?: number | undefined
   /** Tokens whose KV is there; 0: the slot was erased. */
   readonly tokens: number
   /** What the engine reported of the slot at that moment. Another mark later means that something ran there since. */

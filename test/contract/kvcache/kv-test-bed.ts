@@ -106,7 +106,7 @@ export const turnOf = (
     stored: undefined,
     restarted: false,
     mayLoad: true,
-    createdAtMs: undefined,
+    createdAtMs: 0,
     kvStatus: undefined,
     ...rest,
   }
@@ -147,7 +147,8 @@ export const finishTurn = (
 ): Promise<FinishOutcome> => {
   const { claim = '', usage, announce = async () => {} } = end
   const totalTokens = usage && usage.promptTokens + usage.outputTokens
-  return cache.finish({ ...turn, claim, totalTokens, promptTokens: usage?.promptTokens, announce, signal: anySignal() })
+  const tokens = { totalTokens, promptTokens: usage?.promptTokens }
+  return cache.finish({ createdAtMs: 0, ...turn, ...tokens, claim, announce, signal: anySignal() })
 }
 
 export const releaseTurn = (cache: KvCache, turn: KvTurn, { claim = '' }: PreparedTurn): Promise<void> =>

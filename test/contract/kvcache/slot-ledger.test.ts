@@ -9,7 +9,7 @@ import { useTestRedis } from '../../support/use-test-redis.ts'
 
 const [alice, bob, carol] = ['alice', 'bob', 'carol'] as SessionKey[] as [SessionKey, SessionKey, SessionKey]
 const pod = '10.0.0.1:8080'
-const content: SlotContent = { artefactId: 'a1', tokens: 100, mark: 'm1' }
+const content: SlotContent = { artefactId: 'a1', createdAtMs: 1_700_000_000_000, tokens: 100, mark: 'm1' }
 const idle = (...ids: readonly number[]) => ids.map((id) => ({ id, idle: true }))
 
 const redis = useTestRedis()

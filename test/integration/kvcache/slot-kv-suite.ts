@@ -35,6 +35,13 @@ export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
       expect((await prepare(kit.first)).presence).toEqual(resident(stored))
     })
 
+    test('a session that starts anew finds nothing of its earlier life', async () => {
+      await begin()
+      const turn = turnOf(kit.session, kit.first, { createdAtMs: 1 })
+      const { presence } = await kit.cache.prepare(turn, { signal: anySignal() })
+      expect(presence).toEqual({ kind: 'miss', reason: 'nothing_stored' })
+    })
+
     test('removal of a session waits for its running turn', async () => {
       const turn = turnOf(kit.session, kit.first)
       const prepared = await kit.cache.prepare(turn, { signal: anySignal() })

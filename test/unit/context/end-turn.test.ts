@@ -8,6 +8,7 @@ import {
   type TurnAnswer,
 } from '../../support/context-gateway.ts'
 import { cacheStatusOf, rejection, sessionIdOf } from '../../support/decisions.ts'
+import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
 
 describe('a turn that completed', () => {
@@ -80,6 +81,26 @@ describe('a turn that completed', () => {
 
     expect(await gateway.view(id)).toMatchObject({ turns: 2, kv: { stored: { tokens: 520, turn: 1 } } })
     expect(cacheStatusOf(await gateway.use(id))).toMatch(/^hit; tier=store; tokens=520; /)
+  })
+
+  test('ends in the life of its session that it began', async () => {
+    const lives: number[] = []
+    const finishing =
+      (connector: MemoryKvConnector): MemoryKvConnector['finish'] =>
+      async (turn) => {
+        lives.push(turn.createdAtMs)
+        return connector.finish(turn)
+      }
+    const wrapConnector = (connector: MemoryKvConnector) => ({ ...connector, finish: finishing(connector) })
+    const { gateway, id } = await gatewayWithSession({ wrapConnector }, { headers: { 'x-session-ttl': '60' } })
+    const firstMs = gateway.nowMs()
+    gateway.advance(60)
+
+    await gateway.serve(await gateway.use(id))
+    gateway.advance(1)
+    await gateway.serve(await gateway.use(id))
+
+    expect(lives).toEqual([firstMs, firstMs + 60_000, firstMs + 60_000])
   })
 
   test('stores nothing while another turn of the session runs beside it', async () => {

@@ -55,6 +55,7 @@ const cacheOf = (connector: KvConnector, { name = 'recorder', pool = 'default', 
 
 const finishing = (claim: string | undefined) => ({
   ...kvTurn,
+  createdAtMs: 0,
   claim: claim ?? '',
   totalTokens: 100,
   promptTokens: 90,

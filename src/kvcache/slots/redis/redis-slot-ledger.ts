@@ -10,7 +10,7 @@ const owner = z
   .optional()
   .catch(undefined)
 const content = z
-  .object({ artefactId: z.string().optional(), tokens: z.number().int(), mark: z.string() })
+  .object({ artefactId: z.string().optional(), createdAtMs: z.int().optional(), tokens: z.int(), mark: z.string() })
   .optional()
   .catch(undefined)
 const json = z.string().transform((text): unknown => JSON.parse(text))

@@ -57,7 +57,7 @@ describe('while the ledger is unavailable', () => {
   })
 
   test('an ended turn is not saved, and no engine is called', async () => {
-    const tokens = { totalTokens: 100, promptTokens: 90 }
+    const tokens = { totalTokens: 100, promptTokens: 90, createdAtMs: 0 }
     const ended = { ...turn(), ...tokens, claim: claim(), announce: async () => {}, signal: signal() }
     await expect(connector.finish(ended)).rejects.toThrow(RedisUnavailableError)
     expect(engine.requests.filter((line) => line.startsWith('POST'))).toEqual([])

@@ -114,7 +114,7 @@ describe('interrupted at any of its calls and then repeated,', () => {
         announced.push(payload)
       }
       const totalTokens = promptTokens + outputTokens
-      const ended = { ...turn, claim, totalTokens, promptTokens, announce, signal: anySignal() }
+      const ended = { ...turn, createdAtMs: 0, claim, totalTokens, promptTokens, announce, signal: anySignal() }
       // Its host makes an outcome of what it throws.
       await finish(parts, ended).catch(() => {})
       for (const payload of announced) {
