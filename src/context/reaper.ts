@@ -14,7 +14,7 @@ export interface ReaperSettings {
   readonly orphanIntervalMs: number
   /** Removals that run at once, at most. */
   readonly batchSize: number
-  /** A claimed removal that is not finished is due again after this time. */
+  /** A claimed removal that is not finished is due again after this time; it is given up by then, or after 10 s. */
   readonly removalLeaseMs: number
   /** Delay before a removal whose KV is in use is tried again; doubles with every try, up to 30 s. */
   readonly retryDelayMs: number
@@ -74,13 +74,13 @@ export const createReaper = (
   }
 
   /** Runs `work` within the limit; resolves with `onLate()` if it does not settle soon after its signal. */
-  const inTime = <T>(work: (signal: AbortSignal) => Promise<T>, onLate: () => T): Promise<T> => {
+  const inTime = <T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>, onLate: () => T): Promise<T> => {
     const start = async (signal: AbortSignal): Promise<T> => {
       const running = work(signal)
       await untilAborted(running, signal, () => undefined)
       return withinLimit(settleMs, (late) => untilAborted(running, late, onLate))
     }
-    return withinLimit(timeLimitMs, start, stopping.signal)
+    return withinLimit(limitMs, start, stopping.signal)
   }
 
   const postpone = (removal: Removal): Promise<void> => {
@@ -94,7 +94,7 @@ export const createReaper = (
       removing.add(removal.id)
       const work = (signal: AbortSignal) =>
         pools.remove(toKvRemoval(removal), signal).finally(() => removing.delete(removal.id))
-      const outcome = await inTime(work, () => noAnswer)
+      const outcome = await inTime(Math.min(timeLimitMs, settings.removalLeaseMs), work, () => noAnswer)
       if (outcome.kind === 'busy') {
         await postpone(removal)
         events.removalPostponed(outcome.reason, removal.attempt)
@@ -147,6 +147,7 @@ export const createReaper = (
     const nowMs = parts.nowMs()
     if (nowMs < orphansDueAtMs || stopping.signal.aborted) return
     await inTime(
+      timeLimitMs,
       (signal) => pools.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
       () => {
         throw new Error('the search for orphaned KV does not end')

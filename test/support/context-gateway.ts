@@ -48,6 +48,7 @@ export interface GatewaySettings {
   readonly msPerToken?: number
   readonly maxLoadMs?: number
   readonly batchSize?: number
+  readonly removalLeaseMs?: number
   /** Left out: turns are not limited. */
   readonly admission?: Admission
   readonly sweepIntervalMs?: number
@@ -189,7 +190,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
         intervalMs: settings.sweepIntervalMs ?? 60_000,
         orphanIntervalMs,
         batchSize: settings.batchSize ?? 100,
-        removalLeaseMs: 30_000,
+        removalLeaseMs: settings.removalLeaseMs ?? 30_000,
         retryDelayMs: 200,
       },
     },

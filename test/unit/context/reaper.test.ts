@@ -9,6 +9,7 @@ import {
 } from '../../support/context-gateway.ts'
 import { cacheStatusOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
+import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 
 const createMany = async (gateway: ContextGateway, count: number): Promise<void> => {
   for (let made = 0; made < count; made += 1) await gateway.create()
@@ -99,6 +100,24 @@ describe('a sweep', () => {
     await gateway.sweep(3600)
 
     expect(calls).toBe(50)
+  })
+
+  test('gives a removal up when its lease ends', async () => {
+    jest.useFakeTimers()
+    let signal = new AbortController().signal
+    const remove: MemoryKvConnector['remove'] = (_removal, given) => {
+      signal = given
+      return new Promise(() => {})
+    }
+    const gateway = createContextGateway({ removalLeaseMs: 4000, wrapConnector: (wrapped) => ({ ...wrapped, remove }) })
+    await gateway.create()
+    const sweeping = gateway.sweep(3600)
+
+    await jest.advanceTimersByTimeAsync(3999)
+    expect(signal.aborted).toBe(false)
+    await jest.advanceTimersByTimeAsync(1001)
+    expect(signal.aborted).toBe(true)
+    await sweeping
   })
 
   test('keeps the removal of foreign KV, and retries it every 10 minutes', async () => {
