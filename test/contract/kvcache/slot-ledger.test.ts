@@ -10,6 +10,7 @@ import { useTestRedis } from '../../support/use-test-redis.ts'
 const [alice, bob, carol] = ['alice', 'bob', 'carol'] as SessionKey[] as [SessionKey, SessionKey, SessionKey]
 const pod = '10.0.0.1:8080'
 const content: SlotContent = { artefactId: 'a1', createdAtMs: 1_700_000_000_000, tokens: 100, mark: 'm1' }
+const usual = { pod, leaseMs, artefactId: undefined, mayWait: false }
 const idle = (...ids: readonly number[]) => ids.map((id) => ({ id, idle: true }))
 
 const redis = useTestRedis()
@@ -53,18 +54,9 @@ describe.each([
   })
 
   const claim = (session: SessionKey, turnId: string, options: Partial<ClaimSlot> = {}) =>
-    ledger.claim({
-      pod,
-      session,
-      turnId,
-      leaseMs,
-      artefactId: undefined,
-      mayWait: false,
-      slots: idle(0, 1),
-      ...options,
-    })
+    ledger.claim({ ...usual, slots: idle(0, 1), session, turnId, ...options })
   const release = (slot: number, turnId: string, left?: SlotContent) =>
-    ledger.release({ pod, slot, turnId, ...(left === undefined ? {} : { content: left }) })
+    ledger.release({ pod, slot, turnId, content: left })
   const renew = (slot: number, turnId: string, saving = false) =>
     ledger.renew([{ pod, slot, turnId }], { leaseMs, saving })
   const seize = (slot: number, turnId = 'sweep') => ledger.seize({ pod, slot, turnId, leaseMs })
@@ -225,7 +217,7 @@ describe.each([
 
 describe('the slot ledger in Redis', () => {
   const session = 'alice' as SessionKey
-  const request = { pod, session, leaseMs, artefactId: undefined, mayWait: false, slots: idle(0) }
+  const request = { ...usual, session, slots: idle(0) }
 
   test('is shared by two gateway processes', async () => {
     const shared = await redis().connect({ commandTimeoutMs: 2_000 })

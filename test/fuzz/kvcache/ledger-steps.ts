@@ -52,7 +52,7 @@ export const take = (ledger: SlotLedger, step: Step): Promise<unknown> => {
     case 'renew':
       return ledger.renew([turn], { leaseMs, saving })
     case 'release':
-      return ledger.release({ ...turn, ...(content === undefined ? {} : { content }) })
+      return ledger.release({ ...turn, content })
     case 'seize':
       return ledger.seize({ ...turn, leaseMs })
   }

@@ -1,13 +1,12 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { PreparedTurn } from '../../../src/kvcache/kv-cache.ts'
 import type { EngineFields } from '../../../src/kvcache/kv-connector.ts'
 import { fieldsWithoutSlot } from '../../../src/kvcache/llamacpp-slots/claim.ts'
 import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
-import type { SlotTurn } from '../../../src/kvcache/slots/slot-ledger.ts'
-import { anySignal, finishTurn, newSession, removeSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
-import { useKvBed } from '../../contract/kvcache/use-kv-bed.ts'
+import { anySignal, newSession, removeSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { SlotsTestBed } from './slots-test-bed.ts'
+import { useSlots } from './use-slots.ts'
 
 /** What a client that names a slot gets: the gateway's fields win. */
 const withSlot = (slot: number, fields: EngineFields): EngineFields => ({ id_slot: slot, ...fields })
@@ -15,25 +14,8 @@ const withSlot = (slot: number, fields: EngineFields): EngineFields => ({ id_slo
 /** Turns that share a pod: what keeps them apart, who holds which slot, and what a turn costs the engine. */
 export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
   describe('turns in slots', () => {
-    const kit = useKvBed(make)
+    const { kit, serveWith, ownSlot } = useSlots(make)
     const { serve, prepare, begin } = kit
-    afterEach(() => {
-      for (const pod of kit.bed.pods) pod.proxy.onRequest(() => {})
-    })
-
-    /** Serves the kit.first turn; `meanwhile` happens between its response and its finish. */
-    const serveFirst = async (meanwhile: (place: SlotTurn) => Promise<unknown>) => {
-      const turn = turnOf(kit.session, kit.first)
-      const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
-      const usage = await kit.first.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
-      await meanwhile({ pod: kit.first.address, slot: Number(fields['id_slot']), turnId: turn.turnId })
-      return finishTurn(kit.cache, turn, { claim, usage })
-    }
-    /** The slot of the kit.first pod in which the kit.session's KV lies. */
-    const ownSlot = async (): Promise<number> => {
-      const entries = await kit.bed.ledger.list(kit.first.address)
-      return entries.find(({ owner }) => owner === kit.session.key)?.slot ?? -1
-    }
 
     describe('requests that repeat the conversation of a session', () => {
       const others: readonly { readonly name: string; readonly fields: () => Promise<EngineFields> }[] = [
@@ -82,32 +64,24 @@ export const describeSlotTurns = (make: () => Promise<SlotsTestBed>): void => {
 
     test('turn waits for the slot of the turn before while it is being saved', async () => {
       const prepared: PreparedTurn[] = []
-      const finished = await serveFirst(async () => {
+      const finished = await serveWith(async () => {
         kit.first.proxy.onRequest((line) => {
           if (!line.includes('action=save')) return
           void prepare(kit.first).then((next) => prepared.push(next))
         })
       })
       await eventually(async () => prepared.length === 1)
-      expect([finished.kind, prepared[0]?.presence]).toEqual([
-        'stored',
-        { kind: 'hit', tier: 'gpu', tokens: expect.any(Number) },
-      ])
+      expect(finished.kind).toBe('stored')
+      expect(prepared[0]?.presence).toMatchObject({ kind: 'hit', tier: 'gpu' })
     })
 
     test.each([
       { name: 'stored', isTaken: false, expected: { kind: 'stored' } },
       { name: 'not stored when another turn took its slot', isTaken: true, expected: { reason: 'not_verified' } },
     ])('a turn whose lease ran out is $name', async ({ isTaken, expected }) => {
-      const finished = await serveFirst(async (place) => {
+      const finished = await serveWith(async (place) => {
         await kit.bed.ledger.renew([place], { leaseMs: 0 })
-        const other = {
-          session: newSession().key,
-          turnId: 'other',
-          leaseMs,
-          artefactId: undefined,
-          mayWait: false,
-        }
+        const other = { session: newSession().key, turnId: 'other', leaseMs, artefactId: undefined, mayWait: false }
         if (isTaken) await kit.bed.ledger.claim({ ...other, pod: place.pod, slots: [{ id: place.slot, idle: true }] })
       })
       expect(finished).toMatchObject(expected)

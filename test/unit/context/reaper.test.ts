@@ -11,6 +11,9 @@ import { cacheStatusOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 
+/** A gateway with a session that expires in 60 s. */
+const expiringSoon = () => gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
+
 const createMany = async (gateway: ContextGateway, count: number): Promise<void> => {
   for (let made = 0; made < count; made += 1) await gateway.create()
 }
@@ -29,7 +32,7 @@ afterEach(() => {
 
 describe('a sweep', () => {
   test('ends an expired session and removes its KV', async () => {
-    const { gateway, id } = await gatewayWithSession({}, { headers: { 'x-session-ttl': '60' } })
+    const { gateway, id } = await expiringSoon()
     gateway.advance(60)
 
     await gateway.sweep()
@@ -55,8 +58,7 @@ describe('a sweep', () => {
   )
 
   test('retries a busy removal with increasing delays', async () => {
-    const gateway = createContextGateway()
-    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway } = await expiringSoon()
     gateway.connector.faults.keepBusy(true)
     await gateway.sweep(60)
     await gateway.sweep()
@@ -74,8 +76,7 @@ describe('a sweep', () => {
   })
 
   test('retries a busy removal at least every 30 s', async () => {
-    const gateway = createContextGateway()
-    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway } = await expiringSoon()
     gateway.connector.faults.keepBusy(true)
     gateway.advance(60)
 
@@ -121,8 +122,7 @@ describe('a sweep', () => {
   })
 
   test('keeps the removal of foreign KV, and retries it every 10 minutes', async () => {
-    const gateway = createContextGateway()
-    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway } = await expiringSoon()
     gateway.connector.faults.keepForeign(true)
     await gateway.sweep(60)
     await gateway.sweep(599)
@@ -171,8 +171,7 @@ describe('a sweep', () => {
   test.each(['expireDue', 'claim', 'knownArtefacts', 'ack', 'retryLater'] as const)(
     'reports a failure of %s and finishes in a later sweep',
     async (operation) => {
-      const gateway = createContextGateway()
-      await gateway.create({ headers: { 'x-session-ttl': '60' } })
+      const { gateway } = await expiringSoon()
       gateway.connector.faults.keepBusy(operation === 'retryLater')
       gateway.advance(60)
       gateway.store.failNext(operation, 1)
@@ -253,8 +252,7 @@ describe('sweeps requested while one runs', () => {
   })
 
   test('run without a caller that waits', async () => {
-    const gateway = createContextGateway()
-    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway } = await expiringSoon()
     gateway.advance(60)
 
     gateway.reaper.triggerSweep()
@@ -313,8 +311,7 @@ describe('a started reaper', () => {
   })
 
   test('stop waits for the running sweep', async () => {
-    const gateway = createContextGateway()
-    await gateway.create({ headers: { 'x-session-ttl': '60' } })
+    const { gateway } = await expiringSoon()
     gateway.advance(60)
     let letGo = (): void => undefined
     const held = new Promise<void>((resolve) => {

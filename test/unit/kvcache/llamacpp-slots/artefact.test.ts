@@ -11,13 +11,8 @@ import {
   partOf,
 } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 
-const turn = {
-  session: 's-_'.repeat(15).slice(0, 43),
-  tenant: 't',
-  model: 'm',
-  turnId: '1',
-  pod: 'p:1',
-} as unknown as KvTurn
+const session = 's-_'.repeat(15).slice(0, 43)
+const turn = { session, tenant: 't', model: 'm', turnId: '1', pod: 'p:1' } as unknown as KvTurn
 
 describe('artefactIdOf', () => {
   test.each([

@@ -72,45 +72,37 @@ describe('while the ledger is unavailable', () => {
     await expect(connector.remove(removal(), signal())).rejects.toThrow(RedisUnavailableError)
   })
 
-  test.each([100, 1_200])(
-    'a sweep of %d files removes all orphans, and looks at 500 where there is none',
-    async (count) => {
-      const ids = Array.from({ length: count }, (_, index) => `${index}`.padStart(40, '0'))
-      await Promise.all(ids.map((id) => writeFile(join(directory, fileOf(id)), 'x')))
-      const sweep = async (isKnown: boolean) => {
-        let asked = 0
-        const known = async (names: readonly string[]) => {
-          asked += names.length
-          return new Set(isKnown ? names : [])
-        }
-        return { removed: await connector.sweep({ known, forget: async () => {} }, signal()), asked }
+  test.each([100, 1_200])('a sweep of %d files removes all orphans, and looks at 500 without any', async (count) => {
+    const ids = Array.from({ length: count }, (_, index) => `${index}`.padStart(40, '0'))
+    await Promise.all(ids.map((id) => writeFile(join(directory, fileOf(id)), 'x')))
+    const sweep = async (isKnown: boolean) => {
+      let asked = 0
+      const known = async (names: readonly string[]) => {
+        asked += names.length
+        return new Set(isKnown ? names : [])
       }
-      expect(await sweep(true)).toEqual({ removed: 0, asked: Math.min(count, 500) })
-      expect(await sweep(false)).toMatchObject({ removed: count })
-    },
-  )
+      return { removed: await connector.sweep({ known, forget: async () => {} }, signal()), asked }
+    }
+    expect(await sweep(true)).toEqual({ removed: 0, asked: Math.min(count, 500) })
+    expect(await sweep(false)).toMatchObject({ removed: count })
+  })
 })
 
 describe('while an engine', () => {
-  test.each<[string, Answer]>([
-    [
-      'refuses to erase',
-      (request, response) => (request.method === 'GET' ? answerAsUsual : json({}, 501))(request, response),
-    ],
-    ['answers nothing that is asked', json({}, 503)],
-  ])('%s, only the removal of a session whose KV lies there waits for it', async (_name, refusal) => {
-    answer = refusal
+  test.each([
+    { name: 'refuses actions', refused: /POST/, status: 501 },
+    { name: 'refuses everything', refused: /POST|GET/, status: 503 },
+  ])('$name, only the removal of a session whose KV lies there waits', async ({ refused, status }) => {
+    answer = (...call) => (refused.test(`${call[0].method}`) ? json({}, status) : answerAsUsual)(...call)
     const ledger = createMemorySlotLedger()
     await connector.close()
     connector = connect({ ledger })
     const slot = { pod: engine.pod, slot: 0 }
-    for (const [owner, content] of [
-      ['owner', { tokens: 9, mark: 'm' }],
-      ['failed', undefined],
-    ] as const) {
-      const request = { leaseMs: 60_000, artefactId: undefined, mayWait: false, slots: [{ id: 0, idle: true }] }
-      await ledger.claim({ ...slot, ...request, session: owner as SessionKey, turnId: owner })
-      await ledger.release({ ...slot, turnId: owner, ...(content && { content }) })
+    const request = { leaseMs: 60_000, artefactId: undefined, mayWait: false, slots: [{ id: 0, idle: true }] }
+    for (const turnId of ['owner', 'failed']) {
+      await ledger.claim({ ...slot, ...request, session: turnId as SessionKey, turnId })
+      const content = turnId === 'owner' ? { tokens: 9, mark: 'm' } : undefined
+      await ledger.release({ ...slot, turnId, content })
     }
     expect(await connector.remove(removal(), signal())).toEqual({ kind: 'removed' })
     expect(await connector.remove(removal('failed' as SessionKey), signal())).toEqual({ kind: 'removed' })

@@ -50,18 +50,11 @@ describe('a folder', () => {
   test.each([
     { name: 'younger than its store allows', ageMs: 5_000, isOurs: false },
     { name: 'older', ageMs: 8_000, isOurs: true },
-  ])('whose mark is $name can be taken: $isOurs', async ({ ageMs, isOurs }) => {
+  ])('whose mark is $name can be taken, and is foreign to who lost it: $isOurs', async ({ ageMs, isOurs }) => {
     await gateway('a', 7_000).owner.isOurs()
     await age(ageMs)
     expect(await gateway('b').owner.isOurs()).toBe(isOurs)
-  })
-
-  test('is foreign to the gateway that lost it', async () => {
-    const first = gateway('a', 7_000)
-    await first.owner.isOurs()
-    await age(8_000)
-    await gateway('b').owner.isOurs()
-    expect(await first.owner.isStillOurs()).toBe(false)
+    expect(await gateway('a', 7_000).owner.isOurs()).toBe(!isOurs)
   })
 
   test('goes over to another name of its own store', async () => {

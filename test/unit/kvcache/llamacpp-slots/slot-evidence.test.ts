@@ -30,12 +30,7 @@ describe('isAccountedFor', () => {
     ['slot in which something ran since', false, content, { task: 8 }],
     ['slot with unknown content', false, undefined, {}],
     ['empty slot with unknown content', true, undefined, { tokens: 0 }],
-    [
-      'slot that never ran, into which KV may have been loaded',
-      false,
-      undefined,
-      { task: undefined, tokens: undefined },
-    ],
+    ['slot that never ran, perhaps loaded', false, undefined, { task: undefined, tokens: undefined }],
   ])('%s: %s', (_name, expected, known, change) => {
     expect(isAccountedFor(known, { ...seen, ...change })).toBe(expected)
   })
