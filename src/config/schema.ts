@@ -237,7 +237,7 @@ const reaper = group({
   batchSize: integer(1, 10_000).default(100).describe('Most removals that a sweep claims at once.'),
   removalLeaseMs: milliseconds
     .default(30_000)
-    .describe('Time after which another gateway retries an unfinished removal.'),
+    .describe('Time after which another gateway retries an unfinished removal. One takes no longer, and at most 10 s.'),
   retryDelayMs: milliseconds
     .default(200)
     .describe('Delay of a removal whose KV is in use. Doubles with each attempt, up to 30 s.'),
