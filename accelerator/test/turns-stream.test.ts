@@ -1,10 +1,5 @@
 import { expect, test } from '@jest/globals'
-import type {
-  ContextCacheManager,
-  HeadersDecision,
-  RequestScope,
-  ResponseObserver,
-} from '../../src/context/context-cache-manager.ts'
+import type { ContextCacheManager, HeadersDecision, RequestScope } from '../../src/context/context-cache-manager.ts'
 import type { StreamStatus } from '../../src/extproc/grpc-stream.ts'
 import { createHealthState } from '../../src/extproc/health.ts'
 import {
@@ -184,36 +179,6 @@ test.each([
   expect(stream.faults).toHaveLength(1)
   expect(stream.turns).toEqual({ opened: 1, closed: 1 })
   expect(stream.ends).toEqual([])
-})
-
-test.each([
-  { name: 'forwarded', isCancelled: false },
-  { name: 'cancelled', isCancelled: true },
-])('the observer of a $name turn ends as broken: its answer is not sent', async ({ isCancelled }) => {
-  const ends: string[] = []
-  const observer: ResponseObserver = {
-    setHeaders: {},
-    head: () => 'more',
-    chunk: () => 'more',
-    end: (how) => {
-      ends.push(how)
-      throw new Error('broken observer')
-    },
-  }
-  let decide = (_decision: HeadersDecision): void => {}
-  const stream = openStream(
-    () =>
-      new Promise((resolve) => {
-        decide = resolve
-      }),
-  )
-  stream.receiver.message(ask([3]))
-  if (isCancelled) stream.receiver.message(cancel(3))
-  decide({ kind: 'passthrough', destinations: [], observer })
-  await eventually(() => stream.faults.length > 0)
-  expect(ends).toEqual(['broken'])
-  if (!isCancelled) await stream.decided(1)
-  expect(stream.decisions()).toEqual(isCancelled ? [] : [passed(3)])
 })
 
 test.each([

@@ -48,11 +48,10 @@ export const createCreateSession = (
     { tenant, model, ttlSeconds, retryOf }: CheckedCreate,
     { id, turnId, pod }: { readonly id: string; readonly turnId: string; readonly pod: string },
   ): Promise<WrittenSession | { readonly kind: 'store-unavailable'; readonly error: unknown }> => {
-    const { leaseMs } = settings
     const sealedId = parts.sessionIds.encrypt(id, tenant)
     const session = { key: sessionKeyOf(id), tenant, sealedId, model, ttlSeconds, pod }
     try {
-      const outcome = await parts.store.create({ ...session, turnId, leaseMs, retryOf })
+      const outcome = await parts.store.create({ ...session, turnId, leaseMs: settings.leaseMs, retryOf })
       if (outcome.kind === 'key-reused') throw new GatewayError('idempotency_key_reused', { param: 'Idempotency-Key' })
       return outcome
     } catch (error) {

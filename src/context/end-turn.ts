@@ -168,10 +168,8 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     const { createdAtMs } = outcome.record
     const offloaded = await offload(pool.kv, { ...kvTurnOf(ticket, pod), createdAtMs, claim }, usage)
     const offloadMs = performance.now() - startedMs
-    seen.offload = {
-      offload: offloaded.kind === 'none' ? offloaded.reason : offloaded.kind,
-      offloadMs: Math.round(offloadMs),
-    }
+    const reason = offloaded.kind === 'none' ? offloaded.reason : offloaded.kind
+    seen.offload = { offload: reason, offloadMs: Math.round(offloadMs) }
     events.offloaded(offloaded, offloadMs, pool.name)
     await storeRetry.execute(() => recordOffload(outcome.record, offloaded))
   }

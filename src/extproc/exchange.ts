@@ -91,9 +91,8 @@ export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes
           )
         : violation(state, 'request_headers after the first message')
     case 'request_body':
-      return onRequestBody(state, input, maxBodyBytes)
     case 'request_trailers':
-      return onRequestTrailers(state)
+      return onRestOfRequest(state, input, maxBodyBytes)
     case 'response_headers':
     case 'response_body':
     case 'response_trailers':
@@ -159,21 +158,26 @@ const onExtend = (state: ExchangeState, milliseconds: number): ExchangeStep =>
 /** In every other mode Envoy has forwarded the headers, or never sends the whole body. */
 export const canReadBody = (bodyMode: BodyMode): boolean => bodyMode === 'buffered'
 
-const onRequestBody = (state: ExchangeState, part: Part<'request_body'>, maxBodyBytes: number): ExchangeStep => {
+const onRestOfRequest = (
+  state: ExchangeState,
+  part: Part<'request_body' | 'request_trailers'>,
+  maxBodyBytes: number,
+): ExchangeStep => {
   switch (state.kind) {
-    case 'awaiting_body':
-      // A buffered body comes whole. It has no end of stream where trailers follow.
-      return part.body.length > maxBodyBytes
-        ? step(replied, reject('request_body', 'request_too_large'))
-        : decideOnBody(state, 'request_body', part.body)
+    case 'awaiting_body': {
+      // A buffered body comes whole. It has no end of stream where trailers follow; trailers alone: there is none.
+      const body = part.kind === 'request_body' ? part.body : noBody
+      const isTooLarge = body.length > maxBodyBytes
+      return isTooLarge ? step(replied, reject(part.kind, 'request_too_large')) : decideOnBody(state, part.kind, body)
+    }
     case 'decided':
     case 'observing':
-      return step(state, continuePhase('request_body'))
+      return step(state, continuePhase(part.kind))
     case 'fresh':
     case 'deciding':
     case 'overtaken':
     case 'over':
-      return violation(state, 'request_body out of order')
+      return violation(state, `${part.kind} out of order`)
   }
 }
 
@@ -184,21 +188,6 @@ const decideOnBody = (
   extended = false,
 ): ExchangeStep =>
   step({ kind: 'deciding', phase, request, hasBody: true, extended }, { kind: 'decide_on_body', decide, body })
-
-const onRequestTrailers = (state: ExchangeState): ExchangeStep => {
-  switch (state.kind) {
-    case 'awaiting_body':
-      return decideOnBody(state, 'request_trailers', noBody)
-    case 'decided':
-    case 'observing':
-      return step(state, continuePhase('request_trailers'))
-    case 'fresh':
-    case 'deciding':
-    case 'overtaken':
-    case 'over':
-      return violation(state, 'request_trailers out of order')
-  }
-}
 
 const reject = (phase: RequestPhase, code: 'request_too_large' | 'internal_error'): ExchangeEffect => ({
   kind: 'reply',

@@ -1,3 +1,4 @@
+import { externalProcessorService } from './codec.ts'
 import type { StreamHandler, StreamMethod } from './grpc-stream.ts'
 import { loadProtoMethod } from './protos.ts'
 
@@ -28,12 +29,7 @@ const servingStatus = { serving: 1, not_serving: 2, service_unknown: 3 } as cons
 type ServingStatus = keyof typeof servingStatus
 
 /** Services whose health follows the state; `''` is the server as a whole. */
-const readinessServices: ReadonlySet<string> = new Set([
-  '',
-  'readiness',
-  'inference-extension',
-  'envoy.service.ext_proc.v3.ExternalProcessor',
-])
+const readinessServices = new Set<string>(['', 'readiness', 'inference-extension', externalProcessorService])
 
 /** `liveness` is always serving. */
 const statusOf = (service: string, serving: boolean): ServingStatus => {

@@ -28,14 +28,12 @@ export interface TurnsOptions {
 }
 
 /** Where the accelerator (accelerator/README.md) asks about turns: many turns share one long call. */
-export const createTurnsMethod = (options: TurnsOptions): StreamMethod<TurnsRequest, TurnsReply> => {
-  return {
-    ...createTurnsCodec(),
-    // A retired stream is closed by the accelerator, after its last decision.
-    longLived: false,
-    open: (stream) => new TurnsStream(stream, options),
-  }
-}
+export const createTurnsMethod = (options: TurnsOptions): StreamMethod<TurnsRequest, TurnsReply> => ({
+  ...createTurnsCodec(),
+  // A retired stream is closed by the accelerator, after its last decision.
+  longLived: false,
+  open: (stream) => new TurnsStream(stream, options),
+})
 
 /** One stream of a worker of Envoy. Decisions that are taken at once leave in one message. */
 class TurnsStream implements StreamHandler<TurnsRequest> {
@@ -103,7 +101,6 @@ class TurnsStream implements StreamHandler<TurnsRequest> {
       this.#add(this.#encode(id, decision))
       hooks.message('request_headers', now() - askedAtMs)
     }
-    if ('observer' in decision) this.#endObserver(decision)
   }
 
   #close(id: number): void {
@@ -121,15 +118,6 @@ class TurnsStream implements StreamHandler<TurnsRequest> {
     } catch (thrown) {
       this.#options.hooks.fault(thrown)
       return toTurnDecision(id, outcomeOf({ kind: 'reject', error: GatewayError.from(thrown) }))
-    }
-  }
-
-  /** The accelerator sends no answers. */
-  #endObserver({ observer }: { readonly observer?: { end(how: 'broken'): void } | undefined }): void {
-    try {
-      observer?.end('broken')
-    } catch (thrown) {
-      this.#options.hooks.fault(thrown)
     }
   }
 

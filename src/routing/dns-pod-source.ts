@@ -33,11 +33,8 @@ export const createDnsPodSource = (
   const refresh = async (stopping: AbortSignal): Promise<void> => {
     try {
       // A look-up cannot be cancelled; the result of a late one is ignored.
-      const found = await withinLimit(
-        lookupTimeoutMs,
-        (signal) => untilAborted(resolve(name), signal, () => undefined),
-        stopping,
-      )
+      const ask = (signal: AbortSignal) => untilAborted(resolve(name), signal, () => undefined)
+      const found = await withinLimit(lookupTimeoutMs, ask, stopping)
       if (found === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
       isResolvable = true
       if (!stopping.aborted) await monitor.watch(toPodAddresses(found, options.port))

@@ -2,7 +2,7 @@ import { withinLimit } from '../../async/deadline.ts'
 import { type LmcacheClient, LmcacheFault, type LmcacheInstance } from './lmcache-client.ts'
 
 const maxAgeMs = 2_000
-/** How long one of several instances may take to answer. */
+/** How long an instance may take to answer. */
 const answerMs = 2_000
 
 /** The answer to a question, asked again when it is older than `ageMs`. An old one holds where that fails. */
@@ -33,17 +33,13 @@ export const createInstances = (
 ) => {
   const recent = remembered(maxAgeMs, (signal) => client.instances(signal))
   return {
-    /** Tokens of one chunk: all instances of a fleet are set alike, so that any of them may answer. */
+    /** Tokens of one chunk: all instances of a fleet are set alike, so that the first answer counts. */
     chunkTokens: remembered(chunkTokensAgeMs, async (signal) => {
-      let fault: unknown = new LmcacheFault('no instance is registered with the coordinator')
-      for (const { address } of await recent(signal)) {
-        try {
-          return await withinLimit(answerMs, (limited) => client.chunkTokens(address, limited), signal)
-        } catch (error) {
-          fault = error
-        }
-      }
-      throw fault
+      const ask = ({ address }: LmcacheInstance): Promise<number> =>
+        withinLimit(answerMs, (limited) => client.chunkTokens(address, limited), signal)
+      return Promise.any((await recent(signal)).map(ask)).catch(({ errors: [fault] }: AggregateError) => {
+        throw fault ?? new LmcacheFault('no instance is registered with the coordinator')
+      })
     }),
     /** Undefined: none is known for the pod, or it has not registered with the coordinator. */
     of: async (pod: string, signal: AbortSignal): Promise<LmcacheInstance | undefined> => {
