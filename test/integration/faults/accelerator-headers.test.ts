@@ -4,9 +4,9 @@ import { useScriptedStack } from '../support/use-stack.ts'
 
 const { stack, pods } = useScriptedStack({ podCount: 2 })
 
-/** header_to_metadata ignores values of more than 8 KB, and a ticket names the session's model. */
-test('a turn with a ticket of more than 8 KB counts', async () => {
-  const body = { model: 'm'.repeat(9000), prompt: 'hello' }
+/** A ticket names the session's model, here with the character between two fields of the access log: 6 KB of JSON. */
+test('a turn with the longest ticket counts', async () => {
+  const body = { model: '\u001f'.repeat(1024), prompt: 'hello' }
   const id = await createdId(stack, { body })
   await untilTurns(stack, id, 1)
   expect((await use(stack, id, { body })).status).toBe(200)
