@@ -77,8 +77,7 @@ export const createReaper = (
   const inTime = <T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>, onLate: () => T): Promise<T> => {
     const start = async (signal: AbortSignal): Promise<T> => {
       const running = work(signal)
-      await untilAborted(running, signal, () => undefined)
-      return withinLimit(settleMs, (late) => untilAborted(running, late, onLate))
+      return untilAborted(running, signal, () => withinLimit(settleMs, (late) => untilAborted(running, late, onLate)))
     }
     return withinLimit(limitMs, start, stopping.signal)
   }

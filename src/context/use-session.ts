@@ -39,6 +39,7 @@ export const createUseSession = (
     const responseHeaders = { ...headers, 'x-context-cache': missStatus(reason) }
     if (turn.cached !== undefined) return cachedResponse(turn.cached, responseHeaders)
     // The id may be that of another tenant's session: what is known of it decides nothing, and nothing is added to it.
+    // While the store is away nobody knows, and a session's turns stay on its pod.
     const key = reason === 'store_unavailable' ? turn.key : hash('sha256', `${turn.tenant} ${turn.key}`, 'base64url')
     const route = routeTurn(parts, turn.request, { key, model: namedModel(turn.request) })
     return { ...(await startPlainTurn(parts, { ...turn, route }, turn.scope)), responseHeaders }

@@ -18,19 +18,17 @@ export const createKvEvents = (
 ) => {
   loadZeromq()
   const { pods, maxTurnMs, pollMs = 1_000 } = options
-  const followers = new Map<string, PodFollower>()
-  const listedMs = new Map<string, number>()
+  const followed = new Map<string, { readonly follower: PodFollower; readonly listedMs: number }>()
 
   const followPods = (): void => {
     const nowMs = performance.now()
     for (const pod of pods()) {
-      listedMs.set(pod, nowMs)
-      if (!followers.has(pod)) followers.set(pod, followPod(pod, options))
+      const follower = followed.get(pod)?.follower ?? followPod(pod, options)
+      followed.set(pod, { follower, listedMs: nowMs })
     }
-    for (const [pod, follower] of followers) {
-      if (nowMs - (listedMs.get(pod) ?? 0) <= maxTurnMs) continue
-      followers.delete(pod)
-      listedMs.delete(pod)
+    for (const [pod, { follower, listedMs }] of followed) {
+      if (nowMs - listedMs <= maxTurnMs) continue
+      followed.delete(pod)
       void follower.close()
     }
   }
@@ -41,25 +39,25 @@ export const createKvEvents = (
     /** Resolves once the pod's events are received, or it publishes none. @throws if that fails or the signal fires */
     follow: async (pod: string, signal: AbortSignal): Promise<void> => {
       followPods()
-      await followers.get(pod)?.receive(signal)
+      await followed.get(pod)?.follower.receive(signal)
     },
     /**
      * Tokens of the whole KV blocks that a turn filled or reused, from its first token on. Resolves when at least
      * `minTokens` (and at least one) are reported; when the signal fires, to those reported by then. Undefined: none.
      */
     turnTokens: async (pod: string, turn: ReportedTurn, signal: AbortSignal): Promise<Uint32Array | undefined> =>
-      followers.get(pod)?.turnTokens(turn, signal),
+      followed.get(pod)?.follower.turnTokens(turn, signal),
     /**
      * How many of these tokens lie in the pod's own cache now, without a gap from the first one on; in each data
      * parallel rank of it, since the next turn may meet any. 0 where it is unknown.
      */
-    residentTokens: (pod: string, turnId: string): number => followers.get(pod)?.residentTokens(turnId) ?? 0,
+    residentTokens: (pod: string, turnId: string): number => followed.get(pod)?.follower.residentTokens(turnId) ?? 0,
     /** Whether the pod is configured, and its events are received at this moment. */
-    isLive: (pod: string): boolean => pods().includes(pod) && followers.get(pod)?.isLive() === true,
+    isLive: (pod: string): boolean => pods().includes(pod) && followed.get(pod)?.follower.isLive() === true,
     /** Closes all connections; pending waits resolve with what is known. */
     stop: async (): Promise<void> => {
       clearInterval(timer)
-      await Promise.all([...followers.values()].map((follower) => follower.close()))
+      await Promise.all([...followed.values()].map(({ follower }) => follower.close()))
     },
   }
 }

@@ -34,7 +34,7 @@ const eraseSession = async (parts: Parts, session: SessionKey, signal: AbortSign
     const isOwn = [owner, user].includes(session)
     if (!isOwn && (content !== undefined || inUse)) return undefined
     const erased = await eraseSlot(parts, { pod, slot, session }, signal)
-    return isOwn && typeof erased === 'string' ? erased : undefined
+    return isOwn && 'busy' in erased ? erased.busy : undefined
   }
   const eraseIn = async (pod: string) => Promise.all((await parts.ledger.list(pod)).map((entry) => erase(pod, entry)))
   const reasons = await Promise.all(parts.pods().map(eraseIn))
@@ -43,32 +43,32 @@ const eraseSession = async (parts: Parts, session: SessionKey, signal: AbortSign
 
 /**
  * Erases an idle slot that belongs to `session`, or whose content the ledger does not know. Safe to repeat. Resolves to
- * the number of erased tokens, or to why the slot was not erased although it should have been.
+ * the erased tokens, or to why the slot was not erased although it should have been.
  */
 const eraseSlot = async (
   parts: Parts,
   { pod, slot, session }: { readonly pod: string; readonly slot: number; readonly session?: SessionKey },
   signal: AbortSignal,
-): Promise<number | string> => {
+): Promise<{ readonly tokens: number } | { readonly busy: string }> => {
   const place = { pod, slot, turnId: `erase-${randomUUID()}` }
   const known = await parts.ledger.seize({ ...place, leaseMs })
-  if (known === undefined) return 'a turn uses the slot'
+  if (known === undefined) return { busy: 'a turn uses the slot' }
   parts.claims.add(place)
   const leave = <T>(erased: T): Promise<T> => releaseSlot(parts, place).then(() => erased)
   try {
     const { slots } = await look(parts, pod, signal)
     const seen = slots.find(({ id }) => id === slot)
     const isOwned = session !== undefined && known.owner === session
-    if (seen === undefined || (!isOwned && isAccountedFor(known.content, seen))) return await leave(0)
-    if (seen.busy) return await leave('the slot is busy')
+    if (seen === undefined || (!isOwned && isAccountedFor(known.content, seen))) return await leave({ tokens: 0 })
+    if (seen.busy) return await leave({ busy: 'the slot is busy' })
     const end = await endInTime(parts, place, parts.client.erase(place), { signal })
-    if (end === undefined) return 'the engine is late'
+    if (end === undefined) return { busy: 'the engine is late' }
     if (end.kind !== 'done') throw end.cause
     const mark = markOf({ ...seen, tokens: seen.tokens === undefined ? undefined : 0 })
     await releaseSlot(parts, place, { tokens: 0, mark })
-    return end.value.tokens
+    return { tokens: end.value.tokens }
   } catch (cause) {
-    return leave(`the slot was not erased: ${String(cause)}`)
+    return leave({ busy: `the slot was not erased: ${String(cause)}` })
   }
 }
 
@@ -126,8 +126,8 @@ const eraseUnknown = async (parts: Parts, pod: string, signal: AbortSignal): Pro
   for (const seen of slots) {
     const entry = entries.get(seen.id)
     if (seen.busy || entry?.inUse === true || isAccountedFor(entry?.content, seen)) continue
-    const tokens = await eraseSlot(parts, { pod, slot: seen.id }, signal)
-    if (typeof tokens === 'number' && tokens > 0) erased += 1
+    const outcome = await eraseSlot(parts, { pod, slot: seen.id }, signal)
+    if ('tokens' in outcome && outcome.tokens > 0) erased += 1
   }
   return erased
 }

@@ -42,7 +42,7 @@ local function drop_artefact(session, reason)
   save(session)
 end
 
--- Drops KV until `bytes` are left, at most `limit` times. KV of the session named `spared` does not count.
+-- Drops KV until `bytes` are left, at most `limit` times. KV of the session `spared` stays and does not count.
 local function evict_kv(bytes, limit, spared)
   local dropped = 0
   while dropped < limit do
