@@ -1,20 +1,16 @@
 import { createSign, generateKeyPairSync, randomBytes } from 'node:crypto'
-import { ServerCredentials } from '@grpc/grpc-js'
+import type { TlsOptions } from 'node:tls'
 
 const yearMs = 365 * 86_400_000
 const commonName = 'context-cache-gateway'
 
-/** Credentials with key and certificate made now, which no client can verify. They keep readers out, not a forger. */
-export const createSelfSignedCredentials = (): ServerCredentials => {
+/** Key and certificate, made now, which no client can verify. They keep readers out, not a forger. */
+export const createSelfSigned = (): TlsOptions => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const certificate = certificateOf(publicKey.export({ type: 'spki', format: 'der' }), (content) =>
     createSign('sha256').update(content).sign(privateKey),
   )
-  const pair = {
-    cert_chain: Buffer.from(pemOf(certificate)),
-    private_key: Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' })),
-  }
-  return ServerCredentials.createSsl(null, [pair])
+  return { cert: pemOf(certificate), key: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
 }
 
 const pemOf = (der: Buffer): string =>

@@ -11,8 +11,8 @@ import { createHealthCheck, createHealthWatch, type HealthState } from './health
 import { createListener, type ListenAddress, type Listener } from './listener.ts'
 import { createProcessMethod } from './process-method.ts'
 import type { ProcessHooks } from './process-stream.ts'
-import { createSelfSignedCredentials } from './self-signed.ts'
-import { createTlsCredentials, type TlsCredentials, type TlsFiles } from './tls-credentials.ts'
+import { createSelfSigned } from './self-signed.ts'
+import { followTlsFiles, readTlsFiles, type TlsFiles } from './tls-files.ts'
 import { createTurnsMethod } from './turns-stream.ts'
 
 export interface ExtProcServerOptions {
@@ -27,8 +27,6 @@ export interface ExtProcServerOptions {
   /** The caller sets it to serving once everything else runs; a drain sets it to not serving. */
   readonly health: HealthState
   readonly hooks: ProcessHooks & AccessLogHooks
-  /** Monotonic clock, milliseconds; default `performance.now`. */
-  readonly now?: () => number
 }
 
 export type ExtProcServer = ReturnType<typeof createExtProcServer>
@@ -56,7 +54,7 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
     'grpc.enable_channelz': 0,
   })
   const streams = new Set<OpenStream>()
-  let tls: TlsCredentials | undefined
+  let stopFollowing: (() => void) | undefined
   let listener: Listener | undefined
   let closed: Promise<void> | undefined
   let isDraining = false
@@ -97,14 +95,14 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
     register(method, handle, 'unary')
   }
 
-  const now = options.now ?? (() => performance.now())
+  const now = () => performance.now()
   addStreams(createProcessMethod({ service: options.service, codec: createExtProcCodec(), maxBodyBytes, hooks, now }))
   addStreams(createTurnsMethod({ service: options.service, health, hooks, now }))
   addStreams(createHealthWatch(health))
   addCalls(createHealthCheck(health))
   addCalls(createAccessLog({ service: options.service, hooks }))
 
-  /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown, which does not wait for them. */
+  /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown, which does not wait. */
   const close = (graceMs: number): Promise<void> => {
     if (closed === undefined) {
       const given = listener?.drain(graceMs)
@@ -115,7 +113,7 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
 
   /** Ends every stream and closes. Idempotent. */
   const stop = async (): Promise<void> => {
-    tls?.close()
+    stopFollowing?.()
     const closing = close(0)
     for (const stream of streams) stream.end(shuttingDown)
     await within(closeTimeoutMs, closing)
@@ -126,12 +124,14 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
     /** Listens. Rejects when the address or the TLS files cannot be used. Resolves with the address in use. */
     start: async (): Promise<ListenAddress> => {
       if ('socketPath' in listen) await removeStaleSocket(listen.socketPath)
-      if (options.tls !== undefined && options.tls !== 'self-signed')
-        tls = await createTlsCredentials(options.tls, { onFault: (error) => hooks.fault(error) })
-      const plain = ServerCredentials.createInsecure()
-      const credentials = tls?.credentials ?? (options.tls === undefined ? plain : createSelfSignedCredentials())
-      const accept = options.anyAuthority === true ? acceptAnyAuthority : undefined
-      listener = createListener(server.createConnectionInjector(plain), credentials, accept)
+      const { tls, anyAuthority } = options
+      const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
+      const files = tls === 'self-signed' ? undefined : tls
+      const known = files === undefined ? undefined : await readTlsFiles(files)
+      const accept = anyAuthority === true ? acceptAnyAuthority : undefined
+      listener = createListener(injector, tls === 'self-signed' ? createSelfSigned() : known, accept)
+      if (files !== undefined && known !== undefined)
+        stopFollowing = followTlsFiles(files, known, { apply: listener.setTls, onFault: (error) => hooks.fault(error) })
       return listener.listen(listen)
     },
     /**

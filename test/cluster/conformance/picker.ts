@@ -114,6 +114,6 @@ server.addService(health, {
 })
 for (const port of [values['grpc-port'], values['grpc-health-port']].map(Number)) {
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const listener = createListener(injector, ServerCredentials.createInsecure(), acceptAnyAuthority)
+  const listener = createListener(injector, undefined, acceptAnyAuthority)
   await listener.listen({ host: '0.0.0.0', port })
 }

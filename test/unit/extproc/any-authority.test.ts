@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { acceptAnyAuthority, createAuthorityFilter } from '../../../src/extproc/any-authority.ts'
 import { createListener } from '../../../src/extproc/listener.ts'
-import { createSelfSignedCredentials } from '../../../src/extproc/self-signed.ts'
+import { createSelfSigned } from '../../../src/extproc/self-signed.ts'
 
 let server: Http2Server
 let listener: Server
@@ -57,7 +57,7 @@ test('Istio’s authority is accepted over TLS, and a drain waits for what is op
     for (const session of sessions) session.close()
   }
   const injectConnection = (socket: Duplex): void => void server.emit('connection', socket)
-  const secure = createListener({ injectConnection, drain }, createSelfSignedCredentials(), acceptAnyAuthority)
+  const secure = createListener({ injectConnection, drain }, createSelfSigned(), acceptAnyAuthority)
   const at = await secure.listen({ host: '127.0.0.1', port: 0 })
   const port = 'host' in at ? at.port : 0
   const client = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
