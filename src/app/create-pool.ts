@@ -78,7 +78,7 @@ export const createPool = async (
   const policies = createPolicies({ defaultPolicy: policy, stickiness, costs })
   const pool: Pool = {
     name,
-    serves: (model) => serviceOf(pods.pods(), model),
+    serves: (model) => serviceOf(pods.pods(), model, poolConfig.models),
     router: createRouter({ source: predictor, stickiness, policies }),
     pods,
     kv,

@@ -30,7 +30,7 @@ export const kv = group({
     .describe('Longest wait of a turn for its KV. It never waits longer than computing the KV is predicted to take.'),
   prefillMsPerToken: decimal(0.0001, 1_000)
     .default(1)
-    .describe('Assumed time to compute one prompt token until it is measured, milliseconds.'),
+    .describe('Assumed time to compute one prompt token until streamed answers have shown it, milliseconds.'),
   callTimeoutMs: milliseconds
     .max(600_000)
     .default(10_000)

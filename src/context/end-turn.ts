@@ -282,10 +282,11 @@ const reportPods = ({ pods }: Pool, { pod }: TurnTicket, turn: TurnEnd): void =>
   if (servedElsewhere && upstreamFailed) pods.markUnhealthy(servedBy)
 }
 
-const predictionEndOf = ({ status, usage, ttfbMs, clientDisconnected }: TurnEnd): PredictionEnd => ({
+/** The first byte of an answer that is no stream comes with its last token: nothing is learnt from it. */
+const predictionEndOf = ({ status, usage, ttfbMs, clientDisconnected, isStream }: TurnEnd): PredictionEnd => ({
   how: clientDisconnected || ttfbMs === undefined ? 'abandoned' : 'done',
   response:
-    status === 200 && usage !== undefined && ttfbMs !== undefined
+    status === 200 && isStream !== false && usage !== undefined && ttfbMs !== undefined
       ? { computedTokens: usage.promptTokens - usage.cachedTokens, ttfbMs }
       : undefined,
 })

@@ -9,9 +9,11 @@ export interface AnswerReader {
   result(): { readonly isWhole: boolean; readonly usage: TokenUsage | undefined }
 }
 
+export const isEventStream = (contentType: string): boolean => /^text\/event-stream\s*(?:;|$)/i.test(contentType)
+
 /** Reads only JSON and event streams, and nothing encoded; of an encoded stream nobody knows that it was whole. */
 export const createAnswerReader = (contentType: string, encodings: readonly string[]): AnswerReader => {
-  const isStream = /^text\/event-stream\s*(?:;|$)/i.test(contentType)
+  const isStream = isEventStream(contentType)
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) return unread(!isStream)
   if (isStream) return createStreamReader()
   return /^application\/json\s*(?:;|$)/i.test(contentType) ? createJsonReader() : unread(true)
@@ -22,8 +24,10 @@ const unread = (isWhole: boolean): AnswerReader => ({ chunk: () => {}, result: (
 /** A longer line is no event of an engine. */
 const maxEventBytes = 16 * 1024 * 1024
 
-const lastEvents: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete'])
-const errorEvents: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
+/** Events that end a stream of the responses API. The other APIs end one by the data `[DONE]`. */
+export const lastEvents: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete'])
+/** Events of a stream that failed. */
+export const errorEvents: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
 
 const createStreamReader = (): AnswerReader => {
   const decoder = new TextDecoder()

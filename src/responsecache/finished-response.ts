@@ -1,5 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { readJson } from '../json/read-json.ts'
+import { errorEvents, lastEvents } from '../openai/answer-reader.ts'
 import { readTimings, readUsage, type TokenUsage } from '../openai/usage.ts'
 import type { ResponseForm } from './response-key.ts'
 
@@ -53,9 +54,6 @@ const isGood = (response: unknown): boolean => {
 }
 
 const badEndings: ReadonlySet<unknown> = new Set(['abort', 'error'])
-
-const lastEvents: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete'])
-const errorEvents: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
 
 /** Tokens come as events by the thousand: only those are parsed that may say something about the response. */
 const mayTell = /"(?:usage|timings|error|abort)"/

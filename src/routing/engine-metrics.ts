@@ -1,4 +1,4 @@
-/** The load that an engine reports; 0 where it does not report it. */
+/** The load that an engine reports; a number is 0 where the engine reports only others. */
 export interface EngineLoad {
   /** Requests. */
   readonly running: number
@@ -34,9 +34,11 @@ const sample =
 /**
  * Reads the load from the Prometheus exposition format. Unknown lines are ignored, as are values that are not finite
  * numbers from 0. An engine with several workers has a line for each: requests are added, the highest KV usage counts.
+ * Undefined: the text says nothing of the load.
  */
-export const parseEngineMetrics = (text: string): EngineLoad => {
+export const parseEngineMetrics = (text: string): EngineLoad | undefined => {
   const load = { ...noLoad }
+  let isReported = false
   let adapters: { readonly metAt: number; readonly names: ReadonlySet<string> } | undefined
   for (const line of text.split('\n')) {
     const [, name = '', labels = '', digits] = sample.exec(line) ?? []
@@ -44,9 +46,10 @@ export const parseEngineMetrics = (text: string): EngineLoad => {
     const value = Number(digits)
     if (name === adaptersName && value >= (adapters?.metAt ?? 0)) adapters = { metAt: value, names: adaptersIn(labels) }
     if (field === undefined || !Number.isFinite(value)) continue
+    isReported = true
     load[field] = field === 'kvUsage' ? Math.max(load.kvUsage, Math.min(1, value)) : load[field] + value
   }
-  return { ...load, activeAdapters: adapters?.names }
+  return isReported ? { ...load, activeAdapters: adapters?.names } : undefined
 }
 
 const adaptersIn = (labels: string): ReadonlySet<string> =>

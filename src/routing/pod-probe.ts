@@ -8,7 +8,7 @@ import { parseServedModels, type ServedModels } from './served-models.ts'
 export interface ProbeResult {
   /** Undefined: `GET /health` answered 2xx in time, or refused the credential: the engine runs. Else a short reason. */
   readonly problem: string | undefined
-  /** Undefined: `GET /metrics` did not answer in time. All 0: the engine has no metrics. */
+  /** Undefined: `GET /metrics` did not answer in time, or says nothing of the load. */
   readonly load: EngineLoad | undefined
   /** Undefined: `GET /v1/models` did not answer in time. */
   readonly models?: ServedModels | undefined
@@ -65,7 +65,7 @@ const problemOf = (reply: EngineReply): string | undefined => {
 }
 
 const loadOf = (reply: EngineReply): EngineLoad | undefined =>
-  reply.kind === 'answered' ? parseEngineMetrics(isSuccess(reply) ? reply.text : '') : undefined
+  reply.kind === 'answered' && isSuccess(reply) ? parseEngineMetrics(reply.text) : undefined
 
 const modelsOf = (reply: EngineReply): ServedModels | undefined =>
   reply.kind === 'answered' ? parseServedModels(isSuccess(reply) ? reply.text : '') : undefined

@@ -12,11 +12,13 @@ export interface ServedModels {
 /** Whether one of several pods serves a model; `possible`: one answers any name, or its models are not known yet. */
 export type ModelService = 'listed' | 'possible' | 'no'
 
-/** `pods` are those of one pool, ready or not. */
+/** `pods` are those of one pool, ready or not; without any, the pool serves what is `configured` for it. */
 export const serviceOf = (
   pods: readonly { readonly models?: ServedModels | undefined }[],
   model: string,
+  configured: readonly string[] = [],
 ): ModelService => {
+  if (pods.length === 0) return configured.includes(model) ? 'listed' : 'no'
   if (pods.some(({ models }) => models?.names.has(model))) return 'listed'
   return pods.some(({ models }) => models?.answersAnyName !== false) ? 'possible' : 'no'
 }

@@ -5,7 +5,7 @@ import type {
   TurnEnd,
 } from '../../context/context-cache-manager.ts'
 import { encodeTicket } from '../../context/turn-ticket.ts'
-import { type AnswerReader, createAnswerReader } from '../../openai/answer-reader.ts'
+import { type AnswerReader, createAnswerReader, isEventStream } from '../../openai/answer-reader.ts'
 import { GatewayError, toErrorResponse } from '../../openai/gateway-error.ts'
 import type { ExtProcEvent } from '../codec.ts'
 import { destinationKey } from '../replies.ts'
@@ -41,7 +41,7 @@ export class PassingAnswer {
   #reader: AnswerReader | undefined
   #observer: Forwarded['observer']
   #sentMs: number | undefined
-  #head: Pick<TurnEnd, 'status' | 'servedBy' | 'upstreamFailed'> | undefined
+  #head: Pick<TurnEnd, 'status' | 'servedBy' | 'upstreamFailed' | 'isStream'> | undefined
   #ttfbMs: number | undefined
   #hasEnded = false
   #isRefused = false
@@ -77,6 +77,7 @@ export class PassingAnswer {
       status,
       servedBy: isEnvoys ? undefined : (served ?? ticket?.pod),
       upstreamFailed: isEnvoys,
+      isStream: isEventStream(contentType),
     }
     if (isEnvoys && status !== gatewayTimeout) return unreachable
     const isGood = status >= 200 && status < 300

@@ -26,5 +26,5 @@ test('the first token of a picker’s answer is the first byte of its body, not 
   nowMs = 9_900
   answer.chunk(Buffer.from('data: [DONE]\n\n'))
   answer.end('complete')
-  expect(ended).toEqual([expect.objectContaining({ ttfbMs: 9_886, status: 200 })])
+  expect(ended).toEqual([expect.objectContaining({ ttfbMs: 9_886, status: 200, isStream: true })])
 })

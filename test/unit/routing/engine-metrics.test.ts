@@ -18,13 +18,14 @@ vllm:num_requests_running{engine="1"} 4
 vllm:kv_cache_usage_perc{engine="0"} 0.25
 vllm:kv_cache_usage_perc{engine="1"} 0.125`
 
-test.each<[string, string, Partial<EngineLoad>]>([
+test.each<[string, string, Partial<EngineLoad> | undefined]>([
   ['metrics of vLLM', vllm, { running: 3, waiting: 2, kvUsage: 0.25 }],
   ['metrics of llama-server', llamaServer, { running: 1, waiting: 4, kvUsage: 0.5 }],
   ['the sum of the requests and the highest usage of workers', twoWorkers, { running: 7, kvUsage: 0.25 }],
   [
     'the adapters of the newest report',
-    `vllm:lora_requests_info{max_lora="4",running_lora_adapters="old",waiting_lora_adapters=""} 1.7e+09
+    `vllm:num_requests_running 0
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="old",waiting_lora_adapters=""} 1.7e+09
 vllm:lora_requests_info{max_lora="4",running_lora_adapters="a,b",waiting_lora_adapters="c"} 1.8e+09
 vllm:lora_requests_info{max_lora="4",running_lora_adapters="older",waiting_lora_adapters=""} 1.6e+09`,
     { activeAdapters: new Set(['a', 'b', 'c']) },
@@ -34,14 +35,14 @@ vllm:lora_requests_info{max_lora="4",running_lora_adapters="older",waiting_lora_
   ['an exponent', 'vllm:num_requests_running 1.2e+1', { running: 12 }],
   ['tabs and carriage returns', 'vllm:num_requests_running\t5\t\r\n', { running: 5 }],
   ['a usage above 1 as 1', 'vllm:kv_cache_usage_perc 1.5', { kvUsage: 1 }],
-  ['nothing of an empty text', '', {}],
-  ['nothing of longer names', 'vllm:num_requests_running_total 5\nxvllm:num_requests_running 5', {}],
-  ['nothing of values that are no number', 'vllm:num_requests_running NaN\nvllm:num_requests_waiting +Inf', {}],
-  ['nothing of a negative value', 'vllm:num_requests_running -5', {}],
-  ['nothing of a line cut in its labels', 'vllm:num_requests_running{engine="0', {}],
-  ['nothing of a line cut before its value', 'vllm:num_requests_running', {}],
-  ['nothing of two values', 'vllm:num_requests_running 5 6 7', {}],
-  ['nothing of another format', '<html>\n{"error":"not found"}\n', {}],
+  ['nothing of an empty text', '', undefined],
+  ['nothing of longer names', 'vllm:num_requests_running_total 5\nxvllm:num_requests_running 5', undefined],
+  ['nothing of values that are no number', 'vllm:num_requests_running NaN\nvllm:num_requests_waiting +Inf', undefined],
+  ['nothing of a negative value', 'vllm:num_requests_running -5', undefined],
+  ['nothing of a line cut in its labels', 'vllm:num_requests_running{engine="0', undefined],
+  ['nothing of a line cut before its value', 'vllm:num_requests_running', undefined],
+  ['nothing of two values', 'vllm:num_requests_running 5 6 7', undefined],
+  ['nothing of another format', '<html>\n{"error":"not found"}\n', undefined],
 ])('parseEngineMetrics reads %s', (_title, text, load) => {
-  expect(parseEngineMetrics(text)).toEqual({ running: 0, waiting: 0, kvUsage: 0, ...load })
+  expect(parseEngineMetrics(text)).toEqual(load && { running: 0, waiting: 0, kvUsage: 0, ...load })
 })

@@ -27,6 +27,7 @@ test.each<[string, Parameters<FakeEngine['behave']>[0], Behaviour, Partial<Probe
   ['health check succeeds with any 2xx', '/health', { status: 204 }, {}],
   ['metrics are the load', '/metrics', { status: 200, body: oneRuns }, { load: { ...idle, running: 1 } }],
   ['engine without metrics has no load', '/metrics', { status: 501, body: oneRuns }, {}],
+  ['metrics of another engine are no load', '/metrics', { status: 200, body: 'sglang:num_running_reqs 1\n' }, {}],
   [
     'listed models are known',
     '/v1/models',
@@ -40,7 +41,7 @@ test.each<[string, Parameters<FakeEngine['behave']>[0], Behaviour, Partial<Probe
   engine.behave(path, behaviour)
   expect(await probe.probe(engine.address, never)).toEqual({
     problem: undefined,
-    load: idle,
+    load: undefined,
     models: anyModel,
     ...result,
   })
@@ -67,7 +68,7 @@ test.each([
   [
     'health check is a problem, and does not affect the load',
     '/health',
-    { problem: 'no answer within 1000 ms', load: idle, models: anyModel },
+    { problem: 'no answer within 1000 ms', load: { ...idle, running: 1 }, models: anyModel },
   ],
   [
     'metrics give no load, and do not affect the health',
@@ -77,6 +78,7 @@ test.each([
 ] as const)('after the deadline, %s', async (_title, path, result) => {
   await probe.close()
   probe = createPodProbe({ deadlineMs: 1_000 })
+  engine.behave('/metrics', { status: 200, body: oneRuns })
   engine.behave(path, 'silent')
   expect(await probe.probe(engine.address, never)).toEqual(result)
 })

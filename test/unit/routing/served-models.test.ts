@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { parseServedModels } from '../../../src/routing/served-models.ts'
+import { parseServedModels, serviceOf } from '../../../src/routing/served-models.ts'
 
 const vllm = {
   object: 'list',
@@ -20,4 +20,8 @@ test.each<[string, unknown, readonly string[], boolean]>([
   ['any name in an entry without an id', { data: [{}] }, [], true],
 ])('parseServedModels reads %s', (_title, answer, names, answersAnyName) => {
   expect(parseServedModels(JSON.stringify(answer))).toEqual({ names: new Set(names), answersAnyName })
+})
+
+test('a pool without pods serves the models that are configured for it, and no others', () => {
+  expect([serviceOf([], 'm', ['m']), serviceOf([], 'n', ['m']), serviceOf([], 'm')]).toEqual(['listed', 'no', 'no'])
 })
