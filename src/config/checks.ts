@@ -1,5 +1,7 @@
+import { parseResourceCount } from '../admission/plan/admission-notation.ts'
 import { planAdmission } from '../admission/plan/plan-admission.ts'
 import { connectors } from '../kvcache/registry.ts'
+import { isByIp } from '../options/values.ts'
 import { storeOf } from './config.ts'
 import { type ConfigProblem, problemIf } from './config-problem.ts'
 import { checkPools } from './pool-checks.ts'
@@ -82,7 +84,12 @@ const checkAdmission = (
   const loading = connectors.filter(({ loads }) => loads === true).map(({ name }) => name)
   const longestLoadMs = Math.max(...pools.map(({ kv }) => kv.loadBudgetMs))
   const waits = admission.requirements.length > 0
+  const namesHost = admission.resources.some((text) => {
+    const { pod } = parseResourceCount(text) ?? {}
+    return typeof pod === 'string' && !isByIp(pod)
+  })
   return [
+    ...problemIf(namesHost, 'admission.resources', 'name pods by IP address: the gateway resolves host names'),
     ...(outcome.kind === 'invalid'
       ? outcome.problems.map(({ option, message }) => ({ message, path: ['admission', option] }))
       : []),

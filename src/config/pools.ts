@@ -1,3 +1,4 @@
+import { isByIp } from '../options/values.ts'
 import type { Config } from './config.ts'
 
 /** The configuration of one pool, the default one or a further one. */
@@ -20,8 +21,10 @@ export const connectorOf = ({
   connectorModule,
 }: Pick<Config['kv'], 'connector' | 'connectorModule'>): string => connectorModule ?? connector
 
-/** The addresses of all pods in their order; undefined: DNS or Kubernetes decides. */
+/** The addresses of all pods in their order; undefined: DNS or Kubernetes decides on one. */
 export const listedPods = (config: Parameters<typeof poolsOf>[0]): readonly string[] | undefined => {
   const pools = poolsOf(config)
-  return pools.some(({ pods }) => pods.length === 0) ? undefined : pools.flatMap(({ pods }) => pods)
+  return pools.every(({ pods }) => pods.length > 0 && pods.every(isByIp))
+    ? pools.flatMap(({ pods }) => pods)
+    : undefined
 }

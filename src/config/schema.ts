@@ -189,7 +189,7 @@ const admission = group({
     .array(resourceCount)
     .default([])
     .describe(
-      'Copies of a resource: `R1:10` at every pod, or of a global one; `R2:5:0` or `R2:5:host:port` at one pod, by index in `routing.pods` (with `pools`: in the list of all pods) or by address. Default: the largest requirement.',
+      'Copies of a resource: `R1:10` at every pod, or of a global one; `R2:5:0` or `R2:5:ip:port` at one pod, by index in `routing.pods` (with `pools`: in the list of all pods) or by address. Default: the largest requirement.',
     ),
   globalResources: z
     .array(resourceName)

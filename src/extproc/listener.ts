@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { createServer as createTlsServer, Server as TlsServer, type TlsOptions } from 'node:tls'
+import { createServer as createTlsServer, type TlsOptions, Server as TlsServer } from 'node:tls'
 import type { ConnectionInjector } from '@grpc/grpc-js'
 
 /** Where a server listens. `port` 0 takes a free one. */

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
 
 export const integer = (min: number, max: number) => z.int().min(min).max(max)
@@ -36,8 +37,16 @@ export const serverUrl = z
   .string()
   .refine((text) => text.startsWith('http://') && hostPort.safeParse(text.slice(7)).success, 'must be http://host:port')
 
-/** `host:port=name` */
-export const podAlias = z.string().regex(/^[^=\s]+:[1-9][0-9]{0,4}=[^=\s]{1,256}$/, 'must be host:port=instance')
+/** Whether a pod, `host:port`, is given by IP address. The gateway knows those by host name as what they resolve to. */
+export const isByIp = (pod: string): boolean => isIP(pod.slice(0, pod.lastIndexOf(':')).replace(/^\[|\]$/g, '')) !== 0
+
+/** `ip:port=name` */
+export const podAlias = z
+  .string()
+  .refine(
+    (text) => /^[^=\s]+:[1-9][0-9]{0,4}=[^=\s]{1,256}$/.test(text) && isByIp(text.slice(0, text.indexOf('='))),
+    'must be ip:port=instance',
+  )
 
 /** HTTP header name, as Envoy sends it. */
 export const headerName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'must be a header name in lower case')

@@ -142,7 +142,7 @@ const readCounts = (
       return `${resource} is global and belongs to no pod; write ${resource}:${count}`
     }
     if (typeof pod === 'number' && pods === undefined) {
-      return `${resource}: pods of DNS or Kubernetes have no index; name the pod by its host:port`
+      return `${resource}: pods by host name, of DNS or Kubernetes have no index; name the pod by its ip:port`
     }
     if (typeof pod === 'number' && address === undefined) {
       return `${resource}: there is no pod ${pod}; the pods have the indices 0 to ${(pods?.length ?? 0) - 1}`

@@ -24,7 +24,7 @@ const options = {
     }),
     instances: z.array(podAlias).default([]).meta({
       description:
-        'LMCache instances of pods, as `host:port=instance-id`. Needed where several LMCache servers share an IP address.',
+        'LMCache instances of pods, as `ip:port=instance-id`. Needed where several LMCache servers share an IP address.',
       plainEnv: 'LMCACHE_INSTANCES',
     }),
     worldSize: integer(1, 1_024)

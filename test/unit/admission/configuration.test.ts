@@ -83,6 +83,7 @@ describe('the configuration', () => {
     ['an unmet requirement', { REQUIREMENTS: 'prefill/A=R1:4', RESOURCES: 'R1:3' }, tooFew, 'CTX_ADMISSION_RESOURCES'],
     ['waits beyond the message timeout', { ...requirement, MAX_WAIT_MS: '19001' }, tooLong, 'MAX_WAIT_MS'],
     ['loads beyond the message timeout', noAdmission, `60000) and 1000 ms together ${tooLong}`, 'KV_LOAD_BUDGET_MS'],
+    ['a pod by name', { ...requirement, RESOURCES: 'R1:4:pod-0:80' }, 'name pods by IP address', 'ADMISSION_RESOURCES'],
   ])('refuses %s, and says what to do', (_title, admission, ...says) => {
     const problems = problemsOf(prefixed(admission))
     expect(says.filter((text) => !problems.includes(text))).toEqual([])

@@ -131,7 +131,7 @@ test.each<[string, Partial<AdmissionSettings>, keyof AdmissionSettings, string]>
 })
 
 test('plan is invalid with an index of pods that come and go', () => {
-  const message = 'R1: pods of DNS or Kubernetes have no index; name the pod by its host:port'
+  const message = 'R1: pods by host name, of DNS or Kubernetes have no index; name the pod by its ip:port'
   expect(outcomeOf({ requirements: models, ...resources('R1:9:0') }, undefined)).toMatchObject({
     problems: [{ message }],
   })

@@ -229,6 +229,7 @@ describe('loadConfig', () => {
     ],
     ['pods and a service', { CTX_ROUTING_KUBERNETES_SERVICE: 'x' }, /^CTX_ROUTING_KUBERNETES_SERVICE: .*not both/],
     ['the URL of another connector', { LMCACHE_URL: 'http://a:1' }, /^LMCACHE_URL: .*belongs to the connector lmcache/],
+    ['an LMCache instance of a pod by name', { LMCACHE_INSTANCES: 'pod-0:80=a' }, /must be ip:port=instance/],
     [
       'a DNS name without a port',
       { PODS: '', CTX_ROUTING_DNS_NAME: 'x' },
