@@ -1,9 +1,8 @@
 import { type CostEstimate, createCostModel } from './cost-model.ts'
 import { leastLoaded, lowest, type Pods, podLoad, type RandomSource, randomPod } from './pod.ts'
 import { createPredictedTtftPolicy } from './predicted-ttft.ts'
-import { createPrefixCachePolicy } from './prefix-cache.ts'
-import type { PickPod, RoutingPolicy } from './router.ts'
-import { createSessionAffinityPolicy, type Stickiness } from './session-affinity.ts'
+import { type PickPod, type RoutingPolicy, residentTokensIn } from './router.ts'
+import { createSessionAffinityPolicy, loadLimit, type Stickiness } from './session-affinity.ts'
 
 /** Every policy by its name in the configuration and in the `routing-strategy` header. */
 export const policyNames = [
@@ -44,6 +43,16 @@ export const createPolicies = (options: {
   const others = policyNames.filter((name) => name !== options.defaultPolicy)
   return [policyOf(options.defaultPolicy), ...others.map(policyOf)]
 }
+
+/** `prefix-cache`: of pods not overloaded, the one with most of the session; then the least loaded, then random. */
+const createPrefixCachePolicy =
+  (options: { readonly stickiness: Stickiness; readonly random: RandomSource }): PickPod =>
+  (turn, pods) => {
+    const limit = loadLimit(options.stickiness, leastLoaded(pods)[0])
+    // The tokens of an overloaded pod do not count.
+    const best = lowest(pods, (pod) => (podLoad(pod) > limit ? 0 : -residentTokensIn(turn, pod.address)))
+    return randomPod(leastLoaded(best), options.random)
+  }
 
 const createRoundRobin = (): PickPod => {
   let next = 0

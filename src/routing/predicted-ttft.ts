@@ -1,7 +1,6 @@
 import { type CostEstimate, worthwhileLoadMs } from './cost-model.ts'
 import { leastLoaded, lowest, type PodAddress, type PodState, podLoad, type RandomSource, randomPod } from './pod.ts'
-import { residentTokensIn } from './prefix-cache.ts'
-import type { PickPod, RoutingInput } from './router.ts'
+import { type PickPod, type RoutingInput, residentTokensIn } from './router.ts'
 
 /**
  * Turns expected behind this one for each ahead of it. Without a queue only the turn's own time counts; the longer the

@@ -1,6 +1,6 @@
-import { candidatesFor } from './candidates.ts'
-import { type PodAddress, type PodSource, type PodState, type Pods, podLoad } from './pod.ts'
-import type { Stickiness } from './session-affinity.ts'
+import { leastLoaded, type PodAddress, type PodSource, type PodState, type Pods, podLoad } from './pod.ts'
+import { serviceOf } from './served-models.ts'
+import { loadLimit, type Stickiness } from './session-affinity.ts'
 
 /** Routing input for a turn. */
 export interface RoutingInput {
@@ -21,6 +21,16 @@ export interface RoutingInput {
   readonly residentTokens?: ReadonlyMap<PodAddress, number> | undefined
   /** The pods that may be chosen, as `host:port` or (all ports of it) `host`. Default: any. */
   readonly subset?: readonly string[] | undefined
+}
+
+/**
+ * Tokens of the session that a pod probably holds; 0 for none. If nothing is known of the session (after a restart, or
+ * when another process served it), its last pod is taken to hold what is stored, or one token where that is unknown.
+ */
+export const residentTokensIn = (turn: RoutingInput, address: PodAddress): number => {
+  const { residentTokens } = turn
+  if (residentTokens !== undefined && residentTokens.size > 0) return residentTokens.get(address) ?? 0
+  return turn.lastPod === address ? Math.max(1, turn.stored?.tokens ?? 0) : 0
 }
 
 /** A prefix whose KV is in the persistent store. */
@@ -86,3 +96,44 @@ const othersAfter = (pods: readonly PodState[], chosen: PodState): PodState[] =>
   const position = pods.indexOf(chosen)
   return [...pods.slice(position + 1), ...pods.slice(0, position)]
 }
+
+/** The pods that may serve a turn, or why there is none. */
+type Candidates =
+  /** The policy chooses among `preferred`; the others of `pods` are for retries. */
+  | { readonly kind: 'pods'; readonly pods: Pods; readonly preferred: Pods }
+  | { readonly kind: 'no-ready-pod' }
+  /** No pod serves the model of the turn, ready or not. */
+  | { readonly kind: 'unknown-model' }
+
+/**
+ * Ready pods that list the model of the turn; else ready pods that may answer any name, or whose models are unknown. A
+ * turn without a model has all ready pods. Pods that run the turn's LoRA adapter are preferred while they are not
+ * overloaded, except by a session that has a pod: an adapter loads in less time than a prompt is computed.
+ */
+const candidatesFor = (
+  allPods: readonly PodState[],
+  turn: Pick<RoutingInput, 'model' | 'lastPod' | 'subset'>,
+  stickiness: Stickiness,
+): Candidates => {
+  const { model, subset } = turn
+  const pods = subset === undefined ? allPods : allPods.filter(({ address }) => isIn(subset, address))
+  if (model === undefined) return readyOf(pods)
+  if (pods.length > 0 && serviceOf(pods, model) === 'no') return { kind: 'unknown-model' }
+  const listing = readyOf(pods.filter(({ models }) => models?.names.has(model)))
+  const served =
+    listing.kind === 'pods' ? listing : readyOf(pods.filter(({ models }) => models?.answersAnyName !== false))
+  if (served.kind !== 'pods' || turn.lastPod !== undefined) return served
+  const limit = loadLimit(stickiness, leastLoaded(served.pods)[0])
+  const running = served.pods.filter((pod) => pod.activeAdapters?.has(model) && podLoad(pod) <= limit)
+  return isNotEmpty(running) ? { ...served, preferred: running } : served
+}
+
+const isIn = (subset: readonly string[], address: string): boolean =>
+  subset.includes(address) || subset.includes(address.slice(0, address.lastIndexOf(':')))
+
+const readyOf = (pods: readonly PodState[]): Exclude<Candidates, { readonly kind: 'unknown-model' }> => {
+  const ready = pods.filter((pod) => pod.ready)
+  return isNotEmpty(ready) ? { kind: 'pods', pods: ready, preferred: ready } : { kind: 'no-ready-pod' }
+}
+
+const isNotEmpty = (pods: readonly PodState[]): pods is Pods => pods.length > 0
