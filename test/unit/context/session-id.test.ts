@@ -69,10 +69,6 @@ describe('session id cipher', () => {
     expect(cipher.decrypt(cipher.encrypt(id, tenant), tenant)).toBe(id)
   })
 
-  test('decrypts what another gateway with the same secret encrypted', () => {
-    expect(createSessionIdCipher('a secret of the gateway').decrypt(cipher.encrypt(id, tenant), tenant)).toBe(id)
-  })
-
   test('decrypts nothing for another tenant', () => {
     expect(cipher.decrypt(cipher.encrypt(id, tenant), 'tenant-b' as TenantKey)).toBeUndefined()
   })
@@ -89,22 +85,6 @@ describe('session id cipher', () => {
     expect(encrypted).not.toContain('ctx_')
     expect(bytes.toString('latin1')).not.toContain(id.slice(4, 8))
     expect(encrypted).not.toContain(Buffer.from(id).toString('base64url').slice(0, 8))
-  })
-
-  test('encrypts the same id differently every time', () => {
-    expect(new Set(Array.from({ length: 100 }, () => cipher.encrypt(id, tenant))).size).toBe(100)
-  })
-
-  test.each([
-    { name: 'empty', damage: () => Buffer.alloc(0) },
-    { name: 'as long as nonce and tag alone', damage: (bytes: Buffer) => bytes.subarray(0, 28) },
-    { name: 'a byte short', damage: (bytes: Buffer) => bytes.subarray(0, -1) },
-    { name: 'a byte long', damage: (bytes: Buffer) => Buffer.concat([bytes, Buffer.alloc(1)]) },
-    { name: 'the id in the clear', damage: () => Buffer.from(id) },
-  ])('decrypts to undefined when damaged: $name', ({ damage }) => {
-    const bytes = Buffer.from(cipher.encrypt(id, tenant), 'base64url')
-
-    expect(cipher.decrypt(damage(bytes).toString('base64url'), tenant)).toBeUndefined()
   })
 
   test('decrypts to undefined when any single bit is flipped', () => {
