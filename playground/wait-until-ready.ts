@@ -31,7 +31,7 @@ const pollMs = 20
 const defaultTimeoutMs = 120_000
 
 /**
- * Waits until the probe succeeds, by default for two minutes. Fails at once when the child ends. The child is not touched.
+ * Waits until the probe succeeds, by default for two minutes. Fails at once when the child ends, which stays as it is.
  * @throws NotReadyError, or the signal's reason
  */
 export const waitUntilReady = async (
@@ -51,7 +51,7 @@ export const waitUntilReady = async (
   signal?.throwIfAborted()
 }
 
-/** GETs a small text over a connection of its own, so that none stays open towards a server that is then stopped. Undefined: no answer. */
+/** GETs a small text by a connection of its own, which does not outlive the answer. Undefined: no answer. */
 export const httpGet = async (url: string): Promise<{ readonly status: number; readonly body: string } | undefined> => {
   try {
     const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(1000) })
