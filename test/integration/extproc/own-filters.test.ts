@@ -55,7 +55,7 @@ const callAs = (token: string, request: Parameters<typeof call>[1] = {}, path = 
   call(`${stack.url}${path}`, { ...request, headers: { authorization: `Bearer ${token}`, ...request.headers } })
 const asks = () => envoyStat(stack, 'ext_proc.streams_started')
 
-test('a session belongs to the caller that its token names, whatever the token, and a caller cannot pose as another', async () => {
+test('a session belongs to the caller that a token names, whatever the token; nobody can pose as another', async () => {
   const created = await callAs(issuer.token({ sub: 'ann' }), { body })
   const id = created.headers.get('x-session-id')
   expect([created.status, id]).toEqual([200, expect.stringMatching(/^ctx_/)])
@@ -96,15 +96,15 @@ test.each([
 )
 
 test('a preflight of the allowed origin is answered without a token, another one is not', async () => {
+  const sdk = ['lang', 'package-version', 'os', 'arch', 'runtime', 'runtime-version', 'retry-count', 'timeout']
+  const asked = ['content-type', 'x-session-id', 'routing-strategy', ...sdk.map((name) => `x-stainless-${name}`)]
+  const method = { 'access-control-request-method': 'POST', 'access-control-request-headers': asked.join(',') }
   const preflight = (origin: string) =>
-    call(`${stack.url}/v1/completions`, {
-      method: 'OPTIONS',
-      headers: { origin, authorization: '', 'access-control-request-method': 'POST' },
-    })
+    call(`${stack.url}/v1/completions`, { method: 'OPTIONS', headers: { origin, authorization: '', ...method } })
 
   const allowed = await preflight('https://app.example.com')
   expect(allowed.status).toBe(200)
-  expect(allowed.headers.get('access-control-allow-headers')).toContain('x-session-id')
+  expect(allowed.headers.get('access-control-allow-headers')?.split(', ')).toEqual(expect.arrayContaining(asked))
   expect((await preflight('https://evil.example.com')).headers.get('access-control-allow-origin')).toBeNull()
 
   const headers = { origin: 'https://app.example.com' }
