@@ -85,8 +85,8 @@ Environment:
 
 const replayPage = `Usage: context-cache-gateway replay TRACE [options]
 
-Replays a trace of requests on a simulated fleet, in virtual time, with the routing, load and eviction code that serves
-traffic. TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens,
+Replays a trace of requests on a simulated fleet, in virtual time, with the code that routes and decides on loads in the
+gateway. TRACE is a file in the Mooncake format, gzipped or not: on each line {"timestamp": ms, "input_length": tokens,
 "output_length": tokens, "hash_ids": [one for each 512 tokens of the prompt]}.
 
 Options, routing:

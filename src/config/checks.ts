@@ -50,7 +50,7 @@ const checkAuthority = ({ extproc }: ParsedConfig['listen']): readonly ConfigPro
   problemIf(
     extproc.anyAuthority && extproc.socketPath !== undefined,
     'listen.extproc.anyAuthority',
-    'Belongs to a TCP port',
+    'belongs to a TCP port',
   )
 
 /** A cached answer is sent in one message, and gRPC bounds messages by the largest body. */

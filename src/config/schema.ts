@@ -234,7 +234,7 @@ const responseCache = group({
 
 const reaper = group({
   intervalMs: milliseconds.default(1_000).describe('Time between two sweeps for expired sessions and KV to remove.'),
-  batchSize: integer(1, 10_000).default(100).describe('Most removals that a sweep claims at once.'),
+  batchSize: integer(1, 10_000).default(100).describe('Most removals that run at once.'),
   removalLeaseMs: milliseconds
     .default(30_000)
     .describe('Time after which another gateway retries an unfinished removal. One takes no longer, and at most 10 s.'),

@@ -19,7 +19,7 @@ export interface NewSession {
 export interface IdempotencyKey {
   /** HMAC of tenant and `Idempotency-Key`, or of tenant and body for a client's automatic retry. */
   readonly digest: string
-  /** HMAC of path and body: the same key with another body is a client's mistake. */
+  /** HMAC of the request's form and body: the same key with another body is a client's mistake. */
   readonly bodyDigest: string
   /** How long the key is remembered, from the first create. */
   readonly rememberMs: number

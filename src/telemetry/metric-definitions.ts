@@ -57,8 +57,8 @@ export const metricDefinitions = {
     'Ended sessions, by reason: expired, deleted by request, or evicted from the memory store by count or by memory.',
     { reason: ['ttl', 'api', 'count', 'memory'] },
   ),
-  sessions_bytes: gauge('Estimated memory of the sessions and tombstones in the memory store, bytes.', {}),
-  kv_stored_bytes: sharedGauge('Stored KV of sessions, bytes; with Redis only where kv.maxStoreBytes is set.', {}),
+  sessions_bytes: gauge('Estimated memory of sessions and tombstones in the memory store, bytes; 0 with Redis.', {}),
+  kv_stored_bytes: sharedGauge('Stored KV of sessions, bytes; with Redis 0 unless kv.maxStoreBytes is set.', {}),
   kv_evictions_total: counter(
     'Stored KV removed from sessions that live, by reason: store size limit, or no pod can load it.',
     { reason: ['size', 'stale'] },

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { types } from 'node:util'
 
 /** Replaces a redacted value. */
-export const redacted = '[redacted]'
+const redacted = '[redacted]'
 
 /** Normalises a name: `x-session-id`, `xSessionId` and `X_SESSION_ID` are equal. */
 const bare = (name: string): string => name.replaceAll(/[-_]/g, '').toLowerCase()

@@ -167,7 +167,7 @@ const readCounts = (
 }
 
 const unusedMessage = (resource: string): string =>
-  `Nothing requires ${resource}; name it in admission.requirements, or leave it out here`
+  `nothing requires ${resource}; name it in admission.requirements, or leave it out here`
 
 const readPriorities = (option: 'priorities' | 'objectives', settings: AdmissionSettings, report: Report): Counts => {
   const priorities = new Map<string, number>()

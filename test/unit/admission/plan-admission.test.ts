@@ -70,7 +70,7 @@ test('admission is off without requirements, whatever else is set', () => {
 const global = (...names: readonly string[]) => ({ globalResources: names })
 const resources = (...items: readonly string[]) => ({ resources: items })
 const requirements = (...items: readonly string[]) => ({ requirements: items })
-const unused = 'Nothing requires R5; name it in admission.requirements, or leave it out here'
+const unused = 'nothing requires R5; name it in admission.requirements, or leave it out here'
 const twice = 'R1 is given twice for the same place; give it once'
 const tooFew = (subject: string, count: number, resource: string, least: number): string =>
   `${subject} ${count} of ${resource}, and there may be only ${least}: set it to at least ${count} here, or require less in admission.requirements`
