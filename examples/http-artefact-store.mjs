@@ -1,8 +1,9 @@
 /*
- * Keeps stored KV in an object store behind plain HTTP: PUT, GET and DELETE of {ARTEFACT_STORE_URL}/{name}. That is what S3-compatible stores
- * offer behind a signing proxy, and what nginx with its DAV module, SeaweedFS and many others offer by themselves.
+ * Keeps stored KV in an object store behind plain HTTP: PUT, GET and DELETE of {ARTEFACT_STORE_URL}/{name}. That is
+ * what S3-compatible stores offer behind a signing proxy, and what nginx with its DAV module, SeaweedFS and many others
+ * offer by themselves.
  *
- *   ARTEFACT_STORE_URL=http://objects:8333/kv CTX_KV_STORE_MODULE=examples/http-artefact-store.mjs context-cache-gateway
+ *   ARTEFACT_STORE_URL=http://host:8333/kv CTX_KV_STORE_MODULE=examples/http-artefact-store.mjs node dist/src/main.js
  *
  * docs/artefact-store.md explains the interface.
  */
@@ -11,7 +12,7 @@ export const createArtefactStore = () => {
   if (root === undefined) throw new Error('ARTEFACT_STORE_URL names no object store')
   const urlOf = (name) => `${root}/${encodeURIComponent(name)}`
 
-  /** Answers other than the expected ones are faults; what remains of a body is let go, so that its connection can be used again. */
+  /** Other answers than the expected ones are faults; the rest of a body is let go, so that its connection is free. */
   const send = async (name, request, expected) => {
     const answer = await fetch(urlOf(name), request)
     if (expected.includes(answer.status)) return answer

@@ -1,10 +1,11 @@
 /*
- * A KV connector in one file: KV of llama-server's slots, kept as files in the folder that is the servers' --slot-save-path. A turn locks a slot,
- * which is filled from the session's file; when the turn has ended, the slot is saved to a new file, emptied and unlocked.
- * docs/connectors.md says what a connector has to do. The connector llamacpp-slots does more: it leaves KV in its slot between turns, keeps
- * checksums, renews its claims, and notices a request that took the slot in the middle of a turn.
+ * A KV connector in one file: KV of llama-server's slots, kept as files in the folder that is the servers'
+ * --slot-save-path. A turn locks a slot, which is filled from the session's file; when the turn has ended, the slot is
+ * saved to a new file, emptied and unlocked. docs/connectors.md says what a connector has to do. The connector
+ * llamacpp-slots does more: it leaves KV in its slot between turns, keeps checksums, renews its claims, and notices a
+ * request that took the slot in the middle of a turn.
  *
- *   KV_DIR=/shared/kv CTX_KV_CONNECTOR_MODULE=examples/slot-files-connector.mjs context-cache-gateway serve
+ *   KV_DIR=/shared/kv CTX_KV_CONNECTOR_MODULE=examples/slot-files-connector.mjs node dist/src/main.js serve
  */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'

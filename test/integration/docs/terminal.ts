@@ -39,11 +39,8 @@ export const openTerminal = async (): Promise<Terminal> => {
     PATH: `${join(folder, 'bin')}:${process.env['PATH']}`,
     PYTHONPATH: join(folder, 'python'),
   }
-  // As after `npm install --global`.
   const bin = join(folder, 'bin')
   await mkdir(bin)
-  const installed = join(bin, 'context-cache-gateway')
-  await writeFile(installed, `#!/bin/sh\nexec node '${root}/dist/src/main.js' "$@"\n`, { mode: 0o755 })
   // What runs this test is installed and compiled: to do it again would change files under other tests.
   const made = ['dist/built', 'dist/accelerator/turns.wasm', 'node_modules/.package-lock.json']
   const make = `PATH='${process.env['PATH']}' exec make ${made.map((file) => `-o ${file}`).join(' ')} "$@"`
