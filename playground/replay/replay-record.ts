@@ -18,7 +18,7 @@ export interface ReplayResult {
   readonly prefillSeconds: number
   /** Prefill time of the busiest pod over that of the average pod: 1 is even. */
   readonly balance: number
-  /** Prefill time over the time in which it could have been done, from the first arrival to the last: above 1 the fleet falls behind. */
+  /** Prefill time over the time that there was for it, from first to last arrival: above 1 the fleet falls behind. */
   readonly utilisation: number
 }
 
@@ -65,5 +65,5 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, numbe
 const ratio = (part: number, whole: number): number => (whole > 0 ? part / whole : 0)
 
 /** The smallest of the sorted numbers that at least `share` (0 to 1) of them do not exceed; 0 where there are none. */
-export const percentile = (sorted: Float64Array, share: number): number =>
+const percentile = (sorted: Float64Array, share: number): number =>
   sorted[Math.min(sorted.length, Math.max(1, Math.ceil(share * sorted.length))) - 1] ?? 0

@@ -33,21 +33,10 @@ export const envoyStat = async (stack: Stack, name: string): Promise<number> => 
   return Number(value)
 }
 
-/** What the gateways have logged of a pod: whether it gets turns from then on. */
-const changesOf = (stack: Stack, address: string): readonly ('ready' | 'failing')[] =>
-  stack
-    .output()
-    .split('\n')
-    .flatMap((line) => {
-      if (line.includes(`The engine ${address} is unavailable`)) return ['failing']
-      return line.includes(`"kind":"ready","address":"${address}"`) || line.includes(`${address} is available again`)
-        ? ['ready']
-        : []
-    })
-
-/** How many changes of this kind to a pod the gateways have logged. */
-export const podChanges = (stack: Stack, kind: 'ready' | 'failing', address: string): number =>
-  changesOf(stack, address).filter((change) => change === kind).length
-
-/** Whether the gateway sends turns to the pod, by its log. */
-export const isReady = (stack: Stack, address: string): boolean => changesOf(stack, address).at(-1) === 'ready'
+/** Whether the gateway sends turns to the pod, by what was logged of it last. */
+export const isReady = (stack: Stack, address: string): boolean => {
+  const lines = stack.output().split('\n')
+  const last = (...texts: readonly string[]) => lines.findLastIndex((line) => texts.some((text) => line.includes(text)))
+  const ready = last(`"kind":"ready","address":"${address}"`, `${address} is available again`)
+  return ready > last(`The engine ${address} is unavailable`)
+}
