@@ -28,7 +28,7 @@ const residentBytes = async (): Promise<number> => {
 
 /** What must be true after anything. */
 const expectServing = async (): Promise<void> => {
-  // On a busy machine, reading all of this can take longer than a health check waits: Envoy answers 503 until the next check.
+  // On a busy machine, reading all of this may take longer than a health check: Envoy answers 503 until the next one.
   const response = await eventually(async () => {
     const tried = await create(stack, { body: { model: 'scripted', prompt: 'hello' } })
     expect(tried.status).toBe(200)
@@ -63,7 +63,7 @@ const settings = frame(4, 0, 0)
 const begin = Buffer.concat([preface, settings])
 const repeated = (count: number, piece: Buffer): Buffer => Buffer.concat(Array.from({ length: count }, () => piece))
 
-describe('bytes that are no gRPC', () => {
+describe('the gateway goes on serving after bytes that are no gRPC:', () => {
   test.each([
     { what: 'nothing', bytes: () => Buffer.alloc(0) },
     { what: 'noise', bytes: () => randomBytes(1_000_000) },
@@ -134,7 +134,7 @@ const headers = field(
   field(1, header(':method', 'POST'), header(':path', '/v1/completions'), header('x-session-id', 'ctx_no-such-one')),
 )
 
-describe('a client that speaks the protocol, but not as Envoy does', () => {
+describe('the gateway goes on serving after a client that speaks the protocol, but not as Envoy does:', () => {
   const open = (client: Client) =>
     client
       .makeBidiStreamRequest(
@@ -144,7 +144,7 @@ describe('a client that speaks the protocol, but not as Envoy does', () => {
       )
       .on('error', () => undefined)
 
-  test('ten thousand messages that wait for no answer end their stream', async () => {
+  test('ten thousand messages that wait for no answer, and end their stream', async () => {
     const client = new Client(stack.gateway().extproc, credentials.createInsecure())
     const call = open(client)
     const ended = once(call.resume(), 'status')

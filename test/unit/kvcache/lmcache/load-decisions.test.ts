@@ -26,14 +26,14 @@ describe('presence of stored KV', () => {
   const fault = { kind: 'miss', reason: 'load_failed', cause: expect.objectContaining({ name: 'LmcacheFault' }) }
   const rows: readonly Row[] = [
     {
-      name: 'in the engine, and the store is away',
+      name: 'in the engine is a hit, also while the store is away',
       arrange: () => kit.bed.fleet.coordinator.server.stop(),
       pod: 0,
       expected: inEngine,
     },
-    { name: 'in the store', arrange: () => {}, pod: 1, expected: inStore },
+    { name: 'in the store is a hit', arrange: () => {}, pod: 1, expected: inStore },
     {
-      name: 'in the memory beside the engine',
+      name: 'in the memory beside the engine is a hit',
       arrange: async () => {
         const { fields } = await kit.prepare(kit.first, stored)
         await kit.bed.fleet.pods[0].engine.evict(fields['cache_salt'] as string)
@@ -46,7 +46,7 @@ describe('presence of stored KV', () => {
       expected: (tokens) => ({ kind: 'hit', tier: 'cpu', tokens }),
     },
     {
-      name: 'in the memory beside another engine alone',
+      name: 'in the memory beside another engine alone is a miss',
       arrange: async () => {
         kit.bed.fleet.pods[0].instance.deleteChunks(kit.bed.fleet.store.keys(), 'l2')
         await kit.bed.fleet.directory.arrived()
@@ -55,26 +55,26 @@ describe('presence of stored KV', () => {
       expected: notListed,
     },
     {
-      name: 'in the store, of which a new coordinator knows nothing',
+      name: 'in the store, of which a new coordinator knows nothing, is a miss',
       arrange: () => kit.bed.fleet.coordinator.restart(),
       pod: 1,
       expected: notListed,
     },
-    { name: 'nowhere', arrange: () => kit.bed.fleet.empty(), pod: 1, expected: notListed },
+    { name: 'nowhere is a miss', arrange: () => kit.bed.fleet.empty(), pod: 1, expected: notListed },
     {
-      name: 'in a store that answers 500',
+      name: 'in a store that answers 500 is a failed load',
       arrange: () => kit.bed.fleet.onCall(({ server }) => (server === 'coordinator' ? 'fail' : undefined)),
       pod: 1,
       expected: () => fault,
     },
     {
-      name: 'in a store whose port is closed',
+      name: 'in a store whose port is closed is a failed load',
       arrange: () => kit.bed.fleet.coordinator.server.stop(),
       pod: 1,
       expected: () => fault,
     },
     {
-      name: 'in the store, and the pod has no LMCache server',
+      name: 'in the store is a hit, also where the pod has no LMCache server',
       arrange: () => {
         kit.bed.fleet.absent.add('instance-1')
         kit.cache = kit.bed.connect()
@@ -83,7 +83,7 @@ describe('presence of stored KV', () => {
       expected: inStore,
     },
     {
-      name: 'partly in the store',
+      name: 'partly in the store is a hit of that part',
       arrange: async () => {
         kit.bed.fleet.pods[0].instance.deleteChunks(kit.bed.fleet.store.keys().slice(-1), 'l2')
         await kit.bed.fleet.directory.arrived()
@@ -97,7 +97,7 @@ describe('presence of stored KV', () => {
     expect(await presenceOn(pod)).toEqual(expected(stored.tokens))
   })
 
-  test('in a store that is slower than the budget', async () => {
+  test('in a store that is slower than the budget is a miss, load_timeout', async () => {
     const budget = new AbortController()
     // The engine is known.
     await presenceOn(1)
@@ -109,7 +109,7 @@ describe('presence of stored KV', () => {
     expect(await presenceOn(1, budget.signal)).toEqual({ kind: 'miss', reason: 'load_timeout' })
   })
 
-  test('in answers of more than 4 MiB', async () => {
+  test('in a store that answers more than 4 MiB is a hit', async () => {
     const entries = kit.bed.fleet.directory.entries().map(({ key }) => ({
       key,
       placements: [{ instance_id: 'instance-0', tier: 'l2', size_bytes: 1 }],
