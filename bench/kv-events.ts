@@ -1,4 +1,4 @@
-/** What a turn's report of KV blocks costs the gateway, and what a pod's reports keep in memory. `make bench-kv-events` runs it. */
+/** `make bench-kv-events`: what a turn's report of KV blocks costs the gateway, in time and memory. */
 
 import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'

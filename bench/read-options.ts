@@ -12,7 +12,7 @@ export interface BenchOption {
 /** The values of an option that takes several. */
 export const listOf = (text: string): readonly string[] => text.split(',').filter((part) => part !== '')
 
-/** Reads the command line of a bench. `--help` prints what it does and its options; that, and an unknown option, ends the process. */
+/** Reads the command line of a bench. `--help`, which prints what it does, and an unknown option end the process. */
 export const readOptions = <const Name extends string>(
   title: string,
   options: Readonly<Record<Name, BenchOption>>,

@@ -68,7 +68,7 @@ export const turnPastGateway = async (
   return turn(stack, `http://${pod}/v1/completions`, prompt)
 }
 
-/** A person reads before asking on. Engines that share processors go on spinning and storing for a second after an answer. */
+/** A person reads before asking on. Engines that share processors spin and store for a second after an answer. */
 const think = (): Promise<void> => delay(thinkMs)
 
 const chunk = z.object({

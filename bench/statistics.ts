@@ -17,8 +17,8 @@ export const rangeText = ([low, high]: readonly [number, number], digits: number
   `${low.toFixed(digits)} to ${high.toFixed(digits)}`
 
 /**
- * 95 % confidence interval of the median, for values of any distribution: two of the values, by the ranks of a binomial distribution. Undefined
- * for fewer than six values.
+ * 95 % confidence interval of the median, for values of any distribution: two of the values, by the ranks of a binomial
+ * distribution. Undefined for fewer than six values.
  */
 export const medianInterval = (values: readonly number[]): readonly [number, number] | undefined => {
   const count = values.length

@@ -10,7 +10,7 @@ export interface TtftPanel {
   readonly rows: readonly TtftRow[]
 }
 
-/** Colours that people with a colour vision deficiency can tell apart, on light and on dark background (Okabe and Ito). */
+/** Colours that people with a colour vision deficiency can tell apart, on light and on dark (Okabe and Ito). */
 const series = [
   { name: 'cold', title: 'no KV (cold)', colour: '#8c8c8c' },
   { name: 'otherPodLoaded', title: 'other pod, KV loaded', colour: '#e69f00' },
@@ -24,7 +24,7 @@ const [plotTop, plotBottom] = [74, 284]
 const barShare = 0.26
 const gridLines = 4
 
-/** Renders a bar chart of time to first token, a panel for each engine, as SVG. It follows the light or dark mode of the reader. */
+/** Renders a bar chart of time to first token, a panel for each engine, as SVG, in the reader's light or dark mode. */
 export const renderTtftChart = (panels: readonly TtftPanel[]): string => {
   const width = panelWidth * panels.length
   return `${[

@@ -1,7 +1,7 @@
 /**
- * Time to first token with and without the session's KV, through everything that `make run` starts.
- * Prints two tables and writes bench/out/ttft.json, or ttft-vllm.json, and a chart of both, bench/out/ttft.svg. Run with `make bench-ttft`, or
- * `make bench-ttft ENGINE=vllm`.
+ * Time to first token with and without the session's KV, through everything that `make run` starts. Prints two tables
+ * and writes bench/out/ttft.json, or ttft-vllm.json, and a chart of both, bench/out/ttft.svg. Run with
+ * `make bench-ttft`, or `make bench-ttft ENGINE=vllm`.
  */
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -87,8 +87,8 @@ const shownLines = 40
 const maxLineCharacters = 4000
 
 /**
- * Starts a server. It has a process group of its own, so that Ctrl-C reaches this process alone, which ends its children
- * in the order it wants; and it ends when this process does, however that happens.
+ * Starts a server. It has a process group of its own, so that Ctrl-C reaches this process alone, which ends its
+ * children in the order it wants; and it ends when this process does, however that happens.
  * @throws Error when the program cannot be started at all
  */
 export async function startChild(options: StartChildOptions): Promise<ManagedChild> {

@@ -14,13 +14,13 @@ export interface EnvoyAddresses {
   readonly pods: readonly string[]
   /** One or several gateway processes. */
   readonly gateways: readonly string[]
-  /** The gateway's connector. Default: `llamacpp-slots`. With any other one, requests without a session are forwarded unchanged. */
+  /** The gateway's connector. Default: `llamacpp-slots`. With any other, requests without a session are not changed. */
   readonly connector?: string | undefined
 }
 
 /**
- * One of the package's configurations with other addresses, and absolute paths of the Lua file and the Wasm filter; everything
- * else is unchanged.
+ * One of the package's configurations with other addresses, and absolute paths of the Lua file and the Wasm filter;
+ * everything else is unchanged.
  * @throws Error when the file lacks an expected part
  */
 export const readEnvoyConfig = async (file: EnvoyConfigFile, addresses: EnvoyAddresses): Promise<string> => {

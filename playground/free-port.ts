@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
-/** Below those that Linux and macOS give to outgoing connections; even ones: the odd port above each of them is its claim. */
+/** Below those that Linux and macOS give to outgoing connections; even: the odd port above each one is its claim. */
 const candidatePort = (): number => 2 * randomInt(5000, 16_384)
 const maxTries = 100
 
 /**
- * A TCP port of 127.0.0.1 on which nothing listens. No other call gets it while this process runs, in this process or in
- * another: until its end the process listens on the port above it.
+ * A TCP port of 127.0.0.1 on which nothing listens. No other call gets it while this process runs, in this process or
+ * in another: until its end the process listens on the port above it.
  * @throws Error when a hundred ports in turn are in use
  */
 export const freePort = async (): Promise<number> => {

@@ -11,8 +11,8 @@ export type StartServer = <T extends { readonly child: ManagedChild }>(
 const [firstDelayMs, maxDelayMs] = [250, 10_000]
 
 /**
- * Starts servers, and starts each again that ends by itself, until `signal`. `start` is called each time, and has to take
- * the same ports. The pause before it doubles up to 10 s, and is a quarter of a second again after as long a run.
+ * Starts servers, and starts each again that ends by itself, until `signal`. `start` is called each time, and has to
+ * take the same ports. The pause before it doubles up to 10 s, and is a quarter of a second again after as long a run.
  */
 export const createKeeper =
   ({ report, signal }: { readonly report: Report; readonly signal: AbortSignal }): StartServer =>

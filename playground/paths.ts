@@ -12,7 +12,7 @@ const name = 'context-cache-gateway'
 export const toolsDir = (env: Environment = ownEnvironment()): string =>
   join(absolute(env['XDG_CACHE_HOME']) ?? join(homedir(), '.cache'), name)
 
-/** `$XDG_STATE_HOME/context-cache-gateway`: what outlives `run` and is not to be deleted lightly: stored KV, the tenant secret. */
+/** `$XDG_STATE_HOME/context-cache-gateway`: what outlives `run`, and is missed: stored KV, the tenant secret. */
 export const stateDir = (env: Environment = ownEnvironment()): string =>
   join(absolute(env['XDG_STATE_HOME']) ?? join(homedir(), '.local', 'state'), name)
 

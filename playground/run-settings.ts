@@ -17,7 +17,7 @@ export interface RunSettings {
   readonly modelPath: string | undefined
   /** `PODS`: engines that run already; undefined: two embedded ones are started. */
   readonly pods: readonly string[] | undefined
-  /** `KV_DIR`: the folder that the engines save KV into; undefined: one in the state folder, for each port, or for all runs with a REDIS_URL. */
+  /** `KV_DIR`: where engines save KV; undefined: in the state folder, by port, or one for all runs with a REDIS_URL. */
   readonly kvDirectory: string | undefined
 }
 

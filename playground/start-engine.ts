@@ -35,8 +35,8 @@ export interface RunningEngine {
 }
 
 /**
- * Installs llama.cpp on first use, starts an embedded engine from the compiled files and waits until it can serve. The first
- * start writes the random model.
+ * Installs llama.cpp on first use, starts an embedded engine from the compiled files and waits until it can serve. The
+ * first start writes the random model.
  * @throws InstallError, NotReadyError, or the signal's reason
  */
 export const startEngine = async (options: StartEngineOptions): Promise<RunningEngine> => {

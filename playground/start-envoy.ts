@@ -29,7 +29,7 @@ export interface RunningEnvoy {
 
 /**
  * Finds or installs Envoy, starts it and waits until it reports that it is ready.
- * @throws InstallError, NotReadyError with what Envoy prints about a configuration that it refuses, or the signal's reason
+ * @throws InstallError, NotReadyError with what Envoy says of a configuration that it refuses, or the signal's reason
  */
 export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnvoy> => {
   const { env = ownEnvironment(), onLine: report, signal, change = (text) => text } = options

@@ -10,11 +10,11 @@ import { prints } from './wait-until-ready.ts'
 
 /** A Redis of our own on 127.0.0.1. */
 export interface StartRedisOptions extends Launch {
-  /** The working folder, where an append-only file would lie; made when it is missing. Default: that for temporary files. */
+  /** The working folder, for an append-only file; made when it is missing. Default: that for temporary files. */
   readonly dir?: string | undefined
   /** Default: a free one. */
   readonly port?: number | undefined
-  /** `append-only` writes every change to the disk before it is answered, so that a restart on the same `dir` finds it. Default: `none`. */
+  /** `append-only` writes every change to the disk before the answer: a restart on `dir` finds it. Default: `none`. */
   readonly persistence?: 'none' | 'append-only' | undefined
 }
 

@@ -38,8 +38,8 @@ interface StackLaunch extends Launch {
 }
 
 /**
- * Starts pods of the embedded engine unless `settings` names others, a Redis if it asks for one, the gateway, and Envoy. After
- * an error the caller stops what is in `launch.children`.
+ * Starts pods of the embedded engine unless `settings` names others, a Redis if it asks for one, the gateway, and
+ * Envoy. After an error the caller stops what is in `launch.children`.
  * @throws InstallError, NotReadyError, Error when the port is in use, or the signal's reason
  */
 export const startStack = async (settings: RunSettings, launch: StackLaunch): Promise<RunningStack> => {

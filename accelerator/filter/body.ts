@@ -1,12 +1,16 @@
-// The request's body: the members that the gateway adds are appended to its object. Of members with one name the last one counts in every engine's
-// parser. A body that may have to be refused is left to the Lua filter, which receives model and members for it (deploy/envoy/context-cache.lua).
+// The request's body: the members that the gateway adds are appended to its object. Of members with one name the last
+// one counts in every engine's parser. A body that may have to be refused is left to the Lua filter, which receives
+// model and members for it (deploy/envoy/context-cache.lua).
 
 import { closeBrace, colon, comma, dropBlanks, find, openBrace, quote, skipBlanks } from './bytes'
 import { proxy_set_buffer_bytes, requestBody } from './env'
 import { setRequestHeader } from './headers'
 import { readBuffer, result, take, writeDecimal } from './scratch'
 
-/** Appends `splice` to the body of the request whose context is in effect, if the body names no other model. Lengths of 0: any model, nothing to append. */
+/**
+ * Appends `splice` to the body of the request whose context is in effect, if the body names no other model. Lengths of
+ * 0: any model, nothing to append.
+ */
 export function spliceBody(model: usize, modelLength: i32, splice: usize, spliceLength: i32): void {
   if (!readBuffer(requestBody)) return
   const start = <usize>load<u32>(result)

@@ -37,12 +37,12 @@ let spliceLength: i32 = 0
 let ticket: usize = 0
 let ticketLength: i32 = 0
 
-/** Whether the Lua file appends to all bodies: this filter sees none of them where Envoy holds all of a request that it pauses. */
+/** Whether the Lua file appends to all bodies: where Envoy holds all of a paused request, this filter sees none. */
 export function setLeavesBodies(leaves: bool): void {
   leavesBodies = leaves
 }
 
-/** Forwards a request. Its context is in effect then, unless the message cannot be read, in which case nothing is done. */
+/** Forwards a request. Its context is in effect then; if the message cannot be read, nothing is done. */
 export function forward(entry: usize, message: usize, length: i32): i32 {
   if (!readForward(message, message + length)) return cannotBeRead
   if (proxy_set_effective_context(turns.idOf(entry)) !== 0) return isOver

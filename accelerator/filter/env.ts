@@ -1,5 +1,5 @@
-// What Envoy offers a filter, by proxy-wasm's ABI 0.2.1 (the file's name is that of the module from which it is imported). Texts are pointers with
-// lengths in bytes; results are 0 for `ok`.
+// What Envoy offers a filter, by proxy-wasm's ABI 0.2.1 (the file's name is that of the module from which it is
+// imported). Texts are pointers with lengths in bytes; results are 0 for `ok`.
 
 /** The request's headers, where a function asks for a map of headers. */
 export const requestHeaders: i32 = 0

@@ -1,5 +1,5 @@
-// The accelerator: asks a gateway about each turn, and carries out the decision. A request is forwarded unchanged if no gateway can be asked or none
-// decides in time. Meanwhile its body is held.
+// The accelerator: asks a gateway about each turn, and carries out the decision. A request is forwarded unchanged if no
+// gateway can be asked or none decides in time. Meanwhile its body is held.
 
 import { find, quote } from './bytes'
 import { answer, awaitsBody, cannotBeRead, continues, finishForward, forward, setLeavesBodies } from './decision'

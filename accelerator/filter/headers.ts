@@ -12,7 +12,7 @@ export function setRequestHeader(header: string, value: usize, length: i32): voi
   proxy_replace_header_map_value(requestHeaders, name, writeText(header, name), value, length)
 }
 
-/** Whether these bytes are headers as proxy-wasm serializes them: their number, all lengths, then each name and value with a zero behind it. */
+/** Whether these bytes are headers of proxy-wasm: number, all lengths, names and values, each with a zero behind. */
 export function isHeaderMap(map: usize, length: i32): bool {
   if (<usize>length < countBytes) return false
   const count = <u64>load<u32>(map)

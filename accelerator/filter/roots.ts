@@ -1,4 +1,5 @@
-// The contexts of this filter in Envoy's listeners, one for each configuration that a worker has. Streams belong to one of them, and end with it.
+// The contexts of this filter in Envoy's listeners, one for each configuration that a worker has. Streams belong to one
+// of them, and end with it.
 
 /** Of more than these the oldest are forgotten. */
 const maxRoots: u32 = 16

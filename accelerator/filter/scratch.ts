@@ -1,5 +1,5 @@
-// Memory for one call by Envoy: for what Envoy hands over, and for what this filter hands back. The next call reuses it, so nothing is freed. The
-// filter has no heap.
+// Memory for one call by Envoy: for what Envoy hands over, and for what this filter hands back. The next call reuses
+// it, so nothing is freed. The filter has no heap.
 
 import { proxy_get_buffer_bytes } from './env'
 

@@ -1,7 +1,7 @@
-// This worker's gRPC streams to the gateways. Many turns share a few long streams, since a stream for each request costs Envoy as much as the request
-// itself; and turns share messages: what is asked while a message has no reply yet is collected, and leaves as one message after the reply. Envoy
-// chooses a gateway for each stream, so several streams are used in turn, a message on each, and each is replaced now and then, for new gateways to
-// get their share.
+// This worker's gRPC streams to the gateways. Many turns share a few long streams, since a stream for each request
+// costs Envoy as much as the request itself; and turns share messages: what is asked while a message has no reply yet
+// is collected, and leaves as one message after the reply. Envoy chooses a gateway for each stream, so several streams
+// are used in turn, a message on each, and each is replaced now and then, for new gateways to get their share.
 
 import {
   noHeaders,
@@ -50,7 +50,7 @@ let next: u32 = 0
 /** Streams that are opened from now on go to this cluster. False when the text is no name, or too long. */
 export function setCluster(cluster: usize, length: i32): bool {
   if (length < 1 || length > maxClusterLength) return false
-  // GrpcService { envoy_grpc { cluster_name, authority } }. Envoy's default is the name, and Node.js refuses slashes in it.
+  // GrpcService { envoy_grpc { cluster_name, authority } }: by default the name, and Node.js refuses slashes in it.
   let at = writeLength(1, length + authorityLength + 4, service)
   at = writeLength(1, length, at)
   memory.copy(at, cluster, length)
@@ -132,7 +132,7 @@ export function forget(token: u32): void {
   replied()
 }
 
-/** Retires the streams that are old. No ask waits longer than a tick for the reply to others, which a gateway that hangs does not send. */
+/** Retires the streams that are old. No ask waits longer than a tick for the reply to others: a gateway may hang. */
 export function replaceOld(tick: u32): void {
   replied()
   for (let place: u32 = 0; place < used; place++) {

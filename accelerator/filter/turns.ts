@@ -1,5 +1,6 @@
-// The turns that a worker of Envoy holds, by the id of their request, in an open hash table: from their ask until they are forwarded, answered or
-// cancelled. An entry is id, stream, deadline, and how often it was asked again, with flags. Envoy counts ids up, so that neighbours rarely collide.
+// The turns that a worker of Envoy holds, by the id of their request, in an open hash table: from their ask until they
+// are forwarded, answered or cancelled. An entry is id, stream, deadline, and how often it was asked again, with flags.
+// Envoy counts ids up, so that neighbours rarely collide.
 
 const entryBytes: u32 = 16
 const capacity: u32 = 65_536

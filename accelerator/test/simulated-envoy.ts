@@ -52,9 +52,9 @@ const firstRoot = 1
 const encoded = (text: string): Buffer => Buffer.from(text, 'latin1')
 
 /**
- * What the filter for turns sees of a worker of Envoy, for its every state to be met in any order: the functions of proxy-wasm's ABI that it uses,
- * streams that this class's caller answers or ends, and requests. Errors of the host are those of Envoy 1.40. What real Envoy does with the filter is
- * for the integration tests.
+ * What the filter for turns sees of a worker of Envoy, for its every state to be met in any order: the functions of
+ * proxy-wasm's ABI that it uses, streams that this class's caller answers or ends, and requests. Errors of the host are
+ * those of Envoy 1.40. What real Envoy does with the filter is for the integration tests.
  */
 export class SimulatedEnvoy {
   readonly streams = new Map<number, SimulatedStream>()

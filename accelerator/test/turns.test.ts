@@ -14,7 +14,7 @@ describe('a turn', () => {
     expect(envoy.fate(id)).toEqual({ kind: 'waits' })
   })
 
-  test('is forwarded with the headers of its decision, and its metadata as headers; its ticket is kept for the access log', () => {
+  test('is forwarded with its decision’s headers, and metadata as headers; the access log gets its ticket', () => {
     const { envoy, id, token } = waiting()
     const ctx = { turn: 'a\nticket', headers: 'x-b:c\n' }
     const setHeaders = { ':path': '/other', 'x-a': 'é' }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type GatewayCase, targetName, type Wiring } from './targets.ts'
 
-/** What is sent in one measurement. Without a rate, each of 32 connections sends its next request when the last one is answered. */
+/** What is sent in one measurement. Without a rate, each of 32 connections sends when its last request is answered. */
 export const loads = {
   'closed 2k': { bodyBytes: 2048 },
   'closed 100k': { bodyBytes: 102_400 },
@@ -40,8 +40,8 @@ export const listCells = (wirings: readonly Wiring[], only: readonly string[]): 
     .filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
 
 /**
- * The order of one round: the measurements of a load next to each other, in another order each time, because a busy case slows the machine for the
- * case after it. Every run uses the same orders.
+ * The order of one round: the measurements of a load next to each other, in another order each time, because a busy
+ * case slows the machine for the case after it. Every run uses the same orders.
  */
 export const orderOfRound = (cells: readonly Cell[], round: number): readonly Cell[] => {
   const rank = ({ name }: Cell): string => createHash('sha256').update(`${round} ${name}`).digest('hex')

@@ -2,15 +2,15 @@ import { type Document, isSeq, parseDocument } from 'yaml'
 import { clusters, httpFilters, indexOfNamed, manager } from '../../playground/envoy-config.ts'
 
 /*
- * The references use a reduced envoy.yaml: same listener, connection manager, route timeout and cluster of pods. The removed parts are what is
- * measured.
+ * The references use a reduced envoy.yaml: same listener, connection manager, route timeout and cluster of pods. The
+ * removed parts are what is measured.
  */
 
 const host = [...manager, 'route_config', 'virtual_hosts', 0] as const
 const router = 'envoy.filters.http.router'
 const extproc = 'envoy.filters.http.ext_proc'
 
-/** A rendered envoy.yaml with these of its HTTP filters, one route, and without access log, error bodies and header mutations. */
+/** A rendered envoy.yaml with these of its HTTP filters, one route, no access log, error bodies or header mutations. */
 const reduced = (text: string, filters: readonly string[]): Document => {
   const document = parseDocument(text)
   // All routes to the pods have the same action: cluster, timeout and retries.

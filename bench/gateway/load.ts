@@ -37,7 +37,7 @@ type LoadResult = z.infer<typeof loadEvent>
 
 const connections = 32
 
-/** Runs the load generator as a child process until it ends. `onProgress` is called every second. @throws Error when it printed no result */
+/** Runs the load generator until it ends. `onProgress` is called each second. @throws Error if it printed no result */
 export const runLoad = async (plan: LoadPlan, onProgress?: (progress: LoadResult) => void): Promise<LoadResult> => {
   let result: LoadResult | undefined
   const onLine = (line: string): void => {

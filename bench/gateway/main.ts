@@ -1,5 +1,5 @@
 /**
- * What a turn through the gateway costs in each wiring, beside Envoy alone and a minimal external processor in Go, in one interleaved run.
+ * What a turn costs in each wiring, beside Envoy alone and a minimal external processor in Go, in one interleaved run.
  * Prints tables and writes bench/out/gateway.json. Run with `make bench-gateway`; `--help` lists the options.
  */
 

@@ -61,7 +61,7 @@ type Counts = z.infer<typeof counts>
 const countsOf = async (upstream: string): Promise<Counts> =>
   counts.parse(await (await fetch(`http://${upstream}/counts`)).json())
 
-/** Requests that reached the upstream without the mark or field that the target adds, or with one that it does not add. */
+/** Requests that reached the upstream without the mark or field that the target adds, or with one that it does not. */
 const countUnexpected = ({ arrives }: Target, before: Counts, after: Counts): number => {
   const requests = after.requests - before.requests
   const excess = (name: 'marked' | 'spliced'): number =>

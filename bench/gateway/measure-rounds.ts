@@ -17,7 +17,7 @@ export interface RoundsOptions extends Omit<TargetOptions, 'wants'> {
   readonly warmUpRequests: number
 }
 
-/** Measures every cell in every round. Two processes of one configuration differ by some per cent for as long as they run: hence more than one start. */
+/** Measures every cell in every round. Two equal processes differ by some per cent all along: hence several starts. */
 export const measureRounds = async (options: RoundsOptions): Promise<Rounds> => {
   const { cells, children, rounds } = options
   const figures = new Map<string, Figures[]>(cells.map(({ name }) => [name, []]))

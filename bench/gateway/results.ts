@@ -65,7 +65,7 @@ const each = (
   others: readonly number[],
 ): readonly number[] => ones.slice(0, others.length).map((one, round) => combine(one, others[round] ?? Number.NaN))
 
-/** `values`: one for each round. Undefined in the result: not measured, without a limit, too few rounds for an interval. */
+/** `values`: one for each round. Undefined in the result: not measured, no limit, too few rounds for an interval. */
 const check = (title: string, { atLeast, atMost }: Limit, values: readonly number[]) => {
   const measured = values.length > 0 ? median(values) : undefined
   const isLimited = atLeast !== undefined || atMost !== undefined

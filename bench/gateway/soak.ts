@@ -14,8 +14,8 @@ const secondsBetweenLines = 10
 const titles = { plugin: 'gateway', envoy: 'Envoy', redis: 'Redis' } as const
 
 /**
- * Sends the requests of a phase, and prints failed requests, rate, latencies, the resets between Envoy and the gateway, and resident memory before and
- * after. Resolves to the number of failed requests.
+ * Sends the requests of a phase, and prints failed requests, rate, latencies, the resets between Envoy and the gateway,
+ * and resident memory before and after. Resolves to the number of failed requests.
  */
 export const soak = async (target: Target, phase: SoakPhase): Promise<number> => {
   const [memoryBefore, before] = [await usagesOf(target.pids), await resetsOf(target)]

@@ -44,7 +44,7 @@ interface Backend extends Pick<Target, 'arrives' | 'pids'> {
 const sessionCount = 128
 const secret = 'a secret of the benchmark that is long enough'
 
-/** Starts an upstream with two addresses and all targets in front of it. All wirings use the same gateway process for a case. */
+/** Starts an upstream with two addresses and all targets in front of it. All wirings share the gateway of a case. */
 export const startTargets = async (options: TargetOptions): Promise<Targets> => {
   const start: Start = { ...options, upstream: await startUpstream(options) }
   const targets: Target[] = []

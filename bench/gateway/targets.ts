@@ -10,7 +10,7 @@ export const wirings = {
 export type Wiring = keyof typeof wirings
 export const wiringNames = ['ext_proc', 'accelerator', 'picker'] as const satisfies readonly Wiring[]
 
-/** What a target does with a request. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and `cache_salt` added to the body. */
+/** What a target does. `constants`: those of envoy.yaml, without a session. `spliced`: Redis, and a `cache_salt`. */
 export const gatewayCases = ['no session', 'constants', 'memory', 'redis', 'spliced'] as const
 export type GatewayCase = (typeof gatewayCases)[number]
 

@@ -7,7 +7,7 @@ export interface Timing {
   readonly p99: number
 }
 
-/** Operations timed one after the other. `lookup`: session and lease of a turn (`begin`). `create`: the session itself. */
+/** Operations timed one by one. `lookup`: session and lease of a turn (`begin`). `create`: the session itself. */
 export type Timings = Readonly<Record<'lookup' | 'create' | 'remove', Timing>>
 
 /** Looks up sessions chosen at random, and creates and deletes others. The number of live sessions stays. */

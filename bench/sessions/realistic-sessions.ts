@@ -3,7 +3,7 @@ import type { RemovalQueue } from '../../src/sessions/removal-queue.ts'
 import type { SessionKey, TenantKey } from '../../src/sessions/session-record.ts'
 import type { NewSession, SessionStore } from '../../src/sessions/session-store.ts'
 
-// Sessions as a gateway writes them: of 1,000 tenants, after one turn, with stored KV. All follow from their number, so none has to be kept.
+// Sessions as a gateway writes them: of 1,000 tenants, after one turn, with stored KV. Each follows from its number.
 
 export type BenchedStore = SessionStore & RemovalQueue
 
@@ -14,7 +14,7 @@ const ttlSeconds = 86_400
 const graceMs = 60_000
 const pod = '10.42.17.23:8000'
 
-/** Without an object for each digest, which would be the bench's own and yet prolong every collection that lookups wait for. */
+/** Without an object for each digest: they would prolong every collection that lookups wait for. */
 const digest = (text: string): string => hash('sha256', text, 'base64url')
 
 export const tenantOf = (number: number): TenantKey => digest(`tenant ${number % tenants}`) as TenantKey

@@ -54,7 +54,7 @@ export const resultTable = (stores: Readonly<Record<string, readonly SizeFigures
       const growth = first.rounds.map(
         ({ lookup }, round) => (last.rounds[round]?.lookup.p50 ?? Number.NaN) / lookup.p50,
       )
-      // Operations in memory take microseconds, so that misses of the processor's caches show: there the limit is logarithmic growth.
+      // Operations in memory take microseconds, so that cache misses show: there the limit is logarithmic growth.
       const limit = name === 'memory' ? Math.log(last.sessions) / Math.log(first.sessions) : maxGrowth
       const bytesTitle = `${name}: bytes per session with stored KV, without a connector’s payload`
       return [

@@ -13,7 +13,7 @@ export interface AnswerFormat {
   streamEnd(answer: Answer): string
 }
 
-/** Creates the format of one answer of /v1/completions or /v1/chat/completions; `includeUsage` adds usage to a stream. */
+/** The format of one answer of /v1/completions or /v1/chat/completions; `includeUsage` adds usage to a stream. */
 export const createCompletionFormat = (
   api: 'completions' | 'chat',
   { model, includeUsage }: { readonly model: string; readonly includeUsage: boolean },

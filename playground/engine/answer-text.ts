@@ -20,7 +20,7 @@ export const createAnswerText = (stops: readonly string[], onText: (text: string
     return stopAt !== undefined
   }
   return {
-    /** Takes the bytes of one token. Holds back what could be the beginning of a stop string. True: one has ended the answer. */
+    /** Takes the bytes of a token. Holds back what may begin a stop string. True: one has ended the answer. */
     push: (bytes: Uint8Array): boolean => take(decoder.decode(bytes, { stream: true }), false),
     /** Emits what was held back; U+FFFD for a character that never became whole. True as for `push`. */
     end: (): boolean => take(decoder.decode(), true),
@@ -29,7 +29,7 @@ export const createAnswerText = (stops: readonly string[], onText: (text: string
   }
 }
 
-/** Where the stop string begins that is complete before any other: the answer does not depend on how the text was cut. */
+/** Where the stop string begins that is complete first: the answer does not depend on how the text was cut. */
 const firstCompleted = (text: string, stops: readonly string[]): number | undefined =>
   stops
     .map((stop) => ({ start: text.indexOf(stop), length: stop.length }))

@@ -45,9 +45,9 @@ interface SlotTask {
   readonly keep: number
 }
 
-/** Prompt tokens between two looks at the signal: half of the runtime's batch, so that other slots' tokens fit beside them. */
+/** Prompt tokens between two looks at the signal: half of the runtime's batch, so that those of other slots fit in. */
 const pieceTokens = 256
-/** Share of a prompt that a slot must hold for the request to go there; below it, its KV is worth more than the gain. */
+/** Share of a prompt that a slot must hold for the request to go there; below it, its KV is worth more than that. */
 const reuseThreshold = 0.5
 
 export const createEngine = (llama: LlamaRuntime) => {
@@ -61,7 +61,7 @@ export const createEngine = (llama: LlamaRuntime) => {
     return slot
   }
 
-  /** The idle slot that holds the most of the prompt, if that reaches the threshold, else the one unused for longest. */
+  /** The idle slot that holds most of the prompt, if that reaches the threshold, else the one unused for longest. */
   const choose = (tokens: readonly number[], idleIds: readonly number[]): number => {
     const idle = idleIds.map((id) => ({ id, ...slotOf(id), held: commonPrefix(slotOf(id).sequence.tokens(), tokens) }))
     const [best] = [...idle].sort((a, b) => b.held - a.held)
@@ -78,8 +78,8 @@ export const createEngine = (llama: LlamaRuntime) => {
     waiting: (): number => scheduler.waiting(),
 
     /**
-     * Computes an answer. After each token, `onText` receives the text that can be emitted: often one character, sometimes
-     * nothing. @throws the signal's reason; what was computed until then stays in the slot
+     * Computes an answer. After each token, `onText` receives the text that can be emitted: often one character,
+     * sometimes nothing. @throws the signal's reason; what was computed until then stays in the slot
      */
     generate: (request: GenerationRequest, onText: (text: string) => void): Promise<Answer> => {
       const { slotId: wanted, signal, tokens, keep } = request
@@ -106,7 +106,7 @@ export const createEngine = (llama: LlamaRuntime) => {
 
 export type Engine = ReturnType<typeof createEngine>
 
-/** Makes the sequence hold the longest prefix of the prompt that it has, except for the last token. Resolves to its length. */
+/** Cuts the sequence down to the prefix that it has of the prompt, without the last token. Resolves to its length. */
 const reusePrefix = async (sequence: TokenSequence, tokens: readonly number[]): Promise<number> => {
   const keep = Math.min(commonPrefix(sequence.tokens(), tokens), tokens.length - 1)
   return keep === sequence.tokenCount() ? keep : sequence.truncate(keep)

@@ -56,7 +56,7 @@ const noiseAlphabet = 'abcdefghijklmnopqrstuvwxyz ,.'
 /** Above any score of the random model, so that nothing else is chosen, the end of the answer included. */
 const noiseLogit = 100
 
-/** Loads the model. @throws Error when llama.cpp is not installed, the file cannot be read or memory does not suffice */
+/** Loads the model. @throws Error when llama.cpp is not installed, the file cannot be read or memory is too small */
 export const loadLlama = async (options: {
   readonly runtime: string
   readonly modelPath: string

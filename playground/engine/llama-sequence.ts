@@ -25,8 +25,8 @@ export interface LlamaSequence {
 }
 
 /**
- * The tokens that a slot's KV holds. The methods may run at the same time on different sequences, never on one. `gate` is
- * shared by all sequences of a context, `options` go with every token that is chosen.
+ * The tokens that a slot's KV holds. The methods may run at the same time on different sequences, never on one. `gate`
+ * is shared by all sequences of a context, `options` go with every token that is chosen.
  */
 export const createTokenSequence = (getSequence: () => LlamaSequence, gate: StepGate, options: object) => {
   let sequence = getSequence()
@@ -40,7 +40,7 @@ export const createTokenSequence = (getSequence: () => LlamaSequence, gate: Step
   return {
     tokens: (): readonly number[] => sequence.contextTokens,
     tokenCount: (): number => sequence.nextTokenIndex,
-    /** Drops what is behind the first `count` tokens. Resolves to how many are left: fewer, where the model cannot go back so far. */
+    /** Keeps the first `count` tokens. Resolves to how many are left: fewer, where the model cannot go back so far. */
     truncate: (count: number): Promise<number> =>
       gate.exclusive(async () => {
         await sequence.adaptStateToTokens(sequence.contextTokens.slice(0, count), false)
@@ -49,7 +49,7 @@ export const createTokenSequence = (getSequence: () => LlamaSequence, gate: Step
     /** Appends a piece of a prompt. */
     append: (tokens: readonly number[]): Promise<void> =>
       gate.step(() => sequence.evaluateWithoutGeneratingNewTokens(tokens)),
-    /** Appends `token` and yields the tokens that follow, each appended when the next one is asked for, until the answer ends. */
+    /** Appends `token` and yields those that follow, each appended when the next is asked for, to the answer's end. */
     async *generate(token: number, sampling: Sampling): AsyncGenerator<number, void, undefined> {
       const tokens = sequence.evaluate([token], { ...sampling, ...options })
       try {

@@ -14,7 +14,7 @@ export interface RandomModelShape {
   readonly feedForwardSize: number
 }
 
-/** A wide feed-forward part makes a prompt dear: 3,000 tokens take seconds to compute on one thread, milliseconds to load. */
+/** A wide feed-forward part makes prompts dear: one thread computes 3,000 tokens in seconds, and loads them at once. */
 const defaultShape: RandomModelShape = { hiddenSize: 256, layers: 4, heads: 4, feedForwardSize: 6144 }
 
 /** Name under `general.name`, by which the engine knows such a file again. */
@@ -33,7 +33,7 @@ const outputGain = 4
 const formatVersion = 2
 const fileName = 'tiny-random.gguf'
 
-/** The path of the model's file, in a folder of its own in `folder`; it is written when it is missing. The name changes with the shape. */
+/** The path of the model's file, in a folder of its own in `folder`, named by the shape; written when it is missing. */
 export const randomModelPath = async (folder: string, shape: RandomModelShape = defaultShape): Promise<string> => {
   const key = createHash('sha256')
     .update(JSON.stringify([formatVersion, shape]))
@@ -116,7 +116,7 @@ const tensors = ({ hiddenSize, heads, feedForwardSize, layers }: RandomModelShap
   ]
 }
 
-/** Evenly distributed weights from a xorshift sequence that depends on the tensor's name alone: every machine writes the same bytes. */
+/** Evenly distributed weights, by xorshift from the tensor's name alone: every machine writes the same bytes. */
 const fillRandom = (target: Buffer, weights: { readonly name: string; readonly deviation: number }): void => {
   const limit = weights.deviation * Math.sqrt(3)
   const float = new Float32Array(1)

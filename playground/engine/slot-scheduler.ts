@@ -52,7 +52,7 @@ export const createSlotScheduler = (slotCount: number) => {
     })
 
   return {
-    /** Runs the work in a slot of its own, once there is one. @throws the signal's reason while waiting; what `work` throws */
+    /** Runs the work in a slot of its own, once there is one. @throws the signal's reason, or what `work` throws */
     run: async <Result>(request: SlotRequest, work: (slotId: number) => Promise<Result>): Promise<Result> => {
       const slotId = await acquire(request)
       try {

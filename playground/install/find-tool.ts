@@ -46,7 +46,7 @@ export interface ToolRecipe {
 
 /**
  * The tool named by its variable, else on `PATH`, else installed. A file named by the variable is never replaced by
- * another one. @throws InstallError when the tool is not available; its message is one line and ends with what to do next
+ * another one. @throws InstallError when the tool is not available; its message is one line, and says what to do
  */
 export const findTool = async (recipe: ToolRecipe, options: FindToolOptions): Promise<ServerTool> => {
   const { variable, program, directory } = recipe

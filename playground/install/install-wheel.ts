@@ -5,8 +5,8 @@ import type { FindToolOptions } from './find-tool.ts'
 import { runInstaller } from './install-once.ts'
 
 /**
- * Unpacks a wheel into `into`; pip's `--target` leaves the system's Python alone. One of the hashes has to match, or pip
- * installs nothing. @throws InstallError
+ * Unpacks a wheel into `into`; pip's `--target` leaves the system's Python alone. One of the hashes has to match, or
+ * pip installs nothing. @throws InstallError
  */
 export const installWheel = async (
   into: string,

@@ -1,9 +1,9 @@
 import { blockTokens, type TraceRequest } from './trace.ts'
 
 /**
- * Which conversation each request belongs to. A trace does not say; its blocks do. A request continues the conversation of which an earlier
- * prompt, counted in full blocks, is the longest prefix of its own. A prompt of one full block or less names no conversation: many begin
- * with the same system prompt.
+ * Which conversation each request belongs to. A trace does not say; its blocks do. A request continues the conversation
+ * of which an earlier prompt, counted in full blocks, is the longest prefix of its own. A prompt of one full block or
+ * less names no conversation: many begin with the same system prompt.
  */
 export const createConversations = () => {
   const byLastBlock = new Map<number, string>()

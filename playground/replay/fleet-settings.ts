@@ -18,7 +18,7 @@ export interface FleetSettings {
 /** What a load takes beside its bytes, milliseconds: the control calls. */
 export const loadOverheadMs = 10
 
-/** A token's KV in bytes. Only the ratio of bytes to time matters: a model of 8 billion parameters with grouped attention, 16 bits. */
+/** A token's KV in bytes: 8 billion parameters, grouped attention, 16 bits. Only the ratio of bytes to time matters. */
 export const bytesPerToken = 131_072
 
 /** How often a gateway asks engines for their metrics, milliseconds. */

@@ -17,7 +17,7 @@ interface SimulationEvent {
   readonly happen: () => void
 }
 
-/** Replays a trace on a fleet, in virtual time, under one policy: the requests come when the trace says, however the earlier ones fare. */
+/** Replays a trace on a fleet, in virtual time, under one policy: requests come when it says, in any case. */
 export const replayTrace = (
   trace: readonly TraceRequest[],
   { settings, policy }: { readonly settings: FleetSettings; readonly policy: PolicyName },

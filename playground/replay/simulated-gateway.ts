@@ -30,9 +30,9 @@ const maxSessions = 100_000
 const idle = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 } as const
 
 /**
- * A gateway on virtual time. It consists of the parts that serve traffic: the router with its policies, the counts of turns in flight, the
- * predictor with its backlogs and its guess at what lies where, the cost profile that learns from every turn, the load policy. What it knows
- * is what a gateway would know: never what really lies in a pod before the turn is there.
+ * A gateway on virtual time. It consists of the parts that serve traffic: the router with its policies, the counts of
+ * turns in flight, the predictor with its backlogs and its guess at what lies where, the cost model, the load policy.
+ * It knows what a gateway would know: never what really lies in a pod before the turn is there.
  */
 export const createSimulatedGateway = (options: {
   readonly settings: FleetSettings
@@ -99,8 +99,8 @@ export const createSimulatedGateway = (options: {
       return turn
     },
     /**
-     * How long the turn may wait for a load, or undefined for no load, given what the pod and the store hold, in tokens from
-     * the prompt's start.
+     * How long the turn may wait for a load, or undefined for no load, given what the pod and the store hold, in tokens
+     * from the prompt's start.
      */
     planLoad: ({ podTokens, storeTokens }: { readonly podTokens: number; readonly storeTokens: number }) => {
       const loadMs = worthwhileLoadMs(costs, {

@@ -5,7 +5,7 @@ import { blockTokens, type TraceRequest } from './trace.ts'
 /** A request inside a pod. */
 export interface PodJob {
   readonly request: TraceRequest
-  /** Blocks that were in the pod when it was forwarded, from the first on: they are in use, and kept for it until it has run. */
+  /** Blocks that were in the pod when it was forwarded, from the first on: in use, and kept for it until it has run. */
   readonly presentBlocks: number
   onFirstToken(computedTokens: number): void
   onComplete(): void
@@ -22,8 +22,8 @@ export interface Prefill {
 }
 
 /**
- * One engine: it computes prompts one after the other in the order of arrival, generates beside that, keeps blocks of KV, and loads KV
- * one piece after the other. Times are virtual, and given by the caller.
+ * One engine: it computes prompts one after the other in the order of arrival, generates beside that, keeps blocks of
+ * KV, and loads KV one piece after the other. Times are virtual, and given by the caller.
  */
 export const createSimulatedPod = (settings: FleetSettings, loadMs: (tokens: number) => number) => {
   const blocks = createBlockCache({ maxBlocks: settings.podBlocks })

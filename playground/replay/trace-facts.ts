@@ -10,7 +10,7 @@ export interface TraceFacts {
   readonly outputTokens: number
   /** From the first request to the last, by the trace's own clock. */
   readonly seconds: number
-  /** Share of blocks that an unlimited cache would have, were every request over before the next one came: no fleet has more. */
+  /** Share of blocks that an unlimited cache would have, were requests over when the next came: no fleet has more. */
   readonly highestHitRatio: number
   /** The same for one cache as large as the store. */
   readonly storeHitRatio: number

@@ -11,7 +11,7 @@ export interface TraceRequest {
   readonly timestampMs: number
   readonly inputTokens: number
   readonly outputTokens: number
-  /** The prompt in blocks of {@link blockTokens} tokens, the last one perhaps partly filled. Equal ids mean equal prompts up to there. */
+  /** The prompt in blocks of {@link blockTokens} tokens; the last may be partly filled. Equal ids: equal so far. */
   readonly blocks: readonly number[]
 }
 
@@ -28,7 +28,7 @@ export const errorText = (error: unknown): string => (types.isNativeError(error)
 
 /**
  * The requests of a trace file, gzipped or not: JSON lines. Empty lines are passed over.
- * @throws ReplayError for a line that is not of the format or goes back in time, for a trace without requests, and for a file that cannot be read
+ * @throws ReplayError for a file that cannot be read or has no requests, and for a line of another form or back in time
  */
 export const readTrace = async (path: string): Promise<readonly TraceRequest[]> => {
   const requests: TraceRequest[] = []
@@ -66,8 +66,8 @@ const lineSchema = z.object({
 })
 
 /**
- * Reads one line of a trace: a JSON object with `timestamp` (milliseconds), `input_length` and `output_length` (tokens) and `hash_ids`,
- * one for each 512 tokens of the prompt. Further members are passed over.
+ * Reads one line of a trace: a JSON object with `timestamp` (milliseconds), `input_length` and `output_length` (tokens)
+ * and `hash_ids`, one for each 512 tokens of the prompt. Further members are passed over.
  * @throws ReplayError
  */
 export const parseTraceLine = (text: string, lineNumber: number): TraceRequest => {

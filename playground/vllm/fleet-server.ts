@@ -78,9 +78,9 @@ export const startFleetServer = async (options: FleetServerOptions, signal?: Abo
 export type FleetServer = Awaited<ReturnType<typeof startFleetServer>>
 
 /**
- * Accepts commands for single servers from other processes of the same user: HTTP on a Unix socket, in a folder that only
- * its user may enter. `POST /<server>/<pause|resume|kill|restart>` is answered 204 when it is done; a restart is done when
- * the server answers. Resolves to what ends it.
+ * Accepts commands for single servers from other processes of the same user: HTTP on a Unix socket, in a folder that
+ * only its user may enter. `POST /<server>/<pause|resume|kill|restart>` is answered 204 when it is done; a restart is
+ * done when the server answers. Resolves to what ends it.
  */
 export const serveFleetControl = async (
   socketPath: string,

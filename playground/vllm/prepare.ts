@@ -51,8 +51,8 @@ export const prepareFleet = async (options: PrepareOptions): Promise<PreparedFle
 }
 
 /**
- * Uv comes from a virtual environment of its own, which is removed again. What it makes is relocatable, because the folder
- * is moved into place afterwards. Byte code is compiled here once, or every start of every server would do it.
+ * Uv comes from a virtual environment of its own, which is removed again. What it makes is relocatable, because the
+ * folder is moved into place afterwards. Byte code is compiled here once, or every start of every server would do it.
  */
 const installEnvironment = async (into: string, options: PrepareOptions): Promise<void> => {
   const [installer, environment] = [join(into, 'installer'), join(into, 'environment')]

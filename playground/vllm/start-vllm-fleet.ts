@@ -45,7 +45,7 @@ export interface RunningVllmFleet {
 export const vllmFolder = (env: Environment): string => join(toolsDir(env), 'vllm')
 
 const sharedMemoryFolder = '/dev/shm'
-/** A socket's path ends at 107 characters, of which a fleet's name and what vLLM adds take 66: a long TMPDIR cannot be used. */
+/** A socket's path has 107 characters at most; a fleet's name and vLLM take 66: a long TMPDIR cannot be used. */
 const longestSocketsParent = 40
 
 /**
@@ -61,8 +61,8 @@ export const obtainVllmFleet = async (options: StartVllmFleetOptions): Promise<R
 }
 
 /**
- * Installs what is missing, and starts a coordinator and, per pod, an LMCache server, which registers with it, and vLLM,
- * which registers with that, all on 127.0.0.1. They end with this process, however it ends.
+ * Installs what is missing, and starts a coordinator and, per pod, an LMCache server, which registers with it, and
+ * vLLM, which registers with that, all on 127.0.0.1. They end with this process, however it ends.
  * @throws InstallError, NotReadyError, or the signal's reason; nothing runs then
  */
 export const startVllmFleet = async (options: StartVllmFleetOptions): Promise<RunningVllmFleet> => {

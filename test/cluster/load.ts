@@ -40,7 +40,7 @@ const mix: readonly Kind[] = [
   'streamed turn',
 ]
 
-/** Sends turns with and without a session, streams and creates at a steady rate, beside a few streams of some seconds. */
+/** Sends turns with and without a session, streams and creates at a steady rate, beside a few longer streams. */
 export const startLoad = (url: string): Load => {
   const ids: string[] = []
   const failures: string[] = []

@@ -10,7 +10,7 @@ import { engines, projectImages } from './rig/workloads.ts'
 import { describeUnderLoad, gateways, settled } from './under-load.ts'
 import { body, describeWay } from './way.ts'
 
-/** The chart with its own Envoy, installed by helm: mTLS between the two, users without rights, read-only root folders. */
+/** The chart with its own Envoy, installed by helm: mTLS between the two, users without rights, read-only roots. */
 let rig: Rig
 let url: string
 

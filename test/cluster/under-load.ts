@@ -48,7 +48,7 @@ const orders: readonly { readonly name: string; readonly parts: readonly Part[] 
   { name: 'what Envoy runs, then gateways,', parts: ['envoys', 'gateways'] },
 ]
 
-/** One part after the other, to the other version and back: each version of the gateways meets both versions of Envoy's parts. */
+/** One part after the other, to the other version and back: each version of the gateway meets both of Envoy's parts. */
 const upgrade = async ({ rig, url }: Bed, load: Load, envoys: string, bring: Bring, parts: readonly Part[]) => {
   let versions: Versions = { gateways: 'installed', envoys: 'installed' }
   for (const version of ['other', 'installed'] as const) {
@@ -119,8 +119,8 @@ const disturbances = (envoys: string, bring?: Bring): readonly Disturbance[] => 
 ]
 
 /**
- * What holds of each way into a cluster while it changes under load. `envoys`: label of its Envoys and of their Deployment. Without `bring`,
- * nothing is upgraded.
+ * What holds of each way into a cluster while it changes under load. `envoys`: label of its Envoys and of their
+ * Deployment. Without `bring`, nothing is upgraded.
  */
 export const describeUnderLoad = (bed: () => Bed, envoys: string, bring?: Bring): void => {
   if (bring !== undefined) beforeAll(() => makeOtherVersion(bed().rig))

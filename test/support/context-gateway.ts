@@ -96,7 +96,7 @@ export interface ContextGateway {
   leftovers(): Promise<typeof nothingLeft>
   /** Takes a request through headers and, if asked for, body. */
   send(request: SentRequest, scope?: WatchedScope): Promise<Decision>
-  /** An engine answers what was forwarded. Returns the entry of Envoy's access log; undefined: the turn has no ticket. */
+  /** An engine answers what was forwarded. Returns the entry of Envoy's access log; undefined: there is no ticket. */
   answer(forward: ForwardDecision, answer?: TurnAnswer): EndedTurn | undefined
   /** An engine answers what was forwarded, and the gateway receives the end of the turn. */
   serve(forward: ForwardDecision, answer?: TurnAnswer): Promise<void>
@@ -114,9 +114,9 @@ export interface ContextGateway {
   use(id: string, request?: Partial<SentRequest>, scope?: WatchedScope): Promise<ForwardDecision>
 }
 
-export const outputTokens = 20
+const outputTokens = 20
 /** Of the gateway's own clock. */
-export const orphanIntervalMs = 30_000
+const orphanIntervalMs = 30_000
 
 export const createContextGateway = (settings: GatewaySettings = {}): ContextGateway => {
   const addresses = settings.pods ?? [podA, podB]

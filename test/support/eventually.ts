@@ -4,7 +4,7 @@ import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 const eagerPolls = 20
 
 /**
- * Waits for a condition: repeats `ask` until it returns something other than `false` and does not throw, and returns that.
+ * Waits for a condition: repeats `ask` until it returns something other than `false` without throwing; returns that.
  * @throws the last error, or an Error that names the time limit (default: 60,000 ms), when that does not happen in time
  */
 export const eventually = async <T>(

@@ -45,8 +45,8 @@ interface Claim {
 const noClaim = ''
 
 /**
- * A KvConnector over a {@link MemoryFleet}, in one process. It keeps what the port promises: one load for turns that come together, the last
- * turn of a session on a pod offloads for all, nothing is stored that was not announced, and nothing is removed while a turn uses it.
+ * A KvConnector over a {@link MemoryFleet}, in one process. It keeps what the port promises: one load for turns that
+ * come together, a session's last turn on a pod stores for all, but nothing unannounced, and nothing in use is removed.
  */
 export const createMemoryKvConnector = (options: {
   readonly fleet: MemoryFleet

@@ -10,8 +10,8 @@ import { startServer } from '../../playground/start-server.ts'
 import { answers } from '../../playground/wait-until-ready.ts'
 
 /**
- * llama.cpp's llama-server: `LLAMA_SERVER_BIN`, else `llama-server` on `PATH`, else Debian sid's, unpacked together with
- * every library it needs down to sid's own C library and loader, so that it runs on an older Debian too (70 MB).
+ * llama.cpp's llama-server: `LLAMA_SERVER_BIN`, else `llama-server` on `PATH`, else Debian sid's, unpacked together
+ * with every library it needs down to sid's own C library and loader, so that it runs on an older Debian too (70 MB).
  */
 const findLlamaServer = (options: FindToolOptions): Promise<ServerTool> => {
   const script = join(packageRoot(), 'test/support/install-llama-server.sh')
@@ -32,9 +32,9 @@ const findLlamaServer = (options: FindToolOptions): Promise<ServerTool> => {
 }
 
 /**
- * Finds or installs llama-server, starts it and waits until its model is loaded. Its cache of prompts in memory is off, so
- * that only the slots and their files make a prompt fast. One thread: the threads spin, so more of them than idle processors
- * are slower.
+ * Finds or installs llama-server, starts it and waits until its model is loaded. Its cache of prompts in memory is off,
+ * so that only the slots and their files make a prompt fast. One thread: the threads spin, so more of them than idle
+ * processors are slower.
  * @throws InstallError, NotReadyError
  */
 export const startLlamaServer = async (

@@ -75,7 +75,7 @@ test.each([
   },
 )
 
-test('while the other pod and its LMCache server are dead, turns are answered; a deletion completes when they are back', async () => {
+test('while the other pod and its LMCache server are dead, turns are answered; deletions complete later', async () => {
   let session = ''
   const own = sessionClient(stack(), freshSalt())
   const text = freshPrompt(450)

@@ -107,7 +107,7 @@ describe.each(['tenant', 'session'] as const)('isolation: %s', (isolation) => {
     )
   })
 
-  test(`sessions of one tenant ${isolation === 'tenant' ? 'share what their prompts have in common' : 'share nothing'}`, async () => {
+  test(`sessions of one tenant ${isolation === 'tenant' ? 'share equal prefixes' : 'share nothing'}`, async () => {
     const common = freshPrompt(450)
     const client = sessionClient(stack())
     const first = await client.create(`${common} for the first`)

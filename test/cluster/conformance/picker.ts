@@ -1,6 +1,6 @@
-// What stands for the suite's own picker (lwepp): the gateway, behind an adapter that translates what the suite says to its
-// picker alone. Every decision and every byte of a body is the gateway's.
-//   test-epp-endpoint-selection   the pods that the picker may choose: said to the gateway as the protocol's subset hint
+// What stands for the suite's own picker (lwepp): the gateway, behind an adapter that translates what the suite says to
+// its picker alone. Every decision and every byte of a body is the gateway's.
+//   test-epp-endpoint-selection   the pods that the picker may choose: told the gateway as the protocol's subset hint
 //   x-conformance-test-served-endpoint   set on responses to the pod that Envoy says served
 //   paths   the suite's are no inference paths, which the gateway answers with 404: it is told an inference path
 import { createRequire } from 'node:module'

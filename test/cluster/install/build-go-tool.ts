@@ -9,8 +9,8 @@ import type { GoTool } from './go-tools.ts'
 const timeoutMs = 7_200_000
 
 /**
- * Builds `tool` into the folder `into`, at a low priority and with two compilers at once. It is built by a module of its
- * own, since Go ignores the `replace` lines of a module that another one requires. @throws InstallError
+ * Builds `tool` into the folder `into`, at a low priority and with two compilers at once. It is built by a module of
+ * its own, since Go ignores the `replace` lines of a module that another one requires. @throws InstallError
  */
 export const buildGoTool = async (tool: GoTool, into: string, env: Environment): Promise<void> => {
   const { name, module, moduleVersion } = tool

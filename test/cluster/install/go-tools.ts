@@ -1,4 +1,4 @@
-/** A program that is built from Go modules; each is built by a module of its own, since most of them have `replace` lines. */
+/** A program that is built from Go modules, each by a module of its own, since most of them have `replace` lines. */
 export interface GoTool {
   readonly name: string
   /** In the name of its folder. */

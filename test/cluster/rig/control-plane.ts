@@ -12,7 +12,7 @@ import { crdsTool } from '../install/install-crds.ts'
 import { kubectlTool } from '../install/install-kubectl.ts'
 import { hostAddress, serviceNetwork } from './network.ts'
 
-/** etcd, kube-apiserver with RBAC, and the controllers that Deployments, Services, autoscalers and service accounts need. */
+/** etcd, kube-apiserver with RBAC, and the controllers of Deployments, Services, autoscalers and service accounts. */
 export interface ControlPlane {
   readonly server: string
   /** Of a user who may do everything. */

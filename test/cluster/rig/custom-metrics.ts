@@ -9,8 +9,8 @@ const version = 'v1beta2'
 const groupVersion = `${group}/${version}`
 
 /**
- * What a metrics adapter does, in this process: the API server passes it requests for a metric of pods, and it answers with what their pages
- * show at that moment, one sum for each pod, until the rig stops.
+ * What a metrics adapter does, in this process: the API server passes it requests for a metric of pods, and it answers
+ * with what their pages show at that moment, one sum for each pod, until the rig stops.
  */
 export const startCustomMetrics = async (rig: Rig): Promise<void> => {
   const server = createServer(await makeCertificate('metrics'), (request, response) => {

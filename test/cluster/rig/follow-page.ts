@@ -6,7 +6,7 @@ import { clusterTool } from './control-plane.ts'
 import type { Rig } from './rig.ts'
 import { kvClaim, redis } from './workloads.ts'
 
-/** Runs a user's commands, with kubectl and helm, in the checkout; `$HOME` is a folder of the test. @throws Error with what they say */
+/** Runs a user's commands in the checkout, with kubectl and helm, and a `$HOME`. @throws Error with their output */
 export const shell = async (rig: Rig, commands: string): Promise<string> => {
   const path = `${dirname(clusterTool('kubectl'))}:${process.env['PATH']}`
   const outcome = await runCommand({
@@ -28,8 +28,8 @@ export const pageBlock = async (heading: string): Promise<string> => {
 }
 
 /**
- * Runs the commands that docs/kubernetes.md has for a way in, with values for the engines and the Redis of workloads.ts, and waits until all
- * Deployments are available. `kubectl port-forward` needs a kubelet, which the rig has not.
+ * Runs the commands that docs/kubernetes.md has for a way in, with values for the engines and the Redis of
+ * workloads.ts, until all Deployments are available. `kubectl port-forward` needs a kubelet, which the rig has not.
  */
 export const installByPage = async (rig: Rig, way: string, values: readonly string[] = []): Promise<void> => {
   const all = [

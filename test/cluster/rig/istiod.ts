@@ -14,7 +14,7 @@ import type { Rig } from './rig.ts'
 const istioVersion = '1.31.0'
 /** istiod with the Gateway API inference extension, and what it needs to serve Gateways. */
 export interface Istiod {
-  /** Runs Envoys as the Gateway `name`, which may not exist yet. Resolves with the address of its Service, which gets it as that of a load balancer. */
+  /** Runs Envoys as the Gateway `name`, which may not exist yet. Resolves with its Service's address for clients. */
   runGateway(gateway: GatewayName): Promise<string>
 }
 

@@ -9,8 +9,8 @@ export const versionNames = { installed: '0.1.0', other: '0.2.0' } as const
 export const otherHeader = 'x-parts'
 
 /**
- * Makes another version in `$HOME/other`, with an image of its own: of the built checkout that OTHER_VERSION names, else of this one. So that
- * it can be told apart, it has a version number, a limit in Envoy's configuration and a header of its own.
+ * Makes another version in `$HOME/other`, with an image of its own: of the built checkout that OTHER_VERSION names,
+ * else of this one. It is told apart by a version number, a limit in Envoy's configuration and a header of its own.
  */
 export const makeOtherVersion = async (rig: Rig): Promise<void> => {
   const from = process.env['OTHER_VERSION'] ?? packageRoot()

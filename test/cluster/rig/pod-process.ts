@@ -94,7 +94,7 @@ export const startContainer = async (place: PodPlace, spec: V1Container, image: 
   }
 }
 
-/** The path without symbolic links, such as /var/run: below another root they would lead to this machine's own folders. */
+/** The path without symbolic links, such as /var/run: below another root they would lead to this machine's folders. */
 const withoutLinks = async (path: string): Promise<string> =>
   realpath(path).catch(async () => (path === '/' ? path : join(await withoutLinks(dirname(path)), basename(path))))
 

@@ -14,7 +14,7 @@ export interface Services {
 const dnsPort = 53
 const keyOf = (namespace = 'default', name = ''): string => `${name}.${namespace}.svc.cluster.local`
 
-/** Names of services resolve to their addresses, of headless ones to their ready pods; connections to a service reach a ready pod. */
+/** Names of services resolve to their addresses, of headless ones to ready pods; connections to them reach those. */
 export const startServices = async (controlPlane: ControlPlane, network: Network): Promise<Services> => {
   const server = await connectApiServer(controlPlane.kubeconfigFile)
   const stopping = new AbortController()

@@ -19,8 +19,8 @@ export const prepareVllm = (report: (line: string) => void) => prepareFleet({ fo
 const venv = '/opt/venv'
 
 /**
- * What stands for the images of deploy/engines/vllm-lmcache.yaml: vLLM's build for processors and LMCache, with a small model in the place of
- * the one named there.
+ * What stands for the images of deploy/engines/vllm-lmcache.yaml: vLLM's build for processors and LMCache, with a small
+ * model in the place of the one named there.
  */
 export const vllmImages = async (model: string): Promise<Readonly<Record<string, Image>>> => {
   const { interpreter, modelPath } = await prepareVllm(() => undefined)

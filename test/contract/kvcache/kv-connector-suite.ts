@@ -21,7 +21,7 @@ const nothingStored = { kind: 'miss', reason: 'nothing_stored' }
 /** The engine counts at most this many tokens fewer as cached than are stored: it computes the last ones anyway. */
 const mostRecomputed = 8
 
-/** The contract of KvConnector, met through the gateway's host of connectors. The engines' own `cached_tokens` tells whether KV was used. */
+/** The contract of KvConnector, through the gateway's host of connectors. The engines' `cached_tokens` count. */
 export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>, traits: KvTraits): void => {
   describe(`KvConnector: ${name}`, () => {
     const kit = useKvBed(make)
@@ -144,7 +144,7 @@ export const describeKvConnector = (name: string, make: () => Promise<KvTestBed>
       expect(usage.cachedTokens).toBeGreaterThanOrEqual(leastCached(last))
     })
 
-    test('a turn that another pod served is stored from there if the engine loads, and releases its claim', async () => {
+    test('a turn that another pod served is stored from there if engines load, and releases its claim', async () => {
       const { turn, ...end } = await runFirst(kit.second)
       const finished = await finishTurn(kit.cache, turn, end)
       const stored = storedBy(finished)

@@ -148,7 +148,7 @@ describe('KV events over ZeroMQ', () => {
     expect(await turnTokens(following, 't2', 12)).toEqual(tokensFrom(10, 12))
   })
 
-  test('of 12 MB of turns at most 10 MiB are kept, the share of chains in 64 MiB: the oldest turn is unknown', async () => {
+  test('of 12 MB of turns 10 MiB are kept, the share of chains in 64 MiB: the oldest turn is unknown', async () => {
     const { engine, following } = await startFollowing()
     for (let turn = 1; turn <= 6; turn += 1) {
       const tokens = Array<number>(500_000).fill(turn)

@@ -57,7 +57,7 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, 
         expect(await kit.second.probe(kit.prompt)).toBe(0)
       })
 
-      test('during a turn succeeds, or is busy where gateways load, and leaves nothing when it is repeated after the turn', async () => {
+      test('during a turn succeeds, or is busy where gateways load, and leaves nothing if repeated later', async () => {
         const stored = await begin()
         const turn = turnOf(kit.session, kit.first, { stored })
         const prepared = await kit.cache.prepare(turn, { signal: anySignal() })

@@ -48,7 +48,7 @@ export interface KvTestBed {
   newPrompt(): string
   /** Text that makes a prompt grow enough for more of it to be stored. */
   readonly more: string
-  /** A connector, as a gateway calls it, that shares all state with the others of this bed. Artefacts of any age count as orphans. */
+  /** A connector, as a gateway calls it, which shares all state with the bed's others. Orphans may be of any age. */
   connect(options?: { readonly pods?: readonly string[] }): KvCache | Promise<KvCache>
   /** Names of the artefacts in the store. */
   artefacts(): Promise<readonly string[]>
@@ -61,9 +61,9 @@ export interface KvTestBed {
 
 /** Where connectors rightly differ. */
 export interface KvTraits {
-  /** Who loads stored KV. An engine that loads while it computes (LMCache) leaves nothing to wait for before the turn. */
+  /** Who loads stored KV. With an engine that loads while it computes (LMCache), no turn has to wait. */
   readonly loadedBy: 'gateway' | 'engine'
-  /** Whose KV a session can use. Chunks that are named by their content can be shared; a file of a slot is one conversation. */
+  /** Whose KV a session can use. Chunks named by their content can be shared; a slot's file is one conversation. */
   readonly sharing: 'session' | 'tenant'
   /** Damage that is noticed. A store without checksums (LMCache) notices only what is too short. */
   readonly damage: readonly [Damage, ...Damage[]]

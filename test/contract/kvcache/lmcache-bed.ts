@@ -31,7 +31,7 @@ export interface LmcacheConnectOptions {
   readonly settleMs?: number
   readonly log?: KvLog
   readonly warnings?: ConnectorParts['warnings']
-  /** A gateway that starts now: it follows KV events by itself, and learns of the pods later. Default: it receives them all. */
+  /** A gateway that starts now: it follows KV events, and learns of the pods later. Default: it receives them all. */
   readonly starts?: boolean
 }
 
@@ -175,7 +175,7 @@ const makeBed = (
   const viewOf = (pod: SimulatedPod): TestPod => ({
     address: pod.address,
     run: (request) => runOn(fleet, pod, request),
-    // Without the engine's own memory, which cannot be emptied from outside. A removal finds what the coordinator knows of, so its reports count too.
+    // Not the engine's memory: nobody outside can empty it. Removals find what the coordinator knows: reports count.
     probe: async (prompt) => {
       const tokens = reachable(fleet, pod, tokenize(prompt))
       await fleet.directory.arrived()

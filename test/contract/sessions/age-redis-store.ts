@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 
-/** Moves every time that the keys under a prefix hold into the past, which to the store is the same as if that much time went by. */
+/** Moves each time that keys under a prefix hold into the past: to the store the same as if that much time went by. */
 const script = `
 local by = tonumber(ARGV[2])
 local function earlier(text)

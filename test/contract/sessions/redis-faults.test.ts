@@ -126,7 +126,7 @@ describe('the Redis session store', () => {
     expect(await begin()).toMatchObject({ kind: 'active' })
   })
 
-  test('fails calls to a frozen Redis at their time limit, later ones at once, and recovers when it continues', async () => {
+  test('fails calls to a frozen Redis at their time limit, later ones at once, and recovers with it', async () => {
     await open({ commandTimeoutMs: 500 })
     await createActive()
     redis.server.child.pause()

@@ -8,9 +8,9 @@ import { callsOn, type StoreUnderTest } from './store-under-test.ts'
 import { describeTurns } from './turns-suite.ts'
 
 /**
- * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. What each call does to a session, and returns, is compared with
- * a model in `test/fuzz/sessions/session-stores.test.ts`, over random sequences of all calls. Here: order, concurrency, limits, and texts and
- * numbers of any form.
+ * The contract of SessionStore and RemovalQueue; `make` resolves to an empty store. What each call does to a session,
+ * and returns, is compared with a model in `test/fuzz/sessions/session-stores.test.ts`, over random sequences of all
+ * calls. Here: order, concurrency, limits, and texts and numbers of any form.
  */
 export const describeSessionStore = (name: string, make: () => Promise<StoreUnderTest>): void => {
   describe(name, () => {

@@ -72,7 +72,7 @@ export const artefactNames = [
 
 type Owner = Partial<typeof owned>
 
-/** Calls with defaults: session {@link session} of {@link alice} as it lives, turn `turn-2`, leases and grace of a minute. */
+/** Calls with defaults: {@link session} of {@link alice} as it lives, turn `turn-2`, leases and grace of a minute. */
 export const callsOn = (under: () => StoreUnderTest) => {
   const store = () => under().store
   const create = (change: Partial<NewSession> = {}) => store().create(newSession(change))

@@ -24,7 +24,7 @@ beforeAll(async () => {
   connection = await redis().connect({ commandTimeoutMs: 10_000 })
 })
 
-test('chunk ledgers in memory and in Redis answer alike to any calls, and keep nothing after all is released', async () => {
+test('chunk ledgers in memory and in Redis answer alike to any calls, and keep nothing that is released', async () => {
   const property = fc.asyncProperty(fc.array(anyStep, { maxLength: 60 }), async (steps) => {
     made += 1
     const keyPrefix = `fuzz${made}:`

@@ -45,7 +45,7 @@ describe('sessions of one tenant that share a beginning', () => {
   })
   afterAll(() => fleet.close())
 
-  test('any sequence of turns and removals keeps the chunks of living sessions, and nothing of the others', async () => {
+  test('any sequence of turns and removals keeps the chunks of living sessions, and nothing of others', async () => {
     const lives = fc.asyncProperty(fc.array(anyStep, { minLength: 12, maxLength: 24 }), async (steps) => {
       const bed = await fleet.bed()
       const world = startWorld(bed)

@@ -18,7 +18,7 @@ const tenant = tenantKey('alice')
 const leaseMs = 500
 const largestKvBytes = 60_000
 
-/** What users, engines and the reaper do to a store, at random but the same in every run. Every call is begun without waiting for the others. */
+/** What users, engines and the reaper do to a store, at random, but the same in every run. No call waits for others. */
 export class RandomLoad {
   readonly outcomes = { created: 0, refused: 0, completed: 0, lostInTurn: 0, stored: 0 }
   nowMs = Date.UTC(2026, 0, 1)

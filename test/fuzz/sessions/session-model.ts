@@ -31,7 +31,7 @@ export interface ModelOptions {
   readonly kvLimit: KvLimit
 }
 
-/** What a store must do, written down as plainly as possible: everything is looked at one by one, and what is over is ended at every step. */
+/** What a store must do, as plainly as possible: each step looks at everything one by one, and ends what is over. */
 export class SessionModel {
   readonly sessions = new Map<SessionKey, ModelSession>()
   readonly removals = new RemovalModel(() => this.nowMs)

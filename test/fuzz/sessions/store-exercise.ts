@@ -239,8 +239,8 @@ export class StoreExercise {
   }
 
   /**
-   * Which KV goes is the store's choice: takes it over, and checks that no more went than had to, and nothing of a session in a turn. Resolves
-   * to how many artefacts went.
+   * Which KV goes is the store's choice: takes it over, and checks that no more went than had to, and nothing of a
+   * session in a turn. Resolves to how many artefacts went.
    */
   async #followEvictions(targetBytes: number, spared?: SessionKey): Promise<number> {
     const evicted: number[] = []

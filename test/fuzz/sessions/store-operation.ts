@@ -15,7 +15,7 @@ interface Fields {
   /** In units of time. */
   readonly time: number
   readonly otherTime: number
-  /** Which of the turns that were begun, of the artefacts that were announced, or of the removals that were claimed, counted from the latest. */
+  /** Which of the begun turns, the announced artefacts or the claimed removals, counted from the latest. */
   readonly back: number
   readonly count: number
   readonly digest: number

@@ -40,8 +40,8 @@ export interface Command {
 }
 
 /**
- * The commands of a block: in `console`, each one behind `$ ` with the output below it; in `shell`, all of them, with the output as comments
- * at the end.
+ * The commands of a block: in `console`, each one behind `$ ` with the output below it; in `shell`, all of them, with
+ * the output as comments at the end.
  */
 export const commandsOf = ({ language, text }: Block): readonly Command[] => {
   const lines = text.trimEnd().split('\n')

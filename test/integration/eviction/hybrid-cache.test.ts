@@ -54,7 +54,7 @@ describe('the memory store with the limits of a cache', () => {
     }
   }
 
-  test('beyond CTX_CACHE_MAXSIZE the least recently used session goes, with its KV, and starts anew when it comes back', async () => {
+  test('beyond CTX_CACHE_MAXSIZE the least recently used session goes, with its KV, and may start anew', async () => {
     const [first, second, third] = [await newSession(), await newSession(), await newSession()]
     await use(stack, first, { body })
     await untilStored(stack, first, 2)
@@ -73,7 +73,7 @@ describe('the memory store with the limits of a cache', () => {
     expect(cacheLine(await use(stack, second, { body }))).toMatch(/^hit; /)
   })
 
-  test('a session in a turn never goes; when all are, a create is refused and an inference goes on without a session', async () => {
+  test('a session in a turn never goes; when all are, creates are refused, and inference has no session', async () => {
     const [first, second, third] = [await newSession(), await newSession(), await newSession()]
     const turns = [await longTurn(first)]
     const fourth = await newSession()

@@ -24,7 +24,7 @@ const mover = {
   default_source_code: { inline_string: lua[0].inline },
 }
 
-/** accelerated.yaml with what Envoy Gateway has fields for: the rest is done by the Lua of deploy/envoy-gateway/accelerator.yaml. */
+/** accelerated.yaml with what Envoy Gateway has fields for: the Lua of deploy/envoy-gateway does the rest. */
 const stack = useStack({
   wiring: 'accelerator',
   envoyConfig: (text) =>
@@ -44,7 +44,7 @@ const stack = useStack({
     }),
 })
 
-test('a turn is asked about by the filter, spliced and ended by Lua, and its pod is the one of the decision', async () => {
+test('a turn is asked about by the filter, spliced and ended by Lua, and goes to the decision’s pod', async () => {
   const id = await createdId(stack)
   await untilTurns(stack, id, 1)
   const before = await envoyStat(stack, 'ext_proc.streams_started')

@@ -4,7 +4,7 @@ import { createLatch } from '../support/latch.ts'
 import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import type { StackPod } from '../support/stack.ts'
 
-/** What happens to a request that was caught on its way to the engine. `passOn` hands it over and resolves when its answer has ended. */
+/** What happens to a request caught on its way to the engine. `passOn` hands it over, until its answer has ended. */
 export type Interception = (request: RecordedRequest, reply: PodReply, passOn: () => Promise<void>) => unknown
 
 /** A real pod behind a wire that the test can disturb. */

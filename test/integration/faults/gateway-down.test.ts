@@ -27,7 +27,7 @@ const newSession = async (): Promise<string> => {
 /** What Envoy counts of the calls by which it reports ended turns. */
 const endsStat = (name: string): Promise<number> => envoyStat(stack, `cluster.gateway_ends.${name}`)
 
-/** A streamed answer of which the pod has sent the first event; it waits for `finish`. `url` and `headers` say what kind of turn it is. */
+/** A stream of which the pod has sent the first event; it waits for `finish`. `url` and `headers`: the kind of turn. */
 const streamedTurn = async (
   path: InferencePath,
   turn: { readonly url: string; readonly headers: Record<string, string> },

@@ -9,7 +9,7 @@ import { useScriptedStack } from '../support/use-stack.ts'
 
 /** More than the requests that Envoy lets run at once in a cluster with default settings. */
 const streams = 1100
-/** How many are opened at a time, so that what is tried is how many can be open, not how fast a small machine opens them. */
+/** How many are opened at a time: what is tried is how many can be open, not how fast a small machine opens them. */
 const atATime = 50
 
 const { pod, stack } = useScriptedStack({ store: 'redis' })

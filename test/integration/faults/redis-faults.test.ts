@@ -27,7 +27,7 @@ const body = { model, prompt: prompt(15), max_tokens: 2 }
 const chat = { model, messages: [{ role: 'user', content: 'hello' }], max_tokens: 2, stream: true }
 const degraded = () => metric(stack, 'degraded_total', { reason: 'store_unavailable' })
 
-// What a full Redis and a replica refuse: test/contract/sessions/redis-faults. What the gateway answers then: test/unit/context/store-unavailable.
+// A full Redis, and a replica: test/contract/sessions/redis-faults and test/unit/context/store-unavailable.
 describe.each([
   {
     fault: 'stopped',
@@ -43,7 +43,7 @@ describe.each([
     circuit: 1,
   },
 ])('Redis $fault', ({ begin, end, circuit }) => {
-  test('turns are answered in full, requests about sessions are refused, and all is there when it is back', async () => {
+  test('turns are answered in full, requests about sessions are refused, and all is there with it again', async () => {
     // The circuit breaker may still be open after the fault before.
     const id = await eventually(() => createdId(stack, { body, headers: { 'x-session-ttl': '1000' } }))
     await untilStored(stack, id, 1)

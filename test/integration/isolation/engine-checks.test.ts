@@ -31,7 +31,7 @@ const stack = useStack({
 
 const readiness = z.object({ ready: z.boolean(), warnings: z.array(z.object({ text: z.string() })) })
 
-test('engines that keep prompts outside of slots, or save none, are named in the log and in /readyz, and stay in use', async () => {
+test('engines that keep prompts outside of slots, or save none, are in the log and /readyz, and in use', async () => {
   const { status, body } = await call(`${stack.gateway().adminUrl}/readyz`)
   const { ready, warnings } = readiness.parse(body)
   const reasons = warnings.map(({ text }) => text)

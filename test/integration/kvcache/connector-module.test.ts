@@ -12,7 +12,7 @@ const modulePath = join(packageRoot(), 'examples/slot-files-connector.mjs')
 const stack = useStack({ pods, env: { CTX_ENGINES_API_KEY: 'test-key', CTX_KV_CONNECTOR_MODULE: modulePath } })
 const body = { model, prompt: prompt(20), max_tokens: 2 }
 
-test('a gateway with a connector from a module stores a session and loads it, with the key of the engines', async () => {
+test('a gateway with a connector from a module stores a session and loads it, with the engines’ key', async () => {
   const id = await createdId(stack, { body })
   const { kv } = await untilStored(stack, id, 1)
   const response = await use(stack, id, { body })

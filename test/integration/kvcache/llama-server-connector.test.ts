@@ -15,7 +15,7 @@ describe('real llama-server', () => {
   }, 300_000)
   afterAll(() => engines.end())
 
-  // The connector's contract does not depend on the engine: it is tested on the embedded one, and here what depends on real slots.
+  // The contract does not depend on the engine: it is tested on the embedded one. Here: what depends on real slots.
   const makeBed = () => engines.bed(async () => createMemorySlotLedger())
   describeSlots(makeBed)
   describeSlotTurns(makeBed)

@@ -7,7 +7,7 @@ import type { SlotsTestBed } from './slots-test-bed.ts'
 const resident = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'gpu', tokens })
 const loaded = ({ tokens }: KvArtefact) => ({ kind: 'hit', tier: 'store', tokens, loadMs: expect.any(Number) })
 
-/** Where a session's KV lies with llamacpp-slots, and what of it is stored: the contract leaves this to each connector. */
+/** Where a session's KV lies with llamacpp-slots, and what is stored of it: the contract leaves that to connectors. */
 export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
   describe('KV in slots and files', () => {
     const kit = useKvBed(make)

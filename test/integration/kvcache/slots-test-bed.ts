@@ -35,14 +35,14 @@ export type StartSlotEngine = (options: {
 export interface SlotPod extends TestPod {
   readonly proxy: HoldingProxy
   readonly child: () => ManagedChild
-  /** Makes a slot busy with a request without a session; `end` resolves when the engine reports the slot as idle again. */
+  /** Makes a slot busy with a request without a session; `end` resolves when the engine calls the slot idle again. */
   occupy(slot: number): Promise<{ end(): Promise<void> }>
   /** The ids of a text's tokens. */
   tokenize(text: string): Promise<readonly number[]>
   slots(): Promise<readonly { readonly id: number; readonly is_processing: boolean }[]>
 }
 
-/** A slot holds one session at a time, and its file, of which the connector keeps a checksum, the whole conversation. */
+/** A slot holds one session at a time; its file, with a checksum at the connector, holds the whole conversation. */
 export const slotTraits: KvTraits = {
   loadedBy: 'gateway',
   sharing: 'session',

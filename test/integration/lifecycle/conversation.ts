@@ -159,7 +159,7 @@ export const continued = (conversation: Conversation, response: Turn, text: stri
   { role: 'user', text },
 ]
 
-/** The beginning of a conversation, which no other test has: long enough to be stored, too short for the gateway to learn costs from. */
+/** The beginning of a conversation, which no other test has: long enough to be stored, too short to teach costs. */
 export const opening = (topic: string): Conversation => [
   {
     role: 'user',

@@ -13,7 +13,7 @@ import { useStack } from '../support/use-stack.ts'
 const root = mkdtempSync(join(tmpdir(), 'pools-'))
 afterAll(() => rm(root, { recursive: true, force: true }))
 
-/** The changes of docs/envoy.md for one cluster for each pool: its first two pods are of the pool chat, the others of code. */
+/** The changes of docs/envoy.md for a cluster for each pool: the first two pods are of pool chat, others of code. */
 const clusterForEachPool = (text: string): string => {
   const page = readFileSync(new URL('../../../docs/envoy.md', import.meta.url), 'utf8')
   const [, mutation = '', route = '', action = ''] =

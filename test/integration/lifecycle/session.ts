@@ -29,7 +29,7 @@ export const sessionIdOf = (turn: Pick<Turn, 'headers'>): string => {
 
 const slots = z.array(z.object({ n_prompt_tokens: z.int(), params: z.object({ n_keep: z.number() }).optional() }))
 
-/** How many tokens of sessions each pod holds: the gateway marks the turns of sessions by `n_keep`, which a slot repeats. */
+/** How many tokens of sessions each pod holds: the gateway marks turns of sessions by `n_keep`, which slots repeat. */
 export const tokensInPods = (stack: Stack): Promise<readonly number[]> =>
   Promise.all(
     stack.pods.map(async ({ address }) =>

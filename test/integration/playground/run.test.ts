@@ -126,7 +126,7 @@ describe('context-cache-gateway run', () => {
     expect(child.output().filter((line) => line.includes('restarting'))).toEqual([news])
   })
 
-  test('with REDIS=1 every server is started again on its port, sessions outlive it, and the end leaves no process behind', async () => {
+  test('with REDIS=1 servers start again on their ports, sessions outlive that, and no process is left', async () => {
     const { child, url } = await run({ REDIS: '1' })
     const id = await createSession(url)
     await eventually(async () => (await turn(url, id)).startsWith('hit'))

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-/** The kernel's letter for the state of a process (`S` sleeps, `T` is stopped, `Z` has ended), or undefined without one. */
-export function processState(pid: number): string | undefined {
+/** The kernel's letter for the state of a process (`S` sleeps, `T` is stopped, `Z` has ended); undefined: none. */
+function processState(pid: number): string | undefined {
   try {
     return /\) (\S) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
   } catch {

@@ -40,7 +40,7 @@ const llamaServers = async (kvDirectory: string): Promise<readonly StackPod[]> =
 
 afterEach(() => stack?.stop())
 
-/** One client: creates, uses and deletes sessions. A conversation ends where a request fails because the gateway is gone. */
+/** One client: creates, uses and deletes sessions. A conversation ends where a request fails: the gateway is gone. */
 const converse = async (client: number, until: AbortSignal): Promise<void> => {
   for (let round = 0; !until.aborted; round += 1) {
     const prompt = `client ${client} in round ${round} tells something that is long enough to be stored and loaded again`
@@ -72,7 +72,7 @@ const slotTokens = async (): Promise<readonly number[]> => {
   return slots.flat().map((slot) => slot.n_prompt_tokens)
 }
 
-/** Keys in Redis beside the store's name, tombstones (which end by themselves) and the slots' bookkeeping: sessions, indexes, deadlines, queued removals. */
+/** Keys of sessions, indexes, deadlines and removals: all but the store's name, tombstones (which end) and slots. */
 const leftInRedis = async (redis: Redis): Promise<readonly string[]> => {
   const keys = await redis.keys('ctx:*')
   return keys.filter((key) => !/^ctx:(store$|(s|kv:slots|routing:costs):)/.test(key))

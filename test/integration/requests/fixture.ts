@@ -39,7 +39,7 @@ const withBody: ReadonlySet<RouteName> = new Set([...creates, 'use', 'patch'])
 export interface Fixture extends ScriptedStack {
   /** A session of one turn. */
   readonly sessionId: string
-  /** Sends a request that is correct apart from what is given. Default: a credential, the content type, and a body where the route has one. */
+  /** Sends a request that is correct apart from what is given. Default: a credential, content type, perhaps a body. */
   ask(route: RouteName, request?: { readonly headers?: readonly string[]; readonly body?: string }): Promise<Reading>
   /** The request is refused, reaches no pod, creates no session and leaves `sessionId` unchanged. */
   expectRefused(ask: () => Promise<Reading>, refusal: Refusal): Promise<Reading>

@@ -102,8 +102,8 @@ describe('a larger body', () => {
         client.post('/completions', { body, headers: { 'x-session-id': fixture.sessionId } }),
     },
   ])('is an error that the SDK understands, and does not send again ($name)', async ({ send }) => {
-    // Envoy closes the connection beside its answer: a client that is still sending may not see it, and rightly tries again. So does one that comes
-    // while the gateway is too busy for a health check.
+    // Envoy closes the connection beside its answer: a client that is still sending may not see it, and rightly tries
+    // again. So does one that comes while the gateway is too busy for a health check.
     let refusals = 0
     const counting: typeof fetch = async (input, init) => {
       const response = await fetch(input, init)

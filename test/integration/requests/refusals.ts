@@ -4,8 +4,8 @@ import { allRoutes, bounds, type RouteName } from './fixture.ts'
 import { fixture } from './shared-fixture.ts'
 import { asJson, askRaw, credential, type Refusal, someJson, wellFramed } from './support.ts'
 
-// What is refused, and for which values, the tests of src/context say. Here: that Envoy brings every part of a request to the gateway, and the
-// refusal back.
+// What is refused, and for which values, the tests of src/context say. Here: that Envoy brings every part of a request
+// to the gateway, and the refusal back.
 const headerRows: readonly {
   readonly name: string
   readonly headers: readonly string[]

@@ -187,7 +187,7 @@ describe('the body of a turn', () => {
   })
 })
 
-/** A refusal by the gateway is right for a body that is no object, and for one that names another model at any depth. */
+/** A refusal by the gateway is right for a body that is no object, or that names another model at any depth. */
 const expectedOf = (turn: {
   readonly source: string
   readonly meant: Record<string, unknown> | undefined

@@ -11,14 +11,14 @@ export interface RawMessage {
 
 const emptyLine = Buffer.from('\r\n\r\n')
 
-/** The messages that follow each other on a connection. @throws Error when bytes are left that are no message, or one is cut short */
+/** The messages that follow each other on a connection. @throws Error when bytes are no message, or one is cut short */
 export const readMessages = (bytes: Buffer): readonly RawMessage[] => {
   const { messages, isCut } = readWhole(bytes)
   if (isCut) throw new Error(`the last message is cut short: ${bytes.toString('latin1', 0, 200)}`)
   return messages
 }
 
-/** As {@link readMessages}, of a connection that may have broken off within its last message, which is left out then. */
+/** As {@link readMessages}, of a connection that may have broken within its last message, which is left out then. */
 export const readWhole = (bytes: Buffer): { readonly messages: readonly RawMessage[]; readonly isCut: boolean } => {
   const messages: RawMessage[] = []
   let rest = bytes
@@ -100,7 +100,7 @@ const isOver = (received: Buffer): boolean => {
 }
 
 /**
- * Sends piece after piece until the server responds, and reads until it closes the connection or announces that it will.
+ * Sends piece after piece until the server responds, and reads until it closes the connection or says that it will.
  * @throws Error when neither happens in time
  */
 export const uploadRaw = async (

@@ -35,7 +35,7 @@ export interface PodReply {
 /** What a pod does with one inference request. */
 export type PodScript = (request: RecordedRequest, reply: PodReply) => void | Promise<void>
 
-/** An engine in the test's own process whose responses are scripts. For stacks with `CONNECTOR=none`, or with `scriptedSlots`. */
+/** An engine in the test's own process, whose responses are scripts. With `CONNECTOR=none`, or with `scriptedSlots`. */
 export interface ScriptedPod {
   /** `127.0.0.1:8080`, for a stack's `pods`. */
   readonly address: string

@@ -106,8 +106,8 @@ export const untilExpired = async (stack: Stack, id: string): Promise<void> => {
 }
 
 /**
- * Creates sessions until the first turn of one is stored, and returns its id: in a slot that is being emptied or is in use, no KV is stored.
- * `made` receives the id of every session.
+ * Creates sessions until the first turn of one is stored, and returns its id: in a slot that is being emptied or is in
+ * use, no KV is stored. `made` receives the id of every session.
  */
 export const storedSession = (
   stack: Stack,

@@ -31,7 +31,7 @@ export interface StackOptions {
   readonly wiring?: Wiring
   /** Changes the repository's configuration of Envoy for this stack. */
   readonly envoyConfig?: (text: string) => string
-  /** How long Envoy waits for a gateway: as the repository has it, or (default) for a minute, which also a busy machine keeps to. */
+  /** How long Envoy waits for a gateway: as the repository has it, or (default) a minute, also for a busy machine. */
   readonly envoyWaits?: 'as-configured'
 }
 
@@ -88,7 +88,7 @@ const configFiles = {
 
 type Wiring = keyof typeof configFiles
 
-/** How Envoy is wired to the gateway: `make test-accelerator` and `make test-picker` run the same tests with another wiring. */
+/** How Envoy is wired to the gateway: `make test-accelerator` and `make test-picker` run the same tests otherwise. */
 export const wiring: Wiring =
   process.env['ACCELERATOR'] === '1' ? 'accelerator' : process.env['PICKER'] === '1' ? 'picker' : 'lua'
 

@@ -12,7 +12,7 @@ const forwardTo = <T extends object>(current: () => T | undefined): T =>
     },
   })
 
-/** A stack that is started before the first test of a suite and stopped after its last one. `prepare` runs right after the start. */
+/** A stack that starts before a suite's first test and stops after its last one. `prepare` runs after the start. */
 export const useStack = (
   options: StackOptions | (() => Promise<StackOptions>) = {},
   prepare: (stack: Stack) => unknown = () => undefined,

@@ -37,7 +37,7 @@ export interface Engine {
   subscribers(): number
   /** The cache drops every block of the salt. */
   evict(salt: string): Promise<void>
-  /** The process ends, and begins again when that was noticed: its cache is empty, its events start from 0, on the same addresses. */
+  /** The process ends, and begins again when that was noticed: with an empty cache, events from 0, its addresses. */
   restart(untilNoticed: () => Promise<void>): Promise<void>
   close(): Promise<void>
 }

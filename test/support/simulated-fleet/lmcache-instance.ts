@@ -11,7 +11,7 @@ export interface LmcacheInstance {
   readonly server: SimServer
   /** Its own memory. */
   readonly memory: ChunkStore
-  /** How many leading chunks its engine could take from it. They are in its memory then. None while the server is down. */
+  /** How many leading chunks its engine could take from it. They are in its memory then. None while it is down. */
   fetch(keys: readonly ChunkKey[]): number
   /** Writes through to memory and store, a little later. Nothing while the server is down. */
   write(keys: readonly ChunkKey[]): void

@@ -30,8 +30,8 @@ export interface SimulatedPod {
 }
 
 /**
- * vLLM pods, each with an LMCache server, one store behind them and one coordinator, as far as they can be told apart from outside: over HTTP,
- * by KV events over ZeroMQ, and by what lies where. Nothing is computed, so nothing takes time but what is told to.
+ * vLLM pods, each with an LMCache server, one store behind them and one coordinator, as far as they can be told apart
+ * from outside: over HTTP, by KV events over ZeroMQ, and by what lies where. Nothing takes time but what is told to.
  */
 export interface SimulatedFleet {
   readonly modelName: string
@@ -50,7 +50,7 @@ export interface SimulatedFleet {
   readonly absent: Set<string>
   /** Names of all chunks under these salts, wherever they lie; of all salts by default. */
   chunks(salt?: string): readonly string[]
-  /** Takes every chunk out of the store and out of the memory beside engines, and has the coordinator forget everything. */
+  /** Takes every chunk out of the store and the memory beside engines, and has the coordinator forget everything. */
   empty(): void
   close(): Promise<void>
 }

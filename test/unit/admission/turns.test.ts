@@ -40,7 +40,7 @@ describe('a turn', () => {
     expect(inUseNow()).toBe(0)
   })
 
-  test('counts neither on its pod nor in the prediction while it waits, and runs when the one before ends', async () => {
+  test('counts neither on its pod nor in the prediction while it waits, and runs after the one before', async () => {
     const { admission, gateway } = setUp(['prefill=R1:1'])
     const first = forwarded(await gateway.send(create))
     const backlog = () => gateway.predictor.pods().map((pod) => pod.prefillBacklogMs ?? 0)

@@ -7,7 +7,7 @@ import { cacheStatusOf } from '../../support/decisions.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 
-/** A gateway whose connector claims nothing for a turn of a session that has stored KV, and what else is asked of it. */
+/** A gateway whose connector claims nothing for a turn of a session with stored KV, and what else is asked of it. */
 const unclaimingGateway = () => {
   const calls: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({

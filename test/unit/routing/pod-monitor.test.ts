@@ -136,7 +136,7 @@ test('pods have the last report of the load, and the turns in flight at its time
   expect(monitor.pods()).toEqual([{ ...seen, inFlight: 1, ...noLoad }])
 })
 
-test('turn that the engine no longer runs leaves the count, although its end was reported to another gateway', async () => {
+test('turn that the engine no longer runs leaves the count, although another gateway learnt of its end', async () => {
   const now = performance.now.bind(performance)
   const clock = jest.spyOn(performance, 'now')
   void monitor.watch(['a:1'])

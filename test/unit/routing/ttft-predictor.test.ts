@@ -4,7 +4,7 @@ import type { RoutingInput } from '../../../src/routing/router.ts'
 import { createTtftPredictor } from '../../../src/routing/ttft-predictor.ts'
 import { podState } from './pod-state.ts'
 
-/** A predictor with a clock, which knows two sessions. A token takes 1 ms to compute, a million bytes 100 ms to load. */
+/** A predictor with a clock, which knows two sessions. A token takes 1 ms to compute, a megabyte 100 ms to load. */
 const setUp = () => {
   const clock = { nowMs: 0 }
   const costs = createCostModel({ initialMsPerToken: 1, initialMsPerByte: 1e-4, initialLoadMs: 0 })
@@ -41,7 +41,7 @@ describe('createTtftPredictor', () => {
     expect(setUp().predictor.pods()[0]).toEqual(podState('a:1', { inFlight: 3, prefillBacklogMs: 0 }))
   })
 
-  test('a turn counts with its prediction when routed, with the rest of its prompt when forwarded, until it ends', () => {
+  test('a turn counts with its prediction when routed, with its prompt’s rest when forwarded, until it ends', () => {
     const { predictor, clock, backlogs } = setUp()
     predictor.routed(turnAt('a:1', 't1'), input())
     expect(backlogs()).toEqual([1_000, 0])

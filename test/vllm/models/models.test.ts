@@ -23,7 +23,7 @@ import { eventually } from '../../support/eventually.ts'
 import { podMetric } from '../support/pod.ts'
 import { freshPrompt } from '../support/prompts.ts'
 
-/** The model of two pods, its adapter, and the model of a third pod, which asks for the key that the tests' clients send. */
+/** The model of two pods, its adapter, and the model of a third pod, which asks for the key of the tests' clients. */
 const [chat, adapter, code] = ['chat', 'chat-adapter', 'code']
 const engineKey = 'test-key'
 
@@ -131,7 +131,7 @@ describe('two models, an adapter, and an engine with a key', () => {
     await remove(stack, id)
   })
 
-  test('a new session of an adapter goes to the pod that runs it, one of the model to the pod with less to do', async () => {
+  test('a new session of an adapter goes to the pod that runs it, one of the model to the idler pod', async () => {
     const [idle, busy] = description().pods
     const leaving = new AbortController()
     const long = fetch(`${busy?.url}/v1/completions`, {

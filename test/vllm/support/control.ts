@@ -6,7 +6,7 @@ export type FleetOrder = 'pause' | 'resume' | 'kill' | 'restart'
 
 const timeoutMs = 300_000
 
-/** Orders something of the fleet for `coordinator`, `lmcache-<pod>` or `vllm-<pod>`; resolves when it is done. @throws Error when it is refused or fails */
+/** Orders something for `coordinator`, `lmcache-<pod>` or `vllm-<pod>`, until it is done. @throws Error if it fails */
 export const orderServer = async (server: string, order: FleetOrder): Promise<void> => {
   const dispatcher = new Agent({ connect: { socketPath: vllmFleet().controlSocket }, headersTimeout: timeoutMs })
   const { statusCode, body } = await request(`http://fleet/${server}/${order}`, { method: 'POST', dispatcher })

@@ -55,7 +55,7 @@ describe('open', () => {
     expect(await open()).toBe('damaged')
   })
 
-  test('a file of any size is hashed in pieces of at most 256 KiB, and other work runs between two of them', async () => {
+  test('a file of any size is hashed in pieces of at most 256 KiB, with other work between two of them', async () => {
     const bytes = 16 * 2 ** 20
     await write(file, '')
     await truncate(join(directory, file), bytes)

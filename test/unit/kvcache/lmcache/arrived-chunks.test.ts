@@ -19,7 +19,7 @@ interface Wait {
   readonly mostLooks?: number
 }
 
-/** What is seen of a store that looks like each of these in turn, and like the last one from then on; and which pieces each look asked for. */
+/** What is seen of a store that looks like each of these in turn, then like the last; and what each look asked for. */
 const arrived = async (
   looks: readonly [Stored, ...Stored[]],
   { known, pieces = [[0, 0]], settleMs = 0, mostLooks = 100 }: Wait,

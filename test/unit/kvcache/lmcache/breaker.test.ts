@@ -40,7 +40,7 @@ describe('a store of KV that does not answer', () => {
     },
   )
 
-  test('receives calls again once it answers; meanwhile it is one warning, with its address and the cause', async () => {
+  test('receives calls again once it answers; meanwhile it is one warning, with address and cause', async () => {
     const lines: string[] = []
     const write = (text: string) => void lines.push(text)
     kit.cache = kit.bed.connect({ warnings: createWarnings({ warn: write, info: write }) })

@@ -63,7 +63,7 @@ describe('a server of a fleet', () => {
     expect(reports).toHaveLength(1)
   })
 
-  test('its end is reported when nobody asked for it, and it can be started anew through the control socket', async () => {
+  test('its end is reported when nobody asked for it, and the control socket can start it anew', async () => {
     expect(await send('/coordinator/kill')).toEqual({ status: 204, body: '' })
     await eventually(() => reports.length === 2)
     expect(reports[1]).toContain('coordinator ended by SIGKILL')
