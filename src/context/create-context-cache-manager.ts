@@ -89,11 +89,11 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
   }
 
   /** Paths that Envoy's own routes leave to the engines where the gateway is no endpoint picker. */
-  const pickForOther = async (request: GatewayRequest, scope: RequestScope): Promise<Decision> => {
+  const pickForOther = async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision> => {
     const [path = ''] = request.path.split('?')
     const use = request.pick === undefined ? undefined : engineUseOf(request.method, path)
     if (use === 'reads') return plain.read(request)
-    const decision = use === 'generates-otherwise' ? plain.generateOtherwise(request, scope) : undefined
+    const decision = use === 'generates-otherwise' ? await plain.generateOtherwise(request, scope) : undefined
     if (decision === undefined) throw new GatewayError('unknown_path')
     return decision
   }

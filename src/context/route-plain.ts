@@ -15,13 +15,15 @@ const maxPrefixBlocks = 100_000
  */
 export const createPlainRequests = (parts: TurnParts) => {
   const prefixes = createPrefixIndex({ maxBlocks: maxPrefixBlocks })
+  // A client that sends half of its body would keep them from others.
+  const holdsResources = parts.admission !== undefined
 
   const start = async (
     request: GatewayRequest,
     { key, body }: { readonly key: string | undefined; readonly body: Buffer },
     scope: RequestScope,
   ) => {
-    const model = namedModel(request) ?? modelIn(body)
+    const model = namedModel(request) ?? modelIn(body.subarray(0, maxPrefixBytes))
     const usesNoKv = hasConstants(parts.pools.forModel(model).kv)
     if (usesNoKv) checkSpliceable(request)
     const blocks = usesNoKv || model === undefined ? [] : prefixes.blocksOf(model, body)
@@ -45,12 +47,13 @@ export const createPlainRequests = (parts: TurnParts) => {
       const key = otherId ? createHash('sha256').update(otherId, 'latin1').digest('base64url') : undefined
       if (request.endOfStream) return { ...(await start(request, { key, body: noBody }, scope)), splice: undefined }
       const decide = (body: Buffer, bodyScope: RequestScope) => start(request, { key, body }, bodyScope)
-      return { kind: 'need-body', prefixBytes: maxPrefixBytes, decide }
+      return { kind: 'need-body', ...(holdsResources ? {} : { prefixBytes: maxPrefixBytes }), decide }
     },
     /** A request that runs a model without the members. Undefined: engines would start it from KV of a session. */
-    generateOtherwise: (request: GatewayRequest, scope: RequestScope): Promise<Decision> | undefined => {
+    generateOtherwise: async (request: GatewayRequest, scope: RequestScope): Promise<HeadersDecision | undefined> => {
       if (hasConstants(parts.pools.forModel(namedModel(request)).kv)) return undefined
-      return start(request, { key: undefined, body: noBody }, scope)
+      const decide = (_body: Buffer, by: RequestScope) => start(request, { key: undefined, body: noBody }, by)
+      return holdsResources && !request.endOfStream ? { kind: 'need-body', decide } : decide(noBody, scope)
     },
     /** A request that uses no KV of others. */
     read: (request: GatewayRequest): Decision => {

@@ -6,7 +6,7 @@ import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
 import { type ContextGateway, createContextGateway, podA, podB, promptBody } from '../../support/context-gateway.ts'
 import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
-import { watchedScope } from '../../support/gateway-request.ts'
+import { gatewayRequest, watchedScope } from '../../support/gateway-request.ts'
 import { admissionBy, planOf } from './planned-admission.ts'
 
 const setUp = (
@@ -74,6 +74,17 @@ describe('a turn', () => {
     expect(inUse(admission)).toEqual(expected)
     await gateway.serve(turn)
     expect(inUse(admission)).toEqual([0, 0])
+  })
+
+  test.each(['completions', 'audio/transcriptions'])('as picker waits for the body of /v1/%s', async (path) => {
+    const { admission, gateway } = setUp(['prefill=R1:1'])
+    const request = { ...gatewayRequest({ path: `/v1/${path}` }), pick: { subset: undefined } }
+    const decision = await gateway.service.onHeaders(request, watchedScope())
+    expect(decision).toEqual({ kind: 'need-body', decide: expect.any(Function) })
+    expect(inUse(admission)).toEqual([0])
+    if (decision.kind !== 'need-body') return
+    await gateway.serve(forwarded(await decision.decide(Buffer.from('{}'), watchedScope())))
+    expect(gateway.pods.running(podA)).toBe(0)
   })
 
   test('is refused with 429 and Retry-After when the queue is full, and leaves nothing behind', async () => {
