@@ -98,7 +98,7 @@ interface WireHeaders {
 }
 
 /** A header of a decoded message. */
-export interface WireHeader {
+interface WireHeader {
   readonly key?: string
   readonly raw_value?: Buffer
 }
@@ -182,7 +182,7 @@ const modesOf = (
 const none: readonly string[] = Object.freeze([])
 
 /** Headers by name. */
-export const createHeaderLookup = (headers: readonly WireHeader[]): HeaderLookup => {
+const createHeaderLookup = (headers: readonly WireHeader[]): HeaderLookup => {
   const values = new Map<string, string[]>()
   for (const { key = '', raw_value = noBytes } of headers) {
     const text = raw_value.toString('latin1')

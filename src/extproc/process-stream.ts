@@ -40,7 +40,7 @@ export interface ProcessOptions {
 }
 
 /** The HTTP request behind the headers that Envoy sent. */
-export const toGatewayRequest = (head: {
+const toGatewayRequest = (head: {
   readonly headers: HeaderLookup
   readonly endOfStream: boolean
   readonly bodyMode: BodyMode
@@ -158,13 +158,13 @@ export class ProcessStream implements StreamHandler<ExtProcEvent>, RequestScope 
 
   /** An observer that throws gets nothing more; the response continues. */
   #observe(call: () => 'more' | 'enough'): void {
-    let wish: 'more' | 'enough' = 'enough'
+    let need: 'more' | 'enough' = 'enough'
     try {
-      wish = call()
+      need = call()
     } catch (thrown) {
       this.#options.hooks.fault(thrown)
     }
-    if (wish === 'enough') this.#take({ kind: 'enough' })
+    if (need === 'enough') this.#take({ kind: 'enough' })
   }
 
   #replied(reply: Reply): void {

@@ -55,7 +55,8 @@ export const outcomeOf = (decision: Decision): Outcome => {
   }
 }
 
-const listOf = (destinations: readonly string[]): string | undefined =>
+/** The pods of a request as one text. Undefined: Envoy chooses. */
+export const listOf = (destinations: readonly string[]): string | undefined =>
   destinations.length === 0 ? undefined : destinations.join(',')
 
 const forward = (decision: ForwardDecision): Outcome => {

@@ -5,8 +5,6 @@ export type BodySplicer = ReturnType<typeof createBodySplicer>
 export interface SpliceOptions {
   /** JSON members without the braces, appended last: the last member of a name wins in engines. Undefined: none. */
   readonly splice: string | undefined
-  /** A body that names another model and never this one is refused. Undefined: not compared. */
-  readonly expectModel: string | undefined
   readonly maxBytes: number
 }
 
@@ -18,8 +16,7 @@ const noBytes = Buffer.alloc(0)
  * Appends members to a JSON object that passes in pieces. It keeps only the end of the object, which it does not parse.
  * A body that was no strict JSON object before is none afterwards.
  */
-export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptions) => {
-  const models = expectModel === undefined ? undefined : createModelCheck(expectModel)
+export const createBodySplicer = ({ splice, maxBytes }: SpliceOptions) => {
   let bytesSeen = 0
   let hasBegun = false
   let hasMembers = false
@@ -41,7 +38,6 @@ export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptio
     piece: (bytes: Buffer): Buffer => {
       bytesSeen += bytes.length
       if (bytesSeen > maxBytes) throw new GatewayError('request_too_large')
-      models?.look(bytes)
       const start = contentStart(bytes)
       if (start === undefined) return bytes
       const last = lastVisible(bytes, start)
@@ -57,10 +53,9 @@ export const createBodySplicer = ({ splice, expectModel, maxBytes }: SpliceOptio
       const passing = isEnd ? bytes.subarray(0, last) : bytes
       return before.length === 0 ? passing : Buffer.concat([...before, passing])
     },
-    /** Returns the last bytes. @throws GatewayError `invalid_json` unless an object ends here; `model_mismatch` */
+    /** Returns the last bytes. @throws GatewayError `invalid_json` unless an object ends here */
     end: (): Buffer => {
       if (held.length === 0) throw new GatewayError('invalid_json')
-      if (models?.isOther() === true) throw new GatewayError('model_mismatch', { param: 'model' })
       return splice === undefined ? Buffer.concat(held) : Buffer.from(`${hasMembers ? ',' : ''}${splice}}`)
     },
   }
@@ -84,41 +79,19 @@ const lastVisible = (bytes: Buffer, start: number, end = bytes.length): number =
 const modelKey = Buffer.from('"model"')
 const quote = 0x22
 const colon = 0x3a
-const backslash = 0x5c
-/** Longest key with white space and name behind it that is looked at when pieces part it. */
-const maxPartedBytes = 65_536
 
-/** Whether the pieces name another model, and never the expected one. A name with escapes is left to the engine. */
-const createModelCheck = (expected: string) => {
-  let rest: Buffer = noBytes
+/** Whether a JSON text names another model, and never the expected one. A name with escapes is left to the engine. */
+export const namesOtherModel = (text: Buffer, expected: string): boolean => {
+  const wanted = Buffer.from(expected).toString('latin1')
   let namesOther = false
-  let isDecided = false
-
-  /** False: the text ends before the name does. */
-  const lookBehindKey = (text: Buffer, start: number): boolean => {
-    const colonAt = firstVisible(text, start)
+  for (let at = text.indexOf(modelKey); at !== -1; at = text.indexOf(modelKey, at + 1)) {
+    const colonAt = firstVisible(text, at + modelKey.length)
     const nameAt = firstVisible(text, colonAt + 1)
-    if (nameAt >= text.length) return colonAt < text.length && text[colonAt] !== colon
-    if (text[colonAt] !== colon || text[nameAt] !== quote) return true
     const end = text.indexOf(quote, nameAt + 1)
-    if (end === -1) return false
-    const name = text.subarray(nameAt + 1, end)
-    if (name.includes(backslash) || name.equals(Buffer.from(expected))) isDecided = true
-    else namesOther = true
-    return true
+    if (text[colonAt] !== colon || text[nameAt] !== quote || end === -1) continue
+    const name = text.toString('latin1', nameAt + 1, end)
+    if (name === wanted || name.includes('\\')) return false
+    namesOther = true
   }
-
-  return {
-    look: (bytes: Buffer): void => {
-      if (isDecided) return
-      const text = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
-      let keepFrom = Math.max(0, text.length - modelKey.length + 1)
-      for (let at = text.indexOf(modelKey); at !== -1; at = text.indexOf(modelKey, at + 1)) {
-        const isWhole = lookBehindKey(text, at + modelKey.length)
-        if (!isWhole && text.length - at <= maxPartedBytes) keepFrom = Math.min(keepFrom, at)
-      }
-      rest = Buffer.from(text.subarray(keepFrom))
-    },
-    isOther: (): boolean => namesOther && !isDecided,
-  }
+  return namesOther
 }

@@ -1,10 +1,10 @@
 import type { Decision, ForwardDecision, HeadersDecision, RequestScope } from '../../context/context-cache-manager.ts'
 import { GatewayError } from '../../openai/gateway-error.ts'
-import { type BodySplicer, createBodySplicer } from '../../openai/splice-body.ts'
+import { type BodySplicer, createBodySplicer, namesOtherModel } from '../../openai/splice-body.ts'
 import type { ExtProcEvent, Reply } from '../codec.ts'
 import type { GrpcStream, StreamHandler } from '../grpc-stream.ts'
 import { decideSafely, type ProcessOptions } from '../process-stream.ts'
-import { destinationKey } from '../replies.ts'
+import { destinationKey, listOf } from '../replies.ts'
 import { BodySender } from './body-sender.ts'
 import { type Forwarded, PassingAnswer } from './passing-answer.ts'
 import { headersToRemove, toPickRequest } from './picker-request.ts'
@@ -142,7 +142,7 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     const { maxBodyBytes } = this.#options
     const forward: Partial<ForwardDecision> = decision.kind === 'forward' ? decision : {}
     const { path, requestHeaders, responseHeaders = {}, ticket, splice, expectModel } = forward
-    const destinations = decision.destinations.length === 0 ? undefined : decision.destinations.join(',')
+    const destinations = listOf(decision.destinations)
     this.#stream.send({
       kind: 'continue',
       phase: 'request_headers',
@@ -158,10 +158,10 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     })
     const answer = this.#answerTo({ responseHeaders, ticket, observer: decision.observer })
     const isChanged = !request.endOfStream && (splice !== undefined || expectModel !== undefined)
-    const body = isChanged ? createBodySplicer({ splice, expectModel, maxBytes: maxBodyBytes }) : undefined
+    const body = isChanged ? createBodySplicer({ splice, maxBytes: maxBodyBytes }) : undefined
     this.#state = { kind: 'forwarding', body, answer }
     if (request.endOfStream) answer.requestSent()
-    else this.#pass()
+    else this.#pass(expectModel)
   }
 
   /** Envoy may send the last piece twice. */
@@ -189,14 +189,17 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     void this.#decide(request, () => need.decide(body, this))
   }
 
-  /** Forwards what is held of the body. */
-  #pass(): void {
+  /** Forwards what is held of the body. A turn that expects a model holds the whole body, as one piece. */
+  #pass(expectModel?: string): void {
     if (this.#state.kind !== 'forwarding') return
     const { body, answer } = this.#state
     const end = this.#bodyEnd
     try {
-      const pieces = this.#held.map((piece) => body?.piece(piece) ?? piece)
+      const held = this.#held
+      const pieces = held.map((piece) => body?.piece(piece) ?? piece)
       if (end !== 'open' && body !== undefined) pieces.push(body.end())
+      if (expectModel !== undefined && held.some((text) => namesOtherModel(text, expectModel)))
+        throw new GatewayError('model_mismatch', { param: 'model' })
       this.#held = []
       for (const [index, piece] of pieces.entries()) {
         this.#requestBody.add(piece, end === 'ended' && index === pieces.length - 1)

@@ -113,7 +113,7 @@ const textOf = (parts: readonly { readonly body: Buffer }[]): string =>
 
 /** The whole body as it goes on; undefined: it is refused. */
 const splicedOf = (body: readonly string[]): string | undefined => {
-  const splicer = createBodySplicer({ splice, expectModel: undefined, maxBytes: maxBodyBytes })
+  const splicer = createBodySplicer({ splice, maxBytes: maxBodyBytes })
   try {
     return Buffer.concat([splicer.piece(Buffer.from(body.join(''))), splicer.end()]).toString()
   } catch {
