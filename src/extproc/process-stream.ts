@@ -34,6 +34,8 @@ export interface ProcessOptions {
   readonly codec: ExtProcCodec
   /** A longer request body is answered 413. */
   readonly maxBodyBytes: number
+  /** What all streams of a picker hold of request bodies. */
+  readonly bodyMemory: { readonly maxBytes: number; heldBytes: number }
   readonly hooks: ProcessHooks
   /** Monotonic clock, milliseconds. */
   readonly now: () => number

@@ -33,6 +33,8 @@ export type ExtProcServer = ReturnType<typeof createExtProcServer>
 
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
+/** Most memory for the bodies that a picker holds, unless two of the largest take more. */
+const maxHeldBodyBytes = 256 * 1024 * 1024
 /** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
 const maxConcurrentStreams = 65_536
 /** A stop waits no longer than this for connections to close. */
@@ -46,7 +48,7 @@ interface OpenStream extends ServedStream {
 
 /** The gateway's gRPC port: ext_proc, access log and health. */
 export const createExtProcServer = (options: ExtProcServerOptions) => {
-  const { health, hooks, listen, maxBodyBytes } = options
+  const { health, hooks, listen, maxBodyBytes, service } = options
   const server = new Server({
     'grpc.max_receive_message_length': maxBodyBytes + messageOverheadBytes,
     'grpc.max_send_message_length': maxBodyBytes + messageOverheadBytes,
@@ -96,11 +98,12 @@ export const createExtProcServer = (options: ExtProcServerOptions) => {
   }
 
   const now = () => performance.now()
-  addStreams(createProcessMethod({ service: options.service, codec: createExtProcCodec(), maxBodyBytes, hooks, now }))
-  addStreams(createTurnsMethod({ service: options.service, health, hooks, now }))
+  const bodyMemory = { maxBytes: Math.max(maxHeldBodyBytes, 2 * maxBodyBytes), heldBytes: 0 }
+  addStreams(createProcessMethod({ service, codec: createExtProcCodec(), maxBodyBytes, bodyMemory, hooks, now }))
+  addStreams(createTurnsMethod({ service, health, hooks, now }))
   addStreams(createHealthWatch(health))
   addCalls(createHealthCheck(health))
-  addCalls(createAccessLog({ service: options.service, hooks }))
+  addCalls(createAccessLog({ service, hooks }))
 
   /** grpc-js destroys connections after `graceMs` only if this comes before its shutdown, which does not wait. */
   const close = (graceMs: number): Promise<void> => {

@@ -28,6 +28,8 @@ type RequestState =
   | { readonly kind: 'over' }
 
 const noBytes = Buffer.alloc(0)
+/** Memory of a piece beside its bytes. */
+const pieceOverheadBytes = 256
 
 /**
  * One HTTP request in FULL_DUPLEX_STREAMED (endpoint picker): both bodies pass through. A request waits for its
@@ -170,11 +172,27 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     if (kind === 'fresh') this.#violation('a body before request_headers')
     if (kind === 'fresh' || kind === 'over' || this.#bodyEnd !== 'open') return
     this.#bodyEnd = end
+    this.#hold(piece)
+    const { maxBodyBytes, bodyMemory } = this.#options
+    if (kind === 'forwarding') this.#pass()
+    else if (this.#heldBytes > maxBodyBytes) this.#reject(new GatewayError('request_too_large'))
+    else if (bodyMemory.heldBytes > bodyMemory.maxBytes) this.#reject(new GatewayError('rate_limit_exceeded'))
+    else this.#readOn()
+  }
+
+  #hold(piece: Buffer): void {
     this.#held.push(piece)
     this.#heldBytes += piece.length
-    if (kind === 'forwarding') this.#pass()
-    else if (this.#heldBytes > this.#options.maxBodyBytes) this.#reject(new GatewayError('request_too_large'))
-    else this.#readOn()
+    this.#options.bodyMemory.heldBytes += piece.length + pieceOverheadBytes
+  }
+
+  /** Returns what was held of the body. */
+  #release(): readonly Buffer[] {
+    const held = this.#held
+    this.#options.bodyMemory.heldBytes -= this.#heldBytes + held.length * pieceOverheadBytes
+    this.#held = []
+    this.#heldBytes = 0
+    return held
   }
 
   /** Decides on the body when enough of it is there. */
@@ -184,8 +202,8 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     const isEnough = this.#bodyEnd !== 'open' || this.#heldBytes >= (need.prefixBytes ?? Number.POSITIVE_INFINITY)
     if (!isEnough) return
     this.#state = { kind: 'deciding', request }
-    this.#held = [Buffer.concat(this.#held)]
-    const [body = noBytes] = this.#held
+    const body = Buffer.concat(this.#release())
+    this.#hold(body)
     void this.#decide(request, () => need.decide(body, this))
   }
 
@@ -195,12 +213,11 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     const { body, answer } = this.#state
     const end = this.#bodyEnd
     try {
-      const held = this.#held
+      const held = this.#release()
       const pieces = held.map((piece) => body?.piece(piece) ?? piece)
       if (end !== 'open' && body !== undefined) pieces.push(body.end())
       if (expectModel !== undefined && held.some((text) => namesOtherModel(text, expectModel)))
         throw new GatewayError('model_mismatch', { param: 'model' })
-      this.#held = []
       for (const [index, piece] of pieces.entries()) {
         this.#requestBody.add(piece, end === 'ended' && index === pieces.length - 1)
       }
@@ -224,7 +241,6 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
     if (isAnswered) {
       // The pod answers without the rest of the body.
       this.#bodyEnd = 'ended'
-      this.#held = []
       this.#requestBody.add(noBytes, true)
       return
     }
@@ -285,6 +301,6 @@ export class PickerStream implements StreamHandler<ExtProcEvent>, RequestScope {
 
   #over(): void {
     this.#state = { kind: 'over' }
-    this.#held = []
+    this.#release()
   }
 }

@@ -8,6 +8,8 @@ import { createBodySplicer } from '../../../src/openai/splice-body.ts'
 import { openStream, requestHeaders, type StreamHarness } from '../../unit/extproc/stream-harness.ts'
 
 const maxBodyBytes = 200
+/** Of all streams, one after the other. */
+const bodyMemory = { maxBytes: 2000, heldBytes: 0 }
 const splice = '"id_slot":1'
 
 const forward: HeadersDecision = {
@@ -91,7 +93,7 @@ const play = async ({ decision, steps }: Story): Promise<StreamHarness> => {
       await decided
       return decisions[decision] ?? forward
     },
-    { maxBodyBytes },
+    { maxBodyBytes, bodyMemory },
   )
   for (const step of steps) {
     if (step.kind === 'decide') decide()
@@ -163,6 +165,7 @@ const rules: Readonly<Record<string, (story: Story, stream: StreamHarness) => bo
     const isOvertaken = story.steps.some(({ kind }) => kind === 'response_headers')
     return ends.every(({ code }) => code !== 'ok' || isDecided || isOvertaken)
   },
+  'nothing of a body is held after its stream': () => bodyMemory.heldBytes === 0,
   'nothing is a fault': (_story, { faults }) => faults.length === 0,
 }
 

@@ -3,6 +3,7 @@ import type { ContextCacheManager, EndedTurn } from '../../../src/context/contex
 import { createExtProcCodec, type ExtProcEvent, type Phase, type Reply } from '../../../src/extproc/codec.ts'
 import type { StreamHandler, StreamMethod, StreamStatus } from '../../../src/extproc/grpc-stream.ts'
 import { createProcessMethod } from '../../../src/extproc/process-method.ts'
+import type { ProcessOptions } from '../../../src/extproc/process-stream.ts'
 import { recordingHooks } from './recording-hooks.ts'
 
 /** One ext_proc stream without a network: what it sends, how it ends, what its hooks record. */
@@ -23,7 +24,10 @@ export interface StreamHarness {
 /** The stream of a service, on a clock that goes on by 1 ms at each look. */
 export const openStream = (
   onHeaders: ContextCacheManager['onHeaders'],
-  { maxBodyBytes = 1000 }: { readonly maxBodyBytes?: number } = {},
+  {
+    maxBodyBytes = 1000,
+    bodyMemory = { maxBytes: 100_000, heldBytes: 0 },
+  }: { readonly maxBodyBytes?: number; readonly bodyMemory?: ProcessOptions['bodyMemory'] } = {},
 ): StreamHarness => {
   const sent: Reply[] = []
   const ends: StreamStatus[] = []
@@ -35,6 +39,7 @@ export const openStream = (
     service: { onHeaders, endTurn: async (end) => void turnEnds.push(end) },
     codec,
     maxBodyBytes,
+    bodyMemory,
     now: () => clock++,
     hooks,
   })
