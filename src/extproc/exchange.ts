@@ -104,7 +104,7 @@ export const advance = (state: ExchangeState, input: ExchangeInput, maxBodyBytes
     case 'extend':
       return onExtend(state, input.milliseconds)
     case 'enough':
-      return state.kind === 'observing' ? step(ended, ...giveUp(state), end('ok')) : step(state)
+      return state.kind === 'observing' ? step({ kind: 'decided' }, ...giveUp(state)) : step(state)
     case 'drain':
       return state.kind === 'decided' ? step(ended, end('ok')) : step(state)
     case 'half_closed':
@@ -210,8 +210,8 @@ const readBody = ({ request, extended }: StateOf<'deciding'>, decide: DecideOnBo
 }
 
 /**
- * Replies with the decision, and leaves the end of the stream to Envoy, which resets a stream that the gateway ends
- * first, and Node.js closes a connection with many resets. Only a stream for a response that nobody observes ends here.
+ * Replies with the decision, and leaves the end of the stream to Envoy, also where nobody observes the response: Envoy
+ * resets a stream that the gateway ends first, and Node.js closes a connection with many resets.
  */
 const applyDecision = ({ phase, request }: StateOf<'deciding'>, decision: Decision): ExchangeStep => {
   const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'decision', phase, decision } }
@@ -219,9 +219,8 @@ const applyDecision = ({ phase, request }: StateOf<'deciding'>, decision: Decisi
   const { observer } = decision
   if (phase === 'request_trailers')
     return unsupported(phase, 'a request without a body cannot be changed at its trailers', observer)
-  if (!request.responseBodySent) return step({ kind: 'decided' }, reply, ...abortObserver(observer))
-  return observer === undefined
-    ? step(ended, reply, end('ok'))
+  return observer === undefined || !request.responseBodySent
+    ? step({ kind: 'decided' }, reply, ...abortObserver(observer))
     : step({ kind: 'observing', observer, next: 'head' }, reply)
 }
 

@@ -87,12 +87,10 @@ const rules: Readonly<Record<string, (run: Run) => boolean>> = {
     return rejected < 0 || effects.slice(rejected + 1).every(({ kind }) => kind === 'observe_end' || kind === 'end')
   },
 
-  'a stream ends well only after a half close, or after a decision that needs nothing more': ({ trace }) => {
+  'a stream ends well only after a half close, or in a drain after its decision': ({ trace }) => {
     const end = trace.findIndex(({ effect }) => effect?.kind === 'end' && effect.status === 'ok')
     const cause = trace[end]?.cause?.kind
-    const isDone =
-      (cause === 'decision' || cause === 'enough' || cause === 'drain') &&
-      repliesOf(trace.slice(0, end)).some(isForward)
+    const isDone = cause === 'drain' && repliesOf(trace.slice(0, end)).some(isForward)
     return end < 0 || cause === 'half_closed' || isDone
   },
 
