@@ -1,5 +1,5 @@
 import type { ContextCacheManager } from '../context/context-cache-manager.ts'
-import { loadProtoMethod } from '../extproc/protos.ts'
+import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
 import { parseEntry } from './parse-entry.ts'
 
 /** Callbacks for metrics and logs. They must not throw. */

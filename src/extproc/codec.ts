@@ -1,5 +1,5 @@
 import type { Decision } from '../context/context-cache-manager.ts'
-import { loadProtoMethod } from './protos.ts'
+import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
 import { decisionMessage, headerMutation, lbMetadata } from './replies.ts'
 
 /** Full name of the service, which is also its name in health checks. */

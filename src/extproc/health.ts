@@ -1,6 +1,6 @@
+import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
 import { externalProcessorService } from './codec.ts'
 import type { StreamHandler, StreamMethod } from './grpc-stream.ts'
-import { loadProtoMethod } from './protos.ts'
 
 export type HealthState = ReturnType<typeof createHealthState>
 

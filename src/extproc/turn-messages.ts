@@ -1,5 +1,5 @@
 import type { GatewayRequest } from '../context/context-cache-manager.ts'
-import { loadProtoMethod } from './protos.ts'
+import { loadProtoMethod } from '../protobuf/load-proto-method.ts'
 import type { Outcome } from './replies.ts'
 
 /** A request that the accelerator asks about. `id` names it on its stream. */
