@@ -62,11 +62,12 @@ export type Reply =
       readonly removeHeaders?: readonly string[]
       readonly destinations?: string | undefined
     }
-  /** Apply a decision on the request. */
+  /** Apply a decision on the request. `isLast`: Envoy may keep the rest of request and response to itself. */
   | {
       readonly kind: 'decision'
       readonly phase: 'request_headers' | 'request_body' | 'request_trailers'
       readonly decision: Decision
+      readonly isLast?: boolean
     }
   /** The next piece of a body. Only with FULL_DUPLEX_STREAMED, where pieces go out as they come in, or otherwise. */
   | {
@@ -193,6 +194,9 @@ const createHeaderLookup = (headers: readonly WireHeader[]): HeaderLookup => {
   return (name) => values.get(name) ?? none
 }
 
+/** SKIP; of bodies NONE, the default. Envoy reads it in replies to headers, where `allow_mode_override` is set. */
+const nothingElse = { response_header_mode: 2, request_trailer_mode: 2, response_trailer_mode: 2 }
+
 const toMessage = (reply: Reply): object => {
   switch (reply.kind) {
     case 'continue': {
@@ -202,7 +206,10 @@ const toMessage = (reply: Reply): object => {
       return { [phase]: part, ...lbMetadata(destinations) }
     }
     case 'decision':
-      return decisionMessage(reply.phase, reply.decision)
+      return {
+        ...decisionMessage(reply.phase, reply.decision),
+        ...(reply.isLast === true ? { mode_override: nothingElse } : {}),
+      }
     case 'body': {
       const { phase, body, endOfStream: end_of_stream } = reply
       return { [phase]: { response: { body_mutation: { streamed_response: { body, end_of_stream } } } } }

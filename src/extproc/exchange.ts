@@ -214,9 +214,10 @@ const readBody = ({ request, extended }: StateOf<'deciding'>, decide: DecideOnBo
  * resets a stream that the gateway ends first, and Node.js closes a connection with many resets.
  */
 const applyDecision = ({ phase, request }: StateOf<'deciding'>, decision: Decision): ExchangeStep => {
-  const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'decision', phase, decision } }
+  const observer = observerOf(decision)
+  const isLast = phase === 'request_headers' && request.responseBodySent && observer === undefined
+  const reply: ExchangeEffect = { kind: 'reply', reply: { kind: 'decision', phase, decision, isLast } }
   if (decision.kind !== 'passthrough' && decision.kind !== 'forward') return step(replied, reply)
-  const { observer } = decision
   if (phase === 'request_trailers')
     return unsupported(phase, 'a request without a body cannot be changed at its trailers', observer)
   return observer === undefined || !request.responseBodySent

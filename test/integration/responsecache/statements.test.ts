@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call } from '../support/client.ts'
-import { metric } from '../support/metrics.ts'
+import { envoyStat, metric } from '../support/metrics.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
 import { ask, cacheHeader, numberedResponses, question } from './support.ts'
 
@@ -26,6 +26,7 @@ describe.each([
     const phases = ['request_body', 'response_headers', 'response_body']
     const counts = phases.map((phase) => metric(stack, 'ext_proc_message_duration_seconds_count', { phase }))
     expect(await Promise.all(counts)).toEqual([0, 0, 0])
+    expect(await envoyStat(stack, 'cluster.gateway.upstream_rq_tx_reset')).toBe(0)
     expect(await metric(stack, 'response_cache_lookups_total')).toBe(0)
   })
 })

@@ -180,6 +180,11 @@ describe('replies', () => {
       field(3, field(1)),
     ],
     [
+      'a decision that needs nothing else says so',
+      { kind: 'decision', phase: 'request_headers', decision: { kind: 'passthrough', destinations: [] }, isLast: true },
+      Buffer.concat([field(1, field(1)), field(9, int(2, 2), int(5, 2), int(6, 2))]),
+    ],
+    [
       'a replay is an immediate response',
       {
         kind: 'decision',

@@ -12,7 +12,7 @@ import { openStream, requestHeaders } from './stream-harness.ts'
 const pass: Decision = { kind: 'passthrough', destinations: [] }
 const never = new Promise<never>(() => {})
 
-const passedOn: Reply = { kind: 'decision', phase: 'request_headers', decision: pass }
+const passedOn: Reply = { kind: 'decision', phase: 'request_headers', decision: pass, isLast: false }
 
 const errorCode = (reply: Reply | undefined): unknown =>
   reply?.kind === 'decision' && reply.decision.kind === 'reject' ? reply.decision.error.code : undefined
