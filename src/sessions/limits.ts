@@ -25,7 +25,7 @@ export const kvStoreFullStatus = 'store_full'
 export const maxLeases = 64
 
 /** The largest count a store keeps: exact in JavaScript, Lua and Redis, with room for the milliseconds of any date. */
-export const largestCount = 999_999_999_999_999
+const largestCount = 999_999_999_999_999
 
 /** A whole number from 0 to {@link largestCount}; 0 for NaN and infinities. No engine's count may spoil a record. */
 export const clampCount = (value: number): number =>

@@ -4,8 +4,8 @@ import { heldUntilMs } from './turn-leases.ts'
 /** A session's place in a list of sessions by last use. */
 export interface Place {
   readonly session: MemorySession
-  readonly bytes: number
-  readonly group: Group
+  bytes: number
+  group: Group
   older: Place | undefined
   newer: Place | undefined
 }
@@ -28,9 +28,7 @@ export class IdleOrder {
   }
 
   add(session: MemorySession, bytes: number): Place {
-    const number = Math.floor(Math.log2(Math.max(1, bytes)))
-    this.#groups[number] ??= { oldest: undefined, newest: undefined }
-    const place: Place = { session, bytes, group: this.#groups[number], older: undefined, newer: undefined }
+    const place: Place = { session, bytes, group: this.#groupOf(bytes), older: undefined, newer: undefined }
     this.#bytes += bytes
     append(place)
     return place
@@ -38,9 +36,15 @@ export class IdleOrder {
 
   /** Marks a session as the most recently used. */
   touch(place: Place): void {
-    if (place.group.newest === place) return
     unlink(place)
+    place.group = this.#groupOf(place.bytes)
     append(place)
+  }
+
+  /** Changes the size alone. The session keeps its place, and changes its group when it is used. */
+  resize(place: Place, bytes: number): void {
+    this.#bytes += bytes - place.bytes
+    place.bytes = bytes
   }
 
   delete(place: Place): void {
@@ -51,13 +55,20 @@ export class IdleOrder {
   /** The session to evict next; undefined when turns hold all but `spared`. */
   victim(nowMs: number, spared?: MemorySession): MemorySession | undefined {
     let victim: MemorySession | undefined
-    let greatest = -1
+    // Below 0 when the clock was set back.
+    let greatest = Number.NEGATIVE_INFINITY
     this.#groups.forEach((group) => {
       const oldest = this.#oldestIdle(group, nowMs, spared)
-      const score = oldest === undefined ? -1 : (nowMs - oldest.session.usedMs) * oldest.bytes
+      const score = oldest === undefined ? greatest : (nowMs - oldest.session.usedMs) * oldest.bytes
       if (score > greatest) [victim, greatest] = [oldest?.session, score]
     })
     return victim
+  }
+
+  #groupOf(bytes: number): Group {
+    const number = Math.floor(Math.log2(Math.max(1, bytes)))
+    this.#groups[number] ??= { oldest: undefined, newest: undefined }
+    return this.#groups[number]
   }
 
   /** Sessions in turns become the newest of their group, so that the next search does not meet them again. */

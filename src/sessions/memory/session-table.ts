@@ -161,21 +161,16 @@ export class SessionTable {
     if (session.kvPlace !== undefined) this.#kvOrder.touch(session.kvPlace)
   }
 
-  setKv(session: MemorySession, kv: StoredKv | undefined, nowMs: number): void {
-    this.#leaveOrders(session)
-    session.kv = kv
-    session.usedMs = nowMs
-    session.place = this.#order.add(session, sessionBytes(session))
-    if (kv === undefined) return
-    session.kvPlace = this.#kvOrder.add(session, kv.bytes)
-    this.#artefactOwners.set(kv.artefactId, session.key)
+  setKv(session: MemorySession, kv: StoredKv, nowMs: number): void {
+    this.#replaceKv(session, kv)
+    this.touch(session, nowMs)
   }
 
   /** Drops the stored KV of a session that lives on, and queues its removal. */
   dropKv(session: MemorySession, reason: string, nowMs: number): void {
     const { kv } = session
     if (kv === undefined) return
-    this.setKv(session, undefined, nowMs)
+    this.#replaceKv(session, undefined)
     session.kvStatus = reason
     this.#options.removals.queueArtefact(session.key, kv, nowMs)
   }
@@ -253,8 +248,10 @@ export class SessionTable {
   }
 
   #end(session: MemorySession, nowMs: number): void {
-    const { key, kv } = session
-    this.#leaveOrders(session)
+    const { key, kv, place } = session
+    this.#replaceKv(session, undefined)
+    if (place !== undefined) this.#order.delete(place)
+    session.place = undefined
     this.#deadlines.delete(session)
     this.#sessions.delete(key)
     session.isLive = false
@@ -262,12 +259,14 @@ export class SessionTable {
     this.#options.removals.queueSession(key, kv, nowMs)
   }
 
-  #leaveOrders(session: MemorySession): void {
+  /** The session stays where it is in the order by memory: a loss of KV is no use. */
+  #replaceKv(session: MemorySession, kv: StoredKv | undefined): void {
     if (session.kv !== undefined) this.#artefactOwners.delete(session.kv.artefactId)
-    if (session.place !== undefined) this.#order.delete(session.place)
     if (session.kvPlace !== undefined) this.#kvOrder.delete(session.kvPlace)
-    session.place = undefined
-    session.kvPlace = undefined
+    session.kv = kv
+    session.kvPlace = kv && this.#kvOrder.add(session, kv.bytes)
+    if (session.place !== undefined) this.#order.resize(session.place, sessionBytes(session))
+    if (kv !== undefined) this.#artefactOwners.set(kv.artefactId, session.key)
   }
 
   #addTombstone(key: SessionKey, tombstone: Omit<Tombstone, 'forgetAtMs' | 'leases'>, nowMs: number): void {

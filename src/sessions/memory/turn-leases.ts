@@ -8,7 +8,7 @@ export interface TurnLease {
 }
 
 /** Shared by all sessions between their turns. */
-export const noLeases: readonly TurnLease[] = []
+const noLeases: readonly TurnLease[] = []
 
 /**
  * The leases with this one taken, or taken again: the later end holds. Those that have run out by `nowMs` go, and of
@@ -32,11 +32,8 @@ export const holdsLease = (leases: readonly TurnLease[], turnId: string): boolea
   leases.some((lease) => lease.turnId === turnId)
 
 /** When the last lease ends; 0 without any. */
-export const heldUntilMs = (leases: readonly TurnLease[]): number => {
-  let latestMs = 0
-  for (const { untilMs } of leases) if (untilMs > latestMs) latestMs = untilMs
-  return latestMs
-}
+export const heldUntilMs = (leases: readonly TurnLease[]): number =>
+  leases.reduce((latestMs, { untilMs }) => Math.max(latestMs, untilMs), 0)
 
 const endsFirst = (leases: readonly TurnLease[]): number =>
   leases.reduce((first, { untilMs }, at) => (untilMs < (leases[first]?.untilMs ?? 0) ? at : first), 0)

@@ -70,6 +70,25 @@ describe('a full memory store', () => {
     expect(evicted).toEqual([])
   })
 
+  test('ends the least recently used session also after its KV was dropped, and when the clock was set back', async () => {
+    await advance(seconds(60))
+    await fill()
+    await storeKv('artefact-a', 1, { key: key('a') })
+    for (const name of ['a', 'b', 'c']) {
+      await advance(seconds(1))
+      await beginOn(name)
+      await completeOn(name)
+    }
+    await advance(seconds(1))
+    await under.store.dropKv({ key: key('a'), artefactId: 'artefact-a', reason: 'kv_missing' })
+    await createActive({ key: key('d') })
+    expect(await live()).toEqual(['b', 'c', 'd'])
+
+    await advance(-seconds(30))
+    await createActive({ key: key('e') })
+    expect(await live()).toHaveLength(3)
+  })
+
   test('ends no session that a turn holds, but one whose lease ran out', async () => {
     await fill()
     await beginOn('a')
