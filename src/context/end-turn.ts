@@ -106,15 +106,14 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
      * One try, since the client waits. Never rejects.
      */
     completeCached: async (ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void> => {
-      try {
-        const outcome = await complete(ticket, ticket.pod, usage)
-        const { pod, cacheStatus, session } = ticket
-        const facts = { pool: ticket.pool, pod, session: session.key, model: undefined, status: 200, cacheStatus }
-        parts.events.turnEnded(outcome.kind, usage, facts)
-      } catch (error) {
+      const { pool, pod, cacheStatus, session } = ticket
+      const completed = complete(ticket, pod, usage).catch((error: unknown) => {
         // The turn's lease expires.
         reportFault(parts.events, 'complete', error)
-      }
+        return { kind: 'completed' as const }
+      })
+      const facts = { pool, pod, session: session.key, model: undefined, status: 200, cacheStatus }
+      parts.events.turnEnded((await completed).kind, usage, facts)
     },
     /** Resolves when no end of a turn is being processed. */
     drain: async (): Promise<void> => {
@@ -151,6 +150,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
   const endCompleted = async ({ ticket, pool, seen }: EndingTurn, { servedBy, usage }: TurnEnd): Promise<void> => {
     const pod = servedBy ?? ticket.pod
     const { key, claim } = ticket.session
+    seen.outcome = 'completed'
     const completed = storeRetry.execute(() => complete(ticket, pod, usage))
     const outcome = await completed.catch(async (error: unknown) => {
       await releaseClaim({ ticket, pool })
@@ -210,17 +210,11 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
 
   const recordOffload = async (record: SessionRecord, outcome: FinishOutcome): Promise<void> => {
     const { key, createdAtMs, turns, kvStatus } = record
-    switch (outcome.kind) {
-      case 'stored': {
-        const { artefactId, payload, tokens, bytes } = outcome
-        await store.commitKv({ key, createdAtMs, kv: { artefactId, payload, tokens, bytes, turn: turns } })
-        return
-      }
-      case 'none':
-        if (kvStatus !== outcome.reason) await store.setKvStatus({ key, status: outcome.reason })
-        return
-      case 'unchanged':
-        return
+    if (outcome.kind === 'stored') {
+      const { artefactId, payload, tokens, bytes } = outcome
+      await store.commitKv({ key, createdAtMs, kv: { artefactId, payload, tokens, bytes, turn: turns } })
+    } else if (outcome.kind === 'none' && kvStatus !== outcome.reason) {
+      await store.setKvStatus({ key, status: outcome.reason })
     }
   }
 

@@ -52,9 +52,9 @@ export const createPools = (pools: readonly [Pool, ...Pool[]]) => {
         outcomes.find(({ kind }) => kind === 'removed') ?? { kind: 'foreign' }
       )
     },
-    /** Removes KV that nobody remembers, pool by pool. */
+    /** Removes KV that nobody remembers. A fault in one pool does not prevent the others. */
     sweep: async (artefacts: KnownArtefacts, signal: AbortSignal): Promise<void> => {
-      for (const { kv } of pools) await kv.sweep(artefacts, signal)
+      await Promise.all(pools.map(({ kv }) => kv.sweep(artefacts, signal)))
     },
   }
 }

@@ -145,6 +145,7 @@ export const createReaper = (
   const removeOrphans = async (): Promise<void> => {
     const nowMs = parts.nowMs()
     if (nowMs < orphansDueAtMs || stopping.signal.aborted) return
+    orphansDueAtMs = nowMs + settings.orphanIntervalMs
     await inTime(
       timeLimitMs,
       (signal) => pools.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
@@ -152,7 +153,6 @@ export const createReaper = (
         throw new Error('the search for orphaned KV does not end')
       },
     )
-    orphansDueAtMs = nowMs + settings.orphanIntervalMs
   }
 
   const sweepOnce = async (): Promise<void> => {

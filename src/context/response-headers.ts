@@ -1,6 +1,5 @@
 import type { KvPresence } from '../kvcache/kv-connector.ts'
-import { notStoredReasons } from '../kvcache/reasons.ts'
-import { kvEvictedStatus, kvStaleStatus, kvStoreFullStatus } from '../sessions/limits.ts'
+import { kvEvictedStatus, kvStaleStatus } from '../sessions/limits.ts'
 
 /** Response headers of a session's turn. `cacheStatus` is the value of `x-context-cache`. */
 export const sessionHeaders = (
@@ -36,9 +35,6 @@ export const missReasons = [
 ] as const
 
 export type MissReason = (typeof missReasons)[number]
-
-/** Reasons of `none`: why a session keeps no KV. A connector that is loaded from a module may add its own. */
-export const noneReasons = [...notStoredReasons, kvStoreFullStatus, 'store_unavailable', 'response_cached'] as const
 
 /** `x-context-cache` of a turn that cannot use its session's KV. */
 export const missStatus = (reason: MissReason): string => `miss; reason=${reason}`

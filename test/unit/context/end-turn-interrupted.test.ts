@@ -78,11 +78,11 @@ describe('a turn that ends while the session store is unavailable', () => {
   })
 
   test.each([
-    { name: 'that completed', answer: {} },
-    { name: 'that failed', answer: { status: 500 } },
+    { name: 'that completed', answer: {}, outcome: 'completed' },
+    { name: 'that failed', answer: { status: 500 }, outcome: 'engine_error' },
   ])(
     '$name releases its pod at once when the store stays away, and its session after the lease',
-    async ({ answer }) => {
+    async ({ answer, outcome }) => {
       jest.useFakeTimers()
       const gateway = createContextGateway()
       const forward = await gateway.beginCreate()
@@ -96,6 +96,7 @@ describe('a turn that ends while the session store is unavailable', () => {
       expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
       expect(gateway.events.of('storeFault').map(([operation]) => operation)).toContain('end_turn')
       expect(gateway.events.of('fault')).toEqual([])
+      expect(gateway.events.of('turnEnded').map(([outcome]) => outcome)).toEqual([outcome])
 
       gateway.store.breakDown([])
       await gateway.sweep(600)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { createPools, type Pool } from '../../../src/context/pools.ts'
 import type { RemoveOutcome } from '../../../src/kvcache/kv-connector.ts'
 import type { ModelService } from '../../../src/routing/served-models.ts'
@@ -6,12 +6,13 @@ import type { ModelService } from '../../../src/routing/served-models.ts'
 interface Sketch {
   readonly serves?: ModelService
   readonly removes?: RemoveOutcome
+  readonly sweeps?: () => Promise<void>
 }
 
 /** Pools named by their place, which only serve models and remove KV. */
 const poolsOf = (...sketches: readonly [Sketch, ...Sketch[]]) => {
-  const toPool = ({ serves = 'no', removes = { kind: 'removed' } }: Sketch, index: number) =>
-    ({ name: `${index}`, serves: () => serves, kv: { remove: async () => removes } }) as unknown as Pool
+  const toPool = ({ serves = 'no', removes = { kind: 'removed' }, sweeps }: Sketch, index: number) =>
+    ({ name: `${index}`, serves: () => serves, kv: { remove: async () => removes, sweep: sweeps } }) as unknown as Pool
   const [first, ...others] = sketches
   return createPools([toPool(first, 0), ...others.map((sketch, index) => toPool(sketch, index + 1))])
 }
@@ -27,6 +28,14 @@ describe('forModel', () => {
   ])('is %s', (_title, sketches, model, name) => {
     expect(poolsOf(...sketches).forModel(model).name).toBe(name)
   })
+})
+
+test('a sweep that fails in one pool does not prevent the others', async () => {
+  const sweeps = jest.fn(() => Promise.reject(new Error('broken')))
+  const artefacts = { known: async () => new Set<string>(), forget: async () => {} }
+  const swept = poolsOf({ sweeps }, { sweeps }).sweep(artefacts, new AbortController().signal)
+  await expect(swept).rejects.toThrow('broken')
+  expect(sweeps).toHaveBeenCalledTimes(2)
 })
 
 describe('remove', () => {

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { missReasons, noneReasons } from '../../../src/context/response-headers.ts'
+import { missReasons } from '../../../src/context/response-headers.ts'
+import { notStoredReasons } from '../../../src/kvcache/reasons.ts'
+import { kvStoreFullStatus } from '../../../src/sessions/limits.ts'
 
 const page = readFileSync(new URL('../../../docs/presence.md', import.meta.url), 'utf8')
 
@@ -13,7 +15,7 @@ const rowsUnder = (heading: string): readonly (readonly string[])[] => {
 describe('docs/presence.md', () => {
   test.each([
     { heading: 'Misses', reasons: missReasons },
-    { heading: 'None', reasons: noneReasons },
+    { heading: 'None', reasons: [...notStoredReasons, kvStoreFullStatus, 'store_unavailable', 'response_cached'] },
   ])('has every reason under $heading once, and no other, with what to do', ({ heading, reasons }) => {
     const rows = rowsUnder(heading)
     expect(new Set(rows.map(([reason = '']) => reason.slice(1, -1)))).toEqual(new Set(reasons))

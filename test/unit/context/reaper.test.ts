@@ -135,8 +135,9 @@ describe('a sweep', () => {
     expect(await gateway.leftovers()).toEqual(nothingLeft)
   })
 
-  test('looks for orphans at intervals, however many sweeps run between', async () => {
+  test.each([0, 9])('looks for orphans at intervals, also when the first %d searches fail', async (failures) => {
     const gateway = createContextGateway()
+    gateway.store.failNext('knownArtefacts', failures)
 
     const counts: number[] = []
     for (const seconds of [0, 0, 29, 1, 0, 30]) {

@@ -157,6 +157,15 @@ describe('in a session', () => {
     expect(gateway.pods.pods().map((pod) => pod.inFlight)).toEqual(inFlight)
   })
 
+  test('a turn from the cache ends once, also while the store fails', async () => {
+    const { id } = await session()
+    await fill()
+    const before = gateway.events.of('turnEnded').length
+    gateway.store.failNext('complete', 1)
+    await inSession(id)
+    expect(gateway.events.of('turnEnded')).toHaveLength(before + 1)
+  })
+
   test.each([
     ['an absolute deadline stays', false, {}, 3600 - 100],
     ['a sliding one moves', true, {}, 3600],
