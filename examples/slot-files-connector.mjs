@@ -133,7 +133,6 @@ const create = ({ directory: folder }, { pods, http, log, maxTurnMs }) => {
       const known = await artefacts.known(files)
       const orphans = files.filter((file) => !known.has(file))
       await Promise.all(orphans.map((file) => rm(join(folder, file), { force: true })))
-      return orphans.length
     },
   }
 }

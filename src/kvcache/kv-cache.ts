@@ -58,17 +58,7 @@ export const createKvCache = (
   /** Undefined: another connector or pool wrote it. */
   const untagged = (payload: string | undefined): string | undefined =>
     payload?.startsWith(tag) === true ? payload.slice(tag.length) : undefined
-  const isolation = (tenant: TenantKey): EngineFields => connector.isolation?.(tenant) ?? {}
-
-  const prepareOrMiss = async (turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
-    try {
-      return await connector.prepare(turn, budget)
-    } catch (cause) {
-      const late = turn.stored === undefined ? 'nothing_stored' : 'load_timeout'
-      const reason = budget.signal.aborted ? late : 'load_failed'
-      return { presence: { kind: 'miss', reason, cause }, fields: isolation(turn.tenant), notStored: 'not_attached' }
-    }
-  }
+  const isolation = (tenant: TenantKey, turn?: StartingTurn): EngineFields => connector.isolation?.(tenant, turn) ?? {}
 
   const sealed = ({ turnId, kvStatus }: SessionTurn, { claim, notStored }: Prepared): string | undefined => {
     if (claim !== undefined) return seal.seal(turnId, { claim } satisfies HostClaim)
@@ -80,12 +70,21 @@ export const createKvCache = (
     const payload = untagged(turn.stored?.payload)
     const stored = turn.stored === undefined || payload === undefined ? undefined : { ...turn.stored, payload }
     const isForeign = turn.stored !== undefined && stored === undefined
-    const prepared = await prepareOrMiss({ ...turn, stored }, budget)
-    const { presence, fields } = prepared
-    return {
-      presence: isForeign && isNothingStored(presence) ? { kind: 'miss', reason: 'kv_incompatible' } : presence,
-      fields,
-      claim: sealed(turn, prepared),
+    const starting = { ...turn, stored }
+    const ready = (prepared: Prepared): PreparedTurn => {
+      const { presence, fields } = prepared
+      // A module may give none, or no JSON: it throws here.
+      JSON.stringify(Object.entries(fields))
+      const isIncompatible = presence.kind === 'miss' && presence.reason === 'nothing_stored' && isForeign
+      const claim = sealed(turn, prepared)
+      return { presence: isIncompatible ? { kind: 'miss', reason: 'kv_incompatible' } : presence, fields, claim }
+    }
+    try {
+      return ready(await connector.prepare(starting, budget))
+    } catch (cause) {
+      const late = stored === undefined ? 'nothing_stored' : 'load_timeout'
+      const presence = { kind: 'miss', reason: budget.signal.aborted ? late : 'load_failed', cause } as const
+      return ready({ presence, fields: isolation(turn.tenant, starting), notStored: 'not_attached' })
     }
   }
 
@@ -136,14 +135,11 @@ export const createKvCache = (
     finish,
     release,
     remove,
-    sweep: async (artefacts: KnownArtefacts, signal: AbortSignal): Promise<number> =>
-      (await connector.sweep?.(artefacts, signal)) ?? 0,
+    sweep: async (artefacts: KnownArtefacts, signal: AbortSignal): Promise<void> =>
+      connector.sweep?.(artefacts, signal),
     /** What the operator has to know about the engine of the pod. Rejects if that cannot be found out now. */
     check: async (pod: string, signal: AbortSignal): Promise<readonly EngineFinding[]> =>
       (await connector.check?.(pod, signal)) ?? [],
     close: async (): Promise<void> => connector.close?.(),
   }
 }
-
-const isNothingStored = (presence: KvPresence): boolean =>
-  presence.kind === 'miss' && presence.reason === 'nothing_stored'

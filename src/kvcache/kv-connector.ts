@@ -138,8 +138,8 @@ export interface EngineFinding {
 export interface KvConnector {
   /** Finds the session's KV in the pod or loads it. Settles soon after `budget.signal` fires, then without a claim. */
   prepare(turn: StartingTurn, budget: PrepareBudget): Promise<Prepared>
-  /** Fields of a turn that must meet no session's KV: without a session, or when `prepare` fails. Default: none. */
-  isolation?(tenant: TenantKey): EngineFields
+  /** Fields that meet no other session's KV: of a turn without a session, or of `turn`, whose `prepare` failed. */
+  isolation?(tenant: TenantKey, turn?: StartingTurn): EngineFields
   /** Fields of a request without a session, where the engine would start it from KV of a session. Default: none. */
   readonly constants?: EngineFields
   /** Stores what the turn left in the pod, or confirms that the engine did. Releases the claim, also when it fails. */
@@ -148,8 +148,8 @@ export interface KvConnector {
   release?(turn: ReleasedTurn): Promise<void>
   /** Removes from store and pods. Idempotent. Default: nothing is stored. */
   remove?(removal: KvRemoval, signal: AbortSignal): Promise<RemoveOutcome>
-  /** Removes forgotten KV before the first turn, then from time to time. Resolves to how many artefacts it removed. */
-  sweep?(artefacts: KnownArtefacts, signal: AbortSignal): Promise<number>
+  /** Removes forgotten KV before the first turn, then from time to time. */
+  sweep?(artefacts: KnownArtefacts, signal: AbortSignal): Promise<void>
   /**
    * Asks a pod's engine what the operator has to know: what it shares between tenants, or lacks. Called before the
    * first turn, and when a pod becomes ready. Throws if that cannot be found out now. Default: nothing is found.

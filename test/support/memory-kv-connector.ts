@@ -180,7 +180,6 @@ export const createMemoryKvConnector = (options: {
       const known = await artefacts.known(present)
       const orphans = present.filter((artefactId) => !known.has(artefactId))
       for (const artefactId of orphans) fleet.unstore(artefactId)
-      return orphans.length
     },
     check: async () => [],
     close: async () => {},

@@ -28,16 +28,11 @@ export const createOpenClaims = (
       log.debug('leases of slots were not renewed', { slots: turns.length, err })
     }
   }
-  const timer = setInterval(() => void (open.size > 0 && renew()), renewalMs)
-  timer.unref()
+  const timer = setInterval(() => void (open.size > 0 && renew()), renewalMs).unref()
   return {
-    add: ({ pod, slot, turnId }: SlotTurn): void => {
-      open.set(turnId, { pod, slot, turnId, sinceMs: performance.now() })
-    },
+    add: ({ pod, slot, turnId }: SlotTurn) => void open.set(turnId, { pod, slot, turnId, sinceMs: performance.now() }),
     /** The lease is not renewed any more, and ends within 6 s. */
-    drop: (turnId: string): void => {
-      open.delete(turnId)
-    },
+    drop: (turnId: string) => void open.delete(turnId),
     close: (): void => clearInterval(timer),
   }
 }

@@ -12,7 +12,7 @@ import { finish } from './finish.ts'
 import { createInstances } from './instances.ts'
 import { createLmcacheClient, maxAnswerBytes } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
-import { prepare } from './prepare.ts'
+import { fieldsOfLife, prepare } from './prepare.ts'
 import { release, remove } from './remove.ts'
 import { createStoreBreaker } from './store-breaker.ts'
 
@@ -66,7 +66,8 @@ export const createLmcacheConnector = (
   }
   return {
     prepare: (turn, { signal }) => prepare(parts, turn, signal),
-    isolation: (tenant) => ({ cache_salt: salts.withoutSession(tenant, kv.isolation) }),
+    isolation: (tenant, turn) =>
+      turn === undefined ? { cache_salt: salts.withoutSession(tenant, kv.isolation) } : fieldsOfLife(parts, turn),
     finish: (turn) => finish(parts, turn),
     release: (turn) => release(parts, turn),
     remove: (removal, signal) => remove(parts, removal, signal),

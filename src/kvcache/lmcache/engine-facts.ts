@@ -60,7 +60,8 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
   const look = async (pod: string, signal: AbortSignal, how: { allowStale?: boolean; forceRefresh?: boolean } = {}) => {
     // Else nobody would handle the failure of what is asked.
     signal.throwIfAborted()
-    return untilAborted(engines.fetch(pod, how), signal, () => signal.throwIfAborted())
+    const asked = engines.fetch(pod, { ...how, noDeleteOnFetchRejection: how.allowStale === true })
+    return untilAborted(asked, signal, () => signal.throwIfAborted())
   }
 
   return {
@@ -68,7 +69,7 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
     renew: (pod: string, signal: AbortSignal): Promise<unknown> => look(pod, signal, { forceRefresh: true }),
     /** @throws when the engine does not answer, or does not serve the model */
     of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
-      // No turn waits for what only a new engine process changes: an old answer counts while a new one is fetched.
+      // No turn waits for what only a new engine process changes: an old answer counts until there is a new one.
       let engine = await look(pod, signal, { allowStale: true })
       // Adapters come and go while it runs.
       const isBase = engine?.models.some(({ id, parent }) => id === model && parent == null)

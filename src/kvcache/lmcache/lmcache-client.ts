@@ -30,7 +30,7 @@ const instancesSchema = z.object({
 const statusSchema = z.object({ chunk_size: z.int().min(1).max(1_000_000) })
 
 /** `DELETE /cache/objects` of one server. */
-const deletedSchema = z.object({ ok: z.boolean() })
+const deletedSchema = z.object({ ok: z.boolean(), skipped: z.int().min(0) })
 
 export type ObjectKey = z.infer<typeof objectKeySchema>
 export type DirectoryEntry = z.infer<typeof entrySchema>
@@ -126,13 +126,16 @@ export const createLmcacheClient = (options: {
       }
       return entries
     },
-    /** In use or not. Idempotent; done when it resolves. */
-    deleteObjects: async ({ address, keys, tier }: Deletion, signal: AbortSignal): Promise<void> => {
+    /** Idempotent. Resolves to how many stay because LMCache reads or writes them: with `force` a turn would fail. */
+    deleteObjects: async ({ address, keys, tier }: Deletion, signal: AbortSignal): Promise<number> => {
+      let inUse = 0
       for (const batch of batchesOf(keys, keysPerDelete)) {
         const call = { method: 'DELETE', pod: address, path: '/cache/objects', signal } as const
-        const { ok } = await ask(deletedSchema, { ...call, body: { keys: batch, tier, force: true } })
+        const { ok, skipped } = await ask(deletedSchema, { ...call, body: { keys: batch, tier } })
         if (!ok) throw new LmcacheFault('DELETE /cache/objects did not delete everything')
+        inUse += skipped
       }
+      return inUse
     },
   }
 }

@@ -24,7 +24,8 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
     presenceOf(parts, turn, prefix, signal),
   ])
   const { hasEvents, ...facts } = { ...engine, store }
-  if (!hasEvents) return withoutEvents(parts, turn)
+  if (!hasEvents)
+    return { presence: miss('engine_cache'), fields: fieldsOfLife(parts, turn), notStored: 'engine_cache' }
   const life = parts.isolation === 'session' ? lifeOf(turn, prefix?.life) : ''
   const salt = saltOf(parts, turn, { ...facts, life })
   const base = turn.stored !== undefined && prefix?.salt === salt ? baseOf(prefix, turn.stored) : undefined
@@ -38,12 +39,10 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
   }
 }
 
-/** Nobody could name what is stored, to delete it. Under a salt of the session's life, nobody reaches it afterwards. */
-const withoutEvents = ({ salts }: Parts, turn: StartingTurn): Prepared => {
+/** For a turn whose KV nobody could name, to delete it: nobody reaches it after the session's present life. */
+export const fieldsOfLife = ({ salts }: Parts, turn: StartingTurn) => {
   const { tenant, model, session: key } = turn
-  const session = { key, life: lifeOf(turn, undefined) }
-  const fields = { cache_salt: salts.of({ tenant, session, model, fingerprint: '' }) }
-  return { presence: miss('engine_cache'), fields, notStored: 'engine_cache' }
+  return { cache_salt: salts.of({ tenant, session: { key, life: lifeOf(turn, undefined) }, model, fingerprint: '' }) }
 }
 
 const baseOf = ({ chunks, chunkTokens }: StoredPrefix, { tokens }: KvArtefact) => {

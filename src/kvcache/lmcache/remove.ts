@@ -57,15 +57,18 @@ const deleteEverywhere = async (parts: Parts, keys: readonly ObjectKey[], signal
   if (keys.length === 0) return true
   const instances = await parts.lmcache.instances(signal)
   if (instances.length === 0) return false
+  // Passes in a row that met nothing in use. LMCache keeps what a turn reads or writes until that has ended.
+  let whole = 0
   for (let pass = 0; pass < maxPasses; pass += 1) {
     const entries = await parts.lmcache.locate(keys, signal)
     const isListed = (tier: string): boolean =>
       instances.some(({ id }) => entries.some((entry) => liesIn(entry, tier, id)))
     // An instance reports only the deletion of a file that it found: of two that stored the same file, one stays listed
     // for good. By then files were deleted twice, some time apart: the second catches a write during the first.
-    if (pass > 0 && !isListed('l1') && (pass > 1 || !isListed('l2'))) return true
+    if (whole > 0 && !isListed('l1') && (whole > 1 || !isListed('l2'))) return true
     const deletions = deletionsOf(instances, entries)
-    await Promise.all(deletions.map((deletion) => parts.lmcache.deleteObjects(deletion, signal)))
+    const inUse = await Promise.all(deletions.map((deletion) => parts.lmcache.deleteObjects(deletion, signal)))
+    whole = inUse.some((count) => count > 0) ? 0 : whole + 1
     await setTimeout(parts.lookAgainMs, undefined, { signal })
   }
   return false

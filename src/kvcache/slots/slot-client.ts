@@ -30,7 +30,7 @@ export type SlotSnapshot = Readonly<z.output<typeof slotSchema>>
 export const slotsAnswer = z.array(slotSchema)
 
 /** The tokens of a completion's prompt that were not computed. */
-export const completionAnswer = z
+const completionAnswer = z
   .object({ usage: z.object({ prompt_tokens_details: z.object({ cached_tokens: z.number() }) }) })
   .transform(({ usage }) => usage.prompt_tokens_details.cached_tokens)
 

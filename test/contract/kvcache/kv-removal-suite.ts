@@ -86,7 +86,7 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, 
           const stored = await begin()
           const orphan = await serveOther()
           expect(orphan.stored?.artefactId).not.toBe(stored.artefactId)
-          expect(await sweep(kit.cache, [stored.artefactId])).toBe(1)
+          await sweep(kit.cache, [stored.artefactId])
           expect(await kit.bed.artefacts()).toEqual([stored.artefactId])
           expect(await presenceOn(kit.first, stored)).toMatchObject({ kind: 'hit', tokens: stored.tokens })
         })
@@ -96,16 +96,15 @@ export const describeKvRemoval = (name: string, make: () => Promise<KvTestBed>, 
           await serve(kit.second, stored, longer())
           kit.bed.loseState()
           kit.cache = await kit.bed.connect()
-          expect(await sweep(kit.cache, [])).toBeGreaterThanOrEqual(2)
+          await sweep(kit.cache, [])
           expect(await kit.bed.artefacts()).toEqual([])
-          expect(await sweep(kit.cache, [])).toBe(0)
           expect(await Promise.all([kit.first.probe(kit.prompt), kit.second.probe(kit.prompt)])).toEqual([0, 0])
         })
       })
     } else {
       test('a sweep removes nothing', async () => {
         const stored = await begin()
-        expect(await sweep(kit.cache, [])).toBe(0)
+        await sweep(kit.cache, [])
         expect(await presenceOn(kit.second, stored)).toMatchObject({ kind: 'hit', tokens: stored.tokens })
       })
     }

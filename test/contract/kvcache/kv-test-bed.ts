@@ -164,7 +164,7 @@ export const removeArtefact = (
 ): Promise<RemoveOutcome> => cache.remove({ kind: 'artefact', session: key, payload }, anySignal())
 
 /** Sweeps while the sessions know some artefacts. Default: all that they are asked about. */
-export const sweep = (cache: KvCache, known?: readonly string[]): Promise<number> => {
+export const sweep = (cache: KvCache, known?: readonly string[]): Promise<void> => {
   const artefacts: KnownArtefacts = {
     known: async (ids) => new Set(known === undefined ? ids : ids.filter((id) => known.includes(id))),
     forget: async () => {},

@@ -3,8 +3,9 @@ import { leaseMs } from '../../../src/kvcache/llamacpp-slots/open-claims.ts'
 import { createMemorySlotLedger } from '../../../src/kvcache/slots/memory-slot-ledger.ts'
 import { createRedisSlotLedger } from '../../../src/kvcache/slots/redis/redis-slot-ledger.ts'
 import type { ClaimSlot, SlotContent, SlotLedger } from '../../../src/kvcache/slots/slot-ledger.ts'
-import type { RedisConnection } from '../../../src/redis/redis-connection.ts'
+import { type RedisConnection, RedisUnavailableError } from '../../../src/redis/redis-connection.ts'
 import type { SessionKey } from '../../../src/sessions/session-record.ts'
+import { startTestRedis } from '../../support/test-redis.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 
 const [alice, bob, carol] = ['alice', 'bob', 'carol'] as SessionKey[] as [SessionKey, SessionKey, SessionKey]
@@ -235,6 +236,25 @@ describe('the slot ledger in Redis', () => {
       expect(await ledger.claim({ ...request, turnId: 't' })).toMatchObject({ kind: 'claimed', slot: 0 })
     },
   )
+
+  test('on a full Redis, refuses to claim, and still ends turns and removes', async () => {
+    const full = await startTestRedis()
+    try {
+      const ledger = createRedisSlotLedger(await full.connect())
+      const [held, place] = [
+        { ...request, turnId: 't' },
+        { pod, slot: 0, turnId: 't' },
+      ]
+      await ledger.claim(held)
+      await full.raw.config('SET', 'maxmemory', '1')
+      await expect(ledger.claim({ ...held, slots: idle(1) })).rejects.toBeInstanceOf(RedisUnavailableError)
+      expect(await ledger.renew([place], { leaseMs, saving: true })).toEqual([true])
+      await ledger.release({ ...place, content })
+      expect(await ledger.seize({ ...place, leaseMs })).toEqual({ owner: session, content })
+    } finally {
+      await full.close()
+    }
+  })
 
   test('keeps one key for each pod, and none for ever', async () => {
     const { ledger } = await inRedis()

@@ -16,6 +16,8 @@ export interface LmcacheInstance {
   /** Writes through to memory and store, a little later. Nothing while the server is down. */
   write(keys: readonly ChunkKey[]): void
   deleteChunks(keys: readonly ChunkKey[], tier: 'l1' | 'l2' | 'all'): number
+  /** Chunks that a turn reads or writes there, by their hash: its memory keeps them. */
+  readonly inUse: Set<string>
   /** The process ended and began again: its memory is gone. */
   restart(): void
 }
@@ -44,6 +46,7 @@ export const startLmcacheInstance = async (options: {
 }): Promise<LmcacheInstance> => {
   const { id, store, directory, chunkTokens } = options
   const memory = createChunkStore()
+  const inUse = new Set<string>()
   let life = 0
   let isUp = true
 
@@ -81,8 +84,11 @@ export const startLmcacheInstance = async (options: {
       case 'GET /status':
         return { status: 200, body: { is_healthy: true, engine_type: 'MPCacheServer', chunk_size: chunkTokens } }
       case 'DELETE /cache/objects': {
-        const { keys, tier } = deleteSchema.parse(request.body)
-        return { status: 200, body: { deleted: deleteChunks(keys, tier), skipped: 0, ok: true } }
+        const { keys, tier, force } = deleteSchema.parse(request.body)
+        const isKept = ({ chunk_hash_hex: name }: ChunkKey): boolean => tier !== 'l2' && !force && inUse.has(name)
+        const free = keys.filter((key) => !isKept(key))
+        const skipped = keys.length - free.length
+        return { status: 200, body: { deleted: deleteChunks(free, tier), skipped, ok: true } }
       }
       default:
         return notFound
@@ -93,6 +99,7 @@ export const startLmcacheInstance = async (options: {
   return {
     id,
     memory,
+    inUse,
     server: {
       ...server,
       stop: async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals'
 import { createClaimSeal } from '../../../src/kvcache/claim-seal.ts'
 import { createKvCache, type KvCache, type SessionTurn } from '../../../src/kvcache/kv-cache.ts'
-import type { KvArtefact, KvConnector } from '../../../src/kvcache/kv-connector.ts'
+import type { KvArtefact, KvConnector, Prepared } from '../../../src/kvcache/kv-connector.ts'
 import { newSession } from '../../contract/kvcache/kv-test-bed.ts'
 
 const session = newSession()
@@ -90,6 +90,20 @@ describe('a claim', () => {
 })
 
 describe('a connector that fails', () => {
+  const cycle: unknown[] = []
+  cycle.push(cycle)
+  test.each<{ name: string; prepared: unknown }>([
+    { name: 'nothing', prepared: undefined },
+    { name: 'no presence', prepared: { fields: {} } },
+    { name: 'no fields', prepared: { presence: { kind: 'miss', reason: 'nothing_stored' } } },
+    { name: 'fields that are no JSON', prepared: { presence: { kind: 'miss' }, fields: { id: 1n } } },
+    { name: 'a claim that is no JSON', prepared: { presence: { kind: 'miss' }, fields: {}, claim: cycle } },
+  ])('to prepare, and returns $name, is a failed load', async ({ prepared }) => {
+    const { connector } = recorder({ prepare: async () => prepared as Prepared })
+    const turn = await cacheOf(connector).prepare(starting(), { signal: never })
+    expect(turn).toMatchObject({ presence: { kind: 'miss', reason: 'load_failed' }, fields: { slot: -1 } })
+  })
+
   test.each([
     { name: 'in time is a failed load', isStored: true, signal: never, reason: 'load_failed' },
     {
@@ -169,6 +183,6 @@ test('a connector of one method stores nothing, and has nothing to remove', asyn
   expect(cache.isolation(session.tenant)).toEqual({})
   const removal = { kind: 'session', session: session.key, payload: undefined } as const
   await expect(cache.remove(removal, never)).resolves.toEqual({ kind: 'removed' })
-  await expect(cache.sweep({ known: async () => new Set(), forget: async () => {} }, never)).resolves.toBe(0)
+  await cache.sweep({ known: async () => new Set(), forget: async () => {} }, never)
   await cache.close()
 })

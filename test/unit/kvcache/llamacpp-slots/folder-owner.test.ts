@@ -108,7 +108,7 @@ test('a sweep deletes nothing in a folder that another store took while the proc
     expect(await gateway('b', 7_000).owner.isOurs()).toBe(true)
     return new Set()
   }
-  expect(await connector.sweep({ known, forget: async () => {} }, new AbortController().signal)).toBe(0)
+  await connector.sweep({ known, forget: async () => {} }, new AbortController().signal)
   await connector.close()
   expect(await readdir(directory)).toContain(file)
 })

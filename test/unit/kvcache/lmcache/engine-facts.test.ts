@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { beforeEach, expect, test } from '@jest/globals'
 import type { EngineHttp } from '../../../../src/engines/engine-http.ts'
 import { createEngineFacts } from '../../../../src/kvcache/lmcache/engine-facts.ts'
@@ -52,6 +53,19 @@ test('an old answer counts while the engine is asked again', async () => {
   expect(asked).toBe(2)
   release()
   await eventually(async () => expect(await fingerprintOf('base')).not.toBe(first))
+})
+
+test('an old answer counts while the engine does not answer', async () => {
+  const first = await replaced('base')
+  held = Promise.reject(new Error('away'))
+
+  for (const tries of [1, 2, 3]) {
+    expect(await fingerprintOf('base')).toBe(first)
+    await eventually(() => asked === 1 + tries)
+    await setTimeout(2 * ageMs)
+  }
+  await expect(facts.renew(pod, signal)).rejects.toThrow('away')
+  await expect(fingerprintOf('base')).rejects.toThrow('away')
 })
 
 test.each([

@@ -51,6 +51,20 @@ describe('isolation', () => {
     expect(later.prepared.fields['cache_salt']).not.toBe(earlier.prepared.fields['cache_salt'])
   })
 
+  test('a turn whose engine does not say what it is shares KV with its own session alone', async () => {
+    await start({ isolation: 'tenant' })
+    bed.fleet.onCall(({ path }) => (path === '/version' ? 'fail' : undefined))
+    const [one, other] = [newSession('same'), newSession('same')]
+    const salts: unknown[] = []
+    for (const session of [one, one, other]) {
+      const { presence, fields } = await cache.prepare(turnOf(session, bed.pods[0]), { signal: anySignal() })
+      expect(presence).toMatchObject({ kind: 'miss', reason: 'load_failed' })
+      salts.push(fields['cache_salt'])
+    }
+    expect([salts[0] === salts[1], salts[0] === salts[2]]).toEqual([true, false])
+    expect(salts).not.toContain(cache.isolation(one.tenant)['cache_salt'])
+  })
+
   test('a payload with the salt of another session is incompatible', async () => {
     await start({ isolation: 'session' })
     const { stored } = await serve(newSession(), bed.pods[0])

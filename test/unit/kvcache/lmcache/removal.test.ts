@@ -81,6 +81,25 @@ describe('removal', () => {
     expect(left()).toEqual(nothing)
   })
 
+  test.each(['read', 'written'])(
+    'leaves a chunk that is being %s to its turn, and succeeds afterwards',
+    async (use) => {
+      const artefacts = await converse({ isolation: 'tenant' })
+      const { inUse, memory } = bed.fleet.pods[0].instance
+      const keys = bed.fleet.store.keys()
+      for (const { chunk_hash_hex: name } of keys) inUse.add(name)
+      if (use === 'written') bed.fleet.empty()
+      else expect(memory.keys()).not.toEqual([])
+      const kept = memory.keys()
+      expect(await removeAll(artefacts.slice(-1))).toEqual(['busy'])
+      expect(memory.keys()).toEqual(kept)
+      inUse.clear()
+      if (use === 'written') bed.fleet.pods[0].instance.write(keys)
+      await eventually(async () => (await removeAll(artefacts)).every((kind) => kind === 'removed'))
+      expect(left()).toEqual(nothing)
+    },
+  )
+
   test('also removes chunks that an instance receives meanwhile', async () => {
     const artefacts = await converse({ isolation: 'tenant' })
     const keys = bed.fleet.store.keys()

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --- @include records
 -- KEYS: pod. ARGV: slot, turn, content (JSON) or ''
 local record = find(KEYS[1], ARGV[1])

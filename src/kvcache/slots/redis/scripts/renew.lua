@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --- @include records
 -- KEYS: the pod of each turn. ARGV: lease ms, '1' while saving, then slot and turn of each. Returns 1 or 0 for each.
 local held = {}

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --- @include records
 -- KEYS: pod. ARGV: slot, turn, lease ms. Returns JSON {owner, content}, or nothing while the slot is held.
 local record = find(KEYS[1], ARGV[1])
