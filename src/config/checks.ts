@@ -84,10 +84,8 @@ const checkAdmission = (
   const loading = connectors.filter(({ loads }) => loads === true).map(({ name }) => name)
   const longestLoadMs = Math.max(...pools.map(({ kv }) => kv.loadBudgetMs))
   const waits = admission.requirements.length > 0
-  const namesHost = admission.resources.some((text) => {
-    const { pod } = parseResourceCount(text) ?? {}
-    return typeof pod === 'string' && !isByIp(pod)
-  })
+  const counts = admission.resources.map(parseResourceCount)
+  const namesHost = counts.some((count) => typeof count?.pod === 'string' && !isByIp(count.pod))
   return [
     ...problemIf(namesHost, 'admission.resources', 'name pods by IP address: the gateway resolves host names'),
     ...(outcome.kind === 'invalid'

@@ -23,8 +23,6 @@ export const connectorOf = ({
 
 /** The addresses of all pods in their order; undefined: DNS or Kubernetes decides on one. */
 export const listedPods = (config: Parameters<typeof poolsOf>[0]): readonly string[] | undefined => {
-  const pools = poolsOf(config)
-  return pools.every(({ pods }) => pods.length > 0 && pods.every(isByIp))
-    ? pools.flatMap(({ pods }) => pods)
-    : undefined
+  const lists = poolsOf(config).map(({ pods }) => pods)
+  return lists.every((pods) => pods.length > 0 && pods.every(isByIp)) ? lists.flat() : undefined
 }

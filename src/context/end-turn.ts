@@ -51,7 +51,7 @@ const maxEnded = 50_000
 /** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in any order. */
 export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings) => {
   const { complete, end } = createEndTurn(parts, settings)
-  /** By request key, oldest first. Not an LRUCache: deleting its only entry takes as long as clearing all its places. */
+  /** By request key, oldest first. Not an LRUCache: to delete its only entry takes as long as to clear all places. */
   const active = new Map<string, TurnTicket>()
   /** Keys of requests whose turn has ended, or whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })

@@ -60,8 +60,8 @@ export const checkTtl = (ttlSeconds: unknown, bounds: TtlBounds, param: string):
 }
 
 /**
- * A new id for the request's turn: its key (`requestKeyHeader`), if valid, and a random part. Envoy asks another gateway
- * by the same key where the first one stalls, and neither releases what the other one holds.
+ * A new id for the request's turn: its key (`requestKeyHeader`), if valid, and a random part. Envoy asks another
+ * gateway by the same key where the first one stalls, and neither releases what the other one holds.
  */
 export const turnIdFor = (request: Pick<GatewayRequest, 'header'>): string => {
   const [key = ''] = request.header(requestKeyHeader)

@@ -24,7 +24,6 @@ export type ArtefactFiles = ReturnType<typeof createArtefactFiles>
 /**
  * Files of stored KV in the folder that all pods and gateways share. With a `store`, artefacts only pass through the
  * folder: a file is handed to the store after a save, and fetched under a name of its own before a load.
- *
  * @throws from every method when folder or store cannot be read or written, or the signal fires.
  */
 export const createArtefactFiles = (directory: string, store?: ArtefactStore) => {

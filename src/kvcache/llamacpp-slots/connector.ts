@@ -1,4 +1,4 @@
-import { bytes, filePath, share } from '../../options/values.ts'
+import { bytes, filePath, isByIp, share } from '../../options/values.ts'
 import { type ArtefactStore, loadArtefactStore } from '../artefact-store/artefact-store.ts'
 import { type ConnectorOptions, type ConnectorParts, defineConnector, required } from '../connector-definition.ts'
 import type { KvConnector } from '../kv-connector.ts'
@@ -56,6 +56,12 @@ export const createLlamacppSlotsConnector = (
   const { ledger = redis === undefined ? createMemorySlotLedger() : createRedisSlotLedger(redis) } = own
   const directory = required(kv.directory)
   const client = createSlotClient({ ...pool, ...kv, ...own })
+  let known: readonly string[] | undefined
+  const knownPods = () => {
+    const pods = pool.pods().filter(isByIp)
+    known = pods.length === 0 && known === undefined ? undefined : pods
+    return known
+  }
   const parts: Parts = {
     ...pool,
     ...kv,
@@ -63,6 +69,7 @@ export const createLlamacppSlotsConnector = (
     claims: createOpenClaims(ledger, pool),
     client,
     engines: createEngines(client, pool.pods),
+    knownPods,
     files: createArtefactFiles(directory, own.store),
     folder: createFolderOwner(directory, pool),
     isolation: (tenant) => ({ ...fieldsWithoutSlot, cache_salt: salts.withoutSession(tenant, 'session') }),

@@ -10,13 +10,15 @@ import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
 export interface Parts
-  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
+  extends Pick<ConnectorParts, 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
     Pick<ConnectorOptions, 'callTimeoutMs' | 'minTokens'> {
   /** Shared by all gateway processes that send turns to the same pods. */
   readonly ledger: SlotLedger
   readonly claims: OpenClaims
   readonly client: SlotClient
   readonly engines: Engines
+  /** Pods with an IP address. Undefined: none has had one yet, as at a start without DNS. None later: scaled to 0. */
+  readonly knownPods: () => readonly string[] | undefined
   readonly files: ArtefactFiles
   readonly folder: FolderOwner
   /** Fields of a turn that holds no slot. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { isIP } from 'node:net'
 import { withinLimit } from '../../async/deadline.ts'
 import type { SessionKey } from '../../sessions/session-record.ts'
 import type { KnownArtefacts, KvRemoval, RemoveOutcome } from '../kv-connector.ts'
@@ -39,9 +38,8 @@ const eraseSession = async (parts: Parts, session: SessionKey, signal: AbortSign
     return isOwn ? kept : undefined
   }
   const eraseIn = async (pod: string) => Promise.all((await parts.ledger.list(pod)).map((entry) => erase(pod, entry)))
-  // At the start, while DNS or Kubernetes does not answer, the list is empty, or has host names.
-  const pods = parts.pods().filter((pod) => isIP(pod.slice(0, pod.lastIndexOf(':')).replace(/^\[|\]$/g, '')) > 0)
-  if (pods.length === 0) return 'no pod is known'
+  const pods = parts.knownPods()
+  if (pods === undefined) return 'no pod is known'
   const reasons = await Promise.all(pods.map(eraseIn))
   return reasons.flat().find((reason) => reason !== undefined)
 }
@@ -88,7 +86,7 @@ export const sweep = async (parts: Parts, artefacts: KnownArtefacts, signal: Abo
     part.catch((err: unknown) => parts.log.warn('a part of the sweep failed', { what, err }))
   await Promise.all([
     logged('files', removeRemains(parts, artefacts, signal)),
-    ...parts.pods().map((pod) => logged(`slots of ${pod}`, eraseUnknown(parts, pod, signal))),
+    ...(parts.knownPods() ?? []).map((pod) => logged(`slots of ${pod}`, eraseUnknown(parts, pod, signal))),
   ])
 }
 
@@ -114,7 +112,7 @@ const removeRemains = async (parts: Parts, artefacts: KnownArtefacts, signal: Ab
 
 /** Empty while a pod does not tell: it may be the one that can load what the others cannot. */
 const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<readonly string[]> => {
-  const views = Promise.all(parts.pods().map((pod) => look(parts, pod, signal)))
+  const views = Promise.all((parts.knownPods() ?? []).map((pod) => look(parts, pod, signal)))
   return (await views.catch(() => [])).map(({ fingerprint }) => fingerprint)
 }
 

@@ -65,8 +65,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
       turns.map((turn) => {
         const record = heldBy(turn)
         if (record === undefined) return false
-        const untilMs = now() + leaseMs
-        recordsOf(turn.pod).set(turn.slot, { ...record, untilMs, saving: record.saving || saving })
+        recordsOf(turn.pod).set(turn.slot, { ...record, untilMs: now() + leaseMs, saving: record.saving || saving })
         return true
       }),
     release: async ({ content, ...turn }) => {

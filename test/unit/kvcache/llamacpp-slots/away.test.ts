@@ -96,13 +96,15 @@ describe('while the ledger is unavailable', () => {
 test.each([
   { name: 'no pod', known: [] },
   { name: 'only names of pods', known: ['engine-0:8080', 'engine-1:8080'] },
-])('a gateway that knows $name keeps the removal of a session', async ({ known }) => {
+])('a gateway that has known $name keeps the removal of a session', async ({ known }) => {
   await connector.close()
   connector = connect({ ledger: createMemorySlotLedger() })
   pods = known
   expect(await connector.remove(removal(), signal())).toEqual({ kind: 'busy', reason: 'no pod is known' })
-  pods = ['[::1]:1']
-  expect(await connector.remove(removal(), signal())).toEqual({ kind: 'removed' })
+  for (const found of [['[::1]:1'], []]) {
+    pods = found
+    expect(await connector.remove(removal(), signal())).toEqual({ kind: 'removed' })
+  }
 })
 
 test('while the artefact store is away, the removal of a session empties its slots, and is tried again', async () => {
