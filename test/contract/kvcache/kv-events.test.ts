@@ -106,15 +106,6 @@ describe('KV events over ZeroMQ', () => {
     expect(following.residentTokens(pod, 't2')).toBe(12)
   })
 
-  test('a report that is published several times counts once', async () => {
-    const { engine, following } = await startFollowing()
-    for (let tries = 0; tries < 4; tries += 1) await engine.publish(whole)
-    await engine.publish(removedEvent([3]))
-    await engine.publish(storedEvent({ hashes: [9], tokens: tokensFrom(1, 4), turnId: 't3' }))
-    expect(await turnTokens(following, 't3', 4)).toEqual(tokensFrom(1, 4))
-    expect(following.residentTokens(pod, 't2')).toBe(8)
-  })
-
   test('an engine that restarted holds nothing until a turn reports it', async () => {
     const { engine, following } = await startInformed()
     engine.close()

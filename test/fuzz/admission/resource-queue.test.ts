@@ -4,7 +4,6 @@ import { createResourceQueue, type QueuedWork, type ResourceQueue } from '../../
 
 const capacities: Readonly<Record<string, number>> = { R: 4, S: 2, T: 1 }
 const leaseMs = 100
-const maxWaiting = 4
 
 const counts = fc
   .record(Object.fromEntries(Object.entries(capacities).map(([pool, max]) => [pool, fc.nat({ max })])))
@@ -34,7 +33,12 @@ class Model {
   readonly running = new Map<string, number>()
   /** Reports that the queue should not have made. */
   readonly faults: string[] = []
+  readonly maxWaiting: number
   nowMs = 0
+
+  constructor(maxWaiting: number) {
+    this.maxWaiting = maxWaiting
+  }
 
   ask(work: Asked): void {
     this.#asked.set(work.id, work)
@@ -71,7 +75,7 @@ class Model {
     if (!this.waiting.has(id)) this.faults.push(`${id} was settled twice`)
     const { askedMs, waitMs } = this.get(id)
     if (kind === 'timeout' && this.nowMs < askedMs + waitMs) this.faults.push(`${id} timed out early`)
-    if (kind === 'full' && (this.waiting.size <= maxWaiting || this.inOrder().at(-1)?.id !== id))
+    if (kind === 'full' && (this.waiting.size <= this.maxWaiting || this.inOrder().at(-1)?.id !== id))
       this.faults.push(`${id} was refused out of order`)
     if (kind === 'admitted' && !this.couldRun(this.get(id))) this.faults.push(`${id} overtook other work`)
     this.waiting.delete(id)
@@ -85,8 +89,8 @@ class Model {
 }
 
 /** A queue on a clock that the test sets, and the model that it reports to. */
-const createQueue = (): { readonly model: Model; readonly queue: ResourceQueue } => {
-  const model = new Model()
+const createQueue = (maxWaiting: number): { readonly model: Model; readonly queue: ResourceQueue } => {
+  const model = new Model(maxWaiting)
   const queue = createResourceQueue({
     maxWaiting,
     leaseMs,
@@ -107,7 +111,7 @@ const pass = ({ model, queue }: ReturnType<typeof createQueue>, ms: number): voi
 
 const take = (bench: ReturnType<typeof createQueue>, one: Step, order: number): void => {
   const { model, queue } = bench
-  const pick = (ids: Iterable<string>): string | undefined => [...ids].at(one.which % Math.max(1, [...ids].length))
+  const pick = (...ids: readonly string[]): string => ids.at(one.which % ids.length) ?? ''
   switch (one.kind) {
     case 'ask': {
       const needs = Object.entries(one.counts)
@@ -121,16 +125,15 @@ const take = (bench: ReturnType<typeof createQueue>, one: Step, order: number): 
       if (answer === 'refused') model.settle(work.id, 'full')
       return
     }
+    // Unknown ids, and those of the other kind, change nothing.
     case 'release': {
-      const id = pick(model.running.keys())
-      if (id === undefined) return
+      const id = pick(...model.running.keys(), ...model.waiting, 'nobody')
       model.running.delete(id)
       queue.release(id)
       return
     }
     case 'leave': {
-      const id = pick(model.waiting)
-      if (id === undefined) return
+      const id = pick(...model.waiting, ...model.running.keys(), 'nobody')
       queue.leave(id)
       if (model.waiting.has(id)) model.faults.push(`${id} left and was kept`)
       return
@@ -148,7 +151,7 @@ const check = ({ model, queue }: ReturnType<typeof createQueue>): void => {
     expect(queue.inUse(pool)).toBeLessThanOrEqual(capacity)
   }
   expect(queue.waiting()).toBe(model.waiting.size)
-  expect(queue.waiting()).toBeLessThanOrEqual(maxWaiting)
+  expect(queue.waiting()).toBeLessThanOrEqual(model.maxWaiting)
   expect(model.inOrder().filter((work) => model.couldRun(work))).toEqual([])
   const nextMs = queue.nextTickMs() ?? Number.POSITIVE_INFINITY
   for (const work of model.inOrder()) expect(nextMs).toBeLessThanOrEqual(work.askedMs + work.waitMs)
@@ -156,8 +159,8 @@ const check = ({ model, queue }: ReturnType<typeof createQueue>): void => {
 
 test('a resource queue admits exactly what fits, by priority and age, and settles and frees everything in time', () => {
   fc.assert(
-    fc.property(fc.array(anyStep, { maxLength: 80 }), (steps) => {
-      const bench = createQueue()
+    fc.property(fc.array(anyStep, { maxLength: 80 }), fc.nat({ max: 4 }), (steps, maxWaiting) => {
+      const bench = createQueue(maxWaiting)
       for (const [order, one] of steps.entries()) {
         take(bench, one, order)
         check(bench)

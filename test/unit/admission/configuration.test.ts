@@ -3,23 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
-import type { Config } from '../../../src/config/config.ts'
-import { loadConfig } from '../../../src/config/load-config.ts'
+import { load, problemsOf } from '../config/load.ts'
 
 type Environment = Readonly<Record<string, string>>
 
 const essential = { PODS: '10.0.0.11:8000,10.0.0.12:8000,10.0.0.13:8000', KV_DIR: '/mnt/kv' }
-
-const load = (environment: Environment): Config => {
-  const outcome = loadConfig({ environment: { ...essential, ...environment } })
-  if (outcome.kind === 'loaded') return outcome.config
-  throw new Error(outcome.problems)
-}
-
-const problemsOf = (environment: Environment): string => {
-  const outcome = loadConfig({ environment: { ...essential, ...environment } })
-  return outcome.kind === 'invalid' ? outcome.problems : 'none'
-}
 
 const prefixed = (admission: Environment): Environment =>
   Object.fromEntries(
@@ -28,7 +16,7 @@ const prefixed = (admission: Environment): Environment =>
 
 describe('the configuration', () => {
   test('requires nothing by default', () => {
-    expect(load({}).admission).toEqual({
+    expect(load(essential).admission).toEqual({
       requirements: [],
       resources: [],
       globalResources: [],
@@ -43,6 +31,7 @@ describe('the configuration', () => {
 
   test('takes lists from the environment', () => {
     const { admission } = load({
+      ...essential,
       CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4 R2:4, prefill/B=R2:5 R3:10 R4:5',
       CTX_ADMISSION_RESOURCES: 'R1:10,R2:5:0,R2:8:10.0.0.12:8000',
       CTX_ADMISSION_GLOBAL_RESOURCES: 'R3',
@@ -64,8 +53,7 @@ describe('the configuration', () => {
     try {
       const filePath = join(folder, 'config.yaml')
       writeFileSync(filePath, example)
-      const outcome = loadConfig({ filePath, environment: essential })
-      expect(outcome).toMatchObject({ kind: 'loaded', config: parse(example) })
+      expect(load(essential, filePath)).toMatchObject(parse(example))
     } finally {
       rmSync(folder, { recursive: true })
     }
@@ -85,12 +73,12 @@ describe('the configuration', () => {
     ['loads beyond the message timeout', noAdmission, `60000) and 1000 ms together ${tooLong}`, 'KV_LOAD_BUDGET_MS'],
     ['a pod by name', { ...requirement, RESOURCES: 'R1:4:pod-0:80' }, 'name pods by IP address', 'ADMISSION_RESOURCES'],
   ])('refuses %s, and says what to do', (_title, admission, ...says) => {
-    const problems = problemsOf(prefixed(admission))
+    const problems = problemsOf({ ...essential, ...prefixed(admission) })
     expect(says.filter((text) => !problems.includes(text))).toEqual([])
   })
 
   test('refuses requirements of loads that the engine decides on', () => {
-    const problems = problemsOf({ CTX_ADMISSION_REQUIREMENTS: 'load/A=R1:1', CONNECTOR: 'none' })
+    const problems = problemsOf({ ...essential, CTX_ADMISSION_REQUIREMENTS: 'load/A=R1:1', CONNECTOR: 'none' })
     expect(problems).toContain('only with the connector llamacpp-slots')
     expect(problems).toContain('admission.requirements')
   })
@@ -100,12 +88,12 @@ describe('the configuration', () => {
     ['long waits with a long message timeout', { ...requirement, MAX_WAIT_MS: '120000', MESSAGE_TIMEOUT_MS: '131000' }],
     ['any wait without requirements', { MAX_WAIT_MS: '120000', CTX_KV_LOAD_BUDGET_MS: '29000' }],
   ])('accepts %s', (_title, admission) => {
-    expect(problemsOf(prefixed(admission))).toBe('none')
+    expect(problemsOf({ ...essential, ...prefixed(admission) })).toBe('none')
   })
 
   test('knows the max_message_timeout of envoy.yaml', () => {
     const envoy = readFileSync(new URL('../../../envoy.yaml', import.meta.url), 'utf8')
     const [, seconds] = /max_message_timeout: (\d+)s/.exec(envoy) ?? []
-    expect(load({}).admission.messageTimeoutMs).toBe(Number(seconds) * 1000)
+    expect(load(essential).admission.messageTimeoutMs).toBe(Number(seconds) * 1000)
   })
 })

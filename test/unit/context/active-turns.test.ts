@@ -1,7 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
-import { createAdmission } from '../../../src/admission/admission.ts'
-import { planAdmission } from '../../../src/admission/plan/plan-admission.ts'
 import type { ForwardDecision } from '../../../src/context/context-cache-manager.ts'
 import { encodeTicket } from '../../../src/context/turn-ticket.ts'
 import {
@@ -15,25 +13,10 @@ import { forwarded, ticketOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
+import { admissionBy, planOf } from '../admission/planned-admission.ts'
 
 const createBench = () => {
-  const settings = {
-    requirements: ['prefill=R1:1'],
-    resources: ['R1:2'],
-    globalResources: [],
-    priorities: [],
-    objectives: [],
-  }
-  const planned = planAdmission({ ...settings, defaultPriority: 1 }, [podA])
-  if (planned.kind !== 'planned') throw new Error(planned.kind)
-  const admission = createAdmission({
-    plan: planned.plan,
-    maxWaiting: 10,
-    maxWaitMs: 20_000,
-    leaseMs: 600_000,
-    nowMs: () => performance.now(),
-    events: { settled: () => {}, leaseExpired: () => {} },
-  })
+  const admission = admissionBy(planOf({ requirements: ['prefill=R1:1'], resources: ['R1:2'] }, [podA]))
   const gateway = createContextGateway({ pods: [podA], admission })
   return {
     gateway,
