@@ -10,6 +10,7 @@ import type {
   StartingTurn,
 } from '../../src/kvcache/kv-connector.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
+import { createLatch, type Latch } from './latch.ts'
 import type { MemoryFleet } from './memory-fleet.ts'
 
 /** What a test can make go wrong. Every method holds until it is called again. */
@@ -198,20 +199,12 @@ interface Gate {
 }
 
 const createGate = (): Gate => {
-  let closed: { readonly opened: Promise<void>; readonly open: () => void } | undefined
+  let closed: Latch | undefined
   return {
     open: async () => closed?.opened,
     hold: (isHeld) => {
       closed?.open()
-      closed = isHeld ? closedGate() : undefined
+      closed = isHeld ? createLatch() : undefined
     },
   }
-}
-
-const closedGate = (): { readonly opened: Promise<void>; readonly open: () => void } => {
-  let open = (): void => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { opened, open }
 }

@@ -1,4 +1,7 @@
 import type { Redis } from 'ioredis'
+import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
+import type { TestRedis } from '../../support/test-redis.ts'
+import type { StoreUnderTest } from './store-under-test.ts'
 
 /** Moves each time that keys under a prefix hold into the past: to the store the same as if that much time went by. */
 const script = `
@@ -26,7 +29,7 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
   end
 end`
 
-export const ageRedisStore = async (redis: Redis, keyPrefix: string, milliseconds: number): Promise<void> => {
+const ageRedisStore = async (redis: Redis, keyPrefix: string, milliseconds: number): Promise<void> => {
   await redis.eval(script, 0, keyPrefix, milliseconds)
 }
 
@@ -34,4 +37,18 @@ export const ageRedisStore = async (redis: Redis, keyPrefix: string, millisecond
 export const redisNowMs = async (redis: Redis): Promise<number> => {
   const [seconds, microseconds] = await redis.time()
   return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+}
+
+/** A Redis store, and the prefix of its keys. */
+export const redisUnderTest = async (
+  redis: TestRedis,
+  options: Omit<Parameters<typeof createRedisSessionStore>[0], 'connection'>,
+): Promise<StoreUnderTest & { readonly prefix: string }> => {
+  const connection = await redis.connect({ commandTimeoutMs: 5000 })
+  return {
+    prefix: connection.keyPrefix,
+    store: createRedisSessionStore({ connection, ...options }),
+    nowMs: () => redisNowMs(redis.raw),
+    advance: (milliseconds) => ageRedisStore(redis.raw, connection.keyPrefix, milliseconds),
+  }
 }

@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { RedisScriptError } from '../../../src/redis/redis-connection.ts'
-import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
-import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
+import { redisUnderTest } from './age-redis-store.ts'
 import {
   alice,
   artefactNames,
@@ -34,20 +33,13 @@ describe('the Redis session store with damaged keys', () => {
   }
 
   beforeEach(async () => {
-    const connection = await redis().connect({ commandTimeoutMs: 5000 })
-    prefix = connection.keyPrefix
     corrupted = 0
-    const store = createRedisSessionStore({
-      connection,
-      onCorrupted: () => {
-        corrupted += 1
-      },
-    })
-    under = {
-      store,
-      nowMs: () => redisNowMs(redis().raw),
-      advance: (milliseconds) => ageRedisStore(redis().raw, prefix, milliseconds),
+    const onCorrupted = (): void => {
+      corrupted += 1
     }
+    const made = await redisUnderTest(redis(), { onCorrupted })
+    under = made
+    prefix = made.prefix
   })
 
   const damages: readonly { readonly name: string; readonly damage: () => Promise<unknown> }[] = [

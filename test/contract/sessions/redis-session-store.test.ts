@@ -2,39 +2,21 @@ import { expect, jest, test } from '@jest/globals'
 import { identityOf } from '../../../src/app/stores.ts'
 import { createRedisSessionStore } from '../../../src/sessions/redis/create-redis-session-store.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
-import { ageRedisStore, redisNowMs } from './age-redis-store.ts'
+import { redisUnderTest } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
-import { callsOn, sessionKey, testKvLimit, testSupersededGraceMs, testTombstoneSeconds } from './store-under-test.ts'
+import { callsOn, sessionKey, testOptions } from './store-under-test.ts'
 
 const redis = useTestRedis()
 
-describeSessionStore('the Redis session store', async () => {
-  const connection = await redis().connect({ commandTimeoutMs: 5000 })
-  const store = createRedisSessionStore({
-    connection,
-    tombstoneSeconds: testTombstoneSeconds,
-    supersededGraceMs: testSupersededGraceMs,
-    kvLimit: testKvLimit,
-    onCorrupted: () => {
-      throw new Error('The store cannot read a record of its own')
-    },
-  })
-  return {
-    store,
-    nowMs: () => redisNowMs(redis().raw),
-    advance: (milliseconds) => ageRedisStore(redis().raw, connection.keyPrefix, milliseconds),
-  }
-})
+const onCorrupted = (): never => {
+  throw new Error('The store cannot read a record of its own')
+}
+describeSessionStore('the Redis session store', () => redisUnderTest(redis(), { ...testOptions, onCorrupted }))
 
 test('one script evicts the KV of at most 16 sessions', async () => {
   const evicted: number[] = []
-  const connection = await redis().connect({ commandTimeoutMs: 5000 })
-  const store = createRedisSessionStore({
-    connection,
-    kvLimit: { maxBytes: 40, threshold: 1 },
-    onEvicted: (_what, count) => evicted.push(count),
-  })
-  const under = { store, nowMs: () => redisNowMs(redis().raw), advance: async () => {} }
+  const kvLimit = { maxBytes: 40, threshold: 1 }
+  const under = await redisUnderTest(redis(), { kvLimit, onEvicted: (_what, count) => evicted.push(count) })
   const { createActive, storeKv } = callsOn(() => under)
   for (const name of Array.from({ length: 40 }, (_, index) => `session-${index}`)) {
     await createActive({ key: sessionKey(name) })

@@ -17,6 +17,11 @@ export const testTombstoneSeconds = 86_400
 export const testSupersededGraceMs = 5000
 /** Room for four artefacts of `storeKv`, and for three below the threshold. */
 export const testKvLimit: KvLimit = { maxBytes: 500_000_000, threshold: 0.85 }
+export const testOptions = {
+  tombstoneSeconds: testTombstoneSeconds,
+  supersededGraceMs: testSupersededGraceMs,
+  kvLimit: testKvLimit,
+}
 
 export const seconds = (count: number): number => count * 1000
 export const hours = (count: number): number => count * 3_600_000

@@ -5,6 +5,7 @@ import type { HeadersDecision } from '../../../src/context/context-cache-manager
 import type { ExtProcEvent, Reply } from '../../../src/extproc/codec.ts'
 import { GatewayError } from '../../../src/openai/gateway-error.ts'
 import { createBodySplicer } from '../../../src/openai/splice-body.ts'
+import { createLatch } from '../../support/latch.ts'
 import { openStream, requestHeaders, type StreamHarness } from '../../unit/extproc/stream-harness.ts'
 
 const maxBodyBytes = 200
@@ -84,25 +85,22 @@ const anyStory: fc.Arbitrary<Story> = fc
   })
 
 const play = async ({ decision, steps }: Story): Promise<StreamHarness> => {
-  let decide = (): void => {}
-  const decided = new Promise<void>((resolve) => {
-    decide = resolve
-  })
+  const decided = createLatch()
   const stream = openStream(
     async () => {
-      await decided
+      await decided.opened
       return decisions[decision] ?? forward
     },
     { maxBodyBytes, bodyMemory },
   )
   for (const step of steps) {
-    if (step.kind === 'decide') decide()
+    if (step.kind === 'decide') decided.open()
     else if (step.kind === 'half close') stream.receiver.halfClosed()
     else if (step.kind === 'close') stream.receiver.closed()
     else stream.receiver.message(step)
     await nextTurn()
   }
-  decide()
+  decided.open()
   await nextTurn()
   return stream
 }

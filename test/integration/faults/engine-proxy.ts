@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http'
 import { startEngine } from '../../../playground/start-engine.ts'
-import { createLatch } from '../support/latch.ts'
+import { createLatch } from '../../support/latch.ts'
 import { type PodReply, type RecordedRequest, type ScriptedPod, startScriptedPod } from '../support/scripted-pod.ts'
 import type { StackPod } from '../support/stack.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
 import { eventually } from '../../support/eventually.ts'
-import { createLatch } from '../support/latch.ts'
+import { createLatch } from '../../support/latch.ts'
 import { metric } from '../support/metrics.ts'
 import { create, untilTurns } from '../support/sessions.ts'
 import { useScriptedStack } from '../support/use-stack.ts'

@@ -12,6 +12,7 @@ import {
 import { forwarded, ticketOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
 import { watchedScope } from '../../support/gateway-request.ts'
+import { createLatch } from '../../support/latch.ts'
 import { wholeAnswer } from '../../support/turn-end.ts'
 import { admissionBy, planOf } from '../admission/planned-admission.ts'
 
@@ -182,11 +183,8 @@ describe('draining', () => {
   test('waits for the ends of turns that are being processed', async () => {
     const { gateway, outcomes } = createBench()
     const forward = forwarded(await gateway.send(create('k1')))
-    let release = (): void => {}
-    const held = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    gateway.store.before('complete', () => held)
+    const completion = createLatch()
+    gateway.store.before('complete', () => completion.opened)
     const ending = gateway.serve(forward)
     let isDrained = false
     const drained = gateway.drain().then(() => {
@@ -195,7 +193,7 @@ describe('draining', () => {
     await setImmediate()
     const before = isDrained
 
-    release()
+    completion.open()
     await Promise.all([drained, ending])
 
     expect(before).toBe(false)

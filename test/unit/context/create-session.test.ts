@@ -39,15 +39,6 @@ describe('creating a session on /v1/context', () => {
     })
   })
 
-  test('takes the default TTL without x-session-ttl', async () => {
-    const { responseHeaders } = forwarded(await createContextGateway().send({ path: '/v1/context', body: promptBody }))
-
-    expect(responseHeaders).toMatchObject({
-      'x-session-ttl': '3600',
-      'x-session-expires-at': '2025-08-01T01:00:00.000Z',
-    })
-  })
-
   test('makes a new session when the request has an x-session-id', async () => {
     const gateway = createContextGateway()
     const { id } = await gateway.create()
@@ -107,14 +98,6 @@ describe('creating a session on /v1/context', () => {
       'predicted-ttft, prefix-cache, session-affinity, least-request, least-kv-cache, round-robin, random',
     )
     expect(await gateway.store.counts()).toMatchObject({ sessions: 0 })
-  })
-
-  test('is unavailable while no pod is ready', async () => {
-    const gateway = createContextGateway({ pods: [podA] })
-    gateway.pods.setReady(podA, false)
-
-    const error = rejection(await gateway.send({ path: '/v1/context', body: promptBody }))
-    expect(error).toMatchObject({ code: 'no_ready_endpoints', status: 503 })
   })
 
   test('forwards without a cache when the pod has no room for another session', async () => {

@@ -9,6 +9,7 @@ import {
 } from '../../support/context-gateway.ts'
 import { cacheStatusOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
+import { createLatch } from '../../support/latch.ts'
 import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 
 /** A gateway with a session that expires in 60 s. */
@@ -43,19 +44,16 @@ describe('a sweep', () => {
     expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=session_expired')
   })
 
-  test.each([{ batchSize: 1 }, { batchSize: 3 }, { batchSize: 7 }, { batchSize: 100 }])(
-    'ends and removes all sessions in steps of $batchSize',
-    async ({ batchSize }) => {
-      const gateway = createContextGateway({ batchSize })
-      await createMany(gateway, 7)
-      gateway.advance(3600)
+  test.each([1, 3, 7, 100])('ends and removes all sessions in steps of %i', async (batchSize) => {
+    const gateway = createContextGateway({ batchSize })
+    await createMany(gateway, 7)
+    gateway.advance(3600)
 
-      await gateway.sweep()
+    await gateway.sweep()
 
-      expect(await gateway.leftovers()).toEqual(nothingLeft)
-      expect(gateway.events.of('removed')).toHaveLength(7)
-    },
-  )
+    expect(await gateway.leftovers()).toEqual(nothingLeft)
+    expect(gateway.events.of('removed')).toHaveLength(7)
+  })
 
   test('retries a busy removal with increasing delays', async () => {
     const { gateway } = await expiringSoon()
@@ -314,14 +312,11 @@ describe('a started reaper', () => {
   test('stop waits for the running sweep', async () => {
     const { gateway } = await expiringSoon()
     gateway.advance(60)
-    let letGo = (): void => undefined
-    const held = new Promise<void>((resolve) => {
-      letGo = resolve
-    })
+    const removal = createLatch()
     let isRemoving = false
     gateway.connector.faults.before('remove', () => {
       isRemoving = true
-      return held
+      return removal.opened
     })
     gateway.reaper.triggerSweep()
     await eventually(() => isRemoving)
@@ -332,7 +327,7 @@ describe('a started reaper', () => {
     })
     await setImmediate()
     const before = isStopped
-    letGo()
+    removal.open()
     await stopping
 
     expect(before).toBe(false)

@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { createMemorySessionStore } from '../../../src/sessions/memory/create-memory-session-store.ts'
 import type { MemoryReading } from '../../../src/sessions/memory/process-memory.ts'
 import { StoreUnavailableError } from '../../../src/sessions/session-store.ts'
+import { memoryUnderTest } from '../../contract/sessions/memory-under-test.ts'
 import { callsOn, sessionKey as key, type StoreUnderTest, seconds } from '../../contract/sessions/store-under-test.ts'
 
 describe('a full memory store', () => {
-  let nowMs: number
   let evicted: string[]
   let under: StoreUnderTest
   const { abandon, advance, begin, claimAll, complete, create, createActive, list, remove, setTtl, storeKv } = callsOn(
@@ -13,20 +12,9 @@ describe('a full memory store', () => {
   )
 
   beforeEach(() => {
-    nowMs = 0
     evicted = []
-    under = {
-      store: createMemorySessionStore({
-        maxSessions: 3,
-        tombstoneSeconds: 1000,
-        nowMs: () => nowMs,
-        onEvicted: (what) => evicted.push(what),
-      }),
-      nowMs: async () => nowMs,
-      advance: async (milliseconds) => {
-        nowMs += milliseconds
-      },
-    }
+    const onEvicted = (what: string): void => void evicted.push(what)
+    under = memoryUnderTest({ maxSessions: 3, tombstoneSeconds: 1000, onEvicted }, 0)
   })
 
   const beginOn = (name: string) => begin('turn-2', { key: key(name) })
@@ -136,15 +124,13 @@ describe('a full memory store', () => {
 
 describe('a memory store in a process that is short of memory', () => {
   const megabytes = (count: number): number => count * 1_000_000
-  let nowMs: number
   let evicted: string[]
   let under: StoreUnderTest
   let isWatching: boolean
   let read: (reading: MemoryReading) => void
-  const { begin, counts, create, createActive, get, remove, store } = callsOn(() => under)
+  const { advance, begin, counts, create, createActive, get, remove, store } = callsOn(() => under)
 
   beforeEach(async () => {
-    nowMs = 0
     evicted = []
     isWatching = false
     const watch = {
@@ -156,17 +142,9 @@ describe('a memory store in a process that is short of memory', () => {
         isWatching = false
       },
     }
-    under = {
-      store: createMemorySessionStore({
-        nowMs: () => nowMs,
-        memory: { threshold: 0.85, watch },
-        onEvicted: (what) => evicted.push(what),
-      }),
-      nowMs: async () => nowMs,
-      advance: async () => {},
-    }
+    under = memoryUnderTest({ memory: { threshold: 0.85, watch }, onEvicted: (what: string) => evicted.push(what) })
     for (let index = 0; index < 1_000; index += 1) {
-      nowMs += 1
+      await advance(1)
       await createActive({ key: key(`session-${index}`) })
     }
   })

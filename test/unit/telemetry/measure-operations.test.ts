@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { type EndedOperation, measureOperations } from '../../../src/telemetry/measure-operations.ts'
+import { createLatch } from '../../support/latch.ts'
 
 const createStore = () => {
   const records = new Map([['a', 1]])
@@ -27,16 +28,10 @@ describe('measureOperations', () => {
 
   test('a call is reported only after its promise has settled', async () => {
     const ended: EndedOperation[] = []
-    let release = (): void => undefined
-    const slow = {
-      work: () =>
-        new Promise<void>((resolve) => {
-          release = resolve
-        }),
-    }
-    const working = measureOperations(slow, (operation) => void ended.push(operation)).work()
+    const latch = createLatch()
+    const working = measureOperations({ work: () => latch.opened }, (operation) => void ended.push(operation)).work()
     expect(ended).toEqual([])
-    release()
+    latch.open()
     await working
     expect(ended).toHaveLength(1)
   })

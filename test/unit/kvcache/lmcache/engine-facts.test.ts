@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from '@jest/globals'
 import type { EngineHttp } from '../../../../src/engines/engine-http.ts'
 import { createEngineFacts } from '../../../../src/kvcache/lmcache/engine-facts.ts'
 import { eventually } from '../../../support/eventually.ts'
+import { createLatch } from '../../../support/latch.ts'
 
 const pod = '127.0.0.1:8000'
 const { signal } = new AbortController()
@@ -44,14 +45,12 @@ beforeEach(() => {
 
 test('an old answer counts while the engine is asked again', async () => {
   const first = await replaced('base')
-  let release = (): void => {}
-  held = new Promise((resolve) => {
-    release = resolve
-  })
+  const latch = createLatch()
+  held = latch.opened
 
   expect(await fingerprintOf('base')).toBe(first)
   expect(asked).toBe(2)
-  release()
+  latch.open()
   await eventually(async () => expect(await fingerprintOf('base')).not.toBe(first))
 })
 

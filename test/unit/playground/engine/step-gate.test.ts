@@ -1,18 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
 import { createStepGate } from '../../../../playground/engine/step-gate.ts'
+import { createLatch } from '../../../support/latch.ts'
 
 /** Work that ends when told to. */
 function controlledWork(log: string[], name: string) {
-  let end = () => {}
-  const ended = new Promise<void>((resolve) => {
-    end = resolve
-  })
+  const end = createLatch()
   const work = async () => {
     log.push(`${name} begins`)
-    await ended
+    await end.opened
     log.push(`${name} ends`)
   }
-  return { work, end: () => end() }
+  return { work, end: end.open }
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))

@@ -1,7 +1,7 @@
 /** A promise that a test resolves. */
 export interface Latch {
   readonly opened: Promise<void>
-  open(): void
+  readonly open: () => void
 }
 
 export const createLatch = (): Latch => {
@@ -9,5 +9,5 @@ export const createLatch = (): Latch => {
   const opened = new Promise<void>((resolve) => {
     open = resolve
   })
-  return { opened, open: () => open() }
+  return { opened, open }
 }
