@@ -3,7 +3,7 @@ import { eventually } from '../../support/eventually.ts'
 import { call, model, post } from '../support/client.ts'
 import { readMetric } from '../support/metrics.ts'
 import type { PodReply, ScriptedPod } from '../support/scripted-pod.ts'
-import { streamedResponse } from '../support/scripted-responses.ts'
+import { engineResponse, streamedResponse } from '../support/scripted-responses.ts'
 import { cacheLine, createdId, errorOf, untilTurns, use } from '../support/sessions.ts'
 import type { Stack } from '../support/stack.ts'
 import { useScriptedStack } from '../support/use-stack.ts'
@@ -60,7 +60,7 @@ describe('a pool of two pods', () => {
     const [first = '', ...others] = streamedResponse('/v1/completions')
     let reply: PodReply | undefined
     for (const pod of pods)
-      pod.next((_request, its) => {
+      pod.otherwise((_request, its) => {
         its.write(first)
         reply = its
       })
@@ -72,6 +72,7 @@ describe('a pool of two pods', () => {
     )
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     expect((await reader?.read())?.value).toBe(first)
+    for (const pod of pods) pod.otherwise(engineResponse())
     for (const piece of others) reply?.write(piece)
     reply?.end()
     let rest = ''
