@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call, model, post } from '../support/client.ts'
-import { isReady, metric } from '../support/metrics.ts'
+import { envoyStat, isReady, metric } from '../support/metrics.ts'
 import { openRaw } from '../support/raw-http.ts'
 import { inferencePaths } from '../support/scripted-responses.ts'
 import {
@@ -169,15 +169,13 @@ describe('a client that leaves before its request is whole', () => {
     { what: 'a create with a TTL', path: '/v1/completions', header: 'x-session-ttl: 60' },
   ])('leaves nothing: $what', async ({ path, header }) => {
     const before = await metric(stack, 'sessions_active')
-    const untilStreams = (count: number) =>
-      eventually(async () => expect(await metric(stack, 'ext_proc_streams_active')).toBe(count))
-    await untilStreams(0)
     const socket = await begin(path, header)
-    await untilStreams(1)
+    await eventually(async () => expect(await envoyStat(stack, 'http.clients.downstream_rq_active')).toBe(1))
 
     socket.destroy()
 
-    await untilStreams(0)
+    await eventually(async () => expect(await envoyStat(stack, 'http.clients.downstream_rq_active')).toBe(0))
+    await eventually(async () => expect(await metric(stack, 'ext_proc_streams_active')).toBe(0))
     expect(await metric(stack, 'sessions_active')).toBe(before)
   })
 

@@ -16,11 +16,12 @@ const stack = useStack(
 )
 afterAll(() => redis?.disconnect())
 
-/** A new session whose first turn computes a few hundred tokens. */
+/** A new session whose first turn computes a few hundred tokens, and streams its answer. */
 const learnOnce = async (): Promise<void> => {
   const text = `${Math.random()} ${'A long prompt that nobody has computed. '.repeat(10)}`
   // Envoy notices after a while that a gateway is back.
-  const id = await eventually(() => createdId(stack, { body: { model, prompt: text, max_tokens: 1 } }))
+  const streamed = { stream: true, stream_options: { include_usage: true } }
+  const id = await eventually(() => createdId(stack, { body: { model, prompt: text, max_tokens: 1, ...streamed } }))
   await untilTurns(stack, id, 1)
 }
 
