@@ -18,6 +18,8 @@ describe.each(['memory', 'redis'] as const)('turn right after a create, store: %
       pods = await startEngineProxies({ count: 2, kvDirectory, slots: 4 })
       return pods
     },
+    // A turn waits for a save as long as for a load.
+    env: { CTX_KV_LOAD_BUDGET_MS: '1000' },
   })
   const bodyOf = (topic: string) => ({ model, prompt: `${topic}: ${prompt(20)}`, max_tokens: 2 })
 
