@@ -36,7 +36,8 @@ describe('interrupted at any of its calls and then repeated,', () => {
   beforeAll(async () => {
     fleet = await startLmcacheFleet({ isolation: 'tenant' })
     bed = await fleet.bed()
-    cache = bed.connect()
+    // On a busy machine the chunks of a turn take more than a second to arrive.
+    cache = bed.connect({ settleMs: 20_000 })
     events = bed.events
   })
   afterAll(async () => {
