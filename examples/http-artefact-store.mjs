@@ -12,7 +12,7 @@ export const createArtefactStore = () => {
   if (root === undefined) throw new Error('ARTEFACT_STORE_URL names no object store')
   const urlOf = (name) => `${root}/${encodeURIComponent(name)}`
 
-  /** Other answers than the expected ones are faults; the rest of a body is let go, so that its connection is free. */
+  /** Any answer but the expected ones is a fault. The rest of its body is cancelled, which frees its connection. */
   const send = async (name, request, expected) => {
     const answer = await fetch(urlOf(name), request)
     if (expected.includes(answer.status)) return answer
