@@ -102,6 +102,7 @@ const releases: readonly (readonly [string, readonly string[]])[] = [
     'of one gateway without Redis, by DNS',
     ['--set', 'replicas=1,engines.dnsName=engines.default.svc,tls.enabled=false'],
   ],
+  ['with a certificate, beside an Envoy with its own', [...base, '--set', 'tls.existingSecret=a']],
 ]
 
 describe('the chart', () => {
@@ -167,6 +168,8 @@ describe('the chart', () => {
     ['of two gateways without Redis', engines, /share sessions through Redis/],
     ['with LMCache but no coordinator', [...base, '--set', 'kv.connector=lmcache'], /needs kv\.lmcacheUrl/],
     ['with slots but no volume', [...base, '--set', 'kv.connector=llamacpp-slots'], /needs kv\.existingClaim/],
+    ['with one TLS secret', [...base, '--set', 'envoy.enabled=true,tls.existingSecret=a'], /Name both/],
+    ['with a TLS secret for Envoy alone', [...base, '--set', 'tls.clientSecret=a'], /Name both/],
     [
       'with a value that does not exist',
       [...base, '--set', 'replica=3'],
