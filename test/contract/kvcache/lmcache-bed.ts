@@ -28,6 +28,7 @@ export interface LmcacheBedOptions extends SimulatedFleetOptions {
 export interface LmcacheConnectOptions {
   readonly callTimeoutMs?: number
   readonly pods?: readonly string[]
+  /** Default 20 s: on a busy machine the chunks of a turn take more than a second to arrive. */
   readonly settleMs?: number
   readonly log?: KvLog
   readonly warnings?: ConnectorParts['warnings']
@@ -156,7 +157,7 @@ const makeBed = (
         log: wishes.log ?? silent,
         ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
       }),
-      { ledger, ...events, answerMs: 3_000, settleMs: wishes.settleMs ?? 1_000, lookAgainMs: 40 },
+      { ledger, ...events, answerMs: 3_000, settleMs: wishes.settleMs ?? 20_000, lookAgainMs: 40 },
     )
     connectors.push(connector)
     isStarting = false

@@ -59,7 +59,7 @@ describe('sessions of one tenant that share a beginning', () => {
 })
 
 const startWorld = (bed: LmcacheBed) => {
-  const cache: KvCache = bed.connect({ settleMs: 500 })
+  const cache: KvCache = bed.connect()
   const opening = newPrompt()
   const newLife = (): Life => ({ session: newSession(), turns: 0, stored: undefined })
   const lives = Array.from({ length: sessionCount }, newLife)
