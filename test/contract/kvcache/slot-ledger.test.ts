@@ -146,9 +146,9 @@ describe.each([
   describe('leases', () => {
     test('a slot whose lease is not renewed is free after 6 seconds', async () => {
       await claim(bob, 'killed', { slots: idle(0) })
-      await pass(5_900)
+      await pass(3_000)
       expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
-      await pass(100)
+      await pass(3_000)
       expect(await ledger.list(pod)).toEqual([{ slot: 0, inUse: false, user: bob }])
       expect(await slotOf(alice, { slots: idle(0) })).toBe(0)
     })
@@ -156,14 +156,14 @@ describe.each([
     test('renewal keeps the slots of several pods', async () => {
       await claim(bob, 'b1', { slots: idle(0) })
       await claim(bob, 'b2', { pod: '[::1]:9', slots: idle(3) })
-      await pass(5_900)
+      await pass(3_000)
       const turns = [
         { pod, slot: 0, turnId: 'b1' },
         { pod: '[::1]:9', slot: 3, turnId: 'b2' },
         { pod, slot: 1, turnId: 'b1' },
       ]
       expect(await ledger.renew(turns, { leaseMs })).toEqual([true, true, false])
-      await pass(5_900)
+      await pass(3_000)
       expect(await slotOf(alice, { slots: idle(0) })).toBe('no-room')
     })
   })
