@@ -33,6 +33,8 @@ export const startTestRedis = async (options: Omit<StartRedisOptions, 'tool' | '
         url: server.url,
         keyPrefix: `test:${randomUUID()}:`,
         onFault: () => {},
+        // Not the default: on a busy machine an answer takes longer than 250 ms.
+        commandTimeoutMs: 10_000,
         ...changes,
       })
       connections.push(connection)

@@ -17,8 +17,7 @@ interface LedgerBed {
 const redis = useTestRedis()
 
 const inRedis = async (server: TestRedis = redis()): Promise<LedgerBed> => {
-  const patient = { commandTimeoutMs: 10_000 }
-  const [here, there] = await Promise.all([server.connect(patient), server.connect(patient)])
+  const [here, there] = await Promise.all([server.connect(), server.connect()])
   return {
     ledger: createRedisChunkLedger(here),
     elsewhere: createRedisChunkLedger({ ...there, keyPrefix: here.keyPrefix }),

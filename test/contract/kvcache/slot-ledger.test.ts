@@ -32,7 +32,7 @@ const inMemory = async (): Promise<Timed> => {
 }
 
 const inRedis = async (): Promise<Timed> => {
-  connection = await redis().connect({ commandTimeoutMs: 2_000 })
+  connection = await redis().connect()
   const key = `${connection.keyPrefix}kv:slots:${pod}`
   /** Redis' clock cannot be set: every record gets older instead. */
   const pass = async (ms: number): Promise<void> => {
@@ -221,7 +221,7 @@ describe('the slot ledger in Redis', () => {
   const request = { ...usual, session, slots: idle(0) }
 
   test('is shared by two gateway processes', async () => {
-    const shared = await redis().connect({ commandTimeoutMs: 2_000 })
+    const shared = await redis().connect()
     const ledgers = [createRedisSlotLedger(shared), createRedisSlotLedger(shared)]
     const taken = await Promise.all(ledgers.map((ledger, index) => ledger.claim({ ...request, turnId: `t${index}` })))
     expect(taken.map(({ kind }) => kind).sort()).toEqual(['claimed', 'no-room'])

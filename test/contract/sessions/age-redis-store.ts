@@ -44,7 +44,7 @@ export const redisUnderTest = async (
   redis: TestRedis,
   options: Omit<Parameters<typeof createRedisSessionStore>[0], 'connection'>,
 ): Promise<StoreUnderTest & { readonly prefix: string }> => {
-  const connection = await redis.connect({ commandTimeoutMs: 5000 })
+  const connection = await redis.connect()
   return {
     prefix: connection.keyPrefix,
     store: createRedisSessionStore({ connection, ...options }),

@@ -119,7 +119,7 @@ describe('the Redis session store', () => {
   })
 
   test('sends its scripts again after a SCRIPT FLUSH', async () => {
-    await open({ commandTimeoutMs: 2000 })
+    await open()
     await createActive()
     await redis.raw.script('FLUSH')
 
@@ -159,7 +159,7 @@ describe('the Redis session store', () => {
 
   describe('on a full Redis', () => {
     beforeEach(async () => {
-      await open({ commandTimeoutMs: 2000 })
+      await open()
       await createActive()
       await storeKv('artefact-1')
       await begin()
@@ -204,7 +204,7 @@ describe('the Redis session store', () => {
   })
 
   test('refuses turns while Redis is a replica, and begins them when it is the master again', async () => {
-    await open({ commandTimeoutMs: 2000 })
+    await open()
     await createActive()
     await redis.raw.replicaof('127.0.0.1', '1')
     await expect(begin()).rejects.toBeInstanceOf(StoreUnavailableError)
@@ -215,7 +215,7 @@ describe('the Redis session store', () => {
   })
 
   test('is unavailable while Redis runs the script of another client', async () => {
-    await open({ commandTimeoutMs: 5000 })
+    await open()
     await createActive()
     await redis.raw.config('SET', 'busy-reply-threshold', '1')
     const endless = redis.raw.eval('while true do end', 0).catch(() => 'killed')
@@ -231,10 +231,10 @@ describe('the Redis session store', () => {
   })
 
   test('needs no more rights than docs/redis.md names', async () => {
-    await open({ commandTimeoutMs: 2000 })
+    await open()
     const rules = '~own:* +@string +@hash +@set +@sortedset +@keyspace +@scripting +@connection +time -@dangerous'
     await redis.raw.acl('SETUSER', 'gateway', 'on', '>secret', ...rules.split(' '))
-    await open({ url: redis.server.url.replace('//', '//gateway:secret@'), keyPrefix: 'own:', commandTimeoutMs: 2000 })
+    await open({ url: redis.server.url.replace('//', '//gateway:secret@'), keyPrefix: 'own:' })
     await createActive()
     await storeKv('artefact-1')
     await storeKv('artefact-2', 2)
@@ -252,17 +252,13 @@ describe('the Redis session store', () => {
     }
 
     expect(await counts()).toEqual({ removals: 1, sessions: 0 })
-    await open({
-      url: redis.server.url.replace('//', '//gateway:secret@'),
-      keyPrefix: 'foreign:',
-      commandTimeoutMs: 2000,
-    })
+    await open({ url: redis.server.url.replace('//', '//gateway:secret@'), keyPrefix: 'foreign:' })
     await expect(create()).rejects.toBeInstanceOf(StoreUnavailableError)
   })
 
   test('writes no password, URL or stored text into errors', async () => {
     await redis.raw.config('SET', 'requirepass', 'right-password')
-    await open({ url: redis.server.url.replace('//', '//:wrong-password@'), commandTimeoutMs: 2000 })
+    await open({ url: redis.server.url.replace('//', '//:wrong-password@') })
     const refused = await create({ sealedId: 'sealed-marker' }).catch((error: unknown) => error)
     await eventually(async () => faults.length > 0)
     const text = inspect([refused, faults], { depth: 20 })

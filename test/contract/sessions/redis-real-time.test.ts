@@ -12,7 +12,7 @@ describe("the Redis session store by Redis' own clock", () => {
   const { announce, begin, claim, commit, counts, createActive, get, nowMs } = callsOn(() => under)
 
   beforeEach(async () => {
-    const connection = await redis().connect({ commandTimeoutMs: 5000 })
+    const connection = await redis().connect()
     under = {
       store: createRedisSessionStore({ connection, tombstoneSeconds: 1 }),
       nowMs: () => redisNowMs(redis().raw),

@@ -33,7 +33,7 @@ test.each([
   { who: 'one that starts', order: [2, 0, 1], isKept: false },
 ])('gateways that share a Redis name it alike, also when its data is lost and $who asks first', async (row) => {
   const clock = jest.spyOn(performance, 'now')
-  const connection = await redis().connect({ commandTimeoutMs: 5000 })
+  const connection = await redis().connect()
   const gateways = [0, 1, 2].map(() => identityOf(createRedisSessionStore({ connection }), 'pool', 0))
   const namesOf = async (order: readonly number[]): Promise<readonly (string | undefined)[]> => {
     const names: (string | undefined)[] = []

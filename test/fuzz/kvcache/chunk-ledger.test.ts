@@ -21,7 +21,7 @@ const redis = useTestRedis()
 let connection: RedisConnection
 let made = 0
 beforeAll(async () => {
-  connection = await redis().connect({ commandTimeoutMs: 10_000 })
+  connection = await redis().connect()
 })
 
 test('chunk ledgers in memory and in Redis answer alike to any calls, and keep nothing that is released', async () => {

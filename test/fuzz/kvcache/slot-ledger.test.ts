@@ -12,7 +12,7 @@ const redis = useTestRedis()
 let connection: RedisConnection
 let ledgers = 0
 beforeAll(async () => {
-  connection = await redis().connect({ commandTimeoutMs: 2000 })
+  connection = await redis().connect()
 })
 
 const newRedisLedger = (): SlotLedger => {

@@ -22,7 +22,7 @@ describe('embedded engine', () => {
     await redis.close()
   })
 
-  const makeBed = () => engines.bed(async () => createRedisSlotLedger(await redis.connect({ commandTimeoutMs: 2000 })))
+  const makeBed = () => engines.bed(async () => createRedisSlotLedger(await redis.connect()))
   describeKvConnector('llamacpp-slots', makeBed, slotTraits)
   describeKvRemoval('llamacpp-slots', makeBed, slotTraits)
   describeSlotKv(makeBed)
