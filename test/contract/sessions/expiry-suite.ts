@@ -22,9 +22,9 @@ export const describeExpiry = (calls: StoreCalls): void => {
 
       expect(await sweepInStepsOf(1)).toBe(1)
       expect(Object.keys(await claimAll())).toEqual([`s:${sessionKey('left')}`])
-      await advance(seconds(29))
+      await advance(seconds(20))
       expect(await sweepInStepsOf(1)).toBe(0)
-      await advance(seconds(1))
+      await advance(seconds(10))
       expect(await sweepInStepsOf(1)).toBe(2)
     })
 
