@@ -35,11 +35,11 @@ const prefillsKept = async (): Promise<Readonly<Record<string, number>>> => {
 test('cost model survives the end of the gateway, and the next one continues it', async () => {
   await learnOnce()
   await learnOnce()
-  await stack.gateway().child.stop()
+  await stack.gateway().child.stop({ graceMs: 60_000 })
   expect(await prefillsKept()).toEqual({ [model]: 2 })
 
   await stack.restartGateway(0)
   await learnOnce()
-  await stack.gateway().child.stop()
+  await stack.gateway().child.stop({ graceMs: 60_000 })
   expect((await prefillsKept())[model]).toBeGreaterThan(2)
 })

@@ -36,7 +36,7 @@ test('gateway that drains loses no turn and no create', async () => {
   const clients = Array.from({ length: 6 }, (_, client) => converse(client))
   await Promise.all([untilUsed(0), untilUsed(1)])
   for (const index of [0, 1]) {
-    await stack.gateway(index).child.stop()
+    await stack.gateway(index).child.stop({ graceMs: 60_000 })
     await untilUsed(1 - index)
     await stack.restartGateway(index)
     await untilUsed(index)
