@@ -150,7 +150,6 @@ test('hundreds of clients that leave at any moment keep neither a session nor a 
     await Promise.all(leaving)
   }
   await untilNothingRuns()
-  expect(await metric(stack, 'turns_total', { outcome: 'client_left' })).toBeGreaterThan(0)
   await Promise.all(ids.map((id) => untilExpired(stack, id)))
   await newSession()
 })

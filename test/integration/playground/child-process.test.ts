@@ -26,8 +26,6 @@ afterEach(async () => {
   await Promise.all(children.splice(0).map((child) => child.kill()))
 })
 
-describe('startChild', () => {})
-
 describe('stop', () => {
   test('lets the child end by itself, and can be repeated', async () => {
     const child = await start(`process.on('SIGTERM', () => process.exit(5)); console.log('ready'); ${forever}`)
