@@ -19,7 +19,7 @@ const body = inferenceBodies['/v1/completions']
 const untilItWorks = () => eventually(() => createdId(stack, { body }))
 
 const newSession = async (): Promise<string> => {
-  const id = await createdId(stack, { body })
+  const id = await untilItWorks()
   await untilTurns(stack, id, 1)
   return id
 }

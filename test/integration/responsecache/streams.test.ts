@@ -127,7 +127,7 @@ describe('a stream', () => {
 
 describe.each([
   ['without a session', async (): Promise<Record<string, string>> => ({})],
-  ['of a session', async () => ({ 'x-session-id': await createdId(stack, { body: question }) })],
+  ['of a session', async () => ({ 'x-session-id': await eventually(() => createdId(stack, { body: question })) })],
 ])('a gateway that dies in the middle of a stream %s', (_name, headersOf) => {
   test('neither cuts nor delays it', async () => {
     const headers = await headersOf()
@@ -172,7 +172,7 @@ describe.each([
 })
 
 test('a turn whose gateway dies in the middle of its stream is counted by the next gateway', async () => {
-  const id = await createdId(stack, { body: question })
+  const id = await eventually(() => createdId(stack, { body: question }))
   await untilTurns(stack, id, 1)
   const stream = await begun(fresh(), { 'x-session-id': id })
   await stack.gateway().child.kill()
