@@ -19,7 +19,7 @@ describe.each(['memory', 'redis'] as const)('turn right after a create, store: %
       return pods
     },
     // A turn waits for a save as long as for a load.
-    env: { CTX_KV_LOAD_BUDGET_MS: '1000' },
+    env: { CTX_KV_LOAD_BUDGET_MS: '5000' },
   })
   const bodyOf = (topic: string) => ({ model, prompt: `${topic}: ${prompt(20)}`, max_tokens: 2 })
 
@@ -37,11 +37,10 @@ describe.each(['memory', 'redis'] as const)('turn right after a create, store: %
     const body = bodyOf('a long story')
     const id = await createdId(stack, { body })
     const headers = { 'routing-strategy': 'round-robin' }
-    const turns = [await use(stack, id, { body, headers }), await use(stack, id, { body, headers })]
+    // At once, so that the budget passes only once.
+    const turns = await Promise.all([use(stack, id, { body, headers }), use(stack, id, { body, headers })])
     for (const { release } of saves) release()
-    // A turn that waited in vain has nothing to store, and may have said so before the next one.
-    const pending = /^(miss; reason=offload_pending|none; reason=not_attached)$/
-    expect(turns.map(cacheLine)).toEqual(['miss; reason=offload_pending', expect.stringMatching(pending)])
+    expect(turns.map(cacheLine)).toEqual(['miss; reason=offload_pending', 'miss; reason=offload_pending'])
     expect(turns.map(cachedTokens)).toEqual([0, 0])
     await untilTurns(stack, id, 3)
   })
