@@ -66,8 +66,8 @@ class Pod implements StackPod {
 
 const fastSweeps = {
   CTX_ROUTING_HEALTH_INTERVAL_MS: '100',
-  CTX_KV_CALL_TIMEOUT_MS: '2000',
-  CTX_REAPER_ANNOUNCE_GRACE_MS: '2100',
+  CTX_KV_CALL_TIMEOUT_MS: '5000',
+  CTX_REAPER_ANNOUNCE_GRACE_MS: '5100',
 }
 
 /** A stack with one pod for the tests of a suite. */

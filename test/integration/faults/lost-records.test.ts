@@ -11,7 +11,7 @@ const stack = useStack(
   {
     store: 'redis',
     pods: embeddedPods({ count: 1 }),
-    env: { CTX_KV_CALL_TIMEOUT_MS: '2000', CTX_REAPER_ANNOUNCE_GRACE_MS: '2500' },
+    env: { CTX_KV_CALL_TIMEOUT_MS: '5000', CTX_REAPER_ANNOUNCE_GRACE_MS: '5100' },
   },
   ({ redis: server }) => {
     redis = new Redis(server?.url ?? '', { protocol: 2 })
