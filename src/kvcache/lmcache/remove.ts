@@ -30,7 +30,7 @@ const eventsMs = 250
 
 /**
  * Deletes what a turn left that failed or whose session is gone: the chunks that no artefact holds. What stays, because
- * LMCache or the turn's events were away, leaves by LMCache's own eviction.
+ * LMCache or the turn's events were away, leaves LMCache's memory by eviction, and the store by the operator's limits.
  */
 export const release = async (parts: Parts, turn: ReleasedTurn): Promise<void> => {
   const claim = parseClaim(turn.claim)
@@ -79,17 +79,16 @@ const liesIn = ({ placements }: DirectoryEntry, tier: string, instanceId: string
 
 /**
  * What each instance is asked to delete: what the directory lists for it, so that the list is put right. What is not
- * listed may lie anywhere: every instance is asked for its memory, and one for the store, which they share.
+ * listed may lie anywhere: every instance is asked for its memory, and one for the store, which they share. A piece in
+ * memory may lie in the store as well, also where that is not listed: not reported yet, or by an instance that is gone.
  */
 const deletionsOf = (instances: readonly LmcacheInstance[], entries: readonly DirectoryEntry[]) => {
-  const isUnlisted = (entry: DirectoryEntry): boolean =>
-    !instances.some(({ id }) => liesIn(entry, 'l1', id) || liesIn(entry, 'l2', id))
-  const unlisted = entries.filter(isUnlisted)
-  return instances.flatMap(({ id, address }, index) =>
-    (['l1', 'l2'] as const).map((tier) => {
-      const listed = entries.filter((entry) => liesIn(entry, tier, id))
-      const keys = [...listed, ...(tier === 'l1' || index === 0 ? unlisted : [])].map(({ key }) => key)
-      return { address, keys, tier }
-    }),
-  )
+  const notStored = entries.filter((entry) => !instances.some(({ id }) => liesIn(entry, 'l2', id)))
+  const unlisted = notStored.filter((entry) => !instances.some(({ id }) => liesIn(entry, 'l1', id)))
+  return instances.flatMap(({ id, address }, index) => {
+    const listed = (tier: string) => entries.filter((entry) => liesIn(entry, tier, id))
+    const inMemory = [...listed('l1'), ...unlisted].map(({ key }) => key)
+    const inStore = [...listed('l2'), ...(index === 0 ? notStored : [])].map(({ key }) => key)
+    return [{ address, keys: inMemory, tier: 'l1' } as const, { address, keys: inStore, tier: 'l2' } as const]
+  })
 }

@@ -43,19 +43,28 @@ describe('removal', () => {
   const left = () => ({ chunks: bed.fleet.chunks(), ledger: bed.ledger.size })
   const nothing = { chunks: [], ledger: 0 }
 
-  test('succeeds when the directory lists files of another instance that are gone', async () => {
-    const artefacts = await converse({ isolation: 'tenant' })
-    for (const key of bed.fleet.store.keys()) {
-      bed.fleet.directory.report({ kind: 'stored', instanceId: 'instance-0', tier: 'l2', key })
-      bed.fleet.directory.report({ kind: 'stored', instanceId: 'instance-1', tier: 'l2', key })
-    }
-    expect(await removeAll(artefacts)).toEqual(['removed', 'removed', 'removed'])
-    expect(left()).toEqual(nothing)
-  })
+  /** Tells the directory of every file in the store, as if both instances did. */
+  const report = (kind: 'stored' | 'deleted'): Promise<void> => {
+    const { directory, store } = bed.fleet
+    for (const key of store.keys())
+      for (const instanceId of ['instance-0', 'instance-1']) directory.report({ kind, instanceId, tier: 'l2', key })
+    return directory.arrived()
+  }
 
-  test('leaves nothing after a restart of the coordinator', async () => {
+  test.each<{ readonly name: string; readonly lose: () => unknown }>([
+    { name: 'after a restart of the coordinator', lose: () => bed.fleet.coordinator.restart() },
+    {
+      name: 'in the store where an instance that is gone wrote it, and memory has it',
+      lose: () => {
+        bed.fleet.pods[0].instance.restart()
+        bed.fleet.absent.add('instance-0')
+      },
+    },
+    { name: 'in the store where memory alone is listed', lose: () => report('deleted') },
+    { name: 'where files of another instance are listed, which will be gone', lose: () => report('stored') },
+  ])('leaves nothing $name', async ({ lose }) => {
     const artefacts = await converse({ isolation: 'tenant' })
-    bed.fleet.coordinator.restart()
+    await lose()
     expect(await removeAll(artefacts)).toEqual(['removed', 'removed', 'removed'])
     expect(left()).toEqual(nothing)
   })
