@@ -1,8 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { EndedTurn } from '../kv-connector.ts'
-import type { DirectoryEntry } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
-import { leading, objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
+import { objectKeysOf, type StoredPrefix } from './stored-prefix.ts'
 
 const pollMs = 50
 
@@ -10,9 +9,10 @@ type NamedChunks = Pick<StoredPrefix, 'modelRoot' | 'salt' | 'chunks' | 'pieces'
 
 /**
  * The engine writes chunks in the background. Waits for those of the prompt while more come; those of the answer, which
- * an engine may not write, count if they are there then. The first `known` chunks are the former artefact's: a
- * restarted coordinator does not list them, and the engine does not write them again. Resolves to how much is stored;
- * when the signal fires, to how much was.
+ * an engine may not write, count if they are there then. All up to the last listed chunk are there, and the first
+ * `known`, which are the former artefact's: LMCache writes behind what it finds in the store, which it does not write
+ * again, and which a restarted coordinator does not list. Resolves to how much is stored; when the signal fires, to how
+ * much was.
  * @throws when the signal fires before anything is found
  */
 export const untilArrived = async (
@@ -30,9 +30,12 @@ export const untilArrived = async (
     for (;;) {
       // A turn adds a few chunks to hundreds: only these are asked for, and the one before them, for its size.
       const from = Math.max(0, chunks - 1)
-      const sizes = storedSizes(await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal))
+      const entries = await parts.lmcache.locate(objectKeysOf(stored, stored.chunks.slice(from)), signal)
+      const sizes = entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)
       const unknown = sizes.slice((chunks - from) * perChunk)
-      const grown = Math.floor(leading(unknown, (size) => size !== undefined) / perChunk)
+      const isWhole = (_chunk: string, at: number): boolean =>
+        unknown.slice(at * perChunk, (at + 1) * perChunk).every((size) => size !== undefined)
+      const grown = stored.chunks.slice(chunks).findLastIndex(isWhole) + 1
       chunks += grown
       if (grown > 0) grewAtMs = performance.now()
       const listed = sizes.slice(0, (chunks - from) * perChunk).filter((size) => size !== undefined)
@@ -47,7 +50,3 @@ export const untilArrived = async (
     return found
   }
 }
-
-/** What each piece takes in the store; undefined for those that are not there. */
-const storedSizes = (entries: readonly DirectoryEntry[]): readonly (number | undefined)[] =>
-  entries.map(({ placements }) => placements.find(({ tier }) => tier === 'l2')?.size_bytes)

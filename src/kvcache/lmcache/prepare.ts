@@ -5,7 +5,7 @@ import { saltOf } from './claim.ts'
 import type { DirectoryEntry } from './lmcache-client.ts'
 import type { Parts } from './parts.ts'
 import { StoreUnavailableFault } from './store-breaker.ts'
-import { leading, objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
+import { objectKeysOf, parseStoredPrefix, type StoredPrefix } from './stored-prefix.ts'
 
 /**
  * Body member that makes vLLM (0.32 or later) report a turn's whole chain of blocks under its `session_id`, also blocks
@@ -82,9 +82,9 @@ const lookAt = async (parts: Parts, stored: StoredPrefix, pod: string): Promise<
     placements.some(({ tier, instance_id }) => tier === 'l1' && instance_id === instance?.id)
   const isStored = ({ placements }: DirectoryEntry): boolean => placements.some(({ tier }) => tier === 'l2')
   const tokensOf = (isThere: (entry: DirectoryEntry) => boolean): number =>
-    Math.floor(leading(entries, isThere) / stored.pieces.length) * stored.chunkTokens
+    Math.floor([...entries.map(isThere), false].indexOf(false) / stored.pieces.length) * stored.chunkTokens
   const tokens = tokensOf((entry) => isBeside(entry) || isStored(entry))
-  // A coordinator that was started anew lists it again when an engine reports it.
+  // A coordinator that was started anew lists only what is written from then on.
   if (tokens === 0) return miss('kv_missing')
   return { kind: 'hit', tier: tokensOf(isBeside) === tokens ? 'cpu' : 'store', tokens }
 }

@@ -48,9 +48,3 @@ export const objectKeysOf = (
       cache_salt: stored.salt,
     })),
   )
-
-/** How many leading items are there. */
-export const leading = <T>(items: readonly T[], isThere: (item: T) => boolean): number => {
-  const firstMissing = items.findIndex((item) => !isThere(item))
-  return firstMissing === -1 ? items.length : firstMissing
-}

@@ -50,8 +50,9 @@ const whole: Stored = { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10, 'c3/0': 10, 'c4/0': 
 describe('untilArrived', () => {
   test.each<[string, Stored, number, { chunks: number; bytes: number }]>([
     ['every chunk of a stored prefix', whole, 0, { chunks: 5, bytes: 50 }],
-    ['the chunks before the first missing one', { 'c0/0': 10, 'c1/0': 20, 'c3/0': 10 }, 0, { chunks: 2, bytes: 30 }],
-    ['nothing when the first chunk is missing', { 'c1/0': 10 }, 0, { chunks: 0, bytes: 0 }],
+    ['the chunks before one that is listed', { 'c0/0': 10, 'c1/0': 30, 'c3/0': 20 }, 0, { chunks: 4, bytes: 80 }],
+    ['chunks before the first one that is listed', { 'c1/0': 10 }, 0, { chunks: 2, bytes: 20 }],
+    ['nothing when none is listed', {}, 0, { chunks: 0, bytes: 0 }],
     ['known chunks that are no longer listed', { 'c3/0': 10, 'c4/0': 10 }, 3, { chunks: 5, bytes: 50 }],
     ['known chunks when none is listed', {}, 3, { chunks: 3, bytes: 0 }],
     ['the bytes of known chunks', { 'c0/0': 10, 'c1/0': 10, 'c2/0': 10 }, 3, { chunks: 3, bytes: 30 }],
