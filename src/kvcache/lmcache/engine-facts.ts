@@ -55,22 +55,26 @@ export const createEngineFacts = (http: EngineHttp, callTimeoutMs: number, ageMs
     ttl: ageMs,
     ttlResolution: 0,
     fetchMethod: (pod) => describe(pod),
+    ignoreFetchAbort: true,
   })
 
-  const look = async (pod: string, signal: AbortSignal, how: { allowStale?: boolean; forceRefresh?: boolean } = {}) => {
+  const look = async (pod: string, signal: AbortSignal, allowStale = false) => {
     // Else nobody would handle the failure of what is asked.
     signal.throwIfAborted()
-    const asked = engines.fetch(pod, { ...how, noDeleteOnFetchRejection: how.allowStale === true })
+    const asked = engines.fetch(pod, { allowStale, noDeleteOnFetchRejection: allowStale })
     return untilAborted(asked, signal, () => signal.throwIfAborted())
   }
 
   return {
-    /** Asks anew, for the pod has become ready: its engine may be another one. @throws when it does not answer */
-    renew: (pod: string, signal: AbortSignal): Promise<unknown> => look(pod, signal, { forceRefresh: true }),
+    /** Forgets the engine and asks anew, for a pod that became ready may run another. @throws if it does not answer */
+    renew: (pod: string, signal: AbortSignal): Promise<unknown> => {
+      engines.delete(pod)
+      return look(pod, signal)
+    },
     /** @throws when the engine does not answer, or does not serve the model */
     of: async (pod: string, model: string, signal: AbortSignal): Promise<EngineFacts> => {
       // No turn waits for what only a new engine process changes: an old answer counts until there is a new one.
-      let engine = await look(pod, signal, { allowStale: true })
+      let engine = await look(pod, signal, true)
       // Adapters come and go while it runs.
       const isBase = engine?.models.some(({ id, parent }) => id === model && parent == null)
       if (isBase !== true) engine = await look(pod, signal)

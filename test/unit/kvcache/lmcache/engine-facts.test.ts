@@ -70,9 +70,16 @@ test('an old answer counts while the engine does not answer', async () => {
 test.each([
   { name: 'an adapter', model: 'adapter', act: async () => {} },
   { name: 'a pod that became ready', model: 'base', act: () => facts.renew(pod, signal) },
+  { name: 'a pod that is asked anew', model: 'base', act: async () => void facts.renew(pod, signal) },
 ])('no old answer counts for $name', async ({ model, act }) => {
   const first = await replaced(model)
   await act()
 
   expect(await fingerprintOf(model)).not.toBe(first)
+})
+
+test('a turn that waits for an answer gets it when its pod is asked anew', async () => {
+  const waiting = fingerprintOf('base')
+  await facts.renew(pod, signal)
+  expect(await waiting).toBe(await fingerprintOf('base'))
 })
