@@ -30,7 +30,8 @@ interface Rank {
   readonly source: KvEventSource
   readonly chains: TurnChains
   readonly close: () => Promise<void>
-  isConnected: boolean
+  /** Milliseconds since 1970; infinite while it is not connected. */
+  connectedAtMs: number
 }
 
 export type PodFollower = ReturnType<typeof followPod>
@@ -61,7 +62,7 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
     const rank: Rank = {
       source,
       chains,
-      isConnected: false,
+      connectedAtMs: Number.POSITIVE_INFINITY,
       close: openSubscription(source, {
         maxMessageBytes: Math.floor(maxMessageBytes / maxMessagesInMemory / count),
         onBatch,
@@ -69,7 +70,7 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
         onConnection: (isConnected) => {
           log.info(isConnected ? 'KV events of the pod are received' : 'KV events of the pod are interrupted', { pod })
           chains.forgetResident()
-          rank.isConnected = isConnected
+          rank.connectedAtMs = isConnected ? Date.now() : Number.POSITIVE_INFINITY
           if (isLive()) warnings.clear('kv_events_unavailable', pod)
           reports.emit('connection')
         },
@@ -94,7 +95,8 @@ export const followPod = (pod: string, options: PodFollowerOptions) => {
     await closed
   }
 
-  const isLive = (): boolean => ranks.length > 0 && ranks.every(({ isConnected }) => isConnected)
+  const isLive = (sinceMs = Number.MAX_VALUE): boolean =>
+    ranks.length > 0 && ranks.every(({ connectedAtMs }) => connectedAtMs <= sinceMs)
 
   /** Nothing new where the pod has left the list: its address may be that of another engine, which is not called. */
   const find = async (): Promise<readonly KvEventSource[]> =>

@@ -8,6 +8,7 @@ const schema = z.object({
   store: z.string(),
   modelRoot: z.string(),
   blockTokens: z.int().positive(),
+  beganAtMs: z.number(),
   /** The session's life; empty where the salt is the tenant's. */
   life: z.string(),
   /** What the turn began with: as many chunks. A chunk's hash depends on all chunks before it. */

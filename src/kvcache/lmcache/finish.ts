@@ -16,17 +16,17 @@ export const finish = async (parts: Parts, turn: EndedTurn): Promise<FinishOutco
   if (!parts.breaker.isClosed()) {
     return { kind: 'none', reason: 'kv_store_unavailable', cause: new StoreUnavailableFault() }
   }
-  const { totalTokens, signal } = turn
+  const { pod, totalTokens, signal } = turn
   // Not kv.minTokens: the engine writes all whole chunks by itself, and what no artefact names is not deleted.
   const fewest = await parts.instances.chunkTokens(signal)
   if (totalTokens !== undefined && totalTokens < fewest) return { kind: 'none', reason: 'too_short' }
   const tokens = await tokensOfTurn(parts, turn, claim)
   if (tokens === undefined) {
     const cause = 'it did not report a turn, as vLLM 0.32 or later does'
-    if (parts.events.isLive(turn.pod)) parts.warnings.raiseOutage('kv_events_unavailable', turn.pod, cause)
+    if (parts.events.isLive(pod, claim.beganAtMs)) parts.warnings.raiseOutage('kv_events_unavailable', pod, cause)
     return claim.base === undefined ? { kind: 'none', reason: 'tokens_unknown' } : { kind: 'unchanged' }
   }
-  parts.warnings.clear('kv_events_unavailable', turn.pod)
+  parts.warnings.clear('kv_events_unavailable', pod)
   const stored = await parts.breaker.run(() => namePrefix(parts, turn, { claim, tokens }))
   if (stored === undefined) return { kind: 'none', reason: 'too_short' }
   // Equal chunks have equal chunks before them.

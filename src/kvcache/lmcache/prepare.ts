@@ -35,7 +35,7 @@ export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSig
   return {
     presence,
     fields: { cache_salt: salt, session_id: turn.turnId, ...reportWholeTurn },
-    claim: { ...facts, life, ...(base === undefined || isMissing ? {} : { base }) },
+    claim: { ...facts, life, beganAtMs: Date.now(), ...(base === undefined || isMissing ? {} : { base }) },
   }
 }
 

@@ -65,8 +65,13 @@ test('an engine that reports no turns is a warning until it reports one', async 
   const [pod] = bed.pods
   const lines: string[] = []
   const write = (text: string) => void lines.push(text)
-  const cache = bed.connect({ settleMs: 1_000, warnings: createWarnings({ warn: write, info: write }) })
-  const turn = turnOf(newSession(), pod)
+  const [earlier, turn] = [turnOf(newSession(), pod), turnOf(newSession(), pod)]
+  const begun = await bed.connect().prepare(earlier, { signal: anySignal() })
+  const warnings = createWarnings({ warn: write, info: write })
+  const cache = bed.connect({ settleMs: 1_000, starts: true, warnings })
+  await cache.check(pod.address, anySignal())
+  expect(await finishTurn(cache, earlier, begun)).toMatchObject({ reason: 'tokens_unknown' })
+  expect(lines).toEqual([])
   const { fields, claim } = await cache.prepare(turn, { signal: anySignal() })
   const { session_id: _unknown, ...known } = fields
   const usage = await pod.run({ prompt: newPrompt(), fields: known })
