@@ -67,7 +67,7 @@ export interface KvTraits {
   readonly sharing: 'session' | 'tenant'
   /** Damage that is noticed. A store without checksums (LMCache) notices only what is too short. */
   readonly damage: readonly [Damage, ...Damage[]]
-  /** Whether a sweep finds KV that nobody remembers. LMCache lists no chunks, and evicts what is not used. */
+  /** Whether a sweep finds KV that nobody remembers. LMCache lists no chunks. */
   readonly sweeps: boolean
 }
 
