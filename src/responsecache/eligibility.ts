@@ -10,10 +10,10 @@ export interface CacheableRequest {
  * Reads a request body that the cache may answer; undefined when it may not. The cache may answer a request that must
  * get the same response each time:
  *
- * - it is deterministic: `temperature` 0 or a whole `seed`;
+ * - it is deterministic: `temperature` 0, or a `seed` that engines do not read as "random";
  * - it asks for one response: `n` and `best_of` are 1 or missing;
- * - it contains all that the response depends on: no picture by address, no file by id, no earlier response or
- *   conversation that the engine keeps, no tool that the engine runs itself (one that the client runs is only text);
+ * - it contains all that the response depends on: no picture by address, no file or media by id, no earlier response
+ *   or conversation that the engine keeps, no tool that the engine runs itself (one that the client runs is only text);
  * - it waits for its response: no `background`.
  */
 export const readCacheableRequest = (body: ReadonlyMap<string, unknown>): CacheableRequest | undefined => {
@@ -33,7 +33,11 @@ const formOf = (stream: unknown): ResponseForm | undefined => {
 const isMissing = (value: unknown): boolean => value === undefined || value === null
 
 const isDeterministic = (body: ReadonlyMap<string, unknown>): boolean =>
-  body.get('temperature') === 0 || Number.isInteger(body.get('seed'))
+  body.get('temperature') === 0 || isSeed(body.get('seed'))
+
+/** -1 asks vLLM and llama-server for a random seed, which for llama-server is the same as 2^32 - 1. */
+const isSeed = (seed: unknown): boolean =>
+  typeof seed === 'number' && Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32 - 1
 
 const asksForOne = (body: ReadonlyMap<string, unknown>): boolean =>
   ['n', 'best_of'].every((name) => isMissing(body.get(name)) || body.get(name) === 1)
@@ -65,8 +69,8 @@ const isOwn = (name: string, text: string): boolean => {
 /** Members whose text is the address of content, unless it is a `data:` URL. */
 const addresses: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url', 'audio_url', 'file_url'])
 
-/** Members that name what an engine keeps. */
-const references: ReadonlySet<string> = new Set(['file_id', 'vector_store_id', 'container_id'])
+/** Members that name what an engine keeps; vLLM takes pictures and other media that it has seen by their `uuid`. */
+const references: ReadonlySet<string> = new Set(['file_id', 'vector_store_id', 'container_id', 'uuid'])
 
 const runsNothing = (tools: unknown): boolean =>
   isMissing(tools) || (Array.isArray(tools) && tools.every((tool) => clientTools.has(typeOf(tool))))

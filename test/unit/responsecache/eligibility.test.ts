@@ -11,7 +11,8 @@ const image = (url: string) => ({
 describe('request is cacheable', () => {
   test.each([
     ['temperature 0', {}, 'json'],
-    ['a seed', { temperature: 1, seed: 7 }, 'json'],
+    ['a seed', { temperature: 1, seed: 0 }, 'json'],
+    ['the largest seed', { temperature: 1, seed: 2 ** 32 - 2 }, 'json'],
     ['a stream', { stream: true }, 'stream'],
     ['no stream', { stream: false }, 'json'],
     ['null for missing', { stream: null, n: null, best_of: null, tools: null, background: null }, 'json'],
@@ -36,6 +37,8 @@ describe('request is not cacheable', () => {
     ['a temperature that is no number', { temperature: '0' }],
     ['a seed that is no whole number', { temperature: 1, seed: 0.5 }],
     ['no seed', { temperature: 1, seed: null }],
+    ['a random seed', { temperature: 1, seed: -1 }],
+    ['a random seed of 32 bits', { temperature: 1, seed: 2 ** 32 - 1 }],
     ['several choices', { n: 2 }],
     ['the best of several', { best_of: 2 }],
     ['a malformed stream', { stream: 'true' }],
@@ -50,6 +53,7 @@ describe('request is not cacheable', () => {
     ['a picture elsewhere', image('https://example.com/a.png')],
     ['a picture elsewhere, as a text', { input: [{ content: [{ type: 'input_image', image_url: 'http://a/b' }] }] }],
     ['a file by its id', { messages: [{ content: [{ type: 'file', file: { file_id: 'file-1' } }] }] }],
+    ['a picture by its id', { messages: [{ content: [{ type: 'image_url', image_url: null, uuid: 'a' }] }] }],
     ['an item by its id', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
   ])('with %s', (_name, part) => {
     expect(read(part)).toBeUndefined()
