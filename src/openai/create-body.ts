@@ -33,7 +33,7 @@ const isPrompt = (member: PromptMember, value: unknown): boolean => {
 
 /**
  * Checks the members that the gateway reads of a body that creates a session; the engine checks the rest. `form` is
- * fixed by the path; undefined on `/v1/context`: the one present of `prompt`, `messages` and `input` decides.
+ * fixed by the path; undefined on `/v1/context`: the one of `prompt`, `messages` and `input` that is not null decides.
  * @throws GatewayError `missing_required_parameter`, `invalid_type`
  */
 export const readCreateBody = (
@@ -42,7 +42,8 @@ export const readCreateBody = (
 ): { readonly model: string; readonly form: InferenceApi } => {
   const model = body.get('model')
   if (model === undefined) throw missing('model', 'The model is missing.')
-  if (typeof model !== 'string' || model === '' || model.length > maxModelLength)
+  // Half a surrogate pair is no UTF-8: Envoy would refuse every reply that names the model.
+  if (typeof model !== 'string' || model === '' || model.length > maxModelLength || /\p{Cs}/u.test(model))
     throw invalid('model', `model is a string of 1 to ${maxModelLength} characters.`)
   const member = promptMember(body, form)
   if (!isPrompt(member, body.get(member))) throw invalid(member, `${member} is empty or of the wrong type.`)
@@ -55,7 +56,7 @@ const invalid = (param: string, message: string) => new GatewayError('invalid_ty
 const promptMember = (body: ReadonlyMap<string, unknown>, form: InferenceApi | undefined): PromptMember => {
   const candidates =
     form === undefined ? promptMembers : promptMembers.filter((member) => formByMember[member] === form)
-  const [member, another] = candidates.filter((candidate) => body.has(candidate))
+  const [member, another] = candidates.filter((candidate) => (body.get(candidate) ?? null) !== null)
   const wanted = candidates.join(', ')
   if (member === undefined && form === undefined) throw missing('prompt', `One of ${wanted} is required.`)
   if (member === undefined) throw missing(wanted, `${wanted} is missing.`)

@@ -13,6 +13,7 @@ describe('readCreateBody', () => {
     { name: 'a prompt of tokens', body: { prompt: [1, 2, 3] }, form: 'completions' },
     { name: 'a list of prompts', body: { prompt: ['a', 'b'] }, form: 'completions' },
     { name: 'messages', body: { messages }, form: 'chat' },
+    { name: 'messages beside nulls', body: { messages, prompt: null, input: null }, form: 'chat' },
     { name: 'a text input', body: { input: 'hi' }, form: 'responses' },
     { name: 'an input of items', body: { input: [{ role: 'user', content: 'hi' }] }, form: 'responses' },
   ] as const)('reads the form from $name', ({ body, form }) => {
@@ -30,8 +31,8 @@ describe('readCreateBody', () => {
   })
 
   test.each([
-    { param: 'model', values: [null, 7, ['m'], '', longName], rest: { prompt: 'hi' } },
-    { param: 'prompt', values: [null, '', [], 7, {}], rest: {} },
+    { param: 'model', values: [null, 7, ['m'], '', longName, 'm\ud800'], rest: { prompt: 'hi' } },
+    { param: 'prompt', values: ['', [], 7, {}], rest: {} },
     { param: 'messages', values: [[], 'hi', ['hi'], [null]], rest: {} },
     { param: 'input', values: ['', true], rest: {} },
   ])('refuses on /v1/context any other $param', ({ param, values, rest }) => {
@@ -43,6 +44,7 @@ describe('readCreateBody', () => {
   test.each([
     { name: 'no model', body: { prompt: 'hi' }, code: 'missing_required_parameter', param: 'model' },
     { name: 'no prompt of any form', body: { model: 'm' }, code: 'missing_required_parameter', param: 'prompt' },
+    { name: 'a null', body: { model: 'm', prompt: null }, code: 'missing_required_parameter', param: 'prompt' },
     { name: 'two prompts', body: { model: 'm', prompt: 'hi', messages }, code: 'invalid_type', param: 'prompt' },
     { name: 'prompt and input', body: { model: 'm', prompt: 'hi', input: 'hi' }, code: 'invalid_type', param: 'input' },
   ])('refuses on /v1/context: $name', ({ body, code, param }) => {
