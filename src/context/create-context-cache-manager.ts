@@ -77,10 +77,10 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
     const [id] = ids
     if (createsByHeader(request)) return createSession(request, api)
     if (id !== undefined && ids.length === 1 && isSessionId(id)) {
-      const use = (useScope: RequestScope): Promise<Decision> => useSession(request, id, useScope, cached)
+      const use = (by: RequestScope, body?: Buffer) => useSession({ request, id, cached, body, scope: by })
       // As envoy.yaml does: until a body has come, other requests may use the slot that a decision names.
       const waits = request.pick !== undefined && !request.endOfStream
-      return waits ? { kind: 'need-body', decide: (_body, bodyScope) => use(bodyScope) } : use(scope)
+      return waits ? { kind: 'need-body', decide: (body, bodyScope) => use(bodyScope, body) } : use(scope)
     }
     if (containsSessionId(ids)) throw new GatewayError('invalid_session_id', { param: 'x-session-id' })
     if (cached !== undefined) return cachedResponse(cached)

@@ -1,6 +1,7 @@
 import { nanoid } from 'nanoid'
 import { GatewayError } from '../openai/gateway-error.ts'
-import { maxModelLength } from '../openai/scan-json.ts'
+import { maxModelLength, modelIn } from '../openai/scan-json.ts'
+import { maxPrefixBytes } from '../routing/prefix-index.ts'
 import { type GatewayRequest, requestKeyHeader } from './context-cache-manager.ts'
 
 /**
@@ -74,8 +75,9 @@ export const requestKeyOf = (turnId: string): string => turnId.replace(/\..*$/s,
 /** Header with the model of a request's body, as body-based routers in front of Envoy set it. */
 const modelHeader = 'x-gateway-model-name'
 
-/** The model of a request without a session, whose body does not reach the gateway. Undefined: unknown. */
-export const namedModel = (request: Pick<GatewayRequest, 'header'>): string | undefined => {
+/** The model of a request without a session: from its header, else from as much of its `body` as there is, if any. */
+export const namedModel = (request: Pick<GatewayRequest, 'header'>, body?: Buffer): string | undefined => {
   const [model = ''] = request.header(modelHeader)
-  return model === '' || model.length > maxModelLength ? undefined : model
+  if (model !== '' && model.length <= maxModelLength) return model
+  return body && modelIn(body.subarray(0, maxPrefixBytes))
 }

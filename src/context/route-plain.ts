@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { modelIn } from '../openai/scan-json.ts'
 import { createPrefixIndex, maxPrefixBytes } from '../routing/prefix-index.ts'
 import type { Decision, GatewayRequest, HeadersDecision, RequestScope } from './context-cache-manager.ts'
 import { checkSpliceable, namedModel, turnIdFor } from './request-headers.ts'
@@ -23,7 +22,7 @@ export const createPlainRequests = (parts: TurnParts) => {
     { key, body }: { readonly key: string | undefined; readonly body: Buffer },
     scope: RequestScope,
   ) => {
-    const model = namedModel(request) ?? modelIn(body.subarray(0, maxPrefixBytes))
+    const model = namedModel(request, body)
     const usesNoKv = hasConstants(parts.pools.forModel(model).kv)
     if (usesNoKv) checkSpliceable(request)
     const blocks = usesNoKv || model === undefined ? [] : prefixes.blocksOf(model, body)

@@ -21,9 +21,9 @@ export interface UseSettings extends TtlBounds {
 }
 
 /**
- * Handles a turn of a session, from its headers alone. `cached` is an earlier response to the same request: it is sent
- * if the session lives and has its model, or if the session is unknown or deleted; an expired session starts anew with
- * a computed turn. What it returns rejects with GatewayError.
+ * Handles a turn of a session from its headers; `body` only names the model of a turn without one. `cached` is an
+ * earlier response to the same request: it is sent if the session lives and has its model, or if the session is unknown
+ * or deleted; an expired session starts anew with a computed turn. What it returns rejects with GatewayError.
  */
 export const createUseSession = (
   parts: TurnParts & { readonly tenants: Tenants; readonly turns: Pick<ActiveTurns, 'completeCached'> },
@@ -41,7 +41,7 @@ export const createUseSession = (
     // The id may be that of another tenant's session: what is known of it decides nothing, and nothing is added to it.
     // While the store is away nobody knows, and a session's turns stay on its pod.
     const key = reason === 'store_unavailable' ? turn.key : hash('sha256', `${turn.tenant} ${turn.key}`, 'base64url')
-    const route = routeTurn(parts, turn.request, { key, model: namedModel(turn.request) })
+    const route = routeTurn(parts, turn.request, { key, model: namedModel(turn.request, turn.body) })
     return { ...(await startPlainTurn(parts, { ...turn, route }, turn.scope)), responseHeaders }
   }
 
@@ -76,13 +76,14 @@ export const createUseSession = (
     return { ...forward, expectModel: model, responseHeaders: headers(cacheStatus) }
   }
 
-  return async (request: GatewayRequest, id: string, scope: RequestScope, cached?: CacheHit): Promise<Decision> => {
+  return async (given: Pick<UseTurn, 'request' | 'id' | 'cached' | 'body' | 'scope'>): Promise<Decision> => {
+    const { request, id } = given
     checkSpliceable(request)
     const tenant = parts.tenants.tenantOf(request)
     const ttlSeconds = parseTtlHeader(request, settings)
     const turnId = turnIdFor(request)
     const key = sessionKeyOf(id)
-    const turn: UseTurn = { request, id, key, tenant, turnId, ttlSeconds, cached, scope }
+    const turn: UseTurn = { ...given, key, tenant, turnId, ttlSeconds }
     const begin = parts.store.begin({ key, tenant, turnId, leaseMs: settings.leaseMs })
     const begun = await begin.catch((error: unknown) => {
       reportFault(parts.events, 'begin', error)
@@ -122,6 +123,8 @@ interface UseTurn {
   /** From the request's own header. */
   readonly ttlSeconds: number | undefined
   readonly cached: CacheHit | undefined
+  /** Undefined: it does not reach the gateway. */
+  readonly body: Buffer | undefined
   readonly scope: RequestScope
 }
 

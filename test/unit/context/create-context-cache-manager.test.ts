@@ -9,7 +9,7 @@ import {
   promptBody,
   type SentRequest,
 } from '../../support/context-gateway.ts'
-import { rejection } from '../../support/decisions.ts'
+import { forwarded, rejection, ticketOf } from '../../support/decisions.ts'
 import { gatewayRequest, watchedScope } from '../../support/gateway-request.ts'
 
 const ttl = { 'x-session-ttl': '60' }
@@ -38,12 +38,17 @@ describe('a request that carries no session', () => {
   })
 })
 
-test('as endpoint picker a turn waits for its body, since other requests may use its slot until then', async () => {
+// Other requests may use its slot until the body has come.
+test('as endpoint picker a turn waits for its body, which names its model if its session is gone by then', async () => {
   const { gateway, id } = await gatewayWithSession()
   const headers = { authorization: 'Bearer key-a', 'x-session-id': id }
   const request = { ...gatewayRequest({ path: '/v1/completions', headers }), pick: { subset: undefined } }
 
-  expect((await gateway.service.onHeaders(request, watchedScope())).kind).toBe('need-body')
+  const decision = await gateway.service.onHeaders(request, watchedScope())
+  await gateway.remove(id)
+  if (decision.kind !== 'need-body') throw new Error('decided without its body')
+  const forward = forwarded(await decision.decide(Buffer.from(JSON.stringify(promptBody)), watchedScope()))
+  expect(ticketOf(forward)).toMatchObject({ model: 'm' })
 })
 
 describe('an id of another system', () => {
