@@ -1,10 +1,10 @@
 import type { InferenceApi } from '../openai/create-body.ts'
 import { GatewayError } from '../openai/gateway-error.ts'
 import { type JsonLimits, parseJsonObject } from '../openai/parse-json-object.ts'
-import { readCacheableRequest, uncountedMembers } from '../responsecache/eligibility.ts'
+import { type CacheableRequest, readCacheableRequest, uncountedMembers } from '../responsecache/eligibility.ts'
 import type { CachedResponse, ResponseCache } from '../responsecache/response-cache.ts'
 import type { BeginCapture, ResponseCapture } from '../responsecache/response-capture.ts'
-import { canonicalJson, type ResponseForm, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
+import { canonicalJson, type ResponseKey, responseKeyOf } from '../responsecache/response-key.ts'
 import type {
   Decision,
   GatewayRequest,
@@ -48,12 +48,12 @@ export interface ResponseCacheParts {
  * without a response cache, and may send `cached`. Undefined: by its headers the request is not eligible.
  *
  * A request is eligible if it asks for the cache (`x-response-cache: on`, which Envoy's routes require too), Envoy
- * sends its body, and `Cache-Control` allows it (no `no-store`, `no-cache`). A request that creates a session is never
- * eligible: it has to leave KV in a pod. Two equal requests at a time are both computed.
+ * sends its body, of at most `maxBodyBytes`, and `Cache-Control` allows it (no `no-store`, `no-cache`). One that
+ * creates a session is never eligible: it has to leave KV in a pod. Two equal requests at a time are both computed.
  */
 export const createResponseCacheHandler = (
   parts: ResponseCacheParts & { readonly tenants: Tenants },
-  limits: JsonLimits,
+  limits: JsonLimits & { readonly maxBodyBytes: number },
 ) => {
   const models: ReadonlySet<string> = new Set(parts.models)
 
@@ -70,19 +70,10 @@ export const createResponseCacheHandler = (
   }
 
   const withCapture = (eligible: EligibleRequest, decision: Decision): Decision => {
-    switch (decision.kind) {
-      case 'cached-response':
-        parts.onLookup('hit')
-        return decision
-      case 'passthrough':
-      case 'forward':
-        parts.onLookup('miss')
-        return { ...decision, observer: observe(parts.beginCapture(eligible)) }
-      case 'response':
-      case 'reject':
-      case 'cancelled':
-        return decision
-    }
+    if (decision.kind === 'cached-response') parts.onLookup('hit')
+    if (decision.kind !== 'passthrough' && decision.kind !== 'forward') return decision
+    parts.onLookup('miss')
+    return { ...decision, observer: observe(parts.beginCapture(eligible)) }
   }
 
   return (
@@ -90,7 +81,7 @@ export const createResponseCacheHandler = (
     api: InferenceApi,
     decide: (scope: RequestScope, cached?: CacheHit) => Promise<HeadersDecision>,
   ): HeadersDecision | undefined => {
-    if (!isEligible(request)) return undefined
+    if (!isEligible(request, limits)) return undefined
     return {
       kind: 'need-body',
       decide: async (body, scope) => {
@@ -104,16 +95,15 @@ export const createResponseCacheHandler = (
   }
 }
 
-interface EligibleRequest {
-  readonly model: string
-  readonly form: ResponseForm
+interface EligibleRequest extends CacheableRequest {
   readonly key: ResponseKey
 }
 
-const isEligible = (request: GatewayRequest): boolean =>
+const isEligible = (request: GatewayRequest, limits: { readonly maxBodyBytes: number }): boolean =>
   request.header(responseCacheHeader).join() === 'on' &&
   request.bodyReadable &&
   !request.endOfStream &&
+  Number(request.header('content-length')[0] ?? 0) <= limits.maxBodyBytes &&
   (request.header('x-session-id').length > 0 || request.header('x-session-ttl').length === 0) &&
   request.header('content-encoding').every((value) => value === 'identity') &&
   !/(?:^|[,\s])no-(?:store|cache)(?:$|[=,;\s])/i.test(request.header('cache-control').join())

@@ -176,6 +176,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       minTtlSeconds: 10,
       maxTtlSeconds: 86_400,
       defaultTtlSeconds: 3600,
+      maxBodyBytes: 100_000,
       maxJsonDepth: 64,
       maxJsonKeys: 1000,
       leaseMs: 600_000,
