@@ -9,14 +9,17 @@ export interface AnswerReader {
   result(): { readonly isWhole: boolean; readonly usage: TokenUsage | undefined }
 }
 
+/** Whether this is the `content-type` of an answer that is a stream. */
 export const isEventStream = (contentType: string): boolean => /^text\/event-stream\s*(?:;|$)/i.test(contentType)
+/** Whether this is the `content-type` of any other answer of an engine. */
+export const isJson = (contentType: string): boolean => /^application\/json\s*(?:;|$)/i.test(contentType)
 
 /** Reads only JSON and event streams, and nothing encoded; of an encoded stream nobody knows that it was whole. */
 export const createAnswerReader = (contentType: string, encodings: readonly string[]): AnswerReader => {
   const isStream = isEventStream(contentType)
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) return unread(!isStream)
   if (isStream) return createStreamReader()
-  return /^application\/json\s*(?:;|$)/i.test(contentType) ? createJsonReader() : unread(true)
+  return isJson(contentType) ? createJsonReader() : unread(true)
 }
 
 const unread = (isWhole: boolean): AnswerReader => ({ chunk: () => {}, result: () => ({ isWhole, usage: undefined }) })

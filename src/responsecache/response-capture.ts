@@ -1,3 +1,4 @@
+import { isEventStream, isJson } from '../openai/answer-reader.ts'
 import { readFinishedResponse } from './finished-response.ts'
 import { ownCopy, type ResponseCache } from './response-cache.ts'
 import type { ResponseForm, ResponseKey } from './response-key.ts'
@@ -17,11 +18,6 @@ export type BeginCapture = (request: {
   readonly key: ResponseKey
   readonly form: ResponseForm
 }) => ResponseCapture | undefined
-
-const contentTypes: Readonly<Record<ResponseForm, RegExp>> = {
-  json: /^application\/json\s*(?:;|$)/i,
-  stream: /^text\/event-stream\s*(?:;|$)/i,
-}
 
 /** Memory of a piece beside its bytes. */
 const pieceOverheadBytes = 256
@@ -44,6 +40,7 @@ export const createResponseCaptures = (options: {
   }
 
   const begin: BeginCapture = ({ key, form }) => {
+    const isOfForm = form === 'stream' ? isEventStream : isJson
     const requestBytes = key.identity.length
     const maxBytes = options.maxEntryBytes - requestBytes
     if (maxBytes <= 0 || !hold(requestBytes)) return undefined
@@ -71,8 +68,7 @@ export const createResponseCaptures = (options: {
         const [type = '', ...others] = header('content-type')
         const isPlain = header('content-encoding').every((value) => value === 'identity')
         const mayBeKept = !/\bno-store\b/i.test(header('cache-control').join())
-        if (status !== 200 || others.length > 0 || !contentTypes[form].test(type) || !isPlain || !mayBeKept)
-          return 'enough'
+        if (status !== 200 || others.length > 0 || !isOfForm(type) || !isPlain || !mayBeKept) return 'enough'
         expectedBytes = lengthOf(header('content-length')[0])
         if ((expectedBytes ?? 0) > maxBytes) return 'enough'
         contentType = type
