@@ -7,6 +7,11 @@ import { endInTime, type Parts, releaseSlot } from './parts.ts'
 
 const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })).min(1) })
 
+/** The tokens of a completion's prompt that slot or engine held. */
+const completionAnswer = z
+  .object({ usage: z.object({ prompt_tokens_details: z.object({ cached_tokens: z.number() }) }) })
+  .transform(({ usage }) => usage.prompt_tokens_details.cached_tokens)
+
 /** Two random prompts share a few tokens (the model's own, and by chance); of a kept prompt, some 35 are cached. */
 const maxCommonTokens = 8
 
@@ -23,8 +28,8 @@ export const checkEngine = async (
   signal: AbortSignal,
 ): Promise<readonly EngineFinding[]> => {
   const { client } = parts
-  const { data } = await client.about(pod, '/v1/models', modelsSchema, signal)
-  const slots = await client.about(pod, '/slots', slotsAnswer.optional(), signal)
+  const { data } = await client.ask({ pod, path: '/v1/models' }, modelsSchema, signal)
+  const slots = await client.ask({ pod, path: '/slots' }, slotsAnswer.optional(), signal)
   if (slots === undefined) return [savesNothing(pod)]
   const idle = slots.filter(({ busy }) => !busy).sort((one, other) => (one.tokens ?? 0) - (other.tokens ?? 0))
   for (const { id: slot } of idle) {
@@ -35,8 +40,10 @@ export const checkEngine = async (
     try {
       const prompts = [randomUUID(), randomUUID()] as const
       let cached = 0
-      for (const prompt of [prompts[0], prompts[1], prompts[0]])
-        cached = await client.cachedTokens(place, { model: data[0]?.id ?? '', prompt }, signal)
+      for (const prompt of [prompts[0], prompts[1], prompts[0]]) {
+        const body = { model: data[0]?.id, prompt, id_slot: slot, cache_prompt: true, max_tokens: 1 }
+        cached = await client.ask({ pod, path: '/v1/completions', body }, completionAnswer, signal)
+      }
       if (cached > maxCommonTokens) findings.push({ kind: 'engine_shares_kv', text: sharesKv(pod) })
     } catch (cause) {
       await releaseSlot(parts, place)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import * as z from 'zod'
-import type { SlotClient } from '../slots/slot-client.ts'
+import { type SlotClient, slotsAnswer } from '../slots/slot-client.ts'
 
 export type Engines = ReturnType<typeof createEngines>
 
@@ -45,21 +45,21 @@ const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeo
 const trustMs = 60_000
 
 /** Asks engines for their slots, and at each start of one who it is. */
-export const createEngines = (client: Pick<SlotClient, 'slots' | 'about'>, pods: () => readonly string[]) => {
+export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => readonly string[]) => {
   const known = new Map<string, { fingerprint: string; untilMs: number; lastTask: number }>()
 
   const identify = async (pod: string, signal: AbortSignal) => {
     const [props, models] = await Promise.all([
       // An engine without /props is known by its model alone.
-      client.about(pod, '/props', propsSchema.default({}), signal),
-      client.about(pod, '/v1/models', modelsSchema, signal),
+      client.ask({ pod, path: '/props' }, propsSchema.default({}), signal),
+      client.ask({ pod, path: '/v1/models' }, modelsSchema, signal),
     ])
     return { fingerprint: fingerprintOf(props, models), untilMs: performance.now() + trustMs }
   }
 
   const look = async (pod: string, signal: AbortSignal, { isClaimed = false }) => {
     if (!isClaimed && !pods().includes(pod)) throw new Error('the pod is not configured')
-    const slots = await client.slots(pod, signal)
+    const slots = await client.ask({ pod, path: '/slots' }, slotsAnswer, signal)
     const lastTask = Math.max(-1, ...slots.map(({ task = -1 }) => task))
     const earlier = known.get(pod)
     const isKnown = earlier !== undefined && lastTask >= earlier.lastTask && performance.now() < earlier.untilMs

@@ -29,11 +29,6 @@ export type SlotSnapshot = Readonly<z.output<typeof slotSchema>>
 /** The answer to `GET /slots`. */
 export const slotsAnswer = z.array(slotSchema)
 
-/** The tokens of a completion's prompt that were not computed. */
-const completionAnswer = z
-  .object({ usage: z.object({ prompt_tokens_details: z.object({ cached_tokens: z.number() }) }) })
-  .transform(({ usage }) => usage.prompt_tokens_details.cached_tokens)
-
 /** The answer to `action=save`. */
 export const saveAnswer = z
   .object({ id_slot: z.int(), n_saved: z.int().nonnegative(), n_written: z.int().nonnegative() })
@@ -46,9 +41,7 @@ export const restoreAnswer = z
   .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_restored }))
 
 /** The answer to `action=erase`. */
-export const eraseAnswer = z
-  .object({ id_slot: z.int(), n_erased: z.int().nonnegative() })
-  .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_erased }))
+export const eraseAnswer = z.object({ id_slot: z.int(), n_erased: z.int().nonnegative() })
 
 /** How an action on a slot ended. */
 export type ActionEnd<T> =
@@ -87,7 +80,6 @@ export const createSlotClient = (options: {
   const queries = createEngineHttp({ callsPerPod, access })
   const actions = createEngineHttp({ callsPerPod, access })
 
-  /** An engine without the path answers with undefined, where the schema takes it. */
   const ask = async <T>(
     question: { readonly pod: string; readonly path: string; readonly body?: unknown },
     schema: z.ZodType<T>,
@@ -110,24 +102,13 @@ export const createSlotClient = (options: {
   }
 
   return {
-    slots: (pod: string, signal: AbortSignal) => ask({ pod, path: '/slots' }, slotsAnswer, signal),
-    /** Other JSON that the engine gives about itself. No such path: undefined, if the schema takes it. */
-    about: <T>(pod: string, path: string, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> =>
-      ask({ pod, path }, schema, signal),
+    /** Resolves to the engine's JSON. No such path: undefined, where the schema takes it. */
+    ask,
     /** Writes what the slot holds to `file` in the engine's slot folder. */
     save: (slot: SlotAddress, file: string) => act(slot, { name: 'save', file, schema: saveAnswer }),
     /** Replaces what the slot holds by the content of `file`. */
     restore: (slot: SlotAddress, file: string) => act(slot, { name: 'restore', file, schema: restoreAnswer }),
     erase: (slot: SlotAddress) => act(slot, { name: 'erase', schema: eraseAnswer }),
-    /** Runs a prompt in the slot for one token. Resolves to how many tokens of the prompt slot or engine held. */
-    cachedTokens: (
-      { pod, slot }: SlotAddress,
-      request: { readonly model: string; readonly prompt: string },
-      signal: AbortSignal,
-    ): Promise<number> => {
-      const body = { ...request, id_slot: slot, cache_prompt: true, max_tokens: 1 }
-      return ask({ pod, path: '/v1/completions', body }, completionAnswer, signal)
-    },
     close: async (): Promise<void> => {
       await Promise.all([queries.close(), actions.close()])
     },

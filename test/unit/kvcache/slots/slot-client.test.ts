@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as z from 'zod'
-import { createSlotClient, type SlotClient } from '../../../../src/kvcache/slots/slot-client.ts'
+import { createSlotClient, type SlotClient, slotsAnswer } from '../../../../src/kvcache/slots/slot-client.ts'
 import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 let engine: ScriptedEngine
@@ -16,12 +16,13 @@ afterEach(async () => {
 
 const never = new AbortController().signal
 const saved = { id_slot: 1, filename: 'x.kv', n_saved: 3, n_written: 4 }
+const slotsOf = (signal: AbortSignal) => client.ask({ pod: engine.pod, path: '/slots' }, slotsAnswer, signal)
 const address = () => ({ pod: engine.pod, slot: 1 })
 
 describe('requests', () => {
   test('resolve to what the engine answers', async () => {
     await start(json([{ id: 0, is_processing: false }]))
-    expect(await client.slots(engine.pod, never)).toMatchObject([{ id: 0, busy: false }])
+    expect(await slotsOf(never)).toMatchObject([{ id: 0, busy: false }])
     expect(engine.requests).toEqual(['GET /slots'])
   })
 
@@ -33,7 +34,7 @@ describe('requests', () => {
     ['half of it', (_request, response) => response.write('[', () => response.destroy()), 'other side closed'],
   ])('reject on %s', async (_name, answer, message) => {
     await start(answer)
-    await expect(client.slots(engine.pod, never)).rejects.toThrow(message)
+    await expect(slotsOf(never)).rejects.toThrow(message)
   })
 
   test.each([
@@ -41,18 +42,18 @@ describe('requests', () => {
     { schema: z.object({}).optional(), expected: undefined },
   ])('resolve to $expected, the schema’s default, without such a path', async ({ schema, expected }) => {
     await start(json({ error: {} }, 404))
-    expect(await client.about(engine.pod, '/props', schema, never)).toEqual(expected)
+    expect(await client.ask({ pod: engine.pod, path: '/props' }, schema, never)).toEqual(expected)
   })
 
   test('reject after the timeout or an abort', async () => {
     await start(() => {}, { callTimeoutMs: 20 })
-    await expect(client.slots(engine.pod, never)).rejects.toThrow('no answer within 20 ms')
-    await expect(client.slots(engine.pod, AbortSignal.abort())).rejects.toThrow('aborted')
+    await expect(slotsOf(never)).rejects.toThrow('no answer within 20 ms')
+    await expect(slotsOf(AbortSignal.abort())).rejects.toThrow('aborted')
   })
 
   test('reject without quoting a response that cannot be read', async () => {
     await start((_request, response) => response.end('the secret prompt'))
-    await expect(client.slots(engine.pod, never)).rejects.not.toThrow('secret')
+    await expect(slotsOf(never)).rejects.not.toThrow('secret')
   })
 })
 
