@@ -27,14 +27,15 @@ export const checkEngine = async (
   pod: string,
   signal: AbortSignal,
 ): Promise<readonly EngineFinding[]> => {
-  const { client } = parts
+  const { client, ledger } = parts
   const { data } = await client.ask({ pod, path: '/v1/models' }, modelsSchema, signal)
   const slots = await client.ask({ pod, path: '/slots' }, slotsAnswer.optional(), signal)
   if (slots === undefined) return [savesNothing(pod)]
+  const inUse = (await ledger.list(pod)).flatMap((entry) => (entry.inUse ? entry.slot : []))
   const idle = slots.filter(({ busy }) => !busy).sort((one, other) => (one.tokens ?? 0) - (other.tokens ?? 0))
   for (const { id: slot } of idle) {
     const place = { pod, slot, turnId: `check-${randomUUID()}` }
-    if ((await parts.ledger.seize({ ...place, leaseMs })) === undefined) continue
+    if (inUse.includes(slot) || (await ledger.seize({ ...place, leaseMs })) === undefined) continue
     parts.claims.add(place)
     const findings: EngineFinding[] = []
     try {

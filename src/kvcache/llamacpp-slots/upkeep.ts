@@ -54,13 +54,15 @@ const eraseSlot = async (
   signal: AbortSignal,
 ): Promise<string | undefined> => {
   const place = { pod, slot, turnId: `erase-${randomUUID()}` }
-  const known = await parts.ledger.seize({ ...place, leaseMs })
-  if (known === undefined) return 'a turn uses the slot'
-  parts.claims.add(place)
   const leave = (why?: string): Promise<string | undefined> => releaseSlot(parts, place).then(() => why)
+  const see = async () => (await look(parts, pod, signal)).slots.find(({ id }) => id === slot)
   try {
-    const { slots } = await look(parts, pod, signal)
-    const seen = slots.find(({ id }) => id === slot)
+    // A turn whose lease ran out may still compute: what seizes its slot keeps its KV from being stored.
+    if ((await see())?.busy === true) return 'the slot is busy'
+    const known = await parts.ledger.seize({ ...place, leaseMs })
+    if (known === undefined) return 'a turn uses the slot'
+    parts.claims.add(place)
+    const seen = await see()
     const isOwned = session !== undefined && known.owner === session
     if (seen === undefined || (!isOwned && isAccountedFor(known.content, seen))) return await leave()
     if (seen.busy) return await leave('the slot is busy')

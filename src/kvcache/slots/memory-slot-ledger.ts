@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { SessionKey } from '../../sessions/session-record.ts'
-import type { ReportedSlot, SlotContent, SlotLedger, SlotTurn } from './slot-ledger.ts'
+import { lateEndMs, type ReportedSlot, type SlotContent, type SlotLedger, type SlotTurn } from './slot-ledger.ts'
 
 /** The Redis scripts keep the same fields as JSON. */
 interface SlotRecord {
@@ -27,7 +27,7 @@ const maxPods = 10_000
 export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): SlotLedger => {
   const pods = new LRUCache<string, Map<number, SlotRecord>>({ max: maxPods, memoMethod: () => new Map() })
   const recordsOf = (pod: string): Map<number, SlotRecord> => pods.memo(pod)
-  const isHeld = ({ turnId, untilMs }: SlotRecord): boolean => turnId !== undefined && untilMs > now()
+  const isHeld = ({ turnId, untilMs }: SlotRecord, lateMs = 0) => turnId !== undefined && untilMs + lateMs > now()
   /** The record of a slot that this turn holds. */
   const heldBy = ({ pod, slot, turnId }: SlotTurn): SlotRecord | undefined => {
     const record = recordsOf(pod).get(slot)
@@ -77,7 +77,7 @@ export const createMemorySlotLedger = ({ now = () => performance.now() } = {}): 
     list: async (pod) =>
       [...recordsOf(pod)].map(([slot, record]) => {
         const { owner, content, user } = record
-        return { slot, owner, content, inUse: isHeld(record), user }
+        return { slot, owner, content, inUse: isHeld(record, user && lateEndMs), user }
       }),
     seize: async ({ pod, slot, turnId, leaseMs }) => {
       const record = recordsOf(pod).get(slot) ?? unused

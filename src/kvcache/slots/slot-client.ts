@@ -95,10 +95,8 @@ export const createSlotClient = (options: {
   ): Promise<ActionEnd<T>> => {
     const path = `/slots/${slot}?action=${action.name}`
     const body = { filename: action.file }
-    return toEnd(
-      await withinLimit(lateTimeoutMs, (signal) => actions.call({ method: 'POST', pod, path, body, signal })),
-      action.schema,
-    )
+    const work = (signal: AbortSignal) => actions.call({ method: 'POST', pod, path, body, signal })
+    return toEnd(await withinLimit(lateTimeoutMs, work), action.schema)
   }
 
   return {

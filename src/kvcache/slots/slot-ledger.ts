@@ -1,5 +1,8 @@
 import type { SessionKey } from '../../sessions/session-record.ts'
 
+/** How long after its lease the end of a turn may be reported: Envoy repeats it for a minute, to any gateway. */
+export const lateEndMs = 60_000
+
 /** What lies in a slot, as the last turn or sweep left it. */
 export interface SlotContent {
   /** The stored artefact of the same content. Default: none is stored. */
@@ -55,7 +58,7 @@ export interface SlotEntry {
   readonly owner?: SessionKey | undefined
   /** Undefined: unknown, since a turn that claimed the slot has not been saved. */
   readonly content?: SlotContent | undefined
-  /** A turn or a sweep holds the slot. */
+  /** A turn or a sweep holds the slot, or the end of a turn that held it may still be reported. */
   readonly inUse: boolean
   /** The session of that turn, or of one whose lease ran out. */
   readonly user?: SessionKey | undefined

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { loadScript } from '../../../redis/load-script.ts'
 import type { RedisConnection } from '../../../redis/redis-connection.ts'
 import type { SessionKey } from '../../../sessions/session-record.ts'
-import type { SlotLedger } from '../slot-ledger.ts'
+import { lateEndMs, type SlotLedger } from '../slot-ledger.ts'
 
 /** What cannot be read counts as unknown. */
 const owner = z
@@ -45,7 +45,7 @@ export const createRedisSlotLedger = (redis: RedisConnection): SlotLedger => {
       const args = [slot, turnId, left === undefined ? '' : JSON.stringify(left)]
       await redis.run(release, [keyOf(pod)], args)
     },
-    list: async (pod) => listReply.parse(await redis.run(list, [keyOf(pod)], [])),
+    list: async (pod) => listReply.parse(await redis.run(list, [keyOf(pod)], [lateEndMs])),
     seize: async ({ pod, slot, turnId, leaseMs }) =>
       seizeReply.parse(await redis.run(seize, [keyOf(pod)], [slot, turnId, leaseMs])),
   }

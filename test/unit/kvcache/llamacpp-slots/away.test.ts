@@ -2,10 +2,11 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { KvRemoval } from '../../../../src/kvcache/kv-connector.ts'
+import type { KvRemoval, StartingTurn } from '../../../../src/kvcache/kv-connector.ts'
 import { fileOf, formatPayload } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createMemorySlotLedger } from '../../../../src/kvcache/slots/memory-slot-ledger.ts'
+import type { SlotLedger } from '../../../../src/kvcache/slots/slot-ledger.ts'
 import { createRedisConnection } from '../../../../src/redis/create-redis-connection.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../../../src/redis/redis-connection.ts'
 import type { SessionKey, TenantKey } from '../../../../src/sessions/session-record.ts'
@@ -13,32 +14,34 @@ import { connectorParts } from '../../../support/connector-parts.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
-const idleSlot = json([{ id: 0, is_processing: false, n_prompt_tokens: 9 }])
-const answerAsUsual: Answer = (request, response) => (request.url === '/slots' ? idleSlot : json({}))(request, response)
+const slot = { id: 0, is_processing: false, id_task: 7, n_prompt_tokens: 9, params: { n_keep: 1 } }
+const other = { id_slot: 0, n_saved: 9, n_written: 1, n_erased: 9, data: [{ id: 'm' }] }
+const answering =
+  (own: object): Answer =>
+  (request, response) =>
+    json(request.url === '/slots' ? [{ ...slot, ...own }] : { ...other, ...own })(request, response)
+const answerAsUsual = answering({})
 let answer: Answer
 let engine: ScriptedEngine
 let redis: RedisConnection
+let ledger: SlotLedger
 let connector: ReturnType<typeof createLlamacppSlotsConnector>
 let directory: string
 let pods: readonly string[]
 const warnings: string[] = []
-const connect = (own: Parameters<typeof createLlamacppSlotsConnector>[2]) =>
-  createLlamacppSlotsConnector(
-    { directory, callTimeoutMs: 5_000, minTokens: 1 },
-    connectorParts({
-      redis,
-      pods: () => pods,
-      log: { debug: () => {}, info: () => {}, warn: (message) => warnings.push(message) },
-    }),
-    own,
-  )
+const log = { debug: () => {}, info: () => {}, warn: (message: string) => warnings.push(message) }
+const connect = (own: Parameters<typeof createLlamacppSlotsConnector>[2]) => {
+  const kv = { directory, callTimeoutMs: 5_000, minTokens: 1 }
+  return createLlamacppSlotsConnector(kv, connectorParts({ redis, pods: () => pods, log }), own)
+}
 beforeEach(async () => {
   answer = answerAsUsual
   engine = await startScriptedEngine((request, response) => answer(request, response))
   pods = [engine.pod]
   directory = await mkdtemp(join(tmpdir(), 'away-'))
   redis = await createRedisConnection({ url: 'redis://127.0.0.1:1', onFault: () => {} })
-  connector = connect({})
+  ledger = createMemorySlotLedger()
+  connector = connect({ ledger })
 })
 afterEach(async () => {
   await connector.close()
@@ -50,30 +53,35 @@ afterEach(async () => {
 const session = 'session' as SessionKey
 const removal = (of = session): KvRemoval => ({ kind: 'session', session: of, payload: undefined })
 const turn = () => ({ session, tenant: 'tenant' as TenantKey, model: 'm', turnId: 't', pod: engine.pod })
+const actions = () => engine.requests.filter((line) => line.startsWith('POST'))
 const signal = () => AbortSignal.timeout(5_000)
+const first = { stored: undefined, restarted: false, mayLoad: true, createdAtMs: undefined }
+const prepare = (rest: Partial<StartingTurn> = {}) =>
+  connector.prepare({ ...turn(), ...first, ...rest }, { signal: signal() })
+const tokens = { totalTokens: 9, promptTokens: 8, createdAtMs: 0 }
+const ended = () => ({ ...turn(), ...tokens, claim: claim(), announce: async () => {}, signal: signal() })
+const noArtefacts = { known: async () => new Set<string>(), forget: async () => {} }
 const leaving = { leaseMs: 60_000, artefactId: undefined, mayWait: false, slots: [{ id: 0, idle: true }] }
 const claim = () => ({ pod: engine.pod, slot: 0, previousTask: -1, tag: 1, fingerprint: 'f' })
 
 describe('while the ledger is unavailable', () => {
-  test('a turn is not prepared', async () => {
-    const starting = { ...turn(), stored: undefined, restarted: false, mayLoad: true, createdAtMs: undefined }
-    await expect(connector.prepare(starting, { signal: signal() })).rejects.toThrow(RedisUnavailableError)
+  beforeEach(async () => {
+    await connector.close()
+    connector = connect({})
   })
 
-  test('an ended turn is not saved, and no engine is called', async () => {
-    const tokens = { totalTokens: 100, promptTokens: 90, createdAtMs: 0 }
-    const ended = { ...turn(), ...tokens, claim: claim(), announce: async () => {}, signal: signal() }
-    await expect(connector.finish(ended)).rejects.toThrow(RedisUnavailableError)
-    expect(engine.requests.filter((line) => line.startsWith('POST'))).toEqual([])
+  test.each<[string, () => Promise<unknown>]>([
+    ['turn is not prepared', () => prepare()],
+    ['ended turn is not saved', () => connector.finish(ended())],
+    ['removal is tried again', () => connector.remove(removal(), signal())],
+  ])('a %s, and no engine acts', async (_name, call) => {
+    await expect(call()).rejects.toThrow(RedisUnavailableError)
+    expect(actions()).toEqual([])
   })
 
   test('a release is logged', async () => {
     await connector.release({ ...turn(), claim: claim(), signal: signal() })
     expect(warnings).toContain('a slot was not released; its lease ends by itself')
-  })
-
-  test('a removal is tried again', async () => {
-    await expect(connector.remove(removal(), signal())).rejects.toThrow(RedisUnavailableError)
   })
 
   test.each([100, 1_200])('a sweep of %d files removes all orphans, and looks at 500 without any', async (count) => {
@@ -97,8 +105,6 @@ test.each([
   { name: 'no pod', known: [] },
   { name: 'only names of pods', known: ['engine-0:8080', 'engine-1:8080'] },
 ])('a gateway that has known $name keeps the removal of a session', async ({ known }) => {
-  await connector.close()
-  connector = connect({ ledger: createMemorySlotLedger() })
   pods = known
   expect(await connector.remove(removal(), signal())).toEqual({ kind: 'busy', reason: 'no pod is known' })
   for (const found of [['[::1]:1'], []]) {
@@ -108,12 +114,11 @@ test.each([
 })
 
 test('while the artefact store is away, the removal of a session empties its slots, and is tried again', async () => {
-  const ledger = createMemorySlotLedger()
-  await ledger.claim({ ...leaving, pod: engine.pod, session, turnId: 't' })
-  await ledger.release({ pod: engine.pod, slot: 0, turnId: 't', content: { tokens: 9, mark: 'm' } })
   const away = () => Promise.reject(new Error('away'))
   await connector.close()
   connector = connect({ ledger, store: { save: away, load: away, remove: away } })
+  await ledger.claim({ ...leaving, pod: engine.pod, session, turnId: 't' })
+  await ledger.release({ pod: engine.pod, slot: 0, turnId: 't', content: { tokens: 9, mark: 'm' } })
   const payload = formatPayload({ file: fileOf('0'.repeat(40)), fingerprint: 'f', content: undefined })
   await expect(connector.remove({ kind: 'session', session, payload }, signal())).rejects.toThrow('away')
   await eventually(() => engine.requests.includes('POST /slots/0?action=erase'))
@@ -125,14 +130,10 @@ describe('while an engine', () => {
     { name: 'refuses everything', refused: /POST|GET/, status: 503 },
   ])('$name, only the removal of a session whose KV lies there waits', async ({ refused, status }) => {
     answer = (...call) => (refused.test(`${call[0].method}`) ? json({}, status) : answerAsUsual)(...call)
-    const ledger = createMemorySlotLedger()
-    await connector.close()
-    connector = connect({ ledger })
-    const slot = { pod: engine.pod, slot: 0 }
     for (const turnId of ['owner', 'failed']) {
-      await ledger.claim({ ...slot, ...leaving, session: turnId as SessionKey, turnId })
+      await ledger.claim({ ...leaving, pod: engine.pod, session: turnId as SessionKey, turnId })
       const content = turnId === 'owner' ? { tokens: 9, mark: 'm' } : undefined
-      await ledger.release({ ...slot, turnId, content })
+      await ledger.release({ pod: engine.pod, slot: 0, turnId, content })
     }
     expect(await connector.remove(removal(), signal())).toEqual({ kind: 'removed' })
     expect(await connector.remove(removal('failed' as SessionKey), signal())).toEqual({ kind: 'removed' })
@@ -142,8 +143,20 @@ describe('while an engine', () => {
   test('hangs, a sweep removes orphans all the same', async () => {
     answer = () => {}
     await writeFile(join(directory, fileOf('0'.repeat(40))), 'x')
-    const artefacts = { known: async () => new Set<string>(), forget: async () => {} }
-    await connector.sweep(artefacts, AbortSignal.timeout(4_000))
+    await connector.sweep(noArtefacts, AbortSignal.timeout(4_000))
     expect(await readdir(directory)).not.toContain(fileOf('0'.repeat(40)))
   })
+})
+
+test.each([
+  { name: 'still computes', busy: true, lapsedMs: 120_000, keeps: true },
+  { name: 'may have ended a moment ago', busy: false, lapsedMs: 0, keeps: true },
+  { name: 'is over for long', busy: false, lapsedMs: 120_000, keeps: false },
+])('a turn that nobody renews and that $name keeps its slot: $keeps', async ({ busy, lapsedMs, keeps }) => {
+  answer = answering({ is_processing: busy })
+  await ledger.claim({ ...leaving, pod: engine.pod, session, turnId: 't', leaseMs: -lapsedMs })
+  await connector.remove(removal('other' as SessionKey), signal())
+  await connector.sweep(noArtefacts, signal())
+  await connector.check(engine.pod, signal()).catch(() => [])
+  expect(await ledger.renew([{ pod: engine.pod, slot: 0, turnId: 't' }], { leaseMs: 1 })).toEqual([keeps])
 })

@@ -30,8 +30,10 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-const inUse = async (): Promise<readonly number[]> =>
-  (await ledger.list(pod)).filter((entry) => entry.inUse).map(({ slot }) => slot)
+const inUse = async (): Promise<readonly number[]> => {
+  const seized = await Promise.all([0, 1].map((slot) => ledger.seize({ pod, slot, turnId: 'other', leaseMs: 0 })))
+  return seized.flatMap((found, slot) => (found === undefined ? slot : []))
+}
 const open = async (slot: number, turnId: string): Promise<void> => {
   const slots = [{ id: slot, idle: true }]
   const request = { pod, session: 'alice' as SessionKey, leaseMs, artefactId: undefined, mayWait: false, slots }

@@ -20,6 +20,6 @@ local function store(key, slot, record)
   redis.call('PEXPIRE', key, keepMs)
 end
 
-local function isHeld(record)
-  return record.turn ~= nil and record['until'] > now
+local function isHeld(record, lateMs)
+  return record.turn ~= nil and record['until'] + (lateMs or 0) > now
 end
