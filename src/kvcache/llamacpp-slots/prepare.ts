@@ -80,7 +80,7 @@ const tryOnce = async (parts: Parts, search: Search): Promise<Found | 'taken' | 
   parts.claims.add(place)
   const resident = residentIn(search, claimed.content, before)
   const presence = resident ?? (await loadArtefact(parts, { ...search, place, fingerprint }))
-  if (presence === 'taken') {
+  if (presence === 'taken' || !(await isStillHeld(parts, { ...search, place }))) {
     await releaseSlot(parts, place)
     return 'taken'
   }
@@ -115,6 +115,10 @@ const residentIn = (
   return isNewerStored ? undefined : { kind: 'hit', tier: 'gpu', tokens }
 }
 
+/** Asks the ledger where the lease may have run out, as in a process that stood still. */
+const isStillHeld = async ({ ledger }: Parts, { place, startedMs }: Pick<EmptySlot, 'place' | 'startedMs'>) =>
+  performance.now() - startedMs < leaseMs / 2 || (await ledger.renew([place], { leaseMs }).catch(() => []))[0] === true
+
 /** A turn that holds a slot without KV of its session. */
 interface EmptySlot extends Search {
   readonly place: SlotTurn
@@ -143,7 +147,7 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
   // An engine accepts a load into a busy slot and does it once the slot is idle: a look right before shows its user.
   const { slots } = await parts.engines.look(place.pod, signal).catch(() => ({ slots: [] }))
   const seen = slots.find(({ id }) => id === place.slot)
-  if (seen === undefined || seen.busy || signal.aborted) {
+  if (seen === undefined || seen.busy || signal.aborted || !(await isStillHeld(parts, empty))) {
     await opened.close()
     return 'taken'
   }

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { KvRemoval, StartingTurn } from '../../../../src/kvcache/kv-connector.ts'
 import { fileOf, formatPayload } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
+import { slotClaim } from '../../../../src/kvcache/llamacpp-slots/claim.ts'
 import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createMemorySlotLedger } from '../../../../src/kvcache/slots/memory-slot-ledger.ts'
 import type { SlotLedger } from '../../../../src/kvcache/slots/slot-ledger.ts'
@@ -159,4 +161,26 @@ test.each([
   await connector.sweep(noArtefacts, signal())
   await connector.check(engine.pod, signal()).catch(() => [])
   expect(await ledger.renew([{ pod: engine.pod, slot: 0, turnId: 't' }], { leaseMs: 1 })).toEqual([keeps])
+})
+
+test.each([
+  { name: 'is forwarded', content: { tokens: 9, mark: '[7,9,1]' } },
+  { name: 'loads', content: undefined },
+])('no turn $name to a slot that another one took while its gateway stood still', async ({ content }) => {
+  const { fingerprint } = slotClaim.parse((await prepare()).claim)
+  await ledger.release({ pod: engine.pod, slot: 0, turnId: 't', content })
+  const file = fileOf('0'.repeat(40))
+  await writeFile(join(directory, file), 'x')
+  const whole = { bytes: 1, sha256: createHash('sha256').update('x').digest('hex') }
+  const stored = { artefactId: 'a', payload: formatPayload({ file, fingerprint, content: whole }), tokens: 9, bytes: 1 }
+  const take = ledger.claim.bind(ledger)
+  jest.spyOn(ledger, 'claim').mockImplementationOnce(async (request) => {
+    const claimed = await take(request)
+    jest.spyOn(performance, 'now').mockReturnValue(performance.now() + 7_000)
+    await take({ ...request, session: 'other' as SessionKey, turnId: 'other' })
+    return claimed
+  })
+  const { presence } = await prepare({ turnId: 'late', stored })
+  jest.restoreAllMocks()
+  expect([presence, actions()]).toEqual([{ kind: 'miss', reason: 'no_slot' }, []])
 })
