@@ -27,7 +27,8 @@ export const checkEngine = async (
   pod: string,
   signal: AbortSignal,
 ): Promise<readonly EngineFinding[]> => {
-  const { client, ledger } = parts
+  const { client, engines, ledger } = parts
+  engines.forget(pod)
   const { data } = await client.ask({ pod, path: '/v1/models' }, modelsSchema, signal)
   const slots = await client.ask({ pod, path: '/slots' }, slotsAnswer.optional(), signal)
   if (slots === undefined) return [savesNothing(pod)]

@@ -79,5 +79,7 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
         known.delete(pod)
         throw error
       }),
+    /** The pod became ready: another engine may have taken its address. */
+    forget: (pod: string) => void known.delete(pod),
   }
 }

@@ -63,8 +63,8 @@ const keep = async (
   { claim, artefactId, saved }: { readonly claim: SlotClaim; readonly artefactId: string; readonly saved: SavedSlot },
 ): Promise<{ readonly outcome: FinishOutcome; readonly content?: SlotContent }> => {
   const { tokens, bytes } = saved
-  const { slots } = await parts.engines.look(claim.pod, signal, { isClaimed: true })
-  const seen = slots.find(({ id }) => id === claim.slot)
+  const { slots, fingerprint } = await parts.engines.look(claim.pod, signal, { isClaimed: true })
+  const seen = fingerprint === claim.fingerprint ? slots.find(({ id }) => id === claim.slot) : undefined
   const isOfTurn = seen !== undefined && isFromTurn({ ...claim, totalTokens }, seen)
   if (!isOfTurn || saved.slot !== claim.slot || tokens !== seen.tokens) return { outcome: none('not_verified') }
   const content = { createdAtMs, tokens, mark: markOf(seen) }

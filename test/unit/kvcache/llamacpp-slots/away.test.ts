@@ -184,3 +184,11 @@ test.each([
   jest.restoreAllMocks()
   expect([presence, actions()]).toEqual([{ kind: 'miss', reason: 'no_slot' }, []])
 })
+
+test('an engine that was replaced is another one once it was checked, and for turns that end later', async () => {
+  const { fingerprint } = slotClaim.parse((await prepare()).claim)
+  answer = answering({ build_info: 'b2' })
+  await connector.check(engine.pod, signal()).catch(() => [])
+  const late = connector.finish({ ...ended(), claim: { ...claim(), fingerprint } })
+  expect(await late).toEqual({ kind: 'none', reason: 'not_verified' })
+})
