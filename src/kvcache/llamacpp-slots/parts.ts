@@ -10,7 +10,7 @@ import type { OpenClaims } from './open-claims.ts'
 
 /** What the connector's operations share. */
 export interface Parts
-  extends Pick<ConnectorParts, 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
+  extends Pick<ConnectorParts, 'pods' | 'orphanGraceMs' | 'maxArtefactBytes' | 'log'>,
     Pick<ConnectorOptions, 'callTimeoutMs' | 'minTokens'> {
   /** Shared by all gateway processes that send turns to the same pods. */
   readonly ledger: SlotLedger

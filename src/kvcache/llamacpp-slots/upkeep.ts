@@ -112,9 +112,9 @@ const removeRemains = async (parts: Parts, artefacts: KnownArtefacts, signal: Ab
   }
 }
 
-/** Empty while a pod does not tell: it may be the one that can load what the others cannot. */
+/** Empty while a pod does not tell, or has no address yet: it may be the one that can load what the others cannot. */
 const fingerprintsOfAll = async (parts: Parts, signal: AbortSignal): Promise<readonly string[]> => {
-  const views = Promise.all((parts.knownPods() ?? []).map((pod) => look(parts, pod, signal)))
+  const views = Promise.all(parts.pods().map((pod) => look(parts, pod, signal)))
   return (await views.catch(() => [])).map(({ fingerprint }) => fingerprint)
 }
 

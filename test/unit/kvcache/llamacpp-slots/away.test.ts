@@ -192,3 +192,13 @@ test('an engine that was replaced is another one once it was checked, and for tu
   const late = connector.finish({ ...ended(), claim: { ...claim(), fingerprint } })
   expect(await late).toEqual({ kind: 'none', reason: 'not_verified' })
 })
+
+test('a sweep drops KV of other engines once all pods answer, also one whose name had no address', async () => {
+  await writeFile(join(directory, fileOf('0'.repeat(50))), 'x')
+  const forget = jest.fn(async () => {})
+  for (const calls of [0, 1]) {
+    pods = calls === 0 ? [engine.pod, 'localhost:1'] : [engine.pod]
+    await connector.sweep({ known: async (ids) => new Set(ids), forget }, signal())
+    expect(forget).toHaveBeenCalledTimes(calls)
+  }
+})
