@@ -36,7 +36,8 @@ export const createFolderOwner = (
   }
 
   const take = async (store: string): Promise<void> => {
-    const draft = `${path}.${randomUUID()}`
+    // One that is left, as on a full disk, goes with the sweep of unfinished files.
+    const draft = join(directory, `ctx-${randomUUID()}.store`)
     await writeFile(draft, JSON.stringify({ store, staleAfterMs: identity.staleAfterMs }))
     await rename(draft, path)
   }

@@ -1,8 +1,9 @@
+import { mkdirSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { fileOf } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
+import { fileOf, isUnfinished } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createFolderOwner, type FolderOwner, markerFile } from '../../../../src/kvcache/llamacpp-slots/folder-owner.ts'
 import { createWarnings } from '../../../../src/telemetry/warnings.ts'
@@ -89,6 +90,19 @@ describe('a folder', () => {
     await writeFile(join(directory, markerFile), 'not JSON')
     expect(await gateway('a').owner.isOurs()).toBe(true)
   })
+})
+
+test('a marker that cannot be written whole leaves no more than an unfinished file', async () => {
+  const identity = {
+    name: async () => 'a',
+    get staleAfterMs() {
+      mkdirSync(join(directory, markerFile, 'full'), { recursive: true })
+      return 600_000
+    },
+  }
+  owners.push(createFolderOwner(directory, connectorParts({ identity })))
+  await owners[0]?.isOurs()
+  expect((await readdir(directory)).map(isUnfinished)).toEqual([false, true])
 })
 
 test('the owner of a folder is unknown while the store does not answer', async () => {
