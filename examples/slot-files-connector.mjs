@@ -7,9 +7,10 @@
  *
  *   KV_DIR=/shared/kv CTX_KV_CONNECTOR_MODULE=examples/slot-files-connector.mjs node dist/src/main.js serve
  */
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** An engine that is late with a slot is followed for this long. */
@@ -34,14 +35,18 @@ const create = ({ directory: folder }, { pods, http, log, maxTurnMs }) => {
 
   const lockOf = ({ pod, slot }) => join(folder, `${encodeURIComponent(pod)}-${slot}${lockSuffix}`)
 
-  /** False: another turn has the slot. */
+  /** False: another turn has the slot. A lock appears with its content: on a full disk there is none. */
   const lock = async (claim) => {
+    const draft = join(folder, `${randomUUID()}.draft`)
     try {
-      await writeFile(lockOf(claim), JSON.stringify(claim), { flag: 'wx' })
+      await writeFile(draft, JSON.stringify(claim))
+      await link(draft, lockOf(claim))
       return true
     } catch (error) {
       if (error.code === 'EEXIST') return false
       throw error
+    } finally {
+      await rm(draft, { force: true })
     }
   }
 
@@ -79,6 +84,7 @@ const create = ({ directory: folder }, { pods, http, log, maxTurnMs }) => {
 
   return {
     isolation: () => alone,
+    constants: alone,
 
     async prepare(turn, { signal }) {
       if (!pods().includes(turn.pod)) throw new Error('the pod is not configured')
@@ -94,7 +100,8 @@ const create = ({ directory: folder }, { pods, http, log, maxTurnMs }) => {
         return { presence, fields: { id_slot: claim.slot, cache_prompt: true }, claim }
       } catch (error) {
         // An engine completes a load after its turn has stopped waiting: until then the slot stays locked.
-        void filling.catch(() => {}).then(() => release(claim))
+        const ended = filling.catch(() => {}).then(() => release(claim))
+        ended.catch((fault) => log.warn('a slot stays locked until a sweep', { pod: claim.pod, err: fault }))
         throw error
       }
     },

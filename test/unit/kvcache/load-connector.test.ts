@@ -1,11 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import * as promises from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { loadConnector } from '../../../src/kvcache/load-connector.ts'
-import { newSession } from '../../contract/kvcache/kv-test-bed.ts'
+import { anySignal, newSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { connectorParts } from '../../support/connector-parts.ts'
 
+const { mkdtemp, rm, writeFile } = promises
 const kv = { isolation: 'tenant', callTimeoutMs: 1_000, minTokens: 1, directory: '/kv' } as const
 const created = async (path: string) => (await loadConnector(path, 200)).create(kv, connectorParts({ maxTurnMs: 7 }))
 
@@ -63,4 +64,18 @@ test.each([
 
 test('a module that does not exist is refused with its path', async () => {
   await expect(loadConnector('/nowhere/connector.mjs')).rejects.toThrow('/nowhere/connector.mjs')
+})
+
+test('the example locks no slot on a full disk, and starts other requests from no KV', async () => {
+  const full = (path: string) => writeFile(path, '').then(() => Promise.reject(new Error('the disk is full')))
+  jest.unstable_mockModule('node:fs/promises', () => ({ ...promises, writeFile: full }))
+  const call = async () => ({ kind: 'answered', status: 200, text: '[{"id":0}]' }) as const
+  const { create } = await loadConnector('examples/slot-files-connector.mjs')
+  const parts = connectorParts({ pods: () => ['p:1'], http: { call, close: async () => {} } })
+  const made = await create({ ...kv, directory: folder }, parts)
+  const turn = turnOf(newSession(), { address: 'p:1' })
+  await expect(made.prepare(turn, { signal: anySignal() })).rejects.toThrow('full')
+  const removal = { kind: 'session', session: turn.session, payload: undefined } as const
+  expect(await made.remove?.(removal, anySignal())).toEqual({ kind: 'removed' })
+  expect(made.constants).toEqual({ id_slot: -1, cache_prompt: false })
 })
