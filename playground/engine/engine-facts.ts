@@ -1,18 +1,13 @@
 // Facts about the engine, in llama-server's form.
-import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { Engine } from './engine.ts'
 import type { Service } from './exchange.ts'
-
-/** Differs for every start, as llama-server's does: by it, others see that the slots are empty again. */
-const mediaMarker = `<__media_${randomBytes(16).toString('hex')}__>`
 
 /** The answer to `GET /props`. */
 export const props = ({ engine: { llama }, modelPath }: Service) => ({
   build_info: `${llama.build}-embedded`,
   model_path: modelPath,
   total_slots: llama.sequences.length,
-  media_marker: mediaMarker,
   default_generation_settings: { n_ctx: llama.contextTokens },
 })
 
