@@ -64,13 +64,10 @@ export const createPool = async (
   const kv = createKvCache(connector, { name: selected.name, pool: name, seal: createClaimSeal(secret), log })
   const checks = createEngineChecks({ ...parts, kv, pods })
   const costs = createCostModel({ initialMsPerToken: kvConfig.prefillMsPerToken })
-  const costKeeper = createCostModelKeeper({
-    model: costs,
-    store: stores.costs,
-    engine: selected.name,
-    saveIntervalMs: saveCostsMs,
-    onFault: (operation, error) => log.warn('costs were not loaded or saved', { operation, cause: sentenceOf(error) }),
-  })
+  const onFault = (operation: string, error: unknown): void =>
+    log.warn('costs were not loaded or saved', { operation, cause: sentenceOf(error) })
+  const kept = { model: costs, engine: selected.name, saveIntervalMs: saveCostsMs, onFault }
+  const costKeeper = stores.costs && createCostModelKeeper({ ...kept, store: stores.costs })
   const nowMs = () => performance.now()
   const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
   const { policy, stickinessFactor: factor, stickinessMargin: margin } = config.routing
@@ -93,7 +90,7 @@ export const createPool = async (
     connector: selected.name,
     /** Resolves after the first check of each pod. */
     start: async (): Promise<void> => {
-      await Promise.all([pods.start(), costKeeper.start()])
+      await Promise.all([pods.start(), costKeeper?.start()])
       for (const { address, ready } of pods.pods())
         if (!ready)
           parts.warnings.raiseOutage('engine_unavailable', address, 'it has not answered its health check yet')
@@ -102,7 +99,7 @@ export const createPool = async (
     checkEngines: () => checks.start(),
     /** Stops checks, and saves what was learnt. */
     stop: async (): Promise<void> => {
-      await costKeeper.stop()
+      await costKeeper?.stop()
       await pods.stop()
     },
     /** Closes the connector; after the last turn. */

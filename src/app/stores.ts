@@ -3,7 +3,7 @@ import { defaultPoolName } from '../config/pools.ts'
 import type { StoreIdentity } from '../kvcache/connector-definition.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import type { RedisConnection } from '../redis/redis-connection.ts'
-import { type CostModelStore, createMemoryCostModelStore } from '../routing/cost-model-store.ts'
+import type { CostModelStore } from '../routing/cost-model-store.ts'
 import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
@@ -59,7 +59,8 @@ export interface PoolStores {
   readonly identity: StoreIdentity
   /** With a prefix of keys for the pool; undefined: sessions are in memory. */
   readonly redis: RedisConnection | undefined
-  readonly costs: CostModelStore
+  /** Undefined, too: costs end with the process. */
+  readonly costs: CostModelStore | undefined
 }
 
 interface OpenStores {
@@ -85,11 +86,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<OpenStores
       })
       return {
         store,
-        forPool: (name) => ({
-          identity: identityOf(store, name, memoryStaleMs),
-          redis: undefined,
-          costs: createMemoryCostModelStore(),
-        }),
+        forPool: (name) => ({ identity: identityOf(store, name, memoryStaleMs), redis: undefined, costs: undefined }),
       }
     }
     case 'redis': {

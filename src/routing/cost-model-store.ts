@@ -11,15 +11,6 @@ export interface CostModelStore {
   save(engine: string, text: string): Promise<void>
 }
 
-/** Keeps costs until the process ends. */
-export const createMemoryCostModelStore = (): CostModelStore => {
-  const texts = new Map<string, string>()
-  return {
-    load: async (engine) => texts.get(engine),
-    save: async (engine, text) => void texts.set(engine, text),
-  }
-}
-
 /**
  * Restores a cost model at the start and saves it while it learns. A store that fails does not affect turns: errors go
  * to `onFault`, which must not throw.

@@ -1,37 +1,29 @@
-import { describe, expect, test } from '@jest/globals'
-import { type CostModelStore, createMemoryCostModelStore } from '../../../src/routing/cost-model-store.ts'
+import { expect, test } from '@jest/globals'
 import { createRedisCostModelStore } from '../../../src/routing/redis/redis-cost-model-store.ts'
 import { useTestRedis } from '../../support/use-test-redis.ts'
 
 const redis = useTestRedis()
 
-describe.each<{ readonly name: string; readonly open: () => Promise<CostModelStore> }>([
-  { name: 'memory', open: async () => createMemoryCostModelStore() },
-  { name: 'Redis', open: async () => createRedisCostModelStore(await redis().connect()) },
-])('a cost model store: $name', ({ open }) => {
-  test('load of an unknown engine resolves to undefined', async () => {
-    expect(await (await open()).load('engine')).toBeUndefined()
-  })
-
-  test('load returns the last saved text of each engine', async () => {
-    const store = await open()
-    await store.save('engine-1', 'old')
-    await store.save('engine-1', 'new: π')
-    await store.save('engine-2', 'other')
-    expect(await Promise.all([store.load('engine-1'), store.load('engine-2')])).toEqual(['new: π', 'other'])
-  })
+test('the costs of an unknown engine are undefined', async () => {
+  expect(await createRedisCostModelStore(await redis().connect()).load('engine')).toBeUndefined()
 })
 
-describe('a cost model in Redis', () => {
-  test('is shared by processes with one prefix, and expires after 30 days', async () => {
-    await redis().raw.flushall()
-    const connection = await redis().connect()
-    await createRedisCostModelStore(connection).save('engine', 'text')
-    const ttls = await Promise.all((await redis().raw.keys('*')).map((key) => redis().raw.pttl(key)))
-    expect(ttls).toHaveLength(1)
-    expect(ttls[0]).toBeGreaterThan(29 * 24 * 3_600_000)
-    const { keyPrefix } = connection
-    expect(await createRedisCostModelStore(await redis().connect({ keyPrefix })).load('engine')).toBe('text')
-    expect(await createRedisCostModelStore(await redis().connect()).load('engine')).toBeUndefined()
-  })
+test('load returns the last saved text of each engine', async () => {
+  const store = createRedisCostModelStore(await redis().connect())
+  await store.save('engine-1', 'old')
+  await store.save('engine-1', 'new: π')
+  await store.save('engine-2', 'other')
+  expect(await Promise.all([store.load('engine-1'), store.load('engine-2')])).toEqual(['new: π', 'other'])
+})
+
+test('costs are shared by processes with one prefix, and expire after 30 days', async () => {
+  await redis().raw.flushall()
+  const connection = await redis().connect()
+  await createRedisCostModelStore(connection).save('engine', 'text')
+  const ttls = await Promise.all((await redis().raw.keys('*')).map((key) => redis().raw.pttl(key)))
+  expect(ttls).toHaveLength(1)
+  expect(ttls[0]).toBeGreaterThan(29 * 24 * 3_600_000)
+  const { keyPrefix } = connection
+  expect(await createRedisCostModelStore(await redis().connect({ keyPrefix })).load('engine')).toBe('text')
+  expect(await createRedisCostModelStore(await redis().connect()).load('engine')).toBeUndefined()
 })

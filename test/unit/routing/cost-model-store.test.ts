@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals'
 import { createCostModel } from '../../../src/routing/cost-model.ts'
-import {
-  type CostModelStore,
-  createCostModelKeeper,
-  createMemoryCostModelStore,
-  encodeCosts,
-} from '../../../src/routing/cost-model-store.ts'
+import { type CostModelStore, createCostModelKeeper, encodeCosts } from '../../../src/routing/cost-model-store.ts'
 import { eventually } from '../../support/eventually.ts'
+
+const createMemoryStore = (): CostModelStore => {
+  const texts = new Map<string, string>()
+  return { load: async (engine) => texts.get(engine), save: async (engine, text) => void texts.set(engine, text) }
+}
 
 const setUp = (store: CostModelStore, change: { readonly engine?: string; readonly saveIntervalMs?: number } = {}) => {
   const model = createCostModel({ initialMsPerToken: 1 })
@@ -31,7 +31,7 @@ const predictedAfterStart = async (store: CostModelStore, engine = 'engine-1'): 
 }
 
 test('restores the costs of the same kind of engine after a restart, not of another', async () => {
-  const store = createMemoryCostModelStore()
+  const store = createMemoryStore()
   const { keeper, faults, learn } = setUp(store)
   await keeper.start()
   learn()
@@ -56,7 +56,7 @@ test('saves at each interval what is new', async () => {
 })
 
 test('saves nothing when nothing was learnt', async () => {
-  const store = createMemoryCostModelStore()
+  const store = createMemoryStore()
   await predictedAfterStart(store)
   expect(await store.load('engine-1')).toBeUndefined()
 })
@@ -72,7 +72,7 @@ test('reports a store that is unavailable, and the model learns on', async () =>
 })
 
 test('reports a damaged text, and starts with the defaults', async () => {
-  const store = createMemoryCostModelStore()
+  const store = createMemoryStore()
   await store.save('engine-1', 'nonsense')
   const { model, keeper, faults } = setUp(store)
   await keeper.start()
