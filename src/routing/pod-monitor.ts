@@ -62,6 +62,8 @@ export interface PodMonitor extends Omit<PodSource, 'start'> {
 const failuresUntilOut = 2
 /** A report of the load is dropped after this many checks in a row without a new one. */
 const checksUntilStale = 3
+/** Longer than Envoy takes to learn a pod from DNS. Before, it would send a turn of this pod to another one. */
+const newForMs = 10_000
 
 /** A source whose list of pods `loop` renews. */
 export const renewedBy = (loop: Loop, monitor: PodMonitor): PodSource => ({
@@ -89,7 +91,7 @@ export const createPodMonitor = (options: PodMonitorOptions): PodMonitor => {
     watch: async (addresses, facts) => {
       const before = watches
       watches = [...new Set(addresses)].map((address) => {
-        const watch = watchOf(address) ?? createPodWatch({ ...options, probe, address })
+        const watch = watchOf(address) ?? createPodWatch({ ...options, probe, address, isLate: before.length > 0 })
         watch.learn(facts?.get(address) ?? noFacts)
         return watch
       })
@@ -120,12 +122,14 @@ const unasked: ProbeResult = { problem: undefined, load: undefined }
 const unknownLoad = { running: 0, waiting: 0, kvUsage: 0, inFlightAtRead: 0 }
 
 const createPodWatch = (
-  options: PodMonitorOptions & { readonly address: PodAddress; readonly probe: PodProbe },
+  /** `isLate`: the pod was not in the first list. */
+  options: PodMonitorOptions & { readonly address: PodAddress; readonly probe: PodProbe; readonly isLate: boolean },
 ): PodWatch => {
   const { address, probe, onChange } = options
   const turns = new InFlightTurns({ turnLeaseMs: options.turnLeaseMs, nowMs: () => performance.now() })
   let isHealthy = false
-  let facts = noFacts
+  let facts: PodFacts = { isServing: !options.isLate }
+  let servesSinceMs = Number.NEGATIVE_INFINITY
   let failures = 0
   let markings = 0
   let load: EngineLoad & { readonly inFlightAtRead: number } = unknownLoad
@@ -195,6 +199,7 @@ const createPodWatch = (
     state: () => ({
       address,
       ready: isReady(),
+      isNew: performance.now() - servesSinceMs < newForMs,
       inFlight: turns.count(),
       models,
       instance: facts.instance,
@@ -206,6 +211,7 @@ const createPodWatch = (
     },
     learn: (next) =>
       apply(() => {
+        if (next.isServing && !facts.isServing) servesSinceMs = performance.now()
         facts = next
         readModels()
       }, 'not ready in Kubernetes'),

@@ -9,6 +9,8 @@ export interface PodState extends EngineLoad {
   readonly address: PodAddress
   /** Answers its health check, and no turn has reported a failure since. */
   readonly ready: boolean
+  /** It serves so recently that Envoy may not know it: while other pods are ready, it gets no turns. Default: false. */
+  readonly isNew?: boolean
   /** Turns that this gateway process sent to the pod and that have not ended yet. */
   readonly inFlight: number
   /** The models that the engine lists. Default: unknown. */

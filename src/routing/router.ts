@@ -133,7 +133,9 @@ const isIn = (subset: readonly string[], address: string): boolean =>
 
 const readyOf = (pods: readonly PodState[]): Exclude<Candidates, { readonly kind: 'unknown-model' }> => {
   const ready = pods.filter((pod) => pod.ready)
-  return isNotEmpty(ready) ? { kind: 'pods', pods: ready, preferred: ready } : { kind: 'no-ready-pod' }
+  const known = ready.filter((pod) => pod.isNew !== true)
+  const chosen = known.length > 0 ? known : ready
+  return isNotEmpty(chosen) ? { kind: 'pods', pods: chosen, preferred: chosen } : { kind: 'no-ready-pod' }
 }
 
 const isNotEmpty = (pods: readonly PodState[]): pods is Pods => pods.length > 0

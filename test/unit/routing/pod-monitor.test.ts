@@ -73,6 +73,24 @@ test('a pod that Kubernetes takes out is not ready, however healthy, until it is
   expect(changes.at(-1)).toMatchObject({ reason: 'not ready in Kubernetes' })
 })
 
+test('pods that serve after the first list are new for ten seconds, again when they return', () => {
+  const clock = jest.spyOn(performance, 'now')
+  const newAt = (nowMs: number, addresses: readonly string[], unready = ''): readonly unknown[] => {
+    clock.mockReturnValue(nowMs)
+    void monitor.watch(addresses, new Map([[unready, { isServing: false }]]))
+    return monitor.pods().map((pod) => pod.isNew)
+  }
+  const steps = [
+    newAt(0, ['a:1', 'b:1'], 'b:1'),
+    newAt(1, ['a:1', 'b:1', 'c:1'], 'c:1'),
+    newAt(10_000, ['a:1', 'b:1', 'c:1']),
+    newAt(10_001, ['b:1']),
+    newAt(10_002, ['a:1', 'b:1']),
+  ]
+  clock.mockRestore()
+  expect(steps).toEqual([[false, false], [false, true, false], [false, true, true], [false], [true, false]])
+})
+
 test('pod is out after two failures in a row, and ready again after one success', async () => {
   void monitor.watch(['a:1'])
   await findNext(healthy, broken)
@@ -127,7 +145,7 @@ test('pods have the last report of the load, and the turns in flight at its time
   monitor.turnStarted('a:1', 't1')
   await findNext(loaded)
   monitor.turnStarted('a:1', 't2')
-  const seen = { address: 'a:1', ready: true, inFlight: 2, ...load, inFlightAtRead: 1 }
+  const seen = { address: 'a:1', ready: true, isNew: false, inFlight: 2, ...load, inFlightAtRead: 1 }
   expect(monitor.pods()).toEqual([seen])
   await findNext(withoutLoad)
   expect(monitor.pods()).toEqual([seen])

@@ -24,6 +24,8 @@ test.each<[string, readonly PodState[], string | undefined, string, readonly str
   ['asks the first policy by default', podsAt('a:1', 'b:1'), undefined, 'a:1', ['b:1']],
   ['asks the policy that the request names', podsAt('a:1', 'b:1'), 'second', 'b:1', ['a:1']],
   ['ignores pods that are not ready', [unready('a:1'), b, unready('c:1'), d], undefined, 'b:1', ['d:1']],
+  ['leaves out new pods while another is ready', [unready('a:1'), { ...d, isNew: true }, b], undefined, 'b:1', []],
+  ['takes new pods where there is no other', [unready('a:1'), { ...d, isNew: true }], undefined, 'd:1', []],
   ['orders equal fallbacks in a circle', podsAt('a:1', 'b:1', 'c:1'), 'second', 'b:1', ['c:1', 'a:1']],
   [
     'names the three least loaded pods as fallbacks',
