@@ -10,6 +10,7 @@ import { selectedConnector } from '../kvcache/registry.ts'
 import { createCostModel } from '../routing/cost-model.ts'
 import { createCostModelKeeper } from '../routing/cost-model-store.ts'
 import { createPolicies } from '../routing/policies.ts'
+import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import { createRouter } from '../routing/router.ts'
 import { serviceOf } from '../routing/served-models.ts'
 import { createTtftPredictor } from '../routing/ttft-predictor.ts'
@@ -67,7 +68,7 @@ export const createPool = async (
   const onFault = (operation: string, error: unknown): void =>
     log.warn('costs were not loaded or saved', { operation, cause: sentenceOf(error) })
   const kept = { model: costs, engine: selected.name, saveIntervalMs: saveCostsMs, onFault }
-  const costKeeper = stores.costs && createCostModelKeeper({ ...kept, store: stores.costs })
+  const costKeeper = stores.redis && createCostModelKeeper({ ...kept, store: createRedisCostModelStore(stores.redis) })
   const nowMs = () => performance.now()
   const predictor = createTtftPredictor({ source: pods, costs, nowMs, maxSessions: maxRoutedSessions })
   const { policy, stickinessFactor: factor, stickinessMargin: margin } = config.routing

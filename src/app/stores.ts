@@ -3,13 +3,10 @@ import { defaultPoolName } from '../config/pools.ts'
 import type { StoreIdentity } from '../kvcache/connector-definition.ts'
 import { createRedisConnection } from '../redis/create-redis-connection.ts'
 import type { RedisConnection } from '../redis/redis-connection.ts'
-import type { CostModelStore } from '../routing/cost-model-store.ts'
-import { createRedisCostModelStore } from '../routing/redis/redis-cost-model-store.ts'
 import type { Evicted, KvLimit } from '../sessions/limits.ts'
 import { createMemorySessionStore } from '../sessions/memory/create-memory-session-store.ts'
 import { createProcessMemoryWatch } from '../sessions/memory/process-memory.ts'
 import { createRedisSessionStore } from '../sessions/redis/create-redis-session-store.ts'
-import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { Logger } from '../telemetry/logger.ts'
 import { measureOperations } from '../telemetry/measure-operations.ts'
@@ -59,17 +56,10 @@ export interface PoolStores {
   readonly identity: StoreIdentity
   /** With a prefix of keys for the pool; undefined: sessions are in memory. */
   readonly redis: RedisConnection | undefined
-  /** Undefined, too: costs end with the process. */
-  readonly costs: CostModelStore | undefined
 }
 
-interface OpenStores {
-  readonly store: SessionStore & RemovalQueue
-  /** Called once for each pool. */
-  readonly forPool: (name: string) => PoolStores
-}
-
-const openStores = async (config: Config, parts: StoreParts): Promise<OpenStores> => {
+/** `forPool` is called once for each pool. */
+const openStores = async (config: Config, parts: StoreParts) => {
   const { log, metrics, warnings } = parts
   const { sessions } = config
   const onEvicted = tellEvictions(parts)
@@ -86,7 +76,7 @@ const openStores = async (config: Config, parts: StoreParts): Promise<OpenStores
       })
       return {
         store,
-        forPool: (name) => ({ identity: identityOf(store, name, memoryStaleMs), redis: undefined, costs: undefined }),
+        forPool: (name: string): PoolStores => ({ identity: identityOf(store, name, memoryStaleMs), redis: undefined }),
       }
     }
     case 'redis': {
@@ -112,10 +102,10 @@ const openStores = async (config: Config, parts: StoreParts): Promise<OpenStores
       })
       return {
         store,
-        forPool: (name) => {
+        forPool: (name: string): PoolStores => {
           const prefix = name === defaultPoolName ? '' : `pool:${name}:`
           const redis = { ...connection, keyPrefix: `${connection.keyPrefix}${prefix}` }
-          return { identity: identityOf(store, name, redisStaleMs), redis, costs: createRedisCostModelStore(redis) }
+          return { identity: identityOf(store, name, redisStaleMs), redis }
         },
       }
     }

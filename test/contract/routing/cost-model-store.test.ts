@@ -4,12 +4,9 @@ import { useTestRedis } from '../../support/use-test-redis.ts'
 
 const redis = useTestRedis()
 
-test('the costs of an unknown engine are undefined', async () => {
-  expect(await createRedisCostModelStore(await redis().connect()).load('engine')).toBeUndefined()
-})
-
 test('load returns the last saved text of each engine', async () => {
   const store = createRedisCostModelStore(await redis().connect())
+  expect(await store.load('engine-1')).toBeUndefined()
   await store.save('engine-1', 'old')
   await store.save('engine-1', 'new: π')
   await store.save('engine-2', 'other')
