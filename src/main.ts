@@ -92,18 +92,18 @@ const runPlayground = async (command: keyof PlaygroundCommands, args: readonly s
 const packageVersion = (): string =>
   (createRequire(import.meta.url)('#package.json') as { readonly version: string }).version
 
-/** Resolves with the first SIGINT or SIGTERM. The second one ends the process at once. */
+const endAtOnce = (): void => process.exit(1)
+// Without a handler the first process of a container ignores them.
+let onSignal: (signal: NodeJS.Signals) => void = endAtOnce
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, (signal) => onSignal(signal))
+
+/** Resolves with the next SIGINT or SIGTERM. The one after it, or before this call, ends the process at once. */
 const untilStopped = (): Promise<NodeJS.Signals> =>
   new Promise((resolve) => {
-    const first = (signal: NodeJS.Signals): void => {
-      for (const name of ['SIGINT', 'SIGTERM'] as const) {
-        process.off(name, first)
-        process.once(name, () => process.exit(1))
-      }
+    onSignal = (signal) => {
+      onSignal = endAtOnce
       resolve(signal)
     }
-    process.once('SIGINT', first)
-    process.once('SIGTERM', first)
   })
 
 const print = (text: string): number => {

@@ -26,7 +26,7 @@ export const createLogger = (options: {
     // Errors are described by the redaction; pino's own serializer would lose their type, cause and stack.
     serializers: { err: (described: unknown) => described },
   }
-  const sink = options.destination === undefined ? pino(settings) : pino(settings, options.destination)
+  const sink = pino(settings, options.destination ?? standardOutput())
 
   const write =
     (level: Exclude<LevelWithSilent, 'silent' | 'trace'>) =>
@@ -40,6 +40,13 @@ export const createLogger = (options: {
     error: write('error'),
     fatal: write('fatal'),
   }
+}
+
+/** No reader that stalls and no full disk holds up a turn: 16 MiB are kept meanwhile, and what comes then is lost. */
+const standardOutput = (): DestinationStream => {
+  const output = pino.destination({ fd: 1, sync: false, maxLength: 16_777_216 })
+  // At its exit the process would try again without an end.
+  return output.on('error', () => Object.assign(output, { flushSync: () => undefined }))
 }
 
 /** If a field cannot be read (a getter that throws), the line is written without its fields. */

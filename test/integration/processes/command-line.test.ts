@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { freePort } from '../../../playground/free-port.ts'
 import { makeCertificate } from '../../support/certificates.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startTestRedis } from '../../support/test-redis.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -163,6 +165,12 @@ describe('context-cache-gateway', () => {
     expect(JSON.parse(served.stdout)).toMatchObject({ msg: 'the gateway could not start', cause: 'no URL' })
   })
 
+  test('serve ends by a signal before it has started', async () => {
+    const endless = 'console.log("loading")\nsetInterval(() => {}, 1000)\nawait new Promise(() => {})'
+    const env = { ...valid(), CTX_KV_STORE_MODULE: await write('store.mjs', endless) }
+    expect(await run(['serve'], { env, until: 'loading' })).toMatchObject({ code: 1, stderr: '' })
+  })
+
   test('serve refuses what it cannot use', async () => {
     const env = { ...valid(), KV_DIR: '/none', CTX_LISTEN_ADMIN_HOST: '192.0.2.1', CTX_LISTEN_ADMIN_PORT: '' }
     const stderr = invalid(
@@ -170,6 +178,17 @@ describe('context-cache-gateway', () => {
       'KV_DIR: kv.directory = "/none": cannot be used (ENOENT: no such file or directory)',
     )
     expect(await run(['serve'], { env })).toEqual({ code: 1, stdout: '', stderr })
+  })
+
+  test('serve goes on while its log cannot be written, and ends when it is told to', async () => {
+    const command = ['-c', 'exec "$0" "$1" > /dev/full', process.execPath, join(root, 'dist/src/main.js')]
+    const adminPort = String(await freePort())
+    const child = spawn('/bin/sh', command, { env: { ...valid(), CTX_LISTEN_ADMIN_PORT: adminPort } })
+    const ended = once(child, 'close')
+    const isServing = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${adminPort}/healthz`)).ok
+    await eventually(async () => expect(await isServing()).toBe(true))
+    child.kill()
+    expect(await ended).toEqual([0, null])
   })
 
   test('serve warns once of an engine that does not answer, and of a Redis that it does not use', async () => {
