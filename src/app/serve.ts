@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { connectorOf, poolsOf } from '../config/pools.ts'
+import { addressOf } from '../routing/pod.ts'
 import { createLogger, type Logger } from '../telemetry/logger.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { sentenceOf } from '../telemetry/sentence-of.ts'
@@ -18,8 +19,8 @@ export const serve = async (
     const { extproc, admin } = await app.start()
     log.info('ready', {
       version,
-      extproc: 'socketPath' in extproc ? extproc.socketPath : `${extproc.host}:${extproc.port}`,
-      admin: `http://${admin.host}:${admin.port}`,
+      extproc: 'socketPath' in extproc ? extproc.socketPath : addressOf(extproc.host, extproc.port),
+      admin: `http://${addressOf(admin.host, admin.port)}`,
       store: config.sessions.store,
       pools: poolsOf(config).map(({ name, kv, dns, pods }) => ({
         name,

@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { createLoop } from '../async/loop.ts'
-import type { PodAddress, PodSource } from './pod.ts'
+import { addressOf, type PodAddress, type PodSource } from './pod.ts'
 import { createPodMonitor, type PodMonitorOptions, renewedBy } from './pod-monitor.ts'
 import { errorReason } from './pod-probe.ts'
 
@@ -52,6 +52,5 @@ export const createDnsPodSource = (
 /** Sorted, so that the order of the pods does not change with every answer. */
 const toPodAddresses = (found: readonly LookupAddress[], port: number): readonly PodAddress[] => {
   const ipv4 = found.filter(({ family }) => family === 4)
-  const hosts = ipv4.length > 0 ? ipv4.map(({ address }) => address) : found.map(({ address }) => `[${address}]`)
-  return hosts.sort().map((host) => `${host}:${port}`)
+  return (ipv4.length > 0 ? ipv4 : found).map(({ address }) => addressOf(address, port)).sort()
 }

@@ -4,6 +4,10 @@ import type { ServedModels } from './served-models.ts'
 /** `host:port` of one engine, exactly as Envoy's cluster names it. */
 export type PodAddress = string
 
+/** `host:port`, or `[ipv6]:port`. */
+export const addressOf = (host: string, port: number): PodAddress =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+
 /** The state of one engine as the router knows it, with the load that it reported last. */
 export interface PodState extends EngineLoad {
   readonly address: PodAddress

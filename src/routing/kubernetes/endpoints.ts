@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { PodAddress } from '../pod.ts'
+import { addressOf, type PodAddress } from '../pod.ts'
 
 /** One port of one pod, as Kubernetes describes it. */
 export interface KubernetesEndpoint {
@@ -99,6 +99,3 @@ const endpointsOfSlice = (found: z.infer<typeof slice>, ports: readonly number[]
       ),
     )
 }
-
-const addressOf = (host: string, portNumber: number): PodAddress =>
-  host.includes(':') ? `[${host}]:${portNumber}` : `${host}:${portNumber}`
