@@ -5,6 +5,7 @@ import {
   parseRequirement,
   parseResourceCount,
 } from '../admission/plan/admission-notation.ts'
+import { withShortIpv6 } from '../options/values.ts'
 
 const notation = (parse: (text: string) => unknown, message: string) =>
   z.string().refine((text) => parse(text) !== undefined, message)
@@ -13,7 +14,9 @@ const notation = (parse: (text: string) => unknown, message: string) =>
 export const requirement = notation(parseRequirement, 'must be like prefill=R1:4 R2:1 or prefill/my-model=R1:4')
 
 /** How many copies of a resource exist: `R1:10`, `R2:5:0`, `R2:5:10.0.0.1:8000`. */
-export const resourceCount = notation(parseResourceCount, 'must be like R1:10, R2:5:0 or R2:5:10.0.0.1:8000')
+export const resourceCount = notation(parseResourceCount, 'must be like R1:10, R2:5:0 or R2:5:10.0.0.1:8000').overwrite(
+  withShortIpv6,
+)
 
 export const resourceName = z.string().refine(isResourceName, 'must begin with a letter, of letters, digits, _ and -')
 

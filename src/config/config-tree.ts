@@ -15,7 +15,7 @@ export const valueAt = (tree: unknown, path: readonly string[]): unknown =>
 export const withValue = (tree: Tree, path: readonly string[], value: unknown): Tree => {
   const replace = (node: unknown, [name, ...rest]: readonly string[]): unknown => {
     if (name === undefined) return value
-    if (Array.isArray(node)) return node.with(Number(name), replace(node[Number(name)], rest))
+    if (Array.isArray(node) && Number(name) in node) return node.with(Number(name), replace(node[Number(name)], rest))
     if (!isTree(node)) return node
     return { ...node, [name]: replace(Object.hasOwn(node, name) ? node[name] : {}, rest) }
   }

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP, isIPv6, SocketAddress } from 'node:net'
 import { z } from 'zod'
 
 export const integer = (min: number, max: number) => z.int().min(min).max(max)
@@ -23,6 +23,12 @@ export const host = z.string().min(1).max(255)
 
 export const filePath = z.string().min(1)
 
+/** With each `[ipv6]` in its shortest form, in which Envoy and the gateway know pods. */
+export const withShortIpv6 = (text: string): string =>
+  text.replace(/\[([\da-f:.]+)\]/gi, (written, address: string) =>
+    isIPv6(address) ? `[${new SocketAddress({ address, family: 'ipv6' }).address}]` : written,
+  )
+
 /** `host:port`, or `[ipv6]:port`. */
 export const hostPort = z
   .string()
@@ -31,6 +37,7 @@ export const hostPort = z
     abort: true,
   })
   .refine((value) => Number(value.slice(value.lastIndexOf(':') + 1)) <= 65_535, 'the port must be at most 65535')
+  .overwrite(withShortIpv6)
 
 /** `http://host:port`, without a path. */
 export const serverUrl = z
@@ -47,6 +54,7 @@ export const podAlias = z
     (text) => /^[^=\s]+:[1-9][0-9]{0,4}=[^=\s]{1,256}$/.test(text) && isByIp(text.slice(0, text.indexOf('='))),
     'must be ip:port=instance',
   )
+  .overwrite(withShortIpv6)
 
 /** HTTP header name, as Envoy sends it. */
 export const headerName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'must be a header name in lower case')

@@ -1,9 +1,8 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
-import { SocketAddress } from 'node:net'
-import { untilAborted } from '../async/deadline.ts'
+import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { createLoop } from '../async/loop.ts'
-import type { PodAddress, PodSource } from './pod.ts'
+import { addressOf, type PodAddress, type PodSource } from './pod.ts'
 import { createPodMonitor, type PodFacts, type PodMonitorOptions, renewedBy } from './pod-monitor.ts'
 import { errorReason } from './pod-probe.ts'
 
@@ -19,31 +18,34 @@ export const createStaticPodSource = (
     readonly addresses: readonly PodAddress[]
     /** Default: the system's resolver, IPv4 first, as in Envoy's clusters. */
     readonly resolve?: (host: string) => Promise<LookupAddress>
+    /** Limit of one look-up, milliseconds. Default: 10 s. */
+    readonly lookupTimeoutMs?: number
   },
 ): PodSource => {
-  const { addresses, onChange, resolve = (host) => lookup(host, { order: 'ipv4first' }) } = options
+  const { addresses, onChange, lookupTimeoutMs = 10_000 } = options
+  const { resolve = (host) => lookup(host, { order: 'ipv4first' }) } = options
   const monitor = createPodMonitor(options)
   let found: readonly (PodAddress | undefined)[] = []
 
-  /** IPv6 as Envoy writes it. The port stays as it is. */
-  const lookUp = async (address: PodAddress): Promise<PodAddress | undefined> => {
+  const lookUp = async (address: PodAddress, stopping: AbortSignal): Promise<PodAddress | undefined> => {
     const colon = address.lastIndexOf(':')
     const name = address.slice(0, colon).replace(/^\[|\]$/g, '')
     try {
-      const answer = await resolve(name)
-      const isIpv6 = answer.family === 6
-      const { address: host } = new SocketAddress({ ...answer, family: isIpv6 ? 'ipv6' : 'ipv4' })
-      return `${isIpv6 ? `[${host}]` : host}${address.slice(colon)}`
+      const ask = (limit: AbortSignal) => untilAborted(resolve(name), limit, () => undefined)
+      const answer = await withinLimit(lookupTimeoutMs, ask, stopping)
+      if (answer === undefined) throw new Error(`no answer within ${lookupTimeoutMs} ms`)
+      return addressOf(answer.address, Number(address.slice(colon + 1)))
     } catch (error) {
-      if (found.length === 0) onChange({ kind: 'resolve-failed', name, reason: errorReason(error) })
+      if (found.length === 0 && !stopping.aborted)
+        onChange({ kind: 'resolve-failed', name, reason: errorReason(error) })
       return undefined
     }
   }
 
   const resolveRest = async (stopping: AbortSignal): Promise<void> => {
     if (found.length > 0 && !found.includes(undefined)) return
-    const lookUps = addresses.map(async (address, index) => found[index] ?? lookUp(address))
-    found = await untilAborted(Promise.all(lookUps), stopping, () => found)
+    const lookUps = addresses.map(async (address, index) => found[index] ?? lookUp(address, stopping))
+    found = await Promise.all(lookUps)
     if (stopping.aborted) return
     const watched = addresses.map((address, index) => found[index] ?? address)
     const names = watched.filter((address) => !found.includes(address))

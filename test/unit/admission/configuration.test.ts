@@ -32,14 +32,15 @@ describe('the configuration', () => {
   test('takes lists from the environment', () => {
     const { admission } = load({
       ...essential,
+      PODS: '10.0.0.11:8000,[FD00::12]:8000',
       CTX_ADMISSION_REQUIREMENTS: 'prefill/A=R1:4 R2:4, prefill/B=R2:5 R3:10 R4:5',
-      CTX_ADMISSION_RESOURCES: 'R1:10,R2:5:0,R2:8:10.0.0.12:8000',
+      CTX_ADMISSION_RESOURCES: 'R1:10,R2:5:0,R2:8:[FD00:0::12]:8000',
       CTX_ADMISSION_GLOBAL_RESOURCES: 'R3',
       CTX_ADMISSION_PRIORITIES: 'A=1,B=2',
     })
     expect(admission).toMatchObject({
       requirements: ['prefill/A=R1:4 R2:4', 'prefill/B=R2:5 R3:10 R4:5'],
-      resources: ['R1:10', 'R2:5:0', 'R2:8:10.0.0.12:8000'],
+      resources: ['R1:10', 'R2:5:0', 'R2:8:[fd00::12]:8000'],
       globalResources: ['R3'],
       priorities: ['A=1', 'B=2'],
       objectives: [],

@@ -44,6 +44,12 @@ describe('poolsOf', () => {
     expect(poolsOf(load(variable({ ...chat, kv }))).map((pool) => connectorOf(pool.kv))).toEqual(['/own.mjs'])
   })
 
+  test('an IPv6 address has its shortest form', () => {
+    const lmcache = { CONNECTOR: 'lmcache', LMCACHE_URL: 'http://a:1', LMCACHE_INSTANCES: '[fd00:0::1]:8000=a' }
+    const { routing, kv } = load({ ...lmcache, PODS: '[FD00::1]:8000' })
+    expect([routing.pods, kv.lmcache?.instances]).toEqual([['[fd00::1]:8000'], ['[fd00::1]:8000=a']])
+  })
+
   test('a key is read from its file', () => {
     const apiKeyFile = join(folder, 'key')
     writeFileSync(apiKeyFile, 'from-file\n')
