@@ -26,10 +26,12 @@ export interface RequestScope {
 }
 
 export type Decision =
-  /** The request goes on unchanged, to `destinations` (chosen pod first) if there are any. */
+  /** The request goes on, its body unchanged, to `destinations` (chosen pod first) if there are any. */
   | {
       readonly kind: 'passthrough'
       readonly destinations: readonly string[]
+      /** Request headers to set. Default: none. */
+      readonly requestHeaders?: Readonly<Record<string, string>>
       readonly observer?: ResponseObserver
     }
   | ForwardDecision

@@ -26,7 +26,7 @@ import {
 import { createPlainRequests } from './route-plain.ts'
 import { containsSessionId, createSessionIdCipher, isSessionId } from './session-id.ts'
 import { createTenants } from './tenant.ts'
-import type { TurnParts } from './turn.ts'
+import { poolHeader, type TurnParts } from './turn.ts'
 import { createUseSession, type UseSettings } from './use-session.ts'
 
 export interface ContextSettings extends CreateSettings, UseSettings, EndTurnSettings, JsonLimits {
@@ -64,9 +64,10 @@ export const createContextCacheManager = (parts: ContextParts, settings: Context
   const passForeign = (request: GatewayRequest, id: string): Decision => {
     const affinityKey = id === '' ? undefined : createHash('sha256').update(id, 'latin1').digest('base64url')
     const model = namedModel(request)
-    const { router } = parts.pools.forModel(model)
-    const outcome = router.route({ affinityKey, lastPod: undefined, model }, request.header('routing-strategy')[0])
-    return { kind: 'passthrough', destinations: outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : [] }
+    const pool = parts.pools.forModel(model)
+    const outcome = pool.router.route({ affinityKey, lastPod: undefined, model }, request.header('routing-strategy')[0])
+    const destinations = outcome.kind === 'routed' ? [outcome.pod, ...outcome.fallbacks] : []
+    return { kind: 'passthrough', destinations, requestHeaders: poolHeader(pool) }
   }
 
   const decideTurn = async (

@@ -207,7 +207,7 @@ const forwardTo = (route: Route, fields: EngineFields, ticket: TurnTicket): Forw
 })
 
 /** Names the cluster of a pool other than the default one. It means nothing unless Envoy has one for each pool. */
-const poolHeader = ({ name }: Pool): Readonly<Record<string, string>> =>
+export const poolHeader = ({ name }: Pool): Readonly<Record<string, string>> =>
   name === defaultPool ? {} : { 'x-context-pool': name }
 
 /**

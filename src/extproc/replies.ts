@@ -34,9 +34,8 @@ const bodiless: ReadonlySet<number> = new Set([204, 304])
 export const outcomeOf = (decision: Decision): Outcome => {
   switch (decision.kind) {
     case 'passthrough':
-      return { kind: 'forward', setHeaders: {}, destinations: listOf(decision.destinations), ctx: {} }
     case 'forward':
-      return forward(decision)
+      return forward(decision.destinations, decision)
     case 'response':
       return respondJson(decision, 'answer')
     case 'cached-response':
@@ -59,13 +58,13 @@ export const outcomeOf = (decision: Decision): Outcome => {
 export const listOf = (destinations: readonly string[]): string | undefined =>
   destinations.length === 0 ? undefined : destinations.join(',')
 
-const forward = (decision: ForwardDecision): Outcome => {
-  const { path, splice, expectModel: model, ticket } = decision
-  const lines = Object.entries(decision.responseHeaders).map(([name, value]) => `${name}:${value}\n`)
+const forward = (pods: readonly string[], part: Omit<Partial<ForwardDecision>, 'kind' | 'destinations'>): Outcome => {
+  const { path, splice, expectModel: model, ticket, requestHeaders = {}, responseHeaders = {} } = part
+  const lines = Object.entries(responseHeaders).map(([name, value]) => `${name}:${value}\n`)
   return {
     kind: 'forward',
-    setHeaders: { ...withoutFraming(decision.requestHeaders), ...(path === undefined ? {} : { ':path': path }) },
-    destinations: listOf(decision.destinations),
+    setHeaders: { ...withoutFraming(requestHeaders), ...(path === undefined ? {} : { ':path': path }) },
+    destinations: listOf(pods),
     ctx: {
       ...(splice === undefined ? {} : { splice }),
       ...(model === undefined ? {} : { model }),

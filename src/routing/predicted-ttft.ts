@@ -8,18 +8,15 @@ import { type PickPod, type RoutingInput, residentTokensIn } from './router.ts'
  */
 const followersPerTurnAhead = 3
 
-/** Length of a prompt whose length is unknown. */
-const unknownPromptTokens = 1024
-
 /**
  * `predicted-ttft`: the pod with the lowest predicted time to first token, plus the delay of the turns behind it. So a
  * session stays where its KV is until the queue there costs more than the KV is worth. Of equals the least loaded, then
- * random. For a turn without a session nothing can be predicted: `otherwise` picks its pod.
+ * random. Without model or length of the prompt nothing can be predicted: `otherwise` picks the pod.
  */
 export const createPredictedTtftPolicy =
   (options: { readonly costs: CostEstimate; readonly random: RandomSource; readonly otherwise: PickPod }): PickPod =>
   (turn, pods) =>
-    turn.model === undefined
+    turn.model === undefined || turn.promptTokens === undefined
       ? options.otherwise(turn, pods)
       : randomPod(leastLoaded(lowest(pods, (pod) => costMs(options.costs, turn, pod))), options.random)
 
@@ -29,21 +26,13 @@ const costMs = (costs: CostEstimate, turn: RoutingInput, pod: PodState): number 
   return ttftMs + prefillMs * turnsAhead * followersPerTurnAhead
 }
 
-/** The predicted course of a turn at one pod, milliseconds. */
-export interface PredictedTurn {
-  /** Until the first token. */
-  readonly ttftMs: number
-  /** Until the pod has computed all prompts ahead of this one. */
-  readonly queueMs: number
-  /** To compute this turn's prompt: a part of {@link ttftMs}, and the wait of the turns behind it. */
-  readonly prefillMs: number
-}
-
 /**
- * Where a load pays, it runs while the pod works on its queue: the turn waits for the longer of the two, then computes
- * the rest. Else it waits for the queue, then computes all that the pod lacks.
+ * The course of a turn at one pod: until its first token (`ttftMs`), until all prompts ahead of it are computed
+ * (`queueMs`), to compute its own (`prefillMs`), for which the turns behind it wait. Where a load pays, it runs while
+ * the pod works on its queue: the turn waits for the longer of the two, then computes the rest. Else it waits for the
+ * queue, then computes all that the pod lacks.
  */
-export const predictTurn = (costs: CostEstimate, turn: RoutingInput, pod: PodState): PredictedTurn => {
+export const predictTurn = (costs: CostEstimate, turn: RoutingInput, pod: PodState) => {
   const { prefillMs, loadMs, promptTokens } = predictWork(costs, turn, pod.address)
   // Of requests of others that wait in the engine the length is unknown: they are taken to be like this one.
   const foreignWaiting = Math.min(pod.waiting, podLoad(pod) - pod.inFlight)
@@ -60,7 +49,7 @@ export const predictWork = (
 ): { readonly prefillMs: number; readonly loadMs: number; readonly promptTokens: number } => {
   const { model = '', stored } = turn
   const residentTokens = residentTokensIn(turn, address)
-  const promptTokens = Math.max(turn.promptTokens ?? unknownPromptTokens, stored?.tokens ?? 0, residentTokens)
+  const promptTokens = Math.max(turn.promptTokens ?? 0, stored?.tokens ?? 0, residentTokens)
   const loadMs = stored && worthwhileLoadMs(costs, { model, stored, residentTokens })
   const presentTokens = stored === undefined || loadMs === undefined ? residentTokens : stored.tokens
   return { prefillMs: costs.recomputeMs(model, promptTokens - presentTokens), loadMs: loadMs ?? 0, promptTokens }

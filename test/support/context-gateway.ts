@@ -39,6 +39,7 @@ export interface GatewaySettings {
   readonly pods?: readonly string[]
   /** Default: the gateway's default policy. */
   readonly policy?: PolicyName
+  readonly poolName?: string
   readonly sliding?: boolean
   readonly unknownSession?: 'miss' | 'reject'
   readonly sessionsPerPod?: number
@@ -144,7 +145,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       store,
       pools: createPools([
         {
-          name: 'default',
+          name: settings.poolName ?? 'default',
           serves: () => 'possible',
           router: createRouter({
             source: predictor,

@@ -58,6 +58,11 @@ describe('forward', () => {
   })
 })
 
+test('a passthrough may set headers', () => {
+  const passed = { kind: 'passthrough', destinations: [], requestHeaders: { 'x-a': 'b' } } as const
+  expect(outcomeOf(passed)).toEqual({ kind: 'forward', setHeaders: { 'x-a': 'b' }, destinations: undefined, ctx: {} })
+})
+
 describe('answers', () => {
   test('are JSON, with their own headers', () => {
     const answer = respondOf({

@@ -128,7 +128,7 @@ test.each(['predicted-ttft', 'prefix-cache', 'session-affinity'] as const)(
 test.each(['session-affinity', 'predicted-ttft'] as const)('%s spreads affinity keys, each to one pod', (name) => {
   const pickAll = (chance: number): readonly string[] => {
     const pick = createPick(name, () => chance)
-    return Array.from({ length: 600 }, (_none, key) => pick({ affinityKey: `key-${key}`, model: undefined }, idle))
+    return Array.from({ length: 600 }, (_none, key) => pick({ affinityKey: `key-${key}` }, idle))
   }
   const picked = pickAll(0)
   expect(pickAll(0.99)).toEqual(picked)
@@ -171,7 +171,6 @@ test('least-kv-cache counts turns since the last report, so that they do not all
 
 test.each<[string, Turn, Parameters<typeof podState>[1], number]>([
   ['computes all of a new session', {}, {}, 5_000],
-  ['computes 1,024 tokens of a prompt of unknown length', { promptTokens: undefined }, {}, 1_024],
   ['waits for the queue first', {}, { prefillBacklogMs: 700 }, 5_700],
   ['computes the rest of a resident session', holds({ 'a:1': 4_000 }), {}, 1_000],
   ['loads what is stored', stored(4_000), {}, 1_400],

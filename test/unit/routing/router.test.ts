@@ -56,45 +56,32 @@ test.each([
   expect(route(pods)).toEqual({ kind: 'no-ready-pod' })
 })
 
+const podA = (sketch: Partial<PodState>) => podState('a:1', sketch)
+const podB = (sketch: Partial<PodState>) => podState('b:1', sketch)
 const serving = (...names: readonly string[]) => ({ models: { names: new Set(names), answersAnyName: false } })
 const anyName = { models: { names: new Set(['own']), answersAnyName: true } }
 const running = { activeAdapters: new Set(['m']) }
 
 test.each<[string, readonly PodState[], Partial<RoutingInput>, readonly string[]]>([
-  ['to pods that list the model', [podState('a:1', serving('x')), podState('b:1', serving('x', 'm'))], {}, ['b:1']],
-  [
-    'to a pod that lists it before one of any name',
-    [podState('a:1', anyName), podState('b:1', serving('m'))],
-    {},
-    ['b:1'],
-  ],
-  [
-    'to pods of any name, and of unknown models',
-    [podState('a:1', anyName), b, podState('c:1', serving('x'))],
-    {},
-    ['a:1', 'b:1'],
-  ],
-  [
-    'past a pod that lists it and is not ready',
-    [podState('a:1', { ...serving('m'), ready: false }), podState('b:1', anyName)],
-    {},
-    ['b:1'],
-  ],
+  ['to pods that list the model', [podA(serving('x')), podB(serving('x', 'm'))], {}, ['b:1']],
+  ['to a pod that lists it before one of any name', [podA(anyName), podB(serving('m'))], {}, ['b:1']],
+  ['to pods of any name, and of unknown models', [podA(anyName), b, podState('c:1', serving('x'))], {}, ['a:1', 'b:1']],
+  ['past a pod that lists it and is not ready', [podA({ ...serving('m'), ready: false }), podB(anyName)], {}, ['b:1']],
   [
     'to a pod that runs the adapter, and to others only again',
-    [podState('a:1', serving('m')), podState('b:1', { ...serving('m'), ...running, inFlight: 1 })],
+    [podA(serving('m')), podB({ ...serving('m'), ...running, inFlight: 1 })],
     {},
     ['b:1', 'a:1'],
   ],
   [
     'past a pod that runs the adapter and is overloaded',
-    [podState('a:1', serving('m')), podState('b:1', { ...serving('m'), ...running, inFlight: 2 })],
+    [podA(serving('m')), podB({ ...serving('m'), ...running, inFlight: 2 })],
     {},
     ['a:1', 'b:1'],
   ],
   [
     'by its policy when the session has a pod',
-    [podState('a:1', serving('m')), podState('b:1', { ...serving('m'), ...running })],
+    [podA(serving('m')), podB({ ...serving('m'), ...running })],
     { lastPod: 'a:1' },
     ['a:1', 'b:1'],
   ],
@@ -104,16 +91,8 @@ test.each<[string, readonly PodState[], Partial<RoutingInput>, readonly string[]
 })
 
 test.each<[string, readonly PodState[], RouteOutcome['kind']]>([
-  [
-    'that no pod serves',
-    [podState('a:1', serving('x')), podState('b:1', { ...serving('y'), ready: false })],
-    'unknown-model',
-  ],
-  [
-    'whose pods are not ready',
-    [podState('a:1', serving('x')), podState('b:1', { ...serving('m'), ready: false })],
-    'no-ready-pod',
-  ],
+  ['that no pod serves', [podA(serving('x')), podB({ ...serving('y'), ready: false })], 'unknown-model'],
+  ['whose pods are not ready', [podA(serving('x')), podB({ ...serving('m'), ready: false })], 'no-ready-pod'],
   ['that no pod serves, without any pod', [], 'no-ready-pod'],
 ])('routes to no pod for a model %s', (_title, pods, kind) => {
   expect(route(pods, undefined, { model: 'm' })).toEqual({ kind })
