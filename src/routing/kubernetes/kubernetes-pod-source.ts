@@ -115,6 +115,8 @@ const follow = async (
       if (followed === next) return
       followed = next
       stopPods.abort()
+      // The list that ends here does not say that it is no longer stale.
+      onChange({ kind: 'list-current', name: 'pods' })
       if (pool === undefined) return onEndpoints([])
       stopPods = new AbortController()
       const pods = followPods(ports.length > 0 ? { ...pool, ports } : pool, stopPods.signal)

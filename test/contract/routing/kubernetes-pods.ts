@@ -54,7 +54,7 @@ const sliceOf = (name: string, port: number, endpoints: readonly object[]) => ({
   endpoints,
 })
 
-const poolOf = (matchLabels: Readonly<Record<string, string>>, ports: readonly number[], more: object = {}) => ({
+export const poolOf = (matchLabels: Readonly<Record<string, string>>, ports: readonly number[], more: object = {}) => ({
   apiVersion: 'inference.networking.k8s.io/v1',
   kind: 'InferencePool',
   metadata: { name: 'engines' },

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { createKubernetesPodSource } from '../../../src/routing/kubernetes/kubernetes-pod-source.ts'
 import type { PodSource } from '../../../src/routing/pod.ts'
 import type { PodChange } from '../../../src/routing/pod-monitor.ts'
-import { paths, podOf, writeKubeconfig } from '../../contract/routing/kubernetes-pods.ts'
+import { paths, podOf, poolOf, writeKubeconfig } from '../../contract/routing/kubernetes-pods.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type ApiBehaviour, type FakeApiServer, startFakeApiServer } from '../../support/fake-api-server.ts'
 import { type FakeEngine, startFakeEngine } from './fake-engine.ts'
@@ -16,13 +16,13 @@ let engine: FakeEngine
 let source: PodSource
 let changes: PodChange[]
 
-const createSource = async (timeoutMs: number): Promise<PodSource> =>
+const createSource = async (timeoutMs: number, inferencePool?: string): Promise<PodSource> =>
   createKubernetesPodSource({
     healthIntervalMs: 10,
     healthTimeoutMs: 10_000,
     turnLeaseMs: 60_000,
     onChange: (change) => void changes.push(change),
-    selector: 'app=engines',
+    ...(inferencePool === undefined ? { selector: 'app=engines' } : { inferencePool }),
     ports: [engine.port],
     resyncMs: 1_000,
     timeoutMs,
@@ -86,6 +86,18 @@ test.each<[string, () => void]>([
   put('c', '127.0.0.3')
   await eventually(() => expect(hosts()).toHaveLength(3))
   expect(listChanges()).toEqual([])
+})
+
+test('a list of pods that ends with its InferencePool is stale no longer', async () => {
+  source = await createSource(60_000, 'engines')
+  api.put(paths.pools, poolOf({ app: 'engines' }, [engine.port]))
+  await source.start()
+  await eventually(() => expect(api.watches()).toBe(2))
+  api.behave('is broken')
+  api.put(paths.pools, poolOf({ app: 'others' }, [engine.port]))
+  await eventually(() => expect(listChanges().at(-1)).toMatchObject({ kind: 'list-stale', name: 'pods' }))
+  api.remove(paths.pools, 'engines')
+  await eventually(() => expect(listChanges().at(-1)).toEqual({ kind: 'list-current', name: 'pods' }))
 })
 
 test('a change that a watch lost is seen with the next list', async () => {
