@@ -2,8 +2,6 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
-/** Below those that Linux and macOS give to outgoing connections; even: the odd port above each one is its claim. */
-const candidatePort = (): number => 2 * randomInt(5000, 16_384)
 const maxTries = 100
 
 /**
@@ -13,7 +11,8 @@ const maxTries = 100
  */
 export const freePort = async (): Promise<number> => {
   for (let tries = 0; tries < maxTries; tries += 1) {
-    const port = candidatePort()
+    // Below those that Linux and macOS give to outgoing connections; even: the odd port above is its claim.
+    const port = 2 * randomInt(5000, 16_384)
     const claim = await listen({ port: port + 1 })
     if (claim === undefined) continue
     if (await isPortFree({ port })) return port

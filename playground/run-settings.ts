@@ -13,11 +13,13 @@ export interface RunSettings {
   readonly envoyConfig: EnvoyConfigFile
   /** `REDIS=1`: a Redis of its own for the sessions, kept from run to run. */
   readonly startsRedis: boolean
+  /** Sessions may outlive the gateway: in that Redis, or in one that its own options or `CTX_CONFIG_FILE` may name. */
+  readonly keepsSessions: boolean
   /** `MODEL`: a GGUF file for the embedded engines; undefined: random weights. */
   readonly modelPath: string | undefined
   /** `PODS`: engines that run already; undefined: two embedded ones are started. */
   readonly pods: readonly string[] | undefined
-  /** `KV_DIR`: where engines save KV; undefined: in the state folder, by port, or one for all runs with a REDIS_URL. */
+  /** `KV_DIR`: where engines save KV; undefined: in the state folder, by port, or one for all runs with a Redis. */
   readonly kvDirectory: string | undefined
 }
 
@@ -41,11 +43,13 @@ export const readRunSettings = (env: Environment): RunSettings | string => {
   if (modelPath !== undefined && !existsSync(modelPath)) return `MODEL must be a GGUF file; there is no ${modelPath}.`
   const startsRedis = env['REDIS'] === '1'
   if (startsRedis && env['REDIS_URL']) return 'REDIS=1 starts a Redis, and REDIS_URL names one: set one of them.'
+  const redisNames = ['REDIS_URL', 'CTX_SESSIONS_REDIS_URL', 'CTX_SESSIONS_REDIS_URL_FILE', 'CTX_CONFIG_FILE']
   return {
     host,
     port,
     envoyConfig: env['ACCELERATOR'] === '1' ? 'deploy/envoy/accelerated.yaml' : 'envoy.yaml',
     startsRedis,
+    keepsSessions: startsRedis || redisNames.some((name) => env[name]),
     pods,
     modelPath,
     kvDirectory: env['KV_DIR'] ? resolve(env['KV_DIR']) : undefined,

@@ -32,7 +32,7 @@ export interface RunningEnvoy {
  * @throws InstallError, NotReadyError with what Envoy says of a configuration that it refuses, or the signal's reason
  */
 export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnvoy> => {
-  const { env = ownEnvironment(), onLine: report, signal, change = (text) => text } = options
+  const { env = ownEnvironment(), onLine: report, signal, change = (text) => text, concurrency } = options
   const tool = await findEnvoy({ env, toolsDir: toolsDir(env), report, signal })
   const adminAddress = options.addresses.admin ?? `127.0.0.1:${await freePort()}`
   // Envoy reads its file while it starts and never again, so it need not outlive that.
@@ -41,7 +41,6 @@ export const startEnvoy = async (options: StartEnvoyOptions): Promise<RunningEnv
     const configFile = join(folder, 'envoy.yaml')
     const config = await readEnvoyConfig(options.file, { ...options.addresses, admin: adminAddress })
     await writeFile(configFile, change(config), { mode: 0o600 })
-    const { concurrency } = options
     const child = await startServer({
       ...options,
       name: 'envoy',

@@ -14,8 +14,8 @@ export interface StartRedisOptions extends Launch {
   readonly dir?: string | undefined
   /** Default: a free one. */
   readonly port?: number | undefined
-  /** `append-only` writes every change to the disk before the answer: a restart on `dir` finds it. Default: `none`. */
-  readonly persistence?: 'none' | 'append-only' | undefined
+  /** Writes every change to the disk before the answer: a restart on `dir` finds it. Default: nothing. */
+  readonly appendOnly?: boolean | undefined
 }
 
 /** A Redis that answers. */
@@ -33,7 +33,6 @@ export const startRedis = async (options: StartRedisOptions): Promise<RunningRed
   const { env = ownEnvironment(), port = await freePort(), dir = tmpdir(), onLine: report, signal } = options
   const tool = await findRedis({ env, toolsDir: toolsDir(env), report, signal })
   await mkdir(dir, { recursive: true })
-  const appendOnly = options.persistence === 'append-only'
   const child = await startServer({
     ...options,
     name: 'redis',
@@ -44,8 +43,8 @@ export const startRedis = async (options: StartRedisOptions): Promise<RunningRed
         port,
         dir,
         save: '',
-        appendonly: appendOnly ? 'yes' : 'no',
-        appendfsync: appendOnly ? 'always' : undefined,
+        appendonly: options.appendOnly ? 'yes' : 'no',
+        appendfsync: options.appendOnly ? 'always' : undefined,
       }),
     ],
     ready: prints(/Ready to accept connections/),

@@ -44,13 +44,14 @@ interface StackLaunch extends Launch {
  */
 export const startStack = async (settings: RunSettings, launch: StackLaunch): Promise<RunningStack> => {
   const { env, onLine, signal, keep = (start) => start() } = launch
-  const { host, port, modelPath, startsRedis } = settings
+  const { host, port, modelPath, startsRedis, keepsSessions } = settings
   // Envoy shares its ports (SO_REUSEPORT), so it would start beside another one.
   if (!(await isPortFree(settings))) {
     throw new Error(`${host}:${port} is in use or not of this machine. Choose another: GATEWAY_PORT=8001 make run`)
   }
+  const [extprocPort = 0, adminPort, envoyAdminPort, redisPort] = await freePorts(4)
   // Gateways with sessions in different places cannot share a folder of KV.
-  const kvFolder = startsRedis ? `kv-redis-${port}` : env['REDIS_URL'] ? 'kv' : `kv-${port}`
+  const kvFolder = startsRedis ? `kv-redis-${port}` : keepsSessions ? 'kv' : `kv-${port}`
   const kvDirectory = settings.kvDirectory ?? join(stateDir(env), kvFolder)
   // Not the logs of pods (JSON) and Redis (`pid:role`).
   const progress = (line: string): void => void (/^(\{|\d+:[A-Z] )/.test(line) || onLine(line))
@@ -63,9 +64,8 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     return (await keep(() => startEngine({ ...launch, ...engine, onLine: progress }))).address
   }
   const startOwnRedis = async (): Promise<string> => {
-    const [redisPort, dir] = [await freePort(), join(stateDir(env), `redis-${port}`)]
-    const start = () => startRedis({ ...launch, port: redisPort, dir, persistence: 'append-only', onLine: progress })
-    return (await keep(start)).url
+    const own = { port: redisPort, dir: join(stateDir(env), `redis-${port}`), appendOnly: true }
+    return (await keep(() => startRedis({ ...launch, ...own, onLine: progress }))).url
   }
   // Installed once, not by each pod.
   const tools = { env, toolsDir: toolsDir(env), report: onLine, signal }
@@ -75,11 +75,9 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     startsRedis ? startOwnRedis() : env['REDIS_URL'],
   ])
   onLine('starting the gateway')
-  const secret = env['CTX_TENANT_SECRET'] ?? (await ownSecret(env))
-  const [extprocPort = 0, adminPort, envoyAdminPort] = await freePorts(3)
   const gatewayEnv = {
     ...env,
-    CTX_TENANT_SECRET: secret,
+    CTX_TENANT_SECRET: env['CTX_TENANT_SECRET'] || (env['CTX_TENANT_SECRET_FILE'] ? undefined : await ownSecret(env)),
     CTX_LOG_LEVEL: env['CTX_LOG_LEVEL'] ?? 'warn',
     PODS: pods.join(','),
     KV_DIR: kvDirectory,
@@ -88,12 +86,12 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
   const gateway = await keep(
     async () => {
       // KV of sessions that were in memory is of no use, and would count as another gateway's.
-      if (!redisUrl && settings.kvDirectory === undefined) await rm(kvDirectory, { recursive: true, force: true })
+      if (!keepsSessions && settings.kvDirectory === undefined) await rm(kvDirectory, { recursive: true, force: true })
       await mkdir(kvDirectory, { recursive: true })
       const log = (line: string): void => void (line.startsWith('{') && onLine(line))
       return startGateway({ ...launch, extprocPort, adminPort, env: gatewayEnv, onLine: log })
     },
-    redisUrl ? '' : '; its sessions were in memory and are gone (make run REDIS=1 keeps them)',
+    keepsSessions ? '' : '; its sessions were in memory and are gone (make run REDIS=1 keeps them)',
   )
   const envoy = await keep(() =>
     startEnvoy({
@@ -108,7 +106,8 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
       },
     }),
   )
-  const url = `http://${urlHost(settings)}:${port}`
+  const urlHost = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  const url = `http://${urlHost}:${port}`
   // Each worker of Envoy answers 503 until it knows that the gateway is healthy, which answers this with 401.
   const check = async (): Promise<boolean> => ((await httpGet(`${url}/v1/context`))?.status ?? 503) < 500
   await waitUntilReady(envoy.child, { description: `an answer of the gateway at ${url}`, check }, { signal })
@@ -120,8 +119,7 @@ const ownSecret = async (env: Environment): Promise<string> => {
   const path = join(stateDir(env), 'secret')
   await mkdir(stateDir(env), { recursive: true, mode: 0o700 })
   await writeFile(path, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' }).catch(() => undefined)
-  return readFile(path, 'utf8')
+  const secret = await readFile(path, 'utf8')
+  if (secret === '') throw new Error(`the secret in ${path} was not written in full: remove the file`)
+  return secret
 }
-
-const urlHost = ({ host }: RunSettings): string =>
-  host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host

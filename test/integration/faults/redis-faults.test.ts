@@ -20,7 +20,7 @@ import { useStack } from '../support/use-stack.ts'
 
 const stack = useStack({
   store: 'redis',
-  redis: { persistence: 'append-only' },
+  redis: { appendOnly: true },
   pods: embeddedPods({ count: 1 }),
   env: { CTX_SESSIONS_COMMAND_TIMEOUT_MS: '1000' },
 })

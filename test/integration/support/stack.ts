@@ -20,7 +20,7 @@ export interface StackPod {
 export interface StackOptions {
   /** Default: memory. */
   readonly store?: 'memory' | 'redis'
-  readonly redis?: Pick<StartRedisOptions, 'persistence'>
+  readonly redis?: Pick<StartRedisOptions, 'appendOnly'>
   /** Gateway processes behind the one Envoy. Default: 1. */
   readonly gateways?: number
   /** Default: two pods of the embedded engine that share one folder. The function gets that folder. */
