@@ -121,8 +121,8 @@ export const createRedisSessionStore = ({
       await run('set-kv-status', [key, escapeLine(status)])
     },
 
-    async dropKv({ key, artefactId, reason }) {
-      await run('drop-kv', [key, artefactId, escapeLine(reason)])
+    async dropKv({ artefactId, reason }) {
+      await run('drop-artefacts', [escapeLine(reason), assertId(artefactId)])
     },
 
     async get({ key, tenant }) {
