@@ -81,11 +81,11 @@ const hostAndPort = (address: string | undefined): string | undefined => {
 /** Envoy's response flags, by their short names: the client closed or reset its side before the answer had ended. */
 const clientFlags: ReadonlySet<string> = new Set(['DC', 'DR'])
 
-/** The upstream refused, reset, timed out or was unavailable. */
-const upstreamFlags: ReadonlySet<string> = new Set(['UH', 'UT', 'UR', 'UF', 'UC', 'UO', 'URX', 'UMSDR', 'UPE', 'DF'])
+/** The upstream refused, reset or was unavailable. */
+const upstreamFlags: ReadonlySet<string> = new Set(['UH', 'UR', 'UF', 'UC', 'UO', 'URX', 'UPE', 'DF'])
 
-/** Envoy ended the answer for reasons of its own. */
-const envoyFlags: ReadonlySet<string> = new Set(['LR', 'NR', 'FI', 'SI', 'DPE', 'DT', 'NC', 'OM'])
+/** Envoy ended the answer for reasons of its own, such as a time limit of the route. */
+const envoyFlags: ReadonlySet<string> = new Set(['UT', 'UMSDR', 'LR', 'NR', 'FI', 'SI', 'DPE', 'DT', 'NC', 'OM'])
 
 /** Reads `%RESPONSE_FLAGS%`: short names with commas. `isCut`: the answer is not whole, for any of these reasons. */
 const readFlags = (text: string | undefined) => {

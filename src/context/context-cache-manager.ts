@@ -111,7 +111,7 @@ export interface TurnEnd {
   readonly complete: boolean
   /** The client disconnected before the response had ended. */
   readonly clientDisconnected: boolean
-  /** The upstream refused, reset or timed out. */
+  /** The upstream refused, or reset. An answer that takes too long says nothing of its pod. */
   readonly upstreamFailed: boolean
   /** `host:port` of the pod that served; undefined if none did. */
   readonly servedBy: string | undefined

@@ -76,7 +76,7 @@ export class PassingAnswer {
     this.#head = {
       status,
       servedBy: isEnvoys ? undefined : (served ?? ticket?.pod),
-      upstreamFailed: isEnvoys,
+      upstreamFailed: isEnvoys && status !== gatewayTimeout,
       isStream: isEventStream(contentType),
     }
     if (isEnvoys && status !== gatewayTimeout) return unreachable
