@@ -106,13 +106,12 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
      * One try, since the client waits. Never rejects.
      */
     completeCached: async (ticket: SessionTurnTicket, usage: TokenUsage | undefined): Promise<void> => {
-      const { pool, pod, cacheStatus, session } = ticket
-      const completed = complete(ticket, pod, usage).catch((error: unknown) => {
+      const completed = complete(ticket, ticket.pod, usage).catch((error: unknown) => {
         // The turn's lease expires.
         reportFault(parts.events, 'complete', error)
         return { kind: 'completed' as const }
       })
-      const facts = { pool, pod, session: session.key, model: undefined, status: 200, cacheStatus }
+      const facts = factsOf(ticket, { status: 200 }, parts.pools.named(ticket.pool))
       parts.events.turnEnded((await completed).kind, usage, facts)
     },
     /** Resolves when no end of a turn is being processed. */
@@ -245,10 +244,15 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
   return { complete, end }
 }
 
-const factsOf = (ticket: TurnTicket, turn: TurnEnd, pool: Pool | undefined): EndedTurnFacts => {
+const factsOf = (
+  ticket: TurnTicket,
+  turn: Pick<TurnEnd, 'status'> & Partial<TurnEnd>,
+  pool: Pool | undefined,
+): EndedTurnFacts => {
   const { session, cacheStatus, preparedMs } = ticket
   const { status, ttfbMs, isStream } = turn
-  const model = session !== undefined && pool?.serves(session.model) === 'listed' ? session.model : undefined
+  const named = session?.model ?? ticket.model
+  const model = named !== undefined && pool?.serves(named) === 'listed' ? named : undefined
   const pod = turn.servedBy ?? ticket.pod
   return { pool: ticket.pool, pod, session: session?.key, model, status, cacheStatus, preparedMs, ttfbMs, isStream }
 }
@@ -268,12 +272,9 @@ const kvTurnOf = ({ turnId, session }: SessionTurnTicket, pod: string): KvTurn =
   return { session: key, tenant, model, turnId, pod }
 }
 
-/** A turn that another pod served, or whose upstream failed, shows that the chosen pod is unhealthy. */
+/** The pod of the last try failed. One that failed before may have recovered while another one answered. */
 const reportPods = ({ pods }: Pool, { pod }: TurnTicket, turn: TurnEnd): void => {
-  const { servedBy, upstreamFailed } = turn
-  const servedElsewhere = servedBy !== undefined && servedBy !== pod
-  if (servedElsewhere || (upstreamFailed && !turn.clientDisconnected)) pods.markUnhealthy(pod)
-  if (servedElsewhere && upstreamFailed) pods.markUnhealthy(servedBy)
+  if (turn.upstreamFailed && !turn.clientDisconnected) pods.markUnhealthy(turn.servedBy ?? pod)
 }
 
 /** The first byte of an answer that is no stream comes with its last token: nothing is learnt from it. */

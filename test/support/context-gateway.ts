@@ -146,7 +146,7 @@ export const createContextGateway = (settings: GatewaySettings = {}): ContextGat
       pools: createPools([
         {
           name: settings.poolName ?? 'default',
-          serves: () => 'possible',
+          serves: () => 'listed',
           router: createRouter({
             source: predictor,
             stickiness,

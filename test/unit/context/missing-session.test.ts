@@ -18,7 +18,7 @@ describe('a turn of a session that does not exist', () => {
   ])('$name is forwarded without a session and counted on its pod until it ends', async ({ headers }) => {
     const gateway = createContextGateway({ pods: [podA] })
 
-    const forward = await gateway.use(neverMade, { headers })
+    const forward = await gateway.use(neverMade, { headers: { ...headers, 'x-gateway-model-name': 'm' } })
     const during = gateway.pods.running(podA)
     await gateway.serve(forward)
 
@@ -26,7 +26,7 @@ describe('a turn of a session that does not exist', () => {
     expect(forward).toMatchObject({ splice: undefined, expectModel: undefined, requestHeaders: {} })
     expect(ticketOf(forward).session).toBeUndefined()
     expect([during, gateway.pods.running(podA)]).toEqual([1, 0])
-    expect(gateway.events.of('turnEnded')).toMatchObject([['completed', {}, { session: undefined, pod: podA }]])
+    expect(gateway.events.of('turnEnded')).toMatchObject([['completed', {}, { pod: podA, model: 'm' }]])
     expect(await gateway.store.counts()).toEqual({ sessions: 0, removals: 0 })
   })
 
