@@ -1,7 +1,7 @@
 import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
-import { withinLimit } from '../async/deadline.ts'
+import { within, withinLimit } from '../async/deadline.ts'
 import type { KvCache } from '../kvcache/kv-cache.ts'
 import type { FinishOutcome, KvTurn } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
@@ -48,14 +48,22 @@ const maxActive = 20_000
 /** Covers the turns that end while Envoy waits to send an unanswered batch of its access log again. */
 const maxEnded = 50_000
 
+/** How long a stop waits for a session store that is away, milliseconds. */
+const lastTriesMs = 10_000
+
 /** Turns from the decision to their end. Each ends once in this process, whatever is reported of it, in any order. */
 export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings) => {
-  const { complete, end } = createEndTurn(parts, settings)
+  const stopping = new AbortController()
+  const { complete, end } = createEndTurn(parts, settings, stopping.signal)
   /** By request key, oldest first. Not an LRUCache: to delete its only entry takes as long as to clear all places. */
   const active = new Map<string, TurnTicket>()
   /** Keys of requests whose turn has ended, or whose client disconnected before the decision. */
   const ended = new LRUCache<string, true>({ max: maxEnded })
   const ending = new Set<Promise<void>>()
+
+  const allEnded = async (): Promise<void> => {
+    while (ending.size > 0) await Promise.all(ending)
+  }
 
   const run = async (ticket: TurnTicket, turn: TurnEnd): Promise<void> => {
     const work = end(ticket, turn)
@@ -116,7 +124,9 @@ export const createActiveTurns = (parts: EndTurnParts, settings: EndTurnSettings
     },
     /** Resolves when no end of a turn is being processed. */
     drain: async (): Promise<void> => {
-      while (ending.size > 0) await Promise.all(ending)
+      await within(lastTriesMs, allEnded())
+      stopping.abort()
+      await allEnded()
     },
   }
 }
@@ -131,13 +141,17 @@ const disconnected: TurnEnd = {
   ttfbMs: undefined,
 }
 
-const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
+const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping: AbortSignal) => {
   const { store, pools, events } = parts
-  /** The store may be unavailable for a moment when a turn ends; the turn's lease gives the time to try again. */
-  const storeRetry = retry(handleType(StoreUnavailableError), {
-    maxAttempts: 8,
-    backoff: new ExponentialBackoff({ initialDelay: 50, maxDelay: 5000 }),
-  })
+  const retryStore = (maxAttempts: number) =>
+    retry(handleType(StoreUnavailableError), {
+      maxAttempts,
+      backoff: new ExponentialBackoff({ initialDelay: 50, maxDelay: 5000 }),
+    })
+  /** Some seconds: a turn may hold its slot meanwhile. */
+  const storeRetry = retryStore(8)
+  /** More than a minute: nobody reports the end of a turn again, and a session's first turn that is lost loses it. */
+  const endRetry = retryStore(24)
 
   const complete = (ticket: SessionTurnTicket, pod: string, usage: TokenUsage | undefined) => {
     const { key, tenant, expiry } = ticket.session
@@ -150,7 +164,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     const pod = servedBy ?? ticket.pod
     const { key, claim } = ticket.session
     seen.outcome = 'completed'
-    const completed = storeRetry.execute(() => complete(ticket, pod, usage))
+    const completed = endRetry.execute(() => complete(ticket, pod, usage), stopping)
     const outcome = await completed.catch(async (error: unknown) => {
       await releaseClaim({ ticket, pool })
       throw error
@@ -177,7 +191,7 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings) => {
     seen.outcome = failureOf(turn)
     // The pod first: the store may be unavailable for longer.
     await releaseClaim({ ticket, pool })
-    await storeRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }))
+    await endRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }), stopping)
     parts.triggerSweep()
   }
 

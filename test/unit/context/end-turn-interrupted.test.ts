@@ -78,10 +78,27 @@ describe('a turn that ends while the session store is unavailable', () => {
   })
 
   test.each([
+    { name: 'that completed', answer: {}, sessions: 1 },
+    { name: 'that failed', answer: { status: 500 }, sessions: 0 },
+  ])('$name ends when the store is back after half a minute', async ({ answer, sessions }) => {
+    jest.useFakeTimers()
+    const gateway = createContextGateway()
+    const forward = await gateway.beginCreate()
+    gateway.store.breakDown('all')
+    const ending = gateway.serve(forward, answer)
+    await jest.advanceTimersByTimeAsync(30_000)
+    gateway.store.breakDown([])
+    await jest.advanceTimersByTimeAsync(5_000)
+    await ending
+    expect(gateway.events.of('storeFault')).toEqual([])
+    expect(await gateway.store.counts()).toMatchObject({ sessions })
+  })
+
+  test.each([
     { name: 'that completed', answer: {}, outcome: 'completed' },
     { name: 'that failed', answer: { status: 500 }, outcome: 'engine_error' },
   ])(
-    '$name releases its pod at once when the store stays away, and its session after the lease',
+    '$name releases its pod when the gateway stops and the store stays away, and its session after the lease',
     async ({ answer, outcome }) => {
       jest.useFakeTimers()
       const gateway = createContextGateway()
@@ -89,8 +106,9 @@ describe('a turn that ends while the session store is unavailable', () => {
       gateway.store.breakDown('all')
 
       const ending = gateway.serve(forward, answer)
-      await jest.advanceTimersByTimeAsync(120_000)
-      await ending
+      const stopped = gateway.drain()
+      await jest.advanceTimersByTimeAsync(15_000)
+      await Promise.all([ending, stopped])
 
       expect(gateway.connector.claims()).toEqual([])
       expect([gateway.pods.running(podA), gateway.pods.running(podB)]).toEqual([0, 0])
