@@ -258,13 +258,9 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
   return { complete, end }
 }
 
-const factsOf = (
-  ticket: TurnTicket,
-  turn: Pick<TurnEnd, 'status'> & Partial<TurnEnd>,
-  pool: Pool | undefined,
-): EndedTurnFacts => {
+const factsOf = (ticket: TurnTicket, turn: Partial<TurnEnd>, pool: Pool | undefined): EndedTurnFacts => {
   const { session, cacheStatus, preparedMs } = ticket
-  const { status, ttfbMs, isStream } = turn
+  const { status = 0, ttfbMs, isStream } = turn
   const named = session?.model ?? ticket.model
   const model = named !== undefined && pool?.serves(named) === 'listed' ? named : undefined
   const pod = turn.servedBy ?? ticket.pod

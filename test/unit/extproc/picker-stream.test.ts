@@ -51,3 +51,11 @@ test.each([
   expect(await send(text.slice(7), true)).toMatchObject([{ kind: 'continue' }, refused(code)])
   expect(turnEnds).toMatchObject([{ status: 400, clientDisconnected: false }])
 })
+
+test('Envoy’s own 504 does not say that the pod failed', async () => {
+  const { send, receiver, turnEnds } = await waitForBody()
+  await send('{"model":"m"}', true)
+  const headers = (name: string) => (name === ':status' ? ['504'] : [])
+  receiver.message({ kind: 'response_headers', headers, endOfStream: true })
+  expect(turnEnds).toMatchObject([{ status: 504, upstreamFailed: false }])
+})
