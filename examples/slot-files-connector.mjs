@@ -71,10 +71,11 @@ const create = ({ directory: folder }, { pods, http, log, maxTurnMs }) => {
   }
 
   /** Fills the slot with what is stored, or empties it. Resolves to the turn's presence. */
-  const fill = async (claim, { stored, restarted, mayLoad }) => {
+  const fill = async (claim, { stored, restarted, refuseLoad }) => {
     await act(claim, 'erase')
     if (stored === undefined || restarted) return { kind: 'miss', reason: 'nothing_stored' }
-    if (!mayLoad) return { kind: 'miss', reason: 'load_too_slow' }
+    const reason = await refuseLoad?.()
+    if (reason !== undefined) return { kind: 'miss', reason }
     if (!existsSync(join(folder, stored.payload))) return { kind: 'miss', reason: 'kv_missing', gone: true }
     const startedMs = performance.now()
     const { n_restored: tokens } = await act(claim, 'restore', { filename: stored.payload })
@@ -86,13 +87,13 @@ const create = ({ directory: folder }, { pods, http, log, maxTurnMs }) => {
     isolation: () => alone,
     constants: alone,
 
-    async prepare(turn, { signal }) {
+    async prepare(turn, { signal, refuseLoad }) {
       if (!pods().includes(turn.pod)) throw new Error('the pod is not configured')
       const claim = await lockIdleSlot(turn, signal)
       if (claim === undefined) {
         return { presence: { kind: 'miss', reason: 'no_slot' }, fields: alone, notStored: 'no_slot' }
       }
-      const filling = fill(claim, turn)
+      const filling = fill(claim, { ...turn, refuseLoad })
       const late = once(signal, 'abort').then(() => Promise.reject(signal.reason))
       try {
         signal.throwIfAborted()

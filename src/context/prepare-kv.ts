@@ -1,8 +1,8 @@
 import { type Deadline, startDeadline, withinLimit } from '../async/deadline.ts'
 import type { SessionTurn as KvSessionTurn, PreparedTurn } from '../kvcache/kv-cache.ts'
 import type { KvPresence, PrepareBudget } from '../kvcache/kv-connector.ts'
+import type { KvMissReason } from '../kvcache/reasons.ts'
 import { worthwhileLoadMs } from '../routing/cost-model.ts'
-import type { RoutingInput } from '../routing/router.ts'
 import type { RequestScope } from './context-cache-manager.ts'
 import { reportFault } from './context-events.ts'
 import type { Pool } from './pools.ts'
@@ -32,27 +32,44 @@ export const loadBudgetMs = (
   return Math.min(Math.max(recomputeMs, controlCallsMs), maxLoadMs)
 }
 
+/** The share of loads that seem too slow and are tried: what was learnt in a slow hour may hold no more. */
+const triedShare = 0.02
+
+interface Limits {
+  readonly budgetMs: number
+  readonly scope: RequestScope
+}
+
 /** A decision that takes longer may exceed Envoy's message timeout. */
 const longDecisionMs = 1000
 const releaseTimeoutMs = 5000
 
 /**
- * The load's deadline. Signal and timer are made when a connector first reads the signal: together they cost 9 of the
+ * The load's budget. Signal and timer are made when a connector first reads the signal: together they cost 9 of the
  * 50 µs of a turn whose KV lies in the pod, as most do. Only then is Envoy asked for more time.
  */
-const lazyDeadline = (budgetMs: number, scope: RequestScope): PrepareBudget & { end(): void } => {
+const lazyBudget = (
+  { budgetMs, scope }: Limits,
+  refuse: (client: PrepareBudget) => Promise<KvMissReason | undefined>,
+): PrepareBudget & { end(): void } => {
   let deadline: Deadline | undefined
+  let refusal: Promise<KvMissReason | undefined> | undefined
   const start = (): Deadline => {
     if (budgetMs > longDecisionMs) scope.extendDeadline(Math.ceil(budgetMs) + decisionMarginMs)
     return startDeadline(scope.signal, Math.max(1, Math.ceil(budgetMs)))
   }
-  return {
+  const budget = {
     get signal() {
       deadline ??= start()
       return deadline.signal
     },
+    refuseLoad: () => {
+      refusal ??= refuse(budget)
+      return refusal
+    },
     end: () => deadline?.end(),
   }
+  return budget
 }
 
 /**
@@ -62,13 +79,12 @@ const lazyDeadline = (budgetMs: number, scope: RequestScope): PrepareBudget & { 
 export const prepareKv = async (
   parts: TurnParts,
   turn: SessionTurn,
-  limits: { readonly budgetMs: number; readonly scope: RequestScope },
+  limits: Limits,
 ): Promise<PreparedTurn & { readonly preparedMs: number }> => {
   const { turnId, route, session } = turn
   const { pods, costs, predictor } = route.pool
   const { kv, model } = session
   const { pod, input } = route
-  const isWorthwhile = kv === undefined || worthwhileLoadMs(costs, { model, stored: kv, residentTokens: 0 })
   const kvTurn: KvSessionTurn = {
     session: session.key,
     tenant: turn.tenant,
@@ -79,23 +95,20 @@ export const prepareKv = async (
     restarted: turn.restarted ?? false,
     createdAtMs: session.createdAtMs,
     kvStatus: session.kvStatus,
-    mayLoad: isWorthwhile !== undefined,
   }
   const predicted = { turnId, pod, model }
   const startedMs = performance.now()
   // Counted before the load, so that routing sees turns that are still loading.
   pods.turnStarted(pod, turnId)
   predictor.routed(predicted, input)
-  const deadline = lazyDeadline(limits.budgetMs, limits.scope)
+  const waitMs = limits.budgetMs / 2
+  const budget = lazyBudget(limits, (client) => refuseLoad({ ...parts, costs }, kvTurn, { waitMs, client }))
   let prepared: PreparedTurn
   try {
-    prepared = await load(
-      { admission: parts.admission, kv: route.pool.kv },
-      { kvTurn, input },
-      { waitMs: limits.budgetMs / 2, budget: deadline },
-    )
+    prepared = await route.pool.kv.prepare(kvTurn, budget)
   } finally {
-    deadline.end()
+    budget.end()
+    parts.admission?.release('load', turnId)
   }
   const { presence, claim } = prepared
   predictor.loadEnded(predicted, loadedOf(presence, kv))
@@ -116,45 +129,24 @@ export const prepareKv = async (
   return { ...prepared, preparedMs }
 }
 
-/** Where loads are limited, a turn that is not admitted within `waitMs` is prepared without a load. */
-const load = async (
-  { admission, kv }: Pick<TurnParts, 'admission'> & Pick<Pool, 'kv'>,
-  { kvTurn, input }: { readonly kvTurn: KvSessionTurn; readonly input: RoutingInput },
-  { waitMs, budget }: { readonly waitMs: number; readonly budget: PrepareBudget },
-): Promise<PreparedTurn> => {
-  const { turnId, pod, model } = kvTurn
-  const bytes = bytesToLoad(kvTurn, input)
-  if (admission === undefined || bytes === 0) return kv.prepare(kvTurn, budget)
-  const work = { kind: 'load', turnId, model, pod } as const
-  const requested = admission.request(work, { waitMs, client: budget })
+/** Where loads are limited, one that is not admitted within `waitMs` is refused. */
+const refuseLoad = async (
+  { admission, costs }: Pick<TurnParts, 'admission'> & Pick<Pool, 'costs'>,
+  { turnId, pod, model, stored }: KvSessionTurn,
+  limits: { readonly waitMs: number; readonly client: PrepareBudget },
+): Promise<KvMissReason | undefined> => {
+  const loadMs = stored && worthwhileLoadMs(costs, { model, stored, residentTokens: 0 })
+  if (loadMs === undefined && Math.random() >= triedShare) return 'load_too_slow'
+  if (admission === undefined) return undefined
+  // A connector that comes here late has been given up, and would hold what nobody releases.
+  if (limits.client.signal.aborted) return 'load_timeout'
+  const requested = admission.request({ kind: 'load', turnId, model, pod }, limits)
   const settled = requested.kind === 'waiting' ? await requested.settled : requested
-  if (settled.kind !== 'admitted') {
-    const prepared = await kv.prepare({ ...kvTurn, mayLoad: false }, budget)
-    const { presence } = prepared
-    // The load was worthwhile, and waited too long for its turn.
-    return presence.kind === 'miss' && presence.reason === 'load_too_slow'
-      ? { ...prepared, presence: { ...presence, reason: 'load_timeout' } }
-      : prepared
-  }
-  try {
-    return await kv.prepare(kvTurn, budget)
-  } finally {
-    admission.release('load', turnId)
-  }
-}
-
-/** Predicted size of the load: the part of the stored KV that the pod probably lacks. */
-const bytesToLoad = ({ mayLoad, pod, stored }: KvSessionTurn, input: RoutingInput): number => {
-  if (stored === undefined || !mayLoad || stored.tokens <= 0) return 0
-  const missing = Math.max(0, stored.tokens - (input.residentTokens?.get(pod) ?? 0))
-  return (stored.bytes * missing) / stored.tokens
+  return settled.kind === 'admitted' ? undefined : 'load_timeout'
 }
 
 /** Only a complete load shows what a byte costs. */
-const loadedOf = (
-  presence: KvPresence,
-  stored: KvSessionTurn['stored'],
-): { readonly bytes: number; readonly loadMs: number } | undefined =>
+const loadedOf = (presence: KvPresence, stored: KvSessionTurn['stored']) =>
   presence.kind === 'hit' && presence.loadMs !== undefined && stored !== undefined && presence.tokens >= stored.tokens
     ? { bytes: stored.bytes, loadMs: presence.loadMs }
     : undefined

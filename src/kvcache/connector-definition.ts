@@ -75,7 +75,7 @@ export interface ConnectorDefinition<Name extends string = string, Own extends S
   readonly name: Name
   /** Which engines it is for, in the documentation of `kv.connector`. */
   readonly summary: string
-  /** Whether it loads KV for turns that `mayLoad` admits. Default: the engine does. */
+  /** Whether it loads KV for turns where `budget.refuseLoad` gives no reason. Default: the engine does. */
   readonly loads?: boolean
   /** Whether it keeps KV in `kv.directory`, which then has to be usable at the start. Default false. */
   readonly usesDirectory?: boolean

@@ -27,8 +27,6 @@ export interface StartingTurn extends KvTurn {
   readonly stored: KvArtefact | undefined
   /** The session had expired and starts again under its id: KV of its earlier life must not be used. */
   readonly restarted: boolean
-  /** False: a load is predicted to take longer than computing, or is not admitted. Only KV in the pod may be used. */
-  readonly mayLoad: boolean
   /** When the session's present life began, milliseconds since 1970; undefined in a turn that begins one. */
   readonly createdAtMs: number | undefined
 }
@@ -36,6 +34,8 @@ export interface StartingTurn extends KvTurn {
 /** Time limit of `prepare`. `signal` is made when it is first read: read it only before work that may wait. */
 export interface PrepareBudget {
   readonly signal: AbortSignal
+  /** Await it right before a load from the store: why there must be none, and the turn is a miss. Default: load. */
+  refuseLoad?(): Promise<KvMissReason | undefined>
 }
 
 /** What lies in the pod when the turn is forwarded: the value of `x-context-cache`. */

@@ -7,6 +7,7 @@ import type {
   KvConnector,
   KvPresence,
   KvTurn,
+  PrepareBudget,
   StartingTurn,
 } from '../../src/kvcache/kv-connector.ts'
 import type { SessionKey } from '../../src/sessions/session-record.ts'
@@ -102,21 +103,22 @@ export const createMemoryKvConnector = (options: {
     return end
   }
 
-  const presenceOf = async (turn: StartingTurn, signal: AbortSignal): Promise<KvPresence> => {
+  const presenceOf = async (turn: StartingTurn, { signal, refuseLoad }: PrepareBudget): Promise<KvPresence> => {
     const tokens = fleet.held(turn.pod, turn.session)
     if (tokens > 0) return { kind: 'hit', tier: 'gpu', tokens }
     if (turn.stored === undefined) return { kind: 'miss', reason: 'nothing_stored' }
-    if (!turn.mayLoad) return { kind: 'miss', reason: 'load_too_slow' }
+    const refused = await refuseLoad?.()
+    if (refused !== undefined) return { kind: 'miss', reason: refused }
     return Promise.race([loadOnce(turn, turn.stored), whenFired(signal)])
   }
 
-  const prepare: KvConnector['prepare'] = async (turn, { signal }) => {
+  const prepare: KvConnector['prepare'] = async (turn, { signal, refuseLoad }) => {
     await actions.get('prepare')?.()
     if (!hasRoom(turn)) return { presence: { kind: 'miss', reason: 'no_slot' }, fields: {}, claim: noClaim }
     const claim = randomUUID()
     claims.set(claim, { turn })
     try {
-      return { presence: await presenceOf(turn, signal), fields: { kv_session: turn.session }, claim }
+      return { presence: await presenceOf(turn, { signal, refuseLoad }), fields: { kv_session: turn.session }, claim }
     } catch (cause) {
       const reason = signal.aborted ? 'load_timeout' : 'load_failed'
       return { presence: { kind: 'miss', reason, cause }, fields: { kv_session: turn.session }, claim }

@@ -80,7 +80,7 @@ export const createLlamacppSlotsConnector = (
   return {
     isolation: parts.isolation,
     constants: fieldsWithoutSlot,
-    prepare: (turn, { signal }) => prepare(parts, turn, signal),
+    prepare: (turn, budget) => prepare(parts, turn, budget),
     finish: (turn) => finish(parts, turn),
     release: async ({ turnId, claim }) => {
       const { pod, slot } = slotClaim.parse(claim)

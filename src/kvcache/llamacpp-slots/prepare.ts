@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { untilAborted } from '../../async/deadline.ts'
-import type { KvPresence, Prepared, StartingTurn } from '../kv-connector.ts'
+import type { KvPresence, PrepareBudget, Prepared, StartingTurn } from '../kv-connector.ts'
 import type { KvMissReason, NotStoredReason } from '../reasons.ts'
 import type { SlotSnapshot } from '../slots/slot-client.ts'
 import type { ClaimOutcome, SlotContent, SlotTurn } from '../slots/slot-ledger.ts'
@@ -23,9 +23,8 @@ const pollMs = 20
 /** Below any context length, to which older builds of llama-server reduce it. */
 const maxTag = 1_000
 
-interface Search {
+interface Search extends PrepareBudget {
   readonly turn: StartingTurn
-  readonly signal: AbortSignal
   readonly startedMs: number
 }
 
@@ -34,16 +33,16 @@ interface Search {
  * still under way is followed to its end, and its slot is released then.
  * @throws when engine or ledger fail, or `signal` fires
  */
-export const prepare = async (parts: Parts, turn: StartingTurn, signal: AbortSignal): Promise<Prepared> => {
-  const work = findSlot(parts, { turn, signal, startedMs: performance.now() })
-  const found = await untilAborted(work, signal, () => undefined)
-  if (found !== undefined && !signal.aborted) return found
+export const prepare = async (parts: Parts, turn: StartingTurn, budget: PrepareBudget): Promise<Prepared> => {
+  const work = findSlot(parts, { ...budget, turn, startedMs: performance.now() })
+  const found = await untilAborted(work, budget.signal, () => undefined)
+  if (found !== undefined && !budget.signal.aborted) return found
   const releaseLate = async (): Promise<void> => {
     const late = await work.catch(() => undefined)
     if (late?.place !== undefined) await releaseSlot(parts, late.place)
   }
   follow(parts, releaseLate())
-  throw signal.reason
+  throw budget.signal.reason
 }
 
 interface Found extends Prepared {
@@ -133,14 +132,15 @@ interface EmptySlot extends Search {
  */
 const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence | 'taken'> => {
   const { turn, place, fingerprint, signal } = empty
-  const { stored, mayLoad } = turn
-  if (stored === undefined) return miss('nothing_stored')
-  const artefact = parsePayload(stored.payload)
+  if (turn.stored === undefined) return miss('nothing_stored')
+  const artefact = parsePayload(turn.stored.payload)
   if (artefact?.fingerprint !== fingerprint) return miss('kv_incompatible')
-  if (!mayLoad) return miss('load_too_slow')
+  const refused = await empty.refuseLoad?.()
+  if (refused !== undefined) return miss(refused)
+  const startedMs = performance.now()
   const opened = await parts.files.open(artefact, signal).catch((cause: unknown) => ({ cause }))
   if (typeof opened === 'string') {
-    parts.log.info('stored KV cannot be loaded', { pod: place.pod, artefact: stored.artefactId, why: opened })
+    parts.log.info('stored KV cannot be loaded', { pod: place.pod, artefact: turn.stored.artefactId, why: opened })
     return { kind: 'miss', reason: 'kv_missing', gone: true }
   }
   if ('cause' in opened) return miss('load_failed', opened.cause)
@@ -151,7 +151,7 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
     await opened.close()
     return 'taken'
   }
-  return restore(parts, empty, { opened, tokens: stored.tokens })
+  return restore(parts, { ...empty, startedMs }, { opened, tokens: turn.stored.tokens })
 }
 
 const restore = async (

@@ -105,7 +105,6 @@ export const turnOf = (
     pod: pod.address,
     stored: undefined,
     restarted: false,
-    mayLoad: true,
     createdAtMs: 0,
     kvStatus: undefined,
     ...rest,

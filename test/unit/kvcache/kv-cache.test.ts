@@ -12,7 +12,6 @@ const starting = (stored?: KvArtefact): SessionTurn => ({
   ...kvTurn,
   stored,
   restarted: false,
-  mayLoad: true,
   createdAtMs: undefined,
   kvStatus: undefined,
 })

@@ -17,7 +17,7 @@ const fieldsOf = async (
   pod: { readonly address: string } = anyPod,
   turn: Partial<StartingTurn> = {},
 ) => {
-  const starting = { stored: undefined, restarted: false, mayLoad: true, createdAtMs: undefined }
+  const starting = { stored: undefined, restarted: false, createdAtMs: undefined }
   return (await connector.prepare({ ...turnOf(session, pod), ...starting, ...turn }, { signal: anySignal() })).fields
 }
 

@@ -1,14 +1,14 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import type { KvRemoval, StartingTurn } from '../../../../src/kvcache/kv-connector.ts'
+import type { KvRemoval, PrepareBudget, StartingTurn } from '../../../../src/kvcache/kv-connector.ts'
 import { fileOf, formatPayload } from '../../../../src/kvcache/llamacpp-slots/artefact.ts'
 import { slotClaim } from '../../../../src/kvcache/llamacpp-slots/claim.ts'
 import { createLlamacppSlotsConnector } from '../../../../src/kvcache/llamacpp-slots/connector.ts'
 import { createMemorySlotLedger } from '../../../../src/kvcache/slots/memory-slot-ledger.ts'
-import type { SlotLedger } from '../../../../src/kvcache/slots/slot-ledger.ts'
+import type { SlotContent, SlotLedger } from '../../../../src/kvcache/slots/slot-ledger.ts'
 import { createRedisConnection } from '../../../../src/redis/create-redis-connection.ts'
 import { type RedisConnection, RedisUnavailableError } from '../../../../src/redis/redis-connection.ts'
 import type { SessionKey, TenantKey } from '../../../../src/sessions/session-record.ts'
@@ -17,7 +17,7 @@ import { eventually } from '../../../support/eventually.ts'
 import { type Answer, json, type ScriptedEngine, startScriptedEngine } from '../scripted-engine.ts'
 
 const slot = { id: 0, is_processing: false, id_task: 7, n_prompt_tokens: 9, params: { n_keep: 1 } }
-const other = { id_slot: 0, n_saved: 9, n_written: 1, n_erased: 9, data: [{ id: 'm' }] }
+const other = { id_slot: 0, n_saved: 9, n_written: 1, n_erased: 9, n_restored: 9, data: [{ id: 'm' }] }
 const answering =
   (own: object): Answer =>
   (request, response) =>
@@ -57,9 +57,18 @@ const removal = (of = session): KvRemoval => ({ kind: 'session', session: of, pa
 const turn = () => ({ session, tenant: 'tenant' as TenantKey, model: 'm', turnId: 't', pod: engine.pod })
 const actions = () => engine.requests.filter((line) => line.startsWith('POST'))
 const signal = () => AbortSignal.timeout(5_000)
-const first = { stored: undefined, restarted: false, mayLoad: true, createdAtMs: undefined }
-const prepare = (rest: Partial<StartingTurn> = {}) =>
-  connector.prepare({ ...turn(), ...first, ...rest }, { signal: signal() })
+const first = { stored: undefined, restarted: false, createdAtMs: undefined }
+const prepare = (rest: Partial<StartingTurn> = {}, budget: Partial<PrepareBudget> = {}) =>
+  connector.prepare({ ...turn(), ...first, ...rest }, { signal: signal(), ...budget })
+/** Leaves the slot with what a turn left in it, and KV of its session in the folder. */
+const store = async (content?: SlotContent) => {
+  const { fingerprint } = slotClaim.parse((await prepare()).claim)
+  await ledger.release({ pod: engine.pod, slot: 0, turnId: 't', content })
+  const file = fileOf('0'.repeat(40))
+  await writeFile(join(directory, file), 'x')
+  const payload = formatPayload({ file, fingerprint, content: { bytes: 1, sha256: hash('sha256', 'x') } })
+  return { artefactId: 'a', payload, tokens: 9, bytes: 1 }
+}
 const tokens = { totalTokens: 9, promptTokens: 8, createdAtMs: 0 }
 const ended = () => ({ ...turn(), ...tokens, claim: claim(), announce: async () => {}, signal: signal() })
 const noArtefacts = { known: async () => new Set<string>(), forget: async () => {} }
@@ -126,6 +135,15 @@ test('while the artefact store is away, the removal of a session empties its slo
   await eventually(() => engine.requests.includes('POST /slots/0?action=erase'))
 })
 
+test.each<{ name: string; refusal: 'load_timeout' | undefined; presence: object }>([
+  { name: 'is done', refusal: undefined, presence: { kind: 'hit', tier: 'store', tokens: 9 } },
+  { name: 'is refused', refusal: 'load_timeout', presence: { kind: 'miss', reason: 'load_timeout' } },
+])('a load $name as the budget says', async ({ refusal, presence }) => {
+  const prepared = await prepare({ stored: await store() }, { refuseLoad: async () => refusal })
+  expect(prepared.presence).toMatchObject(presence)
+  expect(actions()).toHaveLength(refusal === undefined ? 1 : 0)
+})
+
 describe('while an engine', () => {
   test.each([
     { name: 'refuses actions', refused: /POST/, status: 501 },
@@ -167,12 +185,7 @@ test.each([
   { name: 'is forwarded', content: { tokens: 9, mark: '[7,9,1]' } },
   { name: 'loads', content: undefined },
 ])('no turn $name to a slot that another one took while its gateway stood still', async ({ content }) => {
-  const { fingerprint } = slotClaim.parse((await prepare()).claim)
-  await ledger.release({ pod: engine.pod, slot: 0, turnId: 't', content })
-  const file = fileOf('0'.repeat(40))
-  await writeFile(join(directory, file), 'x')
-  const whole = { bytes: 1, sha256: createHash('sha256').update('x').digest('hex') }
-  const stored = { artefactId: 'a', payload: formatPayload({ file, fingerprint, content: whole }), tokens: 9, bytes: 1 }
+  const stored = await store(content)
   const take = ledger.claim.bind(ledger)
   jest.spyOn(ledger, 'claim').mockImplementationOnce(async (request) => {
     const claimed = await take(request)
