@@ -35,7 +35,7 @@ export interface StartingTurn extends KvTurn {
 export interface PrepareBudget {
   readonly signal: AbortSignal
   /** Await it right before a load from the store: why there must be none, and the turn is a miss. Default: load. */
-  refuseLoad?(): Promise<KvMissReason | undefined>
+  readonly refuseLoad?: (() => Promise<KvMissReason | undefined>) | undefined
 }
 
 /** What lies in the pod when the turn is forwarded: the value of `x-context-cache`. */
