@@ -8,8 +8,7 @@ const schema = z.object({
   store: z.string(),
   modelRoot: z.string(),
   blockTokens: z.int().positive(),
-  /** Missing in claims of an earlier version. */
-  beganAtMs: z.number().default(0),
+  beganAtMs: z.number().default(0), // Missing in claims of an earlier version.
   /** The session's life; empty where the salt is the tenant's. */
   life: z.string(),
   /** What the turn began with: as many chunks. A chunk's hash depends on all chunks before it. */

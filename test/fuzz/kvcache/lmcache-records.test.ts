@@ -28,6 +28,7 @@ const anyClaim = fc.record(
     life: fc.string({ maxLength: 8 }),
     modelRoot: text(60),
     blockTokens: fc.integer({ min: 1, max: 512 }),
+    beganAtMs: fc.nat(),
     base: anyBase,
   },
   { requiredKeys: ['fingerprint', 'store', 'life', 'modelRoot', 'blockTokens'] },
@@ -43,7 +44,7 @@ describe('records of the connector lmcache', () => {
 
   test('a claim is read as it was written', () => {
     const property = fc.property(anyClaim, (claim) =>
-      expect(parseClaim(JSON.parse(JSON.stringify(claim)))).toEqual(claim),
+      expect(parseClaim(JSON.parse(JSON.stringify(claim)))).toEqual({ beganAtMs: 0, ...claim }),
     )
     fc.assert(property)
   })
