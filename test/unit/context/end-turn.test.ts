@@ -191,11 +191,12 @@ describe('a turn that failed', () => {
     expect(gateway.events.of('turnEnded').map(([ended]) => ended)).toEqual([outcome])
   })
 
-  test.each(failures)('changes nothing of a live session: $name', async ({ answer }) => {
-    const { gateway, id } = await gatewayWithSession()
+  test.each(failures)('changes nothing of a live session, nor its deadline: $name', async ({ answer }) => {
+    const { gateway, id } = await gatewayWithSession({ sliding: true })
     const before = await gateway.view(id)
+    gateway.advance(600)
 
-    await gateway.serve(await gateway.use(id), answer)
+    await gateway.serve(await gateway.use(id, { headers: { 'x-session-ttl': '7200' } }), answer)
 
     expect(await gateway.view(id)).toEqual(before)
     expect(gateway.connector.claims()).toEqual([])

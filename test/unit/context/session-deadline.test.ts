@@ -42,19 +42,6 @@ describe('the deadline of a session', () => {
       expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 90, ttl: 120 })
     },
   )
-
-  test.each([
-    { name: 'fails', answer: { status: 500 } },
-    { name: 'is cut off', answer: { complete: false } },
-    { name: 'is left by its client', answer: { complete: false, clientDisconnected: true } },
-  ])('is not moved by a turn that $name', async ({ answer }) => {
-    const { gateway, id } = await gatewayWithSession({ sliding: true })
-    gateway.advance(600)
-
-    await gateway.serve(await gateway.use(id, { headers: { 'x-session-ttl': '7200' } }), answer)
-
-    expect(await expiryOf(gateway, id)).toEqual({ expiresInSeconds: 3000, ttl: 3600 })
-  })
 })
 
 describe('an expired session', () => {
