@@ -2,8 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { alice, hours, mallory, newSession, type StoreCalls, session, sessionKey } from './store-under-test.ts'
 
 export const describeSessions = (calls: StoreCalls): void => {
-  const { announce, begin, claimAll, commit, complete, counts, create, createActive, get, nowMs } = calls
-  const { remove, setKvStatus, setTtl, store } = calls
+  const { announce, claimAll, commit, complete, create, createActive, get, nowMs, remove, store } = calls
 
   describe('sessions', () => {
     test('create stores the session with its fields', async () => {
@@ -45,16 +44,6 @@ export const describeSessions = (calls: StoreCalls): void => {
 
       const { key, sealedId, model, ttlSeconds, pod } = newSession(change)
       expect(await get({ key })).toMatchObject({ key, sealedId, model, ttlSeconds, pod })
-    })
-
-    test('an unknown session is unknown to every method', async () => {
-      expect(await begin()).toEqual({ kind: 'unknown' })
-      expect(await get()).toBeUndefined()
-      expect(await setTtl(60)).toBeUndefined()
-      expect(await remove()).toBe(false)
-      await setKvStatus('too_short')
-      await store().dropKv({ key: session, artefactId: 'artefact', reason: 'missing' })
-      expect(await counts()).toEqual({ removals: 0, sessions: 0 })
     })
 
     test.each([

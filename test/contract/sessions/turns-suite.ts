@@ -3,7 +3,7 @@ import { maxLeases } from '../../../src/sessions/limits.ts'
 import { hours, type StoreCalls, seconds, session, sessionKey } from './store-under-test.ts'
 
 export const describeTurns = (calls: StoreCalls): void => {
-  const { advance, begin, complete, create, createActive, get, nowMs, storeKv, sweep } = calls
+  const { advance, begin, complete, create, createActive, get, nowMs, sweep } = calls
 
   describe('turns', () => {
     test('begin returns the session and the time', async () => {
@@ -71,18 +71,6 @@ export const describeTurns = (calls: StoreCalls): void => {
       expect(await complete('early')).toMatchObject({ kind: 'completed', record: { turns: 2 } })
       expect(await complete('too-many')).toMatchObject({ record: { turns: 3 } })
       expect(await complete('late')).toMatchObject({ record: { turns: 4 } })
-    })
-
-    test('KV of a life before the session was revived is refused, whatever its turn', async () => {
-      await createActive()
-      await advance(hours(1))
-      await begin()
-      await complete()
-      const { createdAtMs = 0, turns } = (await get()) ?? {}
-
-      expect(turns).toBe(1)
-      expect(await storeKv('artefact-late', 6, { createdAtMs: createdAtMs - hours(1) })).toBe(false)
-      expect(await storeKv('artefact-new', 1, { createdAtMs })).toBe(true)
     })
 
     test('of turns that never end, the longest lease holds the session', async () => {
