@@ -46,8 +46,6 @@ export interface LmcacheBed extends KvTestBed {
   connect(options?: LmcacheConnectOptions): KvCache
 }
 
-const silent: KvLog = { debug: () => {}, info: () => {}, warn: () => {} }
-
 /** A simulated fleet for many beds, one after the other. Its KV events are followed from bed to bed. */
 export interface LmcacheFleet {
   bed(): Promise<LmcacheBed>
@@ -154,7 +152,7 @@ const makeBed = (
       connectorParts({
         secret,
         pods: () => (isStarting ? [] : (wishes.pods ?? addresses)),
-        log: wishes.log ?? silent,
+        ...(wishes.log && { log: wishes.log }),
         ...(wishes.warnings === undefined ? {} : { warnings: wishes.warnings }),
       }),
       { ledger, ...events, answerMs: 3_000, settleMs: wishes.settleMs ?? 20_000, lookAgainMs: 40 },
