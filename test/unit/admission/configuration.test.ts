@@ -1,8 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { parse } from 'yaml'
 import { load, problemsOf } from '../config/load.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -45,19 +42,6 @@ describe('the configuration', () => {
       priorities: ['A=1', 'B=2'],
       objectives: [],
     })
-  })
-
-  test('takes the example of docs/admission.md', () => {
-    const page = readFileSync(new URL('../../../docs/admission.md', import.meta.url), 'utf8')
-    const [, example = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
-    const folder = mkdtempSync(join(tmpdir(), 'admission-'))
-    try {
-      const filePath = join(folder, 'config.yaml')
-      writeFileSync(filePath, example)
-      expect(load(essential, filePath)).toMatchObject(parse(example))
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
   })
 
   const tooLong = 'must not exceed admission.messageTimeoutMs'
