@@ -1,32 +1,23 @@
 import { readdir } from 'node:fs/promises'
 import { z } from 'zod'
+import { keySchema } from '../../support/simulated-fleet/lmcache-instance.ts'
 import { vllmFleet } from './fleet.ts'
 import { httpJson } from './http-json.ts'
-
-const chunkKeySchema = z.object({
-  chunk_hash_hex: z.string(),
-  model_name: z.string(),
-  kv_rank: z.number(),
-  object_group_id: z.number(),
-  cache_salt: z.string(),
-})
 
 const placementSchema = z.object({ instance_id: z.string(), tier: z.string(), backend: z.string() })
 
 const keysPage = z.object({
   total: z.number(),
-  keys: z.array(z.object({ key: chunkKeySchema, placements: z.array(placementSchema), num_tokens: z.number() })),
+  keys: z.array(z.object({ key: keySchema, placements: z.array(placementSchema), num_tokens: z.number() })),
 })
 
 const lookupAnswer = z.object({
   chunks: z.number(),
-  results: z.array(
-    z.object({ key: chunkKeySchema, placements: z.array(placementSchema), token_ids: z.array(z.number()) }),
-  ),
+  results: z.array(z.object({ key: keySchema, placements: z.array(placementSchema), token_ids: z.array(z.number()) })),
 })
 
 /** How LMCache names a chunk of KV. */
-export type ChunkKey = z.infer<typeof chunkKeySchema>
+export type ChunkKey = z.infer<typeof keySchema>
 export type DirectoryEntry = z.infer<typeof keysPage>['keys'][number]
 export type DirectoryLookup = z.infer<typeof lookupAnswer>
 
