@@ -1,32 +1,17 @@
 import { expect, test } from '@jest/globals'
 import { z } from 'zod'
-import { randomModelPath } from '../../../playground/engine/random-model.ts'
-import { toolsDir } from '../../../playground/paths.ts'
-import { startLlamaServer } from '../../support/start-llama-server.ts'
-import { call, model } from '../support/client.ts'
+import { call } from '../support/client.ts'
+import { llamaServers } from '../support/llama-servers.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
+const startServers = llamaServers([['--cache-ram', '64'], [], ['--no-slots']], { slots: 2 })
+
 const stack = useStack({
-  pods: async (kvDirectory) => {
-    const modelPath = await randomModelPath(`${toolsDir()}/models`)
-    const start = (name: string, ...extraArguments: readonly string[]) =>
-      startLlamaServer({
-        name,
-        kvDirectory,
-        slots: 2,
-        contextTokensPerSlot: 4096,
-        modelPath,
-        modelNames: [model],
-        extraArguments: ['--grammar', 'root ::= [a-z ,.]+', ...extraArguments],
-      })
-    return [
-      await start('pod-0', '--cache-ram', '64'),
-      await start('pod-1', '--cache-ram', '0'),
-      await start('pod-2', '--cache-ram', '0', '--no-slots'),
-      ...(await embeddedPods({ count: 1 })(kvDirectory)),
-    ]
-  },
+  pods: async (kvDirectory) => [
+    ...(await startServers(kvDirectory)),
+    ...(await embeddedPods({ count: 1 })(kvDirectory)),
+  ],
 })
 
 const readiness = z.object({ ready: z.boolean(), warnings: z.array(z.object({ text: z.string() })) })

@@ -2,12 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, test } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
-import { randomModelPath } from '../../../playground/engine/random-model.ts'
-import { toolsDir } from '../../../playground/paths.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startLlamaServer } from '../../support/start-llama-server.ts'
 import { call, model } from '../support/client.ts'
-import { embeddedPods, type Stack, type StackOptions, type StackPod, startStack } from '../support/stack.ts'
+import { llamaServers } from '../support/llama-servers.ts'
+import { embeddedPods, type Stack, type StackOptions, startStack } from '../support/stack.ts'
 
 const clients = 3
 const ttlSeconds = 2
@@ -25,18 +23,6 @@ const startWith = (pods: StackOptions['pods']): Promise<Stack> =>
       CTX_REAPER_REMOVAL_LEASE_MS: '1000',
     },
   })
-
-const llamaServers = async (kvDirectory: string): Promise<readonly StackPod[]> => {
-  const options = {
-    kvDirectory,
-    modelPath: await randomModelPath(`${toolsDir()}/models`),
-    modelNames: [model],
-    contextTokensPerSlot: 4096,
-    // Random weights would answer with bytes that are no text; JSON cannot carry them.
-    extraArguments: ['--grammar', 'root ::= [a-z ,.]+'],
-  }
-  return [await startLlamaServer({ ...options, name: 'pod-0' }), await startLlamaServer({ ...options, name: 'pod-1' })]
-}
 
 afterEach(() => stack?.stop())
 
@@ -92,7 +78,7 @@ const tombstoneStates = async (redis: Redis): Promise<ReadonlySet<string>> => {
 
 test.each<[string, StackOptions['pods'], number]>([
   ['the embedded engine', embeddedPods({ slots: 4 }), 16],
-  ['llama-server', llamaServers, 8],
+  ['llama-server', llamaServers([[], []]), 8],
 ])(
   'gateway killed at any moment of create, use and delete leaves no session, lease or KV behind in pods of %s',
   async (_name, pods, kills) => {
