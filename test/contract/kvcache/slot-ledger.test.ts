@@ -217,6 +217,13 @@ describe('the slot ledger in Redis', () => {
   const session = 'alice' as SessionKey
   const request = { ...usual, session, slots: idle(0) }
 
+  test('is shared by two gateway processes', async () => {
+    const shared = await redis().connect()
+    const ledgers = [createRedisSlotLedger(shared), createRedisSlotLedger(shared)]
+    const taken = await Promise.all(ledgers.map((ledger, index) => ledger.claim({ ...request, turnId: `t${index}` })))
+    expect(taken.map(({ kind }) => kind).sort()).toEqual(['claimed', 'no-room'])
+  })
+
   test.each(['{"owner":', '[]', '"text"', '{"owner":"bob"}', '{"until":0,"used":1,"owner":7,"content":"x"}'])(
     'takes the damaged record %s for an unknown slot',
     async (text) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { KvArtefact } from '../../../src/kvcache/kv-connector.ts'
-import { anySignal, removeArtefact, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
+import { anySignal, releaseTurn, removeArtefact, removeSession, turnOf } from '../../contract/kvcache/kv-test-bed.ts'
 import { useKvBed } from '../../contract/kvcache/use-kv-bed.ts'
 import type { SlotsTestBed } from './slots-test-bed.ts'
 
@@ -40,6 +40,14 @@ export const describeSlotKv = (make: () => Promise<SlotsTestBed>): void => {
       const turn = turnOf(kit.session, kit.first, { createdAtMs: 1 })
       const { presence } = await kit.cache.prepare(turn, { signal: anySignal() })
       expect(presence).toEqual({ kind: 'miss', reason: 'nothing_stored' })
+    })
+
+    test('removal of a session waits for its running turn', async () => {
+      const turn = turnOf(kit.session, kit.first)
+      const prepared = await kit.cache.prepare(turn, { signal: anySignal() })
+      expect(await removeSession(kit.cache, kit.session)).toEqual({ kind: 'busy', reason: expect.any(String) })
+      await releaseTurn(kit.cache, turn, prepared)
+      expect(await removeSession(kit.cache, kit.session)).toEqual({ kind: 'removed' })
     })
 
     test('a conversation of a few tokens is not stored', async () => {

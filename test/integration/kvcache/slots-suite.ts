@@ -11,6 +11,7 @@ import {
   payloadOf,
   removeSession,
   serveTurn,
+  storedBy,
   sweep,
   turnOf,
   withPayload,
@@ -133,6 +134,13 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
       })
     })
 
+    test('turn without usage in the response is stored', async () => {
+      const turn = turnOf(kit.session, kit.first)
+      const { fields, claim } = await kit.cache.prepare(turn, { signal: anySignal() })
+      await kit.first.run({ prompt: kit.prompt, sessionId: kit.session.id, fields })
+      expect(await finishTurn(kit.cache, turn, { claim })).toMatchObject({ kind: 'stored' })
+    })
+
     test('a sweep erases idle slots that the ledger does not account for, and no others', async () => {
       await sweep(kit.cache)
       const stored = await begin()
@@ -187,6 +195,13 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         await kit.bed.ledger.claim({ ...claim, artefactId: undefined, slots: [{ id: slot, idle: true }] })
       }
 
+      test('during a load: the next turn loads', async () => {
+        const stored = await begin()
+        await dead(kit.second, 0, 60_000)
+        await dead(kit.second, 1, 1)
+        await eventually(async () => (await prepare(kit.second, stored)).presence.kind === 'hit')
+      })
+
       test('after it took over a slot: the former session can still be removed', async () => {
         const stored = await begin()
         await dead(kit.first, await ownSlot(), 2_000)
@@ -224,6 +239,18 @@ export const describeSlots = (make: () => Promise<SlotsTestBed>): void => {
         for (const name of [...old, ...strange]) await utimes(join(kit.bed.kvDirectory, name), hourAgo, hourAgo)
         await sweep(kit.cache, [])
         expect((await files()).sort()).toEqual([...young, ...strange, `ctx-${stored.artefactId}.kv`].sort())
+      })
+
+      test('one file name is written once', async () => {
+        const names = new Set<string>()
+        let stored: KvArtefact | undefined
+        for (let turn = 0; turn < 4; turn += 1) {
+          const served = await serve(kit.first, stored, kit.prompt + ' More.'.repeat(turn))
+          names.add(storedBy(served.finished)?.artefactId ?? 'none')
+          stored = served.stored
+        }
+        expect(names.size).toBe(4)
+        expect(await files()).toHaveLength(4)
       })
     })
   })

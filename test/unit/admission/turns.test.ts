@@ -230,4 +230,15 @@ describe('a load', () => {
     gateway.connector.faults.holdLoads(false)
     await loading
   })
+
+  test('is not requested when the pod holds the KV', async () => {
+    const { admission, gateway } = setUp(['load=disk:1'])
+    const { id } = await gateway.create()
+    admission.request(
+      { kind: 'load', turnId: 'another', model: 'm', pod: podA },
+      { waitMs: 0, client: { signal: new AbortController().signal } },
+    )
+    expect(await cacheOf(gateway.use(id))).toMatch(/^hit; tier=gpu/)
+    expect(admission.waiting()).toBe(0)
+  })
 })

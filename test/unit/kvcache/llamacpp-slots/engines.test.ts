@@ -109,6 +109,12 @@ describe('a look at an engine', () => {
     expect(engine.requests.filter((line) => line === 'GET /props')).toHaveLength(2)
   })
 
+  test('fails while the engine loads its model', async () => {
+    const engine = await startScriptedEngine(json({ error: {} }, 503))
+    engines.push(engine)
+    await expect(engineFor(engine.pod).look(engine.pod, never)).rejects.toThrow('503')
+  })
+
   test('calls a pod that is not configured only where a claim names it', async () => {
     const engine = await start(usual)
     const engines = engineFor('other:1')
