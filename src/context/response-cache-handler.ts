@@ -70,10 +70,19 @@ export const createResponseCacheHandler = (
   }
 
   const withCapture = (eligible: EligibleRequest, decision: Decision): Decision => {
-    if (decision.kind === 'cached-response') parts.onLookup('hit')
-    if (decision.kind !== 'passthrough' && decision.kind !== 'forward') return decision
-    parts.onLookup('miss')
-    return { ...decision, observer: observe(parts.beginCapture(eligible)) }
+    switch (decision.kind) {
+      case 'cached-response':
+        parts.onLookup('hit')
+        return decision
+      case 'passthrough':
+      case 'forward':
+        parts.onLookup('miss')
+        return { ...decision, observer: observe(parts.beginCapture(eligible)) }
+      case 'response':
+      case 'reject':
+      case 'cancelled':
+        return decision
+    }
   }
 
   return (
