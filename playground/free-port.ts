@@ -11,8 +11,9 @@ const maxTries = 100
  */
 export const freePort = async (): Promise<number> => {
   for (let tries = 0; tries < maxTries; tries += 1) {
-    // Below those that Linux and macOS give to outgoing connections; even: the odd port above is its claim.
-    const port = 2 * randomInt(5000, 16_384)
+    // Below those that Linux and macOS give to outgoing connections, and above 10080, which `fetch` refuses ("bad port",
+    // https://fetch.spec.whatwg.org/#port-blocking). Even: the odd port above is its claim.
+    const port = 2 * randomInt(5041, 16_384)
     const claim = await listen({ port: port + 1 })
     if (claim === undefined) continue
     if (await isPortFree({ port })) return port
