@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import type { PlaygroundCommands } from './playground-commands.d.ts'
 
@@ -92,19 +93,18 @@ const runPlayground = async (command: keyof PlaygroundCommands, args: readonly s
 const packageVersion = (): string =>
   (createRequire(import.meta.url)('#package.json') as { readonly version: string }).version
 
+const signals = ['SIGINT', 'SIGTERM'] as const
 const endAtOnce = (): void => process.exit(1)
 // Without a handler the first process of a container ignores them.
-let onSignal: (signal: NodeJS.Signals) => void = endAtOnce
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, (signal) => onSignal(signal))
+for (const name of signals) process.on(name, endAtOnce)
 
 /** Resolves with the next SIGINT or SIGTERM. The one after it, or before this call, ends the process at once. */
-const untilStopped = (): Promise<NodeJS.Signals> =>
-  new Promise((resolve) => {
-    onSignal = (signal) => {
-      onSignal = endAtOnce
-      resolve(signal)
-    }
-  })
+const untilStopped = async (): Promise<NodeJS.Signals> => {
+  for (const name of signals) process.off(name, endAtOnce)
+  const signal = await Promise.race(signals.map((name) => once(process, name).then(() => name)))
+  for (const name of signals) process.on(name, endAtOnce)
+  return signal
+}
 
 const print = (text: string): number => {
   process.stdout.write(`${text}\n`)

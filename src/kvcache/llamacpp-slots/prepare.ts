@@ -151,13 +151,13 @@ const loadArtefact = async (parts: Parts, empty: EmptySlot): Promise<KvPresence 
     await opened.close()
     return 'taken'
   }
-  return restore(parts, { ...empty, startedMs }, { opened, tokens: turn.stored.tokens })
+  return restore(parts, place, { opened, tokens: turn.stored.tokens, startedMs })
 }
 
 const restore = async (
   parts: Parts,
-  { place, startedMs }: EmptySlot,
-  { opened, tokens }: { readonly opened: IntactFile; readonly tokens: number },
+  place: SlotTurn,
+  { opened, tokens, startedMs }: { readonly opened: IntactFile; readonly tokens: number; readonly startedMs: number },
 ): Promise<KvPresence> => {
   const end = await parts.client.restore(place, opened.file)
   await opened.close()
