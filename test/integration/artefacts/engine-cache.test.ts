@@ -99,6 +99,7 @@ describe('stored KV on disk', () => {
     const response = await use(stack, id, { body: body(19) })
     expect(cacheLine(response)).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
     expect(response.body).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: expect.any(Number) } } })
+    await untilStored(stack, id, 2)
     await remove(stack, id)
     await noFiles(stack)
   })

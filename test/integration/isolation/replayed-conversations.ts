@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { z } from 'zod'
 import { call, type HttpResponse, model } from '../support/client.ts'
 import { openRaw, readMessages } from '../support/raw-http.ts'
-import { createdId, prompt, remove, unknownId, untilStored, use } from '../support/sessions.ts'
+import { createdId, prompt, remove, unknownId, untilStored, untilTurns, use } from '../support/sessions.ts'
 import type { StackPod } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
 
@@ -114,6 +114,7 @@ export const describeReplays = (
       socket.write(body)
       const [answered] = readMessages(await buffer(socket))
       turns += 1
+      await untilTurns(stack, id, turns)
 
       expect(answer.parse(JSON.parse(String(answered?.body))).usage).toBeLessThan(20)
     })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call, model, post } from '../support/client.ts'
-import { readMetric } from '../support/metrics.ts'
+import { readMetric, untilTurnsEnd } from '../support/metrics.ts'
 import type { PodReply, ScriptedPod } from '../support/scripted-pod.ts'
 import { engineResponse, streamedResponse } from '../support/scripted-responses.ts'
 import { cacheLine, createdId, errorOf, untilTurns, use } from '../support/sessions.ts'
@@ -26,6 +26,8 @@ describe('a pool of two pods', () => {
     const first = podOf(pods, 'first question')
 
     for (const question of ['second', 'third', 'fourth', 'fifth']) {
+      // A pod that is still computing is no better than one that has to compute the prompt.
+      await untilTurnsEnd(stack)
       expect((await ask(stack, `${document} ${question} question`)).status).toBe(200)
       expect(podOf(pods, `${question} question`)?.address).toBe(first?.address)
     }

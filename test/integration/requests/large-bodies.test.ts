@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import OpenAI from 'openai'
 import { eventually } from '../../support/eventually.ts'
 import { call, model, openai } from '../support/client.ts'
+import { untilTurnsEnd } from '../support/metrics.ts'
 import { rawRequest, readMessages, uploadRaw } from '../support/raw-http.ts'
 import { view } from '../support/sessions.ts'
 import { useFixture } from './fixture.ts'
@@ -79,6 +80,7 @@ describe('a body of 16 MiB', () => {
 
 describe('a larger body', () => {
   test.each(cases)('is refused ($route, $framing)', async (one) => {
+    await untilTurnsEnd(fixture.stack)
     const before = {
       sessions: await listed(fixture.stack),
       turns: (await view(fixture.stack, fixture.sessionId)).turns,

@@ -9,9 +9,9 @@ import { useStack } from '../support/use-stack.ts'
 import { damaged, objectWith } from './json-source.ts'
 import { asJson, credential, type Reading, rawReading } from './support.ts'
 
-const slotIds = [0, 1, 2, 3]
+const slotIds = Array.from({ length: 64 }, (_, id) => id)
 
-/** An engine whose slots stay empty: enough for the gateway to choose one for every turn. */
+/** An engine whose slots stay empty: enough for the gateway to choose one for every turn, if ends of turns are late. */
 const emptySlots = (request: RecordedRequest, reply: PodReply): boolean => {
   const slots = slotIds.map((id) => ({ id, is_processing: false, n_prompt_tokens: 0 }))
   const responses: ReadonlyMap<string, unknown> = new Map<string, unknown>([

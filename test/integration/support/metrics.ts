@@ -1,3 +1,4 @@
+import { eventually } from '../../support/eventually.ts'
 import { call } from './client.ts'
 import type { Stack } from './stack.ts'
 
@@ -24,6 +25,13 @@ export const metric = async (
     .filter(([series]) => wanted.every((label) => series.includes(label)))
     .reduce((sum, [, value]) => sum + value, 0)
 }
+
+/** Waits until the end of every turn that the gateway forwarded is recorded. */
+export const untilTurnsEnd = (stack: Stack): Promise<true> =>
+  eventually(
+    async () =>
+      (await metric(stack, 'requests_total', { outcome: 'forwarded' })) === (await metric(stack, 'turns_total')),
+  )
 
 /** A counter of Envoy, by its name or the end of it. @throws Error when there is none */
 export const envoyStat = async (stack: Stack, name: string): Promise<number> => {
