@@ -123,7 +123,7 @@ export const prepareKv = async (
   parts.events.prepared(presence, preparedMs, route.pool.name)
   predictor.forwarded(predicted, (input.promptTokens ?? 0) - presentTokensOf(presence))
   if (presence.kind === 'miss' && presence.gone === true && kv !== undefined) {
-    const drop = parts.store.dropKv({ key: session.key, artefactId: kv.artefactId, reason: 'kv_missing' })
+    const drop = parts.store.dropArtefacts({ artefactIds: [kv.artefactId], reason: 'kv_missing' })
     drop.catch((error: unknown) => reportFault(parts.events, 'drop_kv', error))
   }
   return { ...prepared, preparedMs }

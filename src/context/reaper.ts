@@ -4,6 +4,7 @@ import { untilAborted, withinLimit } from '../async/deadline.ts'
 import type { KvRemoval, RemoveOutcome } from '../kvcache/kv-connector.ts'
 import { kvStaleStatus } from '../sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 import { type ContextEvents, reportFault } from './context-events.ts'
 import type { Pools } from './pools.ts'
 
@@ -41,7 +42,7 @@ const noAnswer: RemoveOutcome = { kind: 'busy', reason: 'no_answer' }
  */
 export const createReaper = (
   parts: {
-    readonly queue: RemovalQueue
+    readonly queue: RemovalQueue & Pick<SessionStore, 'dropArtefacts'>
     readonly pools: Pick<Pools, 'remove' | 'sweep' | 'forget'>
     readonly events: ContextEvents
     readonly nowMs: () => number

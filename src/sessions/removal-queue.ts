@@ -56,8 +56,6 @@ export interface RemovalQueue {
   retryLater(removal: ClaimedRemoval, delayMs: number): Promise<void>
   /** Which of these artefacts a session or the queue still names; the others are orphans (their record was lost). */
   knownArtefacts(artefactIds: readonly string[]): Promise<ReadonlySet<string>>
-  /** Drops these artefacts from the sessions that have them, as `dropKv` does; resolves to how many a session had. */
-  dropArtefacts(drop: { readonly artefactIds: readonly string[]; readonly reason: string }): Promise<number>
   /** Queued removals, due or not, and live sessions. For metrics. */
   counts(): Promise<{ readonly removals: number; readonly sessions: number }>
   /** Bytes of stored KV where it has a limit, and of sessions (approximate) in this process, if any. For metrics. */

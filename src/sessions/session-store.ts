@@ -134,8 +134,8 @@ export interface SessionStore {
   commitKv(commit: Pick<SessionRecord, 'key' | 'createdAtMs'> & { readonly kv: StoredKv }): Promise<boolean>
   /** Records why a completed turn left no stored KV. An earlier turn's artefact stays: its prefix is still right. */
   setKvStatus(change: { readonly key: SessionKey; readonly status: string }): Promise<void>
-  /** Drops the session's stored KV, found missing or damaged, and queues its removal, if it still is `artefactId`. */
-  dropKv(drop: { readonly key: SessionKey; readonly artefactId: string; readonly reason: string }): Promise<void>
+  /** Drops stored KV of no use from the sessions that have it, queues its removal; resolves to how many had some. */
+  dropArtefacts(drop: { readonly artefactIds: readonly string[]; readonly reason: string }): Promise<number>
   get(owner: { readonly key: SessionKey; readonly tenant: TenantKey }): Promise<SessionRecord | undefined>
   /**
    * The tenant's live sessions, newest first; `after` is the last key of the page before, and may have ended meanwhile.

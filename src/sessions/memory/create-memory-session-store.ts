@@ -60,7 +60,6 @@ export const createMemorySessionStore = ({
     abandon: async (turn) => sessions.abandon(turn, nowMs()),
     commitKv: async (commit) => sessions.commitKv(commit, nowMs()),
     setKvStatus: async (change) => sessions.setKvStatus(change, nowMs()),
-    dropKv: async ({ artefactId: id, reason }) => void sessions.dropKv(table.ownerOf(id), id, reason, nowMs()),
     dropArtefacts: async ({ artefactIds, reason }) =>
       artefactIds.filter((id) => sessions.dropKv(table.ownerOf(id), id, reason, nowMs())).length,
     get: async ({ key, tenant }) => sessions.get(key, tenant, nowMs()),

@@ -121,10 +121,6 @@ export const createRedisSessionStore = ({
       await run('set-kv-status', [key, escapeLine(status)])
     },
 
-    async dropKv({ artefactId, reason }) {
-      await run('drop-artefacts', [escapeLine(reason), assertId(artefactId)])
-    },
-
     async get({ key, tenant }) {
       const reply = await run('get', [key, tenant])
       return reply.outcome === 'found' ? recordOf(reply, tenant) : undefined

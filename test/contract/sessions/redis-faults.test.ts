@@ -69,7 +69,7 @@ describe('the Redis session store', () => {
     () => abandon(),
     () => commit('artefact-1'),
     () => setKvStatus('too_short'),
-    () => store().dropKv({ key: session, artefactId: 'artefact-1', reason: 'damaged' }),
+    () => store().dropArtefacts({ artefactIds: ['artefact-1'], reason: 'damaged' }),
     () => get(),
     () => list(),
     () => setTtl(60),
@@ -242,7 +242,7 @@ describe('the Redis session store', () => {
     await setTtl(60)
     await begin()
     await abandon()
-    await store().dropKv({ key: session, artefactId: 'artefact-2', reason: 'damaged' })
+    await store().dropArtefacts({ artefactIds: ['artefact-2'], reason: 'damaged' })
     await remove()
     await sweep()
     await store().knownArtefacts(['artefact-1', 'unknown'])

@@ -251,8 +251,8 @@ export class SessionModel {
   }
 
   drop(key: SessionKey, artefactId: string, reason: string): void {
-    const session = this.sessions.get(key)
-    if (session?.kv?.artefactId !== artefactId || this.live(key) === undefined) return
+    const session = this.live(key)
+    if (session?.kv?.artefactId !== artefactId) return
     this.removals.queueArtefact(key, session.kv, this.nowMs)
     session.kv = undefined
     session.kvStatus = reason

@@ -130,14 +130,6 @@ export class StoreExercise {
       this.#model.note(key, `note-${operation.count}`)
     },
 
-    drop: async (operation) => {
-      const announced = this.#announced.at(-1 - operation.back)
-      if (announced === undefined) return
-      const { session: key, kv } = announced
-      await this.#under.store.dropKv({ key, artefactId: kv.artefactId, reason: 'damaged' })
-      this.#model.drop(key, kv.artefactId, 'damaged')
-    },
-
     get: async (operation) => {
       const { key, tenant } = this.#turn(operation)
       const record = await this.#under.store.get({ key, tenant })

@@ -99,7 +99,7 @@ describe('while the session store is unavailable', () => {
     const { gateway, id } = await gatewayWithSession({ pods: [podA] })
     gateway.fleet.restart(podA)
     for (const artefactId of gateway.fleet.artefactIds()) gateway.fleet.unstore(artefactId)
-    gateway.store.breakDown(['dropKv'])
+    gateway.store.breakDown(['dropArtefacts'])
 
     expect(cacheStatusOf(await gateway.use(id))).toBe('miss; reason=kv_missing')
   })

@@ -68,7 +68,7 @@ describe('a full memory store', () => {
       await completeOn(name)
     }
     await advance(seconds(1))
-    await under.store.dropKv({ key: key('a'), artefactId: 'artefact-a', reason: 'kv_missing' })
+    await under.store.dropArtefacts({ artefactIds: ['artefact-a'], reason: 'kv_missing' })
     await createActive({ key: key('d') })
     expect(await live()).toEqual(['b', 'c', 'd'])
 
