@@ -35,7 +35,9 @@ export const isPortFree = async (at: { readonly port: number; readonly host?: st
 
 /** A server that accepts no connection and keeps no process alive. Undefined when something else listens there. */
 const listen = async ({ port, host = '127.0.0.1' }: { port: number; host?: string }): Promise<Server | undefined> => {
-  const server = createServer().listen({ host, port, exclusive: true }).unref()
+  const server = createServer((socket) => socket.destroy())
+    .listen({ host, port, exclusive: true })
+    .unref()
   return once(server, 'listening').then(
     () => server,
     () => undefined,

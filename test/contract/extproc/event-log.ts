@@ -1,26 +1,14 @@
-import { EventEmitter, once } from 'node:events'
+import { eventually } from '../../support/eventually.ts'
+
+export type EventLog = ReturnType<typeof createEventLog>
 
 /** Events in order, to wait for. */
-export interface EventLog {
-  readonly events: readonly string[]
-  note(event: string): void
-  /** Resolves once `event` was noted `count` times. */
-  noted(event: string, count?: number): Promise<void>
-}
-
-export const createEventLog = (): EventLog => {
-  const emitter = new EventEmitter()
-  emitter.setMaxListeners(0)
+export const createEventLog = () => {
   const events: string[] = []
-  const has = (event: string, count: number): boolean => events.filter((noted) => noted === event).length >= count
   return {
     events,
-    note: (event) => {
-      events.push(event)
-      emitter.emit('note')
-    },
-    noted: async (event, count = 1) => {
-      while (!has(event, count)) await once(emitter, 'note')
-    },
+    note: (event: string): void => void events.push(event),
+    /** Resolves once `event` was noted `count` times. */
+    noted: (event: string, count = 1) => eventually(() => events.filter((noted) => noted === event).length >= count),
   }
 }

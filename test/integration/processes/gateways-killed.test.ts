@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { eventually } from '../../support/eventually.ts'
 import { call, model, post } from '../support/client.ts'
+import { envoyStat } from '../support/metrics.ts'
 import { cacheLine, prompt, remove, storedSession, use } from '../support/sessions.ts'
 import { embeddedPods } from '../support/stack.ts'
 import { useStack } from '../support/use-stack.ts'
@@ -55,15 +56,6 @@ const converse = async (client: number, until: AbortSignal, seen: Seen): Promise
   }
 }
 
-/** What Envoy says of a gateway's health, and the gateway itself. */
-const healthOf = async (index: number): Promise<string> => {
-  const { extproc, adminUrl } = stack.gateway(index)
-  const { text } = await call(`http://${stack.envoy.adminAddress}/clusters`)
-  const flags = new RegExp(`^gateway::${extproc}::health_flags::(.*)$`, 'm').exec(text)?.[1]
-  const own = await call(`${adminUrl}/healthz`).then(({ status }) => status, String)
-  return `${flags} ${own}`
-}
-
 test('two gateways that are killed at random fail no turn, cut no stream and block no slot', async () => {
   const seen: Seen = { turns: 0, failures: [] }
   const ended = new AbortController()
@@ -74,8 +66,7 @@ test('two gateways that are killed at random fail no turn, cut no stream and blo
     const index = kills % 2
     await stack.gateway(index).child.kill()
     await stack.restartGateway(index)
-    const both = ['healthy 200', 'healthy 200']
-    await eventually(async () => expect(await Promise.all([healthOf(0), healthOf(1)])).toEqual(both))
+    await eventually(async () => expect(await envoyStat(stack, 'cluster.gateway.membership_healthy')).toBe(2))
   }
   ended.abort()
   await Promise.all(conversations)
