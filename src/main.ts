@@ -100,8 +100,10 @@ for (const name of signals) process.on(name, endAtOnce)
 
 /** Resolves with the next SIGINT or SIGTERM. The one after it, or before this call, ends the process at once. */
 const untilStopped = async (): Promise<NodeJS.Signals> => {
+  // First on, then off: Node.js drops a signal that has come and not been handled when its last handler goes.
+  const stopped = Promise.race(signals.map((name) => once(process, name).then(() => name)))
   for (const name of signals) process.off(name, endAtOnce)
-  const signal = await Promise.race(signals.map((name) => once(process, name).then(() => name)))
+  const signal = await stopped
   for (const name of signals) process.on(name, endAtOnce)
   return signal
 }
