@@ -69,6 +69,7 @@ const listening = ({ extproc, admin }: ParsedConfig['listen'], servers: Server[]
     against: `listen.${name.replace('port', 'host')}`,
     problem: 'cannot be listened on',
     work: async () => {
+      // A client that connects meanwhile, such as Envoy, would wait for an answer.
       const server = createServer((socket) => socket.destroy())
       servers.push(server)
       await once(server.listen(options), 'listening')

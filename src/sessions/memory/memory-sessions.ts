@@ -170,9 +170,10 @@ export class MemorySessions {
     if (session !== undefined) session.kvStatus = status
   }
 
-  dropKv(key: SessionKey | undefined, artefactId: string, reason: string, nowMs: number): boolean {
-    const session = key && this.#table.findLive(key, nowMs)
-    if (session?.kv?.artefactId !== artefactId) return false
+  dropKv(artefactId: string, reason: string, nowMs: number): boolean {
+    const owner = this.#table.ownerOf(artefactId)
+    const session = owner && this.#table.findLive(owner, nowMs)
+    if (session === undefined) return false
     this.#table.dropKv(session, reason, nowMs)
     return true
   }
