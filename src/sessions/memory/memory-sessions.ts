@@ -44,22 +44,10 @@ export class MemorySessions {
     if (present !== undefined) {
       return present.tenant === tenant ? this.#join(present, wanted, nowMs) : { kind: 'key-reused' }
     }
-    const { sealedId, model, ttlSeconds, pod, turnId, leaseMs } = wanted
-    const added = this.#table.add(
-      {
-        key,
-        tenant,
-        sealedId,
-        model,
-        ttlSeconds,
-        pod,
-        state: 'creating',
-        retryDigest: retryOf?.digest,
-        expiresAtMs: nowMs + ttlSeconds * 1000,
-        leases: [{ turnId, untilMs: nowMs + leaseMs }],
-      },
-      nowMs,
-    )
+    const expiresAtMs = nowMs + wanted.ttlSeconds * 1000
+    const leases = [{ turnId: wanted.turnId, untilMs: nowMs + wanted.leaseMs }]
+    const retryDigest = retryOf?.digest
+    const added = this.#table.add({ ...wanted, state: 'creating', retryDigest, expiresAtMs, leases }, nowMs)
     if (retryOf !== undefined) {
       const isAmbiguous = earlier !== undefined || (known !== undefined && known.session === undefined)
       this.#table.rememberRetry(retryOf, isAmbiguous ? undefined : key, nowMs)
@@ -200,22 +188,10 @@ export class MemorySessions {
   }
 
   #revive(tombstone: Tombstone, turn: CompleteTurn, nowMs: number): MemorySession {
-    const { tenant, sealedId, model, ttlSeconds, leases } = tombstone
-    const session = this.#table.add(
-      {
-        key: turn.key,
-        tenant,
-        sealedId,
-        model,
-        ttlSeconds,
-        leases,
-        pod: turn.pod,
-        state: 'active',
-        expiresAtMs: nowMs + ttlSeconds * 1000,
-        retryDigest: undefined,
-      },
-      nowMs,
-    )
+    const { key, pod } = turn
+    const expiresAtMs = nowMs + tombstone.ttlSeconds * 1000
+    const wanted = { ...tombstone, key, pod, state: 'active', expiresAtMs, retryDigest: undefined } as const
+    const session = this.#table.add(wanted, nowMs)
     this.#removals.narrowSession(turn.key, nowMs)
     this.#count(session, turn, nowMs)
     return session

@@ -127,9 +127,11 @@ export const createRedisSessionStore = ({
     },
 
     async list({ tenant, limit, after }) {
-      const { outcome, detail } = await run('list', [tenant, limit, after ?? ''])
-      const records = readAll(detail, (snapshot) => toRecord(snapshot, tenant))
-      return { records, hasMore: outcome === 'more' }
+      for (;;) {
+        const { outcome, detail } = await run('list', [tenant, limit, after ?? ''])
+        const records = readAll(detail, (snapshot) => toRecord(snapshot, tenant))
+        if (outcome !== 'again') return { records, hasMore: outcome === 'more' }
+      }
     },
 
     async setTtl({ key, tenant, ttlSeconds }) {
@@ -206,8 +208,8 @@ export const createRedisSessionStore = ({
     },
 
     async sizes() {
-      const [, , kvBytes] = readAll((await run('totals', [])).detail, Number)
-      return { kvBytes: kvLimit === undefined ? undefined : kvBytes, sessionBytes: undefined }
+      const [, , kvBytes = 0] = readAll((await run('totals', [])).detail, Number)
+      return { kvBytes, sessionBytes: undefined }
     },
   }
 }

@@ -7,7 +7,7 @@ const key = sessionKey
 
 /** Which KV a store with {@link testKvLimit} evicts. */
 export const describeKvLimit = (calls: StoreCalls): void => {
-  const { abandon, advance, begin, claimAll, complete, createActive, get, store, storeKv } = calls
+  const { abandon, advance, begin, claimAll, complete, createActive, get, setTtl, store, storeKv } = calls
 
   describe('the limit of stored KV', () => {
     const storeFor = async (name: string, bytes = artefactBytes): Promise<boolean> => {
@@ -57,6 +57,16 @@ export const describeKvLimit = (calls: StoreCalls): void => {
 
       expect(await kvBytes()).toBe(maxBytes)
       expect(Object.keys(await claimAll())).toHaveLength(300)
+    })
+
+    test('a commit evicts nothing while KV of expired sessions is there', async () => {
+      await storeFor('live', 1)
+      for (let index = 0; index < 40; index++) await storeFor(`session-${index}`, maxBytes / 50)
+      for (let index = 0; index < 40; index++) await setTtl(10, { key: key(`session-${index}`) })
+      await advance(seconds(10))
+
+      expect(await storeFor('large', maxBytes - 1)).toBe(true)
+      expect(await statesOf('live', 'large')).toEqual(['stored', 'stored'])
     })
 
     test.each([

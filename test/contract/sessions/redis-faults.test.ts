@@ -178,7 +178,8 @@ describe('the Redis session store', () => {
       await expect(call()).resolves.not.toBe(null)
     })
 
-    test('sessions, counts and artefacts are read', async () => {
+    test('sessions, counts, artefacts and the name of its data are read', async () => {
+      expect(await store().identity()).toMatch(/./)
       expect(await get()).toMatchObject({ turns: 1 })
       expect(await list()).toMatchObject({ hasMore: false })
       expect(await counts()).toEqual({ removals: 0, sessions: 1 })

@@ -4,7 +4,7 @@ import { createRedisSessionStore } from '../../../src/sessions/redis/create-redi
 import { useTestRedis } from '../../support/use-test-redis.ts'
 import { redisUnderTest } from './age-redis-store.ts'
 import { describeSessionStore } from './session-store-suite.ts'
-import { callsOn, sessionKey, testOptions } from './store-under-test.ts'
+import { callsOn, sessionKey, storedKv, testOptions } from './store-under-test.ts'
 
 const redis = useTestRedis()
 
@@ -26,6 +26,28 @@ test('one script evicts the KV of at most 16 sessions', async () => {
 
   expect(await storeKv('artefact-large', 1, { key: sessionKey('large'), bytes: 40 })).toBe(true)
   expect(evicted).toEqual([16, 16, 8])
+})
+
+test('one script of a list ends at most 16 expired sessions', async () => {
+  const under = await redisUnderTest(redis(), {})
+  const { advance, createActive, list } = callsOn(() => under)
+  for (let index = 0; index < 40; index += 1) await createActive({ key: sessionKey(`session-${index}`), ttlSeconds: 10 })
+  await advance(10_000)
+  await redis().raw.config('RESETSTAT')
+
+  expect(await list()).toEqual({ records: [], hasMore: false })
+  expect(await redis().raw.info('commandstats')).toContain('cmdstat_evalsha:calls=3,')
+})
+
+test('an announcement that arrives after its commit queues nothing', async () => {
+  const under = await redisUnderTest(redis(), {})
+  const { announce, claimAll, createActive, storeKv } = callsOn(() => under)
+  await createActive()
+  await storeKv('artefact-1')
+  await announce('artefact-1', { graceMs: 0 })
+
+  expect(await claimAll()).toEqual({})
+  expect(await under.store.sizes()).toMatchObject({ kvBytes: storedKv('artefact-1').bytes })
 })
 
 test.each([

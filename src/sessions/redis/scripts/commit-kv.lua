@@ -32,10 +32,7 @@ local function store()
     write()
   end
   save(session)
-  untrack_kv(name_of(ARGV[3]))
-  if limit_bytes then
-    track_kv(name_of(ARGV[3]), bytes)
-  end
+  track_kv(name_of(ARGV[3]), bytes)
 end
 
 -- Whether the artefact fits in place of what the session has stored, after evictions: 'yes', 'no', or 'more' to go on.
@@ -51,7 +48,9 @@ local function make_room()
     return 'no'
   end
   local _, looked = end_due(most_ended)
-  evicted = evict_kv(limit_bytes - bytes, most_evicted, name)
+  if looked < most_ended then
+    evicted = evict_kv(limit_bytes - bytes, most_evicted, name)
+  end
   return fits() and 'yes' or (looked == most_ended or evicted == most_evicted) and 'more' or 'no'
 end
 

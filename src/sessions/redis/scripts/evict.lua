@@ -9,5 +9,5 @@ local bytes, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 if stored_kv_bytes() <= bytes then
   return reply('done', 0)
 end
-end_due(limit)
-return reply('done', evict_kv(bytes, limit))
+local _, looked = end_due(limit)
+return reply('done', looked < limit and evict_kv(bytes, limit) or 0)

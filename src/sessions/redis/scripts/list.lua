@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- One page of a tenant's live sessions, newest first.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 tenant, 4 limit, 5 last session of the page before, or ''
--- Returns: 'more' or 'end' with the snapshots
+-- Returns: 'more' or 'end' with the snapshots, or 'again' (call again) after ending some expired sessions
 --- @include session
 local tenant, limit = ARGV[3], tonumber(ARGV[4])
 local index = tenant_key(tenant)
@@ -19,7 +19,8 @@ if after then
   end
 end
 
-local page = {}
+-- A script holds up the turns of all sessions.
+local page, ended, most_ended = {}, 0, 16
 while #page <= limit do
   local names = redis.call('ZREVRANGE', index, position, position + limit - #page)
   if #names == 0 then
@@ -32,6 +33,10 @@ while #page <= limit do
       page[#page + 1] = snapshot(session)
     else
       redis.call('ZREM', index, name)
+      ended = ended + 1
+      if ended == most_ended then
+        return reply('again', {})
+      end
     end
   end
 end
