@@ -8,7 +8,7 @@ import type { TokenUsage } from '../openai/usage.ts'
 import type { PredictionEnd } from '../routing/ttft-predictor.ts'
 import type { RemovalQueue } from '../sessions/removal-queue.ts'
 import type { SessionRecord } from '../sessions/session-record.ts'
-import { type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
+import { type CompleteOutcome, type SessionStore, StoreUnavailableError } from '../sessions/session-store.ts'
 import type { EndedTurn, TurnEnd } from './context-cache-manager.ts'
 import { type EndedTurnFacts, reportFault, type TurnOutcome } from './context-events.ts'
 import type { Pool } from './pools.ts'
@@ -32,6 +32,7 @@ export interface EndTurnSettings {
 }
 
 type SessionTurnTicket = TurnTicket & { readonly session: SessionTicket }
+type CompletedTurn = Extract<CompleteOutcome, { kind: 'completed' }>
 
 interface EndingTurn {
   readonly ticket: SessionTurnTicket
@@ -166,12 +167,12 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     seen.outcome = 'completed'
     const completed = endRetry.execute(() => complete(ticket, pod, usage), stopping)
     const outcome = await completed.catch(async (error: unknown) => {
-      await releaseClaim({ ticket, pool })
+      await releaseClaim({ ticket, pool }, pod)
       throw error
     })
     seen.outcome = outcome.kind
     if (outcome.kind === 'gone') {
-      await releaseClaim({ ticket, pool })
+      await releaseClaim({ ticket, pool }, pod)
       parts.triggerSweep()
       return
     }
@@ -184,22 +185,22 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     const reason = offloaded.kind === 'none' ? offloaded.reason : offloaded.kind
     seen.offload = { offload: reason, offloadMs: Math.round(offloadMs) }
     events.offloaded(offloaded, offloadMs, pool.name)
-    await storeRetry.execute(() => recordOffload(outcome.record, offloaded))
+    await storeRetry.execute(() => recordOffload(outcome, offloaded))
   }
 
   const endFailed = async ({ ticket, pool, seen }: EndingTurn, turn: TurnEnd): Promise<void> => {
     seen.outcome = failureOf(turn)
     // The pod first: the store may be unavailable for longer.
-    await releaseClaim({ ticket, pool })
+    await releaseClaim({ ticket, pool }, turn.servedBy ?? ticket.pod)
     await endRetry.execute(() => store.abandon({ key: ticket.session.key, turnId: ticket.turnId }), stopping)
     parts.triggerSweep()
   }
 
-  /** A turn's claim on its pod never outlives the turn. */
-  const releaseClaim = async ({ ticket, pool }: Pick<EndingTurn, 'ticket' | 'pool'>): Promise<void> => {
+  /** A turn's claim never outlives the turn. `pod` is the one that served it. */
+  const releaseClaim = async ({ ticket, pool }: Pick<EndingTurn, 'ticket' | 'pool'>, pod: string): Promise<void> => {
     const { claim } = ticket.session
     if (pool === undefined || claim === undefined) return
-    const kvTurn = kvTurnOf(ticket, ticket.pod)
+    const kvTurn = kvTurnOf(ticket, pod)
     await withinLimit(settings.offloadTimeoutMs, (signal) => pool.kv.release({ ...kvTurn, claim, signal }))
   }
 
@@ -221,12 +222,14 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
       }),
     )
 
-  const recordOffload = async (record: SessionRecord, outcome: FinishOutcome): Promise<void> => {
+  const recordOffload = async ({ record, isCounted }: CompletedTurn, outcome: FinishOutcome): Promise<void> => {
     const { key, createdAtMs, turns, kvStatus } = record
     if (outcome.kind === 'stored') {
       const { artefactId, payload, tokens, bytes } = outcome
-      await store.commitKv({ key, createdAtMs, kv: { artefactId, payload, tokens, bytes, turn: turns } })
-    } else if (outcome.kind === 'none' && kvStatus !== outcome.reason) {
+      // The number of a turn that counted before is not known: its KV never replaces that of another turn.
+      const turn = isCounted ? turns : 0
+      await store.commitKv({ key, createdAtMs, kv: { artefactId, payload, tokens, bytes, turn } })
+    } else if (outcome.kind === 'none' && isCounted && kvStatus !== outcome.reason) {
       await store.setKvStatus({ key, status: outcome.reason })
     }
   }

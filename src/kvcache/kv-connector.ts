@@ -94,7 +94,7 @@ export type FinishOutcome<Reason extends string = string> =
   /** Nothing is stored. `reason`: one word, which the session shows ([reasons.ts](reasons.ts) has those in use). */
   | { readonly kind: 'none'; readonly reason: Reason; readonly cause?: unknown }
 
-/** A turn that failed, or that another pod served. */
+/** A turn that failed, or whose session is gone. `pod` is the one that served it, or was chosen where none did. */
 export interface ReleasedTurn extends KvTurn {
   readonly claim: unknown
   readonly signal: AbortSignal

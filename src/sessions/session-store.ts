@@ -83,8 +83,8 @@ export type TurnExpiry =
   | { readonly kind: 'slide' }
 
 export type CompleteOutcome =
-  /** `record.turns` is this turn's number. */
-  | { readonly kind: 'completed'; readonly record: SessionRecord }
+  /** `record.turns` is this turn's number if it counted now; else it counted before, or its lease was one too many. */
+  | { readonly kind: 'completed'; readonly record: SessionRecord; readonly isCounted: boolean }
   /** Deleted or forgotten meanwhile: nothing was written, and whatever the turn left behind is queued for removal. */
   | { readonly kind: 'gone' }
 

@@ -77,11 +77,12 @@ export class MemorySessions {
     const owner = session?.tenant ?? tombstone?.tenant ?? turn.tenant
     if (owner !== turn.tenant) return { kind: 'gone' }
     if (session !== undefined) {
-      if (holdsLease(session.leases, turn.turnId)) this.#count(session, turn, nowMs)
-      return { kind: 'completed', record: toRecord(session) }
+      const isCounted = holdsLease(session.leases, turn.turnId)
+      if (isCounted) this.#count(session, turn, nowMs)
+      return { kind: 'completed', record: toRecord(session), isCounted }
     }
     if (tombstone?.kind === 'expired' && holdsLease(tombstone.leases, turn.turnId)) {
-      return { kind: 'completed', record: toRecord(this.#revive(tombstone, turn, nowMs)) }
+      return { kind: 'completed', record: toRecord(this.#revive(tombstone, turn, nowMs)), isCounted: true }
     }
     // The turn may have left KV in its pod after the session's removal had passed there.
     this.#removals.queueSession(turn.key, undefined, nowMs)

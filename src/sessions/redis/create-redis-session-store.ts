@@ -99,7 +99,8 @@ export const createRedisSessionStore = ({
       const tokens = [usage.prompt, usage.output, usage.cached].map(clampCount)
       const args = [...turnArgs(turn), escapeLine(turn.pod), ...tokens, ...expiryArgs(turn.expiry)]
       const reply = await run('complete', args)
-      return reply.outcome === 'gone' ? { kind: 'gone' } : { kind: 'completed', record: recordOf(reply, turn.tenant) }
+      if (reply.outcome === 'gone') return { kind: 'gone' }
+      return { kind: 'completed', record: recordOf(reply, turn.tenant), isCounted: reply.outcome === 'completed' }
     },
 
     async abandon({ key, turnId }) {

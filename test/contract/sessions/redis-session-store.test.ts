@@ -31,7 +31,8 @@ test('one script evicts the KV of at most 16 sessions', async () => {
 test('one script of a list ends at most 16 expired sessions', async () => {
   const under = await redisUnderTest(redis(), {})
   const { advance, createActive, list } = callsOn(() => under)
-  for (let index = 0; index < 40; index += 1) await createActive({ key: sessionKey(`session-${index}`), ttlSeconds: 10 })
+  for (let index = 0; index < 40; index += 1)
+    await createActive({ key: sessionKey(`session-${index}`), ttlSeconds: 10 })
   await advance(10_000)
   await redis().raw.config('RESETSTAT')
 

@@ -9,6 +9,7 @@ import {
 } from '../../support/context-gateway.ts'
 import { rejection, sessionIdOf } from '../../support/decisions.ts'
 import { eventually } from '../../support/eventually.ts'
+import type { MemoryKvConnector } from '../../support/memory-kv-connector.ts'
 
 afterEach(() => {
   jest.useRealTimers()
@@ -54,6 +55,38 @@ describe('a turn whose session is deleted while it runs', () => {
 
     expect(await gateway.leftovers()).toEqual(nothingLeft)
   })
+})
+
+test('the end of a turn that is reported to another gateway as well replaces no later KV', async () => {
+  const { gateway, id } = await gatewayWithSession({ pods: [podA] })
+  const ended = gateway.answer(await gateway.use(id))
+  if (ended === undefined) throw new Error('The turn has no ticket')
+  await gateway.service.endTurn(ended)
+  await gateway.serve(await gateway.use(id))
+  await gateway.sweep(60)
+  const stored = gateway.fleet.artefactIds()
+
+  await createContextGateway({ beside: gateway, pods: [podA] }).service.endTurn(ended)
+  await gateway.sweep(60)
+
+  expect(gateway.fleet.artefactIds()).toEqual(stored)
+})
+
+test('a turn that fails in another pod than the chosen one is released there', async () => {
+  const released: string[] = []
+  const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
+    ...connector,
+    release: (turn) => {
+      released.push(turn.pod)
+      return connector.release(turn)
+    },
+  })
+  const gateway = createContextGateway({ wrapConnector })
+  const forward = await gateway.beginCreate()
+  const servedBy = forward.destinations[0] === podA ? podB : podA
+  await gateway.serve(forward, { servedBy, complete: false })
+
+  expect(released).toEqual([servedBy])
 })
 
 describe('a turn that ends while the session store is unavailable', () => {

@@ -2,7 +2,7 @@
 -- Counts a turn, releases its lease, and makes a creating or expired session active.
 -- ARGV: 1 prefix, 2 tombstone ms, 3 session, 4 tenant, 5 turn id, 6 pod, 7 prompt tokens, 8 output tokens,
 --       9 cached tokens, 10 'keep', 'set' or 'slide', 11 ttl seconds, 12 the new deadline (11 and 12 for 'set')
--- Returns: 'completed' with a snapshot, or 'gone'
+-- Returns: 'completed' with a snapshot, 'repeated' likewise if it counted nothing, or 'gone'
 --- @include arguments
 -- The fast path, as in begin.lua: a live session of the tenant that only this turn holds.
 do
@@ -58,7 +58,7 @@ if not is_live(session) and not (session and session[STATE] == expired and still
   return reply('gone')
 end
 if not still_held then
-  return reply('completed', snapshot(session))
+  return reply('repeated', snapshot(session))
 end
 
 local function add(count, more)
