@@ -1,8 +1,4 @@
 import type { SessionKey } from '../sessions/session-record.ts'
 
-/** So much of its session's key an artefact's name begins with. */
-const sessionCharacters = 22
-
-/** Name of an artefact. A store finds the session by its beginning; `rest` is unique within the session. */
-export const artefactIdFor = (session: SessionKey, rest: string): string =>
-  `${session.slice(0, sessionCharacters)}${rest}`
+/** An artefact's name: 22 characters of its session's key, by which a store finds the session, and a unique `rest`. */
+export const artefactIdFor = (session: SessionKey, rest: string): string => `${session.slice(0, 22)}${rest}`

@@ -85,7 +85,7 @@ const readReported = (fields: Fields): KvEvent | 'irrelevant' | 'malformed' => {
   if (tokens.length !== hashes.length * blockTokens) return 'irrelevant'
 
   const count = plainBlocks(fields, hashes.length, after === undefined)
-  if (count === 0) return 'irrelevant'
+  if (count === undefined) return 'irrelevant'
   return {
     kind: 'reported',
     turnId,
@@ -96,10 +96,10 @@ const readReported = (fields: Fields): KvEvent | 'irrelevant' | 'malformed' => {
   }
 }
 
-/** How many leading blocks depend only on their tokens, the adapter and, for the first one of a chain, the salt. */
-const plainBlocks = (fields: Fields, blocks: number, isRoot: boolean): number => {
+/** How many leading blocks depend only on their tokens, the adapter and, for the first one, the salt; if it is known. */
+const plainBlocks = (fields: Fields, blocks: number, isRoot: boolean): number | undefined => {
   const keys = fields['extra_keys']
-  if (!Array.isArray(keys) || keys.length !== blocks) return 0
+  if (!Array.isArray(keys) || keys.length !== blocks) return undefined
   const lora = fields['lora_name']
   const isPlain = (own: unknown, at: number): boolean => {
     if (own === null) return true

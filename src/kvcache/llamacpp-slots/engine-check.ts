@@ -20,7 +20,7 @@ const maxCommonTokens = 8
  * without `--cache-ram 0`). llama-server does not report this. Three requests of some 36 tokens and one token of
  * response show it in an idle slot: a prompt, another one, the first again, which is cached only if kept elsewhere. The
  * slot's session then loads its KV from the store. Emptying the slot at the end shows whether slots can be saved.
- * @throws Error when it cannot be found out now: the engine does not respond, or no slot is idle
+ * @throws Error when it cannot be found out now: no response, no idle slot, or a KV folder of another session store
  */
 export const checkEngine = async (
   parts: Parts,
@@ -32,6 +32,7 @@ export const checkEngine = async (
   const { data } = await client.ask({ pod, path: '/v1/models' }, modelsSchema, signal)
   const slots = await client.ask({ pod, path: '/slots' }, slotsAnswer.optional(), signal)
   if (slots === undefined) return [savesNothing(pod)]
+  if (!(await parts.folder.isOurs())) throw new Error('the KV folder belongs to another session store')
   const inUse = (await ledger.list(pod)).flatMap((entry) => (entry.inUse ? entry.slot : []))
   const idle = slots.filter(({ busy }) => !busy).sort((one, other) => (one.tokens ?? 0) - (other.tokens ?? 0))
   for (const { id: slot } of idle) {

@@ -10,10 +10,9 @@ const propsSchema = z.object({
   model_path: z.string().optional(),
   model_ftype: z.string().optional(),
   total_slots: z.number().optional(),
-  default_generation_settings: z
-    .object({ n_ctx: z.number().optional(), params: z.object({ lora: z.unknown().optional() }).optional() })
-    .optional(),
+  default_generation_settings: z.object({ n_ctx: z.number().optional() }).optional(),
 })
+const adaptersSchema = z.array(z.object({ path: z.string().transform((path) => basename(path)), scale: z.number() }))
 
 const modelSchema = z.object({
   id: z.string().optional(),
@@ -24,7 +23,7 @@ const modelSchema = z.object({
 const modelsSchema = z.object({ data: z.array(modelSchema).optional() })
 
 /** A slot's file only loads if model, number of slots and context are the same (else llama-server answers 400). */
-const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeof modelsSchema>): string => {
+const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeof modelsSchema>, adapters: object) => {
   const model = models.data?.[0]
   const identity = [
     props.build_info,
@@ -32,7 +31,7 @@ const fingerprintOf = (props: z.infer<typeof propsSchema>, models: z.infer<typeo
     props.model_ftype,
     props.total_slots,
     props.default_generation_settings?.n_ctx,
-    props.default_generation_settings?.params?.lora,
+    adapters,
     model?.id === undefined ? undefined : basename(model.id),
     Object.entries(model?.meta ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)),
     model?.max_model_len,
@@ -49,12 +48,13 @@ export const createEngines = (client: Pick<SlotClient, 'ask'>, pods: () => reado
   const known = new Map<string, { fingerprint: string; untilMs: number; lastTask: number }>()
 
   const identify = async (pod: string, signal: AbortSignal) => {
-    const [props, models] = await Promise.all([
+    const [props, models, adapters] = await Promise.all([
       // An engine without /props is known by its model alone.
       client.ask({ pod, path: '/props' }, propsSchema.default({}), signal),
       client.ask({ pod, path: '/v1/models' }, modelsSchema, signal),
+      client.ask({ pod, path: '/lora-adapters' }, adaptersSchema.catch([]), signal),
     ])
-    return { fingerprint: fingerprintOf(props, models), untilMs: performance.now() + trustMs }
+    return { fingerprint: fingerprintOf(props, models, adapters), untilMs: performance.now() + trustMs }
   }
 
   const look = async (pod: string, signal: AbortSignal, { isClaimed = false }) => {

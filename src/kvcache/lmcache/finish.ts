@@ -60,6 +60,7 @@ export const namePrefix = async (
   turn: ReleasedTurn,
   { claim, tokens }: { readonly claim: Claim; readonly tokens: Uint32Array },
 ): Promise<StoredPrefix | undefined> => {
+  if (tokens.length === 0) return undefined
   const { modelRoot, life } = claim
   const salt = saltOf(parts, turn, claim)
   const { chunks, entries } = await parts.lmcache.lookup({ modelRoot, salt, tokens }, turn.signal)

@@ -31,7 +31,7 @@ export const slotsAnswer = z.array(slotSchema)
 
 /** The answer to `action=save`. */
 export const saveAnswer = z
-  .object({ id_slot: z.int(), n_saved: z.int().nonnegative(), n_written: z.int().nonnegative() })
+  .object({ id_slot: z.int(), n_saved: z.int().nonnegative(), n_written: z.int().positive() })
   .transform((answer) => ({ slot: answer.id_slot, tokens: answer.n_saved, bytes: answer.n_written }))
 export type SavedSlot = z.output<typeof saveAnswer>
 

@@ -20,6 +20,10 @@ describe('decodeEvents', () => {
   const removed = (...hashes: readonly unknown[]): unknown => ({ kind: 'removed', hashes })
   const adapters = { lora_name: 'l', lora_id: 4, extra_keys: [['l', 's'], ['l']] }
   const imageBehind = { extra_keys: [['s'], [['image', 0]]] }
+  const imageAtRoot = { extra_keys: [[['image', 0], 's'], null] }
+  const embeddingsAtRoot = { extra_keys: [['s', 'digest'], null] }
+  const image = { extra_keys: [[['image', 0]]] }
+  const nothing = { hashes: [], tokens: new Uint32Array() }
   const behind = { hashes: [3], tokens: [1, 2], parent: 2, turnId: 't' }
   test.each<[string, unknown, unknown]>([
     ['blocks that begin a chain', storedEvent(twoBlocks), reported()],
@@ -37,6 +41,13 @@ describe('decodeEvents', () => {
       storedEvent({ ...twoBlocks, fields: imageBehind }),
       reported({ hashes: [1], tokens: Uint32Array.of(10, 11) }),
     ],
+    ['no block before an image', storedEvent({ ...twoBlocks, fields: imageAtRoot }), reported(nothing)],
+    ['no block before embeddings', storedEvent({ ...twoBlocks, fields: embeddingsAtRoot }), reported(nothing)],
+    [
+      'no block of an image behind a known block',
+      storedEvent({ ...behind, fields: image }),
+      reported({ ...nothing, after: 2 }),
+    ],
     ['no tier, no group', { type: 'BlockRemoved', block_hashes: [1] }, removed(1)],
     ['everything cleared', clearedEvent, { kind: 'cleared' }],
     ['fields it does not know', removedEvent([1], { colour: 'blue' }), removed(1)],
@@ -52,29 +63,10 @@ describe('decodeEvents', () => {
     { name: 'removal from another cache group', event: removedEvent([1], { group_idx: 2 }) },
     { name: 'blocks elsewhere', event: storedEvent({ ...twoBlocks, fields: { locality: 'REMOTE' } }) },
     { name: 'content that takes little memory', event: { type: 'BlockPolished', junk: Array(10_000).fill([]) } },
-    { name: 'no blocks', event: storedEvent({ hashes: [], tokens: [], fields: { block_size: 2 } }) },
     { name: 'blocks with gaps in between', event: storedEvent({ ...twoBlocks, fields: { block_hashes: [1] } }) },
     { name: 'a request without session', event: storedEvent({ ...twoBlocks, turnId: undefined }) },
     { name: 'a session id that is too long', event: storedEvent({ ...twoBlocks, turnId: 't'.repeat(65) }) },
     { name: 'keys of blocks that are missing', event: storedEvent({ ...twoBlocks, fields: { extra_keys: null } }) },
-    {
-      name: 'an image at the root',
-      event: storedEvent({ ...twoBlocks, fields: { extra_keys: [[['image', 0], 's'], null] } }),
-    },
-    {
-      name: 'embeddings at the root',
-      event: storedEvent({ ...twoBlocks, fields: { extra_keys: [['s', 'digest'], null] } }),
-    },
-    {
-      name: 'an image behind a known block',
-      event: storedEvent({
-        hashes: [1],
-        tokens: [1],
-        parent: 3,
-        turnId: 't',
-        fields: { extra_keys: [[['image', 0]]] },
-      }),
-    },
   ])('ignores $name', ({ event }) => {
     expect(decodeEvents(batch(event, clearedEvent))).toEqual([{ kind: 'cleared' }])
   })

@@ -10,7 +10,7 @@ const props = {
   model_ftype: 'F16',
   total_slots: 2,
   media_marker: '<__media_1__>',
-  default_generation_settings: { n_ctx: 4096, params: { lora: [] } },
+  default_generation_settings: { n_ctx: 4096 },
 }
 const model = { id: '/models/tiny.gguf', created: 1, meta: { n_vocab: 260, n_params: 3214592, size: 6433792 } }
 
@@ -19,6 +19,7 @@ interface Self {
   task?: number
   props: object | undefined
   models: object
+  adapters?: readonly object[]
 }
 
 const client = createSlotClient({ callTimeoutMs: 5_000 })
@@ -28,7 +29,8 @@ const start = async (self: Self): Promise<ScriptedEngine> => {
   const engine = await startScriptedEngine((request, response) => {
     if (request.url === '/slots')
       return json([{ id: 0, is_processing: false, id_task: self.task ?? 5 }])(request, response)
-    const answer = request.url === '/props' ? self.props : self.models
+    const answers = { '/props': self.props, '/v1/models': self.models, '/lora-adapters': self.adapters }
+    const answer = answers[request.url as keyof typeof answers]
     json(answer ?? {}, answer === undefined ? 404 : 200)(request, response)
   })
   engines.push(engine)
@@ -65,10 +67,8 @@ describe('an engine’s fingerprint', () => {
     ['number of slots', { ...usual, props: { ...props, total_slots: 4 } }],
     ['context', { ...usual, props: { ...props, default_generation_settings: { n_ctx: 8192 } } }],
     ['model size', { ...usual, models: { data: [{ ...model, meta: { ...model.meta, size: 1 } }] } }],
-    [
-      'adapter',
-      { ...usual, props: { ...props, default_generation_settings: { n_ctx: 4096, params: { lora: [{ id: 0 }] } } } },
-    ],
+    ['adapter', { ...usual, adapters: [{ id: 0, path: 'a.gguf', scale: 1 }] }],
+    ['scale of an adapter', { ...usual, adapters: [{ id: 0, path: 'a.gguf', scale: 0.5 }] }],
   ])('differs with another %s', async (_name, self) => {
     const [other, mine] = [await identify(self), await identify(usual)]
     expect(other.fingerprint).toMatch(/^[0-9a-f]{32}$/)
@@ -83,7 +83,7 @@ describe('an engine’s fingerprint', () => {
 })
 
 describe('a look at an engine', () => {
-  const identity = ['GET /props', 'GET /v1/models']
+  const identity = ['GET /props', 'GET /v1/models', 'GET /lora-adapters']
 
   test('asks who the engine is once for each of its starts', async () => {
     const self: Self = { ...usual, task: 5 }
