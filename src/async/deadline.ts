@@ -63,6 +63,23 @@ export const untilAborted = async <T, U>(work: Promise<T>, signal: AbortSignal, 
   }
 }
 
+/** How long work may take to settle after its signal. */
+const settleMs = 1_000
+
+/** As `withinLimit`; work that ignores its signal is left to itself, and `onLate()`, which may throw, is its outcome. */
+export const settledWithin = <T>(
+  limitMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+  onLate: () => T,
+  signal?: AbortSignal,
+): Promise<T> => {
+  const start = async (limited: AbortSignal): Promise<T> => {
+    const running = work(limited)
+    return untilAborted(running, limited, () => withinLimit(settleMs, (late) => untilAborted(running, late, onLate)))
+  }
+  return withinLimit(limitMs, start, signal)
+}
+
 /** Resolves with `work`, which never rejects, or after `limitMs` without it, while `work` continues. */
 export const within = (limitMs: number, work: Promise<void>): Promise<void> =>
   withinLimit(limitMs, (signal) => untilAborted(work, signal, () => undefined))

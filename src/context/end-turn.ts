@@ -1,7 +1,7 @@
 import { ExponentialBackoff, handleType, retry } from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Admission } from '../admission/admission.ts'
-import { within, withinLimit } from '../async/deadline.ts'
+import { settledWithin, within } from '../async/deadline.ts'
 import type { KvCache } from '../kvcache/kv-cache.ts'
 import type { FinishOutcome, KvTurn } from '../kvcache/kv-connector.ts'
 import type { TokenUsage } from '../openai/usage.ts'
@@ -201,15 +201,16 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
     const { claim } = ticket.session
     if (pool === undefined || claim === undefined) return
     const kvTurn = kvTurnOf(ticket, pod)
-    await withinLimit(settings.offloadTimeoutMs, (signal) => pool.kv.release({ ...kvTurn, claim, signal }))
+    const release = (signal: AbortSignal) => pool.kv.release({ ...kvTurn, claim, signal })
+    await settledWithin(settings.offloadTimeoutMs, release, () => undefined)
   }
 
   const offload = (
     kv: KvCache,
     turn: KvTurn & Pick<SessionRecord, 'createdAtMs'> & { readonly claim: string },
     usage: TokenUsage | undefined,
-  ): Promise<FinishOutcome> =>
-    withinLimit(settings.offloadTimeoutMs, (signal) =>
+  ): Promise<FinishOutcome> => {
+    const finish = (signal: AbortSignal): Promise<FinishOutcome> =>
       kv.finish({
         ...turn,
         totalTokens: usage === undefined ? undefined : totalTokensOf(usage),
@@ -219,8 +220,10 @@ const createEndTurn = (parts: EndTurnParts, settings: EndTurnSettings, stopping:
             store.announce({ ...artefact, session: turn.session, graceMs: settings.announceGraceMs }),
           ),
         signal,
-      }),
-    )
+      })
+    const late = { kind: 'none', reason: 'offload_failed', cause: new Error('the offload does not end') } as const
+    return settledWithin(settings.offloadTimeoutMs, finish, () => late)
+  }
 
   const recordOffload = async ({ record, isCounted }: CompletedTurn, outcome: FinishOutcome): Promise<void> => {
     const { key, createdAtMs, turns, kvStatus } = record

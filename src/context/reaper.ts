@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
-import { untilAborted, withinLimit } from '../async/deadline.ts'
+import { settledWithin } from '../async/deadline.ts'
 import type { KvRemoval, RemoveOutcome } from '../kvcache/kv-connector.ts'
 import { kvStaleStatus } from '../sessions/limits.ts'
 import type { Removal, RemovalQueue } from '../sessions/removal-queue.ts'
@@ -30,8 +30,6 @@ const timeLimitMs = 10_000
 const maxRetryDelayMs = 30_000
 /** Another connector's KV: nothing changes until an operator configures that connector again. */
 const foreignRetryMs = 600_000
-/** What does not settle this long after its signal is left to itself. */
-const settleMs = 1_000
 /** After this time a sweep claims no more removals: sessions have to expire meanwhile. */
 const maxClaimingMs = 5_000
 const noAnswer: RemoveOutcome = { kind: 'busy', reason: 'no_answer' }
@@ -74,15 +72,6 @@ export const createReaper = (
     while ((await queue.evict(stepSize)) === stepSize && !stopping.signal.aborted) await setImmediate()
   }
 
-  /** Runs `work` within the limit; resolves with `onLate()` if it does not settle soon after its signal. */
-  const inTime = <T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>, onLate: () => T): Promise<T> => {
-    const start = async (signal: AbortSignal): Promise<T> => {
-      const running = work(signal)
-      return untilAborted(running, signal, () => withinLimit(settleMs, (late) => untilAborted(running, late, onLate)))
-    }
-    return withinLimit(limitMs, start, stopping.signal)
-  }
-
   const postpone = (removal: Removal): Promise<void> => {
     const delayMs = settings.retryDelayMs * 2 ** Math.min(removal.attempt - 1, 10)
     return queue.retryLater(removal, Math.min(delayMs, maxRetryDelayMs))
@@ -94,7 +83,8 @@ export const createReaper = (
       removing.add(removal.id)
       const work = (signal: AbortSignal) =>
         pools.remove(toKvRemoval(removal), signal).finally(() => removing.delete(removal.id))
-      const outcome = await inTime(Math.min(timeLimitMs, settings.removalLeaseMs), work, () => noAnswer)
+      const limitMs = Math.min(timeLimitMs, settings.removalLeaseMs)
+      const outcome = await settledWithin(limitMs, work, () => noAnswer, stopping.signal)
       if (outcome.kind === 'busy') {
         await postpone(removal)
         events.removalPostponed(outcome.reason, removal.attempt)
@@ -147,12 +137,13 @@ export const createReaper = (
     const nowMs = parts.nowMs()
     if (nowMs < orphansDueAtMs || stopping.signal.aborted) return
     orphansDueAtMs = nowMs + settings.orphanIntervalMs
-    await inTime(
+    await settledWithin(
       timeLimitMs,
       (signal) => pools.sweep({ known: (ids) => queue.knownArtefacts(ids), forget: dropUseless }, signal),
       () => {
         throw new Error('the search for orphaned KV does not end')
       },
+      stopping.signal,
     )
   }
 

@@ -33,6 +33,8 @@ export type ExtProcServer = ReturnType<typeof createExtProcServer>
 
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
+/** What Envoy sends by its file. A body above `maxBodyBytes` has to arrive to be answered 413. */
+const envoyBodyBytes = 16 * 1024 * 1024
 /** Most memory for the bodies that a picker holds, unless two of the largest take more. */
 const maxHeldBodyBytes = 256 * 1024 * 1024
 /** Envoy opens a stream for each HTTP request, all of a worker's on one connection. */
@@ -50,7 +52,7 @@ interface OpenStream extends ServedStream {
 export const createExtProcServer = (options: ExtProcServerOptions) => {
   const { health, hooks, listen, maxBodyBytes, service } = options
   const server = new Server({
-    'grpc.max_receive_message_length': maxBodyBytes + messageOverheadBytes,
+    'grpc.max_receive_message_length': Math.max(maxBodyBytes, envoyBodyBytes) + messageOverheadBytes,
     'grpc.max_send_message_length': maxBodyBytes + messageOverheadBytes,
     'grpc.max_concurrent_streams': maxConcurrentStreams,
     'grpc.enable_channelz': 0,

@@ -2,12 +2,11 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { readJson } from '../json/read-json.ts'
 import { errorEvents, lastEvents } from '../openai/answer-reader.ts'
 import { readTimings, readUsage, type TokenUsage } from '../openai/usage.ts'
+import type { CachedResponse } from './response-cache.ts'
 import type { ResponseForm } from './response-key.ts'
 
-/** What a whole response says about itself. */
-export interface FinishedResponse {
-  readonly usage: TokenUsage | undefined
-}
+/** A whole response. */
+type FinishedResponse = Pick<CachedResponse, 'usage'>
 
 /**
  * Reads the whole body of a response with status 200. Undefined when it does not end as a successful response does:

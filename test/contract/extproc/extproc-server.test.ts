@@ -46,6 +46,7 @@ describe('ext_proc', () => {
   test.each([
     { name: 'as large as allowed passes the transport', bytes: 100_000, answer: '100000' },
     { name: 'one byte larger is answered 413', bytes: 100_001, answer: 'request_too_large' },
+    { name: 'as large as Envoy sends is answered 413', bytes: 16_777_216, answer: 'request_too_large' },
   ])('a body $name', async ({ bytes, answer }) => {
     const decide = async (body: Buffer): Promise<HeadersDecision & { kind: 'response' }> => ({
       kind: 'response',
@@ -64,7 +65,7 @@ describe('ext_proc', () => {
 
   test.each([
     { name: 'garbage', bytes: Buffer.from([0x12, 0x7f, 0x00]), code: status.INTERNAL },
-    { name: 'a message above every limit', bytes: Buffer.alloc(200_000), code: status.RESOURCE_EXHAUSTED },
+    { name: 'a message above every limit', bytes: Buffer.alloc(17_000_000), code: status.RESOURCE_EXHAUSTED },
   ])('$name ends its stream with an error', async ({ bytes, code }) => {
     const { client } = await start()
     const call = client.call(paths.process)

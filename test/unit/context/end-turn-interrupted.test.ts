@@ -72,6 +72,21 @@ test('the end of a turn that is reported to another gateway as well replaces no 
   expect(gateway.fleet.artefactIds()).toEqual(stored)
 })
 
+test('a stop does not wait for an offload that never settles', async () => {
+  jest.useFakeTimers()
+  const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
+    ...connector,
+    finish: () => new Promise(() => {}),
+  })
+  const gateway = createContextGateway({ wrapConnector })
+  const ending = gateway.serve(await gateway.beginCreate())
+  const stopped = gateway.drain()
+  await jest.advanceTimersByTimeAsync(11_000)
+  await Promise.all([ending, stopped])
+
+  expect(gateway.events.of('turnEnded').map(([outcome]) => outcome)).toEqual(['completed'])
+})
+
 test('a turn that fails in another pod than the chosen one is released there', async () => {
   const released: string[] = []
   const wrapConnector = (connector: MemoryKvConnector): MemoryKvConnector => ({
