@@ -10,7 +10,7 @@ export interface ProbeResult {
   readonly problem: string | undefined
   /** Undefined: `GET /metrics` did not answer in time, or says nothing of the load. */
   readonly load: EngineLoad | undefined
-  /** Undefined: `GET /v1/models` did not answer in time. */
+  /** Undefined: `GET /v1/models` did not answer in time, or with an error of the engine or of a proxy (5xx). */
   readonly models?: ServedModels | undefined
   /** The call whose credential the engine refused (401, 403), such as `GET /metrics answered 401`. Default: none. */
   readonly refusal?: string | undefined
@@ -68,7 +68,7 @@ const loadOf = (reply: EngineReply): EngineLoad | undefined =>
   reply.kind === 'answered' && isSuccess(reply) ? parseEngineMetrics(reply.text) : undefined
 
 const modelsOf = (reply: EngineReply): ServedModels | undefined =>
-  reply.kind === 'answered' ? parseServedModels(isSuccess(reply) ? reply.text : '') : undefined
+  reply.kind === 'answered' && reply.status < 500 ? parseServedModels(isSuccess(reply) ? reply.text : '') : undefined
 
 /** Why a call failed: the code of a system error (`ECONNREFUSED`), else its message. */
 export const errorReason = (error: unknown): string => {

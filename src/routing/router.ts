@@ -106,8 +106,8 @@ type Candidates =
   | { readonly kind: 'unknown-model' }
 
 /**
- * Ready pods that list the model of the turn; else ready pods that may answer any name, or whose models are unknown. A
- * turn without a model has all ready pods. Pods that run the turn's LoRA adapter are preferred while they are not
+ * Ready pods that list the model of the turn; if no pod lists it, those that may answer any name, or whose models are
+ * unknown. A turn without a model has all ready pods. Pods that run the turn's LoRA adapter are preferred while not
  * overloaded, except by a session that has a pod: an adapter loads in less time than a prompt is computed.
  */
 const candidatesFor = (
@@ -119,9 +119,8 @@ const candidatesFor = (
   const pods = subset === undefined ? allPods : allPods.filter(({ address }) => isIn(subset, address))
   if (model === undefined) return readyOf(pods)
   if (pods.length > 0 && serviceOf(pods, model) === 'no') return { kind: 'unknown-model' }
-  const listing = readyOf(pods.filter(({ models }) => models?.names.has(model)))
-  const served =
-    listing.kind === 'pods' ? listing : readyOf(pods.filter(({ models }) => models?.answersAnyName !== false))
+  const listing = pods.filter(({ models }) => models?.names.has(model))
+  const served = readyOf(listing.length > 0 ? listing : pods.filter(({ models }) => models?.answersAnyName !== false))
   if (served.kind !== 'pods' || turn.lastPod !== undefined) return served
   const limit = loadLimit(stickiness, leastLoaded(served.pods)[0])
   const running = served.pods.filter((pod) => pod.activeAdapters?.has(model) && podLoad(pod) <= limit)

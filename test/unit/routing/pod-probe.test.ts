@@ -34,6 +34,7 @@ test.each<[string, Parameters<FakeEngine['behave']>[0], Behaviour, Partial<Probe
     { status: 200, body: '{"data":[{"id":"m"}]}' },
     { models: { names: new Set(['m']), answersAnyName: false } },
   ],
+  ['failing list of models tells nothing', '/v1/models', { status: 503 }, { models: undefined }],
   ['refused health check is no problem', '/health', { status: 401 }, { refusal: 'GET /health answered 401' }],
   ['refused metrics are no load', '/metrics', { status: 403 }, { refusal: 'GET /metrics answered 403' }],
   ['list of models is refused', '/v1/models', { status: 401 }, { refusal: 'GET /v1/models answered 401' }],

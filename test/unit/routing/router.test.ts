@@ -66,7 +66,6 @@ test.each<[string, readonly PodState[], Partial<RoutingInput>, readonly string[]
   ['to pods that list the model', [podA(serving('x')), podB(serving('x', 'm'))], {}, ['b:1']],
   ['to a pod that lists it before one of any name', [podA(anyName), podB(serving('m'))], {}, ['b:1']],
   ['to pods of any name, and of unknown models', [podA(anyName), b, podState('c:1', serving('x'))], {}, ['a:1', 'b:1']],
-  ['past a pod that lists it and is not ready', [podA({ ...serving('m'), ready: false }), podB(anyName)], {}, ['b:1']],
   [
     'to a pod that runs the adapter, and to others only again',
     [podA(serving('m')), podB({ ...serving('m'), ...running, inFlight: 1 })],
@@ -92,7 +91,7 @@ test.each<[string, readonly PodState[], Partial<RoutingInput>, readonly string[]
 
 test.each<[string, readonly PodState[], RouteOutcome['kind']]>([
   ['that no pod serves', [podA(serving('x')), podB({ ...serving('y'), ready: false })], 'unknown-model'],
-  ['whose pods are not ready', [podA(serving('x')), podB({ ...serving('m'), ready: false })], 'no-ready-pod'],
+  ['whose pods are not ready', [podA(anyName), b, podState('c:1', { ...serving('m'), ready: false })], 'no-ready-pod'],
   ['that no pod serves, without any pod', [], 'no-ready-pod'],
 ])('routes to no pod for a model %s', (_title, pods, kind) => {
   expect(route(pods, undefined, { model: 'm' })).toEqual({ kind })
