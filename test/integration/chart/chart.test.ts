@@ -144,6 +144,9 @@ describe('the chart', () => {
   test.each([
     ['for engines with slots', ['--set', 'envoy.enabled=true,kv.connector=llamacpp-slots,kv.existingClaim=kv'], 1],
     ['for engines without slots', ['--set', 'envoy.enabled=true,kv.connector=prefix-cache'], 0],
+    ['for slots by config', ['--set', 'envoy.enabled=true,config.kv.connector=llamacpp-slots'], 1],
+    ['for a connector of your own', ['--set', 'envoy.enabled=true,config.kv.connectorModule=/own.mjs'], 1],
+    ['for pools, which may have slots', ['--set', 'envoy.enabled=true,config.pools[0].name=own'], 1],
     ['with filters of your own', ownFilters, 0],
   ])('Envoy accepts its configuration %s', async (_name, flags, constants) => {
     const files = filesOf(await render(...base, ...flags), 'ctx-context-cache-gateway-envoy')
