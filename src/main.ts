@@ -63,10 +63,9 @@ const runServe = async (args: readonly string[]): Promise<number> => {
     ...(loaded.kind === 'invalid' ? [loaded.problems] : []),
     ...(printsConfig ? [] : await findStartProblems(loaded.groups, { asksRedis: check })).map(loaded.describe),
   ]
-  // What a module opened, or a lookup that goes on, must not keep the process of a check.
-  const end = (code: number): number => (check ? process.exit(code) : code)
+  // What a module opened, or a lookup that goes on, must not keep the process.
   if (loaded.kind === 'invalid' || problems.length > 0)
-    return end(fail(['The configuration is not valid:', ...problems].join('\n')))
+    process.exit(fail(['The configuration is not valid:', ...problems].join('\n')))
   if (printsConfig) {
     const { redactConfig } = await import('./config/redact.ts')
     return print(JSON.stringify(redactConfig(loaded.config), null, 2))
@@ -74,7 +73,7 @@ const runServe = async (args: readonly string[]): Promise<number> => {
   const { serve, findCreationFault } = await import('./app/serve.ts')
   if (check) {
     const fault = await findCreationFault(loaded.config, packageVersion())
-    return end(fault === undefined ? print('The configuration is valid.') : fail(fault))
+    process.exit(fault === undefined ? print('The configuration is valid.') : fail(fault))
   }
   return serve(loaded.config, { version: packageVersion(), untilStopped })
 }

@@ -171,10 +171,13 @@ describe('context-cache-gateway', () => {
     expect(await run(['serve'], { env, until: 'loading' })).toMatchObject({ code: 1, stderr: '' })
   })
 
-  test('serve refuses what it cannot use', async () => {
-    const env = { ...valid(), KV_DIR: '/none', CTX_LISTEN_ADMIN_HOST: '192.0.2.1', CTX_LISTEN_ADMIN_PORT: '' }
+  test('serve refuses what it cannot use, also a module that goes on', async () => {
+    const store = await write('store.mjs', 'setInterval(() => {}, 1000)')
+    const listen = { CTX_LISTEN_ADMIN_HOST: '192.0.2.1', CTX_LISTEN_ADMIN_PORT: '' }
+    const env = { ...valid(), ...listen, KV_DIR: '/none', CTX_KV_STORE_MODULE: store }
     const stderr = invalid(
       'CTX_LISTEN_ADMIN_HOST: listen.admin.host = "192.0.2.1": cannot be listened on (listen EADDRNOTAVAIL: address not available 192.0.2.1:9090)',
+      `CTX_KV_STORE_MODULE: kv.storeModule = "${store}": cannot be used (${store} does not export a function createArtefactStore)`,
       'KV_DIR: kv.directory = "/none": cannot be used (ENOENT: no such file or directory)',
     )
     expect(await run(['serve'], { env })).toEqual({ code: 1, stdout: '', stderr })
