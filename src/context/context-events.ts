@@ -3,7 +3,7 @@ import type { TokenUsage } from '../openai/usage.ts'
 import type { SessionKey } from '../sessions/session-record.ts'
 import { StoreUnavailableError } from '../sessions/session-store.ts'
 
-/** Result of a session lookup for a turn. */
+/** Result of a session lookup for a turn. `store_unavailable`: also of a create that goes on without a session. */
 export type LookupResult = 'active' | 'expired' | 'deleted' | 'unknown' | 'store_unavailable'
 
 /** Kind of a request. */

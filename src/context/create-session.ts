@@ -40,6 +40,7 @@ export const createCreateSession = (
     const written = await write(create, { id, turnId, pod: route.pod })
     if (written.kind !== 'store-unavailable') return forwardFirstTurn(create, { turnId, route, ...written }, scope)
     if (api === undefined) throw new GatewayError('session_store_unavailable', { cause: written.error })
+    parts.events.lookedUp('store_unavailable')
     const forward = await startPlainTurn(parts, { turnId, route, tenant }, scope)
     return { ...forward, responseHeaders: { 'x-context-cache': noneStatus('store_unavailable') } }
   }

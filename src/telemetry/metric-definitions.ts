@@ -44,11 +44,11 @@ const histogram = <const L extends Labels>(help: string, buckets: readonly numbe
 
 /** Every metric of the gateway's own. docs/metrics.md lists them; a test compares the two. */
 export const metricDefinitions = {
-  requests_total: counter('Requests that reached the gateway, by route and outcome.', {
+  requests_total: counter('Requests that the gateway decided on, by route and outcome.', {
     route: ['create', 'completions', 'chat_completions', 'responses', 'get', 'list', 'update', 'delete', 'other'],
     outcome: ['forwarded', 'answered', 'passed', 'rejected', 'failed', 'abandoned'],
   }),
-  lookups_total: counter('Session lookups of turns, by result.', {
+  lookups_total: counter('Session lookups of turns, by result; creates that go on without a session count, too.', {
     result: ['active', 'expired', 'deleted', 'unknown', 'store_unavailable'],
   }),
   sessions_active: sharedGauge('Sessions in the store.', {}),

@@ -45,6 +45,7 @@ describe('while the session store is unavailable', () => {
 
     expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'none; reason=store_unavailable' })
     expect(forward).toMatchObject({ requestHeaders: {}, splice: undefined, path: undefined })
+    expect(gateway.events.of('lookedUp')).toEqual([['store_unavailable']])
   })
 
   test('an invalid one is still rejected', async () => {
