@@ -4,8 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { untilAborted, withinLimit } from '../async/deadline.ts'
 import { type AdminAnswer, type AdminSources, createAdminPages, text } from './admin-routes.ts'
 
-export type AdminServer = ReturnType<typeof createAdminServer>
-
 const maxHeaderBytes = 8 * 1024
 const maxConnections = 64
 const requestTimeoutMs = 5_000

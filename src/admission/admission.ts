@@ -18,14 +18,6 @@ export type AdmissionAnswer =
   | { readonly kind: 'refused'; readonly reason: RefusalReason }
   | { readonly kind: 'waiting'; readonly settled: Promise<Settlement> }
 
-/** How much of a resource is in use, at a pod or (`pod` undefined) of a global one. */
-export interface ResourceUsage {
-  readonly resource: string
-  readonly pod: string | undefined
-  readonly inUse: number
-  readonly count: number
-}
-
 export type Admission = ReturnType<typeof createAdmission>
 
 /**
@@ -137,8 +129,8 @@ export const createAdmission = (options: {
       setTimer()
     },
     waiting: () => queue.waiting(),
-    /** Usage of every resource, at each of the pods. */
-    usage: (pods: readonly string[]): readonly ResourceUsage[] => {
+    /** How much of every resource is in use, at each of the pods; of a global one `pod` is undefined. */
+    usage: (pods: readonly string[]) => {
       queue.tick()
       return plan.resources.flatMap(({ name }) =>
         (isGlobal.has(name) ? [undefined] : pods).map((pod) => ({

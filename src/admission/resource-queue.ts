@@ -25,8 +25,6 @@ export type Settlement =
   | { readonly kind: 'refused'; readonly reason: RefusalReason }
   | { readonly kind: 'left' }
 
-export type ResourceQueue = ReturnType<typeof createResourceQueue>
-
 interface Waiter extends QueuedWork {
   readonly deadlineMs: number
 }

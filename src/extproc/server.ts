@@ -29,8 +29,6 @@ export interface ExtProcServerOptions {
   readonly hooks: ProcessHooks & AccessLogHooks
 }
 
-export type ExtProcServer = ReturnType<typeof createExtProcServer>
-
 /** A message may hold this much beyond a body: headers, framing. Envoy's own limit for headers is 60 KiB. */
 const messageOverheadBytes = 64 * 1024
 /** What Envoy sends by its file. A body above `maxBodyBytes` has to arrive to be answered 413. */

@@ -2,7 +2,7 @@ import { afterEach } from '@jest/globals'
 import type { ContextCacheManager, EndedTurn } from '../../../src/context/context-cache-manager.ts'
 import { createHealthState, type HealthState } from '../../../src/extproc/health.ts'
 import type { ListenAddress } from '../../../src/extproc/listener.ts'
-import { createExtProcServer, type ExtProcServer } from '../../../src/extproc/server.ts'
+import { createExtProcServer } from '../../../src/extproc/server.ts'
 import { field, int } from '../../unit/extproc/protobuf-bytes.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { createRawClient, type RawCall, type RawClient } from './raw-client.ts'
@@ -25,7 +25,7 @@ export const requestBody = (content: string | Buffer): Buffer => field(4, field(
 
 /** A server that was not started. The log has what its hooks and its service were called with. */
 export interface Fixture {
-  readonly server: ExtProcServer
+  readonly server: ReturnType<typeof createExtProcServer>
   readonly health: HealthState
   readonly log: EventLog
   readonly turns: readonly EndedTurn[]

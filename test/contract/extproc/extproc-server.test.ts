@@ -6,9 +6,8 @@ import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
 import { describe, expect, jest, test } from '@jest/globals'
 import type { HeadersDecision } from '../../../src/context/context-cache-manager.ts'
-import type { ExtProcServer } from '../../../src/extproc/server.ts'
 import { field, struct } from '../../unit/extproc/protobuf-bytes.ts'
-import { buffered, paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
+import { buffered, type Fixture, paths, requestBody, requestHeaders, useFixture } from './extproc-fixture.ts'
 import type { RawClient } from './raw-client.ts'
 
 const { cleanups, connect, prepare, start, startHolding } = useFixture()
@@ -122,8 +121,8 @@ describe('ext_proc', () => {
   })
 
   test.each([
-    { name: 'a drain at its deadline', end: (server: ExtProcServer) => server.drain(1) },
-    { name: 'a stop, also a second one', end: (server: ExtProcServer) => server.stop().then(() => server.stop()) },
+    { name: 'a drain at its deadline', end: (server: Fixture['server']) => server.drain(1) },
+    { name: 'a stop, also a second one', end: (server: Fixture['server']) => server.stop().then(() => server.stop()) },
   ])('$name ends open streams with an error', async ({ end }) => {
     const { ask, log, server } = await startHolding()
     const call = await ask(paths.process, requestHeaders())

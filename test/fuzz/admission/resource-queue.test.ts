@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createResourceQueue, type QueuedWork, type ResourceQueue } from '../../../src/admission/resource-queue.ts'
+import { createResourceQueue, type QueuedWork } from '../../../src/admission/resource-queue.ts'
 
 const capacities: Readonly<Record<string, number>> = { R: 4, S: 2, T: 1 }
 const leaseMs = 100
@@ -89,7 +89,7 @@ class Model {
 }
 
 /** A queue on a clock that the test sets, and the model that it reports to. */
-const createQueue = (maxWaiting: number): { readonly model: Model; readonly queue: ResourceQueue } => {
+const createQueue = (maxWaiting: number) => {
   const model = new Model(maxWaiting)
   const queue = createResourceQueue({
     maxWaiting,

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { Readiness } from '../../../src/admin/admin-routes.ts'
-import { type AdminServer, createAdminServer } from '../../../src/admin/http-server.ts'
+import { createAdminServer } from '../../../src/admin/http-server.ts'
 
 interface Answer {
   readonly status: number
@@ -16,7 +16,7 @@ describe('createAdminServer', () => {
   let readiness: () => Readiness
   let render: () => Promise<string>
   let errors: unknown[]
-  let server: AdminServer
+  let server: ReturnType<typeof createAdminServer>
   let port: number
 
   beforeEach(async () => {
