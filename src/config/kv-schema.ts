@@ -27,7 +27,7 @@ export const kv = group({
   loadBudgetMs: milliseconds
     .max(60_000)
     .default(10_000)
-    .describe('Longest wait of a turn for its KV. It never waits longer than computing the KV is predicted to take.'),
+    .describe('Longest wait for KV, never longer than computing it is predicted to take, or 1 s, if that is more.'),
   prefillMsPerToken: decimal(0.0001, 1_000)
     .default(1)
     .describe('Assumed time to compute one prompt token until streamed answers have shown it, milliseconds.'),
