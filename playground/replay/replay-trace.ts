@@ -35,7 +35,7 @@ export const replayTrace = (
   const pods = Array.from({ length: settings.pods }, () => createSimulatedPod(settings, loadMs))
   const ttftsMs: number[] = []
   const prefills: Prefill[] = []
-  let nextMetricsMs = 0
+  let nextMetricsMs = (trace[0]?.timestampMs ?? 0) * settings.timeScale
 
   /** Lets the engine begin with its next prompt, if it can. */
   const proceed = (pod: SimulatedPod): void => {

@@ -23,8 +23,8 @@ const replay = (
 ) => replayTrace(requests, { settings: { ...settings, ...change }, policy })
 
 describe('a replay', () => {
-  test('one prompt takes as long as its tokens', () => {
-    expect(replay([traceRequest([1, 2], { inputTokens: 700, outputTokens: 50 })])).toMatchObject({
+  test('one prompt takes as long as its tokens, whenever its trace begins', () => {
+    expect(replay([traceRequest([1, 2], { timestampMs: 1.7e12, inputTokens: 700, outputTokens: 50 })])).toMatchObject({
       requests: 1,
       conversations: 1,
       blockHitRatio: 0,
