@@ -33,7 +33,7 @@ export const readRunSettings = (env: Environment): RunSettings | string => {
   const pods = env['PODS'] ? env['PODS'].split(',').map((pod) => pod.trim()) : undefined
   const wrong = pods?.find((pod) => !/^[\w.-]+:\d{1,5}$/.test(pod))
   if (wrong !== undefined) return `PODS must look like 10.0.0.1:8000,10.0.0.2:8000; this part does not: ${wrong}`
-  const connector = env['CONNECTOR'] || 'llamacpp-slots'
+  const connector = env['CTX_KV_CONNECTOR'] || env['CONNECTOR'] || 'llamacpp-slots'
   if (pods !== undefined && connector === 'llamacpp-slots' && !env['KV_DIR']) {
     return 'With PODS, say where the engines save KV: KV_DIR=/shared/folder (their --slot-save-path), or CONNECTOR=lmcache with LMCACHE_URL=…, or CONNECTOR=none for no KV at all.'
   }

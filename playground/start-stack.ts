@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseDocument } from 'yaml'
 import type { Children } from './child-process.ts'
 import { freePort, freePorts, isPortFree } from './free-port.ts'
 import { findEnvoy } from './install/find-envoy.ts'
@@ -75,9 +76,12 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
     startsRedis ? startOwnRedis() : env['REDIS_URL'],
   ])
   onLine('starting the gateway')
+  // What is wrong with the file the gateway tells.
+  const file = parseDocument(await readFile(env['CTX_CONFIG_FILE'] ?? '', 'utf8').catch(() => ''))
+  const named = env['CTX_TENANT_SECRET_FILE'] || ['secret', 'secretFile'].some((name) => file.getIn(['tenant', name]))
   const gatewayEnv = {
     ...env,
-    CTX_TENANT_SECRET: env['CTX_TENANT_SECRET'] || (env['CTX_TENANT_SECRET_FILE'] ? undefined : await ownSecret(env)),
+    CTX_TENANT_SECRET: env['CTX_TENANT_SECRET'] || (named ? undefined : await ownSecret(env)),
     CTX_LOG_LEVEL: env['CTX_LOG_LEVEL'] ?? 'warn',
     PODS: pods.join(','),
     KV_DIR: kvDirectory,
@@ -102,7 +106,7 @@ export const startStack = async (settings: RunSettings, launch: StackLaunch): Pr
         admin: `127.0.0.1:${envoyAdminPort}`,
         pods,
         gateways: [gateway.extproc],
-        connector: env['CONNECTOR'] || undefined,
+        connector: env['CTX_KV_CONNECTOR'] || env['CONNECTOR'] || undefined,
       },
     }),
   )

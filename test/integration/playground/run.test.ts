@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
@@ -129,7 +129,12 @@ describe('context-cache-gateway run', () => {
   })
 
   test('with REDIS=1 servers start again on their ports, sessions outlive that, and no process is left', async () => {
-    const { child, url } = await run({ REDIS: '1' })
+    const folder = await mkdtemp(join(tmpdir(), 'run-'))
+    folders.push(folder)
+    const file = join(folder, 'config.yaml')
+    // It serves as the secret, too.
+    await writeFile(file, `tenant: { secretFile: ${file} }`)
+    const { child, url } = await run({ REDIS: '1', CTX_CONFIG_FILE: file })
     const id = await createSession(url)
     await eventually(async () => (await turn(url, id)).startsWith('hit'))
 

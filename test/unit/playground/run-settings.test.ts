@@ -9,6 +9,7 @@ test.each([
   ['a Redis in a file', { CTX_SESSIONS_REDIS_URL_FILE: 'url' }, { startsRedis: false, keepsSessions: true }],
   ['a configuration file', { CTX_CONFIG_FILE: 'config.yaml' }, { keepsSessions: true }],
   ['ACCELERATOR', { ACCELERATOR: '1' }, { envoyConfig: 'deploy/envoy/accelerated.yaml' }],
+  ['CTX_KV_CONNECTOR', { PODS: 'a:1', CTX_KV_CONNECTOR: 'none' }, { pods: ['a:1'], kvDirectory: undefined }],
   ['PODS and KV_DIR', { PODS: 'a:1, b:2', KV_DIR: '/kv' }, { pods: ['a:1', 'b:2'], kvDirectory: '/kv' }],
 ])('run with %s in the environment', (_name, env, expected) => {
   expect(readRunSettings(env)).toMatchObject(expected)
