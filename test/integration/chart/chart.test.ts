@@ -186,11 +186,8 @@ describe('the chart', () => {
   test('its network policies allow what a request needs, and nothing else', async () => {
     const peers =
       'networkPolicy.envoyFrom[0].podSelector.matchLabels.app=mesh,networkPolicy.adminFrom[0].podSelector.matchLabels.app=prometheus'
-    const policies = z.array(networkPolicy).parse(
-      parseAllDocuments(await render(...base, '--set', peers))
-        .map((document) => document.toJS())
-        .filter((value) => value?.kind === 'NetworkPolicy'),
-    )
+    const manifests = manifestsOf(await render(...base, '--set', peers))
+    const policies = z.array(networkPolicy).parse(manifests.filter(({ kind }) => kind === 'NetworkPolicy'))
     const own = (component: string): Labels => ({
       'app.kubernetes.io/name': 'context-cache-gateway',
       'app.kubernetes.io/instance': 'ctx',
@@ -236,10 +233,9 @@ describe('the chart', () => {
   })
 
   test('kustomize renders the same', async () => {
-    const byHelm = manifestsOf(await render('--values', join(root, 'deploy/kustomize/values.yaml')))
-    const byKustomize = manifestsOf(
-      await run([tools.kubectl, 'kustomize', '--enable-helm', join(root, 'deploy/kustomize')]),
-    )
+    const source = join(root, 'deploy/kustomize')
+    const byHelm = manifestsOf(await render('--values', join(source, 'values.yaml')))
+    const byKustomize = manifestsOf(await run([tools.kubectl, 'kustomize', '--enable-helm', source]))
     expect(sorted(byKustomize)).toEqual(sorted(byHelm))
   })
 })

@@ -1,17 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import { newSessionId } from '../../../src/context/session-id.ts'
 import { toErrorResponse } from '../../../src/openai/gateway-error.ts'
-import {
-  type ContextGateway,
-  createContextGateway,
-  gatewayWithSession,
-  podA,
-  promptBody,
-} from '../../support/context-gateway.ts'
+import { createContextGateway, gatewayWithSession, podA, promptBody } from '../../support/context-gateway.ts'
 import { cacheStatusOf, forwarded, rejection } from '../../support/decisions.ts'
 
 describe('while the session store is unavailable', () => {
-  const withSession = async (): Promise<{ readonly gateway: ContextGateway; readonly id: string }> => {
+  const withSession = async () => {
     const { gateway, id } = await gatewayWithSession()
     gateway.store.breakDown('all')
     return { gateway, id }
@@ -39,9 +33,8 @@ describe('while the session store is unavailable', () => {
   test('an inference request that would create a session is answered without one', async () => {
     const { gateway } = await withSession()
 
-    const forward = forwarded(
-      await gateway.send({ path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } }),
-    )
+    const create = { path: '/v1/completions', body: promptBody, headers: { 'x-session-ttl': '60' } }
+    const forward = forwarded(await gateway.send(create))
 
     expect(forward.responseHeaders).toEqual({ 'x-context-cache': 'none; reason=store_unavailable' })
     expect(forward).toMatchObject({ requestHeaders: {}, splice: undefined, path: undefined })
