@@ -93,17 +93,6 @@ const noFiles = (stack: Stack) => eventually(async () => expect(await stack.kvFi
 describe('stored KV on disk', () => {
   const { stack, pod } = usePodStack(() => ({ store: 'redis' }))
 
-  test('restarted engine loads KV instead of computing it', async () => {
-    const { id } = await storedSession(stack, 19)
-    await pod.restart(stack)
-    const response = await use(stack, id, { body: body(19) })
-    expect(cacheLine(response)).toMatch(/^hit; tier=store; tokens=\d+; load=\d+ms$/)
-    expect(response.body).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: expect.any(Number) } } })
-    await untilStored(stack, id, 2)
-    await remove(stack, id)
-    await noFiles(stack)
-  })
-
   test('each artefact is one file with a name derived from SHA-256 of its identity', async () => {
     const { id, bytes } = await storedSession(stack, 12)
     const files = await stack.kvFiles()

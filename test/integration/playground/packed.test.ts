@@ -61,13 +61,3 @@ test('a packed package runs from an empty folder, and writes nothing into the pa
   expect(ran.output().join('\n')).toMatch(/^ready {2}http/m)
   expect(await readdir(root)).toEqual(before)
 }, 300_000)
-
-test('without the playground, run says that it is missing', async () => {
-  await rm(join(folder, 'node_modules/context-cache-gateway/dist/playground'), { recursive: true })
-  const outcome = await runCommand({
-    command: [process.execPath, program, 'run'],
-    env: process.env,
-    timeoutMs: 30_000,
-  })
-  expect(outcome).toMatchObject({ ok: false, stderr: 'run needs the playground, which is not installed here.\n' })
-})
