@@ -6,19 +6,26 @@ import { metric } from '../support/metrics.ts'
 import type { PodReply } from '../support/scripted-pod.ts'
 import { event } from '../support/scripted-responses.ts'
 import { createdId, untilTurns, use } from '../support/sessions.ts'
-import { useScriptedStack } from '../support/use-stack.ts'
+import type { Stack, StackOptions } from '../support/stack.ts'
+import { type ScriptedStack, useScriptedStack } from '../support/use-stack.ts'
 import { ask, cacheHeader, chatStream, numberedResponses, question } from './support.ts'
 
-const { pod, stack } = useScriptedStack({
-  envoyWaits: 'as-configured',
-  store: 'redis',
-  env: {
-    CTX_RESPONSE_CACHE_MODELS: 'scripted',
-    CTX_RESPONSE_CACHE_MAX_BYTES: '1000000',
-    CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '50000',
-  },
-})
-beforeAll(() => pod.otherwise(numberedResponses()))
+const useNumberedStack = (options: Pick<StackOptions, 'envoyWaits'> = {}): ScriptedStack => {
+  const scripted = useScriptedStack({
+    ...options,
+    store: 'redis',
+    env: {
+      CTX_RESPONSE_CACHE_MODELS: 'scripted',
+      CTX_RESPONSE_CACHE_MAX_BYTES: '1000000',
+      CTX_RESPONSE_CACHE_MAX_ENTRY_BYTES: '50000',
+    },
+  })
+  beforeAll(() => scripted.pod.otherwise(numberedResponses()))
+  return scripted
+}
+const patient = useNumberedStack()
+const { pod, stack } = patient
+const impatient = useNumberedStack({ envoyWaits: 'as-configured' })
 
 let seed = 0
 const fresh = (part: object = {}): object => {
@@ -28,14 +35,14 @@ const fresh = (part: object = {}): object => {
 
 const openStreams = (): Promise<number> => metric(stack, 'ext_proc_streams_active')
 
-const untilItWorks = () =>
+const untilItWorks = (on: Stack) =>
   eventually(async () => {
-    expect(cacheHeader(await ask(stack, { body: fresh() }))).toBe('miss')
-    await createdId(stack, { body: question })
+    expect(cacheHeader(await ask(on, { body: fresh() }))).toBe('miss')
+    await createdId(on, { body: question })
   })
 
 /** A stream of which the pod has sent the first event and that waits for the others. */
-const begun = async (body: object, headers: Record<string, string> = {}) => {
+const begun = async (body: object, headers: Record<string, string> = {}, { pod, stack } = patient) => {
   const [first = '', ...others] = chatStream('chatcmpl-slow', false)
   let reply: PodReply | undefined
   pod.next((_request, its) => {
@@ -127,10 +134,13 @@ describe('a stream', () => {
 
 describe.each([
   ['without a session', async (): Promise<Record<string, string>> => ({})],
-  ['of a session', async () => ({ 'x-session-id': await eventually(() => createdId(stack, { body: question })) })],
+  [
+    'of a session',
+    async (on: Stack) => ({ 'x-session-id': await eventually(() => createdId(on, { body: question })) }),
+  ],
 ])('a gateway that dies in the middle of a stream %s', (_name, headersOf) => {
   test('neither cuts nor delays it', async () => {
-    const headers = await headersOf()
+    const headers = await headersOf(stack)
     const stream = await begun(fresh(), headers)
     expect(cacheHeader(stream.response)).toBe('miss')
     expect(await stream.read()).toBe(stream.first)
@@ -142,14 +152,14 @@ describe.each([
 
     expect(await stream.rest()).toBe(stream.others.join(''))
     await stack.restartGateway()
-    await untilItWorks()
+    await untilItWorks(stack)
   })
 
   test('does not cut a fast stream when it hangs', async () => {
-    const stream = await begun(fresh(), await headersOf())
+    const stream = await begun(fresh(), await headersOf(impatient.stack), impatient)
     expect(await stream.read()).toBe(stream.first)
 
-    stack.gateway().child.pause()
+    impatient.stack.gateway().child.pause()
     // Each piece comes long before Envoy's message timeout for the one before.
     const written: string[] = []
     const isWriting = new AbortController()
@@ -166,8 +176,8 @@ describe.each([
     stream.reply?.end()
 
     expect(next + (await stream.rest())).toBe(written.join(''))
-    stack.gateway().child.resume()
-    await untilItWorks()
+    impatient.stack.gateway().child.resume()
+    await untilItWorks(impatient.stack)
   })
 })
 
