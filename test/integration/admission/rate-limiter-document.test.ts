@@ -132,6 +132,7 @@ describe('two devices with R1:10, R2:5:0, R2:8:1 and R3:2, of which R3 is global
 
 describe('a queue that waits at most 2.5 s', () => {
   const { stack, pod, untilRunning } = useHoldingPods({
+    envoyWaits: 'as-configured',
     env: {
       CTX_ADMISSION_REQUIREMENTS: 'prefill=R1:1',
       CTX_ADMISSION_MAX_WAIT_MS: '2500',
