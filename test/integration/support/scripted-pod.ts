@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { freePort } from '../../../playground/free-port.ts'
 import { engineResponse } from './scripted-responses.ts'
 
 /** A request that reached a scripted pod, with its whole body. */
@@ -112,9 +113,9 @@ export const createScriptedPod = (handler?: RequestHandler): ScriptedPod => {
         server.closeAllConnections()
       }),
     start: async () => {
+      port ||= await freePort()
       server.listen({ port, host: '127.0.0.1', backlog: 4096 })
       await once(server, 'listening')
-      ;({ port } = server.address() as AddressInfo)
     },
   }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { freePort } from '../../../playground/free-port.ts'
 
 /** One call as a server of the fleet received it. */
 export interface SimCall {
@@ -76,17 +76,17 @@ export const startSimServer = async (options: SimServerOptions): Promise<SimServ
   const server = createServer((request, response) => {
     serve(request, response).catch(() => response.destroy())
   })
-  const listen = async (port: number): Promise<number> => {
+  const port = await freePort()
+  const listen = async (): Promise<void> => {
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
-    return (server.address() as AddressInfo).port
   }
-  const port = await listen(0)
+  await listen()
   return {
     address: `127.0.0.1:${port}`,
     port,
     start: async () => {
-      if (!server.listening) await listen(port)
+      if (!server.listening) await listen()
     },
     stop: async () => {
       if (!server.listening) return
