@@ -53,7 +53,9 @@ const startEngineProxy = async (options: EngineProxyOptions & { readonly name: s
   const intercept: EngineProxy['intercept'] = (beginning, interception) => {
     const rule = { beginning, interception }
     rules.push(rule)
-    return () => void rules.splice(rules.indexOf(rule), 1)
+    return () => {
+      if (rules.includes(rule)) rules.splice(rules.indexOf(rule), 1)
+    }
   }
   return {
     address: pod.address,
